@@ -3,8 +3,9 @@
 import gc
 import os
 import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from engine.cli import main as run_command
 from engine.errors import CommandError

@@ -8,8 +8,9 @@ and has not returned was left some other way.
 import time
 from array import array
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from engine.session.protocol.rows import (
     HEAD,
@@ -31,8 +32,7 @@ _BLOCK: Final = 256
 _UNKNOWN: Final = -1
 
 
-@dataclass(frozen=True, slots=True)
-class GraphLine:
+class GraphLine(Struct, frozen=True):
     """One line.
 
     Attributes:
@@ -54,8 +54,7 @@ class GraphLine:
     count: int
 
 
-@dataclass(slots=True)
-class Total:
+class Total(Struct):
     """The sum of the calls of one function.
 
     Attributes:
@@ -70,8 +69,7 @@ class Total:
     own: int = 0
 
 
-@dataclass(slots=True)
-class _Call:
+class _Call(Struct):
     """A call that is open."""
 
     function: int
@@ -82,8 +80,7 @@ class _Call:
     last: int = _UNKNOWN  # line of the newest call that was made in it and is over
 
 
-@dataclass(slots=True)
-class _Thread:
+class _Thread(Struct):
     calls: list[_Call] = field(default_factory=list)
     depths: dict[int, int] = field(default_factory=dict)  # open calls by function
     last: int = _UNKNOWN

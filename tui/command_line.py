@@ -7,9 +7,10 @@ list of those that only the interface has. What looks like a definition is one.
 import re
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Final
+
+from msgspec import Struct
 
 from engine.errors import CommandError
 from engine.session.protocol import commands as cmd
@@ -21,8 +22,7 @@ from tui.widgets.bars import Question
 Run = Callable[[Controls, str], None]
 
 
-@dataclass(frozen=True, slots=True)
-class CommandSpec:
+class CommandSpec(Struct, frozen=True):
     """A command.
 
     Attributes:

@@ -1,7 +1,8 @@
 """The objects that keys, the command line and the palette act on."""
 
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from engine.session.browse import Browser
 from tui.body import Body
@@ -15,8 +16,7 @@ from tui.probe_editor import ProbeEditor
 from tui.quitting import Quitting
 
 
-@dataclass(frozen=True, slots=True)
-class Controls:
+class Controls(Struct, frozen=True):
     """All of them.
 
     Attributes:

@@ -14,9 +14,10 @@ import re
 import shlex
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, Final, Protocol, TypeAlias
+
+from msgspec import Struct, field
 
 from engine.errors import CommandError, ProbeSyntaxError
 from engine.session.protocol.rows import (
@@ -76,8 +77,7 @@ _OF_ROW: Final[dict[str, Callable[[Event, Names], Value]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Term:
+class _Term(Struct, frozen=True):
     """One comparison; `number` is None where the value is text only."""
 
     name: str
@@ -101,8 +101,7 @@ class _Term:
         return names.index(self.name) if self.name in names else None
 
 
-@dataclass(slots=True)
-class _Filter:
+class _Filter(Struct):
     """Alternatives, each a list of terms that must all hold."""
 
     text: str

@@ -5,10 +5,10 @@ keys by id in the settings.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
 from textual.binding import Binding
 
 from engine.session.protocol import commands as cmd
@@ -31,8 +31,7 @@ class When(Enum):
         return state in self.value
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
+class Action(Struct, frozen=True):
     """Something a user can do.
 
     Attributes:

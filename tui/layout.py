@@ -7,9 +7,9 @@ room for more panes side by side. Where there is next to no room, one pane is se
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
+from msgspec import Struct, field
 from textual.geometry import Region
 
 from tui.panes.registry import PANES, by_id
@@ -37,15 +37,13 @@ _LOWER: Final = tuple(spec.id for spec in PANES if spec.lower)
 _ASIDE: Final = tuple(pane for pane in _LOWER if pane != "events")
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(Struct, frozen=True):
     """A place in which panes take turns."""
 
     panes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Split:
+class Split(Struct, frozen=True):
     """Two places, and the bar between them, which the user can move.
 
     Attributes:
@@ -68,8 +66,7 @@ class Split:
 Node: TypeAlias = Cell | Split
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """A cell on the screen.
 
     Attributes:
@@ -83,8 +80,7 @@ class Place:
     region: Region
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
+class Bar(Struct, frozen=True):
     """A bar between two places: the left edge or the title of the second one.
 
     Attributes:
@@ -106,8 +102,7 @@ class Bar:
         return round(100 * offset / max(whole, 1))
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """Everything that is seen, and its place."""
 
     lines: tuple[str, ...]
@@ -140,8 +135,7 @@ class Plan:
         return min(around, key=lambda bar: bar.room.area, default=None)
 
 
-@dataclass(slots=True)
-class Layout:
+class Layout(Struct):
     """The user's choice of panes.
 
     Attributes:

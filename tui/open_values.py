@@ -1,8 +1,9 @@
 """Values that open and fold: which are open, what is known to be in them, what has changed."""
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from engine.session.protocol.commands import Branch
 from engine.session.protocol.views import PartsView, VariableView
@@ -14,8 +15,7 @@ _REMEMBERED: Final = 20_000
 _UNKNOWN: Final = VariableView("...", "", "")
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(Struct, frozen=True):
     """A value on the screen: a variable, or a part of one.
 
     Attributes:
@@ -31,8 +31,7 @@ class Node:
         return Node(self.root, (*self.steps, number))
 
 
-@dataclass(frozen=True, slots=True)
-class ValueRow:
+class ValueRow(Struct, frozen=True):
     """A line of a value.
 
     Attributes:
@@ -62,8 +61,7 @@ class ValueRow:
         return self.view.opens or self.goes_on
 
 
-@dataclass(slots=True)
-class _Past:
+class _Past(Struct):
     """The value of a node at two stops."""
 
     stop: int

@@ -1,7 +1,8 @@
 """Placing, changing and explaining probes."""
 
 import re
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from engine.session.browse import Browser
 from engine.session.protocol import commands as cmd

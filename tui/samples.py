@@ -1,11 +1,11 @@
 """The shipped sample programs, and the picker that is shown without a GUEST."""
 
 import re
-from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
 from typing import ClassVar
 
+from msgspec import Struct
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
@@ -17,8 +17,7 @@ from tui import render
 from tui.widgets.hints import Hints
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(Struct, frozen=True):
     """A program to begin with.
 
     Attributes:

@@ -6,10 +6,11 @@ They are remembered by build-id in the platform's state folder.
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
+from msgspec import Struct, field
+from msgspec.structs import asdict, replace
 from textual import log
 
 from engine.session.protocol import commands as cmd
@@ -108,8 +109,7 @@ def _placed(view: GuestView) -> tuple[tuple[SavedProbe, ...], tuple[SavedStop, .
     return saved, stops
 
 
-@dataclass(slots=True)
-class ProgramMemory:
+class ProgramMemory(Struct):
     """Everything that is remembered of one program.
 
     Attributes:

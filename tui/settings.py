@@ -5,11 +5,11 @@ Only ever written by the user, or by `kprobe-tui config init`.
 
 import os
 import tomllib
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 import platformdirs
+from msgspec import Struct, field
 
 from engine.errors import CommandError
 from tui.keymap import ACTIONS
@@ -17,8 +17,7 @@ from tui.keymap import ACTIONS
 _APP: Final = "kprobe-tui"
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """The settings, as the file has them.
 
     Attributes:

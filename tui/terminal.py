@@ -11,9 +11,9 @@ import codecs
 import re
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from msgspec import Struct, field
 from rich.color import Color
 from rich.style import Style
 
@@ -37,8 +37,7 @@ class Run(NamedTuple):
     style: Style
 
 
-@dataclass(slots=True)
-class Line:
+class Line(Struct):
     """A line of output.
 
     Attributes:

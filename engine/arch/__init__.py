@@ -5,9 +5,10 @@ No third-party engine is imported below this package, and no record before it is
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from engine.errors import EngineError
 
@@ -15,8 +16,7 @@ if TYPE_CHECKING:
     from engine.arch.base import Arch
 
 
-@dataclass(frozen=True, slots=True)
-class ListedArch:
+class ListedArch(Struct, frozen=True):
     """An architecture before its record is imported: what tells its ELF files from others.
 
     Attributes:

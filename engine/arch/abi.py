@@ -4,8 +4,9 @@
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from enum import Enum, auto
+
+from msgspec import Struct
 
 
 class SmallRecords(Enum):
@@ -21,8 +22,7 @@ class SmallRecords(Enum):
     in general ones (RISC-V ELF psABI, 2.2)."""
 
 
-@dataclass(frozen=True, slots=True)
-class CallConvention:
+class CallConvention(Struct, frozen=True):
     """A calling convention in numbers.
 
     Attributes:
@@ -46,8 +46,7 @@ class CallConvention:
     overflows: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class LinkageStubs:
+class LinkageStubs(Struct, frozen=True):
     """Bytes of the stubs through which calls leave an image.
 
     Attributes:
@@ -64,8 +63,7 @@ class LinkageStubs:
     find: Callable[[bytes, int], Iterator[tuple[int, int]]]
 
 
-@dataclass(frozen=True, slots=True)
-class ElfAbi:
+class ElfAbi(Struct, frozen=True):
     """Facts of an architecture about ELF files and calls.
 
     Attributes:

@@ -4,9 +4,10 @@ Everything above asks these records, never an architecture's name.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Final
+
+from msgspec import Struct, field
 
 from engine.arch.abi import ElfAbi
 from engine.arch.bench import BenchGuest
@@ -19,8 +20,7 @@ from engine.arch.plan import ArchProbes
 from engine.arch.returns import ArchReturns
 
 
-@dataclass(frozen=True, slots=True)
-class Register:
+class Register(Struct, frozen=True):
     """One architectural register as the user sees it.
 
     Attributes:
@@ -42,8 +42,7 @@ class Register:
     constant: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Roles:
+class Roles(Struct, frozen=True):
     """Which register plays which part; `link` is None where calls push the return address."""
 
     pc: str
@@ -54,8 +53,7 @@ class Roles:
     link: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AddressPlan:
+class AddressPlan(Struct, frozen=True):
     """Layout of a user program's address space, as Linux makes it with ASLR off.
 
     The windows are the engine's own: they are reserved before the guest starts, so that
@@ -113,8 +111,7 @@ class Screening(Enum):
     """Raises an illegal-instruction signal with a message that names it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Screened:
+class Screened(Struct, frozen=True):
     """One instruction in a new block that must not run as it stands.
 
     Attributes:
@@ -138,8 +135,7 @@ OwnCall = Callable[..., int]
 """(registers, memory, *arguments) to the result or -errno: see `LinuxAbi.own_calls`."""
 
 
-@dataclass(frozen=True, slots=True)
-class StatLayout:
+class StatLayout(Struct, frozen=True):
     """Layout of struct stat.
 
     Attributes:
@@ -161,8 +157,7 @@ GENERIC_STAT: Final = StatLayout(
 """asm-generic/stat.h on 64 bits."""
 
 
-@dataclass(frozen=True, slots=True)
-class LinuxAbi:
+class LinuxAbi(Struct, frozen=True):
     """Facts of an architecture in the user-mode ABI of Linux.
 
     Attributes:
@@ -224,8 +219,7 @@ class LinuxAbi:
     several: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class SignalFrame:
+class SignalFrame(Struct, frozen=True):
     """Registers with which a handler is entered, and those that a return from it restores.
 
     Attributes:
@@ -255,8 +249,7 @@ class SignalFrame:
     on_altstack: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SignalAbi:
+class SignalAbi(Struct, frozen=True):
     """Layout of signal frames.
 
     Attributes:
@@ -294,8 +287,7 @@ class SignalAbi:
     details: Callable[[TrapKind, int, str, int], bytes] = lambda kind, number, access, pc: b""
 
 
-@dataclass(frozen=True, slots=True)
-class Arch:
+class Arch(Struct, frozen=True):
     """One architecture: data plus pure functions.
 
     Attributes:

@@ -1,11 +1,11 @@
 """The guest that `bench` measures on, as an architecture's own code."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class BenchGuest:
+class BenchGuest(Struct, frozen=True):
     """A program that calls a function again and again, and nothing else.
 
     Attributes:

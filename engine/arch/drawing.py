@@ -4,8 +4,9 @@ For architectures where several instructions share a unit (a bundle), so that a 
 little. Whoever shows a hit draws what `ArchProbes.draw` gives, without knowing what a slot is.
 """
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 Role = Literal["", "break", "other", "step", "run", "idle", "jump"]
 """Role of a part in a hit.
@@ -15,8 +16,7 @@ copy that is stepped; "run": runs on behind it; "idle": is copied only; "jump": 
 """
 
 
-@dataclass(frozen=True, slots=True)
-class UnitPart:
+class UnitPart(Struct, frozen=True):
     """A part of a unit.
 
     Attributes:
@@ -34,8 +34,7 @@ class UnitPart:
     instead: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class UnitDrawing:
+class UnitDrawing(Struct, frozen=True):
     """A unit.
 
     Attributes:
@@ -51,8 +50,7 @@ class UnitDrawing:
     parts: tuple[UnitPart, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class DrawnHit:
+class DrawnHit(Struct, frozen=True):
     """A hit as it is to be drawn.
 
     Attributes:

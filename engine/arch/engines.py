@@ -5,8 +5,9 @@ Plain data: no engine is imported below this package. `engine.cpu.unicorn_machin
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from engine.arch.machine import Insn
 
@@ -14,8 +15,7 @@ USER_START: Final = 0x400000
 """Address at which the emulator reaches user level: any that a program may have."""
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """A register of the emulator that is set before its first instruction runs.
 
     Attributes:
@@ -31,8 +31,7 @@ class Setting:
     adds: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class HiddenFlags:
+class HiddenFlags(Struct, frozen=True):
     """Floating-point exceptions that Unicorn keeps where no register shows them.
 
     Where they are is learnt once, from what a division by zero changes in a saved context: unless
@@ -53,8 +52,7 @@ class HiddenFlags:
     mask: int
 
 
-@dataclass(frozen=True, slots=True)
-class UserStart:
+class UserStart(Struct, frozen=True):
     """The emulator's way to user level: the instruction with which a kernel enters it.
 
     Attributes:
@@ -78,8 +76,7 @@ class UserStart:
     landing: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
-class UnicornNames:
+class UnicornNames(Struct, frozen=True):
     """Names in Unicorn, and its differences from the processor.
 
     Attributes:
@@ -120,8 +117,7 @@ class UnicornNames:
     unsaved: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class CapstoneNames:
+class CapstoneNames(Struct, frozen=True):
     """Constants to open Capstone with.
 
     Attributes:
@@ -137,16 +133,14 @@ class CapstoneNames:
     respell: "Callable[[Insn], Insn] | None" = None
 
 
-@dataclass(frozen=True, slots=True)
-class KeystoneNames:
+class KeystoneNames(Struct, frozen=True):
     """Constants to open Keystone with: "KS_ARCH_..." and "KS_MODE_..."."""
 
     arch: str
     modes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class EngineNames:
+class EngineNames(Struct, frozen=True):
     """The third-party engines of an architecture, None where it has none.
 
     Attributes:

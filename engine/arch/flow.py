@@ -1,11 +1,11 @@
 """Registers and flags in use at the places of a function, which a probe must leave alone."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 
-@dataclass(frozen=True, slots=True)
-class CodeFlow:
+class CodeFlow(Struct, frozen=True):
     """Liveness before each instruction of one function.
 
     Attributes:

@@ -5,8 +5,9 @@ serves every architecture.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import Enum, auto
+
+from msgspec import Struct
 
 
 class Flow(Enum):
@@ -23,8 +24,7 @@ class Flow(Enum):
     """Nowhere: a trap, undefined code."""
 
 
-@dataclass(frozen=True, slots=True)
-class Copy:
+class Copy(Struct, frozen=True):
     """`target` becomes `source` + `offset`; source "" = nobody knows what."""
 
     target: str
@@ -32,16 +32,14 @@ class Copy:
     offset: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Constant:
+class Constant(Struct, frozen=True):
     """`target` becomes a number."""
 
     target: str
     value: int
 
 
-@dataclass(frozen=True, slots=True)
-class Add:
+class Add(Struct, frozen=True):
     """`target` becomes `left` + `sign` * `right`, all registers."""
 
     target: str
@@ -50,8 +48,7 @@ class Add:
     sign: int
 
 
-@dataclass(frozen=True, slots=True)
-class Store:
+class Store(Struct, frozen=True):
     """The word at `base` + `offset` becomes register `source`; "" = something unknown."""
 
     base: str
@@ -59,8 +56,7 @@ class Store:
     source: str
 
 
-@dataclass(frozen=True, slots=True)
-class Load:
+class Load(Struct, frozen=True):
     """Register `target` becomes the word at `base` + `offset`."""
 
     target: str
@@ -71,8 +67,7 @@ class Load:
 Effect = Copy | Constant | Add | Store | Load
 
 
-@dataclass(frozen=True, slots=True)
-class StackInsn:
+class StackInsn(Struct, frozen=True):
     """An instruction as the unwinder sees it.
 
     Attributes:
@@ -89,8 +84,7 @@ class StackInsn:
     target: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ArchUnwind:
+class ArchUnwind(Struct, frozen=True):
     """An architecture's part in unwinding.
 
     Attributes:

@@ -7,8 +7,9 @@ back behind the window. `ArchJumps.relocate` answers whether an instruction can 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum, auto
+
+from msgspec import Struct
 
 from engine.arch.recorder.encoder import Encoder
 
@@ -24,8 +25,7 @@ class Leaves(Enum):
     """Elsewhere."""
 
 
-@dataclass(frozen=True, slots=True)
-class Movable:
+class Movable(Struct, frozen=True):
     """An instruction rewritten for another place, where it does what it does in place.
 
     Attributes:
@@ -41,8 +41,7 @@ class Movable:
     copied: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class ArchJumps:
+class ArchJumps(Struct, frozen=True):
     """An architecture's part in jump probes.
 
     Attributes:

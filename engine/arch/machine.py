@@ -1,8 +1,9 @@
 """An instruction, and the processor and memory that code of an architecture may touch."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, Protocol
+
+from msgspec import Struct
 
 UNKNOWN: Final = "(unknown)"
 """Mnemonic of what a decoder does not know."""
@@ -36,8 +37,7 @@ class MemoryAccess(Protocol):
         """Copy bytes in."""
 
 
-@dataclass(frozen=True, slots=True)
-class Insn:
+class Insn(Struct, frozen=True):
     """A decoded instruction: what every layer needs, none of the decoder's objects.
 
     Attributes:

@@ -5,9 +5,10 @@ instruction's bytes alone; the executors, the placement rules and the machinery 
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, Protocol
+
+from msgspec import Struct, field
 
 from engine.arch.drawing import DrawnHit, UnitDrawing
 from engine.arch.flow import CodeFlow
@@ -85,8 +86,7 @@ class StepCpu(RegisterFile, Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(Struct, frozen=True):
     """An instruction carried out in software.
 
     Attributes:
@@ -102,8 +102,7 @@ class Operation:
     pushes: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class InsnPlan:
+class InsnPlan(Struct, frozen=True):
     """Plan for one instruction at one address.
 
     Attributes:
@@ -178,8 +177,7 @@ class InsnPlan:
         return self.address if self.bits is None else self.address - self.address % len(self.raw)
 
 
-@dataclass(frozen=True, slots=True)
-class ArchProbes:
+class ArchProbes(Struct, frozen=True):
     """An architecture's part in breakpoint probes.
 
     Attributes:

@@ -19,8 +19,9 @@ records need not clear the rest. A bitfield is recorded as extracted.
 An id of 0 never stands in a row: a zeroed word ends a stretch of rows.
 """
 
-from dataclasses import dataclass, field
 from enum import Enum
+
+from msgspec import Struct
 
 ROW_HEAD = 3
 """Words before the arguments of an entry event's row."""
@@ -57,8 +58,7 @@ class Source(Enum):
     """A word (`engine.arch.recording.CallWord`) of a pending call, for code in the guest."""
 
 
-@dataclass(frozen=True, slots=True)
-class Base:
+class Base(Struct, frozen=True):
     """The beginning of a fetch.
 
     Attributes:
@@ -90,8 +90,7 @@ class ValueKind(Enum):
     BITFIELD = "b"
 
 
-@dataclass(frozen=True, slots=True)
-class FieldType:
+class FieldType(Struct, frozen=True):
     """The type of an argument.
 
     Attributes:
@@ -114,8 +113,7 @@ class FieldType:
         return self.kind in (ValueKind.STRING, ValueKind.USTRING, ValueKind.SYMSTR)
 
 
-@dataclass(frozen=True, slots=True)
-class FetchArg:
+class FetchArg(Struct, frozen=True):
     """One `NAME=BODY:TYPE`.
 
     The base is evaluated; each of `derefs` but the last reads a word at value plus offset; the
@@ -137,8 +135,7 @@ class FetchArg:
     type: FieldType
 
 
-@dataclass(frozen=True, slots=True)
-class RecordField:
+class RecordField(Struct, frozen=True):
     """Place of an argument in a row.
 
     Attributes:
@@ -154,8 +151,7 @@ class RecordField:
     words: int
 
 
-@dataclass(frozen=True, slots=True)
-class RecordLayout:
+class RecordLayout(Struct, frozen=True):
     """The rows of one event.
 
     Attributes:
@@ -165,7 +161,7 @@ class RecordLayout:
         head: words before the arguments: RETURN_HEAD for a return event.
     """
 
-    fields: tuple[RecordField, ...] = field(default=())
+    fields: tuple[RecordField, ...] = ()
     words: int = ROW_HEAD
     strings: bool = False
     head: int = ROW_HEAD
@@ -225,8 +221,7 @@ class Match(Enum):
     GLOB = "glob"
 
 
-@dataclass(frozen=True, slots=True)
-class PredicateOp:
+class PredicateOp(Struct, frozen=True):
     """One test of a filter, and where to go on (kernel/trace/trace_events_filter.c).
 
     A filter is a tuple of these, begun at index 0. If the outcome equals `when` the next one is

@@ -6,9 +6,10 @@ the guest, and `Recorder` is the code, with what the engine must know to take ov
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TypeAlias
+
+from msgspec import Struct, field
 
 from engine.arch.program import FetchArg, PredicateOp, RecordLayout
 
@@ -17,8 +18,7 @@ class NotCompilableError(Exception):
     """A recording that no code in the guest can make; the text says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Recording:
+class Recording(Struct, frozen=True):
     """Recording of a probe without handlers, for a detour.
 
     Attributes:
@@ -94,8 +94,7 @@ class CallWord(IntEnum):
     SIZE = 16
 
 
-@dataclass(frozen=True, slots=True)
-class CallEntry:
+class CallEntry(Struct, frozen=True):
     """Work of a return probe at its function's entry, for a detour: a record of the call.
 
     Only a call whose return is caught, and whose frame lies below all that are pending, is
@@ -127,8 +126,7 @@ class CallEntry:
     before: tuple[Recording, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class CallReturn:
+class CallReturn(Struct, frozen=True):
     """Work at the place that calls return to, for a detour: the newest call's record goes.
 
     If it is that of the call which has returned, by an instruction known to be a return; those
@@ -160,8 +158,7 @@ def recorded_by(work: Work) -> tuple[Recording, ...]:
     return (work.row,) if isinstance(work, CallReturn) else work
 
 
-@dataclass(frozen=True, slots=True)
-class DetourPlaces:
+class DetourPlaces(Struct, frozen=True):
     """Guest addresses of what detours share.
 
     Attributes:
@@ -203,8 +200,7 @@ class DetourPlaces:
         return self.save + COMM
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """The code of one recording in a recorder; offsets are those of the recorder.
 
     Attributes:
@@ -227,8 +223,7 @@ class Part:
     lends: int = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Recorder:
+class Recorder(Struct, frozen=True):
     """The part of a detour in front of the displaced instructions; position-independent.
 
     Attributes:

@@ -5,7 +5,8 @@ breakpoint as its trampoline.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from engine.arch.plan import InsnPlan, StepCpu
 
@@ -14,8 +15,7 @@ def _as_it_is(plan: InsnPlan) -> InsnPlan:
     return plan
 
 
-@dataclass(frozen=True, slots=True)
-class FrameKeys:
+class FrameKeys(Struct, frozen=True):
     """Numbers that tell activations of functions apart where the stack pointer does not.
 
     They stand wherever other architectures have the stack pointer at a function's entry. Of two
@@ -36,8 +36,7 @@ class FrameKeys:
     shift: int
 
 
-@dataclass(frozen=True, slots=True)
-class Trampoline:
+class Trampoline(Struct, frozen=True):
     """Code that calls return to in place of their return address.
 
     Attributes:
@@ -53,8 +52,7 @@ class Trampoline:
     unwind: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
-class CarriedReturns:
+class CarriedReturns(Struct, frozen=True):
     """Return probes that keep the return address in the stack frame of the hooked call.
 
     Attributes:
@@ -76,8 +74,7 @@ class CarriedReturns:
     give_back: Callable[[StepCpu, int], None]
 
 
-@dataclass(frozen=True, slots=True)
-class ArchReturns:
+class ArchReturns(Struct, frozen=True):
     """An architecture's part in return probes.
 
     Attributes:

@@ -3,10 +3,10 @@
 import signal
 from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Any, Final
 
 import click
+from msgspec import Struct
 
 from engine.cli import console
 from engine.cli.options import config_of, lines_of, open_options, replay_options
@@ -18,8 +18,7 @@ _STEPS: Final = {"-x": "file", "--command": "file", "-ex": "command", "--eval-co
 _STEPS_KEY: Final = "engine.cli.interface.steps"
 
 
-@dataclass(frozen=True, slots=True)
-class InterfaceOptions:
+class InterfaceOptions(Struct, frozen=True):
     """Options of the interface as it is opened.
 
     Attributes:

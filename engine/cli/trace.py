@@ -3,10 +3,10 @@
 import signal
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from typing import Any
 
 import click
+from msgspec.structs import replace
 
 from engine.cli import console
 from engine.cli.host import attached

@@ -1,9 +1,10 @@
 """The CPU as everything above sees it: one protocol for Unicorn and for our own cores."""
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final, NamedTuple, Protocol, runtime_checkable
+
+from msgspec import Struct
 
 from engine.arch.base import TrapKind
 from engine.arch.machine import ArchCpu, Insn
@@ -37,8 +38,7 @@ class StopKind(Enum):
     HALTED = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class Stop:
+class Stop(Struct, frozen=True):
     """One stop of the CPU.
 
     Attributes:

@@ -1,16 +1,16 @@
 """The processors that architectures can run on: the one list to extend."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from engine.arch.base import Arch
 from engine.cpu.base import Cpu, Decode
 from engine.cpu.ram import Ram
 
 
-@dataclass(frozen=True, slots=True)
-class Needs:
+class Needs(Struct, frozen=True):
     """The parts of a processor.
 
     Attributes:

@@ -14,8 +14,9 @@ copies.
 import mmap
 import os
 from bisect import bisect_left, bisect_right, insort
-from dataclasses import dataclass
 from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 from engine.cpu import hostmemory as host
 from engine.cpu.freeranges import FreeRanges
@@ -57,8 +58,7 @@ class Piece(NamedTuple):
         return Piece(start, end, self.source + start - self.start, self.frozen)
 
 
-@dataclass(slots=True)
-class _Shown:
+class _Shown(Struct):
     """Pages of the file that equally many pieces show."""
 
     end: int

@@ -13,8 +13,9 @@ import os
 import platform
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from engine.cpu.leads import LeadTable
 from engine.cpu.native_code import BLOCK, EDGE, FILL, INTERRUPT, PAUSE
@@ -132,8 +133,7 @@ def sieve(
     return Sieve(control, host, ctypes.addressof(pairs), ask, entries), pairs
 
 
-@dataclass(frozen=True, slots=True)
-class HostCode:
+class HostCode(Struct, frozen=True):
     """Addresses of the callbacks in executable host memory."""
 
     fill: int

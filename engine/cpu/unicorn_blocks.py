@@ -21,9 +21,10 @@ import ctypes
 import hashlib
 import mmap
 import struct
-from dataclasses import dataclass
 from functools import cache
 from typing import Final
+
+from msgspec import Struct
 
 from engine.cpu import native
 from engine.cpu import unicorn_blocks_code as code
@@ -38,8 +39,7 @@ _OPAQUE: Final = 0x8170
 """Place of a word in a CPUState that Unicorn does not use."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Build:
+class _Build(Struct, frozen=True):
     """Code for one of Unicorn's targets.
 
     Attributes:

@@ -16,9 +16,10 @@ calls stay as they are: `Guard.active` says so.
 import ctypes
 import struct
 import threading
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
+
+from msgspec import Struct
 
 from engine.cpu import native
 from engine.cpu import unicorn_api as api
@@ -31,8 +32,7 @@ ABORTED: Final = -1
 _THREAD, _COUNT, _STOP, _ENGINE, _LEAVE, _CPU, _REAL, _WORDS = range(8)
 
 
-@dataclass(frozen=True, slots=True)
-class _Shared:
+class _Shared(Struct, frozen=True):
     """The parts that a process has once: the record that the host code reads, and its code.
 
     Words of the record: the host thread that is inside Unicorn, how often it was left, the

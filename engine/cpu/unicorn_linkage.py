@@ -4,10 +4,10 @@ import ctypes
 import mmap
 import os
 import struct
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
+from msgspec import Struct
 from unicorn.unicorn_py3.unicorn import uclib
 
 # The engine structure's pointer to its CPUState, and the way back, in the pinned build.
@@ -112,8 +112,7 @@ def _entry(table: bytes, field: int, content: bytes) -> int:
     return at - field if at >= 0 else -1
 
 
-@dataclass(frozen=True, slots=True)
-class HostRecord:
+class HostRecord(Struct, frozen=True):
     """Words that placed host code reads and writes.
 
     Attributes:

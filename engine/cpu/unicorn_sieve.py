@@ -12,9 +12,10 @@ pages refuse all accesses instead: slower, with the same results.
 import ctypes
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
+
+from msgspec import Struct
 
 from engine.cpu import native
 from engine.cpu import unicorn_api as api
@@ -32,8 +33,7 @@ Span = tuple[int, int]
 """First address and the one behind the last."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Installed:
+class _Installed(Struct, frozen=True):
     """The parts that all engines of an architecture share: the record, and what must be kept."""
 
     words: "memoryview[int]"

@@ -10,7 +10,8 @@ Variables, which the kernel knows from BTF, come from whoever gives an `ArgConte
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from engine.arch.program import Base, FetchArg, FieldType, Source, ValueKind
 from engine.fetch.bases import ArgCursor, BaseReader, split_offset

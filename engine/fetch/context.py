@@ -2,9 +2,10 @@
 
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
 from mmap import mmap
 from typing import Any, Final, Protocol, TypeAlias
+
+from msgspec import Struct
 
 from engine.arch.base import Arch
 
@@ -66,8 +67,7 @@ class RowSink(Protocol):
         """Bytes that are free after a drain."""
 
 
-@dataclass(frozen=True, slots=True)
-class FetchSite:
+class FetchSite(Struct, frozen=True):
     """The differences between the probes of one event.
 
     Attributes:
@@ -79,8 +79,7 @@ class FetchSite:
     image_base: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class FetchContext:
+class FetchContext(Struct, frozen=True):
     """The surroundings that the recorders of one guest share.
 
     Attributes:

@@ -5,9 +5,10 @@ Each argument becomes statements, which may meet a fault, and the expressions of
 
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeAlias
+
+from msgspec import Struct
 
 from engine.arch.program import Base, FetchArg, Source, ValueKind
 from engine.errors import GuestFaultError
@@ -61,8 +62,7 @@ Captured: TypeAlias = "tuple[Base, tuple[int, ...]] | int | None"
 """One captured value: a fetch's base and dereferences, an argument's number, or the time."""
 
 
-@dataclass(frozen=True, slots=True)
-class UnboundFunction:
+class UnboundFunction(Struct, frozen=True):
     """A compiled function that has not been bound.
 
     Attributes:

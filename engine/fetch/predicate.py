@@ -7,9 +7,10 @@ import operator
 import re
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeAlias
+
+from msgspec import Struct
 
 from engine.arch.program import Compare, Match, Operand, PredicateOp
 from engine.errors import GuestFaultError
@@ -52,8 +53,7 @@ def _unreadable(address: int, limit: int) -> bytes:
     raise GuestFaultError(address, "read")
 
 
-@dataclass(frozen=True, slots=True)
-class PredicateContext:
+class PredicateContext(Struct, frozen=True):
     """The surroundings of a predicate besides the row.
 
     Attributes:

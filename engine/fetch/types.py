@@ -1,7 +1,8 @@
 """The types of fetch arguments (the kernel's probe_fetch_types, kernel/trace/trace_probe.c)."""
 
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from engine.arch.program import FieldType, ValueKind
 from engine.fetch.numbers import leading, unsigned

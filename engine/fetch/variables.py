@@ -4,8 +4,10 @@ The kernel takes names of parameters from BTF, for the functions of the kernel i
 come from the program's debug information; who reads that stands above this package.
 """
 
-from dataclasses import dataclass, replace
 from typing import Final, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.arch.program import Base, FieldType, ValueKind
 
@@ -34,8 +36,7 @@ class VariableError(Exception):
         self.why = why
 
 
-@dataclass(frozen=True, slots=True)
-class Fetched:
+class Fetched(Struct, frozen=True):
     """The way to fetch a variable.
 
     Attributes:

@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from engine.arch.base import Arch
 from engine.arch.program import Base
@@ -36,8 +37,7 @@ _DIGITS = frozenset("0123456789")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-@dataclass(frozen=True, slots=True)
-class ArgContext:
+class ArgContext(Struct, frozen=True):
     """The names that the arguments of one definition may refer to.
 
     Attributes:

@@ -5,8 +5,9 @@ them and never ask who is behind.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 from engine.cpu.base import Stop
 
@@ -31,8 +32,7 @@ def _ignore(*arguments: object) -> None:
     return None
 
 
-@dataclass(slots=True)
-class SpaceHooks:
+class SpaceHooks(Struct):
     """Callbacks into what watches one address space: the machinery of probes.
 
     Attributes:
@@ -89,8 +89,7 @@ class SignalAnswer(NamedTuple):
 PASSED: Final = SignalAnswer(stops=False, passes=True)
 
 
-@dataclass(slots=True)
-class GuestHooks:
+class GuestHooks(Struct):
     """Callbacks into the layers above about all processes of a guest.
 
     Attributes:

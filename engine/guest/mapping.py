@@ -1,8 +1,9 @@
 """Mappings as values: what Linux calls vm_area_structs, and the pages that some share."""
 
 import errno
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
+
+from msgspec import Struct
 
 from engine.cpu.ram import PAGE
 
@@ -32,8 +33,7 @@ class Backing(Protocol):
         """A host descriptor that may be mapped privately, or None."""
 
 
-@dataclass(eq=False, slots=True)
-class SharedExtent:
+class SharedExtent(Struct, eq=False):
     """Physical pages of a file or of shared anonymous memory, for all its shared mappings.
 
     Attributes:

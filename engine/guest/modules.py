@@ -1,8 +1,9 @@
 """The files loaded into a guest, and names for addresses."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from engine.errors import ImageError
 from engine.guest.memory import Mapping, Memory
@@ -14,8 +15,7 @@ def _inlines(image: ElfImage) -> Inlines:
     return Inlines(image, image.once(Lines))
 
 
-@dataclass(slots=True)
-class Module:
+class Module(Struct):
     """An ELF file in the guest's memory.
 
     Attributes:
@@ -65,8 +65,7 @@ class Module:
         return self.symbols.at(address - self.bias)
 
 
-@dataclass(frozen=True, slots=True)
-class Location:
+class Location(Struct, frozen=True):
     """A named address.
 
     Attributes:

@@ -9,8 +9,9 @@ or their owner is told that his instruction is no longer there.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from engine.cpu.base import Cpu
 from engine.cpu.ram import EXECUTE, PAGE, READ, WRITE
@@ -23,8 +24,7 @@ _MANY: Final = 64
 """Patches from which on dropping all translations is cheaper than one range each."""
 
 
-@dataclass(slots=True)
-class Patch:
+class Patch(Struct):
     """Bytes planted over an instruction.
 
     Attributes:

@@ -9,8 +9,9 @@ without the processor: those copies are seen where they are made.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from engine.cpu.base import Access, Cpu, Stop, StopKind
 from engine.cpu.ram import EXECUTE, PAGE, READ, WRITE
@@ -18,8 +19,7 @@ from engine.errors import GuestFaultError
 from engine.guest.memory import Memory
 
 
-@dataclass(slots=True, eq=False)
-class WatchedRange:
+class WatchedRange(Struct, eq=False):
     """Bytes of which accesses are watched.
 
     Attributes:
@@ -44,8 +44,7 @@ class WatchedRange:
         return start < self.end and self.start < end
 
 
-@dataclass(frozen=True, slots=True)
-class WatchHit:
+class WatchHit(Struct, frozen=True):
     """An instruction or a call that has accessed watched bytes.
 
     Attributes:

@@ -11,11 +11,12 @@ import struct
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property
 from operator import itemgetter
 from typing import Final
 from weakref import WeakKeyDictionary
+
+from msgspec import Struct
 
 from engine.image import headers, sections
 from engine.image.elf import ElfImage
@@ -34,8 +35,7 @@ _FEW: Final = 256
 _HDR_TABLE: Final = 0x3B  # datarel | sdata4: the only form linkers write and unwinders search
 
 
-@dataclass(frozen=True, slots=True)
-class _Table:
+class _Table(Struct, frozen=True):
     """The sorted (start, FDE) table of .eh_frame_hdr; entries are relative to `address`."""
 
     offset: int

@@ -1,8 +1,9 @@
 """Classes of C++ as their declarations were: who may see a part, methods, typedefs, bases."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from engine.image import dies
 from engine.image.datatypes import DataType
@@ -19,8 +20,7 @@ _ACCESS: Final = {1: "public", 2: "protected", 3: "private"}
 _CPP: Final = frozenset((0x04, 0x1A, 0x21, 0x2B, 0x3A))
 
 
-@dataclass(frozen=True, slots=True)
-class ClassField:
+class ClassField(Struct, frozen=True):
     """A variable of a class, or one that belongs to each of its objects.
 
     Attributes:
@@ -40,8 +40,7 @@ class ClassField:
     bits: int
 
 
-@dataclass(frozen=True, slots=True)
-class Method:
+class Method(Struct, frozen=True):
     """A function of a class.
 
     Attributes:
@@ -63,8 +62,7 @@ class Method:
     behind: str
 
 
-@dataclass(frozen=True, slots=True)
-class ClassParts:
+class ClassParts(Struct, frozen=True):
     """All that a class is made of.
 
     Attributes:

@@ -4,10 +4,11 @@ A type reads of what it is made of only what somebody asks for: structures conta
 to each other, and one entry may lead to all others.
 """
 
-from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from typing import Final
+
+from msgspec import Struct
 
 from engine.image import dies, forms
 from engine.image.definitions import ENUM, RECORDS, defined
@@ -72,8 +73,7 @@ _ENCODINGS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(Struct, frozen=True):
     """A part of a structure, class or union.
 
     Attributes:

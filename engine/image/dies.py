@@ -7,9 +7,10 @@ offsets, tags, parents - and attributes are read of the entries that somebody as
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, Protocol
+
+from msgspec import Struct, field
 
 from engine.image import forms
 from engine.image.forms import Widths
@@ -45,8 +46,7 @@ AT_GNU_DWO_NAME, AT_GNU_DWO_ID, AT_GNU_RANGES_BASE, AT_GNU_ADDR_BASE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Abbrev:
+class Abbrev(Struct, frozen=True):
     """One entry of .debug_abbrev: (attribute, form, implicit value) and how to skip them."""
 
     tag: int
@@ -55,8 +55,7 @@ class Abbrev:
     steps: tuple[int, ...]
 
 
-@dataclass(slots=True)
-class Shape:
+class Shape(Struct):
     """A unit's entries in the order of the file; a parent stands before its children.
 
     Attributes:

@@ -6,9 +6,11 @@ fetch; whatever else an expression computes is answered with the reason in words
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.image.dies import Die, Unit
 from engine.image.loclists import entry_at
@@ -18,8 +20,7 @@ _MAX_STACK: Final = 256
 _WORD: Final = 1 << 64
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
+class Term(Struct, frozen=True):
     """A value that is known up to a register.
 
     Attributes:
@@ -71,8 +72,7 @@ class Where(Enum):
     NOWHERE = "nowhere"
 
 
-@dataclass(frozen=True, slots=True)
-class VariableLocation:
+class VariableLocation(Struct, frozen=True):
     """The place of a variable at one instruction.
 
     Attributes:
@@ -117,8 +117,7 @@ class _UnsupportedError(Exception):
     """The expression says something that a probe cannot fetch."""
 
 
-@dataclass(frozen=True, slots=True)
-class FrameContext:
+class FrameContext(Struct, frozen=True):
     """The surroundings that an expression may refer to.
 
     Attributes:

@@ -4,8 +4,9 @@ DWARF 5, 7.5.6, with the GNU forms of split units and of dwz. A value stays what
 says - a number, an offset, an index, bytes - until somebody asks what it stands for.
 """
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from engine.image.reader import DamagedError, Reader
 
@@ -58,8 +59,7 @@ BLOCK_STEPS: Final = {-10: 0, -11: 1, -12: 2, -14: 4}
 """Steps over a block: to the size of its length, 0 for a LEB128 number."""
 
 
-@dataclass(frozen=True, slots=True)
-class Widths:
+class Widths(Struct, frozen=True):
     """Widths that the sizes of forms depend on: of an offset, of an address, and the version."""
 
     offset: int

@@ -5,8 +5,9 @@ it parses a whole section at once, and recursion, negative seeks and KeyErrors o
 records escape from it.
 """
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from engine.image import headers
 from engine.image.headers import Buffer
@@ -20,8 +21,7 @@ _PE_SIZES: Final = {2: 2, 3: 4, 4: 8}
 _DEBUG_FRAME_CIE: Final = {4: 0xFFFFFFFF, 8: 0xFFFFFFFFFFFFFFFF}
 
 
-@dataclass(frozen=True, slots=True)
-class Cie:
+class Cie(Struct, frozen=True):
     """A common information entry.
 
     Attributes:
@@ -59,8 +59,7 @@ class Cie:
     instructions: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Fde:
+class Fde(Struct, frozen=True):
     """A frame description entry: the rules for [start, start + size).
 
     Attributes:
@@ -85,8 +84,7 @@ class Fde:
     instructions_address: int
 
 
-@dataclass(frozen=True, slots=True)
-class FrameArea:
+class FrameArea(Struct, frozen=True):
     """A section of frame records inside `data`."""
 
     name: str

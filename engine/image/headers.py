@@ -6,8 +6,9 @@ Names and numbers are those of `elf.h`; sizes are in bytes, addresses are link a
 import mmap
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 Buffer = bytes | mmap.mmap
 
@@ -74,8 +75,7 @@ WORD_BITS: Final = {EM_386: 32, EM_ARM: 32}
 """Machines with one word size that no architecture here is for; the other class is damage."""
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(Struct, frozen=True):
     """The ELF header behind e_ident, fields in the order of the file."""
 
     type: int
@@ -93,8 +93,7 @@ class Header:
     shstrndx: int
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(Struct, frozen=True):
     """A program header: `type` is PT_*, `flags` is a mask of PF_R, PF_W, PF_X."""
 
     type: int
@@ -111,8 +110,7 @@ class Segment:
         return self.vaddr <= address and address + size <= self.vaddr + self.memsz
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(Struct, frozen=True):
     """A section header with its name resolved; `type` is SHT_*, `flags` a mask of SHF_*."""
 
     name: str
@@ -131,8 +129,7 @@ class Section:
         return bool(self.flags & SHF_ALLOC) and self.addr <= address < self.addr + self.size
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Struct, frozen=True):
     """The struct formats of one class and byte order; `word` reads one address."""
 
     order: str

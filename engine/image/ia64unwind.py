@@ -6,10 +6,11 @@ appendix B. Offsets from psp and sp stay in words of 4 bytes as encoded: psp + 1
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 from weakref import WeakKeyDictionary
+
+from msgspec import Struct
 
 from engine.errors import ImageError
 from engine.image.elf import ElfImage
@@ -33,8 +34,7 @@ _P8_SP: Final = ("rp", "pfs", "preds", "lc", "unat", "fpsr")
 _P8: Final = ("bsp", "bspstore", "rnat")
 
 
-@dataclass(frozen=True, slots=True)
-class UnwindEntry:
+class UnwindEntry(Struct, frozen=True):
     """A line of the table, in link addresses: a stretch of code and its information block."""
 
     start: int
@@ -42,8 +42,7 @@ class UnwindEntry:
     info: int
 
 
-@dataclass(frozen=True, slots=True)
-class Descriptor:
+class Descriptor(Struct, frozen=True):
     """One descriptor.
 
     Attributes:
@@ -75,8 +74,7 @@ class Descriptor:
     data: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
-class UnwindInfo:
+class UnwindInfo(Struct, frozen=True):
     """An information block.
 
     Attributes:

@@ -6,8 +6,9 @@ is no information.
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
+
+from msgspec import Struct
 
 from engine.errors import ImageError
 from engine.image.debuginfo import DebugInfo
@@ -21,8 +22,7 @@ _SUBPROGRAM, _INLINED = 0x2E, 0x1D
 _CALL_FILE, _CALL_LINE = 0x58, 0x59
 
 
-@dataclass(frozen=True, slots=True)
-class InlinedCall:
+class InlinedCall(Struct, frozen=True):
     """A function that has become a part of its caller.
 
     Attributes:

@@ -7,10 +7,11 @@ the DIEs' structures for a table that describes itself.
 
 from bisect import bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from itertools import pairwise
 from posixpath import join, normpath
 from typing import Final, NamedTuple
+
+from msgspec import Struct, field
 
 from engine.image.headers import text
 from engine.image.reader import DamagedError, Reader
@@ -21,8 +22,7 @@ _STRX_SIZES: Final = {0x25: 1, 0x26: 2, 0x27: 3, 0x28: 4}
 _MAX_UNIT: Final = 0xFFFFFFFFFFFFFFFF
 
 
-@dataclass(frozen=True, slots=True)
-class LineSections:
+class LineSections(Struct, frozen=True):
     """The bytes a line program refers to."""
 
     line: bytes
@@ -32,8 +32,7 @@ class LineSections:
     bits: int
 
 
-@dataclass(frozen=True, slots=True)
-class LineHeader:
+class LineHeader(Struct, frozen=True):
     """The header of a line number program.
 
     Attributes:
@@ -55,8 +54,7 @@ class LineHeader:
     opcode_lengths: tuple[int, ...]
 
 
-@dataclass(slots=True)
-class LineTable:
+class LineTable(Struct):
     """The rows of one unit.
 
     Attributes:

@@ -7,9 +7,10 @@ noted as damage of the file and nothing is raised.
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 from posixpath import normpath
+
+from msgspec import Struct
 
 from engine.errors import ImageError
 from engine.image import cfi, dies
@@ -21,8 +22,7 @@ from engine.image.ranges import read_ranges
 from engine.image.reader import DamagedError
 
 
-@dataclass(frozen=True, slots=True)
-class LineUnit:
+class LineUnit(Struct, frozen=True):
     """The part of a compilation unit that lines need.
 
     Attributes:

@@ -5,8 +5,9 @@ that the file has at all, the unit around the place that is asked from first.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from engine.errors import ImageError
 from engine.image import dies
@@ -42,8 +43,7 @@ _LISTED: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class NamedEntry:
+class NamedEntry(Struct, frozen=True):
     """A function, variable or type, and where its source declares it.
 
     Attributes:

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.errors import ImageError
 from engine.image import dies
@@ -39,8 +41,7 @@ def blaming(name: str, what: str) -> Iterator[None]:
         raise ImageError(f"{name}: debug information, {what}: {error}") from error
 
 
-@dataclass(eq=False)
-class Variable:
+class Variable(Struct, eq=False, dict=True):
     """A variable or parameter as it is seen from one instruction.
 
     Attributes:
@@ -115,8 +116,7 @@ class Variable:
             return nowhere(_DECLARED_ELSEWHERE) if self.is_declaration else OPTIMIZED_OUT
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(Struct, frozen=True):
     """The variables known at one instruction.
 
     Attributes:
@@ -167,8 +167,7 @@ class Scope:
         return tuple(found.values())
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionBlock:
+class FunctionBlock(Struct, frozen=True):
     """The code of a function, or of one copy of it that was inlined.
 
     Attributes:
@@ -184,8 +183,7 @@ class FunctionBlock:
     inlined: bool
 
 
-@dataclass(frozen=True, slots=True)
-class CodeBlock:
+class CodeBlock(Struct, frozen=True):
     """The innermost block of code around an address.
 
     Attributes:

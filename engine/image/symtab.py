@@ -9,9 +9,11 @@ import struct
 import sys
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final, overload
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.image import headers
 from engine.image.elf import ElfImage
@@ -38,8 +40,7 @@ _MAX_MANGLED: Final = 8192
 _REFERENCE: Final = re.compile(r"[STB][0-9A-Za-z]*_")
 
 
-@dataclass(frozen=True, slots=True)
-class Symbol:
+class Symbol(Struct, frozen=True):
     """A name for an address.
 
     Attributes:
@@ -94,8 +95,7 @@ def shown_place(place: str) -> str:
     return place if plain == name else f"{bare_name(plain)}{plus}{offset}"
 
 
-@dataclass(frozen=True, slots=True)
-class Columns:
+class Columns(Struct, frozen=True):
     """The fields of all rows: st_name, st_info, st_shndx, st_value, st_size."""
 
     names: "array[int]"

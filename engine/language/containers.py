@@ -9,10 +9,11 @@ end it where they are met.
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import Final
+
+from msgspec import Struct
 
 from engine.errors import CommandError
 from engine.image.datatypes import TypeKind
@@ -34,8 +35,7 @@ Children = Iterator[tuple[TypedValue | str, TypedValue]]
 """Keys, or names, and values."""
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(Struct, frozen=True):
     """The things that a container holds.
 
     Attributes:

@@ -1,9 +1,10 @@
 """Types of values: those of a program's debug information, and those that an expression makes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Protocol
+
+from msgspec import Struct
 
 from engine.image.datatypes import Member, TypeKind
 
@@ -92,8 +93,7 @@ class CType(Protocol):
         """Types that a template of C++ was given to make it."""
 
 
-@dataclass(frozen=True)
-class MadeType:
+class MadeType(Struct, frozen=True, dict=True):
     """A type that an expression makes: a number, a pointer, an array or a function.
 
     Attributes:

@@ -5,8 +5,9 @@ history is `$1`, `$`, `$$`.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from engine.errors import CommandError
 from engine.image.datatypes import TypeKind

@@ -1,11 +1,12 @@
 """Values as gdb prints them (gdb/valprint.c, gdb/c-valprint.c, gdb/printcmd.c)."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from itertools import groupby
 from typing import Final
+
+from msgspec import Struct
 
 from engine.errors import CommandError, GuestFaultError
 from engine.escaping import escaped
@@ -38,8 +39,7 @@ _ESCAPES: Final = {
 _DIGITS: Final = {4: 9, 8: 17}
 
 
-@dataclass(frozen=True, slots=True)
-class Printer:
+class Printer(Struct, frozen=True):
     """Prints values.
 
     Attributes:

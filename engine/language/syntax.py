@@ -4,8 +4,9 @@ gdb: gdb/c-exp.y.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from engine.errors import CommandError
 from engine.language.tokens import Token, split
@@ -42,8 +43,7 @@ _TYPE_WORDS: Final = frozenset(
 _DEPTH: Final = 200
 
 
-@dataclass(frozen=True, slots=True)
-class TypeName:
+class TypeName(Struct, frozen=True):
     """A type as it is written.
 
     Attributes:
@@ -55,8 +55,7 @@ class TypeName:
     suffixes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Expression:
+class Expression(Struct, frozen=True):
     """A part of an expression.
 
     Attributes:

@@ -1,8 +1,9 @@
 """The words of an expression."""
 
 import re
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from engine.errors import CommandError
 
@@ -38,8 +39,7 @@ _ESCAPES: Final = {
 _ESCAPE: Final = re.compile(r"\\(?:x([0-9a-fA-F]+)|([0-7]{1,3})|(.))", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(Struct, frozen=True):
     """A word.
 
     Attributes:

@@ -2,10 +2,12 @@
 
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import inf, nan
 from typing import Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.errors import CommandError
 from engine.image.datatypes import TypeKind
@@ -18,8 +20,7 @@ _FLOATS: Final = {4: "f", 8: "d"}
 _NUMBERS: Final = INTEGERS | {TypeKind.ENUM, TypeKind.POINTER}
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryPlace:
+class MemoryPlace(Struct, frozen=True):
     """A value's place in memory.
 
     Attributes:
@@ -33,8 +34,7 @@ class MemoryPlace:
     bits: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class RegisterPlace:
+class RegisterPlace(Struct, frozen=True):
     """A value's place in a register.
 
     Attributes:
@@ -49,8 +49,7 @@ class RegisterPlace:
 Place = MemoryPlace | RegisterPlace | None
 
 
-@dataclass(eq=False)
-class TypedValue:
+class TypedValue(Struct, eq=False):
     """A value.
 
     Attributes:
@@ -70,7 +69,7 @@ class TypedValue:
     order: Order = "little"
     label: str = ""
     kept: bool = False
-    _raw: bytes | None = field(default=None, repr=False)
+    _raw: bytes | None = None
 
     @property
     def raw(self) -> bytes:

@@ -2,8 +2,9 @@
 
 import errno
 import struct
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from engine.errors import GuestFaultError
 from engine.guest.memory import MappingError
@@ -34,8 +35,7 @@ _ARGS_SIZES: Final = (64, 80, 88)
 _KNOWN: Final = (1 << 34) - 1
 
 
-@dataclass(frozen=True, slots=True)
-class CloneRequest:
+class CloneRequest(Struct, frozen=True):
     """Arguments of clone, whatever call they came by (struct kernel_clone_args).
 
     Attributes:

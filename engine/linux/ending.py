@@ -1,10 +1,9 @@
 """The end of a guest's process."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Crash:
+class Crash(Struct, frozen=True):
     """The circumstances of a fatal fault.
 
     Attributes:
@@ -20,8 +19,7 @@ class Crash:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Exit:
+class Exit(Struct, frozen=True):
     """The end of a guest.
 
     Attributes:

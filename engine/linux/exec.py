@@ -3,8 +3,9 @@
 import errno
 import os
 import stat
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from engine.arch import for_elf
 from engine.errors import ImageError
@@ -31,8 +32,7 @@ _LINE: Final = 256
 _IMAGE_MAX: Final = 1 << 30
 
 
-@dataclass(frozen=True, slots=True)
-class ExecRequest:
+class ExecRequest(Struct, frozen=True):
     """A program to begin.
 
     Attributes:

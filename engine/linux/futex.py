@@ -3,8 +3,10 @@
 import errno
 import struct
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.errors import GuestFaultError
 from engine.linux.context import SyscallTable, s32, u32
@@ -20,8 +22,7 @@ _MOST_ROBUST: Final = 2048
 """ROBUST_LIST_LIMIT."""
 
 
-@dataclass(frozen=True, slots=True)
-class FutexCall:
+class FutexCall(Struct, frozen=True):
     """Arguments of the call; `length`: nanoseconds of the timeout, where one was given."""
 
     address: int

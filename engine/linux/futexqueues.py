@@ -2,15 +2,15 @@
 
 import errno
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from engine.linux.thread import Thread
 
 
-@dataclass(eq=False, slots=True)
-class FutexWaiter:
+class FutexWaiter(Struct, eq=False):
     """A thread that waits.
 
     Attributes:

@@ -3,9 +3,10 @@
 import errno
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from typing import Final
+
+from msgspec.structs import replace
 
 from engine.cpu.base import ServesCalls, Stop, StopKind
 from engine.errors import GuestFaultError, KprobeTuiError

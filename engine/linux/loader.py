@@ -3,8 +3,9 @@
 import errno
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from engine.arch.base import Arch
 from engine.cpu.ram import EXECUTE, PAGE, READ, WRITE
@@ -43,8 +44,7 @@ class _ImageBacking:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class Executable:
+class Executable(Struct, frozen=True):
     """A program as the kernel will start it.
 
     Attributes:
@@ -62,8 +62,7 @@ class Executable:
     name: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
+class Start(Struct, frozen=True):
     """The start of a loaded program.
 
     Attributes:

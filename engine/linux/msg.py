@@ -18,6 +18,7 @@ from engine.linux.sysv import (
     MessageQueue,
     now,
     order,
+    owners,
 )
 from engine.linux.thread import Thread
 from engine.linux.wait import Wait
@@ -36,7 +37,7 @@ def msgget(k: Thread, key: int, flags: int) -> int:
     if found is not None:
         return found.id
     number = table.new_id()
-    return table.add(MessageQueue(s32(key), number, flags & 0o777, k.uid, k.gid, now(k)))
+    return table.add(MessageQueue(s32(key), number, flags & 0o777, *owners(k), now(k)))
 
 
 def msgsnd(k: Thread, number: int, address: int, size: int, flags: int) -> int | Wait:

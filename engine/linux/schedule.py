@@ -9,9 +9,10 @@ kind of turns decide.
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
+
+from msgspec import Struct
 
 from engine.errors import KprobeTuiError
 
@@ -36,8 +37,7 @@ class Why(Enum):
     ENDS = "ends"
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """The choice of a thread to run.
 
     Attributes:
@@ -54,8 +54,7 @@ class Choice:
         return f"{self.tick} {self.thread} {self.why.value}"
 
 
-@dataclass(frozen=True, slots=True)
-class Schedule:
+class Schedule(Struct, frozen=True):
     """The choices of a run.
 
     Attributes:

@@ -20,6 +20,7 @@ from engine.linux.sysv import (
     SemaphoreWaiter,
     now,
     order,
+    owners,
 )
 from engine.linux.thread import Thread
 from engine.linux.wait import Wait
@@ -49,7 +50,7 @@ def semget(k: Thread, key: int, count: int, flags: int) -> int:
     number = table.new_id()
     values, pids = [0] * count, [0] * count
     return table.add(
-        SemaphoreSet(s32(key), number, flags & 0o777, k.uid, k.gid, now(k), values, pids)
+        SemaphoreSet(s32(key), number, flags & 0o777, *owners(k), now(k), values, pids)
     )
 
 

@@ -26,6 +26,7 @@ from engine.linux.sysv import (
     SharedSegment,
     now,
     order,
+    owners,
 )
 from engine.linux.thread import Thread
 
@@ -91,8 +92,7 @@ def shmget(k: Thread, key: int, size: int, flags: int) -> int:
             s32(key),
             number,
             flags & 0o777,
-            k.uid,
-            k.gid,
+            *owners(k),
             now(k),
             file,
             size,

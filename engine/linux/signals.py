@@ -7,8 +7,9 @@ siginfo.h), which x86-64 and AArch64 share; frames are the architecture's.
 import struct
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 SIGHUP, SIGINT, SIGQUIT, SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE = 1, 2, 3, 4, 5, 6, 7, 8
 SIGKILL, SIGUSR1, SIGSEGV, SIGUSR2, SIGPIPE, SIGALRM, SIGTERM = 9, 10, 11, 12, 13, 14, 15
@@ -50,8 +51,7 @@ def bit(number: int) -> int:
     return 1 << (number - 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
+class Action(Struct, frozen=True):
     """struct kernel_sigaction."""
 
     handler: int = SIG_DFL
@@ -60,8 +60,7 @@ class Action:
     mask: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class PendingSignal:
+class PendingSignal(Struct, frozen=True):
     """A signal that waits for delivery: its siginfo, and the POSIX timer it comes from."""
 
     number: int
@@ -172,8 +171,7 @@ class SignalHand:
         }
 
 
-@dataclass(slots=True)
-class SignalState:
+class SignalState(Struct):
     """Signals of a thread.
 
     Attributes:

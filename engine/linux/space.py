@@ -1,7 +1,8 @@
 """A program in memory: what exec makes, fork copies and vfork lends (an mm_struct)."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from engine.guest.hooks import SpaceHooks
 from engine.guest.memory import Memory
@@ -56,8 +57,7 @@ def _one(space: AddressSpace) -> None:
     return None
 
 
-@dataclass(slots=True)
-class SpaceEvents:
+class SpaceEvents(Struct):
     """Callbacks into the layers above about address spaces that come and go.
 
     Attributes:

@@ -7,8 +7,9 @@ What they have in common: ids, keys and permissions. The calls on them stand in 
 import errno
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Final, Generic, Protocol, TypeVar
+
+from msgspec import Struct, field
 
 from engine.arch.base import Arch
 from engine.linux.clock import Clock
@@ -47,16 +48,17 @@ class IpcCaller(Protocol):
         """Its time."""
 
 
-@dataclass(eq=False)
-class IpcObject:
+class IpcObject(Struct, eq=False):
     """One object.
 
     Attributes:
         key: of the `get` calls, 0 for a private one.
         id: what `get` gave.
         mode: permission bits, and SHM_DEST of a segment that goes with its last user.
-        uid: owner; `cuid` is who made it.
-        gid: group; `cgid` is that of who made it.
+        uid: owner.
+        gid: its group.
+        cuid: who made it.
+        cgid: the group of who made it.
         changed: time of making or of the last IPC_SET, seconds.
     """
 
@@ -65,12 +67,9 @@ class IpcObject:
     mode: int
     uid: int
     gid: int
+    cuid: int
+    cgid: int
     changed: int
-    cuid: int = field(init=False)
-    cgid: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.cuid, self.cgid = self.uid, self.gid
 
     def permits(self, k: IpcCaller, want: int) -> None:
         """EACCES unless the process may do what bits of the last octal digit say."""
@@ -105,6 +104,11 @@ class IpcObject:
 def now(k: IpcCaller) -> int:
     """The time, in seconds."""
     return k.clock.realtime() // 10**9
+
+
+def owners(k: IpcCaller) -> tuple[int, int, int, int]:
+    """Owner and group, then maker and its group, of what a process makes."""
+    return k.uid, k.gid, k.uid, k.gid
 
 
 def order(k: IpcCaller) -> str:
@@ -200,8 +204,7 @@ class IpcTable(Generic[Kind]):
         return found
 
 
-@dataclass(eq=False)
-class SharedSegment(IpcObject):
+class SharedSegment(IpcObject, eq=False):
     """A segment.
 
     Attributes:
@@ -224,8 +227,7 @@ class SharedSegment(IpcObject):
         return self.file.node
 
 
-@dataclass(eq=False, slots=True)
-class SemaphoreWaiter:
+class SemaphoreWaiter(Struct, eq=False):
     """Somebody who waits for operations on semaphores.
 
     Attributes:
@@ -239,8 +241,7 @@ class SemaphoreWaiter:
     wake: Callable[[], None]
 
 
-@dataclass(eq=False)
-class SemaphoreSet(IpcObject):
+class SemaphoreSet(IpcObject, eq=False):
     """A set of semaphores.
 
     Attributes:
@@ -265,8 +266,7 @@ class SemaphoreSet(IpcObject):
             waiter.wake()
 
 
-@dataclass(eq=False)
-class MessageQueue(IpcObject):
+class MessageQueue(IpcObject, eq=False):
     """A queue.
 
     Attributes:

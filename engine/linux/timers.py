@@ -3,8 +3,9 @@
 import heapq
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from engine.linux.clock import FOREVER, GuestClock
 from engine.linux.signals import SIGALRM, SIGPROF, SIGVTALRM
@@ -15,8 +16,7 @@ _LEAST: Final = 10_000
 """Nanoseconds: else the time that returning from a handler takes could be a period by itself."""
 
 
-@dataclass(eq=False, slots=True)
-class PosixTimer:
+class PosixTimer(Struct, eq=False):
     """A timer of timer_create.
 
     Attributes:

@@ -16,8 +16,9 @@ import random
 import re
 from collections import defaultdict, deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
+
+from msgspec import Struct
 
 from engine.linux.schedule import Choice, Schedule, ScheduleError, Why
 
@@ -72,8 +73,7 @@ class TurnKind(Protocol):
         """The decisions of a run."""
 
 
-@dataclass(frozen=True, slots=True)
-class Lengths:
+class Lengths(Struct, frozen=True):
     """Turns of random lengths, in the order in which threads have become ready.
 
     Attributes:
@@ -115,8 +115,7 @@ class _RandomTurns:
         return ready.popleft()
 
 
-@dataclass(frozen=True, slots=True)
-class Priorities:
+class Priorities(Struct, frozen=True):
     """Turns by random priorities.
 
     Attributes:
@@ -195,8 +194,7 @@ class _PriorityTurns:
         return thread
 
 
-@dataclass(frozen=True, slots=True)
-class Recorded:
+class Recorded(Struct, frozen=True):
     """The turns of a schedule, and no others."""
 
     schedule: Schedule
@@ -269,8 +267,7 @@ class Replay:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class OwnChoice:
+class OwnChoice(Struct, frozen=True):
     """A choice told by the time of the thread that gives the processor up.
 
     Attributes:
@@ -302,8 +299,7 @@ def own_choices(choices: Sequence[Choice], first: int) -> tuple[OwnChoice, ...]:
     return tuple(found)
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(Struct, frozen=True):
     """Threads run until they wait, yield or end, but for some choices.
 
     To leave a choice out is to let the thread run on: the others keep their places, as they

@@ -5,11 +5,11 @@ signals and the host's Ctrl-C can all end it, and time can jump when nothing els
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(Struct, frozen=True):
     """A system call that cannot finish yet.
 
     Attributes:

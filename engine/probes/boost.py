@@ -5,7 +5,8 @@ copy is stepped instead. Linux's prepare_booster sees to the same, but boosts no
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from engine.probes.breakpoint_actions import Breakpoints
 from engine.probes.point import ProbePoint

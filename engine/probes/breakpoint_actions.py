@@ -6,8 +6,9 @@ does the same one visible step at a time, and tests hold the two against each ot
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
+
+from msgspec.structs import replace
 
 from engine.arch.plan import Fixup, Mode, Rules
 from engine.cpu.base import LEAVE, SingleSteps, StepAction, TrapAction

@@ -9,8 +9,9 @@ planted breakpoint itself is never executed, so no action of the fast executor f
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from engine.arch.plan import Fixup, Verdict
 from engine.cpu.base import SingleSteps, Stop, StopKind

@@ -8,13 +8,13 @@ in the place of an old one.
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from engine.probes.kretprobe import KretprobeInstance
 
 
-@dataclass(eq=False, slots=True)
-class CallFrame:
+class CallFrame(Struct, eq=False):
     """One that has a record.
 
     Attributes:

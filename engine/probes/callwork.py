@@ -1,8 +1,9 @@
 """Work of code in the guest for the calls of a return event."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from engine.arch.base import Arch
 from engine.arch.program import (

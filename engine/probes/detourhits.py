@@ -1,9 +1,10 @@
 """The guest in a detour: rows that do not fit, faults, a debugger's steps."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import Final
+
+from msgspec.structs import replace
 
 from engine.arch.base import TrapKind
 from engine.arch.recording import CURSOR, Recording

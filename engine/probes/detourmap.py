@@ -2,15 +2,15 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from engine.probes.detours import Detour
 from engine.probes.kprobe import Kprobe
 from engine.probes.point import ProbePoint
 
 
-@dataclass(eq=False, slots=True)
-class LiveDetour:
+class LiveDetour(Struct, eq=False):
     """A detour buffer that the guest may be in.
 
     Attributes:

@@ -10,9 +10,10 @@ told of its own calls is all that it can spoil.
 
 import ctypes
 from collections.abc import Iterable
-from dataclasses import dataclass
 from mmap import PAGESIZE, mmap
 from typing import Final
+
+from msgspec import Struct
 
 from engine.arch.recording import COMM, COMM_BYTES, CURSOR, SITES, CallWord, DetourPlaces
 from engine.cpu.ram import PAGE, READ, WRITE
@@ -37,8 +38,7 @@ _NEVER: Final = (1 << 64) - 1
 """No instruction ends there."""
 
 
-@dataclass(frozen=True, slots=True)
-class SharedMemory:
+class SharedMemory(Struct, frozen=True):
     """Memory that detours share, once it is mapped.
 
     Attributes:

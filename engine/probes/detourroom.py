@@ -1,9 +1,10 @@
 """Room for code that records hits in the guest, and for the rows that it writes."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from mmap import mmap
 from typing import Protocol
+
+from msgspec import Struct
 
 from engine.probes.site import FunctionCode, ImageCode
 
@@ -30,8 +31,7 @@ class RowMemory(Protocol):
         """Forget what stands behind its rows."""
 
 
-@dataclass(frozen=True, slots=True)
-class DetourRoom:
+class DetourRoom(Struct, frozen=True):
     """Windows for code of the engine's within reach of the program's.
 
     Attributes:

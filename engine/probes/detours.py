@@ -1,8 +1,9 @@
 """Detour buffers: where they are, and what stands in one."""
 
 from bisect import bisect_right
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from engine.arch.jump import ArchJumps, Movable
 from engine.arch.recording import Recorder
@@ -16,8 +17,7 @@ KIND: Final = "jump"
 """Name for people of a point with a detour (`Replacement.kind`)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Detour:
+class Detour(Struct, frozen=True):
     """The detour buffer of one point, a `Replacement`; addresses are the guest's.
 
     Attributes:

@@ -7,8 +7,9 @@ all the same, so that nothing is stepped or emulated, and no second trap is take
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from engine.arch.base import Arch
 from engine.arch.jump import ArchJumps

@@ -1,6 +1,6 @@
 """The engine's own code in the guest: slots, the code of techniques, the return trampoline."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from engine.cpu.base import Stop, StopKind
 from engine.probes.arbitration import Arbitration

@@ -12,8 +12,9 @@ Afterwards `entered` and `returned` bring the records in line with what the engi
 
 import struct
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 from engine.arch.recording import CALLS, CHAINED, LOWEST, SITE_SHIFT, SITES, CallEntry, CallWord
 from engine.guest.memory import Memory
@@ -38,8 +39,7 @@ _CALL: Final = struct.Struct("<6Q")
 """CallFrame, return, kind, time, depth and function."""
 
 
-@dataclass(frozen=True, slots=True)
-class CallMemory:
+class CallMemory(Struct, frozen=True):
     """Memory that is shared with the guest.
 
     Attributes:

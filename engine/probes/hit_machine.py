@@ -1,9 +1,10 @@
 """Hits one visible phase at a time: phases, their records, machines that go through them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Protocol
+
+from msgspec import Struct
 
 from engine.cpu.base import Stop, StopKind
 from engine.errors import EngineError, GuestFaultError
@@ -33,8 +34,7 @@ class Phase(Enum):
     BACK = "jump back"
 
 
-@dataclass(frozen=True, slots=True)
-class PhaseRecord:
+class PhaseRecord(Struct, frozen=True):
     """Record of one phase.
 
     Attributes:

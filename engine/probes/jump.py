@@ -7,9 +7,10 @@ what is wanted there make it a breakpoint again.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol
+
+from msgspec import Struct
 
 from engine.arch.base import Arch
 from engine.cpu.base import WatchesEntries
@@ -61,8 +62,7 @@ class Handover(Protocol):
         """In words, the wait of a detour that nobody needs any more, "" for none."""
 
 
-@dataclass(frozen=True, slots=True)
-class JumpsDone:
+class JumpsDone(Struct, frozen=True):
     """Calls of a handover's when nothing is to be waited for any more.
 
     Attributes:

@@ -5,8 +5,9 @@ debugger would that steps through it, and ends where the next part begins.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from engine.cpu.base import Stop, StopKind
 from engine.errors import EngineError
@@ -23,8 +24,7 @@ _PAST_IT: Final = (Phase.ARMED, Phase.TRAP, Phase.PRE)
 """The int3 bypass: while a breakpoint stands there, its trap leads to the displaced part."""
 
 
-@dataclass(frozen=True, slots=True)
-class BufferPart:
+class BufferPart(Struct, frozen=True):
     """A part of a detour buffer.
 
     Attributes:

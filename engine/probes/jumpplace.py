@@ -2,7 +2,9 @@
 
 from bisect import bisect_left
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from functools import cached_property
+
+from msgspec import Struct
 
 from engine.arch.base import Arch
 from engine.arch.jump import ArchJumps
@@ -14,8 +16,7 @@ def _nobody(start: int, end: int) -> int | None:
     return None
 
 
-@dataclass(eq=False)
-class JumpPlace:
+class JumpPlace(Struct, eq=False, dict=True):
     """A place as the rules see it; addresses are those of `code`.
 
     Attributes:
@@ -29,8 +30,6 @@ class JumpPlace:
         unfit: (the place) to why no code in the guest can record it, "" if one can.
         other: (start, end) to the address of a probe in there, None if there is none.
         reach: whether a detour can be had within reach of an address.
-        window: addresses and bytes of the whole instructions that a jump overwrites.
-        size: bytes of the window.
     """
 
     arch: Arch
@@ -43,14 +42,13 @@ class JumpPlace:
     unfit: "Callable[[JumpPlace], str]" = lambda place: ""
     other: Callable[[int, int], int | None] = _nobody
     reach: Callable[[int], bool] = lambda address: True
-    window: tuple[tuple[int, bytes], ...] = field(default=(), init=False)
-    size: int = field(default=0, init=False)
 
-    def __post_init__(self) -> None:
-        """Measure the window."""
+    @cached_property
+    def window(self) -> tuple[tuple[int, bytes], ...]:
+        """Addresses and bytes of the whole instructions that a jump overwrites."""
         function, jumps = self.function, self.arch.jumps
         if function is None or jumps is None:
-            return
+            return ()
         starts, least = function.starts, jumps.least
         at = bisect_left(starts, self.address)
         found: list[tuple[int, bytes]] = []
@@ -62,7 +60,12 @@ class JumpPlace:
             found.append(insn)
             size += len(insn[1])
             at += 1
-        self.window, self.size = tuple(found), size
+        return tuple(found)
+
+    @cached_property
+    def size(self) -> int:
+        """Bytes of the window."""
+        return sum(len(raw) for _, raw in self.window)
 
     @property
     def jumps(self) -> ArchJumps:

@@ -11,9 +11,11 @@ import re
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.arch.jump import Leaves, Movable
 from engine.arch.plan import Mode, Rules
@@ -272,8 +274,7 @@ def _computed_entry(place: JumpPlace) -> str:
     return ""
 
 
-@dataclass(frozen=True, slots=True)
-class JumpRule:
+class JumpRule(Struct, frozen=True):
     """A condition of a jump probe.
 
     Attributes:

@@ -7,8 +7,9 @@ counted and goes unseen (include/linux/kprobes.h, kernel/kprobes.c, kernel/event
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final, Protocol
+
+from msgspec import Struct
 
 from engine.arch.plan import Mode, Rules
 from engine.arch.program import FetchArg
@@ -64,8 +65,7 @@ class KretprobeInstance:
         return made
 
 
-@dataclass(eq=False, slots=True)
-class CallEnd:
+class CallEnd(Struct, eq=False):
     """A row that code in the guest records for the return of a call.
 
     Attributes:
@@ -77,8 +77,7 @@ class CallEnd:
     of_call: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class CallWork:
+class CallWork(Struct, frozen=True):
     """Work of code in the guest for a return probe's calls.
 
     Attributes:

@@ -6,9 +6,10 @@ A rule that cannot know is quiet.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
 from typing import Final, Literal
+
+from msgspec import Struct
 
 from engine.arch.plan import InsnPlan, Mode, Rules, Verdict
 from engine.probes.lintrules import code, state
@@ -20,8 +21,7 @@ __all__ = ["RULES", "Check", "Finding", "Judgement", "Rule", "Severity", "judge"
 How = Literal["emulated", "xol", "boosted"]
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """A placement rule.
 
     Attributes:
@@ -64,8 +64,7 @@ _ERRORS: Final = tuple(rule for rule in RULES if rule.severity == "error")
 _OTHERS: Final = tuple(rule for rule in RULES if rule.severity != "error")
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(Struct, frozen=True):
     """One line of the checklist: an error rule and whether the place passes it."""
 
     rule: str
@@ -77,8 +76,7 @@ def _no_remarks() -> tuple[Finding, ...]:
     return ()
 
 
-@dataclass(frozen=True)
-class Judgement:
+class Judgement(Struct, frozen=True, eq=False, dict=True):
     """The verdict on a place.
 
     Attributes:
@@ -97,9 +95,7 @@ class Judgement:
     errno: str
     plan: InsnPlan
     errors: tuple[Finding, ...]
-    remark: Callable[[], tuple[Finding, ...]] = field(
-        default=_no_remarks, compare=False, repr=False
-    )
+    remark: Callable[[], tuple[Finding, ...]] = _no_remarks
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:

@@ -3,9 +3,11 @@
 Both are values. A transition gives the next value, and asserts that it is one that can come next.
 """
 
-from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Final, Literal, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.probes.lint import Check
 
@@ -52,8 +54,7 @@ HELD: Final = (Stage.STOP, Stage.CHECK)
 """A breakpoint stands in front of a replacement."""
 
 
-@dataclass(frozen=True, slots=True)
-class PointState:
+class PointState(Struct, frozen=True):
     """The thing that stands at a probed address.
 
     Attributes:
@@ -120,8 +121,7 @@ class Look(Enum):
     """Looked at as its probes are now."""
 
 
-@dataclass(frozen=True, slots=True)
-class Candidacy:
+class Candidacy(Struct, frozen=True):
     """Knowledge about replacing a point's breakpoint by something faster.
 
     Attributes:
@@ -180,8 +180,7 @@ class Candidacy:
         return replace(self, look=Look.DUE if self.due else Look.NOT_YET, why=None)
 
 
-@dataclass(frozen=True, slots=True)
-class InsnCopy:
+class InsnCopy(Struct, frozen=True):
     """The displaced instruction's copy, which is carried out of line.
 
     Attributes:

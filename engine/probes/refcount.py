@@ -8,8 +8,9 @@ update_ref_ctr, delayed_ref_ctr_inc.)
 """
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from engine.cpu.ram import WRITE
 from engine.errors import GuestFaultError
@@ -21,8 +22,7 @@ _MOST: Final = 0x7FFF
 """The kernel's counter is signed; one that would leave its range is left alone."""
 
 
-@dataclass(slots=True)
-class _Counted:
+class _Counted(Struct):
     """A place with a counter.
 
     Attributes:

@@ -6,8 +6,9 @@ are stands in `return_catchers`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from engine.arch.plan import Mode
 from engine.cpu.base import Stop, TrapAction
@@ -48,8 +49,7 @@ class ReturnHost(Protocol):
         """The same; whatever has taken its breakpoint's place is given up."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReturnChanges:
+class ReturnChanges(Struct, frozen=True):
     """Changes that a catcher makes to the program's own at the entry of a function.
 
     Attributes:
@@ -214,8 +214,7 @@ class ReturnCatcher(Protocol):
         """The stop that the program gets for one that a point's instruction has raised."""
 
 
-@dataclass(frozen=True, slots=True)
-class CatcherKind:
+class CatcherKind(Struct, frozen=True):
     """A way to catch returns.
 
     Attributes:

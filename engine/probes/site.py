@@ -3,10 +3,12 @@
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import accumulate, chain, islice, pairwise
 from typing import Any, Final, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.arch.base import Arch
 from engine.arch.flow import CodeFlow
@@ -386,8 +388,7 @@ class ImageCode:
         return f"'{insn.text}' ({insn.raw.hex(' ')})"
 
 
-@dataclass
-class Site:
+class Site(Struct, dict=True):
     """A place with everything a rule may look at; addresses are link addresses plus `code.bias`.
 
     Attributes:
@@ -407,8 +408,6 @@ class Site:
     function_range: tuple[int, int] | None
     symbol: Symbol | None = None
     probed: bool = False
-    _plan: InsnPlan | None = field(default=None, init=False, repr=False)
-    _raw: bytes | None = field(default=None, init=False, repr=False)
 
     @property
     def arch(self) -> Arch:
@@ -420,12 +419,10 @@ class Site:
         """The function around it."""
         return self.code.function(*self.function_range) if self.function_range else None
 
-    @property
+    @cached_property
     def raw(self) -> bytes:
         """Original bytes from the unit around the address on, as many as an instruction has."""
-        if self._raw is None:
-            self._raw = self._bytes_at(self.address)
-        return self._raw
+        return self._bytes_at(self.address)
 
     def _bytes_at(self, address: int) -> bytes:
         arch, function = self.code.arch, self.function
@@ -436,12 +433,10 @@ class Site:
                 return found
         return self.code.read(base, arch.insn_max)
 
-    @property
+    @cached_property
     def plan(self) -> InsnPlan:
         """The plan for the instruction there."""
-        if self._plan is None:
-            self._plan = self._analyze(self.address, self.mode)
-        return self._plan
+        return self._analyze(self.address, self.mode)
 
     def plan_in(self, mode: Mode) -> InsnPlan:
         """The plan under the rules of a mode."""

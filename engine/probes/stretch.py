@@ -1,12 +1,11 @@
 """Stretches of a file's code: places side by side that lie in the same of everything."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from engine.image import Section, Segment, Symbol
 
 
-@dataclass(eq=False, slots=True)
-class Stretch:
+class Stretch(Struct, eq=False):
     """Addresses between which nothing begins or ends: no symbol, section or segment.
 
     Addresses are those of the `ImageCode` that it is from.

@@ -1,7 +1,8 @@
 """The guest as the machinery of probes works on it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from engine.arch.base import Arch
 from engine.arch.plan import Mode
@@ -13,8 +14,7 @@ from engine.probes.regs import PtRegs
 from engine.probes.stepping import GuestStep
 
 
-@dataclass(frozen=True, slots=True)
-class ProbeTarget:
+class ProbeTarget(Struct, frozen=True):
     """The parts of a guest that all of the machinery needs.
 
     Attributes:

@@ -6,8 +6,9 @@ in `arbitration`; the techniques that there are stand in `techniques`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, Protocol
+
+from msgspec import Struct
 
 from engine.cpu.base import Stop
 from engine.probes.blacklist import Blacklist
@@ -23,8 +24,7 @@ OTHER_PROBE: Final = "other-probe"
 """Rule of a point in whose way another one is: it may be met once that is gone."""
 
 
-@dataclass(frozen=True, slots=True)
-class TechniqueHost:
+class TechniqueHost(Struct, frozen=True):
     """The surroundings that a technique works in.
 
     Attributes:
@@ -54,8 +54,7 @@ class TechniqueHost:
     planted: Callable[[ProbePoint], bytes]
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(Struct, frozen=True):
     """Why a technique has not taken a breakpoint's place.
 
     Attributes:
@@ -67,8 +66,7 @@ class Refused:
     for_now: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Buffers:
+class Buffers(Struct, frozen=True):
     """Pieces of code that a technique keeps outside of the program's.
 
     Attributes:

@@ -1,7 +1,8 @@
 """Kinds of techniques: what is known of one before it is at work in a guest."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from engine.arch.base import Arch
 from engine.probes.hit_machine import HitMachine
@@ -13,8 +14,7 @@ def _nothing(arch: Arch) -> tuple[str, ...]:
     return ()
 
 
-@dataclass(frozen=True, slots=True)
-class TechniqueKind:
+class TechniqueKind(Struct, frozen=True):
     """A kind of technique.
 
     Attributes:

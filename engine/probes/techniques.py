@@ -1,8 +1,9 @@
 """The techniques that there are, and who of them a user has asked for."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from engine.arch.base import Arch
 from engine.probes.breakpoint import BREAKPOINT
@@ -21,8 +22,7 @@ def technique_names() -> tuple[str, ...]:
     return (AUTO, *(kind.name for kind in TECHNIQUES))
 
 
-@dataclass(frozen=True, slots=True)
-class TechniqueChoice:
+class TechniqueChoice(Struct, frozen=True):
     """The techniques of a user's choice.
 
     Attributes:

@@ -6,8 +6,9 @@ will be once the prologue has stored them: at the entry only the convention know
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct
 
 from engine.arch.abi import CallConvention, SmallRecords
 from engine.image.datatypes import DataType, TypeKind
@@ -43,14 +44,13 @@ def _is_big(kind: DataType) -> bool:
     return kind.is_passed_by_reference or (kind.size or 0) > 2 * _WORD
 
 
-@dataclass(slots=True)
-class _TakenSlots:
+class _TakenSlots(Struct):
     """Registers and stack that are taken so far."""
 
     convention: CallConvention
     general: int = 0
     vectors: int = 0
-    stack: int = field(default=0)
+    stack: int = 0
 
     def place(self, kind: DataType, language: int) -> VariableLocation:
         """The next parameter's place."""

@@ -18,8 +18,9 @@ in the same order and with the same texts and carets. What differs, on purpose:
 """
 
 import re
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from engine.arch.base import Arch
 from engine.arch.plan import Mode
@@ -62,8 +63,7 @@ _DIGITS = frozenset("0123456789")
 _NOTHING = Lookup()
 
 
-@dataclass(frozen=True, slots=True)
-class Definition:
+class Definition(Struct, frozen=True):
     """One probe event.
 
     Attributes:
@@ -116,8 +116,7 @@ class Definition:
         return Command(_subsystem(self.kind), self.words).error(code, part, offset)
 
 
-@dataclass(frozen=True, slots=True)
-class Deletion:
+class Deletion(Struct, frozen=True):
     """A line that removes events.
 
     Attributes:

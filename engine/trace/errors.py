@@ -4,8 +4,9 @@ Ids and texts are those of Linux 6.18 (ERRORS in kernel/trace/trace_probe.h), wi
 for kinds of events that do not exist here.
 """
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from engine.errors import ProbeSyntaxError
 
@@ -85,8 +86,7 @@ TEXTS: Final[dict[str, str]] = {
 """Text of each error by its id."""
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Struct, frozen=True):
     """A definition as the kernel's error_log shows it.
 
     Attributes:

@@ -11,8 +11,9 @@ bpftrace language manual (probes, builtins, integer types).
 import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final, Protocol
+
+from msgspec import Struct
 
 from engine.arch.base import Arch
 from engine.arch.program import Base, FetchArg, FieldType, Source, ValueKind
@@ -27,8 +28,7 @@ _PLAIN: Final = re.compile(r"[A-Za-z0-9_./:+\-]+")
 _WIDTHS: Final = {1: 8, 2: 16, 4: 32, 8: 64}
 
 
-@dataclass(frozen=True, slots=True)
-class ExportPlace:
+class ExportPlace(Struct, frozen=True):
     """One instruction that a definition is about.
 
     Attributes:
@@ -358,8 +358,7 @@ class Conditions(Protocol):
         """Yield the lines; see `render_tracepoint`."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolForm:
+class ToolForm(Struct, frozen=True):
     """The words of one tool.
 
     Attributes:

@@ -5,10 +5,11 @@ kernel/trace/trace_probe.c, trace_define_common_fields in trace_events.c, trace_
 that what was tried here works there; where a field stands in a row of ours is beside them.
 """
 
-from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from typing import Final
+
+from msgspec import Struct
 
 from engine.arch.program import FieldType, ValueKind
 from engine.trace import sched
@@ -39,8 +40,7 @@ class FieldKind(Enum):
         return self in (FieldKind.STRING, FieldKind.POINTER, FieldKind.COMM)
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(Struct, frozen=True):
     """One field.
 
     Attributes:

@@ -1,7 +1,8 @@
 """Types of a program's variables as types of what an event records."""
 
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from engine.arch.program import FieldType, ValueKind
 from engine.fetch.variables import NOT_TEXT, TEXT_ARRAY, TEXT_POINTER, VariableError

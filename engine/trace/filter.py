@@ -4,7 +4,8 @@
 and the column of the caret are those of Linux 6.18. Columns count bytes, as there.
 """
 
-from dataclasses import dataclass, replace
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.arch.program import PredicateOp
 from engine.trace.filterterms import SPACES, FilterMachine, FilterSyntaxError, TermParser
@@ -15,8 +16,7 @@ __all__ = ["EventFilter", "FilterMachine", "FilterSyntaxError", "parse_filter"]
 _INVERT, _AND, _OR = 1, 2, 4
 
 
-@dataclass(frozen=True, slots=True)
-class EventFilter:
+class EventFilter(Struct, frozen=True):
     """A filter that was understood.
 
     Attributes:
@@ -41,8 +41,7 @@ def parse_filter(text: str, info: EventInfo, machine: FilterMachine | None = Non
     return EventFilter(text, _FilterParser(raw, text, info, machine or FilterMachine()).parse())
 
 
-@dataclass(slots=True)
-class _FilterEntry:
+class _FilterEntry(Struct):
     """One step of the program while it is made; `target` counts as the kernel counts."""
 
     op: PredicateOp

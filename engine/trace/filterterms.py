@@ -1,8 +1,10 @@
 """The terms of a filter, `FIELD OP VALUE`: texts to predicate ops (parse_pred of the kernel)."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from engine.arch.program import Compare, Match, Operand, PredicateOp
 from engine.errors import ProbeSyntaxError
@@ -39,8 +41,7 @@ _CPUS_MAX: Final = 8192
 SPACES: Final = " \t\n\v\f\r\xa0"
 
 
-@dataclass(frozen=True, slots=True)
-class FilterMachine:
+class FilterMachine(Struct, frozen=True):
     """The machine that filters are parsed for.
 
     Attributes:

@@ -9,8 +9,9 @@ the stack pointer at the next call or return, and gets an exit's row that says s
 
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from engine.arch.program import RETURN_HEAD, ROW_HEAD, FieldType, ValueKind
 from engine.fetch.evaluate import RowSink
@@ -101,8 +102,7 @@ class GraphProbe(Kretprobe):
         self.muted = muted
 
 
-@dataclass(slots=True)
-class Stack:
+class Stack(Struct):
     """The calls on one stack of the program.
 
     Attributes:

@@ -4,8 +4,10 @@ Syntax and errors are those of kernel/trace/trace_events_hist.c without variable
 synthetic events and handlers. `histtable` counts and prints.
 """
 
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.errors import ProbeSyntaxError
 from engine.fetch.numbers import signed, unsigned
@@ -37,8 +39,7 @@ _PLAIN: Final = ("hex", *(name for name in (*_KEY_ONLY, *_VALUE_ONLY) if name !=
 _STACK_NAMES: Final = ("stacktrace", "common_stacktrace", "STACKTRACE")
 
 
-@dataclass(frozen=True, slots=True)
-class HistField:
+class HistField(Struct, frozen=True):
     """A key or a value.
 
     Attributes:
@@ -68,16 +69,14 @@ class HistField:
         return f"{text}={self.buckets}" if self.buckets else text
 
 
-@dataclass(frozen=True, slots=True)
-class SortKey:
+class SortKey(Struct, frozen=True):
     """The key of the order of rows: 0 is the hit count, then values, then keys."""
 
     index: int
     descending: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class HistSpec:
+class HistSpec(Struct, frozen=True):
     """The request of a hist trigger.
 
     Attributes:

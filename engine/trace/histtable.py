@@ -2,8 +2,9 @@
 
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
+
+from msgspec import Struct, field
 
 from engine.escaping import escaped, escaped_bytes
 from engine.trace.histogram import HITCOUNT, HistField, HistSpec
@@ -19,8 +20,7 @@ _CODES: Final = {1: "b", 2: "h", 4: "i", 8: "q"}
 _BAR: Final = 20
 
 
-@dataclass(frozen=True, slots=True)
-class HistNames:
+class HistNames(Struct, frozen=True):
     """The surroundings of a table: reading and printing.
 
     Attributes:
@@ -46,15 +46,13 @@ class HistNames:
         return self.shown(self.symbol(address).encode(errors="surrogateescape"))
 
 
-@dataclass(slots=True)
-class _HistogramEntry:
+class _HistogramEntry(Struct):
     sums: list[int]
     comm: bytes = b""
     symbols: dict[int, bytes] = field(default_factory=dict)  # as they were called at the hit
 
 
-@dataclass(slots=True)
-class HistTable:
+class HistTable(Struct):
     """Entries by key.
 
     Attributes:

@@ -1,13 +1,13 @@
 """The texts of an argument's values, by kind: for the trace, `format` files and bpftrace."""
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from engine.arch.program import FieldType, ValueKind
 
 
-@dataclass(frozen=True, slots=True)
-class KindText:
+class KindText(Struct, frozen=True):
     """The conversions of one kind; `{}` stands for the length modifier of a 64-bit value.
 
     Attributes:

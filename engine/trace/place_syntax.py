@@ -1,7 +1,8 @@
 """Places in definitions: `PATH:OFFSET`, `SYM[+OFF]`, a number, `FILE:LINE`."""
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from engine.arch.plan import Mode
 from engine.arch.program import Base
@@ -17,8 +18,7 @@ _LINE = re.compile(r"([^:]+):([0-9]+)", re.DOTALL)
 _DIGITS = frozenset("0123456789")
 
 
-@dataclass(frozen=True, slots=True)
-class FileOffset:
+class FileOffset(Struct, frozen=True):
     """A uprobe's place.
 
     Attributes:
@@ -37,8 +37,7 @@ class FileOffset:
         return f"{self.path}:0x{self.offset:0{bits // 4}x}{counter}"
 
 
-@dataclass(frozen=True, slots=True)
-class SymbolPlace:
+class SymbolPlace(Struct, frozen=True):
     """A kprobe's place by name.
 
     Attributes:
@@ -62,8 +61,7 @@ class SymbolPlace:
         return f"{self.module}:{self.name}" if self.module else self.name
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(Struct, frozen=True):
     """A kprobe's place by number: a link address of the guest."""
 
     value: int
@@ -73,8 +71,7 @@ class Address:
         return f"0x{self.value:0{bits // 4}x}"
 
 
-@dataclass(frozen=True, slots=True)
-class SourceLine:
+class SourceLine(Struct, frozen=True):
     """A kprobe's place by line of source: an extension, the kernel has no such thing."""
 
     file: str

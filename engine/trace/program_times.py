@@ -2,16 +2,16 @@
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from engine.trace.rows import HEAD, TIME
 
 _END: Final = 1 << 64
 
 
-@dataclass(slots=True)
-class ProgramTimes:
+class ProgramTimes(Struct):
     """The times at which threads came into programs; 0 is the one that a run begins with."""
 
     _since: dict[int, list[tuple[int, int]]] = field(default_factory=dict)

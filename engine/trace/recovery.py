@@ -5,9 +5,10 @@ import os
 import stat
 import struct
 import zlib
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from engine.errors import CommandError
 from engine.trace.program_times import ProgramTimes
@@ -18,8 +19,7 @@ MAX_FILE = 1 << 30
 """A bigger file is none of ours."""
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedFile:
+class LoadedFile(Struct, frozen=True):
     """A file of the guest that names addresses.
 
     Attributes:
@@ -37,8 +37,7 @@ class LoadedFile:
     program: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Recovered:
+class Recovered(Struct, frozen=True):
     """The contents of a file.
 
     Attributes:

@@ -9,7 +9,8 @@ from array import array
 from bisect import bisect_right
 from collections import Counter, deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from engine.errors import EngineError
 from engine.trace.rows import HEAD, count_rows, halfwords, same_size_tally, uniform
@@ -20,8 +21,7 @@ CHUNK = 1 << 18
 """Bytes after which a new chunk begins."""
 
 
-@dataclass(slots=True)
-class _Chunk:
+class _Chunk(Struct):
     """Rows one behind the other.
 
     Attributes:

@@ -17,9 +17,10 @@ import os
 import struct
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct
 
 from engine.errors import CommandError
 from engine.trace.rows import EventInfo
@@ -40,8 +41,7 @@ PAGE: Final = mmap.PAGESIZE
 _LEAST_ROOM: Final = PAGE
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(Struct, frozen=True):
     """The progress of the output.
 
     Attributes:
@@ -57,8 +57,7 @@ class Progress:
     stage: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Blob:
+class Blob(Struct, frozen=True):
     """A piece of JSON in the file: where it stands and its CRC-32."""
 
     offset: int = 0

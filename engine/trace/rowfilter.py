@@ -6,8 +6,9 @@ A term with a field that an event does not have is false for it.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from engine.arch.program import Operand, PredicateOp
 from engine.fetch.predicate import (
@@ -41,8 +42,7 @@ def _nobody(thread_id: int) -> bytes | None:
     return None
 
 
-@dataclass(slots=True)
-class CompiledFilter:
+class CompiledFilter(Struct):
     """A filter compiled for each event once.
 
     Attributes:

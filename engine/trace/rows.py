@@ -10,10 +10,11 @@ import sys
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
+
+from msgspec import Struct
 
 from engine.arch.program import RETURN_HEAD, ROW_HEAD, FieldType, RecordLayout, ValueKind
 from engine.errors import EngineError
@@ -32,8 +33,7 @@ _WORD: Final = (1 << 64) - 1
 _CODES = {1: "b7x", 2: "h6x", 4: "i4x", 8: "q"}
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """One argument in the rows of an event.
 
     Attributes:
@@ -75,8 +75,7 @@ class EventSource(Enum):
     """The call stack at the row before: return addresses, one a word, innermost first."""
 
 
-@dataclass(frozen=True, slots=True)
-class EventInfo:
+class EventInfo(Struct, frozen=True):
     """One event of the event table.
 
     Attributes:
@@ -179,8 +178,7 @@ class EventInfo:
 EventTable: TypeAlias = Mapping[int, EventInfo]
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(Struct, frozen=True):
     """One recorded event.
 
     Attributes:

@@ -4,9 +4,10 @@ As Linux 6.18 has them in the `format` files of /sys/kernel/tracing/events/sched
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Final
+
+from msgspec import Struct
 
 from engine.arch.program import ROW_HEAD, FieldType, ValueKind
 from engine.trace.rows import Column, EventInfo, EventSource
@@ -25,8 +26,7 @@ IDLE: Final = b"swapper/0"
 """The name of the idle thread, whose id is 0."""
 
 
-@dataclass(frozen=True, slots=True)
-class SchedEvent:
+class SchedEvent(Struct, frozen=True):
     """One event.
 
     Attributes:

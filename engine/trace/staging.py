@@ -7,8 +7,9 @@ survives the process, so that after a kill every row written is still in the fil
 import mmap
 import struct
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from engine.arch.program import ROW_HEAD
 from engine.arch.recording import CURSOR

@@ -4,10 +4,11 @@
 an argument points to is recorded as later kernels do: a string, or the bytes of a write.
 """
 
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Final
+
+from msgspec import Struct
 
 from engine.arch.program import ROW_HEAD, FieldType, ValueKind
 from engine.trace.rows import Column, EventInfo, EventSource
@@ -30,8 +31,7 @@ _BUFFERS: Final = {("write", "buf"): "count", ("pwrite64", "buf"): "count"}
 """Arguments that point to so many bytes instead of a string."""
 
 
-@dataclass(frozen=True, slots=True)
-class Argument:
+class Argument(Struct, frozen=True):
     """One argument of a system call.
 
     Attributes:

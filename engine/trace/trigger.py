@@ -4,9 +4,10 @@
 in front takes the trigger away again.
 """
 
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
+
+from msgspec import Struct
 
 from engine.errors import ProbeError
 from engine.fetch.numbers import unsigned
@@ -25,8 +26,7 @@ class TriggerAction(Enum):
     COUNT = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class TriggerKind:
+class TriggerKind(Struct, frozen=True):
     """One kind of trigger.
 
     Attributes:
@@ -70,8 +70,7 @@ class TriggerError(ProbeError):
         self.errno = errno
 
 
-@dataclass(frozen=True, slots=True)
-class EventTrigger:
+class EventTrigger(Struct, frozen=True):
     """A trigger that was understood.
 
     Attributes:

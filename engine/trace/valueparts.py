@@ -1,8 +1,10 @@
 """From a variable to a part of it: members, elements, what pointers lead to."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.arch.program import FieldType, ValueKind
 from engine.fetch.variables import VariableError
@@ -12,8 +14,7 @@ from engine.image.expressions import Term, VariableLocation, Where
 _SHOWN: Final = 12
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(Struct, frozen=True):
     """A part of a variable, on the way to the one that is asked for.
 
     Attributes:

@@ -8,9 +8,11 @@ is a structure, variables that are no parameters and places inside a function ar
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.arch.base import Arch
 from engine.arch.program import Base, FieldType, Source, ValueKind
@@ -34,8 +36,7 @@ _SHOWN: Final = 12
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True, slots=True)
-class Spot:
+class Spot(Struct, frozen=True):
     """The instruction whose variables are asked for.
 
     Attributes:

@@ -14,9 +14,11 @@ stack, the comparison puts it there. What each unwinder then knows of it is its 
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.errors import GuestFaultError
 from engine.unwind.unwinder import (
@@ -33,8 +35,7 @@ _SCANNED: Final = 1 << 16
 """Bytes of the stack that a scan looks at."""
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Struct, frozen=True):
     """One way to unwind.
 
     Attributes:

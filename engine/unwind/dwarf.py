@@ -2,9 +2,10 @@
 
 from bisect import bisect_right
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Final
 from weakref import WeakKeyDictionary
+
+from msgspec.structs import replace
 
 from engine.arch.base import Arch
 from engine.guest.modules import Module

@@ -5,10 +5,11 @@ is in force behind the slot that makes it.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 from weakref import WeakKeyDictionary
+
+from msgspec import Struct, field
 
 from engine.arch.base import Arch
 from engine.errors import ImageError
@@ -56,8 +57,7 @@ _BRANCHES: Final = tuple(f"b{number}" for number in range(1, 6))
 _GENERALS: Final = tuple(f"r{number}" for number in range(4, 8))
 
 
-@dataclass(slots=True)
-class _Save:
+class _Save(Struct):
     """The place of a register from behind slot `when` on.
 
     `where`: "fixed" (psp is sp + value), "psprel", "sprel", a register's name, "home" (its place
@@ -74,8 +74,7 @@ class _Save:
 _State = dict[str, tuple[_Save, ...]]
 
 
-@dataclass(slots=True)
-class _UnwindRegion:
+class _UnwindRegion(Struct):
     start: int = 0
     length: int = 0
     body: bool = True

@@ -4,8 +4,9 @@ The walk stops at damage: the rows before it are kept, the function's rest has n
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from engine.image.cfi import Fde
 from engine.image.frames import FrameParser
@@ -28,8 +29,7 @@ _ROWS: Final = 100_000
 _NOWHERE: Final = CfaRegister("", 0)
 
 
-@dataclass(slots=True)
-class _RowState:
+class _RowState(Struct):
     """A row in the making."""
 
     cfa: CfaRegister | CfaExpression = _NOWHERE

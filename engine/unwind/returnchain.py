@@ -10,8 +10,9 @@ kind (a signal's, code without tables, a return that a probe catches, damage): t
 
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final, Protocol
+
+from msgspec import Struct
 
 from engine.arch.base import Arch
 from engine.errors import GuestFaultError
@@ -57,8 +58,7 @@ class ChainGuest(Protocol):
         """Another object each time when memory is mapped otherwise."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlainRow:
+class PlainRow(Struct, frozen=True):
     """The rules at a place, in numbers.
 
     Attributes:
@@ -78,8 +78,7 @@ class PlainRow:
     outermost: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _KnownTail:
+class _KnownTail(Struct, frozen=True):
     """The frames from a caller on, and all that they were found by.
 
     Attributes:

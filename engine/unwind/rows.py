@@ -6,8 +6,9 @@ any other register without a rule is not known any more.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
+
+from msgspec import Struct, field
 
 from engine.arch.base import Arch
 from engine.errors import GuestFaultError
@@ -32,26 +33,22 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Undefined:
+class Undefined(Struct, frozen=True):
     """The value is gone; for the return address: there is no caller."""
 
 
-@dataclass(frozen=True, slots=True)
-class SameValue:
+class SameValue(Struct, frozen=True):
     """The register has not been touched."""
 
 
-@dataclass(frozen=True, slots=True)
-class AtCfa:
+class AtCfa(Struct, frozen=True):
     """Saved in memory at CFA + `offset`; `size` bytes, 0 = a word."""
 
     offset: int
     size: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class AtRegister:
+class AtRegister(Struct, frozen=True):
     """Saved in memory at the callee's `register` + `offset`; `size` bytes, 0 = a word."""
 
     register: str
@@ -59,36 +56,31 @@ class AtRegister:
     size: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class CfaPlus:
+class CfaPlus(Struct, frozen=True):
     """The value is CFA + `offset` itself."""
 
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class InRegister:
+class InRegister(Struct, frozen=True):
     """The value is in another register."""
 
     register: str
 
 
-@dataclass(frozen=True, slots=True)
-class AtExpression:
+class AtExpression(Struct, frozen=True):
     """Saved in memory where a DWARF expression says; the CFA lies on its stack."""
 
     code: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class ValueOfExpression:
+class ValueOfExpression(Struct, frozen=True):
     """The value of a DWARF expression; the CFA lies on its stack."""
 
     code: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class WhenBit:
+class WhenBit(Struct, frozen=True):
     """One rule where bit `bit` of the callee's `register` is set, another where it is not.
 
     None stands for the untouched register.
@@ -113,23 +105,20 @@ Rule = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class CfaRegister:
+class CfaRegister(Struct, frozen=True):
     """The CFA is `register` + `offset`."""
 
     register: str
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class CfaExpression:
+class CfaExpression(Struct, frozen=True):
     """The CFA is the value of a DWARF expression."""
 
     code: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(Struct, frozen=True):
     """The frame below.
 
     Attributes:
@@ -143,15 +132,13 @@ class Caller:
     registers: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Unreadable:
+class Unreadable(Struct, frozen=True):
     """A row that could not be carried out, and why."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class CfiRow:
+class CfiRow(Struct, frozen=True):
     """The rules at one place of a function.
 
     Attributes:

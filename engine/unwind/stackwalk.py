@@ -5,8 +5,9 @@ prologue analysis: from a function's entry to a place in it, and from there to i
 """
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
 from typing import Final, TypeVar
+
+from msgspec import Struct, field
 
 from engine.arch.frames import Add, Constant, Copy, Effect, Load, Store
 
@@ -19,8 +20,7 @@ NUMBER: Final = "number"
 """The base of plain numbers."""
 
 
-@dataclass(slots=True)
-class StackState:
+class StackState(Struct):
     """The known values of registers and words of the stack.
 
     Attributes:

@@ -5,9 +5,10 @@ function; the pc of a stop, and of code that a signal has interrupted, is exact.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
+
+from msgspec import Struct
 
 from engine.arch.base import Arch
 from engine.arch.frames import Flow
@@ -48,16 +49,14 @@ class EndReason(Enum):
     """So many frames were asked for."""
 
 
-@dataclass(frozen=True, slots=True)
-class UnwindEnd:
+class UnwindEnd(Struct, frozen=True):
     """The end of a walk: what it is and the same in words."""
 
     reason: EndReason
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(Struct, frozen=True):
     """One activation of a function.
 
     Attributes:
@@ -74,7 +73,7 @@ class Frame:
 
     pc: int
     cfa: int | None
-    registers: Mapping[str, int] = field(repr=False)
+    registers: Mapping[str, int]
     source: str
     exact: bool = False
     signal: bool = False
@@ -92,8 +91,7 @@ class Frame:
         return self.pc if self.padded else self.lookup
 
 
-@dataclass(frozen=True, slots=True)
-class Walk:
+class Walk(Struct, frozen=True):
     """A backtrace: the frames, innermost first, and why there are no more."""
 
     frames: tuple[Frame, ...]
@@ -108,8 +106,7 @@ the place to go on at where a return probe catches this return; None where none 
 That place is the real return address, or the trampoline where that has unwind data."""
 
 
-@dataclass(frozen=True, slots=True)
-class UnwindGuest:
+class UnwindGuest(Struct, frozen=True):
     """All that the unwinder sees of a guest.
 
     Attributes:
@@ -146,8 +143,7 @@ FORMATS: Final = ("cfi", "trampoline", "leaf", "prologue", "framepointer")
 """The order in which rules are asked for."""
 
 
-@dataclass(slots=True)
-class _UnwindStep:
+class _UnwindStep(Struct):
     """A row that was carried out; `caught`: the slot of a return that a probe catches."""
 
     source: str
@@ -156,8 +152,7 @@ class _UnwindStep:
     caught: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
+class _Known(Struct, frozen=True):
     """The memory of a walk: things known from the frames it has passed.
 
     Attributes:

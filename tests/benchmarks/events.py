@@ -4,7 +4,6 @@ Run it as a script: `python tests/benchmarks/events.py [EVENTS]`. The reader of 
 clock and the memory are stand-ins that do the least, so the figures are of the recording alone.
 """
 
-import dataclasses
 import os
 import struct
 import sys
@@ -13,6 +12,8 @@ import tracemalloc
 from collections.abc import Callable
 from functools import partial
 from typing import Any
+
+from msgspec import structs
 
 from engine.arch import by_name
 from engine.arch.program import Base, FetchArg, FieldType, RecordLayout, Source, ValueKind
@@ -62,12 +63,12 @@ def register(name: str) -> FetchArg:
 
 def deref(name: str) -> FetchArg:
     """An argument that is loaded from where a register points."""
-    return dataclasses.replace(register(name), derefs=(8,))
+    return structs.replace(register(name), derefs=(8,))
 
 
 def string(name: str) -> FetchArg:
     """An argument that is the string a register points to."""
-    return dataclasses.replace(register(name), derefs=(0,), type=FieldType(ValueKind.STRING, 0))
+    return structs.replace(register(name), derefs=(0,), type=FieldType(ValueKind.STRING, 0))
 
 
 def best(run: Callable[[], None], count: int, repeat: int = 5) -> float:

@@ -1,8 +1,7 @@
 """Definitions read as the kernel reads them, with its names of registers."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from engine.arch import by_name
 from engine.arch.base import Arch

@@ -1,11 +1,10 @@
 """Entry and return rows of one call, against calls that are really nested."""
 
-from dataclasses import replace
-
 import pytest
 from eventkit import INFOS, NAMES, fact, opened, ret
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from engine.trace.rows import HEAD, EventInfo
 from tui.call_pairs import partner

@@ -1,9 +1,11 @@
 """The backtrace pane: frames with what is in their variables, and why the walk ends."""
 
 from collections.abc import Hashable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Final
 
+from msgspec import Struct
+from msgspec.structs import replace
 from rich.text import Text
 from textual import events
 from textual.binding import Binding, BindingType
@@ -35,8 +37,7 @@ _INDENT: Final = 6
 """Cells in front of a variable of a frame."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(Struct, frozen=True):
     """A line: a frame's, or that of a value in a frame; `frame` is None for a display."""
 
     frame: FrameView | None

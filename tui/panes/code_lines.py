@@ -1,12 +1,12 @@
 """Lines of code around an instruction, and their looks."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 from itertools import chain, islice
 from typing import Final, TypeAlias
 
+from msgspec import Struct
 from rich.style import Style
 from rich.text import Text
 
@@ -39,8 +39,7 @@ class Bytes(Enum):
         return Bytes((self.value + 1) % 3)
 
 
-@dataclass(frozen=True, slots=True)
-class CodeLine:
+class CodeLine(Struct, frozen=True):
     """One line on the screen.
 
     Attributes:
@@ -54,8 +53,7 @@ class CodeLine:
     source: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Sign:
+class Sign(Struct, frozen=True):
     """A probe in the margin: its hits, which change all the time, are not in it."""
 
     kind: str
@@ -127,8 +125,7 @@ class CodeWindow:
         return [*before[first:], *after][:height], len(before) - first
 
 
-@dataclass(frozen=True, slots=True)
-class CodePainter:
+class CodePainter(Struct, frozen=True):
     """Makes the text of a line.
 
     Attributes:

@@ -2,9 +2,10 @@
 
 from collections import deque
 from collections.abc import Hashable
-from dataclasses import dataclass, replace
 from typing import Final
 
+from msgspec import Struct
+from msgspec.structs import replace
 from rich.cells import cell_len, chop_cells
 from rich.segment import Segment
 from textual.geometry import Size
@@ -26,8 +27,7 @@ _EDGES: Final = 3
 """Cells beside a line: the cursor's two, and the scroll bar."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Piece:
+class _Piece(Struct, frozen=True):
     """A line as it is shown, or what fits of a longer one.
 
     Attributes:

@@ -4,10 +4,10 @@ A further way is a function here and a line in `DRAWINGS`.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from textwrap import wrap
 from typing import Final
 
+from msgspec import Struct
 from rich.style import Style
 from rich.text import Text
 
@@ -37,8 +37,7 @@ _ROLE_TEXTS: Final = {"step": "stepped", "run": "runs on at full speed", "idle":
 """Words for a part of a copy, by its role."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pen:
+class Pen(Struct, frozen=True):
     """Makes the rows of a drawing.
 
     Attributes:

@@ -1,9 +1,9 @@
 """The memory pane: stack, bytes and mappings of the guest, asked for piece by piece."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import ClassVar, Final, Literal
 
+from msgspec.structs import replace
 from rich.text import Text
 from textual.binding import Binding, BindingType
 from textual.message import Message

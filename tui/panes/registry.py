@@ -1,8 +1,9 @@
 """All panes: a new one is a file in this folder and a line in `PANES`."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Final, TypeVar
+
+from msgspec import Struct
 
 from engine.session.browse import Browser
 from engine.session.protocol.rows import Names
@@ -24,8 +25,7 @@ from tui.widgets.pane import Pane
 P = TypeVar("P", bound=Pane)
 
 
-@dataclass(frozen=True, slots=True)
-class PaneSources:
+class PaneSources(Struct, frozen=True):
     """The things that panes show, besides the views that all of them get.
 
     Attributes:
@@ -39,8 +39,7 @@ class PaneSources:
     names: Names
 
 
-@dataclass(frozen=True, slots=True)
-class PaneSpec:
+class PaneSpec(Struct, frozen=True):
     """A pane and its place in the layouts.
 
     Attributes:

@@ -1,9 +1,9 @@
 """One-line widgets: the status, messages and prompts."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
+from msgspec import Struct
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
@@ -107,8 +107,7 @@ def _nothing(text: str) -> list[str]:
     return []
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """Something to be typed.
 
     Attributes:

@@ -1,9 +1,9 @@
 """Keys that wait for a second one, as vim's `g`: Textual's bindings know no chords."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
+from msgspec import Struct, field
 from textual import events
 from textual.widget import Widget
 
@@ -14,8 +14,7 @@ Choices: TypeAlias = Mapping[str, str]
 """Second key to the action it stands for."""
 
 
-@dataclass(slots=True)
-class PrefixKeys:
+class PrefixKeys(Struct):
     """A state machine that eats the keys of a chord.
 
     Attributes:

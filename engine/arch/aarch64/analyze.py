@@ -12,9 +12,10 @@ Linux has no booster on arm64. Here a copy that neither depends on pc nor talks 
 be followed by a branch back, under kprobe rules.
 """
 
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
+
+from msgspec import Struct
 
 from engine.arch.aarch64.decode import Kind, classify, hint_name
 from engine.arch.aarch64.exclusive import inside_pair, linux_scan
@@ -34,8 +35,7 @@ class _Linux(Enum):
     REFUSES = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class _Treatment:
+class _Treatment(Struct, frozen=True):
     linux: _Linux
     rule: str = ""
     why: str = ""

@@ -12,8 +12,9 @@ Linux had no uprobes on IA-64. Kernel mode refuses them; strict mode takes them 
 of kprobes.
 """
 
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from engine.arch.ia64.breaks import BREAK
 from engine.arch.ia64.bundle import SIZE, SLOT_MASK, Bundle, next_slot, unpack

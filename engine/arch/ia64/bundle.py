@@ -4,8 +4,9 @@ Source: Intel Itanium Architecture Software Developer's Manual, volume 3, sectio
 A slot's address is the bundle's plus the slot number in the low bits, as Linux has it.
 """
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 SIZE: Final = 16
 SLOT_MASK: Final = (1 << 41) - 1
@@ -31,8 +32,7 @@ TEMPLATES: Final = tuple(_UNITS.get(number & 0x1E, "") for number in range(32))
 _MIDDLE_STOPS: Final = {0x02: 1, 0x03: 1, 0x0A: 0, 0x0B: 0}
 
 
-@dataclass(frozen=True, slots=True)
-class Bundle:
+class Bundle(Struct, frozen=True):
     """A bundle taken apart.
 
     Attributes:

@@ -1,7 +1,8 @@
 """Bundles to instructions."""
 
-from dataclasses import dataclass
 from functools import lru_cache
+
+from msgspec import Struct
 
 from engine.arch.ia64.bundle import SIZE, Bundle, unpack
 from engine.arch.ia64.opcodes import Form, find
@@ -10,8 +11,7 @@ from engine.arch.ia64.operands import DISPLACEMENTS, IMMEDIATES, TARGETS, field
 _MASK = 0xFFFFFFFFFFFFFFFF
 
 
-@dataclass(frozen=True, slots=True)
-class SlotInsn:
+class SlotInsn(Struct, frozen=True):
     """One instruction of a bundle.
 
     Attributes:

@@ -1,6 +1,6 @@
 """Bundles as a list of instructions for those above."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from engine.arch.ia64.bundle import SIZE
 from engine.arch.machine import Insn

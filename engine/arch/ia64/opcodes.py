@@ -7,8 +7,9 @@ and operands. Earlier lines win: spellings such as `mov` for `adds 0` stand firs
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
+
+from msgspec import Struct
 
 from engine.arch.ia64.opcodes_bf import BRANCH, FLOAT, LONG
 from engine.arch.ia64.opcodes_i import ALU, INTEGER
@@ -16,8 +17,7 @@ from engine.arch.ia64.opcodes_m import MEMORY
 from engine.arch.ia64.operands import FIELDS, completer
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(Struct, frozen=True):
     """One line of the table.
 
     Attributes:

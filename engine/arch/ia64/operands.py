@@ -4,8 +4,9 @@ Bit numbers count from the word's lowest; those of the L slot are told apart by 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 EXTRA: Final = 64
 """Added to bit numbers of the L slot of a long instruction."""
@@ -74,8 +75,7 @@ FIELDS: Final[Mapping[str, tuple[int, int]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Immediate:
+class Immediate(Struct, frozen=True):
     """A number in an instruction: base + factor * field, or an entry of a table.
 
     Attributes:

@@ -13,8 +13,9 @@ of the trampoline; different are:
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from engine.arch.ia64.bundle import SIZE, unpack
 from engine.arch.ia64.rse import CFM_MASK, MASK, locals_size, skip_up

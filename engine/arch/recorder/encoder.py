@@ -9,9 +9,10 @@ Operations raise `engine.arch.recording.NotCompilableError` for operands that no
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import IntEnum, auto
 from typing import NamedTuple, Protocol
+
+from msgspec import Struct
 
 from engine.arch.program import Compare
 
@@ -47,8 +48,7 @@ class Shift(NamedTuple):
     bits: int
 
 
-@dataclass(frozen=True, slots=True)
-class NumberTest:
+class NumberTest(Struct, frozen=True):
     """A comparison of a number in a register with a constant.
 
     Attributes:
@@ -66,8 +66,7 @@ class NumberTest:
     signed: bool
 
 
-@dataclass(frozen=True, slots=True)
-class RecorderRegisters:
+class RecorderRegisters(Struct, frozen=True):
     """Registers as recorders use them.
 
     Attributes:

@@ -12,8 +12,9 @@ Linux has no booster on RISC-V. Here a copy that neither depends on pc nor talks
 may be followed by a jump back, under kprobe rules.
 """
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from engine.arch.plan import Fixup, InsnPlan, Mode, Rules, Verdict
 from engine.arch.riscv64.decode import (
@@ -34,8 +35,7 @@ _SHORT: Final = (_C_EBREAK, b"\xff\xff")
 _ALONE: Final = "the reservation does not survive the trap"
 
 
-@dataclass(frozen=True, slots=True)
-class _Objection:
+class _Objection(Struct, frozen=True):
     """Why a kind is not probed; `strict`: only in that mode."""
 
     rule: str

@@ -4,8 +4,9 @@ Keystone has no RISC-V: nothing assembles what a user types.
 """
 
 import struct
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from engine.arch.engines import (
     USER_START,

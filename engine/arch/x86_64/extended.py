@@ -6,10 +6,11 @@ stacks or instructions.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum, auto
 from math import isqrt
 from typing import Final
+
+from msgspec import Struct
 
 INVALID, DENORMAL, ZERO_DIVIDE, OVERFLOW, UNDERFLOW, INEXACT = (1 << bit for bit in range(6))
 """Exceptions, as bits of the status word and of the masks in the control word."""
@@ -60,8 +61,7 @@ def kind_of(value: int) -> NumberKind:
     return NumberKind.QUIET if significand & _QUIET else NumberKind.SIGNALLING
 
 
-@dataclass(frozen=True, slots=True)
-class ControlWord:
+class ControlWord(Struct, frozen=True):
     """A control word.
 
     Attributes:
@@ -85,8 +85,7 @@ class ControlWord:
         return ControlWord(self.masks, 64, self.rounding)
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(Struct, frozen=True):
     """Outcome of an operation.
 
     Attributes:
@@ -100,8 +99,7 @@ class Result:
     up: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Real:
+class Real(Struct, frozen=True):
     """A finite number: sign, and significand * 2 ** exponent; zero has no significand.
 
     A number that is not exact has a last bit that is set and stands for all behind it.
@@ -150,8 +148,7 @@ def _packed(sign: int, significand: int, exponent: int) -> int:
     return sign << 79 | biased << 64 | significand
 
 
-@dataclass(frozen=True, slots=True)
-class BinaryFormat:
+class BinaryFormat(Struct, frozen=True):
     """A binary format of IEEE 754 that results are rounded to.
 
     Attributes:
@@ -412,8 +409,7 @@ def scale(value: int, power: int, control: ControlWord) -> Result:
     return rounded(Real(number.sign, number.significand, exponent), control.long, flags)
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class Parts(Struct, frozen=True):
     """Outcome of fxtract: the exponent as a number, and the significand with exponent 0."""
 
     exponent: int
@@ -437,8 +433,7 @@ def extract(value: int) -> Parts:
     return Parts(exponent, significand, denormals(value))
 
 
-@dataclass(frozen=True, slots=True)
-class Remainder:
+class Remainder(Struct, frozen=True):
     """Outcome of fprem.
 
     Attributes:

@@ -1,8 +1,9 @@
 """One instruction of x87 under way, and the table that instructions stand in."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from engine.arch.machine import ArchCpu
 from engine.arch.x86_64.decode import OPERAND_SIZE, Decoded
@@ -103,8 +104,7 @@ Run = Callable[[FloatStep], None]
 """Carries an instruction out."""
 
 
-@dataclass(slots=True)
-class InstructionTable:
+class InstructionTable(Struct):
     """The instructions of x87.
 
     Attributes:

@@ -8,8 +8,9 @@ System V ABI (AMD64), section 3.2.2: the 128 bytes below rsp belong to the funct
 and returns leave no condition flag (3.2.1).
 """
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from engine.arch.flow import CodeFlow
 from engine.arch.x86_64.decode import (
@@ -56,8 +57,7 @@ _PLAIN: Final = frozenset(
 """Opcodes that cannot trap with operands in registers: moves, and arithmetic without division."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
+class _Step(Struct, frozen=True):
     """One instruction and where it leads inside the function (indices)."""
 
     address: int

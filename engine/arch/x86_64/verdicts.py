@@ -7,8 +7,9 @@ which always passes. Where its decoder takes a prefix for the opcode (`misread`)
 a uprobe is Linux's; else, and in strict mode, the processor's reading is used.
 """
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from engine.arch.x86_64.decode import (
     ADDRESS_SIZE,
@@ -243,8 +244,7 @@ def misread_refusal(prefixes: int, opcode: int) -> Refusal | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class Rex2:
+class Rex2(Struct, frozen=True):
     """An instruction with REX2 as Linux reads it (insn_get_prefixes, insn_get_opcode).
 
     It knows the prefix whatever the processor, and judges the byte behind it as a one-byte

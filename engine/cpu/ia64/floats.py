@@ -4,8 +4,9 @@ Exact integer arithmetic, rounded once. Source: the manual, volume 1, chapter 5,
 pseudo-code of volume 3.
 """
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from engine.cpu.ia64.floatformats import BIAS, INTEGER_BIT, NAN_EXPONENT, QUIET_BIT
 from engine.cpu.ia64.state import FPSR, NATVAL, Float
@@ -57,8 +58,7 @@ def scale(x: Float) -> int:
     return (x[1] or DENORMAL_EXPONENT) - BIAS - 63
 
 
-@dataclass(slots=True)
-class FloatControl:
+class FloatControl(Struct):
     """One status field of ar.fpsr, and the application registers that hold it."""
 
     a: list[int]

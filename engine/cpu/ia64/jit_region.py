@@ -7,8 +7,9 @@ region where that is possible.
 """
 
 from collections.abc import Callable, Container, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from engine.arch.ia64.bundle import SIZE, next_slot
 from engine.arch.ia64.decode import SlotInsn, decode_raw
@@ -71,8 +72,7 @@ _FLOAT: Final = frozenset(f"F{at}" for at in range(1, 14))
 _FLOAT_MEMORY: Final = frozenset(f"M{at}" for at in range(6, 13))
 
 
-@dataclass(frozen=True, slots=True)
-class RegionRegisters:
+class RegionRegisters(Struct, frozen=True):
     """Registers that Python reads and writes to execute one instruction for machine code."""
 
     general: tuple[int, ...]
@@ -96,8 +96,7 @@ def assisted(insn: SlotInsn) -> RegionRegisters | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class RegionSlot:
+class RegionSlot(Struct, frozen=True):
     """A slot of a region."""
 
     insn: SlotInsn | None

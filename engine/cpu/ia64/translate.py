@@ -6,8 +6,9 @@ line that raised tells the slot, and every slot checks before it changes anythin
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from engine.arch.ia64.bundle import SIZE, next_slot
 from engine.arch.ia64.decode import SlotInsn, decode_raw
@@ -42,8 +43,7 @@ _NAMES: Final = "g=g, n=n, p=p, f=f, b=b, A=A, F=F, U=U"
 Block = Callable[[], int]
 
 
-@dataclass(frozen=True, slots=True)
-class Translation:
+class Translation(Struct, frozen=True):
     """A block.
 
     Attributes:

@@ -2,7 +2,8 @@
 
 import struct
 from collections.abc import Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from engine.linux.context import Context, s32, s64
 from engine.linux.errno import LinuxError

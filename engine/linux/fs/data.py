@@ -2,7 +2,8 @@
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from engine.linux.errno import LinuxError
 from engine.linux.fs.host import HostHandle, translated
@@ -17,8 +18,7 @@ DEFAULT_SPACE = 1 << 30
 DEFAULT_INODES = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class MmapSource:
+class MmapSource(Struct, frozen=True):
     """The source of a file's mapping.
 
     Attributes:
@@ -37,7 +37,7 @@ class MmapSource:
     write: Callable[[int, bytes], int] | None
     identity: object
     original: Callable[[], bool] = lambda: False
-    keep: HostHandle | None = field(default=None, repr=False)
+    keep: HostHandle | None = None
 
     @property
     def can_map(self) -> bool:

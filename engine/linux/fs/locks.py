@@ -7,9 +7,11 @@ keeps them, and the first of its descriptors of the file that is closed takes th
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 from weakref import WeakSet
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.linux.errno import LinuxError
 
@@ -29,8 +31,7 @@ _LONGEST_CHAIN: Final = 10
 """Owners who wait for each other that are looked at (MAX_DEADLK_ITERATIONS)."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileLock:
+class FileLock(Struct, frozen=True):
     """A lock, or one that is asked for (struct file_lock).
 
     Attributes:
@@ -57,8 +58,7 @@ class FileLock:
         )
 
 
-@dataclass(eq=False, slots=True)
-class LockWaiter:
+class LockWaiter(Struct, eq=False):
     """Somebody who waits for a lock.
 
     Attributes:

@@ -1,16 +1,16 @@
 """The guest as /proc asks for it; `procview` implements it."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from engine.linux.fs.table import FileTable
 from engine.linux.fs.terminal import Jobs, Terminal
 from engine.linux.fs.vfs import Directory
 
 
-@dataclass(frozen=True, slots=True)
-class MapEntry:
+class MapEntry(Struct, frozen=True):
     """One mapping as a line of /proc/PID/maps.
 
     Attributes:
@@ -34,8 +34,7 @@ class MapEntry:
     resident: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class ProcStatus:
+class ProcStatus(Struct, frozen=True):
     """Numbers for status and stat; masks have bit N-1 for signal N."""
 
     ppid: int = 1

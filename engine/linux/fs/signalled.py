@@ -1,8 +1,9 @@
 """Files that send a signal when something comes (O_ASYNC; send_sigio in fs/fcntl.c)."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from engine.linux.fs import flags as fl
 
@@ -17,8 +18,7 @@ BANDS: Final = {POLL_IN: fl.POLLIN | fl.POLLRDNORM, POLL_OUT: 0x304}
 """The value of si_band for each si_code."""
 
 
-@dataclass(slots=True)
-class FileOwner:
+class FileOwner(Struct):
     """Who gets the signals of an open file, and which (an fown_struct).
 
     Attributes:

@@ -6,7 +6,8 @@ import pwd
 import re
 import stat
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from engine.linux.fs.host import PlantedLinks
 
@@ -61,8 +62,7 @@ def library_entry(name: bytes, mode: int) -> bool:
     return _LIBRARY.match(name) is not None
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(Struct, frozen=True):
     """A host path that exists but that the view kept from the guest.
 
     Attributes:
@@ -111,8 +111,7 @@ class Refusals:
         return [Refusal(os.fsdecode(path), f"--share {os.fsdecode(path)}") for path in self._paths]
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(Struct, frozen=True):
     """The directories that the guest may see; all paths are absolute host paths.
 
     Attributes:

@@ -2,8 +2,9 @@
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
+
+from msgspec import Struct, field
 
 from engine.linux.context import Context
 from engine.linux.errno import LinuxError
@@ -49,8 +50,7 @@ def own_credentials(ctx: Context) -> Credentials:
     return Credentials(ctx.pid, who.uid, who.gid)
 
 
-@dataclass(slots=True)
-class Outgoing:
+class Outgoing(Struct):
     """A message that a call sends.
 
     Attributes:
@@ -82,8 +82,7 @@ class ControlItem(NamedTuple):
     data: bytes
 
 
-@dataclass(slots=True)
-class Incoming:
+class Incoming(Struct):
     """A message, or a part of a stream, that a call receives.
 
     Attributes:

@@ -6,8 +6,9 @@ memory it learns from views.
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from engine.arch.plan import Mode, Rules
 from engine.errors import ImageError, KprobeTuiError, ProbeError, ProbeSyntaxError
@@ -38,8 +39,7 @@ _GONE_TO: Final = 16
 """Places remembered at which an instruction begins because the user has gone there."""
 
 
-@dataclass(frozen=True, slots=True)
-class SymbolMatch:
+class SymbolMatch(Struct, frozen=True):
     """A symbol that fits what was typed.
 
     Attributes:
@@ -57,8 +57,7 @@ class SymbolMatch:
     link: int
 
 
-@dataclass(frozen=True, slots=True)
-class DefinitionVerdict:
+class DefinitionVerdict(Struct, frozen=True):
     """The outcome that a definition would have.
 
     Attributes:

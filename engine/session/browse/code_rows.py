@@ -9,9 +9,11 @@ row of it is asked for.
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Final, Protocol
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from engine.arch.base import Arch
 from engine.arch.machine import Insn
@@ -25,8 +27,7 @@ _BLOCK: Final = 1 << 14
 _BLOCKS: Final = 256
 
 
-@dataclass(frozen=True, slots=True)
-class CodeRow:
+class CodeRow(Struct, frozen=True):
     """One instruction.
 
     Attributes:
@@ -177,8 +178,7 @@ class MappingSource:
         return self._name(target).removesuffix("+0x0")
 
 
-@dataclass(slots=True)
-class Reading:
+class Reading(Struct):
     """The manner of reading code, the same for all code of a guest.
 
     Attributes:

@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from engine.arch.base import Arch
 from engine.arch.plan import Mode
@@ -22,8 +23,7 @@ _PARAMETERS: Final = 6
 """Arguments offered of a function that nothing is known of."""
 
 
-@dataclass(frozen=True, slots=True)
-class Completion:
+class Completion(Struct, frozen=True):
     """Words that fit where the cursor is.
 
     Attributes:

@@ -4,13 +4,13 @@ Every field has an answer of its own; a debugger replaces those it wants to give
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from engine.guest.hooks import PASSED, SignalAnswer
 
 
-@dataclass(slots=True)
-class StopQuestions:
+class StopQuestions(Struct):
     """The questions; texts say why to stop, "" is to run on.
 
     Attributes:

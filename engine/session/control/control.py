@@ -9,8 +9,9 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from engine.arch.plan import Mode
 from engine.errors import CommandError, KprobeTuiError, ProbeSyntaxError

@@ -1,8 +1,9 @@
 """Changes a user makes to a standing guest: registers, memory, code; and taking them back."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from engine.cpu.ram import PAGE
 from engine.errors import CommandError, GuestFaultError
@@ -16,8 +17,7 @@ _KEPT: Final = 200
 _READ_MAX: Final = 1 << 24
 
 
-@dataclass(frozen=True, slots=True)
-class _UndoableChange:
+class _UndoableChange(Struct, frozen=True):
     """Something that was done: how it is taken back and done again."""
 
     text: str

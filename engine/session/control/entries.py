@@ -1,7 +1,8 @@
 """The rows of the list of probes, what they have come to in one run, and their views."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from engine.arch.plan import Rules
 from engine.linux.space import AddressSpace
@@ -17,8 +18,7 @@ from engine.session.protocol.views import ProbeView
 from engine.session.tracing.event_set import Defined
 
 
-@dataclass(frozen=True, slots=True)
-class ProbeRow:
+class ProbeRow(Struct, frozen=True):
     """A line of the list, without the run it belongs to.
 
     Attributes:
@@ -38,8 +38,7 @@ class ProbeRow:
     rules: EventTexts = NO_TEXTS
 
 
-@dataclass(eq=False, slots=True)
-class ProbeEntry:
+class ProbeEntry(Struct, eq=False):
     """A row and what it has come to in the run at hand.
 
     Attributes:

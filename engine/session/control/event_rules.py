@@ -2,8 +2,9 @@
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from engine.errors import CommandError, KprobeTuiError
 from engine.session.tracing.armed import Armed
@@ -13,8 +14,7 @@ _PERIOD: Final = 0.5
 """Seconds of the host between two texts of a histogram while the guest runs."""
 
 
-@dataclass(frozen=True, slots=True)
-class EventTexts:
+class EventTexts(Struct, frozen=True):
     """Filter and triggers of an event, as the user has typed them.
 
     Attributes:

@@ -1,7 +1,8 @@
 """Motions of a debugger that end at a place: over a call, out of a function, to an address."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from engine.arch.plan import Mode, Rules
 from engine.errors import CommandError
@@ -12,8 +13,7 @@ from engine.session.inspect.backtrace import TRAMPOLINE_NAME, Backtraces
 Line = tuple[str, int]
 
 
-@dataclass(eq=False, slots=True)
-class Motion:
+class Motion(Struct, eq=False):
     """A run that ends at a place of its own.
 
     Attributes:

@@ -6,8 +6,9 @@ in a fresh one.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from engine.arch.plan import Mode, Rules
 from engine.errors import CommandError, KprobeTuiError, ProbeError

@@ -1,8 +1,9 @@
 """The word for instructions: disassemble (gdb/cli/cli-cmds.c, gdb/disasm.c)."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from engine.errors import CommandError
 from engine.session.debugger.debugger import Debugger
@@ -13,8 +14,7 @@ _MOST: Final = 1 << 20
 """Bytes that are disassembled at once."""
 
 
-@dataclass(frozen=True, slots=True)
-class _DumpedInsn:
+class _DumpedInsn(Struct, frozen=True):
     """An instruction with its place."""
 
     place: CodePlace

@@ -1,6 +1,5 @@
 """Words for what happens to the guest: catch, handle."""
 
-from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
 from engine.errors import CommandError
@@ -25,8 +24,7 @@ _KINDS: Final = ("syscall", "signal", "fork", "vfork", "exec", *_EXCEPTIONS)
 _ANY, _STANDARD = "<any signal>", "<standard signals>"
 
 
-@dataclass(slots=True, kw_only=True)
-class Catchpoint(UserStop):
+class Catchpoint(UserStop, kw_only=True):
     """A stop at something that happens.
 
     Attributes:
@@ -54,8 +52,7 @@ class Catchpoint(UserStop):
         return self.catches
 
 
-@dataclass(slots=True, kw_only=True)
-class ExceptionCatch(UserBreakpoint):
+class ExceptionCatch(UserBreakpoint, kw_only=True):
     """A breakpoint in the C++ library's function that throws or catches.
 
     Attributes:
@@ -63,7 +60,7 @@ class ExceptionCatch(UserBreakpoint):
     """
 
     name: ClassVar[str] = "catchpoint"
-    catches: str = field(default="throw")
+    catches: str = "throw"
 
     @property
     def kind(self) -> str:

@@ -1,8 +1,9 @@
 """Words that change the guest's state, how it is started, and settings."""
 
 import re
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from engine.errors import CommandError
 from engine.session.debugger.debugger import Debugger

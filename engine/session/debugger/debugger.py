@@ -3,10 +3,12 @@
 import shlex
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from time import monotonic
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.errors import CommandError, GuestFaultError, KprobeTuiError
 from engine.escaping import escaped
@@ -40,8 +42,7 @@ TROUBLE: Final = (KprobeTuiError, DamagedError)
 """Errors of what a user asks for: the command fails, the debugger goes on."""
 
 
-@dataclass(slots=True)
-class Display:
+class Display(Struct):
     """An expression that is shown at each stop.
 
     Attributes:

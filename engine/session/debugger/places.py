@@ -6,8 +6,10 @@ inlined, functions of one name in several classes, files or libraries (gdb/lines
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.errors import CommandError, ImageError
 from engine.guest.modules import Module
@@ -34,8 +36,7 @@ class PlaceMissingError(CommandError):
     """No file of the program has such a place; one that comes later may."""
 
 
-@dataclass(frozen=True, slots=True)
-class CodePlace:
+class CodePlace(Struct, frozen=True):
     """An address, and the line that it is of.
 
     Attributes:
@@ -61,8 +62,7 @@ class CodePlace:
     module: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class WantedPlace:
+class WantedPlace(Struct, frozen=True):
     """A place as it was asked for, to be looked up again when other files have come.
 
     Attributes:

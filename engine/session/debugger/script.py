@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from engine.errors import CommandError
 
@@ -12,8 +13,7 @@ _FOREIGN: Final = re.compile(r"(py(thon)?|guile|gu|compile)\s*$")
 _DEEP: Final = 100
 
 
-@dataclass(frozen=True, slots=True)
-class ScriptLine:
+class ScriptLine(Struct, frozen=True):
     """A line, with those that it holds.
 
     Attributes:

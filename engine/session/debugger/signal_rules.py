@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from engine.errors import CommandError
 from engine.linux import signals as sig
@@ -82,8 +83,7 @@ def signal_number(word: str) -> int:
     return number
 
 
-@dataclass(slots=True)
-class SignalRule:
+class SignalRule(Struct):
     """One line of the table.
 
     Attributes:

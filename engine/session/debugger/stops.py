@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import ClassVar, Final
+
+from msgspec import Struct, field
 
 from engine.errors import CommandError, KprobeTuiError
 from engine.language.syntax import Expression
@@ -13,8 +14,7 @@ from engine.session.debugger.script import ScriptLine
 from engine.session.protocol import commands as cmd
 
 
-@dataclass(slots=True, kw_only=True)
-class UserStop:
+class UserStop(Struct, kw_only=True):
     """Something that stops the guest for the user.
 
     Attributes:
@@ -43,7 +43,7 @@ class UserStop:
     ignore: int = 0
     hits: int = 0
     commands: tuple[ScriptLine, ...] = ()
-    only: Callable[[], bool] | None = field(default=None, repr=False)
+    only: Callable[[], bool] | None = None
     event: str = ""
 
     @property
@@ -64,8 +64,7 @@ class UserStop:
         return ""
 
 
-@dataclass(slots=True)
-class BreakLocation:
+class BreakLocation(Struct):
     """One address of a breakpoint.
 
     Attributes:
@@ -86,8 +85,7 @@ class BreakLocation:
         return self.on and self.valid and not self.place.linkage
 
 
-@dataclass(slots=True, kw_only=True)
-class UserBreakpoint(UserStop):
+class UserBreakpoint(UserStop, kw_only=True):
     """A breakpoint of the user's.
 
     Attributes:
@@ -154,8 +152,7 @@ def place_text(place: CodePlace) -> str:
     return f"<{place.symbol}>"
 
 
-@dataclass(frozen=True, slots=True)
-class Sense:
+class Sense(Struct, frozen=True):
     """A kind of watchpoint.
 
     Attributes:
@@ -180,8 +177,7 @@ STEPPED: Final = Sense("watchpoint", "Watchpoint", reads=False, writes=True)
 """Of what only single steps can show: registers."""
 
 
-@dataclass(slots=True, kw_only=True)
-class UserWatchpoint(UserStop):
+class UserWatchpoint(UserStop, kw_only=True):
     """A watched expression of the user's.
 
     Attributes:
@@ -194,7 +190,7 @@ class UserWatchpoint(UserStop):
 
     sense: Sense
     text: str
-    arm: Callable[[bool], None] = field(repr=False)
+    arm: Callable[[bool], None]
     local: bool = False
     story: list[str] = field(default_factory=list)
 
@@ -209,8 +205,7 @@ class UserWatchpoint(UserStop):
         return self.text
 
 
-@dataclass(slots=True, kw_only=True)
-class UserProbe(UserBreakpoint):
+class UserProbe(UserBreakpoint, kw_only=True):
     """A probe of the list that an interface shares with these words."""
 
     @property

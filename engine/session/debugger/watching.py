@@ -7,8 +7,9 @@ instruction.
 """
 
 import re
-from dataclasses import dataclass, field
 from functools import partial
+
+from msgspec import Struct, field
 
 from engine.errors import CommandError, GuestFaultError
 from engine.guest.watched import WatchedRange
@@ -33,8 +34,7 @@ from engine.session.inspect.watched_expressions import Dependence, dependence, l
 _UNREADABLE = "<unreadable>"
 
 
-@dataclass(slots=True, eq=False)
-class _WatchState:
+class _WatchState(Struct, eq=False):
     """The state of a watchpoint's expression.
 
     Attributes:

@@ -1,8 +1,9 @@
 """The table of words: each with its names and what carries it out."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeVar
+
+from msgspec import Struct
 
 from engine.errors import CommandError
 from engine.session.debugger.assembly import Assembly
@@ -20,8 +21,7 @@ from engine.session.debugger.tasks import ThreadWords
 from engine.session.debugger.watching import Watching
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(Struct, frozen=True):
     """A word.
 
     Attributes:
@@ -35,8 +35,7 @@ class Word:
     moves: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class BlockWord:
+class BlockWord(Struct, frozen=True):
     """A word that other lines may stand under.
 
     Attributes:

@@ -10,8 +10,9 @@ run meanwhile: a function that waits is given up.
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from engine.errors import CommandError
 from engine.guest.hooks import SignalAnswer
@@ -33,8 +34,7 @@ _LEAVING: Final = frozenset(
 _ALL: Final = (1 << 64) - 1
 
 
-@dataclass(frozen=True, slots=True)
-class CallArguments:
+class CallArguments(Struct, frozen=True):
     """Arguments of a call.
 
     Attributes:

@@ -2,9 +2,10 @@
 
 import copy
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Final, NamedTuple, Protocol
+
+from msgspec import Struct
 
 from engine.arch.plan import Mode, Rules
 from engine.errors import ProbeRejectedError
@@ -51,8 +52,7 @@ class Wanted(NamedTuple):
     anywhere: bool = False
 
 
-@dataclass(slots=True)
-class PlacedProbe:
+class PlacedProbe(Struct):
     """A probe of an address space and its place.
 
     Attributes:
@@ -83,8 +83,7 @@ class PlacedProbe:
         return self.wanted.place.text
 
 
-@dataclass(frozen=True, slots=True)
-class ProbingRules:
+class ProbingRules(Struct, frozen=True):
     """Settings and knowledge that the probes of all address spaces of a guest share.
 
     Attributes:

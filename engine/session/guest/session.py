@@ -4,8 +4,9 @@ import os
 import select
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NoReturn
+
+from msgspec import Struct
 
 from engine.arch.plan import Mode
 from engine.errors import TIMED_OUT, CommandError, CutOff, GuestFaultError
@@ -29,8 +30,7 @@ _QUIET: Final = frozenset({sig.SIGINT, sig.SIGTERM, sig.SIGPIPE, sig.SIGHUP, sig
 _SHOWN: Final = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Figures:
+class Figures(Struct, frozen=True):
     """The engine's own figures of a run.
 
     Attributes:

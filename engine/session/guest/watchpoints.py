@@ -6,9 +6,10 @@ program (exec) begins without: what stood at those addresses is gone.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
+
+from msgspec import Struct, field
 
 from engine.guest.watched import WatchedMemory, WatchedRange, WatchHit
 from engine.linux import signals as sig
@@ -19,8 +20,7 @@ from engine.session.guest.loading import LoadedGuest
 _SMALL: Final = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class WatchEvent:
+class WatchEvent(Struct, frozen=True):
     """An access to watched bytes, with who made it.
 
     Attributes:
@@ -37,8 +37,7 @@ class WatchEvent:
     by: str
 
 
-@dataclass(slots=True, eq=False)
-class Watch:
+class Watch(Struct, eq=False):
     """Bytes that somebody watches.
 
     Attributes:

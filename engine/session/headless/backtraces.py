@@ -1,7 +1,8 @@
 """Runs up to the Nth time that a place is reached, for a backtrace there."""
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from engine.errors import CommandError, ProbeRejectedError
 from engine.linux.ending import Exit
@@ -22,8 +23,7 @@ from engine.unwind.unwinder import LIMIT
 UNWINDER_NAMES: Final = tuple(unwinder.name for unwinder in UNWINDERS)
 
 
-@dataclass(frozen=True, slots=True)
-class Stopped:
+class Stopped(Struct, frozen=True):
     """The outcome of a run up to a place.
 
     Attributes:
@@ -39,8 +39,7 @@ class Stopped:
     others: tuple["ThreadBacktrace", ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ThreadBacktrace:
+class ThreadBacktrace(Struct, frozen=True):
     """The backtrace of a thread that did not reach the place.
 
     Attributes:

@@ -12,9 +12,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from engine import arch as architectures
 from engine.arch.base import Arch
@@ -40,8 +41,7 @@ _WORK: Final = 0x100
 _TRACERS: Final = {"graph": "function_graph", "function": "function"}
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(Struct, frozen=True):
     """A case that is measured.
 
     Attributes:
@@ -80,8 +80,7 @@ CASES: Final = (
 """Those that a jump at the entry cannot serve are left out of the results."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
+class Cost(Struct, frozen=True):
     """The outcome of a case.
 
     Attributes:
@@ -114,8 +113,7 @@ def is_measured(name: str) -> bool:
     return can_measure(architectures.by_name(name))
 
 
-@dataclass(frozen=True, slots=True)
-class PeerCost:
+class PeerCost(Struct, frozen=True):
     """A figure of another tool.
 
     Attributes:
@@ -262,8 +260,7 @@ def _definition(arch: Arch, case: Case) -> str:
     return " ".join(words)
 
 
-@dataclass(frozen=True, slots=True)
-class _Point:
+class _Point(Struct, frozen=True):
     """The probe at the function when a run was over."""
 
     entry: str

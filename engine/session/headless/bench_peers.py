@@ -13,10 +13,11 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from engine.errors import CommandError
 
@@ -55,8 +56,7 @@ int main(int argc, char **argv)
 Command = list[str | Path]
 
 
-@dataclass(frozen=True, slots=True)
-class Native:
+class Native(Struct, frozen=True):
     """A program for the host's own processor, whose probed function is called so often.
 
     Attributes:

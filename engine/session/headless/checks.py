@@ -1,8 +1,9 @@
 """Verdicts on the places of a program, without a run."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import chain
+
+from msgspec import Struct
 
 from engine.errors import CommandError, ProbeError
 from engine.session.program.opening import OpenedProgram
@@ -28,8 +29,7 @@ def _asked(opened: OpenedProgram, verdicts: Verdicts, request: CheckRequest) -> 
     return asked
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
+class Checked(Struct, frozen=True):
     """The verdicts on the places of a program.
 
     Attributes:

@@ -8,8 +8,9 @@ other, that is no effect; anything that follows from it (another branch, another
 
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from engine.session.guest.session import Session
 
@@ -19,8 +20,7 @@ Read = Callable[[int, int], bytes]
 """(address, size) to memory as the program knows it."""
 
 
-@dataclass(slots=True)
-class DeclaredChanges:
+class DeclaredChanges(Struct):
     """The values that catching returns has replaced in one run.
 
     Attributes:

@@ -11,8 +11,10 @@ signals have them. Values that a way of catching returns replaces are equal to w
 import hashlib
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
 from typing import Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from engine.arch.plan import Mode
 from engine.errors import CommandError
@@ -32,8 +34,7 @@ from engine.session.tracing.tracing import Tracing
 _PIECE: Final = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """A system call as it was made.
 
     Attributes:
@@ -58,8 +59,7 @@ class Call:
         return f"{self.name}({shown}) = {result}"
 
 
-@dataclass(slots=True)
-class Observed:
+class Observed(Struct):
     """Everything observed of one run.
 
     Attributes:
@@ -85,8 +85,7 @@ class Observed:
     read: Callable[[int, int], bytes] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Effect:
+class Effect(Struct, frozen=True):
     """The outcome of a comparison.
 
     Attributes:

@@ -1,7 +1,8 @@
 """A condition on a run's end: a C expression over the program's variables as they are then."""
 
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from engine.errors import CommandError, GuestFaultError
 from engine.image.reader import DamagedError

@@ -9,9 +9,11 @@ thread run on.
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.errors import CommandError, CutOff
 from engine.linux.turns import Chosen, Lengths, OwnChoice, Priorities, TurnKind, own_choices
@@ -38,8 +40,7 @@ _TIMEOUT: Final = 124
 """Exit code where the time ran out."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
+class Cause(Struct, frozen=True):
     """The switches that it takes.
 
     Attributes:
@@ -57,8 +58,7 @@ class Cause:
     smallest: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Explored:
+class Explored(Struct, frozen=True):
     """The result of a search.
 
     Attributes:

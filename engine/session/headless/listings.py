@@ -1,7 +1,9 @@
 """Disassembly of programs and of files of plain bytes."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine import arch as architectures
 from engine.arch.base import Arch
@@ -13,8 +15,7 @@ from engine.session.protocol.report import Report
 from engine.session.protocol.requests import ListingRequest, RawListingRequest
 
 
-@dataclass(frozen=True, slots=True)
-class ListedCode:
+class ListedCode(Struct, frozen=True):
     """A stretch of code.
 
     Attributes:

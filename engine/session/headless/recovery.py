@@ -2,9 +2,10 @@
 
 import os
 import stat
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from engine.errors import CommandError, ImageError
 from engine.guest.modules import Module
@@ -17,8 +18,7 @@ FORMAT_NAMES: Final = tuple(form.name for form in FORMATS)
 _SUFFIX: Final = ".ring"
 
 
-@dataclass(frozen=True, slots=True)
-class RecoveredText:
+class RecoveredText(Struct, frozen=True):
     """The bytes to be put behind FILE.
 
     Attributes:

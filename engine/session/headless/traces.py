@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import BinaryIO, Final
+
+from msgspec.structs import replace
 
 from engine.errors import CutOff, ProbeError, ProbeSyntaxError
 from engine.session.guest.session import Attach, Session

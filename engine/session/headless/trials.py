@@ -11,9 +11,11 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.errors import TIMED_OUT, EngineError, KprobeTuiError
 from engine.linux.fs.stdio import FeedStream, SinkStream
@@ -42,8 +44,7 @@ class OutOfTimeError(KprobeTuiError):
     """The time for runs is over."""
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(Struct, frozen=True):
     """A run to make.
 
     Attributes:
@@ -61,8 +62,7 @@ class Attempt:
     look: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class TrialOutcome:
+class TrialOutcome(Struct, frozen=True):
     """All that two runs can differ in.
 
     Attributes:
@@ -78,8 +78,7 @@ class TrialOutcome:
     output: str
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
+class Side(Struct, frozen=True):
     """A thread at the moment of a choice.
 
     Attributes:
@@ -93,8 +92,7 @@ class Side:
     frames: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(Struct, frozen=True):
     """A choice with both threads.
 
     Attributes:
@@ -110,8 +108,7 @@ class Seen:
     taken: Side
 
 
-@dataclass(frozen=True, slots=True)
-class Ran:
+class Ran(Struct, frozen=True):
     """A run that was made.
 
     Attributes:

@@ -5,8 +5,9 @@ one trace.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from engine.cpu.ram import EXECUTE
 from engine.cpu.regstack import RegisterStack
@@ -28,8 +29,7 @@ _PAGE: Final = 4096
 """The first page of the window has the signal return code."""
 
 
-@dataclass(frozen=True, slots=True)
-class NamedFrame:
+class NamedFrame(Struct, frozen=True):
     """A frame as people read it.
 
     Attributes:
@@ -58,7 +58,7 @@ class NamedFrame:
     trampoline: bool = False
     inlined: bool = False
     signal: bool = False
-    registers: Mapping[str, int] = field(default_factory=dict, repr=False)
+    registers: Mapping[str, int] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         """The form of `bt --json`."""
@@ -94,8 +94,7 @@ class NamedFrame:
         return " ".join(words) + (f" [{', '.join(notes)}]" if notes else "")
 
 
-@dataclass(frozen=True, slots=True)
-class Backtrace:
+class Backtrace(Struct, frozen=True):
     """The frames, innermost first, and why there are no more."""
 
     frames: tuple[NamedFrame, ...]

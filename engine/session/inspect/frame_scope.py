@@ -1,8 +1,9 @@
 """The meaning of an expression's names in one frame of a standing guest."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from engine.arch.base import Register
 from engine.errors import CommandError, GuestFaultError, ImageError
@@ -33,8 +34,7 @@ _CODE: Final = ct.pointer_to(ct.function_returning(ct.VOID))
 _DATA: Final = ct.pointer_to(ct.VOID)
 
 
-@dataclass(slots=True)
-class Uses:
+class Uses(Struct):
     """The pieces of memory and the registers that an expression has been read from.
 
     Attributes:

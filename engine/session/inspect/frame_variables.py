@@ -5,8 +5,10 @@ which no unwind rule has brought back is said to be unknown, never guessed.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.errors import CommandError, GuestFaultError, ImageError
 from engine.image.expressions import Where
@@ -25,8 +27,7 @@ _MOST: Final = 64
 """Variables of a frame that are read."""
 
 
-@dataclass(frozen=True, slots=True)
-class _FrameContents:
+class _FrameContents(Struct, frozen=True):
     """The variables of a frame, in the order in which they are shown."""
 
     scope: FrameScope

@@ -2,8 +2,9 @@
 
 import struct
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Final, Literal
+
+from msgspec.structs import replace
 
 from engine.errors import GuestFaultError
 from engine.linux import signals

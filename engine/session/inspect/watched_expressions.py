@@ -1,6 +1,6 @@
 """The bytes that the value of an expression depends on: those to watch to see it change."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from engine.errors import CommandError, GuestFaultError
 from engine.image.datatypes import TypeKind
@@ -10,8 +10,7 @@ from engine.language.values import TypedValue
 from engine.session.inspect.frame_scope import FrameScope, Uses
 
 
-@dataclass(frozen=True, slots=True)
-class Dependence:
+class Dependence(Struct, frozen=True):
     """An expression's value and what it was read from.
 
     Attributes:

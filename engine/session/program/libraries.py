@@ -9,9 +9,10 @@ import posixpath
 import re
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
+
+from msgspec import Struct
 
 from engine.arch.base import Arch
 from engine.errors import ImageError
@@ -141,8 +142,7 @@ class GuestTree:
             return {}
 
 
-@dataclass(frozen=True, slots=True)
-class _Needed:
+class _Needed(Struct, frozen=True):
     """A name to look for, and who asks: the asker comes first, the program last."""
 
     name: str

@@ -2,8 +2,9 @@
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from engine.arch.base import Arch
 from engine.arch.machine import Insn
@@ -16,8 +17,7 @@ _CHUNK: Final = 1 << 14
 _WINDOW: Final = 64
 
 
-@dataclass(frozen=True, slots=True)
-class ListedInsn:
+class ListedInsn(Struct, frozen=True):
     """One line of a listing.
 
     Attributes:
@@ -31,8 +31,7 @@ class ListedInsn:
     offset: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Area:
+class Area(Struct, frozen=True):
     """A stretch of code to list: a section, a segment or a function."""
 
     start: int

@@ -8,8 +8,9 @@ readers move through the file, are everybody's own.
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from engine import arch as architectures
 from engine.arch.base import Arch
@@ -29,8 +30,7 @@ _SHOWN: Final = 10
 _OWN: Final = ("/proc", "/sys")
 
 
-@dataclass(frozen=True, slots=True)
-class ProgramPaths:
+class ProgramPaths(Struct, frozen=True):
     """One program by its three names.
 
     Attributes:
@@ -46,8 +46,7 @@ class ProgramPaths:
     typed: str
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class OpenedProgram:
+class OpenedProgram(Struct, frozen=True, eq=False):
     """The guest's own file.
 
     Attributes:

@@ -8,8 +8,9 @@ import difflib
 import fnmatch
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from engine.arch.base import Arch
 from engine.arch.plan import Rules
@@ -46,8 +47,7 @@ class PlaceError(ProbeError):
         self.errno = errno
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """An instruction that somebody wants to probe.
 
     Attributes:

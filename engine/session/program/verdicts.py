@@ -4,10 +4,12 @@ They go by the files, and by the memory of a guest where one is at hand.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.arch.base import Arch
 from engine.arch.plan import Mode, Rules
@@ -44,8 +46,7 @@ def _no_memory(place: Place) -> None:
     return None
 
 
-@dataclass(frozen=True)
-class Placed:
+class Placed(Struct, frozen=True, eq=False, dict=True):
     """A place and the verdict on it.
 
     Attributes:
@@ -56,7 +57,7 @@ class Placed:
 
     place: Place
     judgement: Judgement
-    wish: "JumpWish | None" = field(default=None, compare=False, repr=False)
+    wish: "JumpWish | None" = None
 
     @cached_property
     def jump(self) -> tuple[Check, ...]:
@@ -99,8 +100,7 @@ def _takes_all(place: JumpPlace) -> str:
     return ""
 
 
-@dataclass(frozen=True, slots=True)
-class JumpWish:
+class JumpWish(Struct, frozen=True):
     """A jump that is wanted at a place.
 
     Attributes:

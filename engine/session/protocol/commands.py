@@ -5,78 +5,67 @@ A command that cannot be carried out raises; the engine's thread turns that into
 it stands.
 """
 
-from dataclasses import dataclass
 from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 from engine.trace.tracepoints import GROUPS as GROUPS
 from engine.trace.tracepoints import selection as selection
 
 
-@dataclass(frozen=True, slots=True)
-class Continue:
+class Continue(Struct, frozen=True):
     """Run on to the next stop."""
 
 
-@dataclass(frozen=True, slots=True)
-class ContinueToHit:
+class ContinueToHit(Struct, frozen=True):
     """Run on to the next hit of any probe that is on, or another stop."""
 
 
-@dataclass(frozen=True, slots=True)
-class Halt:
+class Halt(Struct, frozen=True):
     """Stop where the guest is; any time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Restart:
+class Restart(Struct, frozen=True):
     """Start the program afresh, with the same probes, up to its first instruction; any time."""
 
 
-@dataclass(frozen=True, slots=True)
-class StepInsn:
+class StepInsn(Struct, frozen=True):
     """Execute instructions; a probe at hand is served on the way, all of its phases."""
 
     count: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class StepOver:
+class StepOver(Struct, frozen=True):
     """Execute one instruction, with calls the whole function."""
 
     count: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class StepLine:
+class StepLine(Struct, frozen=True):
     """Run on to another source line; `over`: not into functions."""
 
     over: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class StepPhase:
+class StepPhase(Struct, frozen=True):
     """Carry out the next phase of the hit at hand; without one, an instruction."""
 
 
-@dataclass(frozen=True, slots=True)
-class FinishHit:
+class FinishHit(Struct, frozen=True):
     """Carry out all that is left of the hit at hand."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunTo:
+class RunTo(Struct, frozen=True):
     """Run on until an address is reached, or another stop."""
 
     address: int
 
 
-@dataclass(frozen=True, slots=True)
-class Finish:
+class Finish(Struct, frozen=True):
     """Run on until the current function has returned."""
 
 
-@dataclass(frozen=True, slots=True)
-class Define:
+class Define(Struct, frozen=True):
     """Carry out a line of `kprobe_events`; any time.
 
     Attributes:
@@ -90,8 +79,7 @@ class Define:
     stops: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SavedProbe:
+class SavedProbe(Struct, frozen=True):
     """A probe of an earlier session.
 
     Attributes:
@@ -111,8 +99,7 @@ class SavedProbe:
     triggers: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class SavedStop:
+class SavedStop(Struct, frozen=True):
     """A stop of an earlier session, with all that words have asked of it.
 
     Attributes:
@@ -136,46 +123,40 @@ class SavedStop:
     passing: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Restore:
+class Restore(Struct, frozen=True):
     """Place the probes and stops of an earlier session; any time. What cannot be is told."""
 
     probes: tuple[SavedProbe, ...]
     stops: tuple[SavedStop, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ToggleBreak:
+class ToggleBreak(Struct, frozen=True):
     """Stop whenever a place is reached (a PLACE of a definition); any time. Again: no more."""
 
     place: str
 
 
-@dataclass(frozen=True, slots=True)
-class Delete:
+class Delete(Struct, frozen=True):
     """Take probes out, by id; any time."""
 
     ids: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Enable:
+class Enable(Struct, frozen=True):
     """Let probes record again or keep them quiet, by id; any time."""
 
     ids: tuple[int, ...]
     on: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class StopOnHit:
+class StopOnHit(Struct, frozen=True):
     """Stop, or no longer, when probes are hit, by id; any time."""
 
     ids: tuple[int, ...]
     on: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class SetFilter:
+class SetFilter(Struct, frozen=True):
     """Record an event only where a filter holds; any time.
 
     Attributes:
@@ -187,8 +168,7 @@ class SetFilter:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeTrigger:
+class ChangeTrigger(Struct, frozen=True):
     """Do something at an event, or no longer; any time.
 
     Attributes:
@@ -200,8 +180,7 @@ class ChangeTrigger:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class TraceKernel:
+class TraceKernel(Struct, frozen=True):
     """Record events that the guest's kernel has without a definition, or no longer; any time.
 
     Attributes:
@@ -215,8 +194,7 @@ class TraceKernel:
     group: str = GROUPS[0]
 
 
-@dataclass(frozen=True, slots=True)
-class TraceFunctions:
+class TraceFunctions(Struct, frozen=True):
     """Record calls and returns of the functions that match, or no longer; any time.
 
     Attributes:
@@ -230,42 +208,36 @@ class TraceFunctions:
     depth: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Undo:
+class Undo(Struct, frozen=True):
     """Take the last change of probes, registers or memory back; any time for probes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Redo:
+class Redo(Struct, frozen=True):
     """Do again what `Undo` took back."""
 
 
-@dataclass(frozen=True, slots=True)
-class WriteRegister:
+class WriteRegister(Struct, frozen=True):
     """Set a register."""
 
     name: str
     value: int
 
 
-@dataclass(frozen=True, slots=True)
-class WriteMemory:
+class WriteMemory(Struct, frozen=True):
     """Set bytes of the guest's memory, code included."""
 
     address: int
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Assemble:
+class Assemble(Struct, frozen=True):
     """Assemble instructions (";" between them) at an address, the rest filled with nops."""
 
     address: int
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReadMemory:
+class ReadMemory(Struct, frozen=True):
     """Ask for bytes; any time. The answer is an `events.MemoryRead`.
 
     Attributes:
@@ -277,16 +249,14 @@ class ReadMemory:
     original: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ReadWords:
+class ReadWords(Struct, frozen=True):
     """Ask for words of memory and where they lead; any time. The answer is `events.WordsRead`."""
 
     address: int
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class Branch:
+class Branch(Struct, frozen=True):
     """A variable of a frame or the value of a display, and which of its parts are wanted.
 
     Attributes:
@@ -306,8 +276,7 @@ DISPLAYS: Final = -1
 """In place of a frame's number."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReadParts:
+class ReadParts(Struct, frozen=True):
     """Ask what is in values; any time. The answer is an `events.PartsRead`.
 
     Attributes:
@@ -319,8 +288,7 @@ class ReadParts:
     branches: tuple[Branch, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class LoadHandlers:
+class LoadHandlers(Struct, frozen=True):
     """Register the probes of a handlers file in place of those of the last one; any time.
 
     Attributes:
@@ -332,49 +300,42 @@ class LoadHandlers:
     on: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class TypedLine:
+class TypedLine(Struct, frozen=True):
     """Carry a line of gdb's words out, or a block of lines; what it prints is `events.Printed`."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class AskWords:
+class AskWords(Struct, frozen=True):
     """Ask for the words that a line may begin with; the answer is an `events.WordsKnown`."""
 
 
-@dataclass(frozen=True, slots=True)
-class SelectFrame:
+class SelectFrame(Struct, frozen=True):
     """Look at a frame of the backtrace: names in expressions are its own; any time."""
 
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class Signal:
+class Signal(Struct, frozen=True):
     """Send the guest a signal, as kill(2) does; any time."""
 
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class Input:
+class Input(Struct, frozen=True):
     """Bytes the user typed for the guest's terminal; any time."""
 
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Resize:
+class Resize(Struct, frozen=True):
     """The size of the guest's terminal, in characters; any time."""
 
     columns: int
     rows: int
 
 
-@dataclass(frozen=True, slots=True)
-class Unwind:
+class Unwind(Struct, frozen=True):
     """Show backtraces as another unwinder would print them; any time.
 
     Attributes:
@@ -384,8 +345,7 @@ class Unwind:
     unwinder: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ChooseThread:
+class ChooseThread(Struct, frozen=True):
     """Look at another thread, until the guest moves; steps are of this one.
 
     Attributes:
@@ -395,15 +355,13 @@ class ChooseThread:
     tid: int
 
 
-@dataclass(frozen=True, slots=True)
-class StepAlone:
+class StepAlone(Struct, frozen=True):
     """Let the others run while the thread in sight does, or only while it waits; any time."""
 
     on: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Refresh:
+class Refresh(Struct, frozen=True):
     """Hand over what was recorded and make a view; any time."""
 
 

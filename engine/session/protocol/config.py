@@ -1,7 +1,8 @@
 """The guest that a user has asked for."""
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from engine import arch
 from engine.arch.plan import Mode as Mode
@@ -15,8 +16,7 @@ from engine.linux.turns import turns_of as turns_of
 DEFAULT_MEMORY: Final = 1 << 30
 
 
-@dataclass(frozen=True, slots=True)
-class GuestConfig:
+class GuestConfig(Struct, frozen=True):
     """A guest and how it is started; paths are the host's unless said otherwise.
 
     Attributes:

@@ -1,37 +1,34 @@
 """Events told to a front end: plain records that leave the engine's thread in batches."""
 
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from engine.session.protocol.commands import Command
 from engine.session.protocol.views import GuestView, ModuleView, PartsView, StackWord
 from engine.trace.rows import EventInfo
 
 
-@dataclass(frozen=True, slots=True)
-class Viewed:
+class Viewed(Struct, frozen=True):
     """A new view; only the last one counts."""
 
     view: GuestView
 
 
-@dataclass(frozen=True, slots=True)
-class Declared:
+class Declared(Struct, frozen=True):
     """Events that rows may be of from now on."""
 
     infos: tuple[EventInfo, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
+class Rows(Struct, frozen=True):
     """Recorded events: `count` rows, one behind the other as `engine.trace.rows` has them."""
 
     data: bytes
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class ProgramBegan:
+class ProgramBegan(Struct, frozen=True):
     """A thread is in a program from a time on, in ticks; 0 is the one that a run begins with."""
 
     thread: int
@@ -39,41 +36,35 @@ class ProgramBegan:
     program: int
 
 
-@dataclass(frozen=True, slots=True)
-class FileMapped:
+class FileMapped(Struct, frozen=True):
     """A program has code of a file in memory; the program's own file comes first."""
 
     program: int
     file: ModuleView
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True):
     """A snapshot trigger: what has been recorded up to here is to be kept, whatever follows."""
 
 
-@dataclass(frozen=True, slots=True)
-class Restarted:
+class Restarted(Struct, frozen=True):
     """A new run begins: rows and numbers of events start afresh."""
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
+class Output(Struct, frozen=True):
     """Bytes that the guest wrote to its terminal."""
 
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(Struct, frozen=True):
     """A command was carried out; `text` says what it came to, "" if there is nothing to say."""
 
     command: Command
     text: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(Struct, frozen=True):
     """A command was not carried out.
 
     Attributes:
@@ -91,8 +82,7 @@ class Failed:
     column: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryRead:
+class MemoryRead(Struct, frozen=True):
     """The answer to `ReadMemory`: stretches that could be read, by address.
 
     Attributes:
@@ -106,52 +96,45 @@ class MemoryRead:
     changed: int
 
 
-@dataclass(frozen=True, slots=True)
-class WordsRead:
+class WordsRead(Struct, frozen=True):
     """The answer to `ReadWords`: those up to the first that cannot be read."""
 
     command: Command
     words: tuple[StackWord, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PartsRead:
+class PartsRead(Struct, frozen=True):
     """The answer to `ReadParts`: one for each branch, None where there is no such value."""
 
     command: Command
     found: tuple[PartsView | None, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Printed:
+class Printed(Struct, frozen=True):
     """Text that gdb's words print, newlines included."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class WordsKnown:
+class WordsKnown(Struct, frozen=True):
     """The answer to `AskWords`: names of each, the whole one first, and what it does."""
 
     words: tuple[tuple[tuple[str, ...], str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Notice:
+class Notice(Struct, frozen=True):
     """Something happened to the guest or a probe that the user did not ask for."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Remark:
+class Remark(Struct, frozen=True):
     """Something about the guest that belongs among its output, line by line."""
 
     lines: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Crashed:
+class Crashed(Struct, frozen=True):
     """The engine itself failed: a defect. The session is over."""
 
     text: str

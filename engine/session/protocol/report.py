@@ -1,17 +1,16 @@
 """The end of a run: exit code, reason and remarks."""
 
-from dataclasses import dataclass, replace
+from msgspec import Struct
+from msgspec.structs import replace
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """One remark, in lines; the first says it, the others explain."""
 
     lines: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Reports:
+class Reports(Struct, frozen=True):
     """The end of a run and remarks about it.
 
     Attributes:

@@ -3,8 +3,10 @@
 Paths are the host's, patterns are `GLOB` or `LIB:GLOB`, and places are written as in definitions.
 """
 
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.arch.plan import Rules as Rules
 from engine.session.protocol.config import GuestConfig, Mode
@@ -12,8 +14,7 @@ from engine.session.protocol.config import GuestConfig, Mode
 TRACERS: Final = ("function_graph", "function")
 
 
-@dataclass(frozen=True, slots=True)
-class TaskChoice:
+class TaskChoice(Struct, frozen=True):
     """The threads that a trace or a stop is about; all of them if nothing is given.
 
     Attributes:
@@ -29,8 +30,7 @@ ALL_TASKS: Final = TaskChoice()
 """Nothing is chosen."""
 
 
-@dataclass(frozen=True, slots=True)
-class TraceOptions:
+class TraceOptions(Struct, frozen=True):
     """Options of a trace: how it is kept and shown.
 
     Attributes:
@@ -56,8 +56,7 @@ class TraceOptions:
     tasks: TaskChoice = ALL_TASKS
 
 
-@dataclass(frozen=True, slots=True)
-class GraphOptions:
+class GraphOptions(Struct, frozen=True):
     """Options of function tracing: what is traced and recorded.
 
     Attributes:
@@ -78,8 +77,7 @@ class GraphOptions:
     without: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ProbeRequest:
+class ProbeRequest(Struct, frozen=True):
     """The probes of a run.
 
     Attributes:
@@ -97,8 +95,7 @@ class ProbeRequest:
     watches: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class TraceInstance:
+class TraceInstance(Struct, frozen=True):
     """A set of events beside that of a run, over the same points (a tracefs instance).
 
     Attributes:
@@ -121,8 +118,7 @@ class TraceInstance:
         return replace(self, options=replace(self.options, mode=mode, output=output))
 
 
-@dataclass(frozen=True, slots=True)
-class TraceRequest:
+class TraceRequest(Struct, frozen=True):
     """A run whose events are recorded.
 
     Attributes:
@@ -151,8 +147,7 @@ class TraceRequest:
         return (self.options, *(each.options for each in self.instances))
 
 
-@dataclass(frozen=True, slots=True)
-class GraphRequest:
+class GraphRequest(Struct, frozen=True):
     """A run whose functions are traced.
 
     Attributes:
@@ -172,8 +167,7 @@ class GraphRequest:
     summary: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class BacktraceRequest:
+class BacktraceRequest(Struct, frozen=True):
     """A run up to a place, for the backtrace there.
 
     Attributes:
@@ -201,8 +195,7 @@ class BacktraceRequest:
     tasks: TaskChoice = ALL_TASKS
 
 
-@dataclass(frozen=True, slots=True)
-class DiffRequest:
+class DiffRequest(Struct, frozen=True):
     """Two runs, without and with probes.
 
     Attributes:
@@ -218,8 +211,7 @@ class DiffRequest:
     served: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ExploreRequest:
+class ExploreRequest(Struct, frozen=True):
     """Runs under many schedules, until one ends in another way.
 
     Attributes:
@@ -240,8 +232,7 @@ class ExploreRequest:
     schedule: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CheckRequest:
+class CheckRequest(Struct, frozen=True):
     """Verdicts on places; nothing runs. Without a choice they are the entries of all functions.
 
     Attributes:
@@ -261,16 +252,14 @@ class CheckRequest:
     mode: Mode = Mode.STRICT
 
 
-@dataclass(frozen=True, slots=True)
-class ListingRequest:
+class ListingRequest(Struct, frozen=True):
     """Disassembly of the function around a place, or of all executable sections."""
 
     config: GuestConfig
     place: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RawListingRequest:
+class RawListingRequest(Struct, frozen=True):
     """Disassembly of a file of plain bytes, the first of which has the address `base`."""
 
     path: str
@@ -278,8 +267,7 @@ class RawListingRequest:
     base: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class BenchRequest:
+class BenchRequest(Struct, frozen=True):
     """Measurements of what a hit costs.
 
     Attributes:

@@ -5,10 +5,11 @@ runs on. Parts that have not changed since the view before are the same objects.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
 from typing import Literal
+
+from msgspec import Struct, field
 
 from engine.arch.drawing import UnitDrawing as UnitDrawing
 from engine.arch.drawing import UnitPart as UnitPart
@@ -53,8 +54,7 @@ class StopCause(Enum):
     """A system call or a thread ended first."""
 
 
-@dataclass(frozen=True, slots=True)
-class PointerHop:
+class PointerHop(Struct, frozen=True):
     """A step from pointer to pointer; the first one is the value itself.
 
     Attributes:
@@ -70,8 +70,7 @@ class PointerHop:
     text: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class StackWord:
+class StackWord(Struct, frozen=True):
     """A word of memory.
 
     Attributes:
@@ -85,8 +84,7 @@ class StackWord:
     hops: tuple[PointerHop, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class RegisterView:
+class RegisterView(Struct, frozen=True):
     """One register.
 
     Attributes:
@@ -110,8 +108,7 @@ class RegisterView:
     hops: tuple[PointerHop, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ModuleView:
+class ModuleView(Struct, frozen=True):
     """An ELF file in the guest's memory; guest addresses are link addresses plus `bias`."""
 
     path: str
@@ -121,8 +118,7 @@ class ModuleView:
     main: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class MappingView:
+class MappingView(Struct, frozen=True):
     """A line of the guest's memory map; `perms` as in /proc/PID/maps ("r-xp")."""
 
     start: int
@@ -131,8 +127,7 @@ class MappingView:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class ProbeView:
+class ProbeView(Struct, frozen=True):
     """A probe the user has placed.
 
     Attributes:
@@ -182,8 +177,7 @@ class ProbeView:
         return shown_place(self.place)
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """Bytes of memory that a phase changed or is about (old and new are the same then)."""
 
     address: int
@@ -192,8 +186,7 @@ class Change:
     what: Literal["site", "slot", "stack"] = "stack"
 
 
-@dataclass(frozen=True, slots=True)
-class PhaseView:
+class PhaseView(Struct, frozen=True):
     """One phase of a hit that has been carried out.
 
     Attributes:
@@ -215,8 +208,7 @@ class PhaseView:
     by_guest: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class DetourPart:
+class DetourPart(Struct, frozen=True):
     """A part of a detour buffer.
 
     Attributes:
@@ -235,8 +227,7 @@ class DetourPart:
     original: tuple[int, str] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class DetourView:
+class DetourView(Struct, frozen=True):
     """The detour buffer of a jump probe.
 
     Attributes:
@@ -254,8 +245,7 @@ class DetourView:
     at: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class HitView:
+class HitView(Struct, frozen=True):
     """A hit that is looked at phase by phase.
 
     Attributes:
@@ -304,8 +294,7 @@ class HitView:
         return shown_place(self.place)
 
 
-@dataclass(frozen=True, slots=True)
-class VariableView:
+class VariableView(Struct, frozen=True):
     """A variable of a frame.
 
     Attributes:
@@ -325,8 +314,7 @@ class VariableView:
     leads: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class PartsView:
+class PartsView(Struct, frozen=True):
     """A variable, and some parts of it or of one of its parts.
 
     Attributes:
@@ -342,8 +330,7 @@ class PartsView:
     trouble: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class DisplayView:
+class DisplayView(Struct, frozen=True):
     """An expression that is shown at each stop.
 
     Attributes:
@@ -355,8 +342,7 @@ class DisplayView:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class FrameView:
+class FrameView(Struct, frozen=True):
     """A frame of the backtrace, innermost first.
 
     Attributes:
@@ -380,8 +366,7 @@ class FrameView:
     variables: tuple[VariableView, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ThreadView:
+class ThreadView(Struct, frozen=True):
     """A thread, or a process that has ended.
 
     Attributes:
@@ -418,8 +403,7 @@ class ThreadView:
     shown: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class DetourCounts:
+class DetourCounts(Struct, frozen=True):
     """The detour buffers of a guest.
 
     Attributes:
@@ -435,8 +419,7 @@ class DetourCounts:
     freed: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class GuestView:
+class GuestView(Struct, frozen=True):
     """Everything about the guest at one moment.
 
     Attributes:

@@ -1,8 +1,9 @@
 """Filter and triggers of an event, and what triggers do to the trace; histograms among them."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from engine.fetch.predicate import RowTest
 from engine.trace.filter import EventFilter
@@ -11,8 +12,7 @@ from engine.trace.rows import EventInfo
 from engine.trace.trigger import NAMES, EventTrigger
 
 
-@dataclass(slots=True, eq=False)
-class Armed:
+class Armed(Struct, eq=False):
     """A trigger of an event.
 
     Attributes:
@@ -46,8 +46,7 @@ class Armed:
         return spec.listing(self.trigger.condition, self.paused)
 
 
-@dataclass(slots=True)
-class EventControl:
+class EventControl(Struct):
     """Filter and triggers of one event, looked at when it is hit.
 
     Attributes:
@@ -78,8 +77,7 @@ class EventControl:
             yield armed.listing()
 
 
-@dataclass(frozen=True, slots=True)
-class ControlHooks:
+class ControlHooks(Struct, frozen=True):
     """Services of the trace that triggers call.
 
     Attributes:

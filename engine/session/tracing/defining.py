@@ -4,8 +4,9 @@ import gc
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from engine.arch.plan import Mode, Rules
 from engine.arch.program import RecordLayout
@@ -27,8 +28,7 @@ from engine.trace.place_syntax import FileOffset
 from engine.trace.tracepoints import Selection, selection
 
 
-@dataclass(frozen=True, slots=True)
-class Patterned:
+class Patterned(Struct, frozen=True):
     """A probe that a pattern has placed.
 
     Attributes:

@@ -1,8 +1,9 @@
 """The events of one trace, by number and by name, and the probes that make them."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from engine.arch.program import RecordLayout
 from engine.errors import CommandError, ProbeError
@@ -15,8 +16,7 @@ _EVENTS_MAX: Final = 0xFFFF
 _SHOWN: Final = 10
 
 
-@dataclass(slots=True)
-class TraceEvent:
+class TraceEvent(Struct):
     """An event and its probes.
 
     Attributes:
@@ -30,8 +30,7 @@ class TraceEvent:
     probes: list[Kprobe] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Defined:
+class Defined(Struct, frozen=True, eq=False):
     """A definition that was carried out.
 
     Attributes:

@@ -1,8 +1,9 @@
 """Rows of events with filters: recorded aside or taken back, and kept if they pass."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from engine.fetch.evaluate import FetchContext, Recorder
 from engine.fetch.predicate import RowTest

@@ -6,9 +6,11 @@ a plain probe) on its entry. Where a compiler has left nops there, they are what
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, cast
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from engine.arch.base import Arch
 from engine.arch.plan import Mode
@@ -41,8 +43,7 @@ Key = tuple[str, int]
 """Guest path of a file and link address of a function in it."""
 
 
-@dataclass(slots=True)
-class Added:
+class Added(Struct):
     """The outcome of adding functions.
 
     Attributes:

@@ -3,9 +3,10 @@
 import struct
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from typing import Any
+
+from msgspec.structs import replace
 
 from engine.arch.plan import RETURN_ADDRESS, TRAMPOLINE_ADDRESS, Mode, Rules
 from engine.arch.program import Base, FetchArg, RecordLayout, Source

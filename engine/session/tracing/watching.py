@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import partial
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from engine.arch.program import ROW_HEAD, FieldType, ValueKind
 from engine.errors import CommandError, GuestFaultError, ImageError, ProbeError
@@ -32,8 +33,7 @@ _SHOWN: Final = 64
 """Bytes of a value without a type that are recorded."""
 
 
-@dataclass(slots=True, eq=False)
-class WatchedEvent:
+class WatchedEvent(Struct, eq=False):
     """A watched expression and its event.
 
     Attributes:

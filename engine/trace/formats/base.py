@@ -1,8 +1,9 @@
 """The interface of output formats: rows in, bytes out."""
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from typing import ClassVar, Final, Generic, Protocol, TypeVar
+
+from msgspec import Struct
 
 from engine.escaping import escaped_bytes
 from engine.fetch.predicate import own_process
@@ -24,8 +25,7 @@ def with_idle(comm: Callable[[int], bytes | None]) -> Callable[[int], bytes | No
     return lambda thread_id: comm(thread_id) if thread_id else b"<idle>"
 
 
-@dataclass(frozen=True, slots=True)
-class Names:
+class Names(Struct, frozen=True):
     """Turns numbers of rows into names, at the time of printing.
 
     Attributes:

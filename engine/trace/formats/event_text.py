@@ -2,8 +2,9 @@
 
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from engine.trace.formats.base import Names
 from engine.trace.formats.ftrace import (
@@ -24,8 +25,7 @@ unpacking of a row, and what is left to do."""
 _NO_COLUMNS = struct.Struct("<8xQQ").unpack_from
 
 
-@dataclass(frozen=True, slots=True)
-class EventText:
+class EventText(Struct, frozen=True):
     """The parts of a line, with text of the guest escaped.
 
     Attributes:

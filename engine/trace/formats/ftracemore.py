@@ -3,8 +3,9 @@
 import re
 import struct
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
+
+from msgspec import Struct
 
 from engine.errors import CommandError
 from engine.trace import sched
@@ -50,8 +51,7 @@ _LATENCY_TAIL: Final = b"""\
 #     \\   /        ||||||  \\    |    /       \n"""
 
 
-@dataclass(frozen=True, slots=True)
-class TextOptions:
+class TextOptions(Struct, frozen=True):
     """Trace options that change the text (trace_options of tracefs).
 
     Attributes:

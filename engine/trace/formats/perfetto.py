@@ -8,8 +8,9 @@ calls do; every other event is an instant. A tick of the guest's clock is shown 
 
 import struct
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Final, TypeAlias, cast
+
+from msgspec import Struct
 
 from engine.arch.program import ValueKind
 from engine.trace.formats.base import ByProgram, Names
@@ -43,8 +44,7 @@ Maker: TypeAlias = Callable[[Words, bytes, int], bytes]
 """Makes an annotation of the words of the row at a position."""
 
 
-@dataclass(frozen=True, slots=True)
-class _CompiledRows:
+class _CompiledRows(Struct, frozen=True):
     """The compiled form of an event's rows.
 
     Attributes:

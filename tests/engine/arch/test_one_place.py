@@ -5,11 +5,11 @@ import re
 import struct
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from msgspec.structs import replace
 from sysroot import CHECKOUT
 
 from engine import arch as architectures

@@ -3,9 +3,9 @@
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from engine import arch as architectures
 from engine.arch import ListedArch, by_name
@@ -31,34 +31,34 @@ def _called_twice(arch: Arch) -> Arch:
 
 
 def _linux(arch: Arch, **changes: object) -> Arch:
-    return replace(arch, linux=replace(arch.linux, **changes))  # type: ignore[arg-type]
+    return replace(arch, linux=replace(arch.linux, **changes))
 
 
 def _probes(arch: Arch, **changes: object) -> Arch:
-    return replace(arch, probes=replace(arch.probes, **changes))  # type: ignore[arg-type]
+    return replace(arch, probes=replace(arch.probes, **changes))
 
 
 def _unicorn(arch: Arch, **changes: object) -> Arch:
     names = arch.engines.unicorn
     assert names is not None
-    changed = replace(names, **changes)  # type: ignore[arg-type]
+    changed = replace(names, **changes)
     return replace(arch, engines=replace(arch.engines, unicorn=changed))
 
 
 def _unwind(arch: Arch, **changes: object) -> Arch:
     assert arch.unwind is not None
-    return replace(arch, unwind=replace(arch.unwind, **changes))  # type: ignore[arg-type]
+    return replace(arch, unwind=replace(arch.unwind, **changes))
 
 
 def _calls(arch: Arch, **changes: object) -> Arch:
     assert arch.abi.calls is not None
-    calls = replace(arch.abi.calls, **changes)  # type: ignore[arg-type]
+    calls = replace(arch.abi.calls, **changes)
     return replace(arch, abi=replace(arch.abi, calls=calls))
 
 
 def _bench(arch: Arch, **changes: object) -> Arch:
     assert arch.bench is not None
-    return replace(arch, bench=replace(arch.bench, **changes))  # type: ignore[arg-type]
+    return replace(arch, bench=replace(arch.bench, **changes))
 
 
 BREAKS: dict[str, Callable[[Arch], Arch]] = {

@@ -2,12 +2,12 @@
 
 import struct
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import chain, repeat
 from typing import Any
 
 import pytest
 from barecpu import BareCpu
+from msgspec.structs import replace
 
 from engine.arch import by_name
 from engine.arch.abi import ElfAbi

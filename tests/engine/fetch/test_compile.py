@@ -2,11 +2,11 @@
 
 import struct
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from engine.arch import by_name
 from engine.arch.program import Base, FetchArg, FieldType, Source, ValueKind

@@ -2,7 +2,6 @@
 
 import json
 import struct
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -11,6 +10,7 @@ import pytest
 from fetchkit import PAGE, Bench, FakeMemory, memory_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from engine.arch import by_name
 from engine.arch.program import Base, FetchArg, FieldType, RecordLayout, Source, ValueKind

@@ -1,8 +1,7 @@
 """Capstone is opened by the names of an architecture's record."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from engine.arch import by_name
 from engine.arch.base import Arch

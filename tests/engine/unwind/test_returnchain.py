@@ -1,10 +1,10 @@
 """The quick way to a stack's addresses against the walk, at any instruction of real programs."""
 
 import random
-from dataclasses import replace
 
 import archkit
 import pytest
+from msgspec.structs import replace
 from unwindkit import Stepper, session_of
 
 from engine.errors import GuestFaultError

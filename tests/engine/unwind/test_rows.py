@@ -4,11 +4,11 @@ import re
 import shutil
 import subprocess
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from unwindkit import guest
 
 from engine.arch.aarch64 import AARCH64

@@ -1,9 +1,9 @@
 """The probes pane driven as a user drives it, at several sizes."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from panekit import SIZES, Bench, drive, until
 from textual.pilot import Pilot
 

@@ -2,11 +2,11 @@
 
 import random
 import re
-from dataclasses import replace
 from itertools import islice, pairwise
 
 import pytest
 from archkit import COMPILED
+from msgspec.structs import replace
 from sessionkit import SAMPLES
 from sysroot import SysrootUnavailable, sysroot
 

@@ -1,6 +1,5 @@
 """A session as a list of probes that is edited: everything a front end's keys come to."""
 
-import dataclasses
 from itertools import pairwise
 from pathlib import Path
 
@@ -8,6 +7,7 @@ import archkit
 import pytest
 from archkit import COMPILED
 from controlkit import held, moods, sample
+from msgspec import structs
 
 from engine.session.protocol import commands as cmd
 from engine.session.protocol import events as ev
@@ -33,9 +33,9 @@ def test_the_same_probes_in_a_fresh_run(arch: str) -> None:
     with held(sample(arch, "loop"), "20") as guest:
         guest.do(cmd.Define("r:demo/mix mix $retval"), cmd.ToggleBreak("main"), cmd.Continue())
         first = guest.do(cmd.Continue())
-        events = [dataclasses.replace(e, thread_id=0) for e in guest.events]
+        events = [structs.replace(e, thread_id=0) for e in guest.events]
         again = guest.do(cmd.Restart(), cmd.Continue(), cmd.Continue())
-        assert [dataclasses.replace(e, thread_id=0) for e in guest.events] == events
+        assert [structs.replace(e, thread_id=0) for e in guest.events] == events
         assert len(events) == 20
         assert (again.time, again.system_calls) == (first.time, first.system_calls)
         assert [(p.id, p.definition, p.hits) for p in again.probes] == [

@@ -1,6 +1,5 @@
 """Motions of a debugger, held against a run that executes one instruction after the other."""
 
-import dataclasses
 from functools import cache
 from itertools import pairwise
 
@@ -8,6 +7,7 @@ import archkit
 import pytest
 from archkit import COMPILED, FIRST_COMPILED
 from controlkit import Held, held, moods, sample
+from msgspec import structs
 
 from engine.arch import by_name
 from engine.session.protocol import commands as cmd
@@ -253,7 +253,7 @@ def test_phases_by_hand_are_a_free_run(arch: str, name: str) -> None:
         expected = (guest.events, guest.out, guest.view.exit_code, facts(guest)[3:])
         hits = [probe.hits for probe in guest.view.probes]
     with held(sample(arch, name)) as guest:
-        guest.do(*(dataclasses.replace(d, stops=True) for d in definitions))
+        guest.do(*(structs.replace(d, stops=True) for d in definitions))
         stops = 0
         while guest.do(cmd.Continue()).state is RunState.STOPPED:
             stops += 1

@@ -2,10 +2,10 @@
 
 import itertools
 import time
-from dataclasses import replace
 
 import pytest
 from archkit import FIRST_COMPILED
+from msgspec.structs import replace
 from sysroot import CHECKOUT
 
 from engine.errors import CommandError

@@ -1,9 +1,9 @@
 """Runs in processes of the host's: their order, and what becomes of those that fail."""
 
 import os
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 from sysroot import CHECKOUT
 
 from engine.errors import EngineError, ImageError
