@@ -3,21 +3,27 @@
 import gc
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from msgspec.structs import replace
-
-from engine.cli import main as run_command
 from engine.errors import CommandError
-from tui.configcli import config
 
 if TYPE_CHECKING:
     from engine.cli.interface import InterfaceOptions
 
 
+_COLLECTED: Final = (50_000, 20, 50)
+"""Thresholds of the collector: more objects than a start makes, hardly any of them garbage."""
+
+
 def main() -> None:
     """Entry point of the console script."""
-    sys.exit(run_command(sys.argv[1:], open_interface, (config,)))
+    gc.set_threshold(*_COLLECTED)
+    from engine.cli import main as run_command  # makes 10,000 objects
+    from tui.configcli import config
+
+    code = run_command(sys.argv[1:], open_interface, (config,))
+    gc.freeze()  # Python looks through all there is as it ends, several times
+    sys.exit(code)
 
 
 def open_interface(options: "InterfaceOptions") -> int:
@@ -35,6 +41,8 @@ def open_interface(options: "InterfaceOptions") -> int:
     os.environ.setdefault("TEXTUAL_FPS", "120")
     gc.disable()  # what is loaded now stays: nothing is to be found until the app is up
     # Textual takes a quarter of a second to import: only who sees it pays for that.
+    from msgspec.structs import replace
+
     from tui.app import KprobeApp
     from tui.samples import Picker
     from tui.settings import load_settings
