@@ -8,12 +8,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
-import unicorn.unicorn_const as uc_const
-
 from engine.cpu import unicorn_api as api
 from engine.cpu.base import Access
 from engine.cpu.pagetable import PageTable
 from engine.cpu.ram import PAGE, PHYSICAL_BASE, Ram
+from engine.cpu.unicorn_library import uc_const
 
 _KINDS: Final = uc_const.UC_HOOK_MEM_READ | uc_const.UC_HOOK_MEM_WRITE
 

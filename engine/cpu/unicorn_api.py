@@ -9,9 +9,8 @@ it (PYFUNCTYPE), which is cheaper.
 import ctypes
 from typing import Any, Final
 
-from unicorn.unicorn_py3.unicorn import uclib
-
 from engine.cpu import native
+from engine.cpu.unicorn_library import uclib
 from engine.errors import EngineError
 
 VOID: Final = ctypes.c_void_p

@@ -16,9 +16,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from unicorn.unicorn_py3.unicorn import uclib
-
 from engine.cpu import native
+from engine.cpu.unicorn_library import uclib
 
 _ASKS: Final = re.compile(
     rb"\x48\x8b\xb7....\x80\xbe(....)\x00\x74.\xc3", re.DOTALL

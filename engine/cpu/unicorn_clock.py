@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, cast
 
-import unicorn.unicorn_const as uc_const
-
 from engine.cpu import native
 from engine.cpu import unicorn_api as api
 from engine.cpu.ram import PAGE, RamControl
+from engine.cpu.unicorn_library import uc_const
 
 FOREVER: Final = 1 << 62
 _BEGINNING: Final = (0, 0, 0, 0, False, False)

@@ -18,9 +18,6 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final
 
-import unicorn.unicorn_const as uc_const
-from unicorn.unicorn_py3.unicorn import UcError
-
 from engine.arch.base import Arch, TrapKind
 from engine.arch.engines import UnicornNames
 from engine.cpu import native, unicorn_float
@@ -35,6 +32,7 @@ from engine.cpu.unicorn_checks import StopChecks
 from engine.cpu.unicorn_clock import UnicornClock
 from engine.cpu.unicorn_faults import FaultLocator, fetchable
 from engine.cpu.unicorn_guard import ABORTED, Guard
+from engine.cpu.unicorn_library import UnicornError, uc_const
 from engine.cpu.unicorn_machines import machine_of
 from engine.cpu.unicorn_refusals import admit
 from engine.cpu.unicorn_screen import Screen, readable
@@ -93,9 +91,9 @@ class UnicornCpu(UnicornState):
         machine = machine_of(names)
         try:
             uc = machine.open()
-            uc.ctl_set_tlb_mode(uc_const.UC_TLB_VIRTUAL)
-            uc.mem_map_ptr(ram.control.physical_base, ram.size, 7, api.VOID(ram.base))
-        except UcError as error:
+            uc.use_own_translations()
+            uc.map_memory(ram.control.physical_base, ram.size, 7, ram.base)
+        except UnicornError as error:
             raise EngineError(f"the emulator does not start: {error}") from error
         super().__init__(arch, machine, uc, ram, PageTable(ram))
         self._counter = counter
@@ -129,7 +127,7 @@ class UnicornCpu(UnicornState):
         self._sieve = AccessSieve(self._handle, self.engine_address, names.target)
         self._code = native.build()
         self._clock = UnicornClock(
-            self._handle, self._hooks, ram.control, self._code, uc.ctl_flush_tb
+            self._handle, self._hooks, ram.control, self._code, uc.flush_code
         )
         self.now = self._clock.ticks
         ahead = _breakpoint_ahead(arch, names, self.engine_address)
@@ -391,7 +389,7 @@ class UnicornCpu(UnicornState):
         without, but not those that don't before it counts, and would run past the end of them.
         """
         if count and not self._counted:
-            self._uc.ctl_flush_tb()
+            self._uc.flush_code()
         self._counted = count != 0
         self._checks.choose(needed=self._counted or self._screen.hooked)
         if self._sieve.watching:
@@ -501,7 +499,7 @@ class UnicornCpu(UnicornState):
     def flush_tlb(self) -> None:
         """Forget translations of addresses, after the page table has changed."""
         self._calls.moved = True
-        self._uc.ctl(uc_const.UC_CTL_TLB_FLUSH, uc_const.UC_CTL_IO_WRITE)
+        self._uc.flush_translations()
         self._misses = self._ram.control.fills + _MISSES
 
     def invalidate(self, start: int, size: int) -> None:
@@ -517,7 +515,7 @@ class UnicornCpu(UnicornState):
                 continue
             stop = min(end, region.end)
             if region.perms & EXECUTE:
-                self._uc.ctl_remove_cache(start, stop)
+                self._uc.remove_code(start, stop)
             start = stop
 
     def _invalidate_of(self, regions: RegionTable, start: int, size: int) -> None:
@@ -532,7 +530,7 @@ class UnicornCpu(UnicornState):
         if self._calls.inside:
             self._calls.later(self.invalidate_all)
             return
-        self._uc.ctl_flush_tb()
+        self._uc.flush_code()
 
     # -- faults ---------------------------------------------------------------------------
 

@@ -14,11 +14,10 @@ address is that of its last byte, up to 15 bytes behind what a processor would r
 from collections.abc import Callable
 from typing import Final
 
-import unicorn.unicorn_const as uc_const
-
 from engine.cpu import unicorn_api as api
 from engine.cpu.base import Decode
 from engine.cpu.ram import PAGE, Ram, RamControl
+from engine.cpu.unicorn_library import uc_const
 
 _TRIES: Final = 8
 _HOLE: Final = 0x1000

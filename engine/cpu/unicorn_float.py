@@ -24,11 +24,10 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any, Final
 
-from unicorn.unicorn_py3.unicorn import uclib
-
 from engine.cpu import native
 from engine.cpu import unicorn_linkage as linkage
 from engine.cpu.unicorn_float_code import ROUTINES
+from engine.cpu.unicorn_library import uclib
 
 _LINKS: Final = (
     *("raise_exception_ra", "cpu_ldq_data_ra", "cpu_lduw_data_ra", "cpu_stq_data_ra"),

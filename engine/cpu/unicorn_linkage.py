@@ -8,7 +8,8 @@ from functools import cache
 from typing import Any, Final
 
 from msgspec import Struct
-from unicorn.unicorn_py3.unicorn import uclib
+
+from engine.cpu.unicorn_library import uclib
 
 # The engine structure's pointer to its CPUState, and the way back, in the pinned build.
 _CPU_AT, _BACK_AT = 0x1B8, 0x81A8

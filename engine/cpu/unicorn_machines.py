@@ -10,16 +10,13 @@ import contextlib
 import ctypes
 from collections.abc import Callable
 from functools import cache, reduce
-from importlib import import_module
 from operator import or_
-from typing import Any, Final
-
-import unicorn.unicorn_const as uc_const
-from unicorn.unicorn_py3.unicorn import Uc, UcError
+from typing import Final
 
 from engine.arch.engines import USER_START, HiddenFlags, Setting, UnicornNames, UserStart
 from engine.cpu.pagetable import PageTable, Region
 from engine.cpu.ram import PAGE, Ram
+from engine.cpu.unicorn_library import Emulator, SavedContext, UnicornError, constants, uc_const
 from engine.errors import EngineError
 
 _NO_FAULT: Final = b"\xff\xff\xff\xff"
@@ -41,7 +38,7 @@ class UnicornMachine:
         """
         self.names = names
         try:
-            self._constants = import_module(f"unicorn.{names.arch.lower()}_const")
+            self._constants = constants(names.arch.lower())
             self._arch = getattr(uc_const, f"UC_ARCH_{names.arch}")
             self._mode = reduce(or_, (getattr(uc_const, mode) for mode in names.modes), 0)
             self._cpu = getattr(self._constants, names.cpu) if names.cpu else None
@@ -56,13 +53,13 @@ class UnicornMachine:
         self._flags_at = -1  # in a saved context, once learnt and if anywhere
         self._fault_at = -1
 
-    def open(self) -> Any:
+    def open(self) -> Emulator:
         """Make an emulator, before anything is mapped."""
-        uc = Uc(self._arch, self._mode)
+        uc = Emulator(self._arch, self._mode)
         if self._cpu is not None:
-            uc.ctl_set_cpu_model(self._cpu)
+            uc.set_cpu_model(self._cpu)
         if self.names.page_size:
-            uc.ctl_set_page_size(self.names.page_size)
+            uc.set_page_size(self.names.page_size)
         return uc
 
     def register_id(self, name: str) -> int:
@@ -80,7 +77,7 @@ class UnicornMachine:
         free, fixed = self._writable[name]
         return value & free | fixed
 
-    def enter_user_mode(self, uc: Any, ram: Ram, table: PageTable, secret: bytes) -> None:
+    def enter_user_mode(self, uc: Emulator, ram: Ram, table: PageTable, secret: bytes) -> None:
         """Bring a new emulator to user level; the fill hook is in place.
 
         Args:
@@ -97,7 +94,7 @@ class UnicornMachine:
             self._set(uc, setting)
         for index, (register, key) in enumerate(start.secrets):
             value = int.from_bytes(secret[8 * index : 8 * index + 8], "little")
-            uc.reg_write(self._id(register), (*key, value))
+            uc.write_register(self._id(register), value, key)
         if names.hidden_flags is not None and not self._flags_known:
             self._learn_flags(uc, ram, table, start, names.hidden_flags)
         fault = names.lasting_fault
@@ -105,31 +102,31 @@ class UnicornMachine:
         _run_stub(uc, ram, table, start, start.at + start.entry, USER_START, then)
         if start.level is not None:
             register, mask, value = start.level
-            if uc.reg_read(self._id(register)) & mask != value:
+            if uc.read_register(self._id(register)) & mask != value:
                 raise EngineError("the emulator did not reach user level")
         for register in start.cleared:
-            uc.reg_write(self._id(register), 0)
+            uc.write_register(self._id(register), 0)
 
-    def float_flags(self, uc: Any) -> int:
+    def float_flags(self, uc: Emulator) -> int:
         """Sticky floating-point exceptions that no register shows; 0 where there are none."""
         flags = self.names.hidden_flags
         if flags is None or self._flags_at < 0:
             return 0
-        return _context_bytes(uc.context_save())[self._flags_at] & flags.mask
+        return _context_bytes(uc.save())[self._flags_at] & flags.mask
 
-    def clear_float_flags(self, uc: Any) -> None:
+    def clear_float_flags(self, uc: Emulator) -> None:
         """Forget them."""
         if self._flags_at >= 0:
-            context = uc.context_save()
+            context = uc.save()
             ctypes.c_uint8.from_address(_context_at(context) + self._flags_at).value = 0
-            uc.context_restore(context)
+            uc.restore(context)
 
-    def settle(self, uc: Any) -> None:
+    def settle(self, uc: Emulator) -> None:
         """Make the emulator forget the exception that was just taken out of it."""
         if self._fault_at >= 0:
-            context = uc.context_save()
+            context = uc.save()
             ctypes.c_int32.from_address(_context_at(context) + self._fault_at).value = -1
-            uc.context_restore(context)
+            uc.restore(context)
 
     def _id(self, name: str) -> int:
         number = getattr(self._constants, f"UC_{self.names.arch}_REG_{name}", None)
@@ -137,15 +134,15 @@ class UnicornMachine:
             raise EngineError(f"Unicorn has no register {name} of {self.names.arch}")
         return int(number)
 
-    def _set(self, uc: Any, setting: Setting) -> None:
+    def _set(self, uc: Emulator, setting: Setting) -> None:
         number, value = self._id(setting.register), setting.value
         if setting.adds and isinstance(value, int):
-            old = uc.reg_read(number, setting.key) if setting.key else uc.reg_read(number)
+            old = uc.read_register(number, setting.key)
             value |= old
-        uc.reg_write(number, (*setting.key, value) if setting.key else value)
+        uc.write_register(number, value, setting.key)
 
     def _learn_flags(
-        self, uc: Any, ram: Ram, table: PageTable, start: UserStart, flags: HiddenFlags
+        self, uc: Emulator, ram: Ram, table: PageTable, start: UserStart, flags: HiddenFlags
     ) -> None:
         """Find the byte that a division by zero changes; the registers are put back.
 
@@ -153,17 +150,17 @@ class UnicornMachine:
         whose bytes differ by chance as the flags do. Where the register shows the division there
         is no such byte.
         """
-        context = uc.context_save()
+        context = uc.save()
         changed: list[set[int]] = []
         for _ in range(2):
-            before = _context_bytes(uc.context_save())
+            before = _context_bytes(uc.save())
             _run_stub(uc, ram, table, start, start.at + flags.entry, start.at + flags.end)
-            after = enumerate(_context_bytes(uc.context_save()))
-            shown = uc.reg_read(self._id(flags.register)) & flags.mark
+            after = enumerate(_context_bytes(uc.save()))
+            shown = uc.read_register(self._id(flags.register)) & flags.mark
             changed.append(
                 {at for at, new in after if (before[at], new) == (0, flags.mark) and not shown}
             )
-            uc.context_restore(context)
+            uc.restore(context)
         found = changed[0] & changed[1]
         if not shown:
             if len(found) != 1:
@@ -171,17 +168,17 @@ class UnicornMachine:
             (self._flags_at,) = found
         self._flags_known = True
 
-    def _learn_fault(self, uc: Any, number: int) -> None:
+    def _learn_fault(self, uc: Emulator, number: int) -> None:
         """Raise one fault and see where the emulator notes it.
 
         Unicorn never forgets a fault it has handed out, so that the next one would be a double
         fault and the third would stop the processor: the note is taken back after each.
         """
-        before = uc.context_save()
-        with contextlib.suppress(UcError):
-            uc.emu_start(USER_START, 0)
+        before = uc.save()
+        with contextlib.suppress(UnicornError):
+            uc.run(USER_START, 0)
         if self._fault_at < 0:
-            first, second = _context_bytes(before), _context_bytes(uc.context_save())
+            first, second = _context_bytes(before), _context_bytes(uc.save())
             noted = number.to_bytes(4, "little")
             found = [
                 index
@@ -191,7 +188,7 @@ class UnicornMachine:
             if len(found) != 1:
                 raise EngineError("the emulator's note of the last fault is not where it was")
             self._fault_at = found[0]
-        uc.context_restore(before)
+        uc.restore(before)
 
 
 @cache
@@ -201,7 +198,7 @@ def machine_of(names: UnicornNames) -> UnicornMachine:
 
 
 def _run_stub(
-    uc: Any,
+    uc: Emulator,
     ram: Ram,
     table: PageTable,
     start: UserStart,
@@ -227,18 +224,18 @@ def _run_stub(
         ]
     )
     try:
-        uc.emu_start(entry, end)
-    except UcError as error:
+        uc.run(entry, end)
+    except UnicornError as error:
         raise EngineError(f"the emulator does not reach user level: {error}") from error
     then()
-    uc.ctl_flush_tb()
+    uc.flush_code()
     table.load([])
     ram.release(physical, size)
 
 
-def _context_at(context: Any) -> int:
+def _context_at(context: SavedContext) -> int:
     return ctypes.cast(context.context, ctypes.c_void_p).value or 0
 
 
-def _context_bytes(context: Any) -> bytes:
+def _context_bytes(context: SavedContext) -> bytes:
     return ctypes.string_at(_context_at(context), context.size)

@@ -11,9 +11,6 @@ import ctypes
 import mmap
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
-
-import unicorn.unicorn_const as uc_const
 
 from engine.arch.base import Arch, Screened, Screening, TrapKind
 from engine.arch.machine import UNKNOWN, Insn, MemoryAccess, TrapError
@@ -22,6 +19,7 @@ from engine.cpu import unicorn_api as api
 from engine.cpu.base import Access, Cpu, Decode, EntryAction, Stop, StopKind
 from engine.cpu.pagetable import PageTable
 from engine.cpu.ram import EXECUTE, PAGE, READ, WRITE, Ram
+from engine.cpu.unicorn_library import Emulator, uc_const
 from engine.errors import GuestFaultError
 
 
@@ -82,7 +80,7 @@ class Screen:
         self,
         arch: Arch,
         decode: Decode,
-        uc: Any,
+        uc: Emulator,
         hooks: api.Hooks,
         stop: Callable[[], None],
         page_table: PageTable,
@@ -220,7 +218,7 @@ class Screen:
         self._unusual = not self._unusual
         self._served.clear()
         if self._unusual:  # else hooks without a reason are removed when they are met
-            self._uc.ctl_flush_tb()
+            self._uc.flush_code()
 
     def install(self) -> None:
         """Hook what was found and have those blocks translated again; tell of entries."""
@@ -234,9 +232,9 @@ class Screen:
                     self._at[at] = self._hooks.add(
                         uc_const.UC_HOOK_CODE, self._callback, begin=at, end=at
                     )
-            self._uc.ctl_remove_cache(pc, pc + size)
+            self._uc.remove_code(pc, pc + size)
         if fresh and self._at:  # a hook may stop in the middle of a block: see `unicorn_checks`
-            self._uc.ctl_flush_tb()
+            self._uc.flush_code()
         self._blocks.clear()
 
     def _on_code(self, uc: int, address: int, size: int, data: int) -> None:

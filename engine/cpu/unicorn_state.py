@@ -8,6 +8,7 @@ from engine.arch.base import Arch
 from engine.cpu import unicorn_api as api
 from engine.cpu.pagetable import MappedMemory, PageTable
 from engine.cpu.ram import Ram
+from engine.cpu.unicorn_library import Emulator
 from engine.cpu.unicorn_machines import UnicornMachine
 
 _WORD: Final = (1 << 64) - 1
@@ -21,13 +22,13 @@ class UnicornState(MappedMemory):
     """Registers and memory of an engine that stands still."""
 
     def __init__(
-        self, arch: Arch, machine: UnicornMachine, uc: Any, ram: Ram, page_table: PageTable
+        self, arch: Arch, machine: UnicornMachine, uc: Emulator, ram: Ram, page_table: PageTable
     ) -> None:
         self.arch = arch
         self.page_table = page_table
         self._machine = machine
         self._uc = uc
-        self._handle = uc._uch
+        self._handle = uc.handle
         self._ram = ram
         self._ids = {item.name: machine.register_id(item.name) for item in arch.registers}
         self._widths = {register.name: register.bits // 8 for register in arch.registers}
@@ -48,7 +49,7 @@ class UnicornState(MappedMemory):
     @property
     def engine_address(self) -> int:
         """The address of Unicorn's engine."""
-        return int(self._handle.value)
+        return self._handle.value or 0
 
     def width(self, name: str) -> int:
         """Bytes of a register."""
@@ -134,7 +135,7 @@ class UnicornState(MappedMemory):
         Args:
             into: a value of before that nobody needs any more; it may be written over.
         """
-        context = self._uc.context_save() if into is None else cast(_Saved, into)[0]
+        context = self._uc.save() if into is None else cast(_Saved, into)[0]
         if into is not None:
             api.context_save(self._handle, context.context)
         return context, [(name, self.read_register(name)) for name in self._left_out]

@@ -4,12 +4,11 @@ import ctypes
 from collections.abc import Callable
 from typing import Any, Final
 
-import unicorn.unicorn_const as uc_const
-
 from engine.arch.base import Arch, TrapKind
 from engine.cpu import native
 from engine.cpu import unicorn_api as api
 from engine.cpu.base import Stop, StopKind
+from engine.cpu.unicorn_library import uc_const
 from engine.cpu.unicorn_machines import UnicornMachine
 from engine.cpu.unicorn_state import UnicornState
 from engine.cpu.unicorn_traps import UnicornTraps

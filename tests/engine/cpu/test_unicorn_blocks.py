@@ -126,7 +126,7 @@ def test_code_that_is_changed_is_called_as_it_is(arch: str) -> None:
     for number in (1, 7, 3):
         machine.patch(FAR, adding(arch, number))
         sums.append(machine.called())
-    machine._uc.ctl_flush_tb()
+    machine._uc.flush_code()
     assert [*sums, machine.called()] == [ROUNDS, 7 * ROUNDS, 3 * ROUNDS, 3 * ROUNDS]
 
 
