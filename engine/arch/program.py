@@ -7,7 +7,7 @@ A record ("row") is a run of little-endian 64-bit words:
 
 | word | content |
 |---|---|
-| 0 | event id (bits 0-15), size of the row in words (16-31), thread id (32-63) |
+| 0 | the event id's low 16 bits, words of the row (16-31), thread id (32-55), rest of the id |
 | 1 | time |
 | 2 | address of the probe |
 | 3... | the arguments' words as `RecordLayout` says, then the bytes of strings |
@@ -16,7 +16,7 @@ In a row of a return event word 2 is the function's address and word 3 the addre
 the arguments follow. Of a number's word the lowest bytes count, as many as its type has: whoever
 records need not clear the rest. A bitfield is recorded as extracted.
 
-An id of 0 never stands in a row: a zeroed word ends a stretch of rows.
+The lowest 16 bits of an id are never 0: a zeroed word ends a stretch of rows.
 """
 
 from enum import Enum
@@ -28,6 +28,20 @@ ROW_HEAD = 3
 
 RETURN_HEAD = 4
 """The same of a return event's row."""
+
+EVENT_LOW = 0xFFFF
+"""The part of an event's id that stands at the front of its rows; Linux has ids up to here."""
+
+EVENT_MOST = 0xFFFFFF
+"""The highest id of an event."""
+
+THREAD_MOST = 0xFFFFFF
+"""The highest id of a thread in a row; Linux has none beyond 22 bits (PID_MAX_LIMIT)."""
+
+
+def row_head(event: int, words: int) -> tuple[int, int]:
+    """The first half of a row's first word, and what the thread's id is added to in the second."""
+    return event & EVENT_LOW | words << 16, (event & ~EVENT_LOW) << 8
 
 
 class Source(Enum):

@@ -20,6 +20,7 @@ from engine.arch.program import (
     RecordLayout,
     Source,
     ValueKind,
+    row_head,
 )
 from engine.fetch.context import STRING_MAX
 from engine.fetch.functiontext import Captured, FunctionText, Target, UnboundFunction
@@ -59,7 +60,7 @@ def capture_code(
 
 @lru_cache(_SHAPES)
 def recorder_code(
-    layout: RecordLayout, machine: Target, *, has_cursor: bool, room: int
+    layout: RecordLayout, machine: Target, *, has_cursor: bool, room: int, wide: bool = False
 ) -> UnboundFunction:
     """Records a hit: a function of the thread id and, for a return, what `Recorder` says.
 
@@ -68,6 +69,7 @@ def recorder_code(
         machine: what runs the guest.
         has_cursor: whether the sink has `engine.trace.staging`'s cursor.
         room: bytes of the longest row.
+        wide: the event's id is higher than `EVENT_LOW`.
 
     Raises:
         ValueError: a string or an array of something that is not in memory, or a row that
@@ -85,7 +87,11 @@ def recorder_code(
     text = FunctionText(machine, captured, single=single, pc="returned_to" if returns else "")
     words = [word for field in layout.fields for word in text.argument(field.arg)]
     lines, fixed = text.lines, layout.words * 8
-    head = ["thread_id", "now()", "address", *(["returned_to"] if returns else [])]
+    thread = "thread_id"
+    if wide:
+        text.needs["event"] = lambda bound: row_head(bound.event_id, 0)[1]
+        thread = "event | thread_id"
+    head = [thread, "now()", "address", *(["returned_to"] if returns else [])]
     text.needs["now"] = lambda bound: bound.context.cpu.now
     text.needs["address"] = lambda bound: bound.site.address
     text.needs["buffer"] = lambda bound: bound.context.sink.buffer
@@ -95,17 +101,17 @@ def recorder_code(
     if not text.texts:
         row = struct.Struct(f"<II{layout.words - 1}Q").pack_into
         text.needs["pack"] = lambda bound: row
-        text.needs["head"] = lambda bound: bound.event_id | layout.words << 16
+        text.needs["head"] = lambda bound: row_head(bound.event_id, layout.words)[0]
         size, pack = str(fixed), ["head", *head, *words]
     elif single:
-        text.needs["shapes"] = lambda bound: Shapes(bound.event_id, layout.words)
+        text.needs["shapes"] = lambda bound: Shapes(row_head(bound.event_id, 0)[0], layout.words)
         size, pack = "size", ["head", *head, *words, text.texts[0]]
         lines.append("pack, head, w0, size = shapes[length]")
     else:
         short = roomy and all(map(_is_short, strings))
         lines += text.short_texts(fixed) if short else text.any_texts(fixed)
         text.needs["packers"] = lambda bound: packers(layout.words)
-        text.needs["number"] = lambda bound: bound.event_id
+        text.needs["number"] = lambda bound: row_head(bound.event_id, 0)[0]
         size, pack = "size", ["number | size << 13", *head, *words, "data"]
         lines.append("pack = packers[size]")
     lines += _placed(text, size, f"pack(buffer, AT, {', '.join(pack)})", has_cursor=has_cursor)

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import cast
 
 from engine.arch.base import Arch
-from engine.arch.program import RecordLayout
+from engine.arch.program import EVENT_LOW, EVENT_MOST, RecordLayout
 from engine.fetch.bases import argument
 from engine.fetch.context import (
     ROW_MAX,
@@ -51,7 +51,7 @@ def recorder(
     """Compile an event's arguments for one probe.
 
     Args:
-        event_id: 1 to 65535.
+        event_id: up to `EVENT_MOST`, its low half not 0.
         layout: of its rows; says whether it is a return event.
         site: the probe.
         context: the guest.
@@ -60,13 +60,14 @@ def recorder(
         ValueError: an argument that no definition can contain: a string or an array of
             something that is not in memory.
     """
-    if not 0 < event_id <= 0xFFFF:
+    if not event_id & EVENT_LOW or not 0 < event_id <= EVENT_MOST:
         raise ValueError(f"event id {event_id} does not fit a row")
     sink = context.sink
     room = min(ROW_MAX * 8, sink.capacity)
     cursor: memoryview | None = getattr(sink, "cursor", None)
     has_cursor = cursor is not None
-    code = recorder_code(layout, _machine(context.arch), has_cursor=has_cursor, room=room)
+    machine, wide = _machine(context.arch), event_id > EVENT_LOW
+    code = recorder_code(layout, machine, has_cursor=has_cursor, room=room, wide=wide)
     return cast(Recorder, code.bind(Bound(site, context, event_id, room, cursor)))
 
 

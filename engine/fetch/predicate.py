@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
-from engine.arch.program import Compare, Match, Operand, PredicateOp
+from engine.arch.program import THREAD_MOST, Compare, Match, Operand, PredicateOp
 from engine.errors import GuestFaultError
 
 Row: TypeAlias = "bytes | bytearray | memoryview"
@@ -137,8 +137,16 @@ def _test(op: PredicateOp, context: PredicateContext) -> RowTest:
     return string
 
 
+def row_thread(data: Any, position: int) -> int:
+    """The thread's id of the row at a position."""
+    thread: int = _THREAD.unpack_from(data, position)[0] & THREAD_MOST
+    return thread
+
+
 def _number(op: PredicateOp) -> Callable[[Any, int], int]:
     offset = op.offset
+    if (offset, op.size) == (_THREAD.size - 4, 4):
+        return row_thread
     code = _CODES[op.size]
     if op.signed:
         code = code.lower()
@@ -173,11 +181,11 @@ def _number_test(op: PredicateOp) -> RowTest:
 
 
 def _process_test(op: PredicateOp, process: Callable[[int], int]) -> RowTest:
-    value, thread = op.value, _THREAD.unpack_from
+    value, thread = op.value, row_thread
     if op.compare is Compare.AND:
-        return lambda data, position: bool(process(thread(data, position)[0]) & value)
+        return lambda data, position: bool(process(thread(data, position)) & value)
     compare = _NUMBERS[op.compare]
-    return lambda data, position: compare(process(thread(data, position)[0]), value)
+    return lambda data, position: compare(process(thread(data, position)), value)
 
 
 def _unsigned(op: PredicateOp) -> PredicateOp:
@@ -191,7 +199,7 @@ def _text(op: PredicateOp, context: PredicateContext) -> Callable[[Any, int], by
         comm = context.comm
 
         def name(data: Any, position: int) -> bytes:
-            found = comm(_THREAD.unpack_from(data, position)[0]) or b""
+            found = comm(row_thread(data, position)) or b""
             return found[: COMM_SIZE - 1].ljust(COMM_SIZE, b"\0")
 
         return name

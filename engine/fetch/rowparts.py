@@ -45,7 +45,7 @@ class Shapes(dict[int, tuple[Pack, int, int, int]]):
         """For rows.
 
         Args:
-            number: of the event.
+            number: the low half of the event's.
             words: of a row without the string's bytes.
         """
         super().__init__()

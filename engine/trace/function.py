@@ -4,7 +4,7 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from engine.arch.program import ROW_HEAD, FieldType, ValueKind
+from engine.arch.program import ROW_HEAD, FieldType, ValueKind, row_head
 from engine.errors import GuestFaultError
 from engine.fetch.evaluate import RowSink
 from engine.trace.graph import GROUP
@@ -48,7 +48,8 @@ def function_recorder(
         capture: reads the arguments; None without.
     """
     pack_into = struct.Struct(f"<II{info.words - 1}Q").pack_into
-    head, size, buffer = info.id | info.words << 16, info.words * 8, sink.buffer
+    head, more = row_head(info.id, info.words)
+    size, buffer = info.words * 8, sink.buffer
 
     def record(thread: int) -> None:
         try:
@@ -60,7 +61,7 @@ def function_recorder(
             sink.drain()
             position = sink.position
         args = () if capture is None else capture()
-        pack_into(buffer, position, head, thread, now(), function, parent, *args)
+        pack_into(buffer, position, head, more | thread, now(), function, parent, *args)
         sink.position = position + size
 
     return record

@@ -13,7 +13,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from engine.arch.program import RETURN_HEAD, ROW_HEAD, FieldType, ValueKind
+from engine.arch.program import RETURN_HEAD, ROW_HEAD, FieldType, ValueKind, row_head
 from engine.fetch.evaluate import RowSink
 from engine.probes.kretprobe import Kretprobe, KretprobeInstance
 from engine.trace.rows import Column, EventInfo
@@ -75,7 +75,7 @@ class GraphProbe(Kretprobe):
 
     Attributes:
         function: its address as rows show it.
-        head: first word of its entries' rows: the event, the size.
+        head: halves of the first word of its entries' rows, without the thread.
         words: of such a row.
         root: what is called in it is traced (set_graph_function).
         muted: neither it nor what is called in it is recorded (set_graph_notrace).
@@ -96,7 +96,7 @@ class GraphProbe(Kretprobe):
         super().__init__(name=name, maxactive=maxactive)
         self.function = function
         self.words = info.words
-        self.head = info.id | info.words << 16
+        self.head = row_head(info.id, info.words)
         self.pack = struct.Struct(f"<II{info.words - 1}Q").pack_into
         self.root = root
         self.muted = muted
@@ -163,7 +163,7 @@ class Calls:
         self.chosen: Callable[[int], bool] | None = None
         self.entries = self.exits = self.left = self.late = 0
         self._sink = sink
-        self._head = exits.id | exits.words << 16
+        self._head = row_head(exits.id, exits.words)
         self._size = exits.words * 8
         self._now = now
         self._thread = thread
@@ -300,8 +300,8 @@ class Calls:
         probe.pack(
             sink.buffer,
             position,
-            probe.head,
-            self._thread(),
+            probe.head[0],
+            probe.head[1] | self._thread(),
             now,
             probe.function,
             depth,
@@ -365,8 +365,8 @@ class Calls:
         EXIT_ROW.pack_into(
             sink.buffer,
             position,
-            self._head,
-            self._thread(),
+            self._head[0],
+            self._head[1] | self._thread(),
             self._now(),
             probe.function,
             to,

@@ -7,6 +7,7 @@ from typing import Any, Final, TypeAlias
 from msgspec import Struct, field
 
 from engine.escaping import escaped, escaped_bytes
+from engine.fetch.predicate import row_thread
 from engine.trace.histogram import HITCOUNT, HistField, HistSpec
 from engine.trace.rows import string_at
 
@@ -75,7 +76,6 @@ class HistTable(Struct):
         execname = any(key.modifier == "execname" for key in spec.keys)
         named = [at for at, key in enumerate(spec.keys) if _is_named(key)]
         entries, size = self._entries, self.spec.size
-        thread = struct.Struct("<4xI").unpack_from
 
         def count(data: Any, position: int) -> None:
             key = tuple([read(data, position) for read in keys])
@@ -86,7 +86,7 @@ class HistTable(Struct):
                     return
                 entry = entries[key] = _HistogramEntry([0] * (1 + len(values)))
                 if execname:
-                    entry.comm = self.names.comm(thread(data, position)[0]) or b""
+                    entry.comm = self.names.comm(row_thread(data, position)) or b""
                 for at in named:
                     self._name(entry, key[at])
             self.hits += 1
@@ -115,8 +115,8 @@ class HistTable(Struct):
             stack = self.names.stack
             return lambda data, position: stack()[:_STACK_MAX]
         if one.name == "common_comm":
-            comm, thread = self.names.comm, struct.Struct("<4xI").unpack_from
-            return lambda data, position: comm(thread(data, position)[0]) or b""
+            comm = self.names.comm
+            return lambda data, position: comm(row_thread(data, position)) or b""
         if one.name == "common_cpu":
             return lambda data, position: 0
         if one.name == HITCOUNT:
@@ -136,6 +136,8 @@ class HistTable(Struct):
             return text
         if row < 0:
             return lambda data, position: 0
+        if one.name == "common_pid":
+            return _modified(one, row_thread)
         code = _CODES[size] if one.field.signed else _CODES[size].upper()
         unpack = struct.Struct("<" + code).unpack_from
         # Sign-extended to 64 bits, and unsigned from there on, as in the kernel.

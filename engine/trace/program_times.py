@@ -6,6 +6,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
+from engine.arch.program import THREAD_MOST
 from engine.trace.rows import HEAD, TIME
 
 _END: Final = 1 << 64
@@ -46,7 +47,7 @@ class ProgramTimes(Struct):
         now = -1
         while position < len(rows):
             _, size, thread = HEAD.unpack_from(rows, position)
-            number = self.of(thread, *TIME.unpack_from(rows, position + HEAD.size))
+            number = self.of(thread & THREAD_MOST, *TIME.unpack_from(rows, position + HEAD.size))
             if number != now:
                 if position > start:
                     yield now, rows[start:position]

@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from engine.errors import CommandError
 from engine.trace.program_times import ProgramTimes
 from engine.trace.ring_file import HEADER, MAGIC, PLACES, RECORD, TURN, VERSION, Progress
-from engine.trace.rows import HEAD, EventInfo
+from engine.trace.rows import HEAD, EventInfo, whole
 
 MAX_FILE = 1 << 30
 """A bigger file is none of ours."""
@@ -165,8 +165,8 @@ def _whole_rows(data: bytes, events: dict[int, EventInfo]) -> tuple[int, int]:
     """The number of rows of known events from the front, and their end."""
     position, count = 0, 0
     while position + HEAD.size <= len(data):
-        event_id, words, _ = HEAD.unpack_from(data, position)
-        info = events.get(event_id)
+        event_id, words, thread = HEAD.unpack_from(data, position)
+        info = events.get(whole(event_id, thread)[0])
         if info is None or not info.accepts(words) or position + words * 8 > len(data):
             break
         position += words * 8

@@ -207,7 +207,7 @@ class Ring:
             words = halves[half + 1]
             if not words:
                 raise EngineError("a recorded event has no size")
-            note(halves[half])
+            note(halves[half] | (halves[half + 3] & 0xFF00) << 8)
             position += words * 8
             row += 1
         if self.counts is not None:

@@ -16,7 +16,15 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
-from engine.arch.program import RETURN_HEAD, ROW_HEAD, FieldType, RecordLayout, ValueKind
+from engine.arch.program import (
+    RETURN_HEAD,
+    ROW_HEAD,
+    THREAD_MOST,
+    FieldType,
+    RecordLayout,
+    ValueKind,
+    row_head,
+)
 from engine.errors import EngineError
 
 Value: TypeAlias = int | bytes | tuple[int | bytes | None, ...] | None
@@ -24,7 +32,7 @@ Value: TypeAlias = int | bytes | tuple[int | bytes | None, ...] | None
 or a tuple of these for an array."""
 
 HEAD = struct.Struct("<HHI")
-"""Event id, words, thread id."""
+"""The low half of the event id, words, thread id with the rest of the event id: see `whole`."""
 TIME = struct.Struct("<Q")
 """Behind it: the time, in ticks."""
 
@@ -79,7 +87,7 @@ class EventInfo(Struct, frozen=True):
     """One event of the event table.
 
     Attributes:
-        id: 1 to 65535.
+        id: up to `EVENT_MOST`; its low half is not 0.
         group: first part of its name.
         name: second part.
         columns: its arguments.
@@ -210,6 +218,8 @@ def decode(events: EventTable, data: bytes | memoryview, position: int = 0) -> E
         struct.error: the row is shorter than its event's rows.
     """
     event_id, _, thread_id = HEAD.unpack_from(data, position)
+    if thread_id > THREAD_MOST:
+        event_id, thread_id = whole(event_id, thread_id)
     info = events[event_id]
     unpack, shapes = _decoder(info)
     head = 3 if info.returns else 2
@@ -246,9 +256,15 @@ def pack_row(
         else:
             words.append(value & _WORD)
     size = (end + 7) & ~7
-    head = (info.id | size << 13, thread, time, address)
+    first, second = row_head(info.id, size >> 3)
+    head = (first, second | thread, time, address)
     row = struct.pack(f"<II{2 + len(words)}Q", *head, *words)
     return b"".join((row, *texts)).ljust(size, b"\0")
+
+
+def whole(event_id: int, thread_id: int) -> tuple[int, int]:
+    """The ids of an event and a thread, from the numbers of a row's head."""
+    return event_id | (thread_id & ~THREAD_MOST) >> 8, thread_id & THREAD_MOST
 
 
 def string_at(data: bytes | memoryview, position: int, word: int) -> bytes | None:
@@ -261,7 +277,11 @@ def string_at(data: bytes | memoryview, position: int, word: int) -> bytes | Non
 
 
 def halfwords(data: bytes) -> Sequence[int]:
-    """The unsigned 16-bit numbers of whole rows: event id and words are the first two of a row."""
+    """The unsigned 16-bit numbers of whole rows.
+
+    The low half of the event id and the words are the first two of a row; the rest of the id is
+    the upper half of the fourth.
+    """
     if sys.byteorder == "little":
         return memoryview(data).cast("H")
     swapped = array("H", data)
@@ -300,9 +320,12 @@ def same_size_tally(data: bytes, start: int, stop: int, size: int) -> Counter[in
     All rows have the same size.
     """
     low, high = data[start:stop:size], data[start + 1 : stop : size]
-    if low.count(low[0]) == len(low) and high.count(high[0]) == len(high):
-        return Counter({low[0] | high[0] << 8: len(low)})
-    return Counter(halfwords(data)[start // 2 : stop // 2 : size // 2])
+    rest = data[start + HEAD.size - 1 : stop : size]
+    if not any(rest):
+        if low.count(low[0]) == len(low) and high.count(high[0]) == len(high):
+            return Counter({low[0] | high[0] << 8: len(low)})
+        return Counter(halfwords(data)[start // 2 : stop // 2 : size // 2])
+    return Counter(a | b << 8 | c << 16 for a, b, c in zip(low, high, rest, strict=True))
 
 
 def count_rows(data: bytes, position: int = 0) -> int:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from engine.arch.program import RecordField, Source, ValueKind
+from engine.arch.program import EVENT_LOW, RecordField, Source, ValueKind
 from engine.arch.recorder.encoder import Combination, Shift, Way
 from engine.arch.recorder.fetches import Fetches
 from engine.arch.recorder.texts import USED, RowTexts
@@ -33,8 +33,10 @@ class RowCode:
             alone: nothing but rows is made.
 
         Raises:
-            NotCompilableError: there are too many strings or elements.
+            NotCompilableError: there are too many strings or elements, or events.
         """
+        if any(one.event > EVENT_LOW for one in recordings):
+            raise NotCompilableError("the event's number is too high")
         most, elements, self.computes = 0, 0, False
         for one in recordings:
             types = [field.arg.type for field in one.layout.fields]

@@ -20,10 +20,11 @@ from engine.session.program.places import Place, PlaceError
 from engine.session.program.verdicts import RETURN_ENTRY, Placed
 from engine.session.protocol.report import Report
 from engine.session.protocol.requests import ProbeRequest
+from engine.session.tracing.defined_set import DefinedSet
 from engine.session.tracing.event_set import Defined, EventSet, TraceEvent
 from engine.session.tracing.recorders import Recorders
 from engine.session.tracing.watching import GROUP as WATCHES
-from engine.trace.definition import Definition, Deletion, compatible, matches, parse
+from engine.trace.definition import Definition, Deletion, matches, parse
 from engine.trace.place_syntax import FileOffset
 from engine.trace.tracepoints import Selection, selection
 
@@ -89,7 +90,7 @@ class Definitions:
             recorders: give probes their recorders.
             choose: adds events that the kernel has without a definition.
         """
-        self.defined: list[Defined] = []
+        self.defined = DefinedSet()
         self.patterned: list[Patterned] = []
         self._session = session
         self._mode = mode
@@ -104,8 +105,9 @@ class Definitions:
         Raises:
             ProbeError: something is not accepted; what came before stays.
         """
-        for line in probes.definitions:
-            self.define(line)
+        with collector_paused():
+            for line in probes.definitions:
+                self.define(line)
         for glob in probes.entries:
             self.on_entries(glob)
         for glob in probes.returns:
@@ -137,8 +139,8 @@ class Definitions:
         return None
 
     def _define(self, definition: Definition) -> Defined:
-        for earlier in self.defined:
-            compatible(earlier.definition, definition)
+        known = self._events.events.get((definition.group, definition.event))
+        self.defined.agree(definition, known.defined if known is not None else ())
         mode = Mode.KERNEL if definition.strict_override else self._mode
         try:
             placed = self._probing.verdicts.of_definition(definition)
@@ -176,7 +178,7 @@ class Definitions:
         done = Defined(definition, placed, tuple(one.probe for one in wanted))
         event.defined.append(done)
         event.probes += done.probes
-        self.defined.append(done)
+        self.defined.add(done)
         return done
 
     def _wanted(
@@ -253,22 +255,27 @@ class Definitions:
             self._session.remarks.append(Report((f"no probe on {place.name}: {why}",)))
 
     def _delete(self, deletion: Deletion, line: str) -> None:
-        found = [old for old in self.defined if matches(deletion, old.definition)]
+        candidates: Iterable[Defined] = self.defined
+        if deletion.event and deletion.group is not None:
+            event = self._events.events.get((deletion.group, deletion.event))
+            candidates = event.defined if event is not None else ()
+        found = [old for old in candidates if matches(deletion, old.definition)]
         if not found:
             raise ProbeError(f"{line.strip()}: no such event (ENOENT)")
-        for old in found:
-            self.remove(old)
+        self.remove(*found)
 
-    def remove(self, old: Defined) -> None:
-        """Take the probes of one definition out; its event goes with its last definition."""
-        key = old.definition.group, old.definition.event
-        event = self._events.events[key]
-        event.defined.remove(old)
-        event.probes = [probe for probe in event.probes if probe not in old.probes]
-        self.defined.remove(old)
-        self._probing.remove(old.probes)
-        if not event.defined:
-            self._events.forget(*key)
+    def remove(self, *gone: Defined) -> None:
+        """Take the probes of definitions out; an event goes with its last definition."""
+        self._probing.remove([probe for old in gone for probe in old.probes])
+        self.defined.remove(gone)
+        keys = dict.fromkeys((old.definition.group, old.definition.event) for old in gone)
+        taken, probes = set(gone), {id(probe) for old in gone for probe in old.probes}
+        for key in keys:
+            event = self._events.events[key]
+            event.defined = [old for old in event.defined if old not in taken]
+            event.probes = [probe for probe in event.probes if id(probe) not in probes]
+            if not event.defined:
+                self._events.forget(*key)
 
 
 def _make(

@@ -5,14 +5,15 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from engine.arch.program import RecordLayout
+from engine.arch.plan import Mode
+from engine.arch.program import EVENT_LOW, RecordLayout
 from engine.errors import CommandError, ProbeError
 from engine.probes.kprobe import Kprobe
 from engine.session.program.verdicts import Placed
 from engine.trace.definition import Definition
+from engine.trace.formats import FORMATS, Format
 from engine.trace.rows import EventInfo
 
-_EVENTS_MAX: Final = 0xFFFF
 _SHOWN: Final = 10
 
 
@@ -44,6 +45,27 @@ class Defined(Struct, frozen=True, eq=False):
     probes: tuple[Kprobe, ...]
 
 
+class EventLimit(Struct, frozen=True):
+    """The number of events that there may be.
+
+    Attributes:
+        most: the highest id.
+        why: none is higher, in words.
+    """
+
+    most: int
+    why: str
+
+    @classmethod
+    def of(cls, kind: type[Format], mode: Mode) -> "EventLimit":
+        """That of an output format: in kernel mode Linux's (TRACE_EVENT_TYPE_MAX)."""
+        if mode is Mode.KERNEL:
+            return cls(EVENT_LOW, "Linux has no ids for more (ENODEV)")
+        others = [other.name for other in FORMATS if other.event_most > kind.event_most]
+        more = f"; these have: {', '.join(others)}" if others else ""
+        return cls(kind.event_most, f"--format {kind.name} has no ids for more{more}")
+
+
 class EventSet:
     """All events of a trace.
 
@@ -53,7 +75,9 @@ class EventSet:
         table: the same by number, with the events that have no name of the user's.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, limit: EventLimit) -> None:
+        """None yet."""
+        self._limit = limit
         self.events: dict[tuple[str, str], TraceEvent] = {}
         self.infos: dict[tuple[str, str], EventInfo] = {}
         self.table: dict[int, EventInfo] = {}
@@ -86,8 +110,8 @@ class EventSet:
 
         def number() -> int:
             nonlocal taken
-            taken = self._number(taken + 1)
-            return taken
+            taken += 1
+            return self._number(taken)
 
         found = list(choose(number))
         for info in found:
@@ -131,8 +155,9 @@ class EventSet:
         self.table[info.id] = info
         self.infos[info.group, info.name] = info
 
-    @staticmethod
-    def _number(number: int) -> int:
-        if number > _EVENTS_MAX:
-            raise CommandError(f"more than {_EVENTS_MAX} events")
+    def _number(self, which: int) -> int:
+        """The id of the first, second, ... event: one whose low half is not 0."""
+        number = which + (which - 1) // EVENT_LOW
+        if number > self._limit.most:
+            raise CommandError(f"more than {which - 1} events: {self._limit.why}")
         return number

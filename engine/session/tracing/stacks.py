@@ -3,6 +3,7 @@
 import struct
 from typing import Final
 
+from engine.arch.program import row_head
 from engine.fetch.evaluate import FetchContext
 from engine.session.inspect.backtrace import Backtraces
 from engine.session.tracing.syscalls import SyscallEvents
@@ -55,6 +56,7 @@ class StackRecorder:
         if position + size > sink.limit:
             sink.drain()
             position = sink.position
-        head = (info.id | words << 16, thread, self._context.cpu.now(), place)
+        first, second = row_head(info.id, words)
+        head = (first, second | thread, self._context.cpu.now(), place)
         struct.pack_into(f"<II{words - 1}Q", sink.buffer, position, *head, *frames)
         sink.position = position + size

@@ -20,7 +20,7 @@ from engine.session.protocol.requests import TraceOptions
 from engine.session.tracing import watching
 from engine.session.tracing.armed import ControlHooks
 from engine.session.tracing.defining import Definitions
-from engine.session.tracing.event_set import EventSet
+from engine.session.tracing.event_set import EventLimit, EventSet
 from engine.session.tracing.loaded_files import LoadedFiles
 from engine.session.tracing.output import (
     Tail,
@@ -137,7 +137,12 @@ class Tracing:
         self.options = options
         self.handled: list[Kprobe] = []
         self.tasks = Tasks(session.machine, options.tasks)
-        self._events = EventSet()
+        formats = {kind.name: kind for kind in FORMATS}
+        if options.format not in formats:
+            known = ", ".join(formats)
+            raise CommandError(f"--format {options.format}: there is {known}")
+        make_format = formats[options.format]
+        self._events = EventSet(EventLimit.of(make_format, options.mode))
         self.events = self._events.events
         self.infos = self._events.infos
         self.table = self._events.table
@@ -158,11 +163,6 @@ class Tracing:
         self.programs = programs = Programs(session, keeps=options.buffer is not None)
         self._exact = options.mode is Mode.KERNEL and not is_terminal(path, stream)
         names = self._names()
-        formats = {kind.name: kind for kind in FORMATS}
-        if options.format not in formats:
-            known = ", ".join(formats)
-            raise CommandError(f"--format {options.format}: there is {known}")
-        make_format = formats[options.format]
         text = options.text
         if options.mode is Mode.KERNEL:
             text = (*text, "nosym-userobj")

@@ -82,11 +82,13 @@ class Format(Protocol):
         name: what `--format` calls it.
         wants_stacks: whether it needs the call stack behind each event.
         is_text: whether other text may stand behind it in the same file.
+        event_most: the highest id of an event that it can tell apart.
     """
 
     name: ClassVar[str]
     wants_stacks: ClassVar[bool]
     is_text: ClassVar[bool]
+    event_most: ClassVar[int]
 
     def __init__(self, events: EventTable, names: Names, options: Collection[str] = ()) -> None:
         """For the events of a table, which may still grow.

@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from engine.arch.program import THREAD_MOST
 from engine.trace.formats.base import Names
 from engine.trace.formats.ftrace import (
     Complete,
@@ -15,7 +16,7 @@ from engine.trace.formats.ftrace import (
     literal,
     place_template,
 )
-from engine.trace.rows import HEAD, EventTable
+from engine.trace.rows import HEAD, EventTable, whole
 
 _Line: TypeAlias = tuple[str, bytes, bytes, int, Callable[[bytes, int], Words], Complete | None]
 """Name, template of the arguments, template of the place, words in front of the arguments,
@@ -71,12 +72,15 @@ class EventLines:
 
     def ftrace(self, rows: bytes) -> bytes:
         """Rows as ftrace prints them; nothing while the first one's description is on its way."""
-        known = HEAD.unpack_from(rows)[0] in self._events
+        event_id, _, thread_id = HEAD.unpack_from(rows)
+        known = whole(event_id, thread_id)[0] in self._events
         return self._ftrace.rows(rows) if known else b""
 
     def parts(self, row: bytes) -> EventText:
         """The parts of a row's line."""
         event_id, _, thread_id = HEAD.unpack_from(row)
+        if thread_id > THREAD_MOST:
+            event_id, thread_id = whole(event_id, thread_id)
         name, arguments, place, head, unpack, complete = self._line(event_id)
         words = unpack(row, 0)
         shown = tuple(words if complete is None else complete(words, row, 0))
@@ -98,6 +102,8 @@ class EventLines:
         lines, tasks = self._lines, self._tasks
         while position < end:
             event_id, size, thread_id = unpack_head(data, position)
+            if thread_id > THREAD_MOST:
+                event_id, thread_id = whole(event_id, thread_id)
             line = lines.get(event_id) or self._line(event_id)
             name, arguments, place, head, unpack, complete = line
             task = tasks.get(thread_id) or self.task(thread_id)

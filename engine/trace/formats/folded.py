@@ -4,10 +4,11 @@ from collections import Counter
 from collections.abc import Collection
 from typing import ClassVar, cast
 
+from engine.arch.program import EVENT_MOST, THREAD_MOST
 from engine.escaping import escaped
 from engine.trace.formats.base import ByProgram, Names
 from engine.trace.formats.values import frames, function_name
-from engine.trace.rows import HEAD, EventSource, EventTable
+from engine.trace.rows import HEAD, EventSource, EventTable, whole
 
 
 class FoldedFormat:
@@ -16,6 +17,7 @@ class FoldedFormat:
     name: ClassVar[str] = "folded"
     wants_stacks: ClassVar[bool] = True
     is_text: ClassVar[bool] = False
+    event_most: ClassVar[int] = EVENT_MOST
 
     def __init__(self, events: EventTable, names: Names, options: Collection[str] = ()) -> None:
         """For the events of a table; options mean nothing here."""
@@ -35,6 +37,8 @@ class FoldedFormat:
         position, end = 0, len(data)
         while position < end:
             event_id, words, thread = HEAD.unpack_from(data, position)
+            if thread > THREAD_MOST:
+                event_id, thread = whole(event_id, thread)
             info = self._events[event_id]
             if info.source is EventSource.STACK:
                 found = frames(info, data, position)

@@ -11,12 +11,12 @@ import struct
 from collections.abc import Callable, Collection, Sequence
 from typing import ClassVar, Final, TypeAlias
 
-from engine.arch.program import ValueKind
+from engine.arch.program import EVENT_MOST, THREAD_MOST, ValueKind
 from engine.escaping import escaped
 from engine.trace.formats import ftracemore as more
 from engine.trace.formats.base import ByProgram, Names
 from engine.trace.kinds import trace_conversion
-from engine.trace.rows import HEAD, Column, EventInfo, EventSource, EventTable
+from engine.trace.rows import HEAD, Column, EventInfo, EventSource, EventTable, whole
 
 _LEGEND = b"""\
 #                                _-----=> irqs-off/BH-disabled
@@ -50,6 +50,7 @@ class FtraceFormat:
     name: ClassVar[str] = "ftrace"
     wants_stacks: ClassVar[bool] = False
     is_text: ClassVar[bool] = True
+    event_most: ClassVar[int] = EVENT_MOST
 
     def __init__(self, events: EventTable, names: Names, options: Collection[str] = ()) -> None:
         """For the events of a table, which may still grow.
@@ -89,6 +90,8 @@ class FtraceFormat:
         head, position, end = HEAD.unpack_from, 0, len(data)
         while position < end:
             event_id, size, thread_id = head(data, position)
+            if thread_id > THREAD_MOST:
+                event_id, thread_id = whole(event_id, thread_id)
             line = lines.get(event_id) or self._compile(event_id)
             prefix = prefixes.get(thread_id) or self._prefix(thread_id)
             template, unpack, complete = line

@@ -7,11 +7,12 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
+from engine.arch.program import THREAD_MOST
 from engine.errors import CommandError
 from engine.trace import sched
 from engine.trace.fields import FieldKind, own_fields
 from engine.trace.formats.base import Names
-from engine.trace.rows import HEAD, EventInfo, EventSource, Value, decode, string_at
+from engine.trace.rows import HEAD, EventInfo, EventSource, Value, decode, string_at, whole
 
 TextMaker: TypeAlias = Callable[[Any, int], bytes]
 """The text behind the time, without a newline."""
@@ -135,6 +136,8 @@ def binary_rows(data: bytes, kind: str) -> bytes:
     time = struct.Struct("<8xQ").unpack_from
     while position < end:
         event_id, size, thread = HEAD.unpack_from(data, position)
+        if thread > THREAD_MOST:
+            event_id, thread = whole(event_id, thread)
         (now,) = time(data, position)
         if kind == "raw":
             out.append(b"%d 0 %d type: %d\n" % (thread, now, event_id))

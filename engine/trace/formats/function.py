@@ -4,11 +4,12 @@ import struct
 from collections.abc import Collection
 from typing import ClassVar, Final
 
+from engine.arch.program import EVENT_MOST, THREAD_MOST
 from engine.trace.formats.base import Names
 from engine.trace.formats.ftrace import FtraceFormat
 from engine.trace.formats.graph import Arguments, argument_text, chosen
 from engine.trace.function import is_function
-from engine.trace.rows import HEAD, EventTable
+from engine.trace.rows import HEAD, EventTable, whole
 
 OPTIONS: Final = {"func-args": False, "print-parent": True, "sym-offset": False}
 """Trace options of the tracer and whether they are on at first."""
@@ -22,6 +23,7 @@ class FunctionFormat:
     name: ClassVar[str] = "function"
     wants_stacks: ClassVar[bool] = False
     is_text: ClassVar[bool] = True
+    event_most: ClassVar[int] = EVENT_MOST
 
     def __init__(self, events: EventTable, names: Names, options: Collection[str] = ()) -> None:
         """For the events of a table, which may still grow.
@@ -47,6 +49,8 @@ class FunctionFormat:
         texts = self._arguments
         while position < end:
             event_id, words, thread = head(data, position)
+            if thread > THREAD_MOST:
+                event_id, thread = whole(event_id, thread)
             arguments = texts.get(event_id)
             if arguments is None and is_function(self._events[event_id]):
                 arguments = argument_text(self._events[event_id], 1)

@@ -11,12 +11,12 @@ import struct
 from collections.abc import Callable, Collection
 from typing import Any, ClassVar, Final, cast
 
-from engine.arch.program import ValueKind
+from engine.arch.program import EVENT_MOST, THREAD_MOST, ValueKind
 from engine.errors import CommandError
 from engine.trace.formats.base import ByProgram, Names
 from engine.trace.formats.ftrace import FtraceFormat, argument_template, literal
 from engine.trace.graph import is_entry, is_exit
-from engine.trace.rows import HEAD, Column, EventInfo, EventTable
+from engine.trace.rows import HEAD, Column, EventInfo, EventTable, whole
 
 OPTIONS: Final = {
     "funcgraph-abstime": False,
@@ -55,6 +55,7 @@ class GraphFormat:
     name: ClassVar[str] = "function_graph"
     wants_stacks: ClassVar[bool] = False
     is_text: ClassVar[bool] = True
+    event_most: ClassVar[int] = EVENT_MOST
 
     def __init__(self, events: EventTable, names: Names, options: Collection[str] = ()) -> None:
         """For the events of a table, which may still grow.
@@ -98,6 +99,8 @@ class GraphFormat:
         head = HEAD.unpack_from
         while position < end:
             event_id, words, thread = head(data, position)
+            if thread > THREAD_MOST:
+                event_id, thread = whole(event_id, thread)
             entry, leaves, arguments = kinds.get(event_id) or self._kind(event_id)
             held = self._held
             if entry:

@@ -5,10 +5,10 @@ import struct
 from collections.abc import Callable, Collection, Sequence
 from typing import ClassVar, Final, TypeAlias
 
-from engine.arch.program import ValueKind
+from engine.arch.program import EVENT_MOST, THREAD_MOST, ValueKind
 from engine.trace.formats.base import ByProgram, Names
 from engine.trace.formats.values import frames, text
-from engine.trace.rows import HEAD, Column, EventInfo, EventSource, EventTable, string_at
+from engine.trace.rows import HEAD, Column, EventInfo, EventSource, EventTable, string_at, whole
 
 _STRINGS: Final = 1 << 12
 """Texts of strings to remember."""
@@ -34,6 +34,7 @@ class JsonLinesFormat:
     name: ClassVar[str] = "jsonl"
     wants_stacks: ClassVar[bool] = False
     is_text: ClassVar[bool] = False
+    event_most: ClassVar[int] = EVENT_MOST
 
     def __init__(self, events: EventTable, names: Names, options: Collection[str] = ()) -> None:
         """For the events of a table; options mean nothing here."""
@@ -56,6 +57,8 @@ class JsonLinesFormat:
         head, position, end = HEAD.unpack_from, 0, len(data)
         while position < end:
             event_id, size, thread_id = head(data, position)
+            if thread_id > THREAD_MOST:
+                event_id, thread_id = whole(event_id, thread_id)
             template, unpack, shown = lines.get(event_id) or self._compile(event_id)
             task = tasks.get(thread_id) or self._task(thread_id)
             words = unpack(data, position)

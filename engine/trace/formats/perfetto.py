@@ -12,12 +12,12 @@ from typing import Any, ClassVar, Final, TypeAlias, cast
 
 from msgspec import Struct
 
-from engine.arch.program import ValueKind
+from engine.arch.program import EVENT_MOST, THREAD_MOST, ValueKind
 from engine.trace.formats.base import ByProgram, Names
 from engine.trace.formats.protobuf import data as blob
 from engine.trace.formats.protobuf import number, tag, varint
 from engine.trace.formats.values import Plain, frames, function_name, plain, text
-from engine.trace.rows import HEAD, Column, EventInfo, EventSource, EventTable, string_at
+from engine.trace.rows import HEAD, Column, EventInfo, EventSource, EventTable, string_at, whole
 from engine.trace.syscalls import ENTER, EXIT, GROUP
 
 _PACKET: Final = 1
@@ -68,6 +68,7 @@ class PerfettoFormat:
     name: ClassVar[str] = "perfetto"
     wants_stacks: ClassVar[bool] = False
     is_text: ClassVar[bool] = False
+    event_most: ClassVar[int] = EVENT_MOST
 
     def __init__(self, events: EventTable, names: Names, options: Collection[str] = ()) -> None:
         """For the events of a table; options mean nothing here."""
@@ -98,6 +99,8 @@ class PerfettoFormat:
         head, position, end = HEAD.unpack_from, 0, len(data)
         while position < end:
             event_id, size, thread = head(data, position)
+            if thread > THREAD_MOST:
+                event_id, thread = whole(event_id, thread)
             kind = kinds.get(event_id) or self._kind(event_id)
             if thread not in opened:
                 opened[thread] = []

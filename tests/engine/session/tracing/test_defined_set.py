@@ -1,0 +1,92 @@
+"""What a new definition is compared with: the same outcome as with all, for the work of a few."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from workcount import calls
+
+from engine.arch import by_name
+from engine.errors import ProbeError
+from engine.session.tracing.defined_set import DefinedSet
+from engine.session.tracing.event_set import Defined
+from engine.trace.definition import Definition, compatible, parse
+
+_ARCH = by_name("x86_64")
+_HEADS = ("p", "r")
+_PLACES = ("f", "f+4", "h", "/l:0x10", "/l:0x20", "/l:0x10(0x40)", "/l:0x10(0x48)")
+_ARGS = ("", " a=%ax", " a=%bx", " a=%ax:u8", " b=%ax")
+
+
+def definition(line: str) -> Definition:
+    parsed = parse(line, _ARCH)
+    assert isinstance(parsed, Definition)
+    return parsed
+
+
+LINE = st.builds(
+    lambda head, name, place, args: definition(f"{head}:g/{name} {place}{args}"),
+    st.sampled_from(_HEADS),
+    st.sampled_from(("a", "b", "c")),
+    st.sampled_from([place for place in _PLACES if "+" not in place]),
+    st.sampled_from(_ARGS),
+)
+
+
+def outcome(check: object) -> str:
+    try:
+        assert callable(check)
+        check()
+    except ProbeError as error:
+        return str(error)
+    return ""
+
+
+@given(st.lists(st.tuples(LINE, st.integers(0, 8)), max_size=40))
+def test_the_first_objection_is_that_of_a_comparison_with_all(
+    steps: list[tuple[Definition, int]],
+) -> None:
+    found, kept = DefinedSet(), list[Defined]()
+    for line, gone in steps:
+
+        def all_of_them(line: Definition = line) -> None:
+            for earlier in kept:
+                compatible(earlier.definition, line)
+
+        def some(line: Definition = line) -> None:
+            name = (line.group, line.event)
+            named = [d for d in kept if (d.definition.group, d.definition.event) == name]
+            found.agree(line, named)
+
+        expected = outcome(all_of_them)
+        assert outcome(some) == expected
+        if not expected:
+            done = Defined(line, (), ())
+            kept.append(done)
+            found.add(done)
+        if gone < len(kept):
+            found.remove([kept.pop(gone)])
+        assert list(found) == kept
+        assert len(found) == len(kept)
+        assert all(done in found for done in kept)
+
+
+@pytest.mark.parametrize("form", ["p:g/e{0} f{0}", "p:g/e f{0}", "p:g/e{0} /l:{0}(0x40)"])
+def test_work_grows_with_the_number_of_definitions(form: str) -> None:
+    """Of their own names, of one name, with reference counters: not with its square."""
+
+    def carry_out(count: int) -> int:
+        lines = [definition(form.format(number)) for number in range(count)]
+        found, named = DefinedSet(), dict[str, list[Defined]]()
+
+        def work() -> None:
+            for line in lines:
+                siblings = named.setdefault(line.event, [])
+                found.agree(line, siblings)
+                done = Defined(line, (), ())
+                siblings.append(done)
+                found.add(done)
+
+        return calls(work, 100 * count)
+
+    few, many = carry_out(100), carry_out(400)
+    assert many <= 4.2 * few

@@ -1,0 +1,65 @@
+"""The number of events: Linux's in kernel mode, as many as a format can tell apart else."""
+
+from typing import ClassVar
+
+import pytest
+
+from engine.arch.plan import Mode
+from engine.arch.program import EVENT_LOW, EVENT_MOST, RecordLayout
+from engine.errors import CommandError
+from engine.session.tracing.event_set import EventLimit, EventSet
+from engine.trace.formats import FORMATS
+from engine.trace.formats.ftrace import FtraceFormat
+from engine.trace.rows import EventInfo
+
+_LAYOUT = RecordLayout.of(())
+
+
+class NarrowFormat(FtraceFormat):
+    """A format with 16 bits for the id."""
+
+    name: ClassVar[str] = "narrow"
+    event_most: ClassVar[int] = EVENT_LOW
+
+
+def filled(limit: EventLimit, count: int) -> EventSet:
+    found = EventSet(limit)
+    for which in range(count):
+        found.named("g", f"e{which}", _LAYOUT, "kprobe")
+    return found
+
+
+@pytest.mark.parametrize("kind", FORMATS, ids=lambda kind: kind.name)
+def test_strict_mode_takes_more_than_linux(kind: type[FtraceFormat]) -> None:
+    found = filled(EventLimit.of(kind, Mode.STRICT), 3 * EVENT_LOW)
+    assert len(found.table) == 3 * EVENT_LOW
+    assert all(number & EVENT_LOW for number in found.table)
+    assert all(info.id == number for number, info in found.table.items())
+    assert list(found.table)[EVENT_LOW - 1 : EVENT_LOW + 1] == [EVENT_LOW, EVENT_LOW + 2]
+
+
+def test_kernel_mode_refuses_as_linux_does() -> None:
+    found = filled(EventLimit.of(FtraceFormat, Mode.KERNEL), EVENT_LOW)
+    with pytest.raises(CommandError, match=r"more than 65535 events: Linux .* \(ENODEV\)"):
+        found.named("g", "more", _LAYOUT, "kprobe")
+    with pytest.raises(CommandError, match="more than 65535 events"):
+        found.add(lambda number: EventInfo(number, "g", "more", ()))
+    with pytest.raises(CommandError, match="more than 65535 events"):
+        found.add_each(lambda number: [EventInfo(number(), "g", "more", ())])
+    assert len(found.table) == EVENT_LOW
+
+
+def test_a_format_with_narrow_ids_names_those_that_have_wide_ones() -> None:
+    found = filled(EventLimit.of(NarrowFormat, Mode.STRICT), EVENT_LOW)
+    others = ", ".join(kind.name for kind in FORMATS)
+    text = f"more than 65535 events: --format narrow has no ids for more; these have: {others}"
+    with pytest.raises(CommandError) as caught:
+        found.named("g", "more", _LAYOUT, "kprobe")
+    assert str(caught.value) == text
+
+
+def test_there_is_an_end() -> None:
+    """The last id of all is still one that a row can have."""
+    limit = EventLimit.of(FtraceFormat, Mode.STRICT)
+    assert limit.most == EVENT_MOST
+    assert limit.why == "--format ftrace has no ids for more"
