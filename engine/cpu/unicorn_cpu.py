@@ -107,6 +107,7 @@ class UnicornCpu(UnicornState):
         self._checks = StopChecks(self._handle.value or 0, names.target)
         self._ways = BlockTable(self.engine_address, names.target)
         self._counted = False  # whether the translations count instructions
+        self._inside = False  # Unicorn runs: from its callbacks it cannot be entered again
         self._idle = (0, 0)
         self._approaches = 0
         self._decode = decode
@@ -394,7 +395,13 @@ class UnicornCpu(UnicornState):
         self._checks.choose(needed=self._counted or self._screen.hooked)
         if self._sieve.watching:
             self._sieve.enter(on=not self.page_table.is_open)
-        error = self._guard.start(pc, end, count)
+        if self._inside:
+            raise EngineError("the guest runs: nothing called from inside can make it run")
+        self._inside = True
+        try:
+            error = self._guard.start(pc, end, count)
+        finally:
+            self._inside = False
         if self._sieve.watching:
             self._sieve.leave()
         return error

@@ -8,14 +8,17 @@ does the same one visible step at a time, and tests hold the two against each ot
 from collections.abc import Callable
 from functools import partial
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.arch.plan import Fixup, Mode, Rules
 from engine.cpu.base import LEAVE, SingleSteps, StepAction, TrapAction
 from engine.errors import EngineError, GuestFaultError
-from engine.probes.kprobe import Kprobe
+from engine.probes.handler_reach import self_contained
+from engine.probes.kprobe import Kprobe, PreHandler
+from engine.probes.kretprobe import Kretprobe
 from engine.probes.point import ProbePoint
-from engine.probes.point_state import InsnCopy
+from engine.probes.point_state import DISARMED, InsnCopy
 from engine.probes.recorded_breakpoints import RecordedBreakpoints
 from engine.probes.singlestep_fixup import settler
 from engine.probes.slots import InsnSlots, XolArea
@@ -46,6 +49,22 @@ def _counted(action: TrapAction, hits: int, ripe: Callable[[], None]) -> TrapAct
     return counted
 
 
+class Handled(Struct, frozen=True):
+    """A hit whose pre-handlers have run inside the callback, and which goes on outside of it.
+
+    Attributes:
+        point: that was hit.
+        ip: the program counter as they have left it.
+        moved: one of them has set it; nothing is stepped.
+        error: what one of them has raised.
+    """
+
+    point: ProbePoint
+    ip: int
+    moved: bool = False
+    error: BaseException | None = None
+
+
 class Breakpoints:
     """Prepares slots, and plants the actions of breakpoints.
 
@@ -54,6 +73,7 @@ class Breakpoints:
         waits: hits of a point after which it comes to the engine; 0 = never.
         recorded: gives points code that records their hits in the guest, where it can.
         crowded: whether another probe stands where a point's boosted copy would run past it.
+        handled: a hit that begins outside of the callback behind its pre-handlers.
         fault: what an operation met inside the callback; the manager passes it on.
         area: the XOL area.
         first_fit: its slots are taken as Linux takes them.
@@ -76,6 +96,10 @@ class Breakpoints:
         self._thread = target.thread
         self.first_fit = target.mode is Mode.KERNEL
         self.fault: StepStopError | None = None
+        self.handled: Handled | None = None
+        self._inside: set[ProbePoint] = set()  # whose handlers run in the callback
+        self._contained: dict[object, bool] = {}
+        self._regs = target.regs
         self.entry: Callable[[ProbePoint, TrapAction], TrapAction] = lambda point, go: _leave
         self.waits: Callable[[ProbePoint], int] = lambda point: 0
         self.crowded: Callable[[ProbePoint], bool] = lambda point: False
@@ -149,6 +173,9 @@ class Breakpoints:
     def plant(self, point: ProbePoint) -> None:
         """Install the point's actions as its probes want them now."""
         self._ends = {at: other for at, other in self._ends.items() if other is not point}
+        self._inside.discard(point)
+        if point.wants_engine() and self._handles(point):
+            self._inside.add(point)
         action, hits, recorded = self._action(point), self.waits(point), self.recorded
         traps = self._traps
         if recorded is not None:
@@ -165,14 +192,35 @@ class Breakpoints:
         elif slot is not None:
             self._lift_end(point, slot)
 
+    def leaves(self, point: ProbePoint) -> bool:
+        """True if its handlers run outside of the callback."""
+        return point.wants_engine() and point not in self._inside
+
+    def _handles(self, point: ProbePoint) -> bool:
+        """True if all handlers of a point's probes can run in the callback."""
+        return self._steps is None and all(
+            not isinstance(probe, Kretprobe)
+            and probe.post_handler is None
+            and getattr(probe, "handler", None) is None
+            and not probe.stops
+            and (probe.pre_handler is None or self._is_contained(probe.pre_handler))
+            for probe in point.enabled()
+        )
+
+    def _is_contained(self, handler: PreHandler) -> bool:
+        """`handler_reach.self_contained`, asked once."""
+        if handler not in self._contained:
+            self._contained[handler] = self_contained(handler)
+        return self._contained[handler]
+
     def _plant_end(self, point: ProbePoint, slot: int) -> None:
         """Plant what ends a step: a trap behind the copy in its slot, or the processor's own."""
         if self._steps is not None:
-            settle = _leave_step if point.wants_engine() else self._settle(point, slot)
+            settle = _leave_step if self.leaves(point) else self._settle(point, slot)
             self._steps.step_at(slot + point.plan.entry, settle)
             return
         end = _leave
-        if not point.wants_engine():
+        if not self.leaves(point):
             end = self._end(point) if point.copy.slot is not None else self._area_end(point, slot)
         self._traps.plant(slot + point.copy_size, end, point.plan.next)
 
@@ -196,11 +244,12 @@ class Breakpoints:
     def remove(self, point: ProbePoint) -> None:
         """Take the point's breakpoint out of service."""
         self._traps.remove(point.address)
+        self._inside.discard(point)
         if self.recorded is not None:
             self.recorded.forget(point)
 
     def _action(self, point: ProbePoint) -> TrapAction:
-        if point.wants_engine():
+        if self.leaves(point):
             return _leave
         go, enabled = self._go(point), point.enabled()
         serve = self._serving(point, enabled, go)
@@ -213,6 +262,8 @@ class Breakpoints:
     def _serving(self, point: ProbePoint, enabled: list[Kprobe], go: TrapAction) -> TrapAction:
         if point.wants_return():
             return self.entry(point, go)
+        if point in self._inside:
+            return self._handling(point, enabled, go)
         if len(enabled) == 1 and enabled[0].record is not None:
             return self._single(enabled[0], enabled[0].record, go, point)
         thread = self._thread
@@ -223,6 +274,38 @@ class Breakpoints:
                 if probe.record is not None:
                     probe.record(thread())
             return go()
+
+        return action
+
+    def _handling(self, point: ProbePoint, enabled: list[Kprobe], go: TrapAction) -> TrapAction:
+        """The pre-handlers run here; what they do to the course of things is seen to outside."""
+        regs, thread, address = self._regs, self._thread, point.address
+
+        def action() -> int:
+            came, moved = regs.ip, False
+            regs.ip = address
+            try:
+                for probe in enabled:
+                    probe.hits += 1
+                    if probe.record is not None:
+                        probe.record(thread())
+                    if probe.pre_handler is not None and probe.pre_handler(probe, regs):
+                        moved = True
+                        break
+            except BaseException as error:
+                self.handled = Handled(point, address, error=error)
+                regs.ip = came
+                return LEAVE
+            ip = regs.ip
+            if moved or ip != address or point.state is DISARMED:
+                self.handled = Handled(point, ip, moved=True)
+                regs.ip = came
+                return LEAVE
+            target = go()
+            if target == LEAVE:
+                self.handled = Handled(point, address)
+                regs.ip = came
+            return target
 
         return action
 

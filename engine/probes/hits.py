@@ -11,7 +11,7 @@ from engine.arch.base import TrapKind
 from engine.cpu.base import Stop, StopKind
 from engine.errors import EngineError, GuestFaultError
 from engine.probes.arbitration import Arbitration
-from engine.probes.breakpoint_actions import Breakpoints
+from engine.probes.breakpoint_actions import Breakpoints, Handled
 from engine.probes.detourwork import in_parts
 from engine.probes.engine_code import EngineCode
 from engine.probes.kprobe import Kprobe, Uprobe
@@ -151,9 +151,12 @@ class HitDispatcher:
 
     def _hit(self, point: ProbePoint) -> Stop | None:
         fault, self.breakpoints.fault = self.breakpoints.fault, None
+        handled, self.breakpoints.handled = self.breakpoints.handled, None
         self._regs.ip = point.address
         if fault is not None:  # the instruction's own
             return self._stopped(point, fault)
+        if handled is not None:
+            return self._go_on(handled)
         if self.status is not Status.IDLE:
             self.enter_again(point)
             return self._begin_step(point)
@@ -168,6 +171,16 @@ class HitDispatcher:
             return None
         self.status = Status.HIT_SS
         return self._begin_step(point)
+
+    def _go_on(self, handled: Handled) -> Stop | None:
+        """The pre-handlers of a hit have run."""
+        if handled.error is not None:
+            raise handled.error
+        if handled.moved:
+            self._regs.ip = handled.ip
+            return None
+        self.current, self.status = handled.point, Status.HIT_SS
+        return self._begin_step(handled.point)
 
     def served(self, point: ProbePoint) -> list[Kprobe]:
         """The probes that a hit is for: only the machinery's where a predicate is false."""
@@ -236,7 +249,7 @@ class HitDispatcher:
             raise EngineError("all slots of the XOL area are taken")
         self._regs.ip = slot
         self._cpu.expect(point.follow)
-        if point.copy.boosted or not point.wants_engine():  # its end is not seen here
+        if point.copy.boosted or not self.breakpoints.leaves(point):  # its end is not seen here
             self.idle()
         return None
 
