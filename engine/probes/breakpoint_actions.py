@@ -71,6 +71,7 @@ class Breakpoints:
     Attributes:
         entry: gives a point with return probes its action.
         waits: hits of a point after which it comes to the engine; 0 = never.
+        idle: whether no handler is running.
         recorded: gives points code that records their hits in the guest, where it can.
         crowded: whether another probe stands where a point's boosted copy would run past it.
         handled: a hit that begins outside of the callback behind its pre-handlers.
@@ -103,6 +104,7 @@ class Breakpoints:
         self.entry: Callable[[ProbePoint, TrapAction], TrapAction] = lambda point, go: _leave
         self.waits: Callable[[ProbePoint], int] = lambda point: 0
         self.crowded: Callable[[ProbePoint], bool] = lambda point: False
+        self.idle: Callable[[], bool] = lambda: True
         self.recorded: RecordedBreakpoints | None = None
         self._steps: SingleSteps | None = None
         if not arch.probes.after:
@@ -279,9 +281,11 @@ class Breakpoints:
 
     def _handling(self, point: ProbePoint, enabled: list[Kprobe], go: TrapAction) -> TrapAction:
         """The pre-handlers run here; what they do to the course of things is seen to outside."""
-        regs, thread, address = self._regs, self._thread, point.address
+        regs, thread, address, idle = self._regs, self._thread, point.address, self.idle
 
         def action() -> int:
+            if not idle():
+                return LEAVE  # a handler runs the guest: the hit is missed
             came, moved = regs.ip, False
             regs.ip = address
             try:

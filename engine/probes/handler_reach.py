@@ -31,11 +31,11 @@ _MOST: Final = 256
 
 def self_contained(handler: object) -> bool:
     """True if a handler can do nothing but read, compute, keep values and print."""
-    return _Reach().harmless(handler)
+    return _Holdings().harmless(handler)
 
 
-class _Reach:
-    """Looks through what a function can get at."""
+class _Holdings:
+    """The things that a function can get at."""
 
     def __init__(self) -> None:
         self._seen: set[int] = set()
