@@ -8,7 +8,8 @@ counts: blocks that are dropped, all being dropped, the TLB being flushed. An en
 of those numbers when it was made, and is one no longer when it has changed.
 
 At the beginning of each block Unicorn calls a function that looks whether it is to stop. The call
-is turned into a comparison of the same word in front of it.
+is turned into a comparison of the same word in front of it. In the same way the call of the
+clock (`native_code.BLOCK`) is made only in blocks to which control has come from elsewhere.
 
 And each block that is translated makes Unicorn go through all entries of its TLB, for pages that
 now hold code: those of the pages are found by their numbers.
@@ -29,6 +30,7 @@ from msgspec import Struct
 from engine.cpu import native
 from engine.cpu import unicorn_blocks_code as code
 from engine.cpu import unicorn_linkage as linkage
+from engine.cpu.native_code import BLOCK
 
 _ENTRIES: Final = 1 << 15
 _HEAD: Final = 64
@@ -48,6 +50,7 @@ class _Build(Struct, frozen=True):
         lookup: what takes the place of the search's beginning.
         missing: what comes after it.
         asked: what takes the place of the beginning of the look at the stop request.
+        ticks: called in a block that the clock may count.
         dirty: what takes the place of a walk through the TLB, and where it stands in its function.
     """
 
@@ -56,6 +59,7 @@ class _Build(Struct, frozen=True):
     lookup: bytes
     missing: bytes
     asked: bytes
+    ticks: bytes
     dirty: tuple[int, bytes]
 
 
@@ -75,6 +79,7 @@ _BUILDS: Final = {
         code.LOOKUP_X86,
         code.MISSING_X86,
         code.ASKED_X86,
+        code.TICKS_X86,
         (0x1F, code.DIRTY_X86),
     ),
     "aarch64": _Build(
@@ -83,6 +88,7 @@ _BUILDS: Final = {
         code.LOOKUP_ARM,
         code.MISSING_ARM,
         code.ASKED_ARM,
+        code.TICKS_ARM,
         (0x30, code.DIRTY_ARM),
     ),
 }
@@ -138,12 +144,16 @@ def led(target: str) -> bool:
     asked = places["helper_check_exit_request"]
     state = places.get("cpu_get_tb_cpu_state", 0)
     missing = struct.pack("=2Q", places["tb_htable_lookup"], state) + build.missing
-    generated = struct.pack("=2Q", generate, asked) + code.GENERATED
-    placed = native.place((missing, generated))
+    placed = native.place((missing, build.ticks))
     if placed is None:
         return False
-    (missing_at, generated_at), memory = placed
-    _KEPT.append(memory)
+    (missing_at, ticks_at), first = placed
+    words = struct.pack("=3Q", generate, asked, ticks_at) + BLOCK[:16]
+    placed = native.place((words + code.GENERATED,))
+    if placed is None:
+        return False
+    (generated_at,), second = placed
+    _KEPT.extend((first, second))
     lookup = build.lookup.replace(code.PLACE, struct.pack("=Q", missing_at + 16))
     within, dirty = build.dirty
     codes = {
@@ -155,7 +165,7 @@ def led(target: str) -> bool:
     if not linkage.rewrite(codes):
         linkage.rewrite(before)
         return False
-    return linkage.redirect(slots, [generated_at + 16])
+    return linkage.redirect(slots, [generated_at + len(words)])
 
 
 _KEPT: Final[list[object]] = []

@@ -126,7 +126,7 @@ MISSING_X86: Final = bytes.fromhex(
     "4539c2"  # cmp r10d,r8d
     "744a"  # je done
     # search:
-    "ff1547ffffff"  # call [rip+-0x47]
+    "ff1547ffffff"  # call [rip-0xb9]
     "4885c0"  # test rax,rax
     "7452"  # je none
     "4c8b542428"  # mov r10,[rsp+0x28]
@@ -173,7 +173,7 @@ MISSING_ARM: Final = bytes.fromhex(
     "488d742430"  # lea rsi,[rsp+0x30]
     "488d542438"  # lea rdx,[rsp+0x38]
     "488d4c2440"  # lea rcx,[rsp+0x40]
-    "ff15c2ffffff"  # call [rip+-0xc2]
+    "ff15c2ffffff"  # call [rip-0x3e]
     "488b3c24"  # mov rdi,[rsp]
     "488b742430"  # mov rsi,[rsp+0x30]
     "488b542438"  # mov rdx,[rsp+0x38]
@@ -217,7 +217,7 @@ MISSING_ARM: Final = bytes.fromhex(
     "4539c2"  # cmp r10d,r8d
     "7446"  # je done
     # search:
-    "ff150effffff"  # call [rip+-0x0e]
+    "ff150effffff"  # call [rip-0xf2]
     "4885c0"  # test rax,rax
     "744e"  # je none
     "4c8b542428"  # mov r10,[rsp+0x28]
@@ -253,31 +253,211 @@ MISSING_ARM: Final = bytes.fromhex(
     "c3"  # ret
 )
 
-# int tcg_gen_code(context, tb): the address of the real one stands 16 bytes in front, and that of
-# helper_check_exit_request behind that.
+# int tcg_gen_code(context, tb), which mends the beginning of what the real one has made. Words in
+# front: the address of that one, of helper_check_exit_request, of what follows here, and the first
+# 16 bytes of the clock's callback. It looks for the call of that check alone, or for
+#     rdi = engine, esi = pc, edx = size, rcx = clock, call [callback]; the check
+# behind a store of pc, where the block is neither in the machinery's windows nor of more than 127
+# bytes, and makes of it
+#     esi = pc, rcx = clock; xor eax, eax; cmp [rcx+0x20], rsi; je same; call [ticks]
+#     same: add rsi, size; mov [rcx+0x20], rsi; mov [rcx+0x28], rax
+#     cmp dword [rbp-0x10], 0; jge behind; nop...; call helper_check_exit_request
 GENERATED: Final = bytes.fromhex(
     # generated:
+    "55"  # push rbp
     "53"  # push rbx
     "4889f3"  # mov rbx,rsi
-    "ff15e6ffffff"  # call [rip+-0xe6]
-    "83f811"  # cmp eax,0x11
-    "7c3f"  # jl out
+    "51"  # push rcx
+    "ff15ccffffff"  # call [rip-0x34]
     "488b5320"  # mov rdx,[rbx+0x20]
+    "4189c0"  # mov r8d,eax
+    "83f810"  # cmp eax,0x10
+    "0f8e02020000"  # jle +0x21e
     "66813a48bf"  # cmp word [rdx],0xbf48
-    "7534"  # jne out
+    "750c"  # jne +0x2f
     "66817a0a33f6"  # cmp word [rdx+0xa],0xf633
-    "752c"  # jne out
-    "807a0ce8"  # cmp BYTE PTR [rdx+0xc],0xe8
-    "7526"  # jne out
-    "48634a0d"  # movsxd rcx,dword [rdx+0xd]
-    "488d4c0a11"  # lea rcx,[rdx+rcx*1+0x11]
-    "483b0dc0ffffff"  # cmp rcx,[rip+-0xc0]
-    "7514"  # jne out
-    "48b9837df0007d0b660f"  # movabs rcx,0xf660b7d00f07d83
-    "48890a"  # mov [rdx],rcx
-    "c742081f440000"  # mov dword [rdx+0x8],0x441f
-    # out:
+    "0f84f9000000"  # je +0x128
+    "488d4207"  # lea rax,[rdx+0x7]
+    "488d4a18"  # lea rcx,[rdx+0x18]
+    "66813848bf"  # cmp word [rax],0xbf48
+    "740e"  # je +0x4c
+    "4839c8"  # cmp rax,rcx
+    "0f84d7010000"  # je +0x21e
+    "48ffc0"  # inc rax
+    "ebeb"  # jmp +0x37
+    "80780abe"  # cmp byte [rax+0xa],0xbe
+    "488d700f"  # lea rsi,[rax+0xf]
+    "7428"  # je +0x7e
+    "668b480a"  # mov cx,word [rax+0xa]
+    "488d7014"  # lea rsi,[rax+0x14]
+    "6681f948be"  # cmp cx,0xbe48
+    "7419"  # je +0x7e
+    "6681f948c7"  # cmp cx,0xc748
+    "0f85ae010000"  # jne +0x21e
+    "80780cc6"  # cmp byte [rax+0xc],0xc6
+    "0f85a4010000"  # jne +0x21e
+    "488d7011"  # lea rsi,[rax+0x11]
+    "803eba"  # cmp byte [rsi],0xba
+    "0f8597010000"  # jne +0x21e
+    "66817e0548b9"  # cmp word [rsi+0x5],0xb948
+    "0f858b010000"  # jne +0x21e
+    "66817e0fff15"  # cmp word [rsi+0xf],0x15ff
+    "0f857f010000"  # jne +0x21e
+    "66817e1548bf"  # cmp word [rsi+0x15],0xbf48
+    "0f8573010000"  # jne +0x21e
+    "488b4802"  # mov rcx,[rax+0x2]
+    "48394e17"  # cmp [rsi+0x17],rcx
+    "0f8565010000"  # jne +0x21e
+    "66817e1f33f6"  # cmp word [rsi+0x1f],0xf633
+    "0f8559010000"  # jne +0x21e
+    "440fb74b14"  # movzx r9d,word [rbx+0x14]
+    "488d4e15"  # lea rcx,[rsi+0x15]
+    "44394e01"  # cmp dword [rsi+0x1],r9d
+    "7557"  # jne +0x12b
+    "664183f97f"  # cmp r9w,0x7f
+    "7750"  # ja +0x12b
+    "488b7e07"  # mov rdi,[rsi+0x7]
+    "4c8b0b"  # mov r9,[rbx]
+    "4d89ca"  # mov r10,r9
+    "4c2b5730"  # sub r10,[rdi+0x30]
+    "4c3b5738"  # cmp r10,[rdi+0x38]
+    "723c"  # jb +0x12b
+    "4c2b4f40"  # sub r9,[rdi+0x40]
+    "4c3b4f48"  # cmp r9,[rdi+0x48]
+    "7232"  # jb +0x12b
+    "48637e11"  # movsxd rdi,dword [rsi+0x11]
+    "488d743e15"  # lea rsi,[rsi+rdi*1+0x15]
+    "488b3de7feffff"  # mov rdi,[rip-0x119]
+    "4c8b0e"  # mov r9,[rsi]
+    "493939"  # cmp [r9],rdi
+    "751a"  # jne +0x12b
+    "31ff"  # xor edi,edi
+    "4c8b1ddefeffff"  # mov r11,[rip-0x122]
+    "4d395908"  # cmp [r9+0x8],r11
+    "480f45c7"  # cmovne rax,rdi
+    "480f45f7"  # cmovne rsi,rdi
+    "eb07"  # jmp +0x12f
+    "4889d1"  # mov rcx,rdx
+    "31c0"  # xor eax,eax
+    "31f6"  # xor esi,esi
+    "80790ce8"  # cmp byte [rcx+0xc],0xe8
+    "0f85e5000000"  # jne +0x21e
+    "4863790d"  # movsxd rdi,dword [rcx+0xd]
+    "488d7c3911"  # lea rdi,[rcx+rdi*1+0x11]
+    "483b3d97feffff"  # cmp rdi,[rip-0x169]
+    "0f85cf000000"  # jne +0x21e
+    "4885c0"  # test rax,rax
+    "0f84b2000000"  # je +0x20a
+    "488b3d89feffff"  # mov rdi,[rip-0x177]
+    "4c8d500a"  # lea r10,[rax+0xa]
+    "448b49fc"  # mov r9d,dword [rcx-0x4]
+    "488d69eb"  # lea rbp,[rcx-0x15]
+    "48893e"  # mov [rsi],rdi
+    "4c8b59f2"  # mov r11,[rcx-0xe]
+    "4c89d6"  # mov rsi,r10
+    "4889d7"  # mov rdi,rdx
+    "4839ee"  # cmp rsi,rbp
+    "7303"  # jae +0x180
+    "a4"  # movs byte es:[rdi],byte ds:[rsi]
+    "ebf8"  # jmp +0x178
+    "488d71e1"  # lea rsi,[rcx-0x1f]
+    "4829c6"  # sub rsi,rax
+    "31c0"  # xor eax,eax
+    "4c39d5"  # cmp rbp,r10
+    "480f42f0"  # cmovb rsi,rax
+    "488d0432"  # lea rax,[rdx+rsi*1]
+    "48ba31c0483971207406"  # movabs rdx,0x67420713948c031
+    "488d7018"  # lea rsi,[rax+0x18]
+    "4889500a"  # mov [rax+0xa],rdx
+    "4889ca"  # mov rdx,rcx
+    "4829f2"  # sub rdx,rsi
+    "66c70048b9"  # mov word [rax],0xb948
+    "488d7111"  # lea rsi,[rcx+0x11]
+    "4883c10c"  # add rcx,0xc
+    "4101d1"  # add r9d,edx
+    "66c74012ff15"  # mov word [rax+0x12],0x15ff
+    "48ba4883c60048897120"  # movabs rdx,0x2071894800c68348
+    "48895018"  # mov [rax+0x18],rdx
+    "8b5314"  # mov edx,dword [rbx+0x14]
+    "48bb48894128837df000"  # movabs rbx,0xf07d8328418948
+    "66c740287d00"  # mov word [rax+0x28],0x7d
+    "88501b"  # mov byte [rax+0x1b],dl
+    "488d502a"  # lea rdx,[rax+0x2a]
+    "4829d6"  # sub rsi,rdx
+    "4c895802"  # mov [rax+0x2],r11
+    "44894814"  # mov dword [rax+0x14],r9d
+    "48895820"  # mov [rax+0x20],rbx
+    "40887029"  # mov byte [rax+0x29],sil
+    "4839ca"  # cmp rdx,rcx
+    "731c"  # jae +0x21e
+    "c60290"  # mov byte [rdx],0x90
+    "48ffc2"  # inc rdx
+    "ebf3"  # jmp +0x1fd
+    "48b8837df0007d0b660f"  # movabs rax,0xf660b7d00f07d83
+    "c741081f440000"  # mov dword [rcx+0x8],0x441f
+    "488901"  # mov [rcx],rax
+    "5a"  # pop rdx
+    "4489c0"  # mov eax,r8d
     "5b"  # pop rbx
+    "5d"  # pop rbp
+    "c3"  # ret
+)
+
+# Called where control has come from elsewhere: what `native_code.BLOCK` does then. After a stop
+# it gives back what leaves the clock as it was.
+TICKS_X86: Final = bytes.fromhex(
+    # tick:
+    "4883795800"  # cmp [rcx+0x58],0x0
+    "751d"  # jne stop
+    "48832901"  # sub [rcx],0x1
+    "7213"  # jb none
+    "488b7950"  # mov rdi,[rcx+0x50]
+    "4c8b4120"  # mov r8,[rcx+0x20]
+    "4c8b0f"  # mov r9,[rdi]
+    "4c894f08"  # mov [rdi+0x8],r9
+    "4c8907"  # mov [rdi],r8
+    "c3"  # ret
+    # none:
+    "48830101"  # add [rcx],0x1
+    # stop:
+    "48ff4110"  # inc [rcx+0x10]
+    "51"  # push rcx
+    "488bbd58f7ffff"  # mov rdi,[rbp-0x8a8]
+    "ff5108"  # call [rcx+0x8]
+    "59"  # pop rcx
+    "488b0424"  # mov rax,[rsp]
+    "480fbe5003"  # movsx rdx,byte [rax+0x3]
+    "488b7120"  # mov rsi,[rcx+0x20]
+    "4829d6"  # sub rsi,rdx
+    "488b4128"  # mov rax,[rcx+0x28]
+    "c3"  # ret
+)
+
+TICKS_ARM: Final = bytes.fromhex(
+    # tick:
+    "4883795800"  # cmp [rcx+0x58],0x0
+    "751d"  # jne stop
+    "48832901"  # sub [rcx],0x1
+    "7213"  # jb none
+    "488b7950"  # mov rdi,[rcx+0x50]
+    "4c8b4120"  # mov r8,[rcx+0x20]
+    "4c8b0f"  # mov r9,[rdi]
+    "4c894f08"  # mov [rdi+0x8],r9
+    "4c8907"  # mov [rdi],r8
+    "c3"  # ret
+    # none:
+    "48830101"  # add [rcx],0x1
+    # stop:
+    "48ff4110"  # inc [rcx+0x10]
+    "51"  # push rcx
+    "488bbd58deffff"  # mov rdi,[rbp-0x21a8]
+    "ff5108"  # call [rcx+0x8]
+    "59"  # pop rcx
+    "488b0424"  # mov rax,[rsp]
+    "480fbe5003"  # movsx rdx,byte [rax+0x3]
+    "488b7120"  # mov rsi,[rcx+0x20]
+    "4829d6"  # sub rsi,rdx
+    "488b4128"  # mov rax,[rcx+0x28]
     "c3"  # ret
 )
 

@@ -86,6 +86,8 @@ class UnicornClock:
         padded = (*windows, (0, 0), (0, 0))
         self.shared.high, self.shared.high_size = padded[0]
         self.shared.low, self.shared.low_size = padded[1]
+        if self._hook:  # translations may know where they are
+            self._flush()
 
     def switch(self, enabled: bool) -> None:
         """Count or do not count."""

@@ -172,3 +172,32 @@ def test_a_guest_runs_the_same_without(arch: str, monkeypatch: pytest.MonkeyPatc
         session.close()
     assert seen[0] == seen[1]
     assert seen[0][0]
+
+
+@pytest.mark.parametrize("arch", ["x86_64", "aarch64"])
+@pytest.mark.parametrize("size", [100, 127, 128, 300])
+def test_the_clock_ticks_alike_in_blocks_of_each_size(
+    arch: str, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # again: nop...; dec ecx; jne again; syscall
+    nop, end = b"\x90", bytes.fromhex("ffc9 0f85 00000000 0f05")
+    count = size - 8
+    back = struct.pack("<i", -size)
+    code = nop * count + end.replace(bytes(4), back)
+    if arch == "aarch64":
+        words = size // 4
+        code = struct.pack("<I", 0xD503201F) * (words - 2)
+        branch = 0x54000001 | (-(words - 1) & 0x7FFFF) << 5
+        code += struct.pack("<3I", 0xF1000421, branch, 0xD4000001)
+    trails = []
+    for portable in ("0", "1"):
+        monkeypatch.setenv("KPROBE_TUI_PORTABLE", portable)
+        machine = BareCpu(arch, code)
+        machine.write_register("rcx" if arch == "x86_64" else "x1", ROUNDS)
+        trail = []
+        for quantum in (1, 2, 7, 30, 0, 100):
+            stop = machine.run(quantum)
+            trail.append((stop, machine.pc, machine.blocks(), tuple(machine.last_branches)))
+        trails.append(trail)
+    assert trails[0] == trails[1]
+    assert trails[0][-1][2] == ROUNDS - 1
