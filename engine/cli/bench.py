@@ -1,6 +1,7 @@
 """`kprobe-tui bench`: what a hit costs on this machine."""
 
 import json
+from pathlib import Path
 from typing import Any, Final
 
 import click
@@ -25,6 +26,30 @@ _TITLES: Final = {
     "graph": "function_graph, a call",
     "function": "function tracer, a call",
 }
+
+
+_NAMES: Final = ("technique", "entry", "args", "string", "filter_pass")
+Earlier = dict[tuple[object, ...], tuple[float, float]]
+"""By architecture and case: the nanoseconds of a hit, and of the unprobed call, back then."""
+
+
+def _earlier(ctx: click.Context, param: click.Parameter, path: str | None) -> Earlier:
+    if path is None:
+        return {}
+    found: Earlier = {}
+    try:
+        for row in json.loads(Path(path).read_bytes()):
+            if "loop_ns" in row:  # not of other tools
+                key = (row["arch"], *(row[name] for name in _NAMES))
+                found[key] = float(row["ns_per_hit"]), float(row["loop_ns"])
+    except OSError as error:
+        raise click.BadParameter(f"{path}: {error.strerror}") from error
+    except (ValueError, TypeError, KeyError) as error:
+        text = f"{path}: that is not what `bench --json` writes: {error!r}"
+        raise click.BadParameter(text) from error
+    if not found:
+        raise click.BadParameter(f"{path}: there is no figure of `bench --json` in it")
+    return found
 
 
 def _measured(
@@ -59,6 +84,13 @@ def _measured(
     is_flag=True,
     help="A uprobe of the running kernel too (root, tracefs); it is removed afterwards.",
 )
+@click.option(
+    "--compare",
+    "earlier",
+    type=click.Path(exists=True, dir_okay=False),
+    callback=_earlier,
+    help="A file that `--json` has written earlier: its figures, and ratios, beside the new ones.",
+)
 @click.option("--json", "as_json", is_flag=True, help="A list of objects instead of a table.")
 def bench(
     chosen: tuple[str, ...],
@@ -67,13 +99,16 @@ def bench(
     quick: bool,
     peers: bool,
     live_kernel: bool,
+    earlier: Earlier,
     as_json: bool,
 ) -> int:
     """Measure what a hit costs: CPU nanoseconds over the unprobed run, by technique.
 
     The guest calls a small function that one probe stands on; nothing is written. `bytes` are the
     guest's for the probe: the copy's slot and the detour. The last column is how many times as
-    much the same costs with a breakpoint; for others, than a jump that records 3 registers.
+    much the same costs with a breakpoint; for others, than a jump that records 3 registers. The
+    last row is what an unprobed call of the guest costs, which has been subtracted: two runs of
+    this command compare as far as these rows are alike.
     """
     if quick:
         calls, runs = max(calls // 5, 1000), 1
@@ -81,10 +116,10 @@ def bench(
     found: list[dict[str, Any]] = []
     jump = None
     for costs in own_costs(request):
-        found += [_as_json(cost) for cost in costs]
+        found += [_as_json(cost, earlier) for cost in costs]
         jump = jump or next((cost.ns_per_hit for cost in costs if cost.case == _PLAIN), None)
         if not as_json:
-            _show(costs)
+            _show(costs, earlier)
     others: list[tuple[PeerCost, float]] = []
     for peer in peer_costs(request):
         if peer.ns_per_hit is None:
@@ -107,8 +142,9 @@ def bench(
     return 0
 
 
-def _as_json(cost: Cost) -> dict[str, Any]:
-    case = cost.case
+def _as_json(cost: Cost, earlier: Earlier) -> dict[str, Any]:
+    case, then = cost.case, earlier.get((cost.arch, *_identity(cost.case)))
+    compared = {} if then is None else {"earlier_ns": then[0], "earlier_loop_ns": then[1]}
     return {
         "arch": cost.arch,
         "technique": case.technique,
@@ -117,22 +153,43 @@ def _as_json(cost: Cost) -> dict[str, Any]:
         "string": case.string,
         "filter_pass": case.filter_pass,
         "ns_per_hit": round(cost.ns_per_hit, 1),
+        "loop_ns": round(cost.loop_ns, 2),
         "slot_bytes": cost.slot_bytes,
         "detour_bytes": cost.detour_bytes,
+        **compared,
     }
 
 
-def _show(costs: list[Cost]) -> None:
+def _show(costs: list[Cost], earlier: Earlier) -> None:
     plain = {_key(cost.case): cost.ns_per_hit for cost in costs if cost.case.entry != "jump"}
-    console.write(f"{costs[0].arch:<37} ns/hit  bytes  breakpoint costs\n")
+    head = f"{costs[0].arch:<37} ns/hit  bytes  breakpoint costs"
+    console.write(f"{head:<64}{'earlier':>9}\n" if earlier else f"{head}\n")
     for cost in costs:
         other = plain.get(_key(cost.case))
-        ratio = ""
+        times = ""
         if cost.case.entry == "jump" and other is not None and cost.ns_per_hit > 0:
-            ratio = f"{other / cost.ns_per_hit:.1f} times"
+            times = f"{other / cost.ns_per_hit:.1f} times"
         size = cost.slot_bytes + cost.detour_bytes
-        title = _title(cost.case)
-        console.write(f"  {title:<35}{cost.ns_per_hit:>7.0f}{size:>7}  {ratio}".rstrip() + "\n")
+        row = f"  {_title(cost.case):<35}{cost.ns_per_hit:>7.0f}{size:>7}  {times}"
+        then = earlier.get((cost.arch, *_identity(cost.case)))
+        _write(row, cost.ns_per_hit, None if then is None else then[0])
+    least = min(costs, key=lambda cost: cost.loop_ns)
+    loops = [loop for (arch, *_), (_, loop) in earlier.items() if arch == least.arch]
+    row = f"  {'an unprobed call, subtracted':<35}{least.loop_ns:>7.1f}"
+    _write(row, least.loop_ns, min(loops, default=None))
+
+
+def _write(row: str, now: float, then: float | None) -> None:
+    """A row, with the figure of an earlier run and how many times as much it was."""
+    if then is not None:
+        ratio = f"{then / now:6.2f} times" if now > 0 else ""
+        row = f"{row:<64}{then:>9.{0 if then > 99 else 1}f} {ratio}"
+    console.write(row.rstrip() + "\n")
+
+
+def _identity(case: Case) -> tuple[object, ...]:
+    """A case as `--json` names it."""
+    return tuple(getattr(case, name) for name in _NAMES)
 
 
 def _key(case: Case) -> tuple[object, ...]:

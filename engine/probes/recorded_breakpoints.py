@@ -11,7 +11,7 @@ from collections.abc import Callable
 from engine.arch.jump import Movable
 from engine.probes.detour_keeper import DetourKeeper
 from engine.probes.detourmap import LiveDetour
-from engine.probes.detours import build
+from engine.probes.detours import Detour, build
 from engine.probes.detourwork import in_parts
 from engine.probes.point import ProbePoint
 from engine.probes.site import screened
@@ -42,6 +42,11 @@ class RecordedBreakpoints:
     def __len__(self) -> int:
         """Number of breakpoints whose hits are recorded in the guest."""
         return len(self._led)
+
+    def code_of(self, point: ProbePoint) -> Detour | None:
+        """The code that records a breakpoint's hits, None without any."""
+        live = self._led.get(point)
+        return live.detour if live is not None else None
 
     def waits(self, point: ProbePoint) -> int:
         """Hits of a breakpoint after which it is to come to the engine; 0 = never."""

@@ -38,7 +38,38 @@ def test_rows(arch: str, tmp_path: Path) -> None:
     assert {row for row in recorded if arch in JUMPING or row[4] != "jump"} <= seen
     assert {row for row in every if row[4] == "breakpoint"} <= seen
     assert all(math.isfinite(row["ns_per_hit"]) for row in rows)
-    assert all((row["detour_bytes"] > 0) is (row["entry"] == "jump") for row in rows)
+    assert all(row["detour_bytes"] > 0 for row in rows if row["entry"] == "jump")
+    recorded_in_code = [row for row in rows if row["technique"] == "breakpoint"]
+    assert all((row["detour_bytes"] > 0) is (arch in JUMPING) for row in recorded_in_code)
+    assert all(row["loop_ns"] > 0 for row in rows)
+
+
+def test_an_earlier_run_stands_beside_the_new_one(tmp_path: Path) -> None:
+    words = ("--calls", "1000", "--runs", "1", "--arch", "x86_64", "--no-peers")
+    first = run("bench", *words, "--json", cwd=tmp_path)
+    file = tmp_path / "earlier.json"
+    rows = json.loads(first.out)
+    for row in rows:
+        row["ns_per_hit"] = 4321.0
+    file.write_text(json.dumps(rows))
+    done = run("bench", *words, "--compare", str(file), cwd=tmp_path)
+    assert done.code == 0
+    table = [line for line in done.out.splitlines() if line.startswith("  ")]
+    assert len(table) == len(rows) + 1
+    assert all("4321" in line for line in table[:-1])
+    assert "an unprobed call, subtracted" in table[-1]
+    again = run("bench", *words, "--compare", str(file), "--json", cwd=tmp_path)
+    assert {row["earlier_ns"] for row in json.loads(again.out)} == {4321.0}
+
+
+@pytest.mark.parametrize("text", ["", "[]", "[1]", '[{"loop_ns": 1}]', "{", '{"a": 1}'])
+def test_a_file_that_is_none_of_its_own(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "earlier.json"
+    file.write_text(text)
+    done = run("bench", "--compare", str(file), cwd=tmp_path)
+    assert done.code == 2
+    assert "earlier.json" in done.err
+    assert "Traceback" not in done.err
 
 
 def test_its_guest_runs_natively(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """Measures the cost of a hit: a guest made for it, run with and without probes in this process.
 
 The guest calls one function again and again; a hit is the CPU time of a probed run minus that of
-the unprobed run with the clock on, over the calls, each the minimum of some runs. On a host of its
+the unprobed run with the clock on, over the calls, each the minimum of some runs. What is
+subtracted is told beside it. On a host of its
 architecture the guest is also an ordinary program, on which `bench_peers` measures others.
 """
 
@@ -87,13 +88,15 @@ class Cost(Struct, frozen=True):
         arch: name of the guest's architecture.
         case: it.
         ns_per_hit: CPU nanoseconds over the unprobed run.
+        loop_ns: CPU nanoseconds of a call in the unprobed run, which have been subtracted.
         slot_bytes: of the guest's memory for the displaced instruction's copy.
-        detour_bytes: of the detour buffer; 0 without one.
+        detour_bytes: of the code that records in the guest; 0 without any.
     """
 
     arch: str
     case: Case
     ns_per_hit: float
+    loop_ns: float
     slot_bytes: int
     detour_bytes: int
 
@@ -227,7 +230,7 @@ def measure(arch: Arch, calls: int, runs: int) -> Iterator[Cost]:
 
     Args:
         arch: of the guest.
-        calls: hits of jumps that record in code; the others get a tenth of them.
+        calls: hits of probes that are recorded in code; the others get a tenth of them.
         runs: of each, of which the quickest counts.
 
     Raises:
@@ -237,7 +240,7 @@ def measure(arch: Arch, calls: int, runs: int) -> Iterator[Cost]:
     for case in CASES:
         if case.entry == "jump" and arch.jumps is None:
             continue
-        in_code = case.entry == "jump" and case.technique != "handler"
+        in_code = arch.jumps is not None and case.technique != "handler"
         count = calls if in_code else max(calls // 10, 1)
         if count not in plain:
             plain[count] = min(_run(arch, count, None)[0] for _ in range(runs))
@@ -247,7 +250,8 @@ def measure(arch: Arch, calls: int, runs: int) -> Iterator[Cost]:
             continue
         quickest = min(spent for spent, _ in found)
         spent = (quickest - plain[count]) / count * 1e9
-        yield Cost(arch.name, case, spent, point.slot_bytes, point.detour_bytes)
+        loop = plain[count] / count * 1e9
+        yield Cost(arch.name, case, spent, loop, point.slot_bytes, point.detour_bytes)
 
 
 def _definition(arch: Arch, case: Case) -> str:
@@ -319,4 +323,6 @@ def _checked(session: Session, arch: Arch, case: Case, calls: int) -> _Point:
         why = point.why.detail if point.why else "?"
         raise EngineError(f"the probe is a {point.technique}, no {case.entry}: {why}")
     slot = arch.probes.kprobe_slot if point.slot is not None else 0
-    return _Point(point.technique, slot, len(point.replacement.code) if point.replacement else 0)
+    recorded = session.probing.manager.recorded
+    code = point.replacement or (recorded.code_of(point) if recorded is not None else None)
+    return _Point(point.technique, slot, len(code.code) if code is not None else 0)
