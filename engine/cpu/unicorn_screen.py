@@ -11,6 +11,7 @@ import ctypes
 import mmap
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 
 from engine.arch.base import Arch, Screened, Screening, TrapKind
 from engine.arch.machine import UNKNOWN, Insn, MemoryAccess, TrapError
@@ -107,7 +108,6 @@ class Screen:
         self.entries = Entries(page_table)
         self._entered: list[int] = []
         self._pairs = {**arch.suspects, **({} if host_float else arch.float_suspects)}
-        self._suspects = _pattern(self._pairs, arch.suspect_ends, arch.suspect_lasts)
         self._host_float = host_float
         self._attunes = bool(arch.float_suspects) and not host_float
         self._unusual = False
@@ -158,6 +158,11 @@ class Screen:
         )
         self._hooks.add(kind, code.edge, ctypes.addressof(sieve))
         self._kept = (callback, sieve, pairs)
+
+    @cached_property
+    def _suspects(self) -> re.Pattern[bytes]:
+        """Bytes that give a block away; made late, as host code looks for them first."""
+        return _pattern(self._pairs, self._arch.suspect_ends, self._arch.suspect_lasts)
 
     @property
     def waiting(self) -> bool:

@@ -4,7 +4,6 @@ The rules for what may run stand in `checks`. Sections are for people:
 a running program never needs them, so damage there costs names and lines, not the run.
 """
 
-import hashlib
 import mmap
 import os
 import stat
@@ -380,6 +379,8 @@ class ElfImage:
         """The build-id; a hash of the file, in hex as well, where it has none."""
         if self.build_id is not None:
             return self.build_id
+        import hashlib  # with it comes OpenSSL: 4 MB
+
         return hashlib.sha1(self.data(0, self.size), usedforsecurity=False).hexdigest()
 
     @cached_property

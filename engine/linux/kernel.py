@@ -21,7 +21,7 @@ from engine.linux.process import Process
 from engine.linux.schedule import Why
 from engine.linux.scheduler import Scheduler
 from engine.linux.signals import PendingSignal
-from engine.linux.table import EXPECTED_MISSING, build
+from engine.linux.table import EXPECTED_MISSING, CallTable
 from engine.linux.thread import SystemCall, Thread
 from engine.linux.turns import Turns
 from engine.linux.wait import Wait
@@ -69,10 +69,7 @@ class Kernel:
         machine.timers_changed = self._clock_need_changed
         machine.started, machine.left = self._started, self._left
         machine.held, machine.released = self._held, self._released
-        self._table = {
-            name: (handler, count, name in coherence.CONCERNED)
-            for name, (handler, count) in build(machine.arch.linux).items()
-        }
+        self._table = CallTable(machine.arch.linux)
         self._linux = machine.arch.linux
         self._pc = machine.arch.roles.pc
         call = (self._linux.number, *self._linux.arguments)
@@ -683,7 +680,7 @@ class Kernel:
         self, thread: Thread, number: int, name: str, arguments: tuple[int, ...]
     ) -> int | None:
         """The result of a call; None if the thread waits for it."""
-        entry = self._table.get(name)
+        entry = self._table[name]
         if entry is None:
             thread.call = SystemCall(number, name, arguments)
             if name not in EXPECTED_MISSING:

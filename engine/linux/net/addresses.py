@@ -1,7 +1,6 @@
 """Addresses of sockets: struct sockaddr in its kinds, and hosts and ports."""
 
 import struct
-from ipaddress import IPv6Address
 from typing import Final, NamedTuple
 
 from engine.linux.errno import LinuxError
@@ -34,6 +33,8 @@ class Endpoint(NamedTuple):
         """As people write it."""
         if is_v4(self.host):
             return f"{'.'.join(map(str, self.host[12:]))}:{self.port}"
+        from ipaddress import IPv6Address  # takes a millisecond
+
         return f"[{IPv6Address(self.host)}]:{self.port}"
 
 
