@@ -1,21 +1,39 @@
 """The files loaded into a guest, and names for addresses."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
 from engine.errors import ImageError
 from engine.guest.memory import Mapping, Memory
-from engine.image import ElfImage, Lines, Symbol, SymbolTable
-from engine.image.inlines import InlinedCall, Inlines
+from engine.image import ElfImage
+
+if TYPE_CHECKING:
+    from engine.image import Lines, Symbol, SymbolTable
+    from engine.image.inlines import InlinedCall, Inlines
 
 
-def _inlines(image: ElfImage) -> Inlines:
-    return Inlines(image, image.once(Lines))
+def _symbols(image: ElfImage) -> "SymbolTable":
+    from engine.image.symbols import SymbolTable  # with what it needs 3 ms: see `engine.image`
+
+    return image.once(SymbolTable)
 
 
-class Module(Struct):
+def _lines(image: ElfImage) -> "Lines":
+    from engine.image.lines import Lines
+
+    return image.once(Lines)
+
+
+def _inlines(image: ElfImage) -> "Inlines":
+    from engine.image.inlines import Inlines
+
+    return Inlines(image, _lines(image))
+
+
+class Module(Struct, dict=True):
     """An ELF file in the guest's memory.
 
     Attributes:
@@ -28,21 +46,21 @@ class Module(Struct):
     image: ElfImage
     bias: int
 
-    @property
-    def symbols(self) -> SymbolTable:
+    @cached_property
+    def symbols(self) -> "SymbolTable":
         """Its symbols, indexed at first use."""
-        return self.image.once(SymbolTable)
+        return _symbols(self.image)
 
     def line_at(self, address: int) -> tuple[str, int] | None:
         """(source file, line) of a guest address, where there is debug information."""
         return self.lines.line_at(address - self.bias)
 
-    @property
-    def lines(self) -> Lines:
+    @cached_property
+    def lines(self) -> "Lines":
         """Its line tables, opened at first use."""
-        return self.image.once(Lines)
+        return _lines(self.image)
 
-    def inlined_at(self, address: int) -> tuple[InlinedCall, ...]:
+    def inlined_at(self, address: int) -> "tuple[InlinedCall, ...]":
         """The inlined calls that a guest address is in, the innermost first."""
         return self.image.once(_inlines).at(address - self.bias)
 
@@ -60,7 +78,7 @@ class Module(Struct):
             for segment in self.image.load_segments
         )
 
-    def symbol_at(self, address: int) -> Symbol | None:
+    def symbol_at(self, address: int) -> "Symbol | None":
         """The symbol that covers a guest address."""
         return self.symbols.at(address - self.bias)
 
@@ -78,7 +96,7 @@ class Location(Struct, frozen=True):
 
     address: int
     module: Module | None
-    symbol: Symbol | None
+    symbol: "Symbol | None"
     offset: int
     engine: str = ""
 

@@ -18,14 +18,20 @@ a number written in it.
 Addresses in this package are link addresses: the loader adds the bias. Refused: object
 files and core dumps (nothing to run), x32 and other ILP32 variants, sections compressed
 with zstd while Python's library lacks it.
+
+What asks for more than headers is imported with its first use: a plain run needs none of it.
 """
 
-from engine.image.cfi import Cie, Fde, find_fde, function_ranges, range_at, signal_frames
+from typing import TYPE_CHECKING, Any, Final
+
 from engine.image.elf import ElfImage
 from engine.image.headers import Section, Segment
-from engine.image.lines import Lines
-from engine.image.symbols import SymbolTable
-from engine.image.symtab import Symbol
+
+if TYPE_CHECKING:
+    from engine.image.cfi import Cie, Fde, find_fde, function_ranges, range_at, signal_frames
+    from engine.image.lines import Lines
+    from engine.image.symbols import SymbolTable
+    from engine.image.symtab import Symbol
 
 __all__ = [
     "Cie",
@@ -41,3 +47,26 @@ __all__ = [
     "range_at",
     "signal_frames",
 ]
+
+_CFI: Final = ("Cie", "Fde", "find_fde", "function_ranges", "range_at", "signal_frames")
+
+
+def __getattr__(name: str) -> Any:
+    """Give what is imported late to whoever imports it (PEP 562)."""
+    if name in _CFI:
+        from engine.image import cfi
+
+        return getattr(cfi, name)
+    if name == "Lines":
+        from engine.image.lines import Lines
+
+        return Lines
+    if name == "SymbolTable":
+        from engine.image.symbols import SymbolTable
+
+        return SymbolTable
+    if name == "Symbol":
+        from engine.image.symtab import Symbol
+
+        return Symbol
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

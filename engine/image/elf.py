@@ -132,7 +132,7 @@ class ElfImage:
         """The thing that is made of this file: the same one for all who ask, made at first use."""
         found = self._once.get(make)
         if found is None:
-            found = self._once[make] = make(self)
+            found = self._once.setdefault(make, make(self))  # threads share it
         return cast(Made, found)
 
     @classmethod

@@ -10,18 +10,21 @@ import re
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
 from engine.arch.base import Arch
 from engine.errors import ImageError
-from engine.image import ElfImage, Lines, SymbolTable
-from engine.image.variables import Variables
+from engine.image import ElfImage
 from engine.linux.errno import LinuxError
 from engine.linux.fs.data import MmapSource
 from engine.linux.fs.filesystem import FileSystem
 from engine.linux.images import ProgramImages
+
+if TYPE_CHECKING:
+    from engine.image import Lines, SymbolTable
+    from engine.image.variables import Variables
 
 IMAGE_MAX: Final = 1 << 30
 """Larger files are not read as images."""
@@ -41,7 +44,6 @@ class ProgramFile:
         path: guest path as the loader spells it.
         image: the file.
         paths: all guest paths it is known by; a mapping shows one of them.
-        symbols: its symbols, indexed at first use.
     """
 
     def __init__(
@@ -54,16 +56,26 @@ class ProgramFile:
         self.path = path
         self.image = image
         self.paths = paths
-        self.symbols = image.once(SymbolTable)
 
     @cached_property
-    def lines(self) -> Lines:
+    def symbols(self) -> "SymbolTable":
+        """Its symbols, indexed at first use."""
+        from engine.image.symbols import SymbolTable  # see `engine.image`
+
+        return self.image.once(SymbolTable)
+
+    @cached_property
+    def lines(self) -> "Lines":
         """Its source lines, read at first use."""
+        from engine.image.lines import Lines
+
         return Lines(self.image)
 
     @cached_property
-    def variables(self) -> Variables:
+    def variables(self) -> "Variables":
         """Its variables, read at first use."""
+        from engine.image.variables import Variables
+
         return Variables(self.image)
 
     @cached_property

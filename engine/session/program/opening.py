@@ -15,7 +15,7 @@ from msgspec import Struct
 from engine import arch as architectures
 from engine.arch.base import Arch
 from engine.errors import CommandError, ImageError, KprobeTuiError
-from engine.image import ElfImage, SymbolTable
+from engine.image import ElfImage
 from engine.linux.clock import GuestClock
 from engine.linux.fs.filesystem import FileSystem
 from engine.linux.fs.view import View
@@ -78,7 +78,6 @@ class OpenedProgram(Struct, frozen=True, eq=False):
                 f"{config.guest}: machine {image.machine_name} ({image.bits} bits, "
                 f"{image.byteorder}-endian) is not supported; supported are {known}"
             )
-        image.once(SymbolTable)  # before threads share the image
         return cls(config, paths, image, arch)
 
     def damage(self) -> tuple[Report, ...]:
