@@ -123,7 +123,7 @@ class CapstoneNames(Struct, frozen=True):
     Attributes:
         arch: "CS_ARCH_..." constant.
         modes: "CS_MODE_..." constants that are combined.
-        options: (attribute of capstone.Cs, constant) in order: ("syntax", "CS_OPT_SYNTAX_ATT").
+        options: (option, constant) in order: ("CS_OPT_SYNTAX", "CS_OPT_SYNTAX_ATT").
         respell: an instruction as it is to be shown, where Capstone's text misleads.
     """
 

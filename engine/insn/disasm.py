@@ -3,28 +3,23 @@
 from collections.abc import Callable
 from functools import lru_cache, reduce
 from operator import or_
-from typing import Any
 
 from engine.arch.base import Arch
 from engine.arch.engines import CapstoneNames
 from engine.arch.machine import Insn
 from engine.errors import EngineError
+from engine.insn.capstone_library import Capstone, CapstoneError, number
 
 
 @lru_cache(maxsize=8)
-def _capstone(names: CapstoneNames) -> Any:
+def _capstone(names: CapstoneNames) -> Capstone:
     """The engine of these names; a combination that this Capstone lacks is an EngineError."""
-    import capstone  # 60 ms that a run without screening does not pay
-
     try:
-        mode = reduce(or_, (getattr(capstone, name) for name in names.modes), 0)
-        engine = capstone.Cs(getattr(capstone, names.arch), mode)
-        for option, value in names.options:
-            getattr(engine, option)  # the binding would take any name
-            setattr(engine, option, getattr(capstone, value))
-    except (AttributeError, capstone.CsError) as error:
+        mode = reduce(or_, map(number, names.modes), 0)
+        options = [(number(option), number(value)) for option, value in names.options]
+        return Capstone(number(names.arch), mode, options)
+    except CapstoneError as error:
         raise EngineError(f"no disassembler for {names.arch}: {error}") from error
-    return engine
 
 
 class Disassembler:
@@ -51,6 +46,6 @@ class Disassembler:
         engine = _capstone(self._names)
         found = tuple(
             Insn(at, raw[at - address : at - address + size], mnemonic, operands)
-            for at, size, mnemonic, operands in engine.disasm_lite(raw, address)
+            for at, size, mnemonic, operands in engine.disassemble(raw, address)
         )
         return found if self._respell is None else tuple(map(self._respell, found))

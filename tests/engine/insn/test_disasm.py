@@ -28,7 +28,9 @@ def test_modes_are_combined() -> None:
 
 
 def test_options_are_set() -> None:
-    names = CapstoneNames("CS_ARCH_X86", ("CS_MODE_64",), (("syntax", "CS_OPT_SYNTAX_ATT"),))
+    names = CapstoneNames(
+        "CS_ARCH_X86", ("CS_MODE_64",), (("CS_OPT_SYNTAX", "CS_OPT_SYNTAX_ATT"),)
+    )
     (insn,) = Disassembler(_arch(names)).decode(0, b"\x48\x89\xe5")
     assert insn.text == "movq %rsp, %rbp"
 
@@ -44,7 +46,7 @@ def test_a_respelled_instruction() -> None:
     [
         CapstoneNames("CS_ARCH_VAX", ()),
         CapstoneNames("CS_ARCH_X86", ("CS_MODE_66",)),
-        CapstoneNames("CS_ARCH_X86", ("CS_MODE_64",), (("no_such", "CS_OPT_ON"),)),
+        CapstoneNames("CS_ARCH_X86", ("CS_MODE_64",), (("CS_OPT_NO_SUCH", "CS_OPT_ON"),)),
     ],
 )
 def test_nobody_decodes(names: CapstoneNames) -> None:
