@@ -46,7 +46,7 @@ uclib: Final = ctypes.CDLL(
 
 @cache
 def constants(name: str) -> ModuleType:
-    """A file of constants of the binding: "x86" names those of x86, "unicorn" the general ones.
+    """A file of constants of the binding, by what stands before "_const" in its name.
 
     Raises:
         ImportError: there is none.
