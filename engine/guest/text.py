@@ -18,8 +18,8 @@ from engine.cpu.ram import EXECUTE, PAGE, READ, WRITE
 from engine.errors import GuestFaultError
 from engine.guest.memory import Memory
 
-_LONGEST: Final = 64
-"""More bytes than any patch stands over."""
+_LONGEST: Final = 32
+"""More bytes than any patch stands over, on either side of its address."""
 _MANY: Final = 64
 """Patches from which on dropping all translations is cheaper than one range each."""
 
@@ -229,25 +229,28 @@ class TextOverlay:
 
     def restore(self, address: int, data: bytes) -> bytes:
         """Bytes copied from memory at `address`, as they would be without the patches."""
-        low, high = address - _LONGEST, address + len(data) + _LONGEST
-        found = {
-            at
-            for page in _pages(address, len(data))
-            for at in self._pages.get(page, ())
-            if low < at < high and self._patches[at].planted
-        }
-        if not found:
-            return data
-        result = bytearray(data)
-        for at in found:
+        result, size = None, len(data)
+        for at in self._near(address, size):
             patch = self._patches[at]
             first = patch.base(at) - address
+            if not patch.planted or first >= size or first + len(patch.value) <= 0:
+                continue
+            if result is None:
+                result = bytearray(data)
             for index in range(len(patch.value)):
                 place = first + index
                 if 0 <= place < len(result):
                     bits = patch.mask[index] if patch.mask else 0xFF
                     result[place] = result[place] & ~bits | patch.original[index] & bits
-        return bytes(result)
+        return data if result is None else bytes(result)
+
+    def _near(self, address: int, size: int) -> Iterable[int]:
+        """Addresses of the patches that may share bytes with a range, and perhaps of more."""
+        on_pages = [self._pages.get(page, ()) for page in _pages(address, size)]
+        around = range(address - _LONGEST, address + size + _LONGEST)
+        if sum(map(len, on_pages)) > len(around):
+            return filter(self._patches.__contains__, around)
+        return {at for page in on_pages for at in page}
 
     # -- a guest that changes its own text ------------------------------------------------
 

@@ -34,3 +34,24 @@ def calls(work: Callable[[], object], at_most: int) -> int:
     finally:
         sys.setprofile(before)
     return count
+
+
+def lines(work: Callable[[], object]) -> int:
+    """Do the work; the number of lines of Python it goes through, a loop's each time around.
+
+    One that a C function goes through a list for is not seen.
+    """
+    count = 0
+
+    def look(frame: FrameType, event: str, argument: object) -> object:
+        nonlocal count
+        count += 1
+        return look
+
+    before = sys.gettrace()
+    sys.settrace(look)
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+    return count

@@ -1,0 +1,96 @@
+"""Work of arming grows with the number of probes, however they are placed and served."""
+
+from pathlib import Path
+
+import pytest
+from manyfunctions import many_functions
+from sessionkit import loaded
+from workcount import lines
+
+from engine.session.protocol.requests import ProbeRequest
+from engine.session.tracing.graphing import Graphing
+
+FEW = 300
+"""More than the hits after which a breakpoint is looked at."""
+FORMS = {
+    "entries": ProbeRequest(entries=("f*",)),
+    "returns": ProbeRequest(returns=("f*",)),
+    "definitions": ProbeRequest(definitions=("p:g/e{0} f{0}",)),
+    "returns by definition": ProbeRequest(definitions=("r:g/e{0} f{0}",)),
+    "one event": ProbeRequest(definitions=("p:g/e f{0}",)),
+}
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
+    folder = tmp_path_factory.mktemp("many")
+    return {count: many_functions(folder, count) for count in (FEW, 4 * FEW)}
+
+
+@pytest.mark.parametrize(
+    ("form", "technique"),
+    [
+        ("entries", "jump"),
+        ("returns", "auto"),
+        ("definitions", "auto"),
+        ("returns by definition", "breakpoint"),
+        ("one event", "breakpoint"),
+    ],
+)
+def test_probes_on_many_functions(programs: dict[int, Path], form: str, technique: str) -> None:
+    """From the definition to the end of the run; each is hit once."""
+
+    def work(count: int) -> int:
+        request = FORMS[form]
+        wanted = [each.format(i) for each in request.definitions for i in range(count)]
+        request = ProbeRequest(tuple(wanted), request.entries, request.returns)
+        with loaded(programs[count], technique=technique) as guest:
+            tracing = guest.tracing()
+
+            def trace() -> None:
+                tracing.definitions.place(request)
+                guest.run(tracing)
+
+            done = lines(trace)
+            assert len(guest.events) == count
+        return done
+
+    work(FEW)  # what is prepared once is no work of these
+    ratio = work(4 * FEW) / work(FEW)
+    assert 3 < ratio < 4.3
+
+
+def test_graph_of_many_functions(programs: dict[int, Path]) -> None:
+    def work(count: int) -> int:
+        with loaded(programs[count]) as guest:
+            tracing = guest.tracing()
+
+            def trace() -> None:
+                assert Graphing(tracing).add("f*").count == count
+                guest.run(tracing)
+
+            return lines(trace)
+
+    work(FEW)
+    ratio = work(4 * FEW) / work(FEW)
+    assert 3 < ratio < 4.3
+
+
+def test_taking_probes_out(programs: dict[int, Path]) -> None:
+    """All of them with one line."""
+
+    def work(count: int) -> int:
+        with loaded(programs[count]) as guest:
+            tracing = guest.tracing()
+            names = [f"p:g/e{i} f{i}" for i in range(count)]
+            tracing.definitions.place(ProbeRequest(definitions=tuple(names)))
+
+            def remove() -> None:
+                tracing.definitions.define("-:g/")
+
+            done = lines(remove)
+            assert not tracing.events
+        return done
+
+    work(FEW)
+    assert 3 < work(4 * FEW) / work(FEW) < 4.3
