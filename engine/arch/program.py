@@ -20,6 +20,7 @@ The lowest 16 bits of an id are never 0: a zeroed word ends a stretch of rows.
 """
 
 from enum import Enum
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -183,13 +184,18 @@ class RecordLayout(Struct, frozen=True):
     @classmethod
     def of(cls, args: tuple[FetchArg, ...], returns: bool = False) -> "RecordLayout":
         """The layout for some arguments of an entry event or of a return event."""
-        fields: list[RecordField] = []
-        head = word = RETURN_HEAD if returns else ROW_HEAD
-        for arg in args:
-            words = max(arg.type.count, 1)
-            fields.append(RecordField(arg, word, words))
-            word += words
-        return cls(tuple(fields), word, any(arg.type.is_string for arg in args), head)
+        return _layout(args, returns)
+
+
+@lru_cache(maxsize=1024)
+def _layout(args: tuple[FetchArg, ...], returns: bool) -> RecordLayout:
+    fields: list[RecordField] = []
+    head = word = RETURN_HEAD if returns else ROW_HEAD
+    for arg in args:
+        words = max(arg.type.count, 1)
+        fields.append(RecordField(arg, word, words))
+        word += words
+    return RecordLayout(tuple(fields), word, any(arg.type.is_string for arg in args), head)
 
 
 class Operand(Enum):

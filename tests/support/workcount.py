@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable
 from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -43,7 +44,7 @@ def lines(work: Callable[[], object]) -> int:
     """
     count = 0
 
-    def look(frame: FrameType, event: str, argument: object) -> object:
+    def look(frame: FrameType, event: str, argument: Any) -> Any:
         nonlocal count
         count += 1
         return look

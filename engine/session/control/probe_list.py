@@ -371,7 +371,7 @@ class ProbeList:
         defined = self._tracing.definitions.define(row.line)
         if defined is None:
             return None
-        entry = ProbeEntry(row, defined.placed, defined)
+        entry = ProbeEntry(row, self._probing.verdicts.of_definition(defined.definition), defined)
         self.entries.insert(index, entry)
         try:
             if row.stops:

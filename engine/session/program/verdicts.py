@@ -3,7 +3,7 @@
 They go by the files, and by the memory of a guest where one is at hand.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sized
 from functools import cached_property
 from itertools import groupby
 from typing import Final
@@ -258,7 +258,7 @@ class Verdicts:
             if definition.maxactive:
                 return not_worth(COUNTED)
             try:
-                args = self.at_one(definition, placed, one).args
+                args = self.at_one(definition, placed, one.place).args
             except ProbeError:
                 return ""
             address = one.place.link
@@ -308,17 +308,20 @@ class Verdicts:
         why = "a return probe goes on a function's entry"
         return _refused_return(placed, start, why, "EINVAL")
 
-    def at_one(
-        self, definition: Definition, placed: tuple[Placed, ...], one: Placed
-    ) -> Definition:
+    def at_one(self, definition: Definition, placed: Sized, place: Place) -> Definition:
         """A definition with the arguments that hold at one of its places.
+
+        Args:
+            definition: it.
+            placed: all of them.
+            place: the one.
 
         Raises:
             ProbeSyntaxError: a variable cannot be fetched there.
         """
         if len(placed) == 1 or not definition.args:
             return definition
-        return self.lookup.definition_at(definition, one.place)
+        return self.lookup.definition_at(definition, place)
 
     def of_functions(self, glob: str, rules: Rules = Rules.KPROBE) -> Iterator[Placed]:
         """The verdicts on the entries of functions; see `Places.matching`."""

@@ -167,7 +167,7 @@ class Definitions:
         )
         wanted = [
             self._wanted(
-                event, self._probing.verdicts.at_one(definition, placed, item), item, mode
+                event, self._probing.verdicts.at_one(definition, placed, item.place), item, mode
             )
             for item in placed
         ]
@@ -175,7 +175,8 @@ class Definitions:
             self._probing.place(wanted)
         except ProbeRejectedError as error:
             raise _explained(definition, "FAIL_REG_PROBE", str(error)) from error
-        done = Defined(definition, placed, tuple(one.probe for one in wanted))
+        places = tuple(item.place for item in placed)  # the verdicts would take more room
+        done = Defined(definition, places, tuple(one.probe for one in wanted))
         event.defined.append(done)
         event.probes += done.probes
         self.defined.add(done)

@@ -9,7 +9,7 @@ from engine.arch.plan import Mode
 from engine.arch.program import EVENT_LOW, RecordLayout
 from engine.errors import CommandError, ProbeError
 from engine.probes.kprobe import Kprobe
-from engine.session.program.verdicts import Placed
+from engine.session.program.places import Place
 from engine.trace.definition import Definition
 from engine.trace.formats import FORMATS, Format
 from engine.trace.rows import EventInfo
@@ -36,12 +36,12 @@ class Defined(Struct, frozen=True, eq=False):
 
     Attributes:
         definition: it.
-        placed: its places and the verdicts on them.
+        places: where.
         probes: one for each place.
     """
 
     definition: Definition
-    placed: tuple[Placed, ...]
+    places: tuple[Place, ...]
     probes: tuple[Kprobe, ...]
 
 

@@ -50,9 +50,9 @@ class TraceListing:
                 continue
             verdicts = self._tracing.session.probes().verdicts
             found = []
-            for one in done.placed:
-                here = verdicts.at_one(done.definition, done.placed, one)
-                found.append(self._exported(one.place, here, told))
+            for place in done.places:
+                here = verdicts.at_one(done.definition, done.places, place)
+                found.append(self._exported(place, here, told))
             yield from self._rendered(form, found)
         for patterned in self._tracing.definitions.patterned:
             info = patterned.event.info

@@ -6,6 +6,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.arch.plan import RETURN_ADDRESS, TRAMPOLINE_ADDRESS, Mode, Rules
@@ -94,32 +95,43 @@ class Recorders:
             number: of the event.
             layout: of its rows.
         """
-        names_pc = any(
-            _names(base, self._session.arch.roles.pc)
+        ready = _Preparation(self, place, number, layout)
+        return Wanted(place, probe, ready, anywhere=not layout.fields)
+
+    def prepare(
+        self, probe: Kprobe, space: ProbedSpace, place: Place, number: int, layout: RecordLayout
+    ) -> None:
+        """Compile the recorder of a probe whose address is known.
+
+        Args:
+            probe: it.
+            space: where it is.
+            place: of it.
+            number: of the event.
+            layout: of its rows.
+        """
+        assert probe.addr is not None
+        base = probe.addr - (place.file_offset or 0)
+        seen: dict[str, Any] = {"memory": space.space.memory, "where": space.where}
+        pc = self._session.arch.roles.pc
+        if any(
+            _names(base, pc)
             for field in layout.fields
             for base in (field.arg.base, *(field.arg.base.fetch or ())[:1])
-        )
-
-        def ready(probe: Kprobe, space: ProbedSpace) -> None:
-            assert probe.addr is not None
-            base = probe.addr - (place.file_offset or 0)
-            seen: dict[str, Any] = {"memory": space.space.memory, "where": space.where}
-            if names_pc:
-                seen["cpu"] = ProbeCpu(self._session, self._pc_at(probe))
-            site = FetchSite(probe.addr, base)
-            make = partial(_compiled, number, layout, site, seen)
-            record = self._controls.recorder(self._table[number], make, probe.addr)
-            probe.passes = self._controls.passing(self._table[number], make)
-            if isinstance(probe, Kretprobe):
-                probe.capture = capturer(layout, site, replace(self._context, **seen))
-                probe.record_return = self._behind_trampoline(record, probe.rules, layout, space)
-                call = self._call(probe, number, layout, base, space)
-                space.manager.returns.replace_call(probe, call)
-            else:
-                probe.record = record
-                probe.recording = self._in_guest(probe, number, layout, base, space)
-
-        return Wanted(place, probe, ready, anywhere=not layout.fields)
+        ):
+            seen["cpu"] = ProbeCpu(self._session, self._pc_at(probe))
+        site = FetchSite(probe.addr, base)
+        make = partial(_compiled, number, layout, site, seen)
+        record = self._controls.recorder(self._table[number], make, probe.addr)
+        probe.passes = self._controls.passing(self._table[number], make)
+        if isinstance(probe, Kretprobe):
+            probe.capture = capturer(layout, site, replace(self._context, **seen))
+            probe.record_return = self._behind_trampoline(record, probe.rules, layout, space)
+            call = self._call(probe, number, layout, base, space)
+            space.manager.returns.replace_call(probe, call)
+        else:
+            probe.record = record
+            probe.recording = self._in_guest(probe, number, layout, base, space)
 
     def _in_guest(
         self, probe: Kprobe, number: int, layout: RecordLayout, base: int, space: ProbedSpace
@@ -183,6 +195,26 @@ class Recorders:
         as_linux = self._mode is Mode.KERNEL and probe.rules is Rules.KPROBE
         behind = len(arch.breakpoint) if as_linux and arch.trap_advances_pc else 0
         return probe.addr + behind
+
+
+class _Preparation(Struct, frozen=True):
+    """Prepares one probe; a `Ready`. A million of them are not much, unlike closures.
+
+    Attributes:
+        recorders: compile.
+        place: of the probe.
+        number: of the event.
+        layout: of its rows.
+    """
+
+    recorders: Recorders
+    place: Place
+    number: int
+    layout: RecordLayout
+
+    def __call__(self, probe: Kprobe, space: ProbedSpace) -> None:
+        """Prepare it."""
+        self.recorders.prepare(probe, space, self.place, self.number, self.layout)
 
 
 def _reads_below(arg: FetchArg, sp: str) -> bool:
