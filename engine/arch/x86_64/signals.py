@@ -6,7 +6,7 @@ The floating-point part is the 512-byte FXSAVE image without extended state.
 import struct
 
 from engine.arch.base import SignalAbi, SignalFrame, TrapKind
-from engine.arch.machine import ArchCpu, RegisterFile
+from engine.arch.machine import ArchCpu, FrameCpu, RegisterFile
 from engine.arch.x86_64.screen import show_float_flags
 
 _GENERAL = (
@@ -22,7 +22,11 @@ _GENERAL = (
     "rip",
     "eflags",
 )
+_PLAIN = _GENERAL[:-2]
+"""Those of them that are written as they are."""
 _SEGMENTS = ("cs", "gs", "fs", "ss")
+_SAVED = (*_GENERAL, *_SEGMENTS)
+_FLAGS = _GENERAL.index("eflags")
 _RED_ZONE = 128
 _FXSAVE_SIZE = 512
 _UC_FLAGS = 6  # UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS
@@ -61,9 +65,8 @@ def _float_state(cpu: ArchCpu, code: int, save: int, load: int) -> None:
             cpu.write_register(name, value)
 
 
-def _enter(cpu: ArchCpu, frame: SignalFrame, code: int) -> None:
-    registers = [cpu.read_register(name) for name in _GENERAL]
-    segments = [cpu.read_register(name) for name in _SEGMENTS]
+def _enter(cpu: FrameCpu, frame: SignalFrame, code: int) -> None:
+    registers = struct.unpack("<22Q", cpu.read_block(_SAVED, 8))
     top = frame.stack_top - (0 if frame.on_altstack else _RED_ZONE)
     fpstate = (top - _FXSAVE_SIZE) & -64
     at = ((fpstate - _SIZE) & -16) - 8
@@ -76,7 +79,6 @@ def _enter(cpu: ArchCpu, frame: SignalFrame, code: int) -> None:
     mcontext = struct.pack(
         "<18Q4H5Q64x",
         *registers,
-        *segments,
         frame.error_code,
         frame.trap_number,
         frame.mask & 0xFFFFFFFF,
@@ -97,27 +99,28 @@ def _enter(cpu: ArchCpu, frame: SignalFrame, code: int) -> None:
         ("rdx", at + _UCONTEXT),
         ("rax", 0),
         ("rsp", at),
-        ("eflags", cpu.read_register("eflags") & _HANDLER_FLAGS),
+        ("eflags", registers[_FLAGS] & _HANDLER_FLAGS),
         ("rip", frame.handler),
     ):
         cpu.write_register(name, value)
 
 
-def _leave(cpu: ArchCpu, code: int) -> tuple[int, tuple[int, int, int]]:
+def _leave(cpu: FrameCpu, code: int) -> tuple[int, tuple[int, int, int]]:
     at = cpu.read_register("rsp") - 8  # the handler's ret has popped the return address
     sp, flags, _, size = struct.unpack("<QIIQ", cpu.read(at + _UCONTEXT + 16, 24))
-    registers = struct.unpack("<18Q", cpu.read(at + _MCONTEXT, 144))
+    registers = cpu.read(at + _MCONTEXT, 144)
     (fpstate,) = struct.unpack("<Q", cpu.read(at + _FPSTATE, 8))
     (mask,) = struct.unpack("<Q", cpu.read(at + _SIGMASK, 8))
     if fpstate:
         cpu.clear_float_flags()
         cpu.read(fpstate, _FXSAVE_SIZE)  # faults here, not inside the helper code
         _float_state(cpu, code, 0, fpstate)
+    plain = 8 * len(_PLAIN)
+    pc, flags_after = struct.unpack_from("<2Q", registers, plain)
     flags_before = cpu.read_register("eflags")
-    for name, value in zip(_GENERAL, registers, strict=True):
-        if name == "eflags":
-            value = flags_before & ~_FIX_EFLAGS | value & _FIX_EFLAGS
-        cpu.write_register(name, value)
+    cpu.write_block(_PLAIN, 8, registers[:plain])
+    cpu.write_register("rip", pc)
+    cpu.write_register("eflags", flags_before & ~_FIX_EFLAGS | flags_after & _FIX_EFLAGS)
     return mask, (sp, flags, size)
 
 
