@@ -76,6 +76,35 @@ def test_a_plain_run_needs_no_probes() -> None:
         assert other not in loaded
 
 
+SAMPLE = Path(__file__).parents[2] / "samples" / "bin" / "x86_64" / "words"
+
+NEVER = (
+    *("asyncio", "_hashlib", "importlib.metadata", "logging", "multiprocessing", "subprocess"),
+    *("capstone", "elftools", "keystone", "llvmlite", "platformdirs", "pydemumble", "pygments"),
+    *("rich", "textual", "unicorn"),
+)
+"""Expensive modules that none of the commands below needs."""
+
+
+@pytest.mark.parametrize(
+    ("budget", "words"),
+    [
+        (9, ("--help",)),
+        (220, ("run", "--isolated", str(SAMPLE), "a")),
+        (285, ("check", "-f", "main", str(SAMPLE))),
+        (425, ("trace", "-e", "p:x main", "-o", "/dev/null", "--isolated", str(SAMPLE), "a")),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else "",
+)
+def test_what_a_command_loads_has_a_limit(budget: int, words: tuple[str, ...]) -> None:
+    """Each module of ours costs a quarter of a millisecond; the limits may only be lowered."""
+    loaded = loaded_by(*words)
+    ours = {name for name in loaded if name.partition(".")[0] in ("engine", "tui")}
+    assert "tui.__main__" in ours
+    assert len(ours) <= budget, sorted(ours)
+    assert not loaded & {*NEVER}
+
+
 def test_words_of_a_wrong_command_line_stay_on_their_line(tmp_path: Path) -> None:
     done = run("check", "main", "\x1b[1m\nkprobe-tui: no effect", cwd=tmp_path)
     assert (done.code, done.out) == (2, "")

@@ -13,6 +13,7 @@ from houserules import (
     Found,
     Module,
     astray,
+    compiled_records,
     counts,
     hidden_imports,
     modules,
@@ -48,6 +49,7 @@ PRIVATE: dict[str, int] = {}
 REPEATED: dict[str, int] = {}
 RIDDLES: dict[str, int] = {}
 ASTRAY: dict[str, int] = {}
+COMPILED = {"tui.panes": 4, "tui.widgets": 2}  # messages of Textual, whose class has a metaclass
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +101,10 @@ def test_imports_are_seen_by_the_contracts(everything: list[Module]) -> None:
     }
 
 
+def test_records_are_structs(everything: list[Module]) -> None:
+    check(compiled_records(everything), COMPILED)
+
+
 def parsed(*texts: str) -> list[Module]:
     return [Module(PurePosixPath(f"x/m{at}.py"), ast.parse(text)) for at, text in enumerate(texts)]
 
@@ -116,6 +122,8 @@ BREAKING: list[tuple[Rule, tuple[str, ...]]] = [
     (hidden_imports, ("from importlib import import_module\nimport_module('engine.cpu')",)),
     (hidden_imports, ("import importlib\nimportlib.import_module('engine.cpu')",)),
     (hidden_imports, ("__import__('engine.cpu')",)),
+    (compiled_records, ("from dataclasses import dataclass",)),
+    (compiled_records, ("import dataclasses",)),
     (riddles, ('"""What it is."""',)),
     (riddles, ('class A:\n """\n    Whether it is."""',)),
     (riddles, ('def f():\n """Where it is."""',)),
@@ -131,6 +139,7 @@ KEEPING: list[tuple[Rule, tuple[str, ...]]] = [
     (private_uses, ("def f(x): return x._replace(y=1)\nfrom m import __version__",)),
     (repeated_classes, ("class A: ...", "class B: ...")),
     (hidden_imports, ("from importlib.metadata import version\nversion('x')",)),
+    (compiled_records, ("from msgspec import Struct",)),
     (riddles, ('"""Whatever it is."""\nx = "What"', 'def f():\n """True if so."""')),
 ]
 

@@ -157,6 +157,19 @@ def hidden_imports(tree: list[Module]) -> Iterator[Found]:
                 yield Found(module.path, node.lineno, f"{name}: an import that nobody sees")
 
 
+def compiled_records(tree: list[Module]) -> Iterator[Found]:
+    """Yield imports of `dataclass`, whose every use compiles methods at each start."""
+    for module in tree:
+        for node in module.nodes:
+            if not isinstance(node, ast.Import | ast.ImportFrom):
+                continue
+            names = {alias.name for alias in node.names}
+            if isinstance(node, ast.ImportFrom):
+                names = {node.module or ""}
+            if "dataclasses" in names:
+                yield Found(module.path, node.lineno, "dataclasses: records are msgspec.Struct")
+
+
 def counts(found: list[Found]) -> dict[str, int]:
     """How many there are in each package."""
     result: defaultdict[str, int] = defaultdict(int)
