@@ -76,8 +76,14 @@ class ScopeVariables:
         self._arch = arch
         self._find_spot = spot
         self._subject = ""
-        self._parts = ValueParts(self._fail)
-        self._names = {r.dwarf: r.name for r in arch.registers if r.dwarf is not None}
+
+    @cached_property
+    def _parts(self) -> ValueParts:
+        return ValueParts(self._fail)
+
+    @cached_property
+    def _names(self) -> dict[int, str]:
+        return {r.dwarf: r.name for r in self._arch.registers if r.dwarf is not None}
 
     # -- questions ---------------------------------------------------------------
 

@@ -1,5 +1,6 @@
 """Work of arming grows with the number of probes, however they are placed and served."""
 
+import gc
 from pathlib import Path
 
 import pytest
@@ -94,3 +95,14 @@ def test_taking_probes_out(programs: dict[int, Path]) -> None:
 
     work(FEW)
     assert 3 < work(4 * FEW) / work(FEW) < 4.3
+
+
+def test_definitions_leave_nothing_for_the_collector(programs: dict[int, Path]) -> None:
+    """It rests while they are carried out: cycles would be there until the end."""
+    with loaded(programs[FEW]) as guest:
+        tracing = guest.tracing()
+        place = tracing.definitions.place
+        place(ProbeRequest(definitions=("p:g/first f0",)))
+        gc.collect()
+        place(ProbeRequest(definitions=tuple(f"p:g/e{i} f{i}" for i in range(1, 101))))
+        assert gc.collect() < 100
