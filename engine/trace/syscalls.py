@@ -5,7 +5,6 @@ an argument points to is recorded as later kernels do: a string, or the bytes of
 """
 
 from functools import cache
-from importlib.resources import files
 from typing import Final
 
 from msgspec import Struct
@@ -85,6 +84,8 @@ def arguments(call: str, clone_backwards: bool) -> tuple[Argument, ...] | None:
 
 @cache
 def _table() -> dict[str, tuple[tuple[str, str], ...]]:
+    from importlib.resources import files  # loads what can look into archives
+
     found: dict[str, tuple[tuple[str, str], ...]] = {}
     text = (files("engine.trace") / "syscalls.txt").read_text(encoding="ascii")
     for line in text.splitlines():
