@@ -28,7 +28,7 @@ _TITLES: Final = {
 }
 
 
-_NAMES: Final = ("technique", "entry", "args", "string", "filter_pass")
+_NAMES: Final = ("technique", "entry", "args", "string", "filter_pass", "format")
 Earlier = dict[tuple[object, ...], tuple[float, float]]
 """By architecture and case: the nanoseconds of a hit, and of the unprobed call, back then."""
 
@@ -104,7 +104,8 @@ def bench(
 ) -> int:
     """Measure what a hit costs: CPU nanoseconds over the unprobed run, by technique.
 
-    The guest calls a small function that one probe stands on; nothing is written. `bytes` are the
+    The guest calls a small function that one probe stands on; nothing is written but where events
+    go to a file (3 registers, breakpoint). `bytes` are the
     guest's for the probe: the copy's slot and the detour. The last column is how many times as
     much the same costs with a breakpoint; for others, than a jump that records 3 registers. The
     last row is what an unprobed call of the guest costs, which has been subtracted: two runs of
@@ -152,6 +153,7 @@ def _as_json(cost: Cost, earlier: Earlier) -> dict[str, Any]:
         "args": case.args,
         "string": case.string,
         "filter_pass": case.filter_pass,
+        "format": case.format,
         "ns_per_hit": round(cost.ns_per_hit, 1),
         "loop_ns": round(cost.loop_ns, 2),
         "slot_bytes": cost.slot_bytes,
@@ -194,7 +196,7 @@ def _identity(case: Case) -> tuple[object, ...]:
 
 def _key(case: Case) -> tuple[object, ...]:
     """The part of a case that is the same with a jump and with a breakpoint."""
-    what = "" if case.technique == case.entry else case.technique
+    what = "" if case.technique == case.entry else case.technique + case.format
     return what, case.args, case.string, case.filter_pass
 
 
@@ -207,6 +209,8 @@ def _show_peers(others: list[tuple[PeerCost, float]], jump: float | None) -> Non
 
 
 def _title(case: Case) -> str:
+    if case.format:
+        return f"{case.format} to a file, an event"
     if case.technique in _TITLES:
         return f"{_TITLES[case.technique]}, {case.entry}"
     words = [case.technique, f"{case.args} registers"]

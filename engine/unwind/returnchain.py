@@ -21,6 +21,8 @@ from engine.unwind.rows import AtCfa, CfaRegister, CfiRow, SameValue, Undefined
 
 _WINDOW: Final = 4096
 """Bytes of the stack that are read at once."""
+_FIRST: Final = 128
+"""The first time."""
 _KEPT: Final = 1 << 16
 """Places whose rows are kept."""
 _TAILS: Final = 1 << 12
@@ -306,6 +308,7 @@ class _StackWindow:
         self._order: Final = "big" if big else "little"
         self._start = self._end = 0
         self._data = b""
+        self._next = _FIRST
 
     def __getitem__(self, address: int) -> int:
         at = address - self._start
@@ -315,8 +318,12 @@ class _StackWindow:
         return int.from_bytes(self._data[at : at + self._size], self._order)
 
     def _move(self, address: int) -> None:
-        """Read from an address on: a stretch, or as much as its page has."""
-        for size in (_WINDOW, _WINDOW - address % _WINDOW, self._size):
+        """Read from an address on: a stretch, or as much as its page has.
+
+        A short one first: what is behind the newest frames is known, for the most part.
+        """
+        wanted, self._next = self._next, _WINDOW
+        for size in (wanted, _WINDOW - address % _WINDOW, self._size):
             try:
                 self._data = self._read(address, size)
             except GuestFaultError:

@@ -30,7 +30,7 @@ def test_rows(arch: str, tmp_path: Path) -> None:
     done = run("bench", *words, cwd=tmp_path)
     assert done.code == 0
     rows = json.loads(done.out)
-    keys = ("technique", "args", "string", "filter_pass", "entry")
+    keys = ("technique", "args", "string", "filter_pass", "entry", "format")
     seen = {tuple(row[key] for key in keys) for row in rows}
     every = {tuple(getattr(case, key) for key in keys) for case in CASES}
     assert seen <= every

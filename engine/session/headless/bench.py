@@ -31,6 +31,7 @@ from engine.session.protocol.config import GuestConfig
 from engine.session.protocol.requests import BenchRequest, GraphOptions, TraceOptions
 from engine.session.tracing.graphing import Graphing
 from engine.session.tracing.tracing import Tracing
+from engine.trace.formats import FORMATS
 
 _BASE: Final = 0x40_0000
 _CODE: Final = 0x1000
@@ -47,11 +48,13 @@ class Case(Struct, frozen=True):
 
     Attributes:
         technique: "breakpoint" or "jump", recording; "handler" (an empty one in Python), "return"
-            (a return probe), "graph" or "function" (the tracers).
+            (a return probe), "graph" or "function" (the tracers), "file" (recording, and writing
+            what was recorded).
         args: registers recorded.
         string: whether a string of 32 bytes is recorded too.
         filter_pass: percentage of hits that a filter lets pass; None without one.
         entry: what stands at the function: "breakpoint" or "jump".
+        format: of the file that events are written to, "" where nothing is written.
     """
 
     technique: str
@@ -59,6 +62,7 @@ class Case(Struct, frozen=True):
     string: bool = False
     filter_pass: int | None = None
     entry: str = "breakpoint"
+    format: str = ""
 
 
 def _recorded(technique: str) -> Iterator[Case]:
@@ -77,6 +81,7 @@ CASES: Final = (
         for technique in ("handler", "return", "graph", "function")
         for entry in ("jump", "breakpoint")
     ),
+    *(Case("file", 3, format=form.name) for form in FORMATS if not form.wants_stacks),
 )
 """Those that a jump at the entry cannot serve are left out of the results."""
 
@@ -240,7 +245,7 @@ def measure(arch: Arch, calls: int, runs: int) -> Iterator[Cost]:
     for case in CASES:
         if case.entry == "jump" and arch.jumps is None:
             continue
-        in_code = arch.jumps is not None and case.technique != "handler"
+        in_code = arch.jumps is not None and case.technique not in ("handler", "file")
         count = calls if in_code else max(calls // 10, 1)
         if count not in plain:
             plain[count] = min(_run(arch, count, None)[0] for _ in range(runs))
@@ -282,21 +287,24 @@ def _run(arch: Arch, calls: int, case: Case | None) -> tuple[float, _Point | Non
         path.chmod(0o755)
         config = GuestConfig(str(path), isolated=True, technique=technique, count_blocks=True)
         session = Session(config, (FeedStream(ended=True), sink, sink))
-    try:
-        if case is not None:
-            _prepare(session, arch, case, calls)
-        started = time.process_time()
-        session.run()
-        spent = time.process_time() - started
-        return spent, _checked(session, arch, case, calls) if case is not None else None
-    finally:
-        session.close()
-        gc.collect()
+        try:
+            if case is not None:
+                _prepare(session, arch, case, calls, Path(folder) / "events")
+            started = time.process_time()
+            session.run()
+            spent = time.process_time() - started
+            return spent, _checked(session, arch, case, calls) if case is not None else None
+        finally:
+            session.close()
+            gc.collect()
 
 
-def _prepare(session: Session, arch: Arch, case: Case, calls: int) -> None:
+def _prepare(session: Session, arch: Arch, case: Case, calls: int, file: Path) -> None:
     """Plant what is measured."""
-    tracing = Tracing(session, TraceOptions(output="/dev/null"))
+    options = TraceOptions(output="/dev/null")
+    if case.format:
+        options = TraceOptions(case.format, str(file))
+    tracing = Tracing(session, options)
     if case.technique in _TRACERS:
         Graphing(tracing, GraphOptions(_TRACERS[case.technique])).add(_FUNCTION)
     elif case.technique == "handler":

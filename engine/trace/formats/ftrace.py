@@ -65,6 +65,8 @@ class FtraceFormat:
         self._prefixes: dict[int, bytes] = {}
         self._programs: ByProgram[bytes] = ByProgram()
         self._symbols = self._programs.symbols(0)
+        self._stacks_of: ByProgram[bytes] = ByProgram()
+        self._stacks = self._stacks_of.symbols(0)
         self._strings: dict[bytes, bytes] = {}
 
     def header(self, kept: int | None = None, written: int | None = None) -> bytes:
@@ -118,6 +120,7 @@ class FtraceFormat:
     def program(self, number: int) -> None:
         """The rows from here on are of another program."""
         self._symbols = self._programs.symbols(number)
+        self._stacks = self._stacks_of.symbols(number)
 
     def state(self) -> object:
         """Each line stands for itself."""
@@ -179,7 +182,7 @@ class FtraceFormat:
 
     def _other(self, info: EventInfo) -> Line:
         """The line of an event whose text is made as a whole."""
-        make = more.text_maker(info, self.symbol, self._options, self._names)
+        make = more.text_maker(info, self.symbol, self._options, self._names, lambda: self._stacks)
         template = b"%s" + self._options.time + b"%s\n"
         time = struct.Struct("<8xQ").unpack_from
 

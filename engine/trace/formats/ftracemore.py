@@ -30,6 +30,8 @@ _WITHOUT_EFFECT: Final = {
     "trace_printk_dest", "copy_trace_marker",
 }  # fmt: skip
 
+_STACKS: Final = 1 << 12
+"""Texts of call stacks to remember: programs have few that they are in again and again."""
 _LATENCY_HEAD: Final = b"""\
 # tracer: nop
 #
@@ -150,7 +152,11 @@ def binary_rows(data: bytes, kind: str) -> bytes:
 
 
 def text_maker(
-    info: EventInfo, symbol: Callable[[int], bytes], options: TextOptions, names: Names
+    info: EventInfo,
+    symbol: Callable[[int], bytes],
+    options: TextOptions,
+    names: Names,
+    stacks: Callable[[], dict[int, bytes]],
 ) -> TextMaker:
     """The printer of an event's rows.
 
@@ -159,9 +165,11 @@ def text_maker(
         symbol: text of an address.
         options: with `fields`, any event; else one that is no probe's.
         names: says how strings are written.
+        stacks: texts of call stacks to remember, by their addresses one behind the other; those
+            of the program whose rows are printed.
     """
     if info.source is EventSource.STACK:
-        return _stack_maker(info, symbol if options.symbols else hexadecimal)
+        return _stack_maker(info, symbol if options.symbols else hexadecimal, stacks)
     if options.fields:
         return _fields_maker(info, names)
     if info.source is EventSource.SCHED:
@@ -176,11 +184,22 @@ def hexadecimal(address: int) -> bytes:
     return b"%#x" % address
 
 
-def _stack_maker(info: EventInfo, symbol: Callable[[int], bytes]) -> TextMaker:
+def _stack_maker(
+    info: EventInfo, symbol: Callable[[int], bytes], stacks: Callable[[], dict[int, bytes]]
+) -> TextMaker:
     def stack(data: Any, position: int) -> bytes:
-        words = HEAD.unpack_from(data, position)[1] - info.words
-        frames = struct.unpack_from(f"<{words}Q", data, position + info.words * 8)
-        return b"\n".join((b"<user stack trace>", *(_frame(at, symbol(at)) for at in frames)))
+        words = HEAD.unpack_from(data, position)[1]
+        raw = data[position + info.words * 8 : position + words * 8]
+        key, known = int.from_bytes(raw + b"\1", "little"), stacks()
+        text = known.get(key)
+        if text is None:
+            frames = struct.unpack(f"<{words - info.words}Q", raw)
+            lines = (b"<user stack trace>", *(_frame(at, symbol(at)) for at in frames))
+            text = b"\n".join(lines)
+            if len(known) >= _STACKS:
+                known.clear()
+            known[key] = text
+        return text
 
     return stack
 

@@ -34,6 +34,9 @@ _BEGIN_PACKET, _AT, _EVENT = tag(_PACKET, 2), tag(_TIMESTAMP, 0), tag(_TRACK_EVE
 _KINDS: Final = {kind: number(_TYPE, kind) for kind in (_BEGIN, _END, _INSTANT)}
 _VALUES: Final = 1 << 12
 """Annotations of an argument's values to remember."""
+_CALLS: Final = (EventSource.SYSCALL_ENTER, EventSource.SYSCALL_EXIT)
+_ID_BITS: Final = 32
+"""More than numbers of events have."""
 _STACK_HEAD: Final = struct.Struct("<8xQQ").unpack_from
 _PROCESS_BIT: Final = 1 << 32
 _IDLE: Final = 1 << 33
@@ -52,6 +55,7 @@ class _CompiledRows(Struct, frozen=True):
         unpack: its words.
         makers: each makes an annotation of them.
         title: its category and name.
+        enters: an event of a place, and of no return.
         pairs: it is one end of a system call whose other end is recorded too.
     """
 
@@ -59,6 +63,7 @@ class _CompiledRows(Struct, frozen=True):
     unpack: Callable[[bytes, int], Words]
     makers: tuple[Maker, ...]
     title: bytes
+    enters: bool = False
     pairs: bool = False
 
 
@@ -107,7 +112,10 @@ class PerfettoFormat:
                 out.append(self._track(thread))
             words = kind.unpack(data, position)
             shown = [make(words, data, position) for make in kind.makers]
-            if kind.info.source is EventSource.STACK:
+            known = self._entries.get(words[1] << _ID_BITS | event_id) if kind.enters else None
+            if known is not None and known[1] == _INSTANT:
+                out.append(self._event(thread, words, _INSTANT, known[0], shown))
+            elif kind.info.source is EventSource.STACK:
                 out.append(self._event(thread, words, _INSTANT, kind.title, shown))
             else:
                 self._add(out, kind, thread, words, shown)
@@ -181,7 +189,9 @@ class PerfettoFormat:
             if pairs:
                 name = name.removeprefix(ENTER).removeprefix(EXIT)
             unpack = struct.Struct(info.code).unpack_from
-            made = _CompiledRows(info, unpack, tuple(makers), _title(info.group, name), pairs)
+            title = _title(info.group, name)
+            enters = not info.returns and info.source not in _CALLS
+            made = _CompiledRows(info, unpack, tuple(makers), title, enters, pairs)
         self._kinds[event_id] = made
         return made
 
@@ -198,8 +208,10 @@ class PerfettoFormat:
 
     def _maker(self, column: Column, at: int) -> Maker:
         """Turns an argument's words, from one on, into its annotation; many are the same few."""
-        known: dict[int | bytes | None, bytes] = {}
         name, kind, names = column.name, column.type, self._names
+        if not (kind.count or kind.is_string or kind.kind in (ValueKind.CHAR, ValueKind.SYMBOL)):
+            return _number_maker(name, at)
+        known: dict[int | bytes | None, bytes] = {}
 
         def annotated(value: int | bytes | None) -> bytes:
             if len(known) >= _VALUES:
@@ -261,12 +273,12 @@ class PerfettoFormat:
     def _role(self, kind: _CompiledRows, words: Words) -> tuple[int, bytes, int]:
         """The slice an event belongs to, its name, and the event's part in it."""
         info, address = kind.info, words[1]
-        if info.source in (EventSource.SYSCALL_ENTER, EventSource.SYSCALL_EXIT):
+        if info.source in _CALLS:
             part = _BEGIN if info.source is EventSource.SYSCALL_ENTER else _END
             return -1 - words[2], kind.title, part if kind.pairs else _INSTANT
         if info.returns:
             return address, kind.title, _END
-        place = address << 16 | info.id
+        place = address << _ID_BITS | info.id
         found = self._entries.get(place)
         if found is None:
             found = kind.title, _INSTANT
@@ -320,6 +332,24 @@ def _annotation(name: str, value: Plain) -> bytes:
     if isinstance(value, str):
         return named + blob(_A_STRING, _utf8(value))
     return named + number(_A_INT if value < 0 else _A_UINT, value)
+
+
+def _number_maker(name: str, at: int) -> Maker:
+    """Turns the word at an index into its annotation: all but its varint is known beforehand."""
+
+    def fronts(field: int) -> tuple[bytes, ...]:
+        """What stands before a varint of so many bytes."""
+        named = (blob(_A_NAME, _utf8(name)) if name else b"") + tag(field, 0)
+        return tuple(blob(_ANNOTATION, named + bytes(size))[: -size or None] for size in range(11))
+
+    plain, negative = fronts(_A_UINT), fronts(_A_INT)
+
+    def make(words: Words, data: bytes, position: int) -> bytes:
+        value = words[at]
+        shown = varint(value)
+        return (negative if value < 0 else plain)[len(shown)] + shown
+
+    return make
 
 
 def _utf8(name: str) -> bytes:
