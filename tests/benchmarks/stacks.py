@@ -1,4 +1,4 @@
-"""What an event with its call stack costs, twenty frames deep, written to a file.
+"""The cost of an event with its call stack, twenty frames deep, written to a file.
 
 `python tests/benchmarks/stacks.py [--events N] [--runs N]`. An event is the CPU time of a run with
 3 N of them minus that of one with N, over 2 N, each the minimum of the runs. The guest is
