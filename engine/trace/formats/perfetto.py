@@ -338,7 +338,7 @@ def _number_maker(name: str, at: int) -> Maker:
     """Turns the word at an index into its annotation: all but its varint is known beforehand."""
 
     def fronts(field: int) -> tuple[bytes, ...]:
-        """What stands before a varint of so many bytes."""
+        """The bytes in front of a varint of so many."""
         named = (blob(_A_NAME, _utf8(name)) if name else b"") + tag(field, 0)
         return tuple(blob(_ANNOTATION, named + bytes(size))[: -size or None] for size in range(11))
 
