@@ -20,6 +20,8 @@ from engine.cpu.unicorn_live import LiveRegisters
 from engine.cpu.unicorn_state import UnicornState
 
 _NUMBERS: Final = 256
+_NONE: Final = 0x7FFF_FFFF
+"""No exception of Unicorn's."""
 _NOWHERE: Final = LeadTable()
 """Leads nowhere."""
 
@@ -59,9 +61,10 @@ class UnicornTraps:
         self._live: LiveRegisters | None = None
         self._looked = False
         self.reached = self._reached_slowly
-        self.leading = native.Leading(number=_NUMBERS)
+        self.leading = native.Leading(number=_NONE)
         self.leading.expected = clock.address_of_expected
         self._ignoring = False
+        self._show()
 
         self.plant, self.remove = self._first.plant, self._first.remove
         self.lead = self._first.lead
@@ -135,7 +138,8 @@ class UnicornTraps:
         )
         if self._live is not None:
             self.reached = self._reaches(self._live)
-            self.leading.pc, self.leading.number = self._live.address(self._pc), self.number
+            if self.number >= 0:
+                self.leading.pc, self.leading.number = self._live.address(self._pc), self.number
             state.use_live(self._live.words, self._live.index)
 
     def _reaches(self, live: LiveRegisters) -> Callable[[], bool]:

@@ -15,8 +15,7 @@ from engine.arch.plan import Fixup, Mode, Rules
 from engine.cpu.base import LEAVE, SingleSteps, StepAction, TrapAction
 from engine.errors import EngineError, GuestFaultError
 from engine.probes.handler_reach import self_contained
-from engine.probes.kprobe import Kprobe, PreHandler
-from engine.probes.kretprobe import Kretprobe
+from engine.probes.kprobe import Kprobe, PreHandler, Uprobe
 from engine.probes.point import ProbePoint
 from engine.probes.point_state import DISARMED, InsnCopy
 from engine.probes.recorded_breakpoints import RecordedBreakpoints
@@ -72,6 +71,7 @@ class Breakpoints:
         entry: gives a point with return probes its action.
         waits: hits of a point after which it comes to the engine; 0 = never.
         idle: whether no handler is running.
+        hit: told of a hit whose handlers run in the callback.
         recorded: gives points code that records their hits in the guest, where it can.
         crowded: whether another probe stands where a point's boosted copy would run past it.
         handled: a hit that begins outside of the callback behind its pre-handlers.
@@ -105,6 +105,7 @@ class Breakpoints:
         self.waits: Callable[[ProbePoint], int] = lambda point: 0
         self.crowded: Callable[[ProbePoint], bool] = lambda point: False
         self.idle: Callable[[], bool] = lambda: True
+        self.hit: Callable[[ProbePoint], None] = lambda point: None
         self.recorded: RecordedBreakpoints | None = None
         self._steps: SingleSteps | None = None
         if not arch.probes.after:
@@ -201,7 +202,7 @@ class Breakpoints:
     def _handles(self, point: ProbePoint) -> bool:
         """True if all handlers of a point's probes can run in the callback."""
         return self._steps is None and all(
-            not isinstance(probe, Kretprobe)
+            type(probe) in (Kprobe, Uprobe)  # those of the machinery's own lead to the engine
             and probe.post_handler is None
             and getattr(probe, "handler", None) is None
             and not probe.stops
@@ -281,11 +282,13 @@ class Breakpoints:
 
     def _handling(self, point: ProbePoint, enabled: list[Kprobe], go: TrapAction) -> TrapAction:
         """The pre-handlers run here; what they do to the course of things is seen to outside."""
-        regs, thread, address, idle = self._regs, self._thread, point.address, self.idle
+        regs, thread, address = self._regs, self._thread, point.address
+        idle, hit = self.idle, self.hit
 
         def action() -> int:
             if not idle():
                 return LEAVE  # a handler runs the guest: the hit is missed
+            hit(point)
             came, moved = regs.ip, False
             regs.ip = address
             try:

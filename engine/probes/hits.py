@@ -85,6 +85,7 @@ class HitDispatcher:
         self._back = len(target.arch.breakpoint) if target.arch.trap_advances_pc else 0
         self._steps_itself = not target.arch.probes.after
         breakpoints.idle = lambda: self.status is Status.IDLE
+        breakpoints.hit = techniques.hit
 
     # -- hits -----------------------------------------------------------------------------
 

@@ -32,6 +32,11 @@ REASONS = {
     ("engine/cpu/cores.py", "Ia64Cpu"): "is it",
     ("engine/cpu/native.py", "x86_64"): "the host: code for its processor is written there",
     ("engine/cpu/native.py", "AMD64"): "the same, as Windows calls it",
+    (
+        "engine/cpu/unicorn_blocks.py",
+        "*",
+    ): "code for Unicorn's targets, by Unicorn's names for them",
+    ("engine/cpu/unicorn_blocks_code.py", "*"): "that code",
     ("engine/image/dies.py", "AT_MIPS_LINKAGE_NAME"): "a name of the DWARF standard",
     ("engine/image/elf.py", "EM_"): "what is not in elf.h: EM_0x1234",
     ("engine/image/headers.py", "*"): "elf.h's names of machines, for messages about files",

@@ -92,3 +92,13 @@ def test_the_guest_goes_on_where_a_breakpoint_leads(
     assert seen == [4, 1, 4]
     traps.remove(CODE)
     assert run() == 1
+
+
+def test_a_breakpoint_of_the_programs_own_where_none_was_ever_planted() -> None:
+    """The registers are found, for other purposes: host code looks into an empty table."""
+    cpu = BareCpu("x86_64", bytes.fromhex("cc"))
+    cpu.traps.reader(("rip",))
+    cpu.write_register("rip", CODE)
+    stop = cpu.run()
+    assert (stop.kind, stop.trap) == (StopKind.TRAP, TrapKind.BREAKPOINT)
+    assert cpu.pc == CODE + 1
