@@ -99,7 +99,7 @@ class Breakpoints:
         self.fault: StepStopError | None = None
         self.handled: Handled | None = None
         self._inside: set[ProbePoint] = set()  # whose handlers run in the callback
-        self._contained: dict[object, bool] = {}
+        self._contained: dict[int, tuple[PreHandler, bool]] = {}  # by id: some have no hash
         self._regs = target.regs
         self.entry: Callable[[ProbePoint, TrapAction], TrapAction] = lambda point, go: _leave
         self.waits: Callable[[ProbePoint], int] = lambda point: 0
@@ -212,9 +212,9 @@ class Breakpoints:
 
     def _is_contained(self, handler: PreHandler) -> bool:
         """`handler_reach.self_contained`, asked once."""
-        if handler not in self._contained:
-            self._contained[handler] = self_contained(handler)
-        return self._contained[handler]
+        if id(handler) not in self._contained:
+            self._contained[id(handler)] = handler, self_contained(handler)
+        return self._contained[id(handler)][1]
 
     def _plant_end(self, point: ProbePoint, slot: int) -> None:
         """Plant what ends a step: a trap behind the copy in its slot, or the processor's own."""

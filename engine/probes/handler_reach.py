@@ -6,6 +6,7 @@ that it is given, and values of its own, can do none of it.
 """
 
 import io
+import sys
 from collections import deque
 from collections.abc import Iterator, Mapping
 from types import (
@@ -20,8 +21,10 @@ from typing import Any, Final
 
 _PLAIN: Final = (NoneType, bool, int, float, complex, str, bytes, bytearray, range, slice)
 _GROUPS: Final = (list, tuple, set, frozenset, deque)
-_OURS: Final = frozenset({"engine", "tui", "unicorn", "ctypes", "gc", "inspect", "importlib"})
-"""Modules through which everything can be had."""
+_WIDE_MODULES: Final = frozenset({"ctypes", "gc", "inspect", "importlib"})
+"""Of Python's own, modules through which everything can be had."""
+_HEAP_TYPE: Final = 1 << 9
+"""Py_TPFLAGS_HEAPTYPE: a class whose methods may be in Python, and get at anything."""
 _WIDE: Final = frozenset({"exec", "eval", "globals", "locals", "vars", "__import__", "breakpoint"})
 _PARTS: Final = frozenset({"memory", "write", "_cpu", "_arch"})
 """Of what a handler is given (`engine.probes.regs.PtRegs`), things that lead further."""
@@ -58,9 +61,9 @@ class _Holdings:
         if isinstance(value, BuiltinFunctionType):
             return value.__name__ not in _WIDE and self.harmless(value.__self__)
         if isinstance(value, ModuleType):
-            return value.__name__.split(".")[0] not in _OURS
+            return value.__name__.split(".")[0] in sys.stdlib_module_names - _WIDE_MODULES
         if isinstance(value, type):
-            return value.__module__.split(".")[0] not in _OURS
+            return not value.__flags__ & _HEAP_TYPE
         return isinstance(value, io.IOBase | MethodDescriptorType)
 
     def _function(self, function: FunctionType) -> bool:

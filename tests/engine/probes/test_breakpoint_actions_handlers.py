@@ -128,6 +128,28 @@ def test_its_exception_is_the_callers(arch: str, tmp_path: Path) -> None:
         assert guest.out
 
 
+class Unhashable:
+    """A handler that is equal to others by its own rules."""
+
+    def __init__(self) -> None:
+        self.hits = 0
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Unhashable)
+
+    def __call__(self, probe: Kprobe, regs: PtRegs) -> None:
+        self.hits += 1
+
+
+def test_any_callable_will_do(tmp_path: Path) -> None:
+    program, handler = compiled(tmp_path, SOURCE, "x86_64", "-O1"), Unhashable()
+    with loaded(program, technique="breakpoint") as guest:
+        manager = guest.session.probes().manager
+        manager.register(Kprobe(addr=symbol(guest, "work"), pre_handler=handler))
+        guest.run()
+    assert handler.hits == 200
+
+
 @pytest.mark.parametrize("arch", JUMPING)
 def test_the_guest_cannot_be_run_from_inside(arch: str, tmp_path: Path) -> None:
     """Where a handler has got at the engine all the same, in a way that cannot be foreseen."""

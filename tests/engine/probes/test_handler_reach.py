@@ -102,6 +102,8 @@ def test_these_cannot(handler: Handler) -> None:
         closure(ENGINE),
         closure([1, ("two", {3: ENGINE})]),
         closure(PtRegs),
+        closure(Callee),
+        closure(sys.modules[__name__]),
         closure(sys.modules["engine.probes"]),
         closure(closure(ENGINE)),
         closure(lambda: [ENGINE for _ in range(3)]),
