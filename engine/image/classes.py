@@ -9,6 +9,7 @@ from engine.image import dies
 from engine.image.datatypes import DataType
 from engine.image.definitions import RECORDS
 from engine.image.dies import MAX_CHAIN, Die
+from engine.image.dietypes import DieType
 
 _MEMBER, _INHERITANCE, _VARIABLE, _SUBPROGRAM, _TYPEDEF = 0x0D, 0x1C, 0x34, 0x2E, 0x16
 _PARAMETER, _UNSPECIFIED, _TEMPLATE_TYPE = 0x05, 0x18, 0x2F
@@ -91,7 +92,7 @@ class ClassParts(Struct, frozen=True):
         return any(one not in usual for one in access)
 
 
-def class_parts(kind: DataType) -> ClassParts | None:
+def class_parts(kind: DieType) -> ClassParts | None:
     """The parts of a class, structure or union of C++; None for another type."""
     die = kind.entry
     if die is None or die.tag not in RECORDS:
@@ -108,15 +109,15 @@ def class_parts(kind: DataType) -> ClassParts | None:
         access = _ACCESS.get(part.number(_AT_ACCESSIBILITY) or 0, usual)
         if part.tag == _INHERITANCE:
             virtual = "virtual " if part.number(_AT_VIRTUALITY) else ""
-            bases.append(f"{access} {virtual}{DataType(part.type).text}")
+            bases.append(f"{access} {virtual}{DieType(part.type).text}")
         elif part.tag in (_MEMBER, _VARIABLE):
             fields.append(_field(part, access))
         elif part.tag == _SUBPROGRAM and part.name and not part.has(_AT_ARTIFICIAL):
             methods.setdefault(part.name, []).append(_method(part, die, access))
         elif part.tag == _TYPEDEF and part.name:
-            typedefs.append((part.name, DataType(part.type), access))
+            typedefs.append((part.name, DieType(part.type), access))
         elif part.tag == _TEMPLATE_TYPE and part.name:
-            arguments.append((part.name, DataType(part.type)))
+            arguments.append((part.name, DieType(part.type)))
     return ClassParts(
         tuple(bases),
         tuple(fields),
@@ -138,7 +139,7 @@ def _field(part: Die, access: str) -> ClassField:
     static = part.has(dies.AT_EXTERNAL) or part.has(dies.AT_DECLARATION)
     return ClassField(
         part.name or "",
-        DataType(part.type),
+        DieType(part.type),
         "private" if hidden else access,
         static,
         hidden or (part.name or "").startswith("_vptr"),
@@ -155,8 +156,8 @@ def _method(part: Die, owner: Die, access: str) -> Method:
     before = "virtual " if part.has(_AT_VTABLE_ELEM) else "static " if static else ""
     return Method(
         name,
-        None if nameless else DataType(part.type),
-        tuple(DataType(one.type) for one in given if not one.has(_AT_ARTIFICIAL)),
+        None if nameless else DieType(part.type),
+        tuple(DieType(one.type) for one in given if not one.has(_AT_ARTIFICIAL)),
         any(one.tag == _UNSPECIFIED for one in _children(part)),
         access,
         before,

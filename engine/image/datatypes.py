@@ -1,36 +1,28 @@
-"""Types of a program's data as its debug information gives them (DWARF 5, chapter 5).
+"""Types of a program's data, as everybody sees them who asks: printing, expressions, probes.
 
-A type reads of what it is made of only what somebody asks for: structures contain pointers
-to each other, and one entry may lead to all others.
+DWARF (`dietypes`) and BTF (`kernel.btftypes`) both describe them. A type reads of what it is
+made of only what somebody asks for: structures contain pointers to each other, and one entry
+may lead to all others.
 """
 
+from collections.abc import Iterator, Sequence
 from enum import Enum
-from functools import cached_property
-from typing import Final
+from typing import Final, Protocol
 
 from msgspec import Struct
 
-from engine.image import dies, forms
-from engine.image.definitions import ENUM, RECORDS, defined
-from engine.image.dies import MAX_CHAIN, Die
-from engine.image.reader import DamagedError, Reader
+SHORTER: Final = {
+    "short int": "short",
+    "short unsigned int": "unsigned short",
+    "long int": "long",
+    "long unsigned int": "unsigned long",
+    "long long int": "long long",
+    "long long unsigned int": "unsigned long long",
+}
+"""GCC's names of integer types as people, and gdb, write them."""
 
-_ARRAY, _POINTER, _REFERENCE = 0x01, 0x0F, 0x10
-_SUBROUTINE, _TYPEDEF, _SUBRANGE, _BASE, _CONST = 0x15, 0x16, 0x21, 0x24, 0x26
-_VOLATILE, _RESTRICT, _UNSPECIFIED, _RVALUE, _ATOMIC = 0x35, 0x37, 0x3B, 0x42, 0x47
-_MEMBER, _INHERITANCE, _ENUMERATOR, _PTR_TO_MEMBER = 0x0D, 0x1C, 0x28, 0x1F
-_SUBPROGRAM: Final = 0x2E
-_VARIABLE: Final = 0x34
-_TEMPLATE_TYPE: Final = 0x2F
-_NAMESPACE, _AT_ENUM_CLASS = 0x39, 0x6D
-_PARAMETER, _UNSPECIFIED_PARAMETERS, _AT_PROTOTYPED = 0x05, 0x18, 0x27
-
-_QUALIFIERS: Final = {_CONST: "const", _VOLATILE: "volatile", _RESTRICT: "", _ATOMIC: "_Atomic"}
-_TRANSPARENT: Final = frozenset((*_QUALIFIERS, _TYPEDEF, _SUBRANGE))
-_POINTERS: Final = {_POINTER: "*", _REFERENCE: "&", _RVALUE: "&&", _PTR_TO_MEMBER: "::*"}
-_MAX_MEMBERS: Final = 1 << 16
-_AT_CALLING_CONVENTION, _PASS_BY_REFERENCE = 0x36, 4
-_C_LIKE: Final = frozenset((0x01, 0x02, 0x0C, 0x1D, 0x2C))
+MAX_DEPTH: Final = 64
+"""Structures in structures, and typedefs of typedefs, that are followed."""
 
 
 class TypeKind(Enum):
@@ -49,28 +41,6 @@ class TypeKind(Enum):
     FUNCTION = "function"
     VOID = "void"
     OTHER = "other"
-
-
-_SHORTER: Final = {
-    "short int": "short",
-    "short unsigned int": "unsigned short",
-    "long int": "long",
-    "long unsigned int": "unsigned long",
-    "long long int": "long long",
-    "long long unsigned int": "unsigned long long",
-}
-"""GCC's names of integer types as people, and gdb, write them."""
-_ENCODINGS: Final = {
-    0x01: TypeKind.UNSIGNED,
-    0x02: TypeKind.BOOL,
-    0x03: TypeKind.OTHER,
-    0x04: TypeKind.FLOAT,
-    0x05: TypeKind.SIGNED,
-    0x06: TypeKind.CHAR,
-    0x07: TypeKind.UNSIGNED,
-    0x08: TypeKind.UNSIGNED_CHAR,
-    0x10: TypeKind.UNSIGNED,
-}
 
 
 class Member(Struct, frozen=True):
@@ -94,457 +64,132 @@ class Member(Struct, frozen=True):
     is_base: bool = False
 
 
-class DataType:
+class DataType(Protocol):
     """A type, seen through typedefs and qualifiers."""
 
-    def __init__(self, die: Die | None) -> None:
-        """The type of an entry; None is void."""
-        self._named = die
-
-    @cached_property
-    def _die(self) -> Die | None:
-        """The entry behind typedefs and qualifiers, a definition rather than a declaration."""
-        die = self._named
-        for _ in range(MAX_CHAIN):
-            if die is None or die.tag not in _TRANSPARENT:
-                return defined(die)
-            die = die.type
-        raise DamagedError("a type that is made of itself")
-
-    @cached_property
+    @property
     def kind(self) -> TypeKind:
         """Its kind."""
-        die = self._die
-        if die is None or die.tag == _UNSPECIFIED:
-            return TypeKind.VOID
-        if die.tag in _POINTERS:
-            return TypeKind.POINTER
-        if die.tag in RECORDS:
-            return TypeKind.RECORD
-        if die.tag == _BASE:
-            return _ENCODINGS.get(die.number(dies.AT_ENCODING) or 0, TypeKind.OTHER)
-        tags = {
-            ENUM: TypeKind.ENUM,
-            _ARRAY: TypeKind.ARRAY,
-            _SUBROUTINE: TypeKind.FUNCTION,
-            _SUBPROGRAM: TypeKind.FUNCTION,
-        }
-        return tags.get(die.tag, TypeKind.OTHER)
-
-    @cached_property
-    def size(self) -> int | None:
-        """Bytes; None where it is not known: void, an incomplete structure, char x[]."""
-        return self._size(0)
-
-    def _size(self, depth: int) -> int | None:
-        die = self._die
-        if die is None or depth > MAX_CHAIN:
-            return None
-        size = die.number(dies.AT_BYTE_SIZE)
-        if size is not None:
-            return size
-        if die.tag in _POINTERS:
-            return die.unit.widths.address
-        if die.tag == ENUM and die.type is not None:
-            return DataType(die.type)._size(depth + 1)
-        if die.tag == _ARRAY:
-            element = DataType(die.type)._size(depth + 1)
-            total = element
-            for count in self._dimensions:
-                total = None if total is None or count is None else total * count
-            return total
-        return None
-
-    @cached_property
-    def is_declared_only(self) -> bool:
-        """True if the file has no more than its name."""
-        return self._die is not None and self._die.has(dies.AT_DECLARATION)
-
-    @cached_property
-    def target(self) -> "DataType":
-        """The type a pointer points at, or an enumeration is made of."""
-        return DataType(self._die.type if self._die is not None else None)
-
-    @cached_property
-    def is_signed(self) -> bool:
-        """True if its numbers may be negative."""
-        if self.kind is TypeKind.ENUM:
-            return self._enum_is_signed
-        return self.kind in (TypeKind.SIGNED, TypeKind.CHAR)
 
     @property
-    def _enum_is_signed(self) -> bool:
-        die = self._die
-        assert die is not None, "an enumeration has an entry"
-        if die.type is not None:
-            return DataType(die.type).is_signed
-        return any(value < 0 for _, value in self.enumerators)
+    def size(self) -> int | None:
+        """Bytes; None where it is not known: void, an incomplete structure, char x[]."""
 
-    @cached_property
+    @property
+    def is_declared_only(self) -> bool:
+        """True if the file has no more than its name."""
+
+    @property
+    def target(self) -> "DataType":
+        """The type a pointer points at, an array or enumeration is made of, a function returns."""
+
+    @property
+    def is_signed(self) -> bool:
+        """True if its numbers may be negative."""
+
+    @property
     def is_passed_by_reference(self) -> bool:
-        """True if functions get and give its address: C++ objects not to be copied bytewise.
+        """True if functions get and give its address: C++ objects not to be copied bytewise."""
 
-        Compilers may say it (DWARF 5, 5.7.4). Where they do not, a destructor of it or of a part
-        says it, which is nearly the rule (Itanium C++ ABI, "non-trivial for the purposes of
-        calls").
-        """
-        return self._is_nontrivial(0)
-
-    def _is_nontrivial(self, depth: int) -> bool:
-        die = self._die
-        if die is None or die.tag not in RECORDS or depth > MAX_CHAIN:
-            return False
-        said = die.number(_AT_CALLING_CONVENTION)
-        if said is not None:
-            return said == _PASS_BY_REFERENCE
-        shape = die.unit.shape
-        for index in shape.children(die.unit.index(die.offset)):
-            if shape.tags[index] == _SUBPROGRAM:
-                name = Die(die.unit, shape.offsets[index]).name
-                if name and name.startswith("~"):
-                    return True
-        return any(
-            part.type._is_nontrivial(depth + 1)
-            for part in self.members
-            if part.type.kind is TypeKind.RECORD
-        )
-
-    # -- arrays ------------------------------------------------------------------
-
-    @cached_property
+    @property
     def element(self) -> "DataType":
         """Of an array of one dimension its elements; of one of more the arrays in it."""
-        rest = self._dimensions[1:]
-        return _Row(self._die, rest) if rest else self.target
 
     @property
     def count(self) -> int | None:
         """Elements of an array's first dimension; None where it does not say."""
-        dimensions = self._dimensions
-        return dimensions[0] if dimensions else None
 
-    @cached_property
-    def _dimensions(self) -> tuple[int | None, ...]:
-        die = self._die
-        if die is None or die.tag != _ARRAY:
-            return ()
-        shape = die.unit.shape
-        found = [
-            _count(Die(die.unit, shape.offsets[index]))
-            for index in shape.children(die.unit.index(die.offset))
-            if shape.tags[index] == _SUBRANGE
-        ]
-        return tuple(found) or (None,)
+    @property
+    def members(self) -> Sequence[Member]:
+        """The parts of a structure, class or union, static ones excepted."""
 
-    # -- members -----------------------------------------------------------------
-
-    @cached_property
-    def members(self) -> tuple[Member, ...]:
-        """The parts of a structure, class or union, static ones excepted.
-
-        Raises:
-            DamagedError: the entries are damaged.
-        """
-        die = self._die
-        if die is None or die.tag not in RECORDS:
-            return ()
-        shape = die.unit.shape
-        found = []
-        for index in shape.children(die.unit.index(die.offset)):
-            if shape.tags[index] not in (_MEMBER, _INHERITANCE):
-                continue
-            part = Die(die.unit, shape.offsets[index])
-            if part.has(dies.AT_EXTERNAL) or part.has(dies.AT_DECLARATION):
-                continue
-            found.append(_member(part))
-            if len(found) > _MAX_MEMBERS:
-                raise DamagedError("a structure without an end")
-        return tuple(found)
-
-    def member(self, name: str, depth: int = 0) -> Member | None:
+    def member(self, name: str) -> Member | None:
         """A part by name, those of anonymous structures and base classes included.
 
         Its offsets are from the start of this type.
         """
-        if depth > MAX_CHAIN:
-            raise DamagedError("a structure that contains itself")
-        for part in self.members:
-            if part.name == name:
-                return part
-        for part in self.members:
-            if part.name is None:
-                inner = part.type.member(name, depth + 1)
-                if inner is not None:
-                    return Member(
-                        name,
-                        inner.type,
-                        part.offset + inner.offset,
-                        8 * part.offset + inner.bit_offset if inner.bit_size else 0,
-                        inner.bit_size,
-                    )
-        return None
 
-    def member_names(self, depth: int = 0) -> tuple[str, ...]:
+    def member_names(self) -> tuple[str, ...]:
         """Names that `member` finds."""
-        names: list[str] = []
-        for part in self.members if depth < MAX_CHAIN else ():
-            names += (part.name,) if part.name else part.type.member_names(depth + 1)
-        return tuple(names)
 
-    @cached_property
-    def statics(self) -> tuple[tuple[int, str], ...]:
+    @property
+    def statics(self) -> Sequence[tuple[int, str]]:
         """Static data of a class: how many members stand before each, and its whole name."""
-        die = self._die
-        if die is None or die.tag not in RECORDS:
-            return ()
-        shape = die.unit.shape
-        found, before = [], 0
-        for index in shape.children(die.unit.index(die.offset)):
-            if shape.tags[index] not in (_MEMBER, _INHERITANCE, _VARIABLE):
-                continue
-            part = Die(die.unit, shape.offsets[index])
-            if part.has(dies.AT_EXTERNAL) or part.has(dies.AT_DECLARATION):
-                found.append((before, qualified(part)))
-            else:
-                before += 1
-        return tuple(found)
 
-    @cached_property
-    def arguments(self) -> tuple["DataType", ...]:
-        """Types that a template of C++ was given to make it (DWARF 5, 5.7.9)."""
-        die = self._die
-        if die is None or die.tag not in RECORDS:
-            return ()
-        shape = die.unit.shape
-        return tuple(
-            DataType(Die(die.unit, shape.offsets[index]).type)
-            for index in shape.children(die.unit.index(die.offset))
-            if shape.tags[index] == _TEMPLATE_TYPE
-        )
+    @property
+    def arguments(self) -> Sequence["DataType"]:
+        """Types that a template of C++ was given to make it."""
 
-    @cached_property
+    @property
     def prefix(self) -> str:
         """The scope in front of an enumeration's names in C++: "geo::Kind::"."""
-        die = self._die
-        if die is None or die.tag != ENUM or _is_c(die):
-            return ""
-        name = qualified(die)
-        return f"{name}::" if die.has(_AT_ENUM_CLASS) else name[: len(name) - len(die.name or "")]
 
-    @cached_property
-    def enumerators(self) -> tuple[tuple[str, int], ...]:
+    @property
+    def enumerators(self) -> Sequence[tuple[str, int]]:
         """The names of an enumeration's values."""
-        die = self._die
-        if die is None or die.tag != ENUM:
-            return ()
-        shape = die.unit.shape
-        parts = (
-            Die(die.unit, shape.offsets[index])
-            for index in shape.children(die.unit.index(die.offset))
-            if shape.tags[index] == _ENUMERATOR
-        )
-        return tuple(
-            (part.name or "", value)
-            for part in parts
-            if (value := part.number(dies.AT_CONST_VALUE)) is not None
-        )
 
-    @cached_property
+    @property
     def parameters(self) -> tuple[tuple["DataType", ...], bool]:
         """Types of a function's parameters; True if others may follow them."""
-        die = self._die
-        if die is None or die.tag not in (_SUBROUTINE, _SUBPROGRAM):
-            return (), True
-        shape = die.unit.shape
-        children = [(shape.tags[i], i) for i in shape.children(die.unit.index(die.offset))]
-        found = tuple(
-            DataType(Die(die.unit, shape.offsets[index]).type)
-            for tag, index in children
-            if tag == _PARAMETER
-        )
-        more = any(tag == _UNSPECIFIED_PARAMETERS for tag, _ in children)
-        return found, more or not (found or die.has(_AT_PROTOTYPED))
 
-    # -- text --------------------------------------------------------------------
-
-    @cached_property
+    @property
     def text(self) -> str:
         """As C spells it: "const char *", "struct node *", "int [4][2]", "int (*)(char)"."""
-        return _text(self._named, 0)
 
     def declared(self, name: str) -> str:
         """A declaration of a thing of this type: "int (*name)(char)"."""
-        return _declared(self._named, name, 0)
-
-    @cached_property
-    def resolved(self) -> "DataType":
-        """The same without typedefs and qualifiers in front."""
-        return DataType(self._die)
 
     @property
-    def entry(self) -> Die | None:
-        """The entry that describes it, behind typedefs and qualifiers; None for void."""
-        return self._die
+    def resolved(self) -> "DataType":
+        """The same without typedefs and qualifiers in front."""
 
     @property
     def keyword(self) -> str:
         """Of a structure: "struct", "union" or "class"; "" else."""
-        return RECORDS.get(self._die.tag, "") if self._die is not None else ""
 
     @property
     def key(self) -> object:
         """Equal for equal types, whatever they are called."""
-        return ("void",) if self._die is None else self._die.key
 
 
-class _Row(DataType):
-    """An array in an array of several dimensions."""
-
-    def __init__(self, die: Die | None, dimensions: tuple[int | None, ...]) -> None:
-        super().__init__(die)
-        self.__dict__["_dimensions"] = dimensions
-        self.__dict__["size"] = self._row_size()
-        self._shown = "".join("[]" if count is None else f"[{count}]" for count in dimensions)
-        self.__dict__["text"] = self.declared("")
-
-    def declared(self, name: str) -> str:
-        """A declaration of a thing of this type."""
-        return self.target.declared(f"{name}{self._shown}")
-
-    @property
-    def resolved(self) -> DataType:
-        """It is."""
-        return self
-
-    @property
-    def key(self) -> object:
-        """Equal for equal types."""
-        return (self.target.key, self._shown)
-
-    def _row_size(self) -> int | None:
-        total = self.target.size
-        for count in self._dimensions:
-            total = None if total is None or count is None else total * count
-        return total
+def member_of(kind: DataType, name: str) -> Member | None:
+    """A part of a structure by name, see `DataType.member`."""
+    return _member_of(kind, name, set())
 
 
-def _count(die: Die) -> int | None:
-    count = die.number(dies.AT_COUNT)
-    if count is not None:
-        return count
-    upper = die.number(dies.AT_UPPER_BOUND)
-    # References and expressions say it of variable arrays.
-    if upper is None or die.form(dies.AT_UPPER_BOUND) in forms.UNIT_REFS:
+def _member_of(kind: DataType, name: str, seen: set[object], depth: int = 0) -> Member | None:
+    # A damaged file may have structures that contain each other, any number of times.
+    if kind.key in seen or depth > MAX_DEPTH:
         return None
-    return upper + 1 if 0 <= upper < (1 << 48) else None
+    seen.add(kind.key)
+    for part in kind.members:
+        if part.name == name:
+            return part
+    for part in kind.members:
+        if part.name is None:
+            inner = _member_of(part.type, name, seen, depth + 1)
+            if inner is not None:
+                return Member(
+                    name,
+                    inner.type,
+                    part.offset + inner.offset,
+                    8 * part.offset + inner.bit_offset if inner.bit_size else 0,
+                    inner.bit_size,
+                )
+    return None
 
 
-def _member(die: Die) -> Member:
-    kind = DataType(die.type)
-    name = die.name if die.tag == _MEMBER else None
-    offset = _member_offset(die)
-    size = die.number(dies.AT_BIT_SIZE)
-    if not size:
-        return Member(name or None, kind, offset, is_base=die.tag == _INHERITANCE)
-    at = die.number(dies.AT_DATA_BIT_OFFSET)
-    if at is None:
-        at = 8 * offset
-        from_top = die.number(dies.AT_BIT_OFFSET)
-        if from_top is not None:  # DWARF 2 and 3 count from the highest bit of the storage
-            storage = die.number(dies.AT_BYTE_SIZE) or kind.size or 0
-            at += 8 * storage - from_top - size
-    else:
-        at += 8 * offset
-    if at < 0:
-        raise DamagedError(f"entry {die.offset:#x}: a bitfield before its structure")
-    return Member(name or None, kind, at // 8, at, size)
+def names_of(kind: DataType) -> tuple[str, ...]:
+    """The names that `member_of` finds in a structure."""
+    return tuple(_names_of(kind, 0, set()))
 
 
-def _member_offset(die: Die) -> int:
-    value = die.get(dies.AT_DATA_MEMBER_LOCATION)
-    if value is None:
-        return 0
-    if isinstance(value, int):
-        return value
-    # DWARF 2: an expression that adds a constant.
-    reader = Reader(value, 0, len(value), die.unit.info.order)
-    op = reader.u8()
-    if op in (0x23, 0x10):
-        return reader.uleb()
-    raise DamagedError(f"entry {die.offset:#x}: the place of a member is computed")
-
-
-def _text(die: Die | None, depth: int) -> str:
-    return _declared(die, "", depth)
-
-
-def _declared(die: Die | None, inner: str, depth: int) -> str:
-    """A declaration of what `inner` declares to be of a type: C's declarators, inside out."""
-    if die is None:
-        return _behind("void", inner)
-    if depth > MAX_CHAIN:
-        return "..."
-    tag = die.tag
-    if tag in _POINTERS:
-        mark = f"{_POINTERS[tag]}{inner}"
-        target = die.type
-        if target is not None and target.tag in (_ARRAY, _SUBROUTINE):
-            mark = f"({mark})"
-        return _declared(target, mark, depth + 1)
-    if tag in _QUALIFIERS:
-        word, target = _QUALIFIERS[tag], die.type
-        if not word:
-            return _declared(target, inner, depth + 1)
-        if target is not None and target.tag in _POINTERS:
-            return _declared(target, f" {word} {inner}".rstrip(), depth + 1)
-        return f"{word} {_declared(target, inner, depth + 1)}"
-    if tag == _ARRAY:
-        counts = DataType(die)._dimensions
-        shown = "".join("[]" if count is None else f"[{count}]" for count in counts)
-        return _declared(die.type, f"{inner}{shown}", depth + 1)
-    if tag in (_SUBROUTINE, _SUBPROGRAM):
-        return _declared(die.type, f"{inner}({_parameters(die, depth)})", depth + 1)
-    name = (defined(die) or die).name or ""
-    word = RECORDS.get(tag) or ("enum" if tag == ENUM else "")
-    if word and name and not _is_c(die):
-        return _behind(qualified(defined(die) or die), inner)
-    return _behind(f"{word} {name or '{...}'}" if word else _SHORTER.get(name, name) or "?", inner)
-
-
-def _behind(base: str, inner: str) -> str:
-    return f"{base} {inner.lstrip()}" if inner else base
-
-
-def _parameters(die: Die, depth: int) -> str:
-    shape = die.unit.shape
-    found: list[str] = []
-    for index in shape.children(die.unit.index(die.offset)):
-        if shape.tags[index] == _PARAMETER:
-            parameter = Die(die.unit, shape.offsets[index])
-            found.append(_declared(parameter.type, "", depth + 1))
-        elif shape.tags[index] == _UNSPECIFIED_PARAMETERS:
-            found.append("...")
-    if not found and die.has(_AT_PROTOTYPED):
-        return "void"
-    return ", ".join(found)
-
-
-def qualified(die: Die) -> str:
-    """A name with the namespaces and classes that it stands in: "geo::Shape"."""
-    names = [die.name or ""]
-    shape = die.unit.shape
-    index = shape.parents[die.unit.index(die.offset)]
-    for _ in range(MAX_CHAIN):
-        if index < 0 or shape.tags[index] not in (_NAMESPACE, *RECORDS):
-            break
-        name = Die(die.unit, shape.offsets[index]).name
-        if name is None and shape.tags[index] == _NAMESPACE:
-            name = "(anonymous namespace)"
-        names += [name] if name else []
-        index = shape.parents[index]
-    return "::".join(reversed(names))
-
-
-def _is_c(die: Die) -> bool:
-    """True if names of structures need a keyword."""
-    return die.unit.root.number(dies.AT_LANGUAGE) in _C_LIKE
+def _names_of(kind: DataType, depth: int, seen: set[object]) -> Iterator[str]:
+    if kind.key in seen or depth > MAX_DEPTH:
+        return
+    seen.add(kind.key)
+    for part in kind.members:
+        if part.name:
+            yield part.name
+        else:
+            yield from _names_of(part.type, depth + 1, seen)

@@ -55,6 +55,7 @@ class ElfImage:
         size: bytes of the file. Pages of a segment behind it fault (SIGBUS on Linux).
         layout: struct formats of this class and byte order.
         damage: what does not keep the program from running and was left out.
+        kernel: of a kernel module that was laid out: the kernel's file, if that is known.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class ElfImage:
         """
         self.damage = Damage() if damage is None else damage
         self._once: dict[object, object] = {}
+        self.kernel: ElfImage | None = None
         self.path = path
         self.root = root.rstrip("/")
         self.name = name

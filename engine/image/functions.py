@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from engine.image import dies
-from engine.image.datatypes import DataType, qualified
 from engine.image.debuginfo import DebugInfo
 from engine.image.dies import Die, Unit
+from engine.image.dietypes import DieType, qualified
 from engine.image.ranges import read_ranges
 from engine.image.scopes import FunctionBlock, blaming
 from engine.image.symtab import demangle
@@ -39,7 +39,7 @@ def written_name(die: Die) -> str:
     name = qualified(last) or "?"
     if die.unit.root.number(dies.AT_LANGUAGE) not in _CPP:
         return name
-    given = [kind.text for kind in DataType(last).parameters[0]]
+    given = [kind.text for kind in DieType(last).parameters[0]]
     return f"{name}({', '.join(given)})"
 
 

@@ -33,6 +33,9 @@ SHF_ALLOC: Final = 2
 SHF_EXECINSTR: Final = 4
 SHF_COMPRESSED: Final = 0x800
 
+BTF: Final = ".BTF"
+"""Name of the section of types that kernels carry."""
+
 ET_EXEC: Final = 2
 ET_DYN: Final = 3
 NOT_A_PROGRAM: Final = {

@@ -5,20 +5,21 @@ that the file has at all, the unit around the place that is asked from first.
 """
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, Protocol
 
 from msgspec import Struct
 
 from engine.errors import ImageError
 from engine.image import dies
-from engine.image.datatypes import DataType, qualified
+from engine.image.datatypes import DataType
 from engine.image.debuginfo import DebugInfo
 from engine.image.definitions import ENUM, RECORDS, defined
 from engine.image.dies import Die, Unit
+from engine.image.dietypes import DieType, qualified
 from engine.image.expressions import FrameContext, nowhere
 from engine.image.ranges import read_ranges
 from engine.image.reader import DamagedError
-from engine.image.scopes import Variable
+from engine.image.scopes import DieVariable, Variable
 
 _SUBPROGRAM, _VARIABLE, _ENUMERATOR, _TYPEDEF, _BASE = 0x2E, 0x34, 0x28, 0x16, 0x24
 _NAMESPACE, _UNSPECIFIED, _AT_ENUM_CLASS = 0x39, 0x3B, 0x6D
@@ -67,8 +68,30 @@ class NamedEntry(Struct, frozen=True):
     alias: DataType | None
 
 
+class FileNames(Protocol):
+    """The names at the top of one file's debug information, of whichever kind that is."""
+
+    def type(self, name: str, word: str = "", near: Unit | None = None) -> DataType | None:
+        """A type; None where there is none of the name."""
+
+    def variable(self, name: str, near: Unit | None = None) -> Variable | None:
+        """A variable of a file, a namespace or a class."""
+
+    def function(self, name: str, near: Unit | None = None) -> tuple[DataType, int] | None:
+        """A function's type and its link address."""
+
+    def enumerator(self, name: str, near: Unit | None = None) -> tuple[DataType, int] | None:
+        """An enumeration and the value that it has under a name."""
+
+    def listed(self, kind: str) -> Iterator[NamedEntry]:
+        """All of a kind: "function", "variable" or "type"; declarations are left out."""
+
+    def mentions(self, name: str) -> bool:
+        """True if the file has the name at all: a glance that saves reading everything."""
+
+
 class GlobalNames:
-    """The names of one file's debug information, C++'s with their namespaces and classes.
+    """The names of one file's DWARF, C++'s with their namespaces and classes.
 
     Attributes:
         info: the debug information.
@@ -95,12 +118,12 @@ class GlobalNames:
         declared: DataType | None = None
         for die in self._find(name, tags, near):
             keywords = ("struct ", "union ", "class ", "enum ", "interface ")
-            if not word and DataType(die).text.startswith(keywords):
+            if not word and DieType(die).text.startswith(keywords):
                 continue  # C wants the keyword
             whole = defined(die)
             if whole is not None and not whole.has(dies.AT_DECLARATION):
-                return DataType(die)
-            declared = declared or DataType(die)
+                return DieType(die)
+            declared = declared or DieType(die)
         return declared
 
     def variable(self, name: str, near: Unit | None = None) -> Variable | None:
@@ -111,7 +134,7 @@ class GlobalNames:
         """
         frame = FrameContext(0, False, None, lambda: nowhere("is none"))
         for die in self._find(name, frozenset((_VARIABLE,)), near):
-            found = Variable(name, False, 0, die, frame, self.info.name)
+            found = DieVariable(name, False, 0, die, frame, self.info.name)
             if not found.is_declaration:
                 return found
         return None
@@ -128,7 +151,7 @@ class GlobalNames:
                 if low is None and (ranges := read_ranges(one)):
                     low = ranges[0][0]
                 if low is not None:
-                    return DataType(die), low
+                    return DieType(die), low
         return None
 
     def enumerator(self, name: str, near: Unit | None = None) -> tuple[DataType, int] | None:
@@ -142,7 +165,7 @@ class GlobalNames:
             shape = die.unit.shape
             parent = shape.parents[die.unit.index(die.offset)]
             if value is not None and parent >= 0:
-                return DataType(Die(die.unit, shape.offsets[parent])), value
+                return DieType(Die(die.unit, shape.offsets[parent])), value
         return None
 
     def listed(self, kind: str) -> Iterator[NamedEntry]:
@@ -178,13 +201,13 @@ class GlobalNames:
         told = next((one for one in (die, *die.origins()) if one.has(_DECL_LINE)), die)
         return NamedEntry(
             name,
-            DataType(die.type if kind == "variable" else die),
+            DieType(die.type if kind == "variable" else die),
             low,
             die.unit.offset,
             told.number(_DECL_FILE) or 0,
             told.number(_DECL_LINE) or 0,
             any(one.has(dies.AT_EXTERNAL) for one in (die, *die.origins())),
-            DataType(die.type) if die.tag == _TYPEDEF else None,
+            DieType(die.type) if die.tag == _TYPEDEF else None,
         )
 
     def _bodies(self, die: Die) -> Iterator[Die]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Final
+from typing import Final, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -12,6 +12,7 @@ from engine.errors import ImageError
 from engine.image import dies
 from engine.image.datatypes import DataType
 from engine.image.dies import Die, Unit
+from engine.image.dietypes import DieType
 from engine.image.expressions import (
     OPTIMIZED_OUT,
     FrameContext,
@@ -41,8 +42,60 @@ def blaming(name: str, what: str) -> Iterator[None]:
         raise ImageError(f"{name}: debug information, {what}: {error}") from error
 
 
-class Variable(Struct, eq=False, dict=True):
-    """A variable or parameter as it is seen from one instruction.
+class Variable(Protocol):
+    """A variable or parameter as it is seen from one instruction."""
+
+    @property
+    def name(self) -> str:
+        """The name of it."""
+
+    @property
+    def is_parameter(self) -> bool:
+        """True for one of the function, or of the function that was inlined here."""
+
+    @property
+    def depth(self) -> int:
+        """The depth of the inlined function that it belongs to; 0 for the function itself."""
+
+    @property
+    def is_inlined(self) -> bool:
+        """True if it belongs to a function that was inlined."""
+
+    @property
+    def type(self) -> DataType:
+        """Its type.
+
+        Raises:
+            ImageError: the debug information is damaged.
+        """
+
+    @property
+    def type_text(self) -> str:
+        """Its type as C spells it; "?" where that is damaged."""
+
+    @property
+    def is_declaration(self) -> bool:
+        """True if another unit defines it (`extern`)."""
+
+    @property
+    def is_fixed(self) -> bool:
+        """True if one location is given for all of its scope, the prologue included."""
+
+    @property
+    def linker_name(self) -> str:
+        """Its name in the symbol table, if it is there."""
+
+    @property
+    def location(self) -> VariableLocation:
+        """Its location.
+
+        Raises:
+            ImageError: the debug information is damaged.
+        """
+
+
+class DieVariable(Struct, eq=False, dict=True):
+    """A variable or parameter by its entry; a `Variable`.
 
     Attributes:
         name: of it.
@@ -70,7 +123,7 @@ class Variable(Struct, eq=False, dict=True):
             ImageError: the debug information is damaged.
         """
         with blaming(self._file, f"type of {self.name}"):
-            return DataType(self._die.type)
+            return DieType(self._die.type)
 
     @cached_property
     def type_text(self) -> str:
@@ -130,7 +183,7 @@ class Scope(Struct, frozen=True):
         returns: its result's type.
         frame_register: DWARF number of the register that its frame is described by, which the
             prologue has to set first; None for the frame address of the unwind tables.
-        unit: where it is described.
+        unit: where it is described; None for what is not described by DWARF.
     """
 
     function: str
@@ -142,7 +195,7 @@ class Scope(Struct, frozen=True):
     locals: tuple[Variable, ...]
     returns: DataType
     frame_register: int | None
-    unit: Unit
+    unit: Unit | None
 
     def at_depth(self, depth: int) -> "Scope":
         """The variables of one function here: the outermost itself, or one inlined so deep."""
@@ -195,14 +248,14 @@ class CodeBlock(Struct, frozen=True):
     functions: tuple[FunctionBlock, ...]
 
 
-def in_order(found: list[Variable], origin: Die | None) -> tuple[Variable, ...]:
+def in_order(found: list[DieVariable], origin: Die | None) -> tuple[DieVariable, ...]:
     """Parameters in the order of the declaration: a compiler's copies may lack some."""
     if origin is None or origin.tag != _SUBPROGRAM:
         return tuple(found)
     unit = origin.unit
     shape = unit.shape
     by_origin = {variable._die.origins()[-1].offset: variable for variable in found}
-    ordered: list[Variable] = []
+    ordered: list[DieVariable] = []
     for index in shape.children(unit.index(origin.offset)):
         if shape.tags[index] != _PARAMETER:
             continue
@@ -213,10 +266,10 @@ def in_order(found: list[Variable], origin: Die | None) -> tuple[Variable, ...]:
             known = by_origin.pop(same[0]) if same else None
         if known is None and die.name and found:
             frame = found[0]._frame
-            known = Variable(die.name, True, 0, die, frame, unit.info.name)
+            known = DieVariable(die.name, True, 0, die, frame, unit.info.name)
         if known is None and die.name:
             frame = FrameContext(0, False, None, lambda: nowhere("is not described"))
-            known = Variable(die.name, True, 0, die, frame, unit.info.name)
+            known = DieVariable(die.name, True, 0, die, frame, unit.info.name)
         if known is not None:
             ordered.append(known)
     return (*ordered, *by_origin.values())
@@ -228,8 +281,8 @@ class ScopeReader:
     def __init__(self, unit: Unit, frame: FrameContext) -> None:
         self._unit = unit
         self._frame = frame
-        self.parameters: list[Variable] = []
-        self.locals: list[Variable] = []
+        self.parameters: list[DieVariable] = []
+        self.locals: list[DieVariable] = []
         self.inlined: list[int] = []
         self.blocks: list[int] = []
         """Scopes around the address that hold anything, the outermost first."""
@@ -243,7 +296,7 @@ class ScopeReader:
             if here is None:
                 return
             inner: int | None = None
-            own: list[Variable] = []
+            own: list[DieVariable] = []
             if here == top or shape.tags[here] == _INLINED or self._holds_names(here):
                 self.blocks.append(here)
             for child in shape.children(here):
@@ -268,10 +321,10 @@ class ScopeReader:
         shape = self._unit.shape
         return any(shape.tags[child] in _SYMBOLS for child in shape.children(index))
 
-    def _variable(self, index: int, is_parameter: bool) -> Variable | None:
+    def _variable(self, index: int, is_parameter: bool) -> DieVariable | None:
         die = Die(self._unit, self._unit.shape.offsets[index])
         name = die.name
         if name is None:
             return None
         file = self._unit.info.name
-        return Variable(name, is_parameter, len(self.inlined), die, self._frame, file)
+        return DieVariable(name, is_parameter, len(self.inlined), die, self._frame, file)

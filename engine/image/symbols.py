@@ -130,6 +130,11 @@ class SymbolTable:
             return min(found, key=_cover_key)
         return self._stub_at(address) or self._made_up_at(address)
 
+    def covering(self, address: int) -> list[Symbol]:
+        """All symbols with a size that cover a link address, the one that `at` gives first."""
+        sized, _ = self._index.covering(address)
+        return sorted(map(self._index.symbol, sized), key=_cover_key)
+
     def span(self, address: int) -> tuple[Symbol | None, int, int]:
         """The symbol that covers a link address, and the [low, high) around it with that answer.
 

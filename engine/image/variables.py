@@ -8,14 +8,14 @@ it: every list is bounded by the bytes it stands in, every chain of references b
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from engine.errors import ImageError
-from engine.image import dies
+from engine.image import dies, headers
 from engine.image.cfa import cfa_at
-from engine.image.datatypes import DataType
 from engine.image.debuginfo import DebugInfo
 from engine.image.dies import Die, Unit
+from engine.image.dietypes import DieType
 from engine.image.elf import ElfImage
 from engine.image.expressions import (
     OPTIMIZED_OUT,
@@ -28,9 +28,21 @@ from engine.image.expressions import (
 from engine.image.functions import function_block
 from engine.image.ranges import read_ranges
 from engine.image.reader import DamagedError
-from engine.image.scopes import CodeBlock, Scope, ScopeReader, Variable, blaming, in_order
+from engine.image.scopes import (
+    CodeBlock,
+    DieVariable,
+    Scope,
+    ScopeReader,
+    Variable,
+    blaming,
+    in_order,
+)
+
+if TYPE_CHECKING:
+    from engine.image.kernel.btfscopes import BtfScopes
 
 __all__ = ["Scope", "Variable", "Variables"]
+
 
 _SUBPROGRAM, _INLINED, _VARIABLE = 0x2E, 0x1D, 0x34
 _ASSEMBLER: Final = 0x8001  # DW_LANG_Mips_Assembler, which assemblers of all machines give
@@ -55,6 +67,24 @@ class Variables:
     def info(self) -> DebugInfo | None:
         """The debug information; None = there is none."""
         return DebugInfo.of(self.image, self._debug_dirs)
+
+    @cached_property
+    def carried(self) -> "BtfScopes | None":
+        """BTF of functions that the DWARF of the file does not describe; None without it."""
+        if self.image.section(headers.BTF) is None:
+            return None
+        from engine.image.kernel.btfscopes import BtfScopes  # kernels' alone, nearly
+
+        return BtfScopes.of(self.image)
+
+    @property
+    def are_known(self) -> bool:
+        """True if there is any debug information.
+
+        Raises:
+            ImageError: it is damaged.
+        """
+        return self.info is not None or self.carried is not None
 
     def at(self, pc: int, name: Callable[[int], str] = str) -> list[tuple[str, str, str]]:
         """(name, type, location) of what is known at an instruction, for people.
@@ -81,14 +111,13 @@ class Variables:
         Raises:
             ImageError: the debug information is damaged, or a part of it is missing.
         """
-        if self.info is None:
-            return None
-        with blaming(self.info.name, f"at {pc:#x}"):
-            for unit in self.info.containing(pc):
-                index = self._function(unit, pc)
-                if index is not None:
-                    return self._scope(unit, index, pc, pad)
-            return None
+        if self.info is not None:
+            with blaming(self.info.name, f"at {pc:#x}"):
+                for unit in self.info.containing(pc):
+                    index = self._function(unit, pc)
+                    if index is not None:
+                        return self._scope(unit, index, pc, pad)
+        return None if self.carried is None else self.carried.scope(pc, pad)
 
     def copy_at(self, pc: int) -> int | None:
         """Which inlined copy of a function an address is in; None for none or if not known."""
@@ -154,9 +183,11 @@ class Variables:
             ImageError: the debug information is damaged.
         """
         unit = scope.unit
+        if unit is None:
+            return None
         file = unit.info.name
         frame = FrameContext(scope.start, False, None, lambda: nowhere("is none"))
-        declared: Variable | None = None
+        declared: DieVariable | None = None
         with blaming(file, f"variable {name}"):
             shape = unit.shape
             for index, tag in enumerate(shape.tags):
@@ -165,7 +196,7 @@ class Variables:
                     continue
                 die = Die(unit, shape.offsets[index])
                 if die.name == name:
-                    found = Variable(name, False, 0, die, frame, file)
+                    found = DieVariable(name, False, 0, die, frame, file)
                     if not found.is_declaration:
                         return found
                     declared = declared or found
@@ -220,7 +251,7 @@ class Variables:
             language=unit.root.number(dies.AT_LANGUAGE) or 0,
             parameters=in_order(reader.parameters, origins[-1] if len(origins) > 1 else None),
             locals=tuple(reader.locals),
-            returns=DataType(die.type),
+            returns=DieType(die.type),
             frame_register=base.register if base.where is Where.REGISTER else None,
             unit=unit,
         )

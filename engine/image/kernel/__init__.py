@@ -1,0 +1,13 @@
+"""Kernel images: vmlinuz, vmlinux, raw Images and modules, read without a running kernel.
+
+`recognition` tells them from programs, `packing` (with `lzo`) takes an image out of its wrappers,
+`kallsyms` finds the names in it, `rawimage` and `kernelelf` make an ELF file of it, so that
+whatever reads programs reads kernels, and `imagecache` keeps that file. `modules` lays a module
+out as the kernel's loader would. `opening` opens either by its path, and `kernelimage` is what one
+gets: bytes, names, version.
+
+Types come from `btf` and `btftypes`; `btffile` finds them in a file, `btfscopes` has them where
+debug information is asked. `orc` are the unwind tables. `sitetables` are the places in the text
+that probes and patches ask for, `events` (with `eventarray`) the trace events that the kernel has
+itself, `cpumodel` the CPU that it is said to boot on.
+"""

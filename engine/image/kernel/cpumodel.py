@@ -1,0 +1,59 @@
+"""Which CPU a kernel image is said to run on: from the text of a /proc/cpuinfo."""
+
+from importlib.resources import files
+from pathlib import Path
+from typing import Final
+
+from engine.arch.kernelcpu import CpuModel
+from engine.errors import CommandError
+
+GOLDEN: Final = "golden"
+HOST: Final = "host"
+_COMMAND_LINE: Final = "command line"
+_FIRST: Final = "processor"
+_HOST_FILE: Final = "/proc/cpuinfo"
+_MOST: Final = 1 << 24
+
+
+def cpu_named(name: str, architecture: str) -> CpuModel:
+    """The CPU of an option: `golden`, `host`, or the path of a /proc/cpuinfo.
+
+    `golden` is the machine on which the kernels were recorded that this program is compared
+    with: QEMU's `max` or `cortex-a57`, with the command line they were started with.
+
+    Raises:
+        CommandError: the file cannot be read, or is no cpuinfo.
+    """
+    if name == GOLDEN:
+        return cpu_of((files(f"engine.arch.{architecture}") / "golden_cpu.txt").read_text("utf-8"))
+    path = Path(_HOST_FILE if name == HOST else name)
+    try:
+        with path.open("rb") as file:
+            text = file.read(_MOST).decode("utf-8", "replace")
+    except OSError as error:
+        raise CommandError(f"{path}: {error.strerror or error}") from error
+    cpu = cpu_of(text)
+    if not cpu.count:
+        raise CommandError(f"{path}: no text of a /proc/cpuinfo: it has no line `processor`")
+    return cpu
+
+
+def cpu_of(text: str, command_line: str = "") -> CpuModel:
+    """The CPU that a text describes.
+
+    Args:
+        text: of /proc/cpuinfo. A line `command line` in it, which the kernel does not
+            write, is that of the kernel.
+        command_line: of the kernel, where the text has none.
+    """
+    fields: dict[str, str] = {}
+    count = 0
+    for line in text.splitlines():
+        name, colon, value = line.partition(":")
+        if not colon:
+            continue
+        name = name.strip()
+        count += name == _FIRST and value.strip().isdecimal()
+        fields.setdefault(name, value.strip())
+    words = fields.pop(_COMMAND_LINE, command_line).split()
+    return CpuModel(fields, count, tuple(words))

@@ -1,0 +1,289 @@
+"""The names of a kernel image, from the table that the kernel itself reads: kallsyms.
+
+A stripped image has no symbol table, yet its kernel can name each of its functions. The table
+lies somewhere in the read-only data, without a header; it is found by what must hold in it:
+tokens "0" to "9" stand for themselves, the index of the tokens has their offsets, every 256th
+name lies where a marker says, and addresses rise. Each step is checked against the next one,
+so that a table is either found as it is or not at all.
+
+Sources: scripts/kallsyms.c and kernel/kallsyms.c of Linux 4.6 to 6.12. The order of the parts
+has changed (6.2: `seqs_of_names`, taken over by stable kernels; 6.4: addresses last), and so has
+the width of the counts (5.0: 32 bits).
+"""
+
+import struct
+from array import array
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import Final
+
+from msgspec import Struct
+
+from engine.errors import ImageError
+
+_DIGITS: Final = b"".join(b"%d\0" % digit for digit in range(10))
+_TOKENS: Final = 256
+_INDEX_SLACK: Final = 64  # bytes of padding between the tokens and their index
+_STEP_MIN, _STEP_MAX = 512, 131072  # bytes that 256 names take
+_SEQS_MAX: Final = 16 << 20
+_TOKEN_MAX: Final = 1024
+
+
+class KernelSymbols(Struct, frozen=True, eq=False):
+    """The names of a kernel, in the order of /proc/kallsyms.
+
+    Attributes:
+        addresses: link addresses; those of per-CPU variables are small offsets.
+        types: letters as nm(1) has them, a byte each.
+        names: as the kernel prints them.
+    """
+
+    addresses: "array[int]"
+    types: bytes
+    names: list[str]
+
+    def lines(self) -> Iterator[str]:
+        """The lines of /proc/kallsyms, as root reads them."""
+        for address, letter, name in zip(self.addresses, self.types, self.names, strict=True):
+            yield f"{address:016x} {letter:c} {name}"
+
+
+class _KallsymsParts(Struct, frozen=True):
+    """Positions of the table's parts, in bytes from the image's start.
+
+    Attributes:
+        count: symbols.
+        count_at: of the field that says so.
+        names: (position, bytes) of each symbol's tokens.
+        markers_end: behind the last marker.
+        table: of the tokens.
+        index_end: behind the index of the tokens.
+        tokens: the tokens.
+    """
+
+    count: int
+    count_at: int
+    names: list[bytes]
+    index_end: int
+    tokens: list[bytes]
+
+
+def read_kallsyms(
+    data: bytes,
+    name: str,
+    order: str = "<",
+    base_of: Callable[[int], int | None] | None = None,
+    inside: Callable[[int], bool] | None = None,
+) -> KernelSymbols:
+    """Find and decode the table.
+
+    Args:
+        data: the unpacked image.
+        name: of the image, for messages.
+        order: byte order, "<" or ">".
+        base_of: gives the relocated value of the 64-bit word at a position, where the image's
+            file does not have it (a PIE).
+        inside: tells whether the image has an address.
+
+    Raises:
+        ImageError: there is none, or it is damaged.
+    """
+    reason = "no token table (a kernel built without CONFIG_KALLSYMS?)"
+    for tokens, table, index_end in _token_tables(data, order):
+        parts = _parts(data, order, tokens, table, index_end)
+        if isinstance(parts, str):
+            reason = parts
+            continue
+        addresses = _addresses(data, order, parts, base_of, inside)
+        if addresses is None:
+            reason = f"{parts.count} names, and no table of addresses that fits them"
+            continue
+        return _decoded(parts, addresses)
+    raise ImageError(f"{name}: kallsyms: {reason}")
+
+
+# -- tokens ----------------------------------------------------------------------------
+
+
+def _token_tables(data: bytes, order: str) -> Iterator[tuple[list[bytes], int, int]]:
+    """Every (tokens, position, end of their index) that proves to be one."""
+    form = struct.Struct(f"{order}{_TOKENS}H")
+    at = data.find(_DIGITS)
+    while at >= 0:
+        found = _tokens_around(data, at, form)
+        if found is not None:
+            yield found
+        at = data.find(_DIGITS, at + 1)
+
+
+def _tokens_around(
+    data: bytes, digits: int, form: struct.Struct
+) -> tuple[list[bytes], int, int] | None:
+    starts = [0] * _TOKENS
+    at = digits
+    for number in range(ord("0") - 1, 0, -1):
+        at = data.rfind(b"\0", max(0, at - _TOKEN_MAX), at - 1) + 1
+        if at <= 0:
+            return None
+        starts[number] = at
+    at = digits
+    for number in range(ord("0"), _TOKENS):
+        starts[number] = at
+        at = data.find(b"\0", at, at + _TOKEN_MAX) + 1
+        if at <= 0:
+            return None
+    first = starts[1]
+    relative = [start - first for start in starts[1:]]
+    for index_at in range(at, min(at + _INDEX_SLACK, len(data) - form.size)):
+        index = form.unpack_from(data, index_at)
+        # Token 0 has no end in front of it: the index says where it begins.
+        if index[0] == 0 and [entry - index[1] for entry in index[1:]] == relative:
+            table = first - index[1]
+            starts[0] = table
+            ends = [*(start - 1 for start in starts[1:]), at - 1]
+            tokens = [data[a:b] for a, b in zip(starts, ends, strict=True)]
+            return tokens, table, index_at + form.size
+    return None
+
+
+# -- names -----------------------------------------------------------------------------
+
+
+def _parts(
+    data: bytes, order: str, tokens: list[bytes], table: int, index_end: int
+) -> _KallsymsParts | str:
+    """The names that belong to tokens; the reason where there are none."""
+    reason = "a token table without markers"
+    for width in (4, 8):
+        for start, markers in _marker_tables(data, order, table, width):
+            found = _names(data, order, start, markers)
+            if found is None:
+                reason = "markers without names that fit them: damaged, or cut short?"
+                continue
+            count, count_at, names = found
+            return _KallsymsParts(count, count_at, names, index_end, tokens)
+    return reason
+
+
+def _marker_tables(
+    data: bytes, order: str, table: int, width: int
+) -> Iterator[tuple[int, list[int]]]:
+    """Every (position, offsets) in front of the tokens that may be the markers."""
+    start = max(0, table - _SEQS_MAX) // 8 * 8
+    letter = "I" if width == 4 else "Q"
+    words = array(letter)
+    words.frombytes(data[start : start + (table - start) // width * width])
+    if order == ">":
+        words.byteswap()
+    heads = [
+        at
+        for at, (low, high) in enumerate(pairwise(words))
+        if low == 0 and _STEP_MIN <= high <= _STEP_MAX
+    ]
+    for head in reversed(heads):
+        end = head + 1
+        while end < len(words) and _STEP_MIN <= words[end] - words[end - 1] <= _STEP_MAX:
+            end += 1
+        if end - head > 2:
+            yield start + head * width, list(words[head:end])
+
+
+def _names(
+    data: bytes, order: str, markers_at: int, markers: list[int]
+) -> tuple[int, int, list[bytes]] | None:
+    """The (count, position of the count, names) in front of markers."""
+    # What follows the markers may look like one or two more.
+    for used in range(len(markers), max(1, len(markers) - 3), -1):
+        last = markers[used - 1]
+        low, high = 256 * (used - 1), 256 * used
+        lowest = max(0, markers_at - last - _STEP_MAX - 16)
+        for at in range((markers_at - last) // 4 * 4, lowest, -4):
+            (count,) = struct.unpack_from(f"{order}I", data, at - 8)
+            if not low < count <= high:
+                # 64 bits wide before Linux 5.0; big-endian ones have it in the second half
+                (count,) = struct.unpack_from(f"{order}I", data, at - 4)
+                if order == "<" or not low < count <= high:
+                    continue
+            names = _walk(data, at, count, markers[:used], markers_at)
+            if names is not None:
+                return count, at - 8, names
+    return None
+
+
+def _walk(data: bytes, start: int, count: int, markers: list[int], end: int) -> list[bytes] | None:
+    """The tokens of each name from a position on, if every marker points to one."""
+    names: list[bytes] = []
+    at = start
+    for number in range(count):
+        if not number & 255 and at - start != markers[number >> 8]:
+            return None
+        size = data[at]
+        at += 1
+        if size & 0x80:  # since Linux 6.1
+            size = size & 0x7F | data[at] << 7
+            at += 1
+        if at + size > end or not size:
+            return None
+        names.append(data[at : at + size])
+        at += size
+    return names if end - at <= 16 else None
+
+
+def _decoded(parts: _KallsymsParts, addresses: "array[int]") -> KernelSymbols:
+    tokens = [token.decode("utf-8", "replace") for token in parts.tokens]
+    texts = ["".join([tokens[byte] for byte in name]) for name in parts.names]
+    types = "".join([text[0] for text in texts]).encode("ascii", "replace")
+    return KernelSymbols(addresses, types, [text[1:] for text in texts])
+
+
+# -- addresses -------------------------------------------------------------------------
+
+
+def _addresses(
+    data: bytes,
+    order: str,
+    parts: _KallsymsParts,
+    base_of: Callable[[int], int | None] | None,
+    inside: Callable[[int], bool] | None,
+) -> "array[int] | None":
+    """Addresses of all names, from wherever they fit."""
+    count = parts.count
+    padded = (4 * count + 7) & ~7
+    # Until 6.3 they stand in front of the names, later behind the tokens' index.
+    for offsets_at, base_at in (
+        (parts.count_at - 8 - padded, parts.count_at - 8),
+        ((parts.index_end + 7) & ~7, ((parts.index_end + 7) & ~7) + padded),
+    ):
+        if offsets_at < 0 or base_at + 8 > len(data):
+            continue
+        (base,) = struct.unpack_from(f"{order}Q", data, base_at)
+        moved = base_of(base_at) if base_of is not None else None
+        found = _relative(data, order, offsets_at, count, moved or base)
+        if _plausible(found, inside):
+            return found
+    at = parts.count_at - 8 * count  # CONFIG_KALLSYMS_BASE_RELATIVE is off
+    if at >= 0:
+        found = array("Q", struct.unpack_from(f"{order}{count}Q", data, at))
+        if _plausible(found, inside):
+            return found
+    return None
+
+
+def _relative(data: bytes, order: str, at: int, count: int, base: int) -> "array[int]":
+    offsets = struct.unpack_from(f"{order}{count}i", data, at)
+    mask = (1 << 64) - 1
+    if 2 * sum(offset < 0 for offset in offsets) > count:
+        # CONFIG_KALLSYMS_ABSOLUTE_PERCPU: a positive number is the value itself.
+        moved = (o if o >= 0 else (base - 1 - o) & mask for o in offsets)
+        return array("Q", moved)
+    return array("Q", ((base + (o & 0xFFFFFFFF)) & mask for o in offsets))
+
+
+def _plausible(addresses: "array[int]", inside: Callable[[int], bool] | None) -> bool:
+    """True if addresses rise, as the kernel's search needs, and lie in the image."""
+    if any(low > high for low, high in pairwise(addresses)):
+        return False
+    if inside is None:
+        return addresses[-1] > addresses[0]
+    samples = addresses[:: max(1, len(addresses) // 64)]
+    return 2 * sum(map(inside, samples)) > len(samples)

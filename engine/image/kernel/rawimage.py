@@ -1,0 +1,151 @@
+"""AArch64's `Image`: a kernel as it lies in memory, without sections or symbols.
+
+It is position-independent: words with addresses are filled in by the kernel itself when it
+starts, from the relocation records in its own data. Source: arch/arm64/kernel/head.S,
+arch/arm64/kernel/pi/relocate.c, Documentation/arch/arm64/booting.rst.
+"""
+
+import re
+import struct
+from typing import Final
+
+from engine.errors import ImageError
+from engine.image.headers import PF_R, PF_W, PF_X
+from engine.image.kernel.kallsyms import KernelSymbols, read_kallsyms
+from engine.image.kernel.kernelelf import MadeSection, MadeSegment, elf_of, with_symbols
+
+_MACHINE: Final = 183
+_PROGBITS, _NOBITS = 1, 8
+_WRITE, _ALLOC, _EXEC = 1, 2, 4
+_BTF: Final = re.compile(rb"\x9f\xeb\x01\x00\x18\x00\x00\x00")
+_BTF_HEADER: Final = struct.Struct("<HBBIIIII")
+_RELATIVE: Final = 0x403  # R_AARCH64_RELATIVE
+_RELA: Final = struct.Struct("<QQQ")
+_PIE_ALIGN: Final = 0x200000
+_PAGE: Final = 4096
+
+
+def elf_of_raw(data: bytes, name: str) -> bytes:
+    """An ELF file of a raw Image: relocated, with sections and symbols.
+
+    Args:
+        data: the unpacked Image.
+        name: of the file, for messages.
+
+    Raises:
+        ImageError: it is damaged.
+    """
+    (size,) = struct.unpack_from("<Q", data, 16)
+    records = _Relocations(data)
+    symbols = read_kallsyms(data, name, base_of=records.value_at)
+    base = symbols.addresses[0] // _PIE_ALIGN * _PIE_ALIGN
+    memory = bytearray(data)
+    records.apply(memory, base)
+    size = max(size, len(data)) if size < 1 << 30 else len(data)
+    return with_symbols(_elf(bytes(memory), base, size, symbols, name), symbols, name)
+
+
+class _Relocations:
+    """The relocation records of an Image."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._known = 0
+
+    def value_at(self, position: int) -> int | None:
+        """The word that relocation writes to a position in the file.
+
+        The image begins at a multiple of 2 MiB; the one record that may be asked for before
+        this is known holds the first name's address, which lies at the image's beginning.
+        """
+        low = struct.pack("<H", position & 0xFFFF)
+        pattern = re.compile(re.escape(low) + b".{6}" + struct.pack("<Q", _RELATIVE), re.DOTALL)
+        for match in pattern.finditer(self._data):
+            if match.start() + _RELA.size > len(self._data):
+                break
+            address, _, addend = _RELA.unpack_from(self._data, match.start())
+            if address - position == addend // _PIE_ALIGN * _PIE_ALIGN:
+                self._known = match.start()
+                return int(addend)
+        return None
+
+    def apply(self, memory: bytearray, base: int) -> None:
+        """Write all words that the records name."""
+        if not self._known:
+            return  # RELR, or no PIE: the words are in the file
+        size = len(memory)
+        low = high = self._known
+        while low >= _RELA.size and self._is_record(low - _RELA.size):
+            low -= _RELA.size
+        while high + _RELA.size <= size and self._is_record(high):
+            high += _RELA.size
+        write = struct.Struct("<Q").pack_into
+        for address, kind, addend in _RELA.iter_unpack(self._data[low:high]):
+            at = address - base
+            if kind == _RELATIVE and 0 <= at <= size - 8:
+                write(memory, at, addend)
+
+    def _is_record(self, at: int) -> bool:
+        return self._data[at + 8 : at + 16] == b"\x03\x04\0\0\0\0\0\0"
+
+
+def _elf(data: bytes, base: int, size: int, symbols: KernelSymbols, name: str) -> bytes:
+    known = dict(zip(reversed(symbols.names), reversed(symbols.addresses), strict=True))
+    limit = base + len(data)
+
+    def span(first: str, last: str) -> tuple[int, int] | None:
+        start, end = known.get(first), known.get(last)
+        if start is None or end is None or not base <= start < end <= limit:
+            return None
+        return start, end
+
+    text = span("_stext", "_etext")
+    if text is None:
+        raise ImageError(f"{name}: kallsyms: _stext and _etext are not among the names")
+    init = span("_sinittext", "_einittext")
+    sections, segments = [], []
+    at = base
+    for title, part in ((".text", text), (".init.text", init)):
+        if part is None:
+            continue
+        low, high = part
+        if low < at:
+            raise ImageError(f"{name}: kallsyms: {title} begins inside of what is before it")
+        end = min(-(-high // _PAGE) * _PAGE, limit)
+        if at < low:
+            before = ".head.text" if at == base else ".rodata"
+            sections.append(_loaded(before, _WRITE, at, low, base))
+        sections.append(_loaded(title, _EXEC, low, high, base))
+        start = low // _PAGE * _PAGE
+        if at < start:
+            segments.append(MadeSegment(PF_R | PF_W, at - base, at, start - at, start - at))
+        segments.append(MadeSegment(PF_R | PF_X, start - base, start, end - start, end - start))
+        at = end
+    if at < limit:
+        sections.append(_loaded(".data", _WRITE, at, limit, base))
+        segments.append(MadeSegment(PF_R | PF_W, at - base, at, limit - at, base + size - at))
+    if size > len(data):
+        flags = _ALLOC | _WRITE
+        sections.append(MadeSection(".bss", _NOBITS, flags, limit, len(data), size - len(data)))
+    types = _btf(data)
+    if types is not None:
+        sections.append(MadeSection(".BTF", _PROGBITS, 0, 0, *types))
+    return elf_of(data, _MACHINE, segments, sections)
+
+
+def _loaded(name: str, flags: int, low: int, high: int, base: int) -> MadeSection:
+    return MadeSection(name, _PROGBITS, _ALLOC | flags, low, low - base, high - low)
+
+
+def _btf(data: bytes) -> tuple[int, int] | None:
+    """Position and bytes of the types: the largest piece whose header fits the file."""
+    best = None
+    for match in _BTF.finditer(data):
+        at = match.start()
+        if at + _BTF_HEADER.size > len(data):
+            break
+        header = _BTF_HEADER.unpack_from(data, at)
+        size = header[3] + max(header[4] + header[5], header[6] + header[7])
+        if at + size <= len(data) and (best is None or size > best[1]):
+            best = at, size
+    return best

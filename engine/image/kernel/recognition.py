@@ -1,0 +1,116 @@
+"""Kernel images and modules told from programs, by little of the file."""
+
+import errno
+import os
+import stat
+from typing import Final
+
+from engine.errors import ImageError
+from engine.image.elf import ElfImage
+
+MODULE_SECTION: Final = ".gnu.linkonce.this_module"
+"""Section that makes a module of an object file."""
+
+LETTERS: Final = ".kallsyms_types"
+"""Section, of our own, with the letters of all symbols, in their order."""
+
+_OBJECT: Final = b"\1\0"  # ET_REL
+_FILE_MAX: Final = 1 << 30
+_ELF: Final = b"\x7fELF"
+_ELF64: Final = b"\x7fELF\x02\x01"
+_KERNEL_SECTIONS: Final = frozenset(("__ksymtab", "__ksymtab_gpl", LETTERS))
+_BOOT, _BOOT_AT = b"HdrS", 0x202
+_ZBOOT, _ZBOOT_AT = b"zimg", 4
+_RAW, _RAW_AT = b"ARM\x64", 56
+COMPRESSED: Final = {
+    b"\x1f\x8b": "gzip",
+    b"\xfd7zXZ\0": "xz",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"BZh": "bzip2",
+    b"\x5d\0\0": "lzma",
+    b"\x02\x21\x4c\x18": "lz4",
+    b"\x89LZO": "lzo",
+}
+"""First bytes of what the kernel's build compresses with, to its name."""
+
+
+def compression(data: bytes) -> str:
+    """Name of the compression that bytes begin as, "" for none."""
+    found = (name for magic, name in COMPRESSED.items() if data.startswith(magic))
+    return next(found, "")
+
+
+def is_boot_image(head: bytes) -> bool:
+    """True for a bzImage, by its beginning."""
+    return head[_BOOT_AT : _BOOT_AT + 4] == _BOOT
+
+
+def is_zboot(head: bytes) -> bool:
+    """True for an EFI zboot image, by its beginning."""
+    return head[_ZBOOT_AT : _ZBOOT_AT + 4] == _ZBOOT
+
+
+def is_raw_image(head: bytes) -> bool:
+    """True for AArch64's Image, which is memory as it is loaded and no ELF, by its beginning."""
+    return head[_RAW_AT : _RAW_AT + 4] == _RAW and not head.startswith(_ELF)
+
+
+def is_packed(head: bytes) -> bool:
+    """True for a file that may be a kernel image in a wrapper, or a raw Image.
+
+    Args:
+        head: its first 1,024 bytes.
+    """
+    wrapped = is_boot_image(head) or is_zboot(head)
+    return wrapped or is_raw_image(head) or bool(compression(head))
+
+
+def is_kernel_image(path: str | os.PathLike[str]) -> bool:
+    """True for a kernel image: in one of its wrappers, raw, or an ELF file.
+
+    A vmlinux is told from a program by the section of its exported symbols.
+    """
+    try:
+        head = contents(path, 1024)
+        if is_packed(head):
+            return True
+        if not head.startswith(_ELF64):
+            return False
+        if head[16:18] == _OBJECT:
+            return is_module(contents(path), os.fspath(path))
+        elf = ElfImage.open(path, runnable=False)
+        return any(section.name in _KERNEL_SECTIONS for section in elf.sections)
+    except (OSError, ImageError, ValueError):
+        return False
+
+
+def contents(path: str | os.PathLike[str], size: int = -1) -> bytes:
+    """The first bytes of a regular file, or all.
+
+    Raises:
+        OSError: it cannot be read, or is no regular file.
+    """
+    # O_NONBLOCK: opening a FIFO that nobody writes to must not wait.
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(handle, "rb") as file:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "no regular file")
+        if size < 0 and status.st_size > _FILE_MAX:
+            raise OSError(
+                errno.EFBIG, f"{status.st_size} bytes are more than any kernel image has"
+            )
+        return file.read(size)
+
+
+def is_module(data: bytes, name: str) -> bool:
+    """True for an object file that is a module.
+
+    Raises:
+        ImageError: its section headers are damaged.
+    """
+    from engine.image.kernel.kernelelf import sections_of
+
+    if data[:6] != _ELF64 or data[16:18] != _OBJECT:
+        return False
+    return any(section.name == MODULE_SECTION for section in sections_of(data, name))
