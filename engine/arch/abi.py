@@ -1,6 +1,6 @@
 """Facts of the processor's supplement of the ELF ABI: calls, linkage stubs, symbols.
 
-`engine.trace.callconv` finds parameters with it, `engine.image` names stubs and symbols.
+`engine.image` finds parameters with it and names stubs and symbols.
 """
 
 from collections.abc import Callable, Iterator

@@ -5,7 +5,7 @@ Everything above asks these records, never an architecture's name.
 
 from collections.abc import Callable, Mapping
 from enum import Enum, auto
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
 
@@ -18,6 +18,14 @@ from engine.arch.jump import ArchJumps
 from engine.arch.machine import ArchCpu, FrameCpu, Insn, RegisterFile
 from engine.arch.plan import ArchProbes
 from engine.arch.returns import ArchReturns
+
+if TYPE_CHECKING:
+    from engine.arch.kernel import KernelView
+    from engine.arch.kernelcalls import KernelCalls
+    from engine.arch.kernelcpu import CpuModel
+    from engine.arch.kernelmodules import ModuleLinker
+    from engine.arch.kernelprobes import KernelPlaceRules
+    from engine.arch.kernelsites import BootedKernel, KernelSites, TableShapes
 
 
 class Register(Struct, frozen=True):
@@ -334,6 +342,11 @@ class Arch(Struct, frozen=True):
             None where a third-party engine decodes.
         code_unit: bytes that are decoded as a whole: an instruction's begin at a multiple of it.
         jumps: what jump probes need of it; None where there are none.
+        kernel_calls: calls functions of a kernel; None where that is not known.
+        kernel_modules: lays modules of a kernel out; None where none are known.
+        kernel_shapes: finds tables of a kernel that it has no names for; None where none has such.
+        kernel_text: boots a kernel on a CPU, as far as its text shows it; None where not known.
+        kernel_rules: for probes on the text of a kernel image; None where none are known.
         returns: what return probes need of it beside `probes`; None where that is nothing.
     """
 
@@ -361,6 +374,11 @@ class Arch(Struct, frozen=True):
     probes: ArchProbes
     unwind: ArchUnwind | None = None
     jumps: ArchJumps | None = None
+    kernel_calls: "Callable[[], KernelCalls] | None" = None
+    kernel_modules: "Callable[[], ModuleLinker] | None" = None
+    kernel_rules: "Callable[[KernelView], KernelPlaceRules] | None" = None
+    kernel_shapes: "Callable[[KernelView], TableShapes] | None" = None
+    kernel_text: "Callable[[KernelView, KernelSites, CpuModel], BootedKernel] | None" = None
     suspect_ends: frozenset[int] = frozenset()
     suspect_lasts: frozenset[int] = frozenset()
     unusual_float: Callable[[RegisterFile], bool] = lambda cpu: False

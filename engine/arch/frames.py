@@ -84,6 +84,40 @@ class StackInsn(Struct, frozen=True):
     target: int | None = None
 
 
+class OrcSource(Struct, frozen=True):
+    """A way to find the caller's stack pointer, as kernels' ORC tables number them.
+
+    Attributes:
+        register: it begins with.
+        moved: the entry's offset is added to it.
+        indirect: what is stored there is meant.
+        behind: the offset is added to what is stored there, and not before.
+    """
+
+    register: str
+    moved: bool = True
+    indirect: bool = False
+    behind: bool = False
+
+
+class OrcNumbers(Struct, frozen=True):
+    """The numbers in kernels' ORC tables, and the registers that kernels save.
+
+    Attributes:
+        stack: ways to find the caller's stack pointer.
+        in_frame: number of a frame pointer that is saved at an offset from it.
+        by_pointer: number of one saved at an offset from the frame pointer.
+        saved: offsets of registers where all are saved (struct pt_regs).
+        partial: offsets of those that the processor saves itself.
+    """
+
+    stack: Mapping[int, OrcSource]
+    in_frame: int
+    by_pointer: int
+    saved: Mapping[str, int]
+    partial: Mapping[str, int]
+
+
 class ArchUnwind(Struct, frozen=True):
     """An architecture's part in unwinding.
 
@@ -106,6 +140,7 @@ class ArchUnwind(Struct, frozen=True):
             pointer, so that the end is behind the two.
         padded: compilers leave room behind a function's last call, so that a return address
             lies in the function itself.
+        orc: of its kernels' ORC tables; None where they have none.
     """
 
     read: Callable[[bytes, int], StackInsn | None]
@@ -120,6 +155,7 @@ class ArchUnwind(Struct, frozen=True):
     ) = None
     stacks: tuple[str, ...] = ()
     tables: str = "dwarf"
-    formats: tuple[str, ...] = ("cfi", "trampoline", "prologue", "framepointer")
+    formats: tuple[str, ...] = ("orc", "cfi", "trampoline", "prologue", "framepointer")
     frame_end: int | None = None
     padded: bool = False
+    orc: OrcNumbers | None = None

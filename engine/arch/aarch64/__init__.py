@@ -1,5 +1,7 @@
 """AArch64: the facts the generic engine needs, as data."""
 
+from typing import TYPE_CHECKING
+
 from engine.arch.aarch64.abi import ABI
 from engine.arch.aarch64.bench import BENCH
 from engine.arch.aarch64.engines import ENGINES
@@ -36,6 +38,14 @@ _REGISTERS = (
     ),
 )
 
+if TYPE_CHECKING:
+    from engine.arch.kernel import KernelView
+    from engine.arch.kernelcalls import KernelCalls
+    from engine.arch.kernelcpu import CpuModel
+    from engine.arch.kernelmodules import ModuleLinker
+    from engine.arch.kernelprobes import KernelPlaceRules
+    from engine.arch.kernelsites import BootedKernel, KernelSites, TableShapes
+
 _TRAPS = {  # QEMU's EXCP_* numbers of target/arm
     1: TrapKind.ILLEGAL,
     2: TrapKind.SYSCALL,
@@ -65,6 +75,37 @@ _CALLS = frozenset(("bl", "blr", "blraa", "blraaz", "blrab", "blrabz"))
 
 # As on x86-64: between the mappings and the stack.
 _WINDOWS = 0xFFFF_F800_0000
+
+
+def _kernel_calls() -> "KernelCalls":
+    from engine.arch.aarch64.kernel_calls import CALLS
+
+    return CALLS
+
+
+def _kernel_modules() -> "ModuleLinker":
+    from engine.arch.aarch64.kernel_modules import Arm64Linker
+
+    return Arm64Linker()
+
+
+def _kernel_rules(view: "KernelView") -> "KernelPlaceRules":
+    from engine.arch.aarch64.kernel_probes import Arm64KernelRules  # asked for by images only
+
+    return Arm64KernelRules(view)
+
+
+def _kernel_shapes(view: "KernelView") -> "TableShapes":
+    from engine.arch.aarch64.kernel_text_tables import ImageShapes
+
+    return ImageShapes(view)
+
+
+def _kernel_text(view: "KernelView", sites: "KernelSites", cpu: "CpuModel") -> "BootedKernel":
+    from engine.arch.aarch64.kernel_text import PatchedWords
+
+    return PatchedWords(view, sites, cpu)
+
 
 AARCH64 = Arch(
     name="aarch64",
@@ -132,4 +173,9 @@ AARCH64 = Arch(
     probes=PROBES,
     unwind=UNWIND,
     jumps=JUMPS,
+    kernel_calls=_kernel_calls,
+    kernel_modules=_kernel_modules,
+    kernel_rules=_kernel_rules,
+    kernel_text=_kernel_text,
+    kernel_shapes=_kernel_shapes,
 )

@@ -36,20 +36,24 @@ def _none(before: bytes) -> bool:
     return not _TOP_BYTES.search(before[-1 : -4 * WINDOW - 1 : -4])
 
 
-def linux_scan(before: bytes) -> bool:
+EXCLUSIVES: Final = 0x3F800000
+"""Mask of exclusives since Linux 6.15 (include/asm/insn.h: load_ex, store_ex), casp with them."""
+
+EARLIER_EXCLUSIVES: Final = 0x3F000000
+"""The mask before, which took ldar for a load-exclusive, too, and stlr and cas for stores."""
+
+
+def linux_scan(before: bytes, mask: int = EXCLUSIVES) -> bool:
     """Linux's scan, which it does for kprobes only: the nearest exclusive behind is a load.
 
     Args:
         before: the original bytes of the same function before the place.
-
-    The masks are those of 6.15 and later (include/asm/insn.h: load_ex, store_ex); they take
-    casp for an exclusive, too. Earlier kernels also took ldar for a load-exclusive and
-    stlr and cas for a store-exclusive.
+        mask: what is taken for an exclusive.
     """
     if _none(before):
         return False
     for word in reversed(_words(before)):
-        if word & 0x3F800000 == 0x08000000:
+        if word & mask == 0x08000000:
             return word & 0x00400000 != 0
     return False
 

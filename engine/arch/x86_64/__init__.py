@@ -1,6 +1,6 @@
 """x86-64: the facts the generic engine needs, as data."""
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from engine.arch.base import AddressPlan, Arch, LinuxAbi, Register, Roles, StatLayout, TrapKind
 from engine.arch.x86_64.abi import ABI
@@ -23,6 +23,14 @@ from engine.arch.x86_64.signals import SIGNALS
 from engine.arch.x86_64.slices import SLICES
 from engine.arch.x86_64.sse_arithmetic import unusual
 from engine.arch.x86_64.syscalls import OWN_CALLS, SYSCALLS, TASK_SIZE
+
+if TYPE_CHECKING:
+    from engine.arch.kernel import KernelView
+    from engine.arch.kernelcalls import KernelCalls
+    from engine.arch.kernelcpu import CpuModel
+    from engine.arch.kernelmodules import ModuleLinker
+    from engine.arch.kernelprobes import KernelPlaceRules
+    from engine.arch.kernelsites import BootedKernel, KernelSites
 
 # DWARF numbers: System V ABI, AMD64 supplement, figure 3.36.
 _REGISTERS = (
@@ -93,6 +101,31 @@ _FLAGS = (
     "sse2 syscall nx rdtscp lm pni pclmulqdq ssse3 cx16 sse4_1 sse4_2 popcnt aes xsave rdrand "
     "hypervisor lahf_lm fsgsbase smep erms"
 )
+
+
+def _kernel_calls() -> "KernelCalls":
+    from engine.arch.x86_64.kernel_calls import CALLS
+
+    return CALLS
+
+
+def _kernel_modules() -> "ModuleLinker":
+    from engine.arch.x86_64.kernel_modules import X86Linker
+
+    return X86Linker()
+
+
+def _kernel_rules(view: "KernelView") -> "KernelPlaceRules":
+    from engine.arch.x86_64.kernel_probes import X86KernelRules  # asked for by images only
+
+    return X86KernelRules(view)
+
+
+def _kernel_text(view: "KernelView", sites: "KernelSites", cpu: "CpuModel") -> "BootedKernel":
+    from engine.arch.x86_64.kernel_text import PatchedText
+
+    return PatchedText(view, sites, cpu)
+
 
 X86_64 = Arch(
     name="x86_64",
@@ -175,4 +208,8 @@ X86_64 = Arch(
     probes=PROBES,
     unwind=UNWIND,
     jumps=JUMPS,
+    kernel_calls=_kernel_calls,
+    kernel_modules=_kernel_modules,
+    kernel_rules=_kernel_rules,
+    kernel_text=_kernel_text,
 )

@@ -20,6 +20,7 @@ from engine.arch.frames import (
 )
 from engine.arch.x86_64.decode import LEGACY, OPERAND_SIZE, Decoded, decode, opcodes
 from engine.arch.x86_64.effects import RBP, RSP, written_registers
+from engine.arch.x86_64.kernel_orc import ORC
 from engine.arch.x86_64.operations import relative_target
 from engine.arch.x86_64.signals import SAVED_REGISTERS
 
@@ -215,4 +216,5 @@ UNWIND: Final = ArchUnwind(
     ),
     saved=SAVED_REGISTERS,
     strip=lambda address: address,
+    orc=ORC,
 )

@@ -43,8 +43,8 @@ _PREFIXES_MAX: Final = 4
 _REX: Final = 0x40
 _VEX2: Final = 0xC5
 _LONG_FORMS: Final = (0x62, 0x8F, 0xC4, 0xC5)
-_NOT_BOOSTABLE: Final = frozenset(opcodes("62 70-7f 9a cc-ce d6 d8-df e0-e3 e8 e9 eb f0-f4"))
-_BOOSTABLE_0F: Final = frozenset(
+NOT_BOOSTABLE: Final = frozenset(opcodes("62 70-7f 9a cc-ce d6 d8-df e0-e3 e8 e9 eb f0-f4"))
+BOOSTABLE_0F: Final = frozenset(
     opcodes(
         "02 03 06 08 09 1f-23 31 40-4f 60-6b 6e 6f 74-77 7e-a1 a3-a5 a8 a9 ab-ad af-b7 bb-c1 c8-cf"
         " d1-d3 d5 d8 d9 db-dd df e1 e2 e5 e8 e9 eb-ed ef f1-f3 f5 f8-fa fc-fe"
@@ -395,11 +395,11 @@ def boostable(insn: Decoded) -> bool:
         return False
     key = insn.key
     if insn.encoding == LEGACY and key >= 0x100:
-        return key < 0x200 and key & 0xFF in _BOOSTABLE_0F
+        return key < 0x200 and key & 0xFF in BOOSTABLE_0F
     if insn.prefixes & (CS | ADDRESS_SIZE):
         return False
     first = insn.first
-    if first in _NOT_BOOSTABLE:
+    if first in NOT_BOOSTABLE:
         return False
     if first in (0xC0, 0xC1, 0xD0, 0xD1, 0xD2, 0xD3):
         return insn.reg != 6

@@ -1,0 +1,60 @@
+"""Whole kernel images: their tables and live text are what the kernels themselves had."""
+
+import pytest
+from kernelgolden import golden_blacklist, golden_patches
+from kernelimages import AMD64_61, AMD64_612, ARM64_61, kernel_image
+from msgspec.structs import replace
+
+from engine.arch import by_name
+from engine.image.damage import Damage
+from engine.image.kernel.cpumodel import cpu_named
+from engine.image.kernel.kernelimage import KernelImage
+from engine.image.kernel.sitetables import SiteTables
+
+ARCHITECTURES = {AMD64_61: "x86_64", AMD64_612: "x86_64", ARM64_61: "aarch64"}
+
+
+def _tables(image: KernelImage, name: str) -> SiteTables:
+    shapes = by_name(ARCHITECTURES[name]).kernel_shapes
+    damage = Damage()
+    tables = SiteTables(image, image.names.addresses, damage, shapes)
+    assert damage.found() == ()
+    return tables
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_the_blacklist_is_the_kernels_own(name: str) -> None:
+    image = kernel_image(name)
+    named = []
+    for start, end in _tables(image, name).blacklist_ranges:
+        place = image.names.at(start)
+        named.append((start, end, place.name if place is not None else ""))
+    assert named == golden_blacklist(name)
+
+
+_BOOT = {"memory": "0x40000000-0x80000000", "kernel at": "0x40200000", "hyp tag": "0x3bf6a"}
+"""The machine's memory, and the random number that was drawn at the recorded boot."""
+
+
+@pytest.mark.parametrize(
+    ("name", "share"), [(AMD64_61, 0.9999), (AMD64_612, 0.9998), (ARM64_61, 0.9998)]
+)
+def test_the_live_text_is_the_kernels_own(name: str, share: float) -> None:
+    """The rest depends on memory or on which code ran first."""
+    image = kernel_image(name)
+    boot = by_name(ARCHITECTURES[name]).kernel_text
+    assert boot is not None
+    cpu = cpu_named("golden", ARCHITECTURES[name])
+    told = replace(cpu, fields={**cpu.fields, **_BOOT})
+    patches = boot(image, _tables(image, name), told).patches()
+    golden = golden_patches(name)
+    places = {address + i for address, after in golden.items() for i in range(len(after))}
+    assert [patch for patch in patches if patch.address not in places] == []
+    equal = sum(golden.get(patch.address) == patch.after for patch in patches)
+    assert equal >= share * len(golden)
+    if name == ARM64_61:
+        without = boot(image, _tables(image, name), cpu).patches()
+        assert {each.address for each in without} <= places
+        assert sum(golden.get(each.address) == each.after for each in without) >= 45_540
+    for patch in patches:
+        assert patch.before == image.read(patch.address, len(patch.before))
