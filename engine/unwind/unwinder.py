@@ -19,6 +19,7 @@ from engine.unwind.expression import ReadMemory
 from engine.unwind.framepointer import FramePointers
 from engine.unwind.functions import Functions
 from engine.unwind.ia64 import Ia64Tables, described
+from engine.unwind.orc import OrcTables
 from engine.unwind.prologue import Prologues, ReadCode
 from engine.unwind.returnchain import ReturnChain
 from engine.unwind.rows import Caller, CfaRegister, CfiRow, Unreadable
@@ -63,7 +64,7 @@ class Frame(Struct, frozen=True):
         pc: the next instruction of this frame, by the program's own addresses.
         cfa: the canonical frame address; None where nothing could find it.
         registers: what is known of the registers in this frame.
-        source: what found its CFA: "cfi", "leaf", "prologue", "framepointer", "trampoline"
+        source: what found its CFA: "orc", "cfi", "leaf", "prologue", "framepointer", "trampoline"
             (signal return code, the trampoline of return probes); "" where nothing did.
         exact: `pc` is where execution stands or was interrupted, not a return address.
         signal: this is the frame that a signal has put there.
@@ -139,7 +140,7 @@ TABLES: Final[Mapping[str, type[DwarfTables | Ia64Tables]]] = {
 }
 """Readers of unwind tables, by the name that architectures have for them."""
 
-FORMATS: Final = ("cfi", "trampoline", "leaf", "prologue", "framepointer")
+FORMATS: Final = ("orc", "cfi", "trampoline", "leaf", "prologue", "framepointer")
 """The order in which rules are asked for."""
 
 
@@ -189,12 +190,13 @@ class Unwinder:
         self._leaf = CfiRow(CfaRegister(arch.roles.sp, 0), {}, arch.roles.link or "")
         functions = Functions(arch, view.module_at)
         self._tables = TABLES[arch.unwind.tables](arch, view.module_at)
+        self._orc = OrcTables(arch, view.module_at)
         self._signals = SignalFrames(arch, view.code)
         self._prologues = Prologues(arch, view.code, functions.at, functions.is_entry)
         self._pointers = FramePointers(arch)
         # Of register stacks there is more to know than words in memory.
         plain = formats == FORMATS and arch.unwind.popped is None
-        self._chain = ReturnChain(view, self._tables.row, self._certain) if plain else None
+        self._chain = ReturnChain(view, self._table_row, self._certain) if plain else None
 
     def walk(
         self, registers: Mapping[str, int], *, limit: int = LIMIT, exact: bool = True
@@ -280,7 +282,7 @@ class Unwinder:
             seen = known.stale if source == "cfi" else registers
             step, end = self._try(source, row, seen, known.caught)
             if step is not None and end is None:
-                if source in ("cfi", "trampoline") or self._is_called(step):
+                if source in ("orc", "cfi", "trampoline") or self._is_called(step):
                     return step, None
                 doubtful = doubtful or step
             elif end is not None and end.reason is EndReason.OUTERMOST:
@@ -297,7 +299,11 @@ class Unwinder:
         self, pc: int, registers: Mapping[str, int], exact: bool
     ) -> Iterator[tuple[str, CfiRow]]:
         for name in self._formats:
-            if name == "cfi":
+            if name == "orc":
+                row = self._orc.row(pc, exact)
+                if row is not None:
+                    yield name, row
+            elif name == "cfi":
                 row = self._tables.row(pc, exact)
                 if row is None:
                     continue
@@ -318,6 +324,10 @@ class Unwinder:
                     yield name, row
             else:
                 yield name, self._pointers.row(pc, exact)
+
+    def _table_row(self, pc: int, exact: bool) -> CfiRow | None:
+        """The rules of the first table that has any."""
+        return self._orc.row(pc, exact) or self._tables.row(pc, exact)
 
     def _engine_row(self, pc: int) -> CfiRow | None:
         """The rules in code of the engine's own; so far IA-64's alone has any."""

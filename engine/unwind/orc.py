@@ -1,0 +1,137 @@
+"""Rows from ORC, the unwind tables of kernels and their modules."""
+
+from collections.abc import Callable
+from typing import Final
+from weakref import WeakKeyDictionary
+
+from engine.arch.base import Arch
+from engine.errors import ImageError
+from engine.guest.modules import Module
+from engine.image import ElfImage
+from engine.image.kernel.orc import ENTRIES, OrcEntry, OrcKind, OrcTable
+from engine.unwind.rows import (
+    AtCfa,
+    AtRegister,
+    CfaExpression,
+    CfaRegister,
+    CfiRow,
+    Rule,
+    Undefined,
+)
+
+_BREG, _DEREF, _CONSTS, _PLUS = 0x70, 0x06, 0x11, 0x22
+_ROWS: Final = 1 << 16
+"""Different rows of one image that are kept; a kernel has a few hundred."""
+
+
+class OrcTables:
+    """The ORC tables of all files in a guest."""
+
+    source: Final = "orc"
+
+    def __init__(self, arch: Arch, module_at: Callable[[int], Module | None]) -> None:
+        """Nothing is read before the first question."""
+        self._arch = arch
+        self._numbers = arch.unwind.orc if arch.unwind is not None else None
+        self._module_at = module_at
+        self._tables: WeakKeyDictionary[ElfImage, OrcTable | None] = WeakKeyDictionary()
+        self._rows: dict[tuple[OrcEntry, bool], CfiRow | None] = {}
+
+    def row(self, pc: int, exact: bool) -> CfiRow | None:
+        """The rules at a place; None where no table has any.
+
+        Args:
+            pc: guest address.
+            exact: an instruction about to be executed, not a return address.
+        """
+        if self._numbers is None:
+            return None
+        lookup = pc if exact else pc - 1
+        module = self._module_at(lookup)
+        table = self._table(module.image) if module is not None else None
+        if module is None or table is None:
+            return None
+        entry = table.at(lookup - module.bias)
+        if entry is None:
+            return None
+        key = entry, table.reads_before_moving if self._is_indirect(entry) else True
+        if key not in self._rows:
+            if len(self._rows) >= _ROWS:
+                self._rows.clear()
+            self._rows[key] = self._made(*key)
+        return self._rows[key]
+
+    def _table(self, image: ElfImage) -> OrcTable | None:
+        if image not in self._tables:
+            found = None
+            if image.section(ENTRIES) is not None:
+                try:
+                    found = image.once(OrcTable)
+                except ImageError as error:
+                    image.damage.note(str(error))
+            self._tables[image] = found
+        return self._tables[image]
+
+    def _is_indirect(self, entry: OrcEntry) -> bool:
+        assert self._numbers is not None, "asked by `row`"
+        source = self._numbers.stack.get(entry.stack)
+        return source is not None and source.behind
+
+    def _made(self, entry: OrcEntry, read_first: bool) -> CfiRow | None:
+        """An entry as rules; None where it has none."""
+        assert self._numbers is not None, "asked by `row`"
+        roles, numbers = self._arch.roles, self._numbers
+        if entry.kind is OrcKind.UNKNOWN:
+            return None
+        if entry.kind is OrcKind.END:
+            return CfiRow(CfaRegister(roles.sp, 0), {roles.pc: Undefined()}, roles.pc)
+        cfa = self._cfa(entry, read_first)
+        if cfa is None:
+            return None
+        if entry.kind is OrcKind.REGS:
+            saved: dict[str, Rule] = {
+                name: AtCfa(offset) for name, offset in numbers.saved.items()
+            }
+            return CfiRow(cfa, saved, roles.pc, signal_frame=entry.signal)
+        # Nobody says where a function has put the other registers of its caller.
+        rules: dict[str, Rule] = {
+            name: Undefined()
+            for name in (self._arch.unwind.preserved if self._arch.unwind is not None else ())
+            if name != roles.fp
+        }
+        if entry.frame == numbers.in_frame:
+            rules[roles.fp] = AtCfa(entry.frame_offset)
+        elif entry.frame == numbers.by_pointer:
+            rules[roles.fp] = AtRegister(roles.fp, entry.frame_offset)
+        elif entry.frame:
+            return None
+        if entry.kind is OrcKind.PARTIAL:
+            rules |= {name: AtCfa(offset) for name, offset in numbers.partial.items()}
+            return CfiRow(cfa, rules, roles.pc, signal_frame=entry.signal)
+        rules[roles.pc] = AtCfa(-self._arch.bits // 8)
+        return CfiRow(cfa, rules, roles.pc, signal_frame=entry.signal)
+
+    def _cfa(self, entry: OrcEntry, read_first: bool) -> CfaRegister | CfaExpression | None:
+        assert self._numbers is not None, "asked by `row`"
+        source = self._numbers.stack.get(entry.stack)
+        if source is None:
+            return None
+        offset = entry.stack_offset if source.moved else 0
+        if not source.indirect:
+            return CfaRegister(source.register, offset)
+        number = next(r.dwarf for r in self._arch.registers if r.name == source.register)
+        assert number is not None, "what frames are found by has a number"
+        behind = source.behind and read_first
+        code = bytes((_BREG + number, *_sleb(0 if behind else offset), _DEREF))
+        if behind:
+            code += bytes((_CONSTS, *_sleb(offset), _PLUS))
+        return CfaExpression(code)
+
+
+def _sleb(value: int) -> bytes:
+    found = bytearray()
+    while not -0x40 <= value <= 0x3F:
+        found.append(value & 0x7F | 0x80)
+        value >>= 7
+    found.append(value & 0x7F)
+    return bytes(found)
