@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from engine.arch.base import Arch
 from engine.arch.program import Base, Source
 from engine.errors import ProbeSyntaxError
-from engine.fetch.numbers import decimal, signed, unsigned
+from engine.fetch.numbers import decimal, signed, unsigned, wrong_number
 from engine.fetch.variables import VariableError
 from engine.fetch.words import ArgContext, explained
 
@@ -61,11 +61,13 @@ class ArgCursor:
         self.ops = 0
         self.missing = ""
 
-    def fail(self, code: str, further: int = 0) -> ProbeSyntaxError:
-        """The kernel's error, so many characters behind the place."""
-        return self.context.fail(code, self.index, self.offset + further)
+    def fail(self, code: str, further: int = 0, errno: str = "") -> ProbeSyntaxError:
+        """The kernel's error, so many characters behind the place; `errno` if not the usual."""
+        error = self.context.fail(code, self.index, self.offset + further)
+        error.errno = errno or error.errno
+        return error
 
-    def next_op(self, code: str = "TOO_MANY_OPS", further: int = 0) -> None:
+    def next_op(self, code: str = "TOO_MANY_OPS", further: int = 0, errno: str = "") -> None:
         """Count a fetch instruction.
 
         Raises:
@@ -73,7 +75,15 @@ class ArgCursor:
         """
         self.ops += 1
         if self.ops > _LAST_OP:
-            raise self.fail(code, further)
+            raise self.fail(code, further, errno)
+
+
+def _wrong_immediate(text: str, bits: int) -> str:
+    if text[:1] in DIGITS:
+        return wrong_number(text, bits, is_signed=False)
+    if text[:1] in ("+", "-"):
+        return wrong_number(text.removeprefix("+"), bits, is_signed=True)
+    return "EINVAL"
 
 
 ReadBody = Callable[[ArgCursor, str], tuple[Base, tuple[int, ...]]]
@@ -93,7 +103,7 @@ class BaseReader:
     def variable(self, name: str) -> Base:
         """`$NAME`."""
         context = self._at.context
-        if name.startswith("retval"):
+        if name.startswith("retval") and (context.era.btf_fields or name == "retval"):
             if not context.is_return:
                 raise self._at.fail("RETVAL_ON_PROBE")
             if not context.uprobe and name != "retval":
@@ -115,7 +125,8 @@ class BaseReader:
         if name in ("comm", "COMM"):
             return Base(Source.COMM)
         number = decimal(name[3:], context.arch.bits) if name.startswith("arg") else None
-        if number is None:
+        known = context.era.return_args or context.at_entry
+        if number is None or not known:
             raise self._at.fail("BAD_VAR")
         if not 0 < number <= _MAX_PARAMETER:
             raise self._at.fail("BAD_ARG_NUM")
@@ -159,14 +170,16 @@ class BaseReader:
         if text[:1] in DIGITS:
             address = unsigned(text, bits)
             if address is None:
-                raise self._at.fail("BAD_MEM_ADDR")
+                errno = wrong_number(text, bits, is_signed=False)
+                raise self._at.fail("BAD_MEM_ADDR", errno=errno)
             return Base(Source.ADDRESS, value=address)
         if text.startswith("+"):
             if not context.uprobe:
                 raise self._at.fail("FILE_ON_KPROBE")
             offset = signed(text[1:], bits)
             if offset is None:
-                raise self._at.fail("BAD_FILE_OFFS")
+                errno = wrong_number(text[1:], bits, is_signed=True)
+                raise self._at.fail("BAD_FILE_OFFS", errno=errno)
             return Base(Source.IMAGE, value=offset)
         if context.uprobe:
             raise self._at.fail("SYM_ON_UPROBE")
@@ -193,5 +206,5 @@ class BaseReader:
         else:
             value = signed(text[1:], bits) if text.startswith("+") else None
         if value is None:
-            raise self._at.fail("BAD_IMM", 1)
+            raise self._at.fail("BAD_IMM", 1, _wrong_immediate(text, bits))
         return Base(Source.IMMEDIATE, value=value % (1 << bits))

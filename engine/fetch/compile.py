@@ -14,10 +14,13 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from engine.arch.program import Base, FetchArg, FieldType, Source, ValueKind
+from engine.errors import UnloggedError
 from engine.fetch.bases import ArgCursor, BaseReader, split_offset
-from engine.fetch.numbers import signed, unsigned
+from engine.fetch.dentry_types import DentryOffsets, dentry_words
+from engine.fetch.meta_args import kernel_words
+from engine.fetch.numbers import signed, unsigned, wrong_number
 from engine.fetch.types import TYPES, bitfield, event_bytes, find_type
-from engine.fetch.variables import Fetched, VariableError
+from engine.fetch.variables import TEXT_POINTER, Fetched, VariableError
 from engine.fetch.words import (
     FIRST_ARG,
     MAX_ARGS,
@@ -38,6 +41,7 @@ __all__ = [
     "PLACE",
     "ArgContext",
     "compile_args",
+    "compile_kernel_args",
     "is_identifier",
     "split_offset",
 ]
@@ -69,6 +73,44 @@ def compile_args(words: Sequence[str], context: ArgContext) -> tuple[FetchArg, .
     indexed = expanded(words, context)
     if len(indexed) > MAX_ARGS:
         raise context.fail("TOO_MANY_ARGS", FIRST_ARG, 0)
+    args, missing = _read_all(indexed, context)
+    if missing:
+        raise context.fail(missing, PLACE, 0)
+    return args
+
+
+def compile_kernel_args(
+    words: Sequence[str], context: ArgContext, dentry: DentryOffsets | None
+) -> tuple[tuple[FetchArg, ...], str]:
+    """The arguments of a kernel probe, and the error of a symbol that is not there ("").
+
+    The kernel looks for symbols when it registers the probe: until then they are no error.
+
+    Args:
+        words: the definition's words behind the place.
+        context: what they may refer to.
+        dentry: places of members for `%pd` and `%pD`; None if they are not known.
+
+    Raises:
+        ProbeSyntaxError: with the kernel's error.
+        UnloggedError: what the kernel refuses without a word in its log.
+    """
+    indexed = kernel_words(words, context)
+    if len(indexed) > MAX_ARGS:
+        if context.era.count_said:
+            raise context.fail("TOO_MANY_ARGS", FIRST_ARG, 0)
+        if context.era.arguments_counted:
+            raise UnloggedError(f"at most {MAX_ARGS} arguments", "E2BIG")
+        indexed = indexed[:MAX_ARGS]
+    if context.era.dentry_types:
+        indexed = dentry_words(indexed, dentry)
+    return _read_all(indexed, context)
+
+
+def _read_all(
+    indexed: Sequence[tuple[int, str]], context: ArgContext
+) -> tuple[tuple[FetchArg, ...], str]:
+    """The arguments in words with the indexes of their errors; the error of a missing symbol."""
     args: list[FetchArg] = []
     names = set(RESERVED)
     missing = ""
@@ -81,9 +123,7 @@ def compile_args(words: Sequence[str], context: ArgContext) -> tuple[FetchArg, .
         args.append(reader.read(name, word[offset:]))
         size = reader.size
         missing = missing or cursor.missing
-    if missing:
-        raise context.fail(missing, PLACE, 0)
-    return tuple(args)
+    return tuple(args), missing
 
 
 def _begins_name(head: str) -> bool:
@@ -118,20 +158,27 @@ class _BodyReader:
 
     def read(self, name: str, text: str) -> FetchArg:
         """The argument with that body."""
+        start = self._at.offset
+        era = self._context.era
         if length(text) > _MAX_BODY:
-            raise self._at.fail("ARG_TOO_LONG")
+            raise self._at.fail("ARG_TOO_LONG", errno="E2BIG" if era.long_is_e2big else "EINVAL")
         if not text:
             raise self._at.fail("NO_ARG_BODY")
         body, colon, type_text = text.partition(":")
         type_name = type_text.partition("[")[0] if colon else None
         type_offset = len(body) + 1 if colon else 0
         kind = self._type(body, type_name, type_offset, type_text)
+        if not era.size_after_body:
+            self._grow(kind)
         base, derefs, user = self.value(body)
-        if self._fetched is not None:
+        if not era.caret_moves:
+            self._at.offset = start
+        if self._fetched is not None and self._context.kernel:
+            kind, derefs = self._stored(self._fetched, type_name, kind)
+        elif self._fetched is not None:
             return self._typed(name, text, self._fetched, type_name, type_offset, kind)
-        self.size += event_bytes(kind)
-        if self.size > _MAX_EVENT_BYTES:
-            raise self._at.fail("EVENT_TOO_BIG")
+        if era.size_after_body:
+            self._grow(kind)
         kind = self._check(kind, type_name or "", type_offset, base, derefs, user)
         if kind.is_string and base.source is Source.IMMEDIATE and not derefs:
             derefs = (0,)  # the number is the string's address
@@ -141,6 +188,29 @@ class _BodyReader:
         if base.source is Source.REGISTER and not base.register:
             base = replace(base, source=Source.IMMEDIATE)
         return FetchArg(name, text, base, derefs, kind)
+
+    def _grow(self, kind: FieldType) -> None:
+        self.size += event_bytes(kind)
+        if self.size > _MAX_EVENT_BYTES:
+            raise self._at.fail("EVENT_TOO_BIG")
+
+    def _stored(
+        self, found: Fetched, type_name: str | None, kind: FieldType
+    ) -> tuple[FieldType, tuple[int, ...]]:
+        """The type and the dereferences that BTF gives a kernel's variable."""
+        if found.kind is None:
+            return kind, found.derefs
+        if type_name is None:
+            return found.kind, found.derefs
+        if "string" in type_name and self._context.era.btf_fields:
+            try:
+                found = found.as_string()
+            except VariableError as problem:
+                at = self._at
+                raise explained(problem, self._context, at.index, at.offset) from problem
+            for _ in range(found.string == TEXT_POINTER):
+                self._at.next_op(errno="E2BIG")
+        return kind, found.derefs
 
     def _type(self, body: str, name: str | None, type_offset: int, type_text: str) -> FieldType:
         before, bracket, array = type_text.partition("[")
@@ -159,11 +229,14 @@ class _BodyReader:
                 raise self._at.fail("ARRAY_TOO_BIG", at)
         if body in ("$comm", "$COMM") or body.startswith('\\"'):
             if count or name not in (None, "string"):
+                if not self._context.era.comm_type_said:
+                    raise UnloggedError(f"{body}: this is only a string")
                 raise self._at.fail("NEED_STRING_TYPE", type_offset)
             return TYPES["string"]
         if body == "$duration" and name is None and self._context.extended:
             name = "u64"
-        kind = find_type(name, self._context.arch.bits, uprobe=self._context.uprobe)
+        context = self._context
+        kind = find_type(name, context.arch.bits, uprobe=context.uprobe, era=context.era)
         if kind is None:
             raise self._at.fail("BAD_TYPE", type_offset)
         return replace(kind, count=count) if count else kind
@@ -174,10 +247,14 @@ class _BodyReader:
         if head in ("+", "-"):
             return self._dereference(text)
         if head == "$":
-            if self._context.variables is not None and _FIELD_OF_RESULT.match(text):
+            if self._context.variables is not None and (
+                self._is_result(text) if self._context.kernel else _FIELD_OF_RESULT.match(text)
+            ):
                 return self._named(text)
             return self._bases.variable(text[1:]), (), False
         if head == "%":
+            if not self._context.registers:
+                raise self._at.fail("BAD_VAR")
             probes = self._context.arch.probes
             fixed = probes.fixed_registers.get(text[1:])
             if fixed is not None:  # checked as the register that the kernel takes it for
@@ -190,12 +267,23 @@ class _BodyReader:
             return self._bases.memory(text[1:]), (), False
         if head == "\\":
             return self._bases.immediate(text[1:]), (), False
-        variables = self._context.variables
-        if _begins_name(head) or (variables is not None and head == "*"):
+        variables, era = self._context.variables, self._context.era
+        if _begins_name(head) and era.btf:
             return self._named(text)
-        if variables is None and head == "(":  # a cast of a variable
+        if self._context.kernel:
+            if head == "(" and era.casts:  # a cast of a variable
+                raise self._at.fail("NOSUP_BTFARG")
+            raise self._at.fail("BAD_FETCH_ARG")
+        if variables is not None and head == "*":
+            return self._named(text)
+        if variables is None and head == "(":
             raise self._at.fail("NOSUP_BTFARG")
         raise self._at.fail("BAD_FETCH_ARG")
+
+    def _is_result(self, text: str) -> bool:
+        """True if BTF is asked about a return event's result."""
+        context = self._context
+        return context.is_return and context.era.btf_fields and text.startswith("$retval")
 
     def _named(self, text: str) -> tuple[Base, tuple[int, ...], bool]:
         """A variable, or what it leads to."""
@@ -250,7 +338,8 @@ class _BodyReader:
             raise self._at.fail("DEREF_NEED_BRACE")
         offset = signed(number, self._context.arch.bits)
         if offset is None:
-            raise self._at.fail("BAD_DEREF_OFFS")
+            errno = wrong_number(number, self._context.arch.bits, is_signed=True)
+            raise self._at.fail("BAD_DEREF_OFFS", errno=errno)
         # The 'u', and a '+' before a '-', are not counted by the kernel either.
         self._at.offset += len(number) + 1 + (not number.startswith("-"))
         end = rest.rfind(")")
@@ -289,7 +378,7 @@ class _BodyReader:
             if not memory or kind.count:
                 self._at.next_op()
         elif not memory:
-            self._at.next_op()
+            self._at.next_op(errno=self._full)
         if type_name.startswith("b"):
             field = bitfield(type_name, kind)
             if field is None:
@@ -299,5 +388,9 @@ class _BodyReader:
         if kind.count:
             if not array_fits:
                 raise self._at.fail("BAD_STRING", type_offset)
-            self._at.next_op()
+            self._at.next_op(errno=self._full)
         return kind
+
+    @property
+    def _full(self) -> str:
+        return "E2BIG" if self._context.era.long_is_e2big else "EINVAL"

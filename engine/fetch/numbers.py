@@ -28,6 +28,20 @@ def signed(text: str, bits: int) -> int | None:
     return value if value is not None and value < limit else None
 
 
+def wrong_number(text: str, bits: int, *, is_signed: bool) -> str:
+    """The kernel's error for a text that `unsigned` or `signed` did not take.
+
+    Digits that do not fit are ERANGE, whatever follows them; all else that is wrong is EINVAL.
+    """
+    negative = is_signed and text.startswith("-")
+    value, rest = leading(text[1:] if negative else text.removeprefix("+"))
+    if value >= 1 << bits:
+        return "ERANGE"
+    if rest or not is_signed:
+        return "EINVAL"
+    return "ERANGE" if value >= (1 << bits - 1) + negative else "EINVAL"
+
+
 def decimal(text: str, bits: int) -> int | None:
     """A decimal number, perhaps after a '+'; None if it is none."""
     text = text.removeprefix("+")
@@ -35,6 +49,12 @@ def decimal(text: str, bits: int) -> int | None:
         return None
     value = int(text)
     return value if value < 1 << bits else None
+
+
+def leading_decimal(text: str) -> tuple[int, str]:
+    """The decimal number at the front of a text, 0 for none, and what follows."""
+    match = _DECIMAL.match(text)
+    return (int(match[0]), text[match.end() :]) if match else (0, text)
 
 
 def leading(text: str) -> tuple[int, str]:

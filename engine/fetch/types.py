@@ -5,6 +5,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from engine.arch.program import FieldType, ValueKind
+from engine.fetch.era import LATEST, Era
 from engine.fetch.numbers import leading, unsigned
 
 _SYMBOLS = {"symbol": ValueKind.SYMBOL, "symstr": ValueKind.SYMSTR}
@@ -25,7 +26,7 @@ TYPES: Final[dict[str, FieldType]] = {
 _STRING_DESCRIPTOR = 4
 
 
-def find_type(name: str | None, bits: int, *, uprobe: bool) -> FieldType | None:
+def find_type(name: str | None, bits: int, *, uprobe: bool, era: Era = LATEST) -> FieldType | None:
     """The type of that name, None if there is none.
 
     A bitfield `bW@O/SIZE` gives the unsigned integer it is taken from: `bitfield` reads the rest
@@ -35,6 +36,7 @@ def find_type(name: str | None, bits: int, *, uprobe: bool) -> FieldType | None:
         name: as written; None where no type was given.
         bits: width of an address.
         uprobe: symbols are not known to uprobes.
+        era: the rules of the kernel.
     """
     if name is None:
         return TYPES[f"x{bits}"]
@@ -43,6 +45,8 @@ def find_type(name: str | None, bits: int, *, uprobe: bool) -> FieldType | None:
     if name.startswith("b"):
         size = unsigned(name.partition("/")[2], bits)
         return TYPES.get(f"u{size}")
+    if name == "char" and not era.char:
+        return None
     return TYPES.get(name)
 
 

@@ -9,6 +9,7 @@ from msgspec import Struct
 from engine.arch.base import Arch
 from engine.arch.program import Base
 from engine.errors import ProbeSyntaxError
+from engine.fetch.era import LATEST, Era
 from engine.fetch.variables import VariableError, VariableScope
 
 MAX_ARGS: Final = 128
@@ -50,6 +51,10 @@ class ArgContext(Struct, frozen=True):
         variables: of the program at the place; None if they are not to be had.
         extended: what the kernel does not have: `$duration`, `$entry(BODY)`, an immediate
             string of a uprobe that can be read.
+        era: the rules of the kernel.
+        kernel: the probe is in a kernel: `variables` are what BTF says there, and nothing is
+            understood that the kernel does not.
+        registers: whether registers can be named: not in `f:` and `t:` lines.
     """
 
     arch: Arch
@@ -60,6 +65,9 @@ class ArgContext(Struct, frozen=True):
     symbol: Callable[[str], Base | None]
     variables: VariableScope | None = None
     extended: bool = False
+    era: Era = LATEST
+    kernel: bool = False
+    registers: bool = True
 
 
 def is_identifier(name: str) -> bool:
@@ -129,7 +137,8 @@ def read_name(
         offset = len(name) + 1
     else:
         variable = word.partition(":")[0]
-        known = context.variables is not None and is_identifier(variable)
+        named = context.era.btf if context.kernel else context.variables is not None
+        known = named and is_identifier(variable)
         name = variable if known else f"arg{number}"
     if name in used:
         raise context.fail("USED_ARG_NAME", index, 0)

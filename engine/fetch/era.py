@@ -1,0 +1,92 @@
+"""The rules of the definition language that changed between versions of Linux.
+
+One record says what a kernel's parser knows; nothing else compares versions. Each rule is named
+after what is true of the later kernels, and `_SINCE` says with which version it came. Rules
+that distributions carry in older kernels (the type `symstr`, the limit of an event's size, the
+refusal of symbols that are not unique) hold for all eras.
+
+Read in kernel/trace/trace_probe.c, trace_kprobe.c and trace_fprobe.c, and measured on Debian's
+6.1.192, 6.12.117 and on 6.18.
+"""
+
+from typing import Final
+
+from msgspec import Struct
+
+Version = tuple[int, int, int]
+"""Version of a kernel: (6, 1, 192)."""
+
+
+class Era(Struct, frozen=True):
+    """The rules of one kernel.
+
+    Attributes:
+        char: the type `char`.
+        btf: `$arg*`, and names of parameters as arguments.
+        btf_fields: `a->b.c`, `$retval->f`, strings of variables, no `$retval` of a void function.
+        function_events: `f:` and `t:` lines in dynamic_events; texts shared with them.
+        caret_moves: an error found after the body counts from behind its outermost dereference.
+        size_after_body: the size of an event is judged once the body is known to be good.
+        own_folders: an event called `enable` or `filter` has a folder in spite of the files of
+            these names beside it.
+        comm_type_said: a type of `$comm` that is no string has a text.
+        return_args: `$argN` and parameters in return events.
+        long_is_e2big: an argument that is too long, or has too many steps, is E2BIG.
+        dentry_types: the types `%pd` and `%pD`.
+        symbol_checked_first: symbols, those of modules too, are looked for before the place of a
+            return probe is judged, and are EINVAL if unknown or not unique.
+        arguments_counted: more than 128 arguments are refused; earlier they were dropped.
+        count_said: that refusal has a text.
+        casts: a bracket begins the cast of a variable.
+    """
+
+    char: bool = True
+    btf: bool = True
+    btf_fields: bool = True
+    function_events: bool = True
+    caret_moves: bool = True
+    size_after_body: bool = True
+    own_folders: bool = True
+    comm_type_said: bool = True
+    return_args: bool = True
+    long_is_e2big: bool = True
+    dentry_types: bool = True
+    symbol_checked_first: bool = True
+    arguments_counted: bool = True
+    count_said: bool = True
+    casts: bool = True
+
+    def text(self, code: str, usual: str) -> str:
+        """The words of an error, where they were others earlier."""
+        if code == "BAD_MAXACT_TYPE" and not self.function_events:
+            return "Maxactive is not for kprobe"
+        if code == "NOFENTRY_ARGS" and not self.return_args:
+            return "$arg* can be used only on function entry"
+        return usual
+
+
+_SINCE: Final[dict[str, Version]] = {
+    "char": (6, 4, 0),
+    "btf": (6, 5, 0),
+    "function_events": (6, 5, 0),
+    "caret_moves": (6, 5, 0),
+    "size_after_body": (6, 5, 0),
+    "btf_fields": (6, 6, 0),
+    "own_folders": (6, 6, 0),
+    "comm_type_said": (6, 8, 0),
+    "return_args": (6, 9, 0),
+    "long_is_e2big": (6, 9, 0),
+    "dentry_types": (6, 10, 0),
+    "symbol_checked_first": (6, 12, 0),
+    "arguments_counted": (6, 12, 0),
+    "count_said": (6, 15, 0),
+    "casts": (6, 18, 0),
+}
+
+LATEST: Final = Era()
+"""The language of Linux 6.18."""
+
+
+def era_of(version: Version) -> Era:
+    """The rules of a version."""
+    return Era(**{rule: version >= since for rule, since in _SINCE.items()})
