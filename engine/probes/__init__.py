@@ -18,5 +18,5 @@ The placement rules (`site`, `lint`) answer from a file alone, before anything r
 neighbours share is asked once for their `stretch`. Linux asks less: its uprobes accept the middle
 of an instruction, its kprobes only look for boundaries and for instructions that cannot be
 stepped. In kernel mode the same rules find the same things, but only what the kernel refuses is
-refused.
+refused. `kernel_places` judges places in a kernel's own text, by that kernel's rules.
 """

@@ -1,0 +1,329 @@
+"""Places in a kernel image: may a kprobe stand there, and what would it be.
+
+The order of the questions is that of kernel/kprobes.c (register_kprobe, check_kprobe_address_safe)
+and of kernel/trace/trace_kprobe.c, which asks more: it keeps events off functions that ftrace
+does not know. The answers of the architecture are in `engine.arch.kernelprobes`.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import Final, Protocol
+
+from msgspec import Struct
+
+from engine.arch.kernelprobes import KernelFunction, KernelPlaceRules, KernelRefusal
+
+FTRACE: Final = "ftrace"
+OPTIMISED: Final = "jump"
+BREAKPOINT: Final = "breakpoint"
+
+
+class KernelNaming(Protocol):
+    """Names of an image, looked up as the kernel does."""
+
+    def bounds(self, address: int) -> tuple[str, int, int] | None:
+        """Name, start and end of the symbol around an address."""
+        ...
+
+    def find(self, name: str) -> int | None:
+        """Address of the first symbol of a name."""
+        ...
+
+
+class KernelTables(Protocol):
+    """The image's tables, sorted by address."""
+
+    @property
+    def text(self) -> Sequence[tuple[int, int]]:
+        """The [start, end) of what is text once the kernel runs."""
+        ...
+
+    @property
+    def gone(self) -> Sequence[tuple[int, int]]:
+        """The [start, end) of text that is freed after boot, or after a module is loaded."""
+        ...
+
+    @property
+    def ftrace(self) -> Sequence[int]:
+        """Addresses of ftrace's sites that are alive."""
+        ...
+
+    @property
+    def traces(self) -> bool:
+        """True if the kernel has ftrace, which events ask."""
+        ...
+
+    @property
+    def forbidden(self) -> Sequence[tuple[int, int]]:
+        """The [start, end) of kprobes/blacklist, joined."""
+        ...
+
+    @property
+    def labels(self) -> Sequence[int]:
+        """Addresses of jump labels."""
+        ...
+
+    @property
+    def static_calls(self) -> Sequence[int]:
+        """Addresses of static calls."""
+        ...
+
+    @property
+    def bugs(self) -> Sequence[int]:
+        """Addresses of the traps of BUG and WARN."""
+        ...
+
+    @property
+    def exceptions(self) -> Sequence[int]:
+        """Addresses of instructions that may fault."""
+        ...
+
+    def live(self, address: int, size: int) -> bytes:
+        """Text as a running kernel has it."""
+        ...
+
+
+class KernelVerdict(Struct, frozen=True):
+    """The answer for one address.
+
+    Attributes:
+        address: it, behind a landing pad where the kernel moves the probe there.
+        refusal: the rule that refuses a probe; None if one may stand there.
+        kind: "ftrace", "jump" or "breakpoint"; "" where it is refused.
+        stays: why a breakpoint stays one; None for the other kinds.
+    """
+
+    address: int
+    refusal: KernelRefusal | None
+    kind: str
+    stays: KernelRefusal | None = None
+
+    @property
+    def ok(self) -> bool:
+        """True if a probe may stand there."""
+        return self.refusal is None
+
+
+def _holds(ranges: Sequence[tuple[int, int]], address: int) -> bool:
+    at = bisect_right(ranges, (address, 1 << 65)) - 1
+    return at >= 0 and address < ranges[at][1]
+
+
+def _overlapping(sites: Sequence[int], low: int, high: int, size: int) -> Iterator[int]:
+    """The sites, of up to `size` bytes each, that may reach into [low, high)."""
+    at = bisect_left(sites, low - size + 1)
+    while at < len(sites) and sites[at] < high:
+        yield sites[at]
+        at += 1
+
+
+class KernelPlaces:
+    """Judges addresses of one image."""
+
+    def __init__(
+        self, names: KernelNaming, tables: KernelTables, rules: KernelPlaceRules, *, module: bool
+    ) -> None:
+        """Nothing is read before the first question.
+
+        Args:
+            names: of the image.
+            tables: of it.
+            rules: of its architecture and version.
+            module: a module, not a kernel.
+        """
+        self._names = names
+        self._tables = tables
+        self._rules = rules
+        self._module = module
+        self._latest: KernelFunction | None = None
+
+    @cached_property
+    def _ftrace(self) -> frozenset[int]:
+        return frozenset(self._tables.ftrace)
+
+    @cached_property
+    def _bugs(self) -> frozenset[int]:
+        return frozenset(self._tables.bugs)
+
+    # -- functions ---------------------------------------------------------------------
+
+    def function(self, address: int) -> KernelFunction | None:
+        """The live text of the symbol around an address."""
+        latest = self._latest
+        if latest is not None and latest.start <= address < latest.end:
+            return latest
+        found = self._names.bounds(address)
+        if found is None:
+            return None
+        name, start, end = found
+        exceptions = self._tables.exceptions
+        low, high = bisect_left(exceptions, start), bisect_left(exceptions, end)
+        code = self._tables.live(start, end - start)
+        self._latest = KernelFunction(name, start, end, code, tuple(exceptions[low:high]))
+        return self._latest
+
+    def instructions(self, function: KernelFunction) -> Iterator[tuple[int, int]]:
+        """Address and bytes of each instruction of a function, as the kernel decodes it."""
+        return self._rules.instructions(function)
+
+    def entry(self, address: int) -> int:
+        """The address of a probe on a function's entry, which is behind a landing pad."""
+        return address + self._rules.entry_offset(self._tables.live(address, 4))
+
+    def on_entry(self, address: int) -> bool:
+        """True if a probe there is on a function's entry (kprobe_on_func_entry)."""
+        found = self._names.bounds(address)
+        return found is not None and address in (found[1], self.entry(found[1]))
+
+    # -- verdicts ----------------------------------------------------------------------
+
+    def registered(self, address: int) -> KernelVerdict:
+        """The answer of register_kprobe for an address."""
+        found = self._names.bounds(address)
+        if found is not None and address == found[1]:
+            address = self.entry(address)
+        refusal = self._refusal(address)
+        if refusal is not None:
+            return KernelVerdict(address, refusal, "")
+        if self._rules.ftrace_based and address in self._ftrace:
+            return KernelVerdict(address, None, FTRACE)
+        stays = self._stays(address)
+        return KernelVerdict(address, None, BREAKPOINT if stays is not None else OPTIMISED, stays)
+
+    def event(self, address: int) -> KernelVerdict:
+        """The answer for an event of kprobe_events, which ftrace has to know the function of."""
+        if self.untraced(address):
+            name = self._name(address)
+            detail = f"{name} is notrace: it has no site of ftrace"
+            return KernelVerdict(
+                address, KernelRefusal("kernel.notrace", detail, "EINVAL", address), ""
+            )
+        return self.registered(address)
+
+    def returning(self, address: int) -> KernelVerdict:
+        """The answer for a return event on a function's entry."""
+        return self._as_return(address, self.event(address))
+
+    def returned(self, address: int) -> KernelVerdict:
+        """The answer of register_kretprobe for an address."""
+        if not self.on_entry(address):
+            refusal = KernelRefusal("kernel.return", "no function's entry", "EINVAL", address)
+            return KernelVerdict(address, refusal, "")
+        return self._as_return(address, self.registered(address))
+
+    def _as_return(self, address: int, verdict: KernelVerdict) -> KernelVerdict:
+        name = self._name(address)
+        if verdict.ok and name in self._rules.return_refused:
+            detail = f"{name}: no return probe may be on it (kretprobe_blacklist)"
+            refusal = KernelRefusal("kernel.return-blacklist", detail, "EINVAL", address)
+            return KernelVerdict(verdict.address, refusal, "")
+        return verdict
+
+    def crowded(self, verdict: KernelVerdict, others: Iterable[int]) -> KernelVerdict:
+        """The same with other probes armed: one inside of its window takes the jump away.
+
+        Args:
+            verdict: of a place alone.
+            others: addresses of all probes that are armed, sorted.
+        """
+        function = self.function(verdict.address)
+        if verdict.kind != OPTIMISED or function is None:
+            return verdict
+        low, high = self._rules.window(function, verdict.address)
+        sites = others if isinstance(others, Sequence) else tuple(others)
+        at = bisect_left(sites, low)
+        if at == len(sites) or sites[at] >= high:
+            return verdict
+        detail = f"a probe at {sites[at]:#x} is inside of the bytes that the jump would take"
+        stays = KernelRefusal("optprobe.neighbour", detail, "", sites[at])
+        return KernelVerdict(verdict.address, None, BREAKPOINT, stays)
+
+    def _name(self, address: int) -> str:
+        found = self._names.bounds(address)
+        return found[0] if found is not None else f"{address:#x}"
+
+    def untraced(self, address: int) -> bool:
+        """True for a function without a site, unless it is a part of one that has one."""
+        if not self._tables.traces:
+            return False
+        found = self._names.bounds(address)
+        if found is None or self._sited(found[1], found[2]):
+            return False
+        base, dot, _ = found[0].partition(".")
+        whole = self._names.find(base) if dot else None
+        if whole is None:
+            return True
+        bounds = self._names.bounds(whole)
+        return bounds is None or not self._sited(bounds[1], bounds[2])
+
+    def _sited(self, start: int, end: int) -> bool:
+        sites = self._tables.ftrace
+        at = bisect_left(sites, start)
+        return at < len(sites) and sites[at] < end
+
+    def _refusal(self, address: int) -> KernelRefusal | None:
+        tables, rules = self._tables, self._rules
+        if not _holds(tables.text, address):
+            if self._module and _holds(tables.gone, address):
+                text = "init text of a module, which is freed when it is loaded"
+                return KernelRefusal("kernel.init", text, "ENOENT", address)
+            if _holds(tables.gone, address):
+                text = "init text, which is freed after boot"
+                return KernelRefusal("kernel.init", text, "EINVAL", address)
+            return KernelRefusal("kernel.text", "not in the kernel's text", "EINVAL", address)
+        refusal = self._blacklisted(address)
+        if refusal is not None:
+            return refusal
+        live = tables.live
+        for site in _overlapping(tables.labels, address, address + 1, 5):
+            if address < site + rules.label_size(live(site, 5)):
+                detail = f"in the jump label's site at {site:#x}"
+                return KernelRefusal("kernel.jump-label", detail, "EINVAL", site)
+        for site in _overlapping(
+            tables.static_calls, address, address + 1, rules.static_call_size
+        ):
+            detail = f"in the static call's site at {site:#x}"
+            return KernelRefusal("kernel.static-call", detail, "EINVAL", site)
+        if address in self._bugs:
+            detail = "the trap of a BUG or WARN"
+            return KernelRefusal("kernel.bug", detail, "EINVAL", address)
+        if address in self._ftrace:
+            if rules.ftrace_based:
+                return None
+            detail = "ftrace's site, where these kernels let no kprobe stand"
+            return KernelRefusal("kernel.ftrace", detail, "EINVAL", address)
+        function = self.function(address)
+        if function is None:
+            return KernelRefusal("kernel.symbol", "no symbol in front of it", "EILSEQ", address)
+        return rules.refusal(function, address)
+
+    def _blacklisted(self, address: int) -> KernelRefusal | None:
+        if _holds(self._tables.forbidden, address):
+            detail = f"{self._name(address)} is on the kernel's blacklist (kprobes/blacklist)"
+            return KernelRefusal("kernel.blacklist", detail, "EINVAL", address)
+        found = self._names.bounds(address)
+        base, dot, _ = found[0].partition(".") if found is not None else ("", "", "")
+        whole = self._names.find(base) if dot else None
+        if whole is not None and _holds(self._tables.forbidden, whole):
+            detail = f"{base}, which this is a part of, is on the kernel's blacklist"
+            return KernelRefusal("kernel.blacklist", detail, "EINVAL", address)
+        return None
+
+    # -- jumps -------------------------------------------------------------------------
+
+    def _stays(self, address: int) -> KernelRefusal | None:
+        function = self.function(address)
+        assert function is not None, "it was accepted"
+        return self._rules.unoptimised(function, address, self._reserved)
+
+    def _reserved(self, low: int, high: int) -> KernelRefusal | None:
+        tables, rules = self._tables, self._rules
+        for site in _overlapping(tables.ftrace, low, high, rules.site_size):
+            return KernelRefusal("kernel.ftrace", f"ftrace's site at {site:#x}", "", site)
+        for site in _overlapping(tables.labels, low, high, 5):
+            if low < site + rules.label_size(tables.live(site, 5)):
+                return KernelRefusal("kernel.jump-label", f"the jump label at {site:#x}", "", site)
+        for site in _overlapping(tables.static_calls, low, high, rules.static_call_size):
+            return KernelRefusal("kernel.static-call", f"the static call at {site:#x}", "", site)
+        return None
