@@ -1,7 +1,8 @@
 """Types as gdb's `ptype` writes them, with all that they are made of (gdb/c-typeprint.c)."""
 
 from engine.image.classes import ClassField, ClassParts, class_parts, written_as
-from engine.image.datatypes import DataType, Member, TypeKind
+from engine.image.datatypes import Member, TypeKind
+from engine.image.dietypes import DieType
 from engine.language.ctypes import CType
 
 
@@ -9,7 +10,7 @@ def definition_of(kind: CType) -> str:
     """`type = ...`: a structure with its members, an enumeration with its names."""
     base, wrap = _base_of(kind)
     if base.kind is TypeKind.RECORD:
-        parts = class_parts(base) if isinstance(base, DataType) else None
+        parts = class_parts(base) if isinstance(base, DieType) else None
         if parts is None or base.is_declared_only:
             return "type = " + wrap(_record(base))
         return "type = " + wrap(_class(base, parts))

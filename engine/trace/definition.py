@@ -32,11 +32,10 @@ from engine.fetch.compile import (
     PLACE,
     ArgContext,
     compile_args,
-    is_identifier,
 )
-from engine.fetch.numbers import unsigned
 from engine.fetch.types import same_type
 from engine.trace.errors import Command
+from engine.trace.head_syntax import HEAD, MAX_EVENT, read_maxactive, read_names
 from engine.trace.place_syntax import (
     Address,
     FileOffset,
@@ -51,15 +50,11 @@ from engine.trace.place_syntax import (
 MAX_LINE: Final = 4094
 """Bytes of a line without its end."""
 
-_HEAD = 0
-_MAX_EVENT = 63
-_MAX_ACTIVE = 4096
 _MATCHED = 63  # characters of a word that the kernel builds to compare with a deletion's
-_BLANKS = re.compile(r"[ \t\n\v\f\r]+")
-_GROUP = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+BLANKS: Final = re.compile(r"[ \t\n\v\f\r]+")
+"""Bytes between the words of a line."""
 _NO_IDENTIFIER = re.compile(r"[^A-Za-z0-9_]")
 _SEPARATOR = re.compile(r"[.\-_]")
-_DIGITS = frozenset("0123456789")
 _NOTHING = Lookup()
 
 
@@ -147,30 +142,30 @@ def parse(
         ProbeSyntaxError: what the kernel writes to error_log.
         ProbeError: what the kernel refuses without a word there.
     """
-    line = _clean(line)
+    line = clean_line(line)
     override = line.startswith("!")
     if override:
-        line = _BLANKS.sub(" ", line[1:]).lstrip(" ")
-    words = tuple(filter(None, _BLANKS.split(line)))
+        line = BLANKS.sub(" ", line[1:]).lstrip(" ")
+    words = tuple(filter(None, BLANKS.split(line)))
     if not words:
         if override:
             raise ProbeError("'!' goes in front of a definition")
         return None
     if line.startswith("-") and not override:
-        return _read_deletion(words)
-    letter = words[_HEAD][0]
+        return read_deletion(words)
+    letter = words[HEAD][0]
     if letter not in ("p", "r"):
-        raise ProbeError(f"{words[_HEAD]}: a definition begins with p, r or -: (EINVAL)")
+        raise ProbeError(f"{words[HEAD]}: a definition begins with p, r or -: (EINVAL)")
     if len(words) <= PLACE:
         raise ProbeError(
-            f"{words[_HEAD]}: a definition needs a place: p[:[GRP/]EVENT] PLACE (EINVAL)"
+            f"{words[HEAD]}: a definition needs a place: p[:[GRP/]EVENT] PLACE (EINVAL)"
         )
     if "/" in words[PLACE]:
         return _read_uprobe(words, arch, mode, lookup, override)
     return _read_kprobe(words, arch, mode, lookup, override)
 
 
-def _clean(line: str) -> str:
+def clean_line(line: str) -> str:
     """A line without end and comment; ProbeError if it is none that the kernel could be given."""
     if line.endswith("\n"):
         line = line[:-1]
@@ -189,8 +184,9 @@ def _subsystem(kind: str) -> str:
     return f"trace_{kind}"
 
 
-def _read_deletion(words: tuple[str, ...]) -> Deletion:
-    name = words[_HEAD]
+def read_deletion(words: tuple[str, ...]) -> Deletion:
+    """The words of a line that begins with '-'; ProbeError if they are none."""
+    name = words[HEAD]
     group, slash, event = name[2:].partition("/")
     if not slash:
         group, event = "", group
@@ -206,11 +202,11 @@ def _read_uprobe(
     command = Command(_subsystem("uprobe"), words)
     if len(words) - FIRST_ARG > MAX_ARGS:
         raise command.error("TOO_MANY_ARGS", FIRST_ARG)
-    head = words[_HEAD]
+    head = words[HEAD]
     target, suffixed = read_file_offset(words[PLACE], arch.bits, command, lookup)
     is_return = suffixed or head.startswith("r")
     # Digits of a maxactive make the kernel overlook the name.
-    group, event = _read_names(head, 1 if head[1:2] == ":" else -1, "uprobes", command)
+    group, event = read_names(head, 1 if head[1:2] == ":" else -1, "uprobes", command)
     context = ArgContext(
         arch,
         uprobe=True,
@@ -240,14 +236,14 @@ def _read_kprobe(
     words: tuple[str, ...], arch: Arch, mode: Mode, lookup: Lookup, override: bool
 ) -> Definition:
     command = Command(_subsystem("kprobe"), words)
-    head = words[_HEAD]
+    head = words[HEAD]
     colon = head.find(":", 1)
-    maxactive = _read_maxactive(head, colon, command)
+    maxactive = read_maxactive(head, colon, command)
     target, suffixed = read_kprobe_place(words[PLACE], arch.bits, command, mode)
     is_return = suffixed or head.startswith("r")
     if problem := lookup.place(target, words[PLACE], is_return):
         raise command.error(problem, PLACE, why=lookup.why())
-    group, event = _read_names(head, colon, "kprobes", command)
+    group, event = read_names(head, colon, "kprobes", command)
     context = ArgContext(
         arch,
         uprobe=False,
@@ -273,49 +269,6 @@ def _read_kprobe(
     )
 
 
-def _read_maxactive(head: str, colon: int, command: Command) -> int:
-    digits = head[1:] if colon < 0 else head[1:colon]
-    if digits[:1] not in _DIGITS:
-        return 0
-    if not head.startswith("r"):
-        raise command.error("BAD_MAXACT_TYPE", _HEAD, 1)
-    maxactive = unsigned(digits, 32) if len(digits) <= _MAX_EVENT else None
-    if not maxactive:
-        raise command.error("BAD_MAXACT", _HEAD, 1)
-    if maxactive > _MAX_ACTIVE:
-        raise command.error("MAXACT_TOO_BIG", _HEAD, 1)
-    return maxactive
-
-
-def _read_names(head: str, colon: int, default: str, command: Command) -> tuple[str, str]:
-    """Group and event of the head; the event is "" where it is left to us."""
-    if colon < 0:
-        return default, ""
-    at = colon + 1
-    text = head[at:]
-    separator = "/" if "/" in text else "."
-    group, found, event = text.partition(separator)
-    if not found:
-        group, event = default, text
-    else:
-        if not group:
-            raise command.error("NO_GROUP_NAME", _HEAD, at)
-        if len(group) > _MAX_EVENT:
-            raise command.error("GROUP_TOO_LONG", _HEAD, at)
-        if _GROUP.fullmatch(group) is None:
-            raise command.error("BAD_GROUP_NAME", _HEAD, at)
-        at += len(group) + 1
-        if not event:
-            return group, ""
-    if not event:
-        raise command.error("NO_EVENT_NAME", _HEAD, at)
-    if len(event) > _MAX_EVENT:
-        raise command.error("EVENT_TOO_LONG", _HEAD, at)
-    if not is_identifier(event):
-        raise command.error("BAD_EVENT_NAME", _HEAD, at)
-    return group, event
-
-
 def event_name(place: Target, is_return: bool, bits: int) -> str:
     """The name that an event without one gets.
 
@@ -325,14 +278,14 @@ def event_name(place: Target, is_return: bool, bits: int) -> str:
     match place:
         case FileOffset(path, offset):
             base = _SEPARATOR.split(path.rpartition("/")[2], maxsplit=1)[0]
-            return f"p_{base}_{offset:#x}"[:_MAX_EVENT]
+            return f"p_{base}_{offset:#x}"[:MAX_EVENT]
         case SymbolPlace():
             name = f"{letter}_{place.qualified}_{place.offset}"
         case Address():
             name = f"{letter}_{place.spelling(bits)}"
         case SourceLine(file, line):
             name = f"{letter}_{file}_{line}"
-    return _NO_IDENTIFIER.sub("_", name[:_MAX_EVENT])
+    return _NO_IDENTIFIER.sub("_", name[:MAX_EVENT])
 
 
 def compatible(first: Definition, second: Definition) -> None:
@@ -355,17 +308,17 @@ def compatible(first: Definition, second: Definition) -> None:
     if (first.group, first.event) != (second.group, second.event):
         return
     if first.kind != second.kind:
-        raise second.error("EVENT_EXIST", _HEAD)
+        raise second.error("EVENT_EXIST", HEAD)
     if first.is_return != second.is_return:
-        raise second.error("DIFF_PROBE_TYPE", _HEAD)
-    index = _different_arg(first.args, second.args)
+        raise second.error("DIFF_PROBE_TYPE", HEAD)
+    index = different_argument(first.args, second.args)
     if index is not None:
         raise second.error("DIFF_ARG_TYPE", FIRST_ARG + index)
     if here == there and [arg.text for arg in first.args] == [arg.text for arg in second.args]:
-        raise second.error("SAME_PROBE", _HEAD)
+        raise second.error("SAME_PROBE", HEAD)
 
 
-def _different_arg(first: tuple[FetchArg, ...], second: tuple[FetchArg, ...]) -> int | None:
+def different_argument(first: tuple[FetchArg, ...], second: tuple[FetchArg, ...]) -> int | None:
     """Index of the first argument that differs; a missing one is looked for first."""
     if len(first) != len(second):
         return min(len(first), len(second))

@@ -9,6 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 from engine.errors import ProbeSyntaxError
+from engine.fetch.era import LATEST, Era
 
 TEXTS: Final[dict[str, str]] = {
     "FILE_NOT_FOUND": "Failed to find the given file",
@@ -22,6 +23,7 @@ TEXTS: Final[dict[str, str]] = {
     "MAXACT_TOO_BIG": "Maxactive is too big",
     "BAD_PROBE_ADDR": "Invalid probed address or symbol",
     "NON_UNIQ_SYMBOL": "The symbol is not unique",
+    "NO_TRACEPOINT": "Tracepoint is not found",
     "BAD_RETPROBE": "Retprobe address must be an function entry",
     "BAD_ADDR_SUFFIX": "Invalid probed address suffix",
     "NO_GROUP_NAME": "Group name is not specified",
@@ -72,6 +74,7 @@ TEXTS: Final[dict[str, str]] = {
     "NO_BTF_ENTRY": "No BTF entry for this probe point",
     "NOFENTRY_ARGS": "$arg* can be used only on function entry or exit",
     "DOUBLE_ARGS": "$arg* can be used only once in the parameters",
+    "ARGS_2LONG": "$arg* failed because the argument list is too long",
     "NO_RETVAL": "This function returns 'void' type",
     "NO_PTR_STRCT": "This is not a pointer to union/structure.",
     "NOSUP_DAT_ARG": "Non pointer structure/union argument is not supported.",
@@ -85,6 +88,23 @@ TEXTS: Final[dict[str, str]] = {
 }
 """Text of each error by its id."""
 
+_ERRNOS: Final[dict[str, str]] = {
+    "NO_RETVAL": "ENOENT",
+    "NO_BTFARG": "ENOENT",
+    "NO_BTF_ENTRY": "ENOENT",
+    "NO_BTF_FIELD": "ENOENT",
+    "NOSUP_DAT_ARG": "EOPNOTSUPP",
+    "ARGS_2LONG": "E2BIG",
+    "TOO_MANY_ARGS": "E2BIG",
+    "EVENT_TOO_BIG": "E2BIG",
+    "EVENT_EXIST": "EEXIST",
+    "DIFF_PROBE_TYPE": "EEXIST",
+    "DIFF_ARG_TYPE": "EEXIST",
+    "SAME_PROBE": "EEXIST",
+    "BAD_INSN_BNDRY": "EILSEQ",
+}
+"""The error of the write, where it is not EINVAL."""
+
 
 class Command(Struct, frozen=True):
     """A definition as the kernel's error_log shows it.
@@ -92,10 +112,12 @@ class Command(Struct, frozen=True):
     Attributes:
         subsystem: who complains ("trace_kprobe", "trace_uprobe").
         words: head, place, arguments.
+        era: the rules of the kernel.
     """
 
     subsystem: str
     words: tuple[str, ...]
+    era: Era = LATEST
 
     @property
     def text(self) -> str:
@@ -116,6 +138,8 @@ class Command(Struct, frozen=True):
             column = sum(len(word) + 1 for word in self.words[:index]) + offset
         else:
             column = len(text) + 1
-        error = ProbeSyntaxError(code, TEXTS[code], text, column, self.subsystem)
+        words = self.era.text(code, TEXTS[code])
+        error = ProbeSyntaxError(code, words, text, column, self.subsystem)
+        error.errno = _ERRNOS.get(code, "EINVAL")
         error.explain(why)
         return error

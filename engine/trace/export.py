@@ -107,7 +107,7 @@ def _tracefs(place: ExportPlace, arch: Arch) -> list[str]:
     if re.search(r"[\s#]", place.path):
         raise CannotError("the file's path has a blank or a '#'")
     words = [head, where, *(_kernel_arg(arg, arch) for arg in definition.args)]
-    return [f"echo {_quoted(' '.join(words))} >> {TRACEFS}/uprobe_events"]
+    return [f"echo {quoted(' '.join(words))} >> {TRACEFS}/uprobe_events"]
 
 
 def _tracefs_enabled(
@@ -115,9 +115,9 @@ def _tracefs_enabled(
 ) -> Iterator[str]:
     folder = f"{TRACEFS}/events/{group}/{name}"
     if condition:
-        yield f"echo {_quoted(condition)} > {folder}/filter"
+        yield f"echo {quoted(condition)} > {folder}/filter"
     for trigger in triggers:
-        yield f"echo {_quoted(trigger)} >> {folder}/trigger"
+        yield f"echo {quoted(trigger)} >> {folder}/trigger"
     yield f"echo 1 > {folder}/enable"
 
 
@@ -137,13 +137,15 @@ def _kernel_body(arg: FetchArg, arch: Arch) -> str:
         text = f"{offset:+d}({text})"
     if arg.base.source in (Source.COMM, Source.TEXT):
         return text
-    return f"{text}:{_kernel_type(kind, arg.name)}"
+    if kind.kind in (ValueKind.SYMBOL, ValueKind.SYMSTR):
+        raise CannotError(f"{arg.name} is a symbol, which uprobes do not know")
+    return f"{text}:{type_name(kind)}"
 
 
 def _kernel_base(base: Base, name: str, arch: Arch) -> str:
     match base.source:
         case Source.REGISTER:
-            return f"%{_register(base.register, arch)}"
+            return f"%{register_name(base.register, arch)}"
         case Source.IMMEDIATE:
             return f"\\{base.value}"
         case Source.TEXT:
@@ -166,19 +168,25 @@ def _kernel_base(base: Base, name: str, arch: Arch) -> str:
             raise CannotError(f"{name} is recorded by this program only")
 
 
-def _register(name: str, arch: Arch) -> str:
+def register_name(name: str, arch: Arch) -> str:
+    """The name of a register of ours in definitions; CannotError if it has none."""
     for short, full in arch.probes.fetch_registers.items():
         if full == name:
             return short
     raise CannotError(f"register {name} has no name there")
 
 
-def _kernel_type(kind: FieldType, name: str) -> str:
+def type_name(kind: FieldType) -> str:
+    """The type of an argument as definitions spell it."""
     match kind.kind:
-        case ValueKind.STRING | ValueKind.USTRING | ValueKind.CHAR:
+        case (
+            ValueKind.STRING
+            | ValueKind.USTRING
+            | ValueKind.CHAR
+            | ValueKind.SYMBOL
+            | ValueKind.SYMSTR
+        ):
             text = kind.kind.value
-        case ValueKind.SYMBOL | ValueKind.SYMSTR:
-            raise CannotError(f"{name} is a symbol, which uprobes do not know")
         case ValueKind.BITFIELD:
             text = f"b{kind.width}@{kind.offset}/{_WIDTHS[kind.size]}"
         case _:
@@ -186,7 +194,8 @@ def _kernel_type(kind: FieldType, name: str) -> str:
     return f"{text}[{kind.count}]" if kind.count else text
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
+    """One word of a shell's line."""
     return text if _PLAIN.fullmatch(text) else shlex.quote(text)
 
 
@@ -209,12 +218,12 @@ def _perf(place: ExportPlace, arch: Arch) -> list[str]:
         where += "%return"
     args = [_kernel_arg(arg, arch) for arg in definition.args]
     probe = " ".join([f"{definition.group}:{definition.event}={where}", *args])
-    return [f"perf probe -x {_quoted(place.path)} {_quoted(probe)}"]
+    return [f"perf probe -x {quoted(place.path)} {quoted(probe)}"]
 
 
 def _perf_enabled(group: str, name: str, condition: str, triggers: Sequence[str]) -> Iterator[str]:
     if condition:
-        words = f"perf record -e {group}:{name} --filter {_quoted(condition)}"
+        words = f"perf record -e {group}:{name} --filter {quoted(condition)}"
         yield f"# {group}/{name}: its filter is given to: {words}"
     for trigger in triggers:
         yield f"# {group}/{name}: perf has no trigger {trigger}"
@@ -234,17 +243,17 @@ def _bpftrace(place: ExportPlace, arch: Arch) -> list[str]:
         where += f"+{place.offset}" if place.offset else ""
     else:
         where = f"{place.link:#x}"
-    base = place.link - place.file_offset if place.fixed else None
+    image = BpfImage(place.link - place.file_offset if place.fixed else None)
     formats, values = [], []
     for arg in definition.args:
-        form, found = _bpftrace_arg(arg, arch, base)
+        form, found = bpftrace_arg(arg, arch, image)
         formats.append(f"{arg.name}={form}")
         values += found
     text = " ".join([f"{definition.event}:", *formats])
     call = ", ".join([f'"{text}\\n"', *values])
     kind = "uretprobe" if definition.is_return else "uprobe"
     program = f"{kind}:{place.path}:{where} {{ printf({call}); }}"
-    return [f"bpftrace -e {_quoted(program)}"]
+    return [f"bpftrace -e {quoted(program)}"]
 
 
 def _bpftrace_enabled(
@@ -258,11 +267,23 @@ def _bpftrace_enabled(
 
 def _bpftrace_tracepoint(group: str, name: str) -> list[str]:
     program = f'tracepoint:{group}:{name} {{ printf("{name}\\n"); }}'
-    return [f"bpftrace -e {_quoted(program)}"]
+    return [f"bpftrace -e {quoted(program)}"]
 
 
-def _bpftrace_arg(arg: FetchArg, arch: Arch, base: int | None) -> tuple[str, list[str]]:
-    """The printf format and values of an argument."""
+class BpfImage(Struct, frozen=True):
+    """The image that a bpftrace program is about.
+
+    Attributes:
+        base: what offsets in the file are added to; None if that is not known before it runs.
+        kernel: it is a kernel, whose symbols the program finds by name.
+    """
+
+    base: int | None = None
+    kernel: bool = False
+
+
+def bpftrace_arg(arg: FetchArg, arch: Arch, image: BpfImage) -> tuple[str, list[str]]:
+    """The printf format and values of an argument; CannotError where it has none."""
     kind = arg.type
     source = arg.base.source
     if source is Source.COMM:
@@ -273,54 +294,61 @@ def _bpftrace_arg(arg: FetchArg, arch: Arch, base: int | None) -> tuple[str, lis
             raise CannotError(f"{arg.name}: the text would need escapes")
         return text, []
     if kind.kind in (ValueKind.SYMBOL, ValueKind.SYMSTR):
-        return "%s", [f"usym({_bpftrace_value(arg, arch, base)})"]
+        name = "ksym" if image.kernel else "usym"
+        return "%s", [f"{name}({_bpftrace_value(arg, arch, image)})"]
     if kind.is_string:
         if kind.count:
             raise CannotError(f"{arg.name} is an array of strings")
-        return "%s", [f"str({_bpftrace_address(arg, arch, base)})"]
+        return "%s", [f"str({_bpftrace_address(arg, arch, image)})"]
     count = max(kind.count, 1)
-    if kind.count or arg.derefs or source in (Source.ADDRESS, Source.IMAGE):
-        address = _bpftrace_address(arg, arch, base)
+    if kind.count or arg.derefs or source in (Source.ADDRESS, Source.IMAGE, Source.SYMBOL):
+        address = _bpftrace_address(arg, arch, image)
         values = [
             f"*({_cast(kind)}*)({address}{f'+{index * kind.size}' if index else ''})"
             for index in range(count)
         ]
     else:
-        values = [f"({_cast(kind)}){_bpftrace_value(arg, arch, base)}"]
+        values = [f"({_cast(kind)}){_bpftrace_value(arg, arch, image)}"]
     values = [_bits(value, kind) for value in values]
     form = bpftrace_conversion(kind)
     return ("{" + ",".join([form] * count) + "}" if kind.count else form), values
 
 
-def _bpftrace_address(arg: FetchArg, arch: Arch, base: int | None) -> str:
+def _bpftrace_address(arg: FetchArg, arch: Arch, image: BpfImage) -> str:
     """The address that the last dereference reads."""
     if not arg.derefs:
-        return _absolute(arg, base)
-    text = _bpftrace_base(arg, arch, base)
+        return _absolute(arg, image)
+    text = _bpftrace_base(arg, arch, image)
     for offset in arg.derefs[:-1]:
         text = f"*(uint64*)({text}{offset:+d})"
     return f"{text}{arg.derefs[-1]:+d}" if arg.derefs[-1] else text
 
 
-def _bpftrace_value(arg: FetchArg, arch: Arch, base: int | None) -> str:
-    text = _bpftrace_base(arg, arch, base)
+def _bpftrace_value(arg: FetchArg, arch: Arch, image: BpfImage) -> str:
+    text = _bpftrace_base(arg, arch, image)
     for offset in arg.derefs:
         text = f"*(uint64*)({text}{offset:+d})"
     return text
 
 
-def _absolute(arg: FetchArg, base: int | None) -> str:
-    if arg.base.source is Source.ADDRESS:
-        return f"{arg.base.value:#x}"
-    if base is None:
+def _absolute(arg: FetchArg, image: BpfImage) -> str:
+    base = arg.base
+    if base.source is Source.ADDRESS:
+        return f"{base.value:#x}"
+    if base.source is Source.SYMBOL:
+        if not image.kernel:
+            raise CannotError(f"{arg.name} is recorded by this program only")
+        name = f'kaddr("{base.text.decode(errors="surrogateescape")}")'
+        return f"{name}{base.value:+d}" if base.value else name
+    if image.base is None:
         raise CannotError(f"{arg.name}: there is no address relative to a file that moves")
-    return f"{arg.base.value + base:#x}"
+    return f"{base.value + image.base:#x}"
 
 
-def _bpftrace_base(arg: FetchArg, arch: Arch, base: int | None) -> str:
+def _bpftrace_base(arg: FetchArg, arch: Arch, image: BpfImage) -> str:
     match arg.base.source:
         case Source.REGISTER:
-            name = _register(arg.base.register, arch)
+            name = register_name(arg.base.register, arch)
             return f'reg("{arch.bpftrace.get(name, name)}")'
         case Source.IMMEDIATE:
             return str(arg.base.value)
@@ -330,8 +358,8 @@ def _bpftrace_base(arg: FetchArg, arch: Arch, base: int | None) -> str:
             return f'*(uint64*)(reg("sp")+{8 * arg.base.value})'
         case Source.RETVAL:
             return "retval"
-        case Source.ADDRESS | Source.IMAGE:
-            return f"*(uint64*)({_absolute(arg, base)})"
+        case Source.ADDRESS | Source.IMAGE | Source.SYMBOL:
+            return f"*(uint64*)({_absolute(arg, image)})"
         case Source.ENTRY:
             raise CannotError(f"{arg.name} is an argument of the entry: it needs a map")
         case _:

@@ -173,9 +173,9 @@ def _sched_fields(info: EventInfo) -> tuple[Field, ...]:
     return tuple(found)
 
 
-def format_text(info: EventInfo) -> str:
-    """The event's `format` file."""
-    lines = [f"name: {info.name}", f"ID: {info.id}", "format:"]
+def format_text(info: EventInfo, number: str = "") -> str:
+    """The event's `format` file, with another number than its own if one is given."""
+    lines = [f"name: {info.name}", f"ID: {number or info.id}", "format:"]
     lines += [f"\t{field.describe()}" for field in COMMON]
     lines.append("")
     lines += [f"\t{field.describe()}" for field in own_fields(info)]

@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from engine.errors import ProbeSyntaxError
+from engine.errors import ProbeSyntaxError, UnloggedError
 from engine.fetch.numbers import signed, unsigned
 from engine.trace.fields import Field, FieldKind, find
 from engine.trace.rows import EventInfo
@@ -188,7 +188,7 @@ class _HistogramParser:
             else:
                 raise self._fail("SYNTAX", part, "handlers are not part of this version")
         if "keys" not in given:
-            raise self._fail("SYNTAX", "", "keys= is missing")
+            raise UnloggedError("a histogram counts by keys=...")
         keys = self._keys(given["keys"])
         values = self._values(given.get("vals", ""), hitcount)
         return HistSpec(

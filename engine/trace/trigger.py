@@ -159,6 +159,18 @@ def parse_trigger(
     return EventTrigger(kind, remove, count, None, *found, text=text)
 
 
+def split_hist(text: str) -> tuple[str, str] | None:
+    """A hist trigger's part before the condition, and the condition; None for others.
+
+    Raises:
+        TriggerError: nothing is counted.
+    """
+    name, colon, rest = text.strip().partition(":")
+    if name != "hist" or not colon:
+        return None
+    return _hist_filter(text, rest.lstrip())
+
+
 def _switch(
     text: str,
     kind: TriggerKind,

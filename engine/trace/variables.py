@@ -18,11 +18,12 @@ from engine.arch.base import Arch
 from engine.arch.program import Base, FieldType, Source, ValueKind
 from engine.errors import ImageError
 from engine.fetch.variables import NOT_TEXT, TEXT_ARRAY, Fetched, VariableError
-from engine.image.datatypes import DataType, TypeKind
+from engine.image.callconv import entry_locations
+from engine.image.datatypes import TypeKind
+from engine.image.dietypes import DieType
 from engine.image.expressions import Term, VariableLocation, Where, nowhere
 from engine.image.reader import DamagedError
 from engine.image.variables import Scope, Variable, Variables
-from engine.trace.callconv import entry_locations
 from engine.trace.fieldtypes import bitfield_at, field_type, string_kind
 from engine.trace.valueparts import Value, ValueParts, piece, register_part
 
@@ -112,7 +113,7 @@ class ScopeVariables:
         if not scope.entry or index >= len(scope.parameters):
             return None
         found = self._guarded(lambda: self._location(scope, scope.parameters[index]))
-        word = DataType(None)
+        word = DieType(None)
         if found.where is Where.REGISTER or found.where is Where.MEMORY:
             kind = scope.parameters[index].type.kind
             if found.where is Where.MEMORY and kind is TypeKind.RECORD:
@@ -168,7 +169,7 @@ class ScopeVariables:
     def _scope(self) -> Scope:
         spot = self._spot
         try:
-            if spot.variables.info is None:
+            if not spot.variables.are_known:
                 why = f"{spot.variables.image.name} has no debug information (DWARF)"
                 raise VariableError("NOSUP_BTFARG", 0, why)
             scope = spot.variables.scope(spot.link, spot.pad)

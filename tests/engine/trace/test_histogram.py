@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.arch.program import Base, FetchArg, FieldType, RecordLayout, Source, ValueKind
-from engine.errors import ProbeSyntaxError
+from engine.errors import ProbeSyntaxError, UnloggedError
 from engine.trace.histogram import HistSpec, parse_hist
 from engine.trace.histtable import HistNames, HistTable
 from engine.trace.rows import HEAD, EventInfo
@@ -195,7 +195,6 @@ def test_the_line_of_the_trigger_file(text: str, listing: str) -> None:
         ("keys=n:sort=n.up", "Invalid sort modifier", "up"),
         ("keys=n,s:sort=n,s,hitcount", "Too many sort fields (Max = 2)", "sort="),
         ("keys=n:sort=n,", "Empty sort field", "sort="),
-        ("vals=n", "Invalid argument", ""),
         ("keys=n,s,id,call_site", "Invalid argument", "n,s,id,call_site"),
         ("keys=n:vals=s", "Invalid argument", "s"),
         ("keys=arr", "Invalid argument", "arr"),
@@ -212,6 +211,11 @@ def test_errors(text: str, error: str, at: str) -> None:
     assert (found.text, found.subsystem) == (error, "hist:kmem:kmalloc")
     assert found.command == f"hist:{text}"
     assert found.column == (found.command.index(at) if at else 0)
+
+
+def test_without_keys_the_kernel_says_nothing() -> None:
+    with pytest.raises(UnloggedError):
+        parse_hist("vals=n", "vals=n", INFO)
 
 
 def test_what_makes_two_histograms_the_same() -> None:
