@@ -66,6 +66,7 @@ class ProbeSyntaxError(ProbeError):
         column: column of the caret in it, from 0.
         subsystem: "trace_kprobe", "trace_uprobe", ...
         why: what we know beyond the kernel's words, "" if nothing.
+        errno: name of the error that the writer of the line gets.
     """
 
     def __init__(self, code: str, text: str, command: str, column: int, subsystem: str) -> None:
@@ -79,6 +80,7 @@ class ProbeSyntaxError(ProbeError):
         self.column = column
         self.subsystem = subsystem
         self.why = ""
+        self.errno = "EINVAL"
 
     def explain(self, why: str) -> None:
         """Add what the kernel does not say."""
@@ -87,6 +89,18 @@ class ProbeSyntaxError(ProbeError):
     def __str__(self) -> str:
         text = super().__str__()
         return f"{text}\n  {escaped(self.why)}" if self.why else text
+
+
+class UnloggedError(ProbeError):
+    """A definition that the kernel refuses without an entry in error_log.
+
+    Attributes:
+        errno: name of the error that the writer of the line gets.
+    """
+
+    def __init__(self, text: str, errno: str = "EINVAL") -> None:
+        super().__init__(f"{text} ({errno})")
+        self.errno = errno
 
 
 class ProbeRejectedError(ProbeError):

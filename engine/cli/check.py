@@ -8,10 +8,11 @@ from typing import Any, Final
 import click
 
 from engine.cli import console
+from engine.cli.kernel_options import kernel_choice, kernel_options, show_checked
 from engine.cli.options import config_of, lines_of, program_options
 from engine.cli.probe_options import probe_options
 from engine.escaping import json_text
-from engine.session.headless.checks import Placed
+from engine.session.headless.checks import Placed, check_image
 from engine.session.headless.checks import check as checked
 from engine.session.protocol.config import Mode
 from engine.session.protocol.requests import CheckRequest, Rules
@@ -44,6 +45,23 @@ _REASONS: Final = 20
     type=click.Choice([rules.value for rules in Rules]),
     help="Whose rules decide; by default a definition's own, kprobes' for -f and --all.",
 )
+@click.option(
+    "--together",
+    is_flag=True,
+    help="Of a kernel image: every instruction of a function is probed at once.",
+)
+@click.option(
+    "--sequence",
+    is_flag=True,
+    help="Of a kernel image: each definition meets the events of those before it.",
+)
+@click.option(
+    "--list-as",
+    "form",
+    type=click.Choice(["tracefs", "perf", "bpftrace"]),
+    help="Of a kernel image: write the definitions as a real machine's tools take them.",
+)
+@kernel_options
 @probe_options
 @click.argument("guest", type=click.Path())
 def check(
@@ -54,6 +72,9 @@ def check(
     as_json: bool,
     rules_name: str | None,
     mode_name: str,
+    together: bool,
+    sequence: bool,
+    form: str | None,
     **values: Any,
 ) -> int:
     """Say for each place in GUEST whether a probe may stand there; nothing runs.
@@ -62,21 +83,35 @@ def check(
     stand. Warnings follow on indented lines. Without -e, -f and --all the entries of all
     functions of GUEST are checked.
 
+    GUEST may be a kernel image or module: its own rules decide then, those of its version, on
+    its text as it is once it runs. Each definition meets a kernel without other events.
+
     Exit code: 0 if every place given with -e is accepted, 1 if one is rejected, 2 for bad
     usage, a bad definition, or a place that does not exist.
     """
     if everything and (definitions or globs):
         raise click.UsageError("--all stands alone: it has every place that -e and -f can name")
-    result = checked(
-        CheckRequest(
-            config_of({**values, "args": ()}),
-            tuple(lines_of(definitions)),
-            globs,
-            everything,
-            Rules(rules_name) if rules_name else None,
-            Mode(mode_name),
-        )
+    choice = kernel_choice(values, together=together, sequence=sequence)
+    request = CheckRequest(
+        config_of({**values, "args": ()}, kernel=choice),
+        tuple(lines_of(definitions)),
+        globs,
+        everything,
+        Rules(rules_name) if rules_name else None,
+        Mode(mode_name),
     )
+    if form is not None:
+        from engine.session.headless.kernel_checks import list_as
+
+        for line in list_as(request, form):
+            console.put(line)
+        return 0
+    kernel = check_image(request)
+    if kernel is not None:
+        code = show_checked(kernel, summary=summary, as_json=as_json)
+        console.remarks(kernel.damage(), values["color"])
+        return code
+    result = checked(request)
     found = chain(result.asked, result.rest)
     if summary:
         _show_summary(found, as_json=as_json)

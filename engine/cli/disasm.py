@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from engine.cli import console
+from engine.cli.kernel_options import kernel_choice, kernel_options
 from engine.cli.options import config_of, program_options
 from engine.session.headless.listings import (
     ListedCode,
@@ -35,6 +36,7 @@ def _number(text: str) -> int:
 @click.option(
     "--base", type=_number, metavar="ADDR", help="Address of the first plain byte [default: 0]."
 )
+@kernel_options
 @click.argument("guest", type=click.Path())
 @click.argument("place", required=False)
 def disasm(
@@ -44,7 +46,8 @@ def disasm(
 
     Lines are `ADDRESS <SYMBOL+OFF>: BYTES  TEXT` in Capstone's Intel syntax; bytes that are no
     instruction become `.byte`. PLACE is SYM[+OFF], LIB:SYM[+OFF], 0xADDR, FILE:LINE or
-    PATH:OFFSET; outside of all functions the bytes from there on are shown.
+    PATH:OFFSET; outside of all functions the bytes from there on are shown. A kernel image is
+    shown as its text is once it runs; --patched file shows the file's.
     """
     if raw:
         if arch_name is None:
@@ -55,7 +58,8 @@ def disasm(
         return 0
     if arch_name is not None or base is not None:
         raise click.UsageError("--arch and --base go with --raw")
-    for code in disassemble(ListingRequest(config_of({**values, "args": ()}), place)):
+    config = config_of({**values, "args": ()}, kernel=kernel_choice(values))
+    for code in disassemble(ListingRequest(config, place)):
         _show(code)
         console.remarks(code.damage(), values["color"])
     return 0

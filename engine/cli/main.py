@@ -27,6 +27,7 @@ COMMANDS: Final[dict[str, str]] = {
     "explore": "Run GUEST with ARGS under many schedules of its threads, until one ends in "
     "another way.",
     "disasm": "Disassemble GUEST: the function around PLACE, or all executable sections.",
+    "call": "Call functions of a kernel IMAGE or module: 'strlen(\"hello\")'.",
     "bench": "Measure what a hit costs: CPU nanoseconds over the unprobed run, by technique.",
     "recover": "Print the events in RING, the FILE.ring beside the FILE of a trace that was "
     "killed.",

@@ -3,6 +3,7 @@
 The command line and the terminal interface are equal clients of what is here. From the ground up:
 
 - `protocol`: what a front end says and hears.
+- `kernel`: kernel images, which are asked and not run.
 - `program`: a program's files, without a guest.
 - `guest`: a guest from its start to its end; `browse`: code to look around in.
 - `inspect`: a standing guest looked at.

@@ -91,8 +91,8 @@ NEVER = (
     [
         (9, ("--help",)),
         (220, ("run", "--isolated", str(SAMPLE), "a")),
-        (285, ("check", "-f", "main", str(SAMPLE))),
-        (425, ("trace", "-e", "p:x main", "-o", "/dev/null", "--isolated", str(SAMPLE), "a")),
+        (291, ("check", "-f", "main", str(SAMPLE))),
+        (429, ("trace", "-e", "p:x main", "-o", "/dev/null", "--isolated", str(SAMPLE), "a")),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
 )

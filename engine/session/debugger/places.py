@@ -433,7 +433,7 @@ class PlaceFinder:
             scope = self._files.variables(module).scope(link)
         except (ImageError, DamagedError):
             scope = None
-        if scope is None or self._is_optimized(scope.unit):
+        if scope is None or scope.unit is None or self._is_optimized(scope.unit):
             return link
         return module.lines.prologue_end(link) or link
 

@@ -165,6 +165,11 @@ class LoadedGuest:
         """
         self.config = config
         self.opened = opened or OpenedProgram.open(config)
+        if self.opened.kernel is not None:
+            raise CommandError(
+                f"{config.guest}: a kernel image, which is not run as a program; check and disasm"
+                " say what is in it, call runs its functions"
+            )
         self.paths, self.arch = self.opened.paths, self.opened.arch
         self.image = self.opened.image
         self.ram = Ram(budget=config.memory)

@@ -14,7 +14,7 @@ from engine.image.dies import Unit
 from engine.image.elf import ElfImage
 from engine.image.expressions import Term, VariableLocation, Where
 from engine.image.functions import NamedFunctions
-from engine.image.names import GlobalNames
+from engine.image.names import FileNames, GlobalNames
 from engine.image.reader import DamagedError
 from engine.image.scopes import Scope, Variable
 from engine.image.variables import Variables
@@ -58,7 +58,7 @@ class Files:
     def __init__(self, session: Session) -> None:
         """Nothing is opened yet."""
         self._session = session
-        self._known: dict[int, tuple[ElfImage, Variables, GlobalNames | None]] = {}
+        self._known: dict[int, tuple[ElfImage, Variables, FileNames | None]] = {}
         self._functions: dict[int, NamedFunctions] = {}
         self._scopes: dict[tuple[int, int], Scope | None] = {}
 
@@ -79,18 +79,18 @@ class Files:
         """The variables of a file."""
         return self._of(module)[1]
 
-    def names(self, module: Module) -> GlobalNames | None:
+    def names(self, module: Module) -> FileNames | None:
         """The names at the top of a file; None without debug information."""
         return self._of(module)[2]
 
     def functions(self, module: Module) -> NamedFunctions | None:
-        """The functions of a file by name; None without debug information."""
+        """The functions of a file's DWARF by name; None without it."""
         names = self.names(module)
-        if names is not None and id(module.image) not in self._functions:
+        if isinstance(names, GlobalNames) and id(module.image) not in self._functions:
             self._functions[id(module.image)] = NamedFunctions(names.info)
         return self._functions.get(id(module.image))
 
-    def _of(self, module: Module) -> tuple[ElfImage, Variables, GlobalNames | None]:
+    def _of(self, module: Module) -> tuple[ElfImage, Variables, FileNames | None]:
         found = self._known.get(id(module.image))
         if found is None:
             variables = Variables(module.image)
@@ -98,7 +98,11 @@ class Files:
                 info: DebugInfo | None = variables.info
             except ImageError:
                 info = None
-            names = GlobalNames(info) if info is not None else None
+            names: FileNames | None = None
+            if info is not None:
+                names = GlobalNames(info)
+            elif variables.carried is not None:
+                names = variables.carried.names
             found = self._known[id(module.image)] = module.image, variables, names
         return found
 

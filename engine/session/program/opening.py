@@ -8,7 +8,7 @@ readers move through the file, are everybody's own.
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
@@ -23,9 +23,14 @@ from engine.linux.images import ProgramImages
 from engine.linux.procview import ProcView
 from engine.session.program.libraries import GuestTree, Program, ProgramFile
 from engine.session.protocol.config import GuestConfig
+from engine.session.protocol.kernels import KernelChoice
 from engine.session.protocol.report import Report
 
+if TYPE_CHECKING:
+    from engine.session.kernel.opened import OpenedKernel
+
 _MAX_LINKS: Final = 40
+_KERNEL_BIT: Final = 63
 _SHOWN: Final = 10
 _OWN: Final = ("/proc", "/sys")
 
@@ -54,12 +59,14 @@ class OpenedProgram(Struct, frozen=True, eq=False):
         paths: the names of the file.
         image: it.
         arch: its architecture.
+        kernel: it as a kernel image; None for a program.
     """
 
     config: GuestConfig
     paths: ProgramPaths
     image: ElfImage
     arch: Arch
+    kernel: "OpenedKernel | None" = None
 
     @classmethod
     def open(cls, config: GuestConfig) -> "OpenedProgram":
@@ -70,7 +77,18 @@ class OpenedProgram(Struct, frozen=True, eq=False):
         """
         paths = locate(config.guest, config.root)
         root = os.path.abspath(config.root) if config.root is not None else ""
-        image = ElfImage.open(paths.host, root=root)
+        kernel = None
+        try:
+            image = ElfImage.open(paths.host, root=root)
+        except ImageError:
+            kernel = _kernel(paths.host, config.kernel)
+            if kernel is None:
+                raise
+        else:
+            if image.high >> _KERNEL_BIT:
+                kernel = _kernel(paths.host, config.kernel)
+        if kernel is not None:
+            return cls(config, paths, kernel.live_image, kernel.arch, kernel)
         arch = architectures.for_elf(image.machine, image.bits, image.byteorder)
         if arch is None:
             known = ", ".join(architectures.names())
@@ -129,6 +147,22 @@ class OpenedProgram(Struct, frozen=True, eq=False):
         images = ProgramImages()
         images.damage = self.image.damage
         return self.program(GuestTree(fs, images))
+
+
+def _kernel(path: str, choice: KernelChoice) -> "OpenedKernel | None":
+    """A file as a kernel image; None where it is none.
+
+    Raises:
+        ImageError: it is one that is damaged.
+        CommandError: a choice is none.
+    """
+    from engine.image.kernel.recognition import is_kernel_image  # few guests are kernels
+
+    if not is_kernel_image(path):
+        return None
+    from engine.session.kernel.opened import OpenedKernel
+
+    return OpenedKernel.open(path, choice)
 
 
 def view_of(config: GuestConfig) -> View:

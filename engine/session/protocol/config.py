@@ -12,6 +12,7 @@ from engine.linux.turns import PLAIN as PLAIN
 from engine.linux.turns import Recorded
 from engine.linux.turns import TurnKind as TurnKind
 from engine.linux.turns import turns_of as turns_of
+from engine.session.protocol.kernels import KernelChoice
 
 DEFAULT_MEMORY: Final = 1 << 30
 
@@ -43,6 +44,7 @@ class GuestConfig(Struct, frozen=True):
         returns: the catcher of returns, one of `engine.probes.return_catchers.RETURNS`.
         follow: probes are in the guest's new processes and programs, too.
         count_blocks: keep the block clock running even if nothing else needs it.
+        kernel: choices for a guest that is a kernel image.
     """
 
     guest: str
@@ -67,6 +69,7 @@ class GuestConfig(Struct, frozen=True):
     returns: str = "auto"
     follow: bool = True
     count_blocks: bool = False
+    kernel: KernelChoice = KernelChoice()
 
     @property
     def randomness(self) -> int:

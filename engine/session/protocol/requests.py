@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from engine.arch.plan import Rules as Rules
 from engine.session.protocol.config import GuestConfig, Mode
+from engine.session.protocol.kernels import KernelChoice
 
 TRACERS: Final = ("function_graph", "function")
 
@@ -250,6 +251,22 @@ class CheckRequest(Struct, frozen=True):
     everything: bool = False
     rules: Rules | None = None
     mode: Mode = Mode.STRICT
+
+
+class CallRequest(Struct, frozen=True):
+    """Calls of functions of a kernel image.
+
+    Attributes:
+        image: path of the image or module.
+        calls: as written: `FUNC(ARGS)`.
+        kernel: choices for the image.
+        blocks_max: basic blocks that one call may take.
+    """
+
+    image: str
+    calls: tuple[str, ...]
+    kernel: KernelChoice
+    blocks_max: int
 
 
 class ListingRequest(Struct, frozen=True):

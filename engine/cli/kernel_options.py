@@ -1,0 +1,160 @@
+"""Options for kernel images, and how verdicts on their places are shown."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from engine.cli import console
+from engine.escaping import json_text
+from engine.session.protocol.kernels import KernelChoice, Patched
+
+if TYPE_CHECKING:
+    from engine.session.headless.kernel_checks import KernelChecked, KernelRow
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+_REASONS: Final = 20
+_OPTIONS: Final = (
+    click.option(
+        "--kernel",
+        "kernel",
+        type=click.Path(),
+        help="Of a module: the kernel image that it is for.",
+    ),
+    click.option(
+        "--era",
+        metavar="VERSION",
+        help="Of a kernel image: judge by the rules of another version.",
+    ),
+    click.option(
+        "--cpu",
+        metavar="CPU",
+        default="golden",
+        help="Of a kernel image: it boots on this CPU: golden, host, or a /proc/cpuinfo file.",
+    ),
+    click.option(
+        "--patched",
+        type=click.Choice([each.value for each in Patched]),
+        default=Patched.BOOT.value,
+        help="Of a kernel image: its text as it patches itself at boot, or as the file has it.",
+    ),
+)
+
+
+def kernel_options(command: Command) -> Command:
+    """Add the options for kernel images to a subcommand."""
+    for option in _OPTIONS:
+        command = option(command)
+    return command
+
+
+def kernel_choice(values: dict[str, Any], **more: bool) -> KernelChoice:
+    """Take the options for kernel images out of a command's."""
+    return KernelChoice(
+        patched=Patched(values.pop("patched")),
+        cpu=values.pop("cpu"),
+        era=values.pop("era"),
+        kernel=values.pop("kernel"),
+        **more,
+    )
+
+
+def show_checked(result: "KernelChecked", *, summary: bool, as_json: bool) -> int:
+    """Print verdicts and give the exit code.
+
+    Args:
+        result: the verdicts.
+        summary: count them instead.
+        as_json: as objects.
+
+    Returns:
+        0 if all definitions are accepted, 1 if one is refused, 2 if one has an error.
+    """
+    rows = chain(result.asked, result.rest)
+    if summary:
+        _show_summary(rows, as_json=as_json)
+    elif as_json:
+        _show_json(rows)
+    else:
+        _show_lines(rows)
+    if any(row.error and row.column is not None and row.address is None for row in result.asked):
+        return 1 if as_json else 2
+    return int(any(not row.ok for row in result.asked))
+
+
+def _show_lines(rows: "Iterator[KernelRow]") -> None:
+    for row in rows:
+        if row.line is not None and row.error:
+            console.put(f"rejected ({row.errno}): {row.error}")
+            console.put(f"  Command: {row.line}")
+            if row.column is not None:
+                console.put(f"           {' ' * row.column}^")
+        if row.address is None:
+            if not row.error:
+                why = f"rejected ({row.errno}): {row.reason}" if row.errno else row.reason
+                console.put(f"{row.line}: {why}")
+            continue
+        outcome = f"{row.technique}: {row.reason}"
+        if row.errno:
+            outcome = f"rejected {row.reason} ({row.errno})"
+        console.put(f"{row.address:#x} {row.symbol}+{row.offset:#x} {outcome}")
+
+
+def _show_json(rows: "Iterator[KernelRow]") -> None:
+    separator = "["
+    for row in rows:
+        console.write(f"{separator}\n{json_text(_as_json(row))}")
+        separator = ","
+    console.write("[]\n" if separator == "[" else "\n]\n")
+
+
+def _as_json(row: "KernelRow") -> dict[str, Any]:
+    shown: dict[str, Any] = {} if row.line is None else {"definition": row.line}
+    shown |= {
+        "address": None if row.address is None else f"{row.address:#x}",
+        "symbol": row.symbol or None,
+        "offset": row.offset,
+        "era": row.era,
+        "verdict": "ok" if row.ok else "rejected",
+        "technique": row.technique,
+        "ftrace": row.ftrace,
+        "optimized": row.optimized,
+        "reason": row.reason,
+        "rule": row.rule or None,
+        "culprit": None if row.culprit is None else f"{row.culprit:#x}",
+        "errno": row.errno or None,
+        "register_kprobe": row.registered or None,
+    }
+    if row.line is not None:
+        shown |= {
+            "error": row.error or None,
+            "column": row.column,
+            "shown": row.shown or None,
+            "format": row.format or None,
+        }
+    return shown
+
+
+def _show_summary(rows: "Iterator[KernelRow]", *, as_json: bool) -> None:
+    techniques: Counter[str] = Counter()
+    reasons: Counter[tuple[str, str]] = Counter()
+    for row in rows:
+        techniques[row.technique] += 1
+        if row.rule:
+            reasons[row.technique, row.rule] += 1
+    total = sum(techniques.values())
+    if as_json:
+        ranked = [
+            {"outcome": outcome, "rule": rule, "count": count}
+            for (outcome, rule), count in reasons.most_common()
+        ]
+        summary = {"places": total, "techniques": techniques, "reasons": ranked}
+        console.write(json_text(summary) + "\n")
+        return
+    console.put(f"{total} places")
+    for name, count in techniques.most_common():
+        console.put(f"{count:>9} {name} ({count / total:.2%})")
+    for (outcome, rule), count in reasons.most_common(_REASONS):
+        console.put(f"{count:>9} {outcome}: {rule}")

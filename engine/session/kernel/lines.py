@@ -1,0 +1,160 @@
+"""Definitions as the `kprobe_events` of an image's kernel would answer them."""
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from engine.arch.base import Arch
+from engine.fetch.dentry_types import DentryOffsets
+from engine.fetch.era import Era, era_of
+from engine.probes.kernel_places import KernelVerdict
+from engine.session.kernel.opened import OpenedKernel
+from engine.session.kernel.rows import KernelRow, row_of
+from engine.trace.btf_scope import dentry_offsets
+from engine.trace.kprobe_events import DYNAMIC_EVENTS, KPROBE_EVENTS, KprobeEvents, Outcome
+from engine.trace.probed_kernel import ProbedKernel
+
+if TYPE_CHECKING:
+    from engine.image.kernel.btf import Btf
+
+_INSTANCES: Final = 10
+_EVENT_HEADS: Final = ("f", "t")
+
+
+class ImageKernel(ProbedKernel):
+    """The kernel of an image, as far as probe definitions ask it.
+
+    Attributes:
+        judged: the verdict that was asked for last; None where none was.
+    """
+
+    def __init__(self, opened: OpenedKernel) -> None:
+        """Nothing is read before the first question.
+
+        Args:
+            opened: the image.
+        """
+        self._opened = opened
+        self.judged: KernelVerdict | None = None
+        image = opened.image
+        self._images = [each for each in (image.kernel, image) if each is not None]
+
+    @property
+    def arch(self) -> Arch:
+        """Its architecture."""
+        return self._opened.arch
+
+    @cached_property
+    def era(self) -> Era:
+        """The rules of its version."""
+        return era_of(self._opened.version)
+
+    @property
+    def types(self) -> "tuple[Btf, ...]":
+        """Its types, and those of a module."""
+        return self._opened.types
+
+    @cached_property
+    def dentry(self) -> DentryOffsets | None:
+        """Members that `%pd` and `%pD` look at."""
+        return dentry_offsets(self.types)
+
+    @property
+    def instances(self) -> int:
+        """Instances of a return probe that does not say."""
+        return _INSTANCES
+
+    def addresses(self, name: str, module: str | None) -> Sequence[int]:
+        """Addresses of all symbols of a name, in the kernel or a module."""
+        found: list[int] = []
+        for image in self._images:
+            if module is None or (image.is_module and image.module == module):
+                found += image.names.all_of(name)
+        return found
+
+    def has_module(self, name: str) -> bool:
+        """True for the module that the image is."""
+        return any(image.is_module and image.module == name for image in self._images)
+
+    def covering(self, address: int) -> tuple[int, int] | None:
+        """[start, end) of the symbol around an address."""
+        for image in self._images:
+            if image.is_module:
+                if not image.holds(address):
+                    continue
+            elif not self._is_kernel(address):
+                continue
+            found = image.names.at(address)
+            return None if found is None else (found.start, found.end)
+        return None
+
+    def _is_kernel(self, address: int) -> bool:
+        """True for the addresses that have names (is_ksym_addr): text, and data if kept."""
+        names = self._images[0].names
+        low, high = names.find("_stext"), names.find("_end")
+        if low is not None and high is not None:
+            return low <= address < high
+        text, init = self._opened.tables.text, self._opened.tables.gone
+        return any(low <= address < high for low, high in (*text, *init))
+
+    def at_entry(self, start: int, offset: int) -> bool:
+        """True if so many bytes behind a symbol's start count as the function's entry."""
+        return start + offset in (start, self._opened.places.entry(start))
+
+    def notrace(self, address: int) -> bool:
+        """True if events may not probe the function around an address."""
+        untraced = self._opened.places.untraced(address)
+        if untraced:
+            self.judged = self._opened.places.event(address)
+        return untraced
+
+    def register(self, address: int, *, is_return: bool) -> str:
+        """Name of the error with which register_kprobe refuses a place; "" for none."""
+        self.judged = self.verdict(address, is_return=is_return)
+        refusal = self.judged.refusal
+        return "" if refusal is None else refusal.errno
+
+    def verdict(self, address: int, *, is_return: bool) -> KernelVerdict:
+        """The verdict on a place of an event."""
+        places = self._opened.places
+        return places.returning(address) if is_return else places.event(address)
+
+    def has_event(self, group: str, name: str) -> bool:
+        """True if the kernel itself has an event of that group and name."""
+        return self._opened.events.has(group, name)
+
+    def tracepoint(self, name: str) -> str | None:
+        """The function that BTF describes a tracepoint's arguments by; None for no such one."""
+        return self._opened.events.tracepoint(name)
+
+
+def defined_rows(
+    opened: OpenedKernel, lines: Sequence[str], *, sequence: bool
+) -> Iterator[KernelRow]:
+    """A row for each line, in order.
+
+    Args:
+        opened: the image.
+        lines: of `kprobe_events`, and `f:` and `t:` lines of `dynamic_events`.
+        sequence: they build on each other; else each meets a kernel without events.
+    """
+    kernel = ImageKernel(opened)
+    events = KprobeEvents(kernel)
+    for line in (written.removesuffix("\n") for written in lines):
+        if not sequence:
+            events = KprobeEvents(kernel)
+        kernel.judged = None
+        word = line.split(":", 1)[0].strip()
+        file = DYNAMIC_EVENTS if word[:1] in _EVENT_HEADS else KPROBE_EVENTS
+        yield _row(opened, kernel, line, events.take(line, file))
+
+
+def _row(opened: OpenedKernel, kernel: ImageKernel, line: str, outcome: Outcome) -> KernelRow:
+    address = outcome.address
+    definition = outcome.definition
+    verdict = None
+    if address is not None and definition is not None and definition.kind == "kprobe":
+        verdict = kernel.verdict(address, is_return=definition.is_return)
+    elif outcome.error is not None and kernel.judged is not None and not kernel.judged.ok:
+        verdict = kernel.judged
+    return row_of(opened, address, verdict, line=line, outcome=outcome)

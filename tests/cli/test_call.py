@@ -1,0 +1,45 @@
+"""`kprobe-tui call`, as a user runs it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from kernelimages import AMD64_61, image_path, module_path
+
+
+def called(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    """The command run."""
+    return subprocess.run(
+        [sys.executable, "-m", "tui", "call", *words], capture_output=True, text=True, check=False
+    )
+
+
+def test_results_and_buffers_are_shown_by_type() -> None:
+    done = called(image_path(AMD64_61), 'strscpy(&buf[8], "hello", 8)', "gcd(48, 180)")
+    assert done.stderr == ""
+    assert done.returncode == 0
+    assert done.stdout == (
+        'strscpy(&buf[8], "hello", 8) = (ssize_t) 5\n'
+        "    buf: 68 65 6c 6c 6f 00 00 00  hello...\n"
+        "gcd(48, 180) = (unsigned long) 12\n"
+    )
+
+
+def test_a_call_that_fails_is_the_last_one() -> None:
+    done = called("--json", image_path(AMD64_61), "strlen(0)", "gcd(48, 180)")
+    assert done.returncode == 1
+    (row,) = json.loads(done.stdout)
+    assert row["failure"] == "read of 0x0, where nothing is mapped, at strlen+0x0"
+    assert row["value"] is None
+
+
+def test_bad_usage_is_told() -> None:
+    for words in (("gcd(1)",), ("what",), ("nosuch(1)",)):
+        done = called(image_path(AMD64_61), *words)
+        assert done.returncode == 2
+        assert words[0] in done.stderr
+        assert "Traceback" not in done.stderr
+    assert called(sys.executable, "f()").returncode == 2
+    done = called("--kernel", image_path(AMD64_61), module_path("crc16"), 'crc16(0, "a", 1)')
+    assert done.stdout == 'crc16(0, "a", 1) = (u16) 59585\n'

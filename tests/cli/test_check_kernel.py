@@ -1,0 +1,131 @@
+"""`check` and `disasm` of kernel images, as a user runs them."""
+
+import json
+import shutil
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from kernelimages import AMD64_61, AMD64_612, UML_61, image_path, module_path
+
+
+def ran(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    """The command run."""
+    return subprocess.run(
+        [sys.executable, "-m", "tui", *words], capture_output=True, text=True, check=False
+    )
+
+
+def test_definitions_give_a_row_each_in_their_order(tmp_path: Path) -> None:
+    lines = ["p:a/b vfs_read", "p:a/b vfs_read+1", "p vfs_read x=%nosuch", "r100:a/c vfs_write"]
+    (tmp_path / "lines").write_text("\n".join(lines))
+    done = ran("check", "--json", "-e", f"@{tmp_path / 'lines'}", image_path(AMD64_61))
+    assert done.returncode == 1
+    rows = json.loads(done.stdout)
+    assert [row["definition"] for row in rows] == lines
+    assert [row["errno"] for row in rows] == [None, "EILSEQ", "EINVAL", None]
+    assert [row["column"] for row in rows] == [None, 6, 13, None]
+    assert rows[0]["ftrace"] is True
+    assert rows[0]["optimized"] is False
+    assert rows[0]["address"] == "0xffffffff813669e0"
+    assert rows[0]["era"] == "6.1.192"
+    assert rows[0]["shown"] == "p:a/b vfs_read\n"
+    assert "field:unsigned long __probe_ip;" in rows[0]["format"]
+    assert rows[2]["error"] == "Invalid register name"
+    assert rows[1]["reason"].startswith("not an instruction boundary")
+
+
+def test_lines_show_the_kernels_caret() -> None:
+    done = ran("check", image_path(AMD64_612), "-e", "p vfs_read file count foo")
+    assert done.returncode == 2
+    assert done.stdout == (
+        "rejected (ENOENT): This variable is not found at this probe point\n"
+        "  Command: p vfs_read file count foo\n"
+        "                                 ^\n"
+    )
+
+
+def test_another_era_has_other_rules() -> None:
+    line = "p:a/b vfs_read count"
+    assert ran("check", image_path(AMD64_612), "-e", line).returncode == 0
+    assert ran("check", "--era", "6.1", image_path(AMD64_612), "-e", line).returncode == 2
+    bad = ran("check", "--era", "new", image_path(AMD64_612), "-e", line)
+    assert bad.returncode == 2
+    assert "--era new" in bad.stderr
+
+
+def test_lines_build_on_each_other_if_asked() -> None:
+    twice = ("-e", "p:a/b vfs_read", "-e", "p:a/b vfs_read")
+    assert ran("check", image_path(AMD64_61), *twice).returncode == 0
+    done = ran("check", "--json", "--sequence", image_path(AMD64_61), *twice)
+    assert [row["errno"] for row in json.loads(done.stdout)] == [None, "EEXIST"]
+
+
+def test_many_functions_are_judged_by_several_processes_in_order() -> None:
+    done = ran("check", "--json", image_path(AMD64_61))
+    assert done.returncode == 0
+    rows = json.loads(done.stdout)
+    assert 46_000 < len(rows) < 48_000
+    addresses = [int(row["address"], 16) for row in rows]
+    assert all(low <= high for low, high in pairwise(addresses))
+    summary = json.loads(ran("check", "--json", "--summary", image_path(AMD64_61)).stdout)
+    assert summary["places"] == len(rows)
+    assert summary["techniques"]["ftrace"] == sum(row["ftrace"] for row in rows)
+
+
+def test_probes_together_lose_jumps() -> None:
+    alone = ran("check", "--json", image_path(AMD64_61), "-f", "int_sqrt")
+    together = ran("check", "--json", "--together", image_path(AMD64_61), "-f", "int_sqrt")
+    assert len(json.loads(alone.stdout)) == 1
+    rows = json.loads(together.stdout)
+    assert len(rows) > 10
+    assert any(row["rule"] == "optprobe.neighbour" for row in rows)
+
+
+def test_disasm_shows_the_text_as_it_runs() -> None:
+    live = ran("disasm", image_path(AMD64_61), "vfs_read").stdout.splitlines()
+    stored = ran("disasm", "--patched", "file", image_path(AMD64_61), "vfs_read").stdout
+    assert live[0].startswith("0xffffffff813669e0 <vfs_read+0x0>: 0f 1f 44 00 00")
+    assert " call " in stored.splitlines()[0]
+
+
+def test_a_module_is_asked_against_its_kernel() -> None:
+    kernel = image_path(AMD64_61)
+    module = module_path("cordic")
+    done = ran("check", "--json", "--kernel", kernel, "-f", "cordic_*", module)
+    (row,) = json.loads(done.stdout)
+    assert (row["symbol"], row["technique"]) == ("cordic_calc_iq", "ftrace")
+    other = ran("check", "--kernel", image_path(AMD64_612), module)
+    assert other.returncode == 2
+    assert "a module for Linux 6.1.0-56-amd64" in other.stderr
+
+
+def test_user_mode_linux_names_the_tables_it_lacks() -> None:
+    done = ran("check", image_path(UML_61), "-f", "vfs_read")
+    assert done.returncode == 0
+    assert "no tables of ftrace's sites" in done.stderr
+
+
+def test_a_kernel_is_not_run(tmp_path: Path) -> None:
+    done = ran("run", image_path(AMD64_61))
+    assert done.returncode == 2
+    assert "a kernel image, which is not run as a program" in done.stderr
+    shutil.copy(image_path(AMD64_61), tmp_path / "x")
+    (tmp_path / "x").write_bytes((tmp_path / "x").read_bytes()[:100_000])
+    done = ran("check", tmp_path / "x")
+    assert done.returncode == 2
+    assert done.stderr.count("\n") <= 2
+    assert "is it cut short?" in done.stderr
+
+
+@pytest.mark.parametrize("form", ["tracefs", "perf", "bpftrace"])
+def test_definitions_for_a_real_machine(form: str) -> None:
+    line = "p:my/rd vfs_read count=%dx"
+    done = ran("check", image_path(AMD64_61), "--list-as", form, "-e", line)
+    assert done.returncode == 0
+    assert "vfs_read" in done.stdout
+    words = ran("check", sys.executable, "--list-as", form, "-e", line)
+    assert words.returncode == 2
+    assert "no kernel image" in words.stderr
