@@ -1,5 +1,6 @@
 """What .ci/run asks of a machine: nothing may be missing there, so no test may be skipped."""
 
+import os
 import re
 import signal
 from collections.abc import Generator
@@ -21,6 +22,8 @@ MAY_BE_SKIPPED: tuple[tuple[str, str], ...] = (
     (r"image/test_\w+\.py::\w+\[/bin/busybox\]", r"without \.eh_frame_hdr|no dynamic symbols"),
     # Debian 12 has no riscv64: its programs are Debian 13's, with another Python.
     (r"test_graphing\.py::\w+\[python3-riscv64\]", "no python3 for riscv64"),
+    # Debian's archive keeps only its latest kernels.
+    (r"", r"no kernel image"),
     # While a release is brought to it, a mirror gives an index that its own list contradicts.
     (r"riscv64", "riscv64.*Mirror sync in progress"),
 )
@@ -37,6 +40,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     # Tests send it to programs that they start; under nohup these would be deaf to it.
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    cache = Path(os.environ.get("KPROBE_TUI_CACHE") or config.rootpath / ".cache")
+    os.environ.setdefault("KPROBE_TUI_KERNEL_CACHE", str(cache / "kernel-cache"))
     strict = config.getoption("--nothing-missing")
     if strict and Path(engine.__file__).is_relative_to(config.rootpath / "engine"):
         raise pytest.UsageError(f"this is not what was installed: {engine.__file__}")

@@ -71,7 +71,7 @@ _TARGETS = (
     ),
 )
 _MIRROR = "http://deb.debian.org/debian"
-_KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
+KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 _failures: dict[str, str] = {}
 
@@ -136,9 +136,6 @@ def _key(wanted: _Target) -> str:
 
 
 def _build(wanted: _Target, tree: Path, stamp: Path, key: str) -> None:
-    for tool in ("apt-get", "apt-cache", "dpkg-deb"):
-        if shutil.which(tool) is None:
-            raise SysrootUnavailable(f"{tool} is not installed")
     with tempfile.TemporaryDirectory(prefix=f"{tree.name}.", dir=tree.parent) as name:
         work = Path(name)
         archives = _download(wanted, work)
@@ -177,14 +174,55 @@ def _download(wanted: _Target, work: Path) -> list[Path]:
 
 def _download_from(suite: str, wanted: _Target, work: Path) -> list[Path]:
     """Fetch them with an apt of our own; "" are the machine's sources."""
+    source = f"deb [signed-by={KEYS}] {_MIRROR} {suite} main" if suite else ""
+    config = own_apt(wanted.debian, work, source)
+    archives = work / "cache" / "archives"
+    known = set(_run("apt-cache", f"--config-file={config}", "pkgnames").split())
+    chosen = sorted(known & {*PACKAGES, *wanted.more})
+    if "libc6" not in chosen:
+        raise SysrootUnavailable(f"the machine's apt sources gave no {wanted.debian} packages")
+    _run("apt-get", f"--config-file={config}", "-qq", "--download-only", "install", *chosen)
+    if alone := sorted(known & set(PACKAGES_ALONE)):
+        _run("apt-get", f"--config-file={config}", "-qq", "download", *alone, cwd=archives)
+    return sorted(archives.glob("*.deb"))
+
+
+def package_file(package: str, debian: str, work: Path, source: str = "") -> Path:
+    """One package without what it depends on.
+
+    Args:
+        package: its name.
+        debian: the architecture as Debian names it.
+        work: an empty folder.
+        source: a line of a sources.list; "" = the machine's sources.
+
+    Raises:
+        SysrootUnavailable: there is none, or no apt.
+    """
+    config = own_apt(debian, work, source)
+    _run("apt-get", f"--config-file={config}", "-qq", "download", package, cwd=work)
+    return next(work.glob("*.deb"))
+
+
+def own_apt(debian: str, work: Path, source: str) -> Path:
+    """The configuration of an apt of our own, which knows what there is.
+
+    Args:
+        debian: the architecture as Debian names it.
+        work: an empty folder.
+        source: a line of a sources.list; "" = the machine's sources.
+    """
+    for tool in ("apt-get", "apt-cache", "dpkg-deb"):
+        if shutil.which(tool) is None:
+            raise SysrootUnavailable(f"{tool} is not installed")
     state, cache = work / "state", work / "cache"
     for folder in (state / "lists" / "partial", cache / "archives" / "partial"):
         folder.mkdir(parents=True)
     (state / "status").touch()
     config = work / "apt.conf"
     sources = ""
-    if suite:
-        (work / "sources.list").write_text(f"deb [signed-by={_KEYS}] {_MIRROR} {suite} main\n")
+    if source:
+        (work / "sources.list").write_text(f"{source}\n")
         sources = f'Dir::Etc::sourcelist "{work}/sources.list"; Dir::Etc::sourceparts "/dev/null";'
     # Read after the machine's own configuration, whose sources, keys and proxy stay in force;
     # its hooks are dropped, since they tidy up in the host's directories.
@@ -193,8 +231,8 @@ def _download_from(suite: str, wanted: _Target, work: Path) -> list[Path]:
         #clear APT::Architectures;
         #clear APT::Update;
         #clear DPkg;
-        APT::Architecture "{wanted.debian}";
-        APT::Architectures {{ "{wanted.debian}"; }};
+        APT::Architecture "{debian}";
+        APT::Architectures {{ "{debian}"; }};
         APT::Sandbox::User "root";
         APT::Get::Assume-Yes "true";
         APT::Install-Recommends "false";
@@ -215,16 +253,7 @@ def _download_from(suite: str, wanted: _Target, work: Path) -> list[Path]:
         """
     )
     _run("apt-get", f"--config-file={config}", "-qq", "update")
-    known = set(_run("apt-cache", f"--config-file={config}", "pkgnames").split())
-    chosen = sorted(known & {*PACKAGES, *wanted.more})
-    if "libc6" not in chosen:
-        raise SysrootUnavailable(f"the machine's apt sources gave no {wanted.debian} packages")
-    _run("apt-get", f"--config-file={config}", "-qq", "--download-only", "install", *chosen)
-    if alone := sorted(known & set(PACKAGES_ALONE)):
-        _run(
-            "apt-get", f"--config-file={config}", "-qq", "download", *alone, cwd=cache / "archives"
-        )
-    return sorted((cache / "archives").glob("*.deb"))
+    return config
 
 
 def _finish(tree: Path) -> None:
