@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Hashable
+from itertools import islice
 from typing import Final
 
 from msgspec import Struct
@@ -82,6 +83,15 @@ class ConsoleRows(LineSource):
         for piece in whole:
             self.add(piece.text, piece.look, asked=piece.asked)
         return True
+
+    def whole(self, index: int) -> int:
+        """How many texts begin in front of a line's own."""
+        return max(sum(not piece.goes_on for piece in islice(self._lines, index + 1)) - 1, 0)
+
+    def piece(self, whole: int) -> int:
+        """The first line of a text, the last line where there is no such text any more."""
+        starts = (at for at, piece in enumerate(self._lines) if not piece.goes_on)
+        return next(islice(starts, whole, None), max(self.count - 1, 0))
 
     @property
     def count(self) -> int:

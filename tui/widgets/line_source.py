@@ -49,6 +49,14 @@ class LineSource(ABC):
         """Take note of the list's size; True if there are other lines now."""
         return False
 
+    def whole(self, index: int) -> int:
+        """The number of the text a line is of, where longer ones are folded into some lines."""
+        return index
+
+    def piece(self, whole: int) -> int:
+        """The first line of a text."""
+        return whole
+
     def restyled(self) -> bool:
         """Take note that styles have changed; True if lines made before are made anew."""
         return False

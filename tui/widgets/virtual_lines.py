@@ -350,14 +350,17 @@ class VirtualLines(ScrollView, Generic[Source], can_focus=True):
         """Keep the end in view while following; else the cursor, and a log's end if it was."""
         bottom = self.scroll_offset.y + self._fitted.height
         at_end = self.source.follows and bottom >= self.source.count
-        self._fitted = self.size
+        unseen, self._fitted = not self._fitted.height, self.size
+        whole = self.source.whole(self._cursor)
         if self.source.arrange(self.size):
+            # What was moved to before the list was in sight has another index in its width.
+            self._cursor, self._anchor = self.source.piece(whole), None
             self.renew()
         self._painter.keep(max(self.size.height * 4, 64))
         if self.follow:
             self._scroll(y=self.source.count)
         else:
-            if at_end:
+            if at_end or (unseen and self.source.follows):
                 self._scroll(y=max(min(self._cursor, self.source.count - self.size.height), 0))
             self.move_to(self._cursor)
         self.refresh()

@@ -123,3 +123,21 @@ def test_a_long_value_is_seen_whole() -> None:
         )
 
     flow(steps, guest=sample("x86_64", "structs"), size=SMALL)
+
+
+def test_an_answer_shown_before_the_console_has_its_width_is_in_sight() -> None:
+    async def steps(user: User) -> None:
+        console = user.panes.console
+        for number in range(30):
+            console.printed(f"{number}: " + "a long line that is folded in a narrow pane " * 2)
+        console.typed("bt")
+        console.printed("\n".join(f"#{number}" for number in range(4)))
+        console.show_answer()  # while another pane is in front
+        wide = console.source.count
+        user.app.body.show_pane("console")
+        await user.until(lambda: console.source.count > wide, "folded for its own width")
+        await user.until(lambda: "#3" in user.screen)
+        assert ":bt" in user.screen
+        assert console.source.plain(console.lines.cursor, console.lines.looks) == ":bt"
+
+    flow(steps, size=(100, 30))
