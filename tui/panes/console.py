@@ -85,7 +85,7 @@ class ConsoleRows(LineSource):
         return True
 
     def whole(self, index: int) -> int:
-        """How many texts begin in front of a line's own."""
+        """The number of the text a line is of: how many begin in front of it."""
         return max(sum(not piece.goes_on for piece in islice(self._lines, index + 1)) - 1, 0)
 
     def piece(self, whole: int) -> int:
