@@ -18,9 +18,9 @@ from msgspec.structs import replace
 from engine.arch.base import Arch
 from engine.arch.machine import Insn
 from engine.image.headers import PF_X, SHF_EXECINSTR, SHT_NOBITS
+from engine.insn.decoder import Decoder
 from engine.session.browse.memory_pages import PAGE, MemoryPages
 from engine.session.program.libraries import ProgramFile
-from engine.session.program.listing import Decoder
 from engine.session.protocol.views import MappingView
 
 _BLOCK: Final = 1 << 14
