@@ -9,7 +9,7 @@ from engine.cli.host import attached
 from engine.cli.options import config_of, guest_options, schedule_options
 from engine.cli.probe_options import guest_probe_options, probe_options, task_options, tasks_of
 from engine.cli.run import show
-from engine.session.headless.traces import LIST_FORMS, opened_graph
+from engine.session.headless.traces import FORMAT_NAMES, LIST_FORMS, opened_graph
 from engine.session.protocol.config import Mode
 from engine.session.protocol.requests import TRACERS, GraphOptions, GraphRequest, TraceOptions
 
@@ -58,6 +58,14 @@ _ONLY_GRAPH = ("depth_max", "retval", "under")
     metavar="NAME",
     help="A trace option of tracefs: funcgraph-tail, nofuncgraph-duration, sym-offset, ...",
 )
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMAT_NAMES),
+    default=FORMAT_NAMES[0],
+    show_default=True,
+    help="The tracer's text, or calls and returns as events of another format.",
+)
 @click.option("-o", "output", metavar="FILE", help="Write the trace there, not to stderr.")
 @click.option(
     "--buffer",
@@ -93,6 +101,7 @@ def graph(
     under: tuple[str, ...],
     without: tuple[str, ...],
     text_options: tuple[str, ...],
+    form: str,
     output: str | None,
     buffer: int | None,
     overwrite: bool,
@@ -118,6 +127,7 @@ def graph(
                     f"with their returns, not for --tracer {tracer}"
                 )
     keep = TraceOptions(
+        form,
         output=None if listing or list_form is not None else output,
         buffer=buffer,
         overwrite=overwrite,

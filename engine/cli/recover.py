@@ -19,10 +19,14 @@ def recover(form: str | None, header: bool, ring: str) -> int:
     """Print the events in RING, the FILE.ring beside the FILE of a trace that was killed.
 
     They go behind those in FILE: kprobe-tui recover FILE.ring >> FILE
+
+    A FILE (or directory) of a format that is no stream is completed itself.
     """
     found = recovered_text(ring, form, header=header)
     console.write_bytes(found.text)
-    console.remark(f"{found.count} events")
+    console.remark(
+        f"{found.count} events{f' written to {found.completed}' * bool(found.completed)}"
+    )
     for line in found.notes:
         console.remark(line)
     return 0

@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.arch.program import FieldType, ValueKind
 from engine.trace import sched
@@ -63,13 +64,13 @@ class Field(Struct, frozen=True):
     row: int = -1
     column: Column | None = None
 
-    def describe(self) -> str:
-        """Its line of a `format` file."""
+    def describe(self, *, counted: bool = False) -> str:
+        """Its line of a `format` file; `counted`: with the number of an array's elements."""
         declared, array, rest = self.ctype.partition("[")
         if declared == "char" and array:
             text = f"char {self.name}[{rest}"
         elif array and not self.ctype.startswith("__data_loc"):
-            text = f"{declared} {self.name}[]"
+            text = f"{declared} {self.name}[{rest if counted else ']'}"
         else:
             text = f"{self.ctype} {self.name}"
         signed = int(self.signed)
@@ -173,18 +174,47 @@ def _sched_fields(info: EventInfo) -> tuple[Field, ...]:
     return tuple(found)
 
 
-def format_text(info: EventInfo, number: str = "") -> str:
-    """The event's `format` file, with another number than its own if one is given."""
+def format_text(info: EventInfo, number: str = "", *, narrow: bool = False) -> str:
+    """The event's `format` file.
+
+    Args:
+        info: the event.
+        number: another number than its own, if one is given.
+        narrow: see `print_format`.
+    """
     lines = [f"name: {info.name}", f"ID: {number or info.id}", "format:"]
     lines += [f"\t{field.describe()}" for field in COMMON]
     lines.append("")
-    lines += [f"\t{field.describe()}" for field in own_fields(info)]
-    lines += ["", f"print fmt: {print_format(info)}", ""]
+    fields = own_fields(info)
+    if narrow:
+        fields = tuple(one for field in fields for one in _parted(field))
+    lines += [f"\t{field.describe(counted=narrow)}" for field in fields]
+    lines += ["", f"print fmt: {print_format(info, narrow=narrow)}", ""]
     return "\n".join(lines)
 
 
-def print_format(info: EventInfo) -> str:
-    """The text behind `print fmt:` of a `format` file."""
+def _parted(field: Field) -> list[Field]:
+    """An array of strings as a field for each; any other field as it is."""
+    column = field.column
+    if column is None or not column.type.is_string or not column.type.count:
+        return [field]
+    return [
+        replace(
+            field, name=f"{field.name}_{n}", ctype=_LOCATION, offset=field.offset + 4 * n, size=4
+        )
+        for n in range(column.type.count)
+    ]
+
+
+def print_format(info: EventInfo, *, narrow: bool = False) -> str:
+    """The text behind `print fmt:` of a `format` file.
+
+    Args:
+        info: the event.
+        narrow: write what libtraceevent understands, for files of ours that it reads: it does
+            not look at how narrow negative numbers are, wants to be told how long arrays are,
+            and knows none of strings.
+    """
     if info.source is EventSource.SCHED:
         return sched.BY_NAME[info.name].expression
     if info.source is EventSource.SYSCALL_EXIT:
@@ -198,9 +228,12 @@ def print_format(info: EventInfo) -> str:
     for column in info.columns:
         kind = column.type
         one = printf_conversion(kind)
+        if narrow and kind.kind is ValueKind.SIGNED:
+            one = one.replace("%d", {1: "%hhd", 2: "%hd"}.get(kind.size, "%d"))
         text += f" {column.name}="
         text += "{" + ",".join([one] * kind.count) + "}" if kind.count else one
-        names = [f"{column.name}[{n}]" for n in range(kind.count)] or [column.name]
+        element = "{}_{}" if narrow and kind.is_string else "{}[{}]"
+        names = [element.format(column.name, n) for n in range(kind.count)] or [column.name]
         values += [f"__get_str({name})" if kind.is_string else f"REC->{name}" for name in names]
     return f'"{text}", ' + ", ".join(values)
 

@@ -58,6 +58,7 @@ class Recovered(Struct, frozen=True):
         files: what the guest had loaded.
         programs: when threads were in which program.
         state: of the output format.
+        file_sizes: bytes that are whole of each file of a format that has files of its own.
     """
 
     arch: str = ""
@@ -76,6 +77,7 @@ class Recovered(Struct, frozen=True):
     files: tuple[LoadedFile, ...] = ()
     programs: ProgramTimes = field(default_factory=ProgramTimes)
     state: object = None
+    file_sizes: dict[str, int] = field(default_factory=dict)
 
 
 def recover(path: Path) -> Recovered:
@@ -131,6 +133,7 @@ def recover(path: Path) -> Recovered:
             ),
             ProgramTimes.restored(state.get("programs", {})),
             state.get("format"),
+            {str(name): int(size) for name, size in state.get("files", {}).items()},
         )
     except (LookupError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise CommandError(f"{path}: the description of its events is damaged") from error

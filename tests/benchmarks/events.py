@@ -21,7 +21,7 @@ from engine.fetch.evaluate import FetchContext, FetchSite, Recorder, recorder
 from engine.session.tracing.armed import ControlHooks
 from engine.session.tracing.triggers import EventControls
 from engine.trace.filter import FilterMachine
-from engine.trace.formats import FORMATS, Names
+from engine.trace.formats import Names, format_named
 from engine.trace.ring import Ring
 from engine.trace.rows import EventInfo
 from engine.trace.staging import Staging
@@ -201,7 +201,7 @@ def measure(args: tuple[FetchArg, ...], count: int) -> str:
     names = Names(symbol=lambda address: "bench+0x0/0x10", comm=lambda thread: b"bench")
 
     def write(name: str) -> None:
-        text = next(each for each in FORMATS if each.name == name)({1: info}, names)
+        text = format_named(name)({1: info}, names)
         for data in ring.stretches():
             os.write(sink, text.rows(data))
 

@@ -97,6 +97,7 @@ def test_imports_are_seen_by_the_contracts(everything: list[Module]) -> None:
         "engine/arch/__init__.py",  # the list of architectures: imported when they are wanted
         "engine/cli/main.py",  # the list of subcommands: likewise
         "engine/linux/table.py",  # families of system calls: likewise
+        "engine/trace/formats/__init__.py",  # output formats: likewise
         "engine/cpu/unicorn_library.py",  # Unicorn: its library and constants, without the binding
     }
 

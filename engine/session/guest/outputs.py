@@ -8,6 +8,7 @@ import errno
 import os
 import re
 import stat
+from collections.abc import Callable
 from io import FileIO
 from typing import Final
 
@@ -110,13 +111,137 @@ class OutputFile:
         return CommandError(f"{self.name}: {error.strerror}")
 
 
+class OutputTree:
+    """A file, or a directory of files, that a format has for itself.
+
+    Attributes:
+        name: option and path, for messages.
+        is_own: always, as it is written in any order.
+    """
+
+    is_own: Final = True
+
+    def __init__(
+        self,
+        option: str,
+        path: str,
+        is_directory: Callable[[], bool],
+        owns: Callable[[str], bool],
+    ) -> None:
+        """Look at it; nothing is created or changed.
+
+        Args:
+            option: that names it.
+            path: of it.
+            is_directory: whether it is to be one; asked when the run begins.
+            owns: whether a name in the directory is one that the format writes.
+
+        Raises:
+            CommandError: it cannot be written, or is neither of both.
+        """
+        self.name = f"{option} {path}"
+        self._path = path
+        self._is_directory = is_directory
+        self._owns = owns
+        self._files: dict[str, FileIO] = {}
+        self._made = False
+        if not os.path.isdir(path):
+            file = OutputFile(option, path.rstrip("/"))
+            file.close()
+            if not file.is_own:
+                raise CommandError(f"{self.name}: this format needs a file of its own")
+            return
+        try:
+            self._strangers()
+            if not os.access(path, os.W_OK | os.X_OK, effective_ids=True):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        except OSError as error:
+            raise CommandError(f"{self.name}: {error.strerror}") from error
+
+    @property
+    def path(self) -> str:
+        """The path as it was given, without slashes behind it."""
+        return self._path.rstrip("/") or self._path
+
+    def is_same(self, path: str) -> bool:
+        """True if another path, which may be none, leads to the same."""
+        return os.path.realpath(self._path) == os.path.realpath(path)
+
+    def create(self) -> None:
+        """Have it, with what it holds.
+
+        Raises:
+            CommandError: it cannot be created.
+        """
+        if self._made:
+            return
+        directory = self._is_directory()
+        try:
+            if directory:
+                os.makedirs(self._path, exist_ok=True)
+            elif os.path.isdir(self._path):
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+            else:
+                self.file("")
+        except OSError as error:
+            raise CommandError(f"{self.name}: {error.strerror}") from error
+        self._made = True
+
+    def begin(self) -> None:
+        """Make it empty; `create` comes first.
+
+        Raises:
+            CommandError: it cannot be emptied.
+        """
+        self.create()
+        try:
+            if self._is_directory():
+                self._strangers()
+                for name in os.listdir(self._path):
+                    os.unlink(os.path.join(self._path, name))
+            else:
+                self.file("").truncate(0)
+        except OSError as error:
+            raise CommandError(f"{self.name}: {error.strerror}") from error
+
+    def file(self, name: str) -> FileIO:
+        """The file of a name in the directory, "" for the file itself; opened once.
+
+        Raises:
+            OSError: it cannot be created.
+        """
+        found = self._files.get(name)
+        if found is None:
+            where = os.path.join(self._path, name) if name else self._path
+            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW * bool(name)
+            found = self._files[name] = os.fdopen(os.open(where, flags, 0o666), "r+b", buffering=0)
+            found.seek(0, os.SEEK_END)
+        return found
+
+    @property
+    def files(self) -> dict[str, FileIO]:
+        """Those that are open, by name."""
+        return self._files
+
+    def close(self) -> None:
+        """Close all."""
+        for file in self._files.values():
+            file.close()
+
+    def _strangers(self) -> None:
+        """Refuse a directory with files that no trace has written; CommandError."""
+        others = [name for name in sorted(os.listdir(self._path)) if not self._owns(name)]
+        if others:
+            raise CommandError(f"{self.name}: the directory has other files: {others[0]}")
+
+
 class OutputFiles:
     """All files that one run writes."""
 
     def __init__(self, *inputs: str) -> None:
         """`inputs` are paths of files that the run reads as it goes."""
         self._inputs = inputs
-        self._files: list[OutputFile] = []
+        self._files: list[OutputFile | OutputTree] = []
 
     def add(self, option: str, path: str) -> OutputFile:
         """One more of them, untouched; see `OutputFile`.
@@ -125,13 +250,28 @@ class OutputFiles:
             CommandError: it cannot be written, or another one, or what is read, is the same file.
         """
         file = OutputFile(option, path)
+        self._take(file, path)
+        return file
+
+    def add_tree(
+        self,
+        option: str,
+        path: str,
+        is_directory: Callable[[], bool],
+        owns: Callable[[str], bool],
+    ) -> OutputTree:
+        """The same for what a format has for itself; see `OutputTree`."""
+        tree = OutputTree(option, path, is_directory, owns)
+        self._take(tree, path)
+        return tree
+
+    def _take(self, file: OutputFile | OutputTree, path: str) -> None:
         same = [f"the run reads it, as {each}" for each in self._inputs if file.is_same(each)]
         same += [f"{each.name} writes it, too" for each in self._files if each.is_same(path)]
         if same:
             file.close()
             raise CommandError(f"{file.name}: {same[0]}")
         self._files.append(file)
-        return file
 
     def close(self) -> None:
         """Close all of them."""

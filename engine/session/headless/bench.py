@@ -31,7 +31,6 @@ from engine.session.protocol.config import GuestConfig
 from engine.session.protocol.requests import BenchRequest, GraphOptions, TraceOptions
 from engine.session.tracing.graphing import Graphing
 from engine.session.tracing.tracing import Tracing
-from engine.trace.formats import FORMATS
 
 _BASE: Final = 0x40_0000
 _CODE: Final = 0x1000
@@ -73,6 +72,8 @@ def _recorded(technique: str) -> Iterator[Case]:
         yield Case(technique, 3, filter_pass=share, entry=technique)
 
 
+_WRITTEN: Final = ("ftrace", "jsonl", "perfetto", "trace.dat", "perf.data", "ctf")
+"""Formats whose cost does not depend on call stacks."""
 CASES: Final = (
     *_recorded("jump"),
     *_recorded("breakpoint"),
@@ -81,7 +82,7 @@ CASES: Final = (
         for technique in ("handler", "return", "graph", "function")
         for entry in ("jump", "breakpoint")
     ),
-    *(Case("file", 3, format=form.name) for form in FORMATS if not form.wants_stacks),
+    *(Case("file", 3, format=form) for form in _WRITTEN),
 )
 """Those that a jump at the entry cannot serve are left out of the results."""
 

@@ -10,11 +10,14 @@ from msgspec import Struct
 from engine.errors import CommandError, ImageError
 from engine.guest.modules import Module
 from engine.image import ElfImage
-from engine.trace.formats import FORMATS, TRACER_FORMATS, Format
-from engine.trace.formats.base import Names, no_symbol, with_idle
+from engine.session.guest.outputs import OutputTree
+from engine.session.tracing.placed_files import PlacedFiles
+from engine.trace.formats import FORMAT_NAMES as FORMAT_NAMES
+from engine.trace.formats import TRACER_NAMES, Format, format_named
+from engine.trace.formats.base import MappedFile, Names, PlacedFormat, no_symbol, with_idle
+from engine.trace.formats.mapped import mapped_file
 from engine.trace.recovery import LoadedFile, Recovered, recover
 
-FORMAT_NAMES: Final = tuple(form.name for form in FORMATS)
 _SUFFIX: Final = ".ring"
 
 
@@ -25,11 +28,14 @@ class RecoveredText(Struct, frozen=True):
         text: its bytes.
         count: events that had not been written as a whole.
         notes: what the user should know, in lines.
+        completed: FILE, where it is no stream: the events were written to it, and there is no
+            text; else "".
     """
 
     text: bytes
     count: int
     notes: tuple[str, ...]
+    completed: str = ""
 
 
 def recovered_text(ring: str, form: str | None = None, *, header: bool = False) -> RecoveredText:
@@ -46,7 +52,10 @@ def recovered_text(ring: str, form: str | None = None, *, header: bool = False) 
     """
     found = recover(Path(ring))
     symbols = _Symbols(found)
-    text, notes = _text(found, form, header, symbols)
+    writer = _writer(found, form, symbols)
+    if isinstance(writer, PlacedFormat):
+        return _completed(ring, found, writer, symbols, own=form in (None, found.format))
+    text, notes = _text(found, writer, header, symbols)
     skipped = 0
     if form in (None, found.format) and not header:
         skipped, more = _there_already(ring, found.progress.written, text)
@@ -56,13 +65,10 @@ def recovered_text(ring: str, form: str | None = None, *, header: bool = False) 
     return RecoveredText(text[skipped:], found.count, (*notes, *symbols.notes))
 
 
-def _text(
-    found: Recovered, form: str | None, header: bool, symbol: "_Symbols"
-) -> tuple[bytes, list[str]]:
-    """Make the text that FILE lacks from the last byte known to be whole, and remarks."""
-    kinds: dict[str, type[Format]] = {kind.name: kind for kind in (*FORMATS, *TRACER_FORMATS)}
-    name = form or found.format or FORMATS[0].name
-    if name not in kinds:
+def _writer(found: Recovered, form: str | None, symbol: "_Symbols") -> Format:
+    """The format that events are written in."""
+    name = form or found.format or FORMAT_NAMES[0]
+    if name not in (*FORMAT_NAMES, *TRACER_NAMES):
         raise CommandError(f"there is no format {name!r}; give one with --format")
     comms = {thread: name.encode(errors="surrogateescape") for thread, name in found.comms.items()}
     returning, pids = found.returning.__contains__, found.pids
@@ -72,9 +78,19 @@ def _text(
         returning,
         found.exact,
         lambda thread: pids.get(thread, thread),
+        symbol.file,
+        symbol.line,
+        found.arch,
     )
     own = name == found.format
-    writer = kinds[name](found.events, names, found.options if own else ())
+    return format_named(name)(found.events, names, found.options if own else ())
+
+
+def _text(
+    found: Recovered, writer: Format, header: bool, symbol: "_Symbols"
+) -> tuple[bytes, list[str]]:
+    """Make the text that FILE lacks from the last byte known to be whole, and remarks."""
+    own = writer.name == found.format
     progress = found.progress
     notes: list[str] = []
     if own and not found.arch:
@@ -82,11 +98,8 @@ def _text(
     out = b""
     if header or (own and progress.stage == 0) or not (own or writer.is_text):
         out += writer.header()
-    if own and found.state is not None:
-        try:
-            writer.restore(found.state)
-        except (ValueError, LookupError, TypeError, AttributeError):
-            notes.append("the state of the output is damaged: the first lines may be wrong")
+    if own:
+        notes += _restored(writer, found)
     if progress.lost:
         out += writer.lost(progress.lost)
     for number, rows in found.programs.runs(found.rows):
@@ -96,6 +109,62 @@ def _text(
     if not own or progress.stage < 2:
         out += writer.end()
     return out, notes
+
+
+def _restored(writer: Format, found: Recovered) -> list[str]:
+    """Let a format go on where the trace's was; what went wrong."""
+    if found.state is None:
+        return []
+    try:
+        writer.restore(found.state)
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return ["the state of the output is damaged: the first lines may be wrong"]
+    return []
+
+
+def _completed(
+    ring: str, found: Recovered, writer: PlacedFormat, symbol: "_Symbols", *, own: bool
+) -> RecoveredText:
+    """Write what FILE lacks to FILE itself, behind the last bytes known to be whole."""
+    if not own:
+        raise CommandError(f"--format {writer.name} is no stream: it can only be the trace's own")
+    if not ring.endswith(_SUFFIX):
+        raise CommandError(
+            f"{ring}: its name does not tell that of the trace ({_SUFFIX} behind it)"
+        )
+    path = ring.removesuffix(_SUFFIX)
+    if not found.arch:
+        return RecoveredText(b"", 0, (), path)
+    tree = OutputTree("recover", path, lambda: writer.is_directory, writer.owns)
+    notes: list[str] = []
+    try:
+        tree.create()
+        placed = PlacedFiles(writer, tree)
+        for name, size in found.file_sizes.items():
+            if os.fstat(tree.file(name).fileno()).st_size < size:
+                raise CommandError(f"{path} was changed since: it is shorter than it was")
+        if writer.is_directory:
+            for name in os.listdir(path):
+                tree.file(name)
+        placed.cut(found.file_sizes)
+        if found.progress.stage == 0:
+            placed.write(writer.header())
+        notes += _restored(writer, found)
+        if found.progress.lost:
+            placed.write(writer.lost(found.progress.lost))
+        for number, rows in found.programs.runs(found.rows):
+            symbol.program = number
+            writer.program(number)
+            placed.write(writer.rows(rows))
+        if found.progress.stage < 2:
+            placed.write(writer.end())
+    except OSError as error:
+        raise CommandError(f"{path}: {error.strerror}") from error
+    finally:
+        tree.close()
+    if found.damaged:
+        notes.append(f"{found.damaged} bytes behind them are damaged")
+    return RecoveredText(b"", found.count, (*notes, *symbol.notes), path)
 
 
 def _there_already(ring: str, written: int, text: bytes) -> tuple[int, list[str]]:
@@ -139,6 +208,23 @@ class _Symbols:
         known = self._texts.get(address)
         if known is not None and not self.program:
             return known
+        module = self._module(address)
+        symbol = None if module is None else module.symbol_at(address)
+        if module is None or symbol is None:
+            return no_symbol(address)
+        return f"{symbol.name}+{address - module.bias - symbol.address:#x}/{symbol.size:#x}"
+
+    def file(self, address: int) -> MappedFile | None:
+        """The file whose code is at an address."""
+        module = self._module(address)
+        return None if module is None else mapped_file(module, address)
+
+    def line(self, address: int) -> tuple[str, int] | None:
+        """Source file and line of an address."""
+        module = self._module(address)
+        return None if module is None else module.line_at(address)
+
+    def _module(self, address: int) -> Module | None:
         if self.program not in self._modules:
             self._modules[self.program] = [
                 module
@@ -147,11 +233,8 @@ class _Symbols:
             ]
         for module in self._modules[self.program]:
             if module.contains(address):
-                symbol = module.symbol_at(address)
-                if symbol is not None:
-                    offset = address - module.bias - symbol.address
-                    return f"{symbol.name}+{offset:#x}/{symbol.size:#x}"
-        return no_symbol(address)
+                return module
+        return None
 
     def _open(self, file: LoadedFile) -> Module | None:
         try:

@@ -26,19 +26,12 @@ from engine.session.tracing.tracing import Tracing
 from engine.session.tracing.triggers import split_option
 from engine.trace.export import FORMS
 from engine.trace.fields import format_text
-from engine.trace.formats import FORMATS
-from engine.trace.formats.base import Format
-from engine.trace.formats.function import FunctionFormat
-from engine.trace.formats.graph import GraphFormat
+from engine.trace.formats import FORMAT_NAMES as FORMAT_NAMES
+from engine.trace.formats import format_named
 
-FORMAT_NAMES: Final = tuple(form.name for form in FORMATS)
 LIST_FORMS: Final = (KERNEL_FORM, *FORMS)
 """Forms in which definitions can be listed."""
 
-_GRAPH_FORMATS: Final[dict[str, type[Format]]] = {
-    TRACERS[0]: GraphFormat,
-    TRACERS[1]: FunctionFormat,
-}
 _ARGS: Final = frozenset({"funcgraph-args", "func-args"})
 _RETVALS: Final = frozenset({"funcgraph-retval", "funcgraph-retval-hex"})
 
@@ -216,7 +209,8 @@ class GraphRun:
         self._request = request
         self._tracing = tracing
         shown = (*given, *_implied(graph.tracer, graph.args, graph.retval, given))
-        tracing.print_as(_GRAPH_FORMATS[graph.tracer], shown)
+        if request.options.format == FORMAT_NAMES[0]:
+            tracing.print_as(format_named(graph.tracer), shown)
         self._graphing = graphing = Graphing(tracing, recorded)
         graphing.add(*(request.functions or ("*",)))
 

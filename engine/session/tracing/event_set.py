@@ -6,12 +6,12 @@ from typing import Final
 from msgspec import Struct, field
 
 from engine.arch.plan import Mode
-from engine.arch.program import EVENT_LOW, RecordLayout
+from engine.arch.program import EVENT_LOW, EVENT_MOST, RecordLayout
 from engine.errors import CommandError, ProbeError
 from engine.probes.kprobe import Kprobe
 from engine.session.program.places import Place
 from engine.trace.definition import Definition
-from engine.trace.formats import FORMATS, Format
+from engine.trace.formats import FORMAT_NAMES, Format, format_named
 from engine.trace.rows import EventInfo
 
 _SHOWN: Final = 10
@@ -61,8 +61,11 @@ class EventLimit(Struct, frozen=True):
         """That of an output format: in kernel mode Linux's (TRACE_EVENT_TYPE_MAX)."""
         if mode is Mode.KERNEL:
             return cls(EVENT_LOW, "Linux has no ids for more (ENODEV)")
-        others = [other.name for other in FORMATS if other.event_most > kind.event_most]
-        more = f"; these have: {', '.join(others)}" if others else ""
+        more = ""
+        if kind.event_most < EVENT_MOST:
+            kinds = (format_named(name) for name in FORMAT_NAMES)
+            others = [one.name for one in kinds if one.event_most > kind.event_most]
+            more = f"; these have: {', '.join(others)}"
         return cls(kind.event_most, f"--format {kind.name} has no ids for more{more}")
 
 

@@ -9,18 +9,21 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from io import FileIO
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from engine.arch.plan import Rules
+from engine.errors import CommandError
 from engine.escaping import escaped
 from engine.probes.kprobe import Kprobe, Uprobe
 from engine.probes.kretprobe import Kretprobe, Uretprobe
-from engine.session.guest.outputs import OutputFile
+from engine.session.guest.outputs import OutputFile, OutputTree
 from engine.session.guest.probing import Probing
 from engine.session.protocol.report import Report
 from engine.session.tracing.event_set import TraceEvent
-from engine.trace.formats.base import Format
+from engine.session.tracing.placed_files import PlacedFiles
+from engine.trace.formats.base import Format, PlacedFormat
 from engine.trace.graph import GraphProbe
 from engine.trace.ring import Ring
 from engine.trace.ring_file import Progress, RingFile
@@ -57,7 +60,7 @@ class TraceOutput:
     def __init__(
         self,
         form: Format,
-        target: OutputFile | None,
+        target: OutputFile | OutputTree | None,
         stream: BinaryIO | None,
         *,
         discard: bool = False,
@@ -79,9 +82,12 @@ class TraceOutput:
             text_of: has the format turn rows into text.
 
         Raises:
-            CommandError: there cannot be a file beside it.
+            CommandError: there cannot be a file beside it, or the format needs a file.
         """
         self.format = form
+        placed = form if isinstance(form, PlacedFormat) else None
+        if placed is not None and target is None and stream is not None and not discard:
+            raise CommandError(f"--format {form.name} needs -o: what it writes is no stream")
         self.discard = discard
         self.lost = 0
         self.failure: OSError | None = None
@@ -92,11 +98,13 @@ class TraceOutput:
         self._given_up = False
         self._written = self._unsaid = self._stage = 0
         self._target = None if discard else target
-        self._file = None if discard or target is not None else stream
+        self._file: BinaryIO | FileIO | None = None if discard or target is not None else stream
+        self._placed = PlacedFiles(placed, target) if isinstance(target, OutputTree) else None
         self._escapes = is_terminal(None if target is None else target.path, stream)
         self._own = self._target is not None and self._target.is_own
         if self._target is not None and self._own and backed:
-            self.ring_file = RingFile(Path(f"{self._target.path}.ring"), capacity_of(CAPACITY))
+            room = CAPACITY if placed is None else max(placed.batch, CAPACITY)
+            self.ring_file = RingFile(Path(f"{self._target.path}.ring"), capacity_of(room))
         self.is_stream = not self._own and not self.discard
 
     def begin(self) -> None:
@@ -109,22 +117,33 @@ class TraceOutput:
             self._target.create()
             if self.ring_file is not None:
                 self.ring_file.install()
-            self._file = self._target.begin()
+            if isinstance(self._target, OutputFile):
+                self._file = self._target.begin()
+            else:
+                self._target.begin()
 
     def rows(self, data: bytes) -> None:
         """Write rows; what does not go counts as lost."""
-        if self._file is None:
+        if self._file is None and self._placed is None:
             return
         consumed = 0
-        for piece in _pieces(data):
+        for piece in _pieces(data, PIECE if self._placed is None else self._placed.batch):
+            before = note = None
+            if self._placed is not None:
+                before = self.format.state()
+                note = self.format.lost(self._unsaid) if self._unsaid else b""
             text = self._text_of(self.format, piece)
-            if self._unsaid and text:
+            if note is not None:
+                text = note + text
+            elif self._unsaid and text:
                 text = self.format.lost(self._unsaid) + text
             if not self.text(text):
+                if self._placed is not None:
+                    self.format.restore(before)
                 count = count_rows(piece)
                 self.lost += count
                 self._unsaid += count
-            elif text:
+            elif text or self._placed is not None:
                 self._unsaid = 0
             consumed += len(piece)
             self.commit(consumed)
@@ -155,6 +174,8 @@ class TraceOutput:
             consumed = ring_file.progress.consumed
         progress = Progress(self._written, consumed, self._unsaid, self._stage)
         state = {**self._state(), "format": self.format.state()}
+        if self._placed is not None:
+            state["files"] = self._placed.sizes()
         try:
             ring_file.commit(progress, state)
         except OSError as error:  # rather say a thing twice than never
@@ -162,6 +183,8 @@ class TraceOutput:
 
     def text(self, data: bytes) -> bool:
         """Write all of it, or nothing; False for nothing."""
+        if self._placed is not None:
+            return self._place(self._placed, data)
         if self._file is None or not data:
             return True
         if self._given_up:
@@ -186,6 +209,15 @@ class TraceOutput:
         self._written += len(data)
         return True
 
+    def _place(self, placed: "PlacedFiles", data: bytes) -> bool:
+        """The same for a format of files of its own."""
+        try:
+            placed.write(data)
+        except OSError as error:
+            self.failure = self.failure or error
+            return False
+        return True
+
     def _take_back(self, start: int | None) -> None:
         """Undo a write that was not finished, where that can be."""
         if start is not None and self._file is not None:
@@ -194,7 +226,9 @@ class TraceOutput:
                 os.lseek(self._file.fileno(), start, os.SEEK_SET)
 
     def ring(self, ring: Ring) -> None:
-        """Write all that a ring has, with its counts."""
+        """Write all that a ring has, with its counts; files of a format's own have only that."""
+        if self._placed is not None:
+            self._placed.cut({})
         self.text(self.format.header(len(ring), ring.written))
         if ring.overwritten:
             self.text(self.format.lost(ring.overwritten))
@@ -244,21 +278,21 @@ def is_terminal(path: str | None, stream: BinaryIO | None) -> bool:
         os.close(file)
 
 
-def _pieces(data: bytes) -> Iterator[bytes]:
-    """Whole rows, about `PIECE` bytes at a time."""
-    if len(data) <= PIECE:
+def _pieces(data: bytes, most: int) -> Iterator[bytes]:
+    """Whole rows, about `most` bytes at a time."""
+    if len(data) <= most:
         yield data
         return
     size, _ = uniform(data)
     start = end = 0
     if size:
-        step = max(PIECE // size, 1) * size
+        step = max(most // size, 1) * size
         for start in range(0, len(data), step):
             yield data[start : start + step]
         return
     while end < len(data):
         end += HEAD.unpack_from(data, end)[1] * 8
-        if end - start >= PIECE:
+        if end - start >= most:
             yield data[start:end]
             start = end
     if start < end:

@@ -9,7 +9,8 @@ from engine.linux.space import AddressSpace
 from engine.session.guest.session import Session
 from engine.session.protocol import events as ev
 from engine.session.protocol.views import ModuleView
-from engine.trace.formats.base import Format
+from engine.trace.formats.base import Format, MappedFile
+from engine.trace.formats.mapped import mapped_file
 from engine.trace.program_times import ProgramTimes
 
 
@@ -135,3 +136,13 @@ class Programs:
             if any(one.start <= address < one.end for one in gone):
                 return modules.kept(gone).locate(address)
         return found
+
+    def file(self, address: int) -> MappedFile | None:
+        """The file whose code is at an address of that program."""
+        module = self.locate(address).module
+        return None if module is None else mapped_file(module, address)
+
+    def line(self, address: int) -> tuple[str, int] | None:
+        """Source file and line of an address of that program."""
+        module = self.locate(address).module
+        return None if module is None else module.line_at(address)

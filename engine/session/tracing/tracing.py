@@ -12,6 +12,7 @@ from engine.linux.space import AddressSpace
 from engine.linux.thread import Thread
 from engine.probes.kprobe import Kprobe
 from engine.probes.kretprobe import Kretprobe
+from engine.session.guest.outputs import OutputFile, OutputTree
 from engine.session.guest.probing import Probing
 from engine.session.guest.session import Session
 from engine.session.inspect.backtrace import TRAMPOLINE_NAME, Backtraces
@@ -39,8 +40,8 @@ from engine.session.tracing.tasks import Tasks
 from engine.session.tracing.triggers import EventControls, FilterNames
 from engine.session.tracing.watching import WatchEvents
 from engine.trace import sched, syscalls
-from engine.trace.formats import FORMATS
-from engine.trace.formats.base import Format, Names, with_idle
+from engine.trace.formats import FORMAT_NAMES, format_named
+from engine.trace.formats.base import Format, Names, PlacedFormat, with_idle
 from engine.trace.ring import Ring
 from engine.trace.ring_file import describe
 from engine.trace.rows import EventInfo, EventSource
@@ -137,11 +138,10 @@ class Tracing:
         self.options = options
         self.handled: list[Kprobe] = []
         self.tasks = Tasks(session.machine, options.tasks)
-        formats = {kind.name: kind for kind in FORMATS}
-        if options.format not in formats:
-            known = ", ".join(formats)
+        if options.format not in FORMAT_NAMES:
+            known = ", ".join(FORMAT_NAMES)
             raise CommandError(f"--format {options.format}: there is {known}")
-        make_format = formats[options.format]
+        make_format = format_named(options.format)
         self._events = EventSet(EventLimit.of(make_format, options.mode))
         self.events = self._events.events
         self.infos = self._events.infos
@@ -166,9 +166,10 @@ class Tracing:
         text = options.text
         if options.mode is Mode.KERNEL:
             text = (*text, "nosym-userobj")
+        form = make_format(self.table, names, text)
         self._output = TraceOutput(
-            make_format(self.table, names, text),
-            None if path is None or discard else session.outputs.add("-o", path),
+            form,
+            None if path is None or discard else _target(session, path, form),
             stream,
             discard=discard,
             backed=self.ring is None,
@@ -360,6 +361,9 @@ class Tracing:
             self._returning,
             self._exact,
             lambda thread: pids.get(thread, thread),
+            self.programs.file,
+            self.programs.line,
+            self.session.arch.name,
         )
 
     def start(self) -> None:
@@ -620,3 +624,10 @@ class Tracing:
                 return f"{TRAMPOLINE_NAME}+{address - start:#x}/{end - start:#x}"
             return f"{address:#x}"
         return f"{location.symbol.name}+{location.offset:#x}/{location.symbol.size:#x}"
+
+
+def _target(session: Session, path: str, form: Format) -> OutputFile | OutputTree:
+    """The file or files of a format; see `OutputFiles`."""
+    if isinstance(form, PlacedFormat):
+        return session.outputs.add_tree("-o", path, lambda: form.is_directory, form.owns)
+    return session.outputs.add("-o", path)

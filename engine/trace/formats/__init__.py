@@ -1,21 +1,42 @@
-"""Output formats of a trace. A new one is a class of `base.Format` and a line in `FORMATS`."""
+"""Output formats of a trace. A new one is a class of `base.Format` and a line in `_FORMATS`.
+
+A format is imported when it is asked for: some need libraries that not everybody has.
+"""
+
+from importlib import import_module
+from typing import Final, cast
 
 from engine.trace.formats.base import Format, Names
-from engine.trace.formats.folded import FoldedFormat
-from engine.trace.formats.ftrace import FtraceFormat
-from engine.trace.formats.function import FunctionFormat
-from engine.trace.formats.graph import GraphFormat
-from engine.trace.formats.jsonl import JsonLinesFormat
-from engine.trace.formats.perfetto import PerfettoFormat
 
-FORMATS: tuple[type[Format], ...] = (
-    FtraceFormat,
-    JsonLinesFormat,
-    PerfettoFormat,
-    FoldedFormat,
-)
+_FORMATS: Final = {
+    "ftrace": "ftrace.FtraceFormat",
+    "jsonl": "jsonl.JsonLinesFormat",
+    "perfetto": "perfetto.PerfettoFormat",
+    "folded": "folded.FoldedFormat",
+    "trace.dat": "tracedat.TraceDatFormat",
+    "perf.data": "perfdata.PerfDataFormat",
+    "ctf": "ctf.CtfFormat",
+    "pprof": "pprof.PprofFormat",
+}
 
-TRACER_FORMATS: tuple[type[Format], ...] = (GraphFormat, FunctionFormat)
+_TRACER_FORMATS: Final = {
+    "function_graph": "graph.GraphFormat",
+    "function": "function.FunctionFormat",
+}
 """Texts of the tracers of functions."""
 
-__all__ = ["FORMATS", "TRACER_FORMATS", "Format", "Names"]
+FORMAT_NAMES: Final = tuple(_FORMATS)
+TRACER_NAMES: Final = tuple(_TRACER_FORMATS)
+
+
+def format_named(name: str) -> type[Format]:
+    """The format of a name, of `FORMAT_NAMES` or `TRACER_NAMES`.
+
+    Raises:
+        KeyError: there is none.
+    """
+    module, _, found = {**_FORMATS, **_TRACER_FORMATS}[name].rpartition(".")
+    return cast("type[Format]", getattr(import_module(f"{__name__}.{module}"), found))
+
+
+__all__ = ["FORMAT_NAMES", "TRACER_NAMES", "Format", "Names", "format_named"]

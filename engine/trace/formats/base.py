@@ -1,7 +1,7 @@
 """The interface of output formats: rows in, bytes out."""
 
 from collections.abc import Callable, Collection
-from typing import ClassVar, Final, Generic, Protocol, TypeVar
+from typing import ClassVar, Final, Generic, Protocol, TypeVar, runtime_checkable
 
 from msgspec import Struct
 
@@ -25,6 +25,28 @@ def with_idle(comm: Callable[[int], bytes | None]) -> Callable[[int], bytes | No
     return lambda thread_id: comm(thread_id) if thread_id else b"<idle>"
 
 
+class MappedFile(Struct, frozen=True):
+    """Code of a file in the guest's memory.
+
+    Attributes:
+        path: of the file on the host, the guest's where the host has none.
+        start: guest address of the first byte.
+        end: behind the last one.
+        offset: of the first byte in the file.
+        build_id: in hex, or "" for a file that has none.
+        name: guest path.
+        bias: what is added to a link address to get a guest address.
+    """
+
+    path: str
+    start: int
+    end: int
+    offset: int
+    build_id: str = ""
+    name: str = ""
+    bias: int = 0
+
+
 class Names(Struct, frozen=True):
     """Turns numbers of rows into names, at the time of printing.
 
@@ -35,6 +57,9 @@ class Names(Struct, frozen=True):
         exact: whether text has names and strings byte for byte, as the kernel prints them; else
             they are escaped.
         process: the process of a thread by its id; one that is not known stands for itself.
+        file: the file whose code is at an address, None for none.
+        line: source file and line of an address, None where nobody knows.
+        arch: name of the guest's architecture, "" where it does not matter.
     """
 
     symbol: Callable[[int], str] = no_symbol
@@ -42,6 +67,9 @@ class Names(Struct, frozen=True):
     returning: Callable[[int], bool] = lambda address: False
     exact: bool = False
     process: Callable[[int], int] = own_process
+    file: Callable[[int], MappedFile | None] = lambda address: None
+    line: Callable[[int], tuple[str, int] | None] = lambda address: None
+    arch: str = ""
 
     def shown(self, data: bytes) -> bytes:
         """A name as a part of a line."""
@@ -73,6 +101,20 @@ class ByProgram(Generic[Text]):
         if len(self._programs) >= _PROGRAMS and number not in self._programs:
             self._programs.clear()
         return self._programs.setdefault(number, {})
+
+
+class Write(Struct, frozen=True):
+    """Bytes that go elsewhere than behind what was written before.
+
+    Attributes:
+        data: them.
+        name: of a file in the directory of a format that has one; "" for the file itself.
+        at: offset in it; None for its end.
+    """
+
+    data: bytes
+    name: str = ""
+    at: int | None = None
 
 
 class Format(Protocol):
@@ -138,3 +180,28 @@ class Format(Protocol):
         Raises:
             ValueError, LookupError or TypeError: it is no state of this format.
         """
+
+
+@runtime_checkable
+class PlacedFormat(Format, Protocol):
+    """A format of files of its own: bytes of theirs are written again, or there are several.
+
+    Attributes:
+        main: name of the file in a directory that the bytes of the other methods go behind; "" for
+            a format that has none, or always a single file.
+        batch: bytes of rows that it would have at a time.
+    """
+
+    main: ClassVar[str]
+    batch: ClassVar[int]
+
+    @property
+    def is_directory(self) -> bool:
+        """True if it has a directory of files; known once all events are in the table."""
+
+    def aside(self) -> list[Write]:
+        """Bytes for other places since the last call; those of the main file come first."""
+
+    @classmethod
+    def owns(cls, name: str) -> bool:
+        """True for the name of a file that a trace of this format has in its directory."""

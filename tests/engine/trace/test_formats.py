@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from protowire import fields, packets
 
 from engine.arch.program import ROW_HEAD, FieldType, ValueKind
-from engine.trace.formats import FORMATS, Names
+from engine.trace.formats import FORMAT_NAMES, Names, format_named
 from engine.trace.formats.folded import FoldedFormat
 from engine.trace.formats.jsonl import JsonLinesFormat
 from engine.trace.formats.perfetto import PerfettoFormat
@@ -231,7 +231,7 @@ def test_folded_stacks() -> None:
     assert form.end() == b""
 
 
-@pytest.mark.parametrize("kind", FORMATS, ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", [*map(format_named, FORMAT_NAMES)], ids=lambda kind: kind.name)
 def test_every_format_takes_every_row(kind: Any) -> None:
     form = kind(EVENTS, NAMES)
     rows = (fact(1, 1), openat(2, b"/x"), stack(2, 0x401130), opened_at(3, -2), ret(4, 1),

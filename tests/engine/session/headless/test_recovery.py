@@ -21,15 +21,17 @@ from pathlib import Path
 import engine.session.tracing.output as output
 from engine.session.guest.outputs import OutputFile
 from engine.session.headless.recovery import recovered_text
-from engine.trace.formats import FORMATS, TRACER_FORMATS
+from engine.trace.formats import format_named
 from engine.trace.graph import EXIT_ROW, entry_info, exit_info
 from engine.trace.ring_file import describe
 from engine.trace.staging import Staging
 from eventkit import INFOS, NAMES, SYMBOLS, THREAD, fact, opened, ret
+from msgspec.structs import replace
 
+NAMES = replace(NAMES, arch="x86_64")
 output.PIECE = 120  # several pieces a drain
 name, every = sys.argv[1], int(sys.argv[2])
-make = next(kind for kind in (*FORMATS, *TRACER_FORMATS) if kind.name == name)
+make = format_named(name)
 TABLE = {info.id: info for info in (*INFOS, entry_info(11), exit_info(12))}
 WATCHED = ("ring_file.py", "output.py", "staging.py")
 OUT = Path("out")
@@ -131,6 +133,7 @@ print(kills, "kills")
         pytest.param("function_graph", 7, marks=pytest.mark.slow),
         pytest.param("jsonl", 7, marks=pytest.mark.slow),
         pytest.param("perfetto", 7, marks=pytest.mark.slow),
+        pytest.param("perf.data", 7, marks=pytest.mark.slow),
         pytest.param("function", 11, marks=pytest.mark.slow),
     ],
 )
