@@ -19,8 +19,7 @@ from engine.arch.program import (
 )
 from engine.fetch.predicate import compile_predicate, row_thread
 from engine.trace.formats import FORMAT_NAMES, format_named
-from engine.trace.formats.base import PlacedFormat
-from engine.trace.formats.base import Format
+from engine.trace.formats.base import Format, PlacedFormat
 from engine.trace.formats.event_text import EventLines
 from engine.trace.ring import Ring
 from engine.trace.rows import HEAD, Column, EventInfo, decode, pack_row, whole
