@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 from itertools import chain
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -12,10 +12,12 @@ from engine.cli.kernel_options import kernel_choice, kernel_options, show_checke
 from engine.cli.options import config_of, lines_of, program_options
 from engine.cli.probe_options import probe_options
 from engine.escaping import json_text
-from engine.session.headless.checks import Placed, check_image
-from engine.session.headless.checks import check as checked
+from engine.session.headless.kernel_guests import check_image
 from engine.session.protocol.config import Mode
 from engine.session.protocol.requests import CheckRequest, Rules
+
+if TYPE_CHECKING:
+    from engine.session.headless.checks import Placed
 
 _REASONS: Final = 20
 
@@ -110,7 +112,11 @@ def check(
     if kernel is not None:
         code = show_checked(kernel, summary=summary, as_json=as_json)
         console.remarks(kernel.damage(), values["color"])
+        if values["debug"]:
+            console.remarks(kernel.cache(), values["color"])
         return code
+    from engine.session.headless.checks import check as checked  # programs: images need none
+
     result = checked(request)
     found = chain(result.asked, result.rest)
     if summary:
@@ -126,7 +132,7 @@ def check(
 # -- output ----------------------------------------------------------------------------
 
 
-def _show_lines(found: Iterator[Placed], *, notes: bool) -> None:
+def _show_lines(found: "Iterator[Placed]", *, notes: bool) -> None:
     for placed in found:
         place, judgement = placed.place, placed.judgement
         if judgement.ok:
@@ -148,7 +154,7 @@ def _show_lines(found: Iterator[Placed], *, notes: bool) -> None:
             console.put(f"    the nearest place that would do: {nearest:#x}")
 
 
-def _show_json(found: Iterator[Placed], *, notes: bool) -> None:
+def _show_json(found: "Iterator[Placed]", *, notes: bool) -> None:
     separator = "["
     for placed in found:
         console.write(f"{separator}\n{json_text(_as_json(placed, notes=notes))}")
@@ -156,7 +162,7 @@ def _show_json(found: Iterator[Placed], *, notes: bool) -> None:
     console.write("[]\n" if separator == "[" else "\n]\n")
 
 
-def _as_json(placed: Placed, *, notes: bool) -> dict[str, Any]:
+def _as_json(placed: "Placed", *, notes: bool) -> dict[str, Any]:
     place, judgement, jump = placed.place, placed.judgement, placed.jump
     plan = judgement.plan
     nearest = placed.nearest_jump if notes else None
@@ -188,7 +194,7 @@ def _as_json(placed: Placed, *, notes: bool) -> dict[str, Any]:
     }
 
 
-def _show_summary(found: Iterator[Placed], *, as_json: bool) -> None:
+def _show_summary(found: "Iterator[Placed]", *, as_json: bool) -> None:
     verdicts: Counter[str] = Counter()
     reasons: Counter[tuple[str, str]] = Counter()
     lint: Counter[str] = Counter()

@@ -1,14 +1,15 @@
 """Options for kernel images, and how verdicts on their places are shown."""
 
+import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
 from engine.cli import console
-from engine.escaping import json_text
+from engine.escaping import escaped, json_text
 from engine.session.protocol.kernels import KernelChoice, Patched
 
 if TYPE_CHECKING:
@@ -72,42 +73,52 @@ def show_checked(result: "KernelChecked", *, summary: bool, as_json: bool) -> in
     Returns:
         0 if all definitions are accepted, 1 if one is refused, 2 if one has an error.
     """
-    rows = chain(result.asked, result.rest)
     if summary:
-        _show_summary(rows, as_json=as_json)
+        _show_summary(result, as_json=as_json)
     elif as_json:
-        _show_json(rows)
+        _show_json(result)
     else:
-        _show_lines(rows)
+        console.write(_lines(result.asked).decode())
+        for text in result.rest.worked(_lines):
+            console.write(text.decode())
     if any(row.error and row.column is not None and row.address is None for row in result.asked):
         return 1 if as_json else 2
     return int(any(not row.ok for row in result.asked))
 
 
-def _show_lines(rows: "Iterator[KernelRow]") -> None:
+def _lines(rows: "Iterable[KernelRow]") -> bytes:
+    """A line for each row, with the error in front of it where a definition has one."""
+    found: list[str] = []
     for row in rows:
         if row.line is not None and row.error:
-            console.put(f"rejected ({row.errno}): {row.error}")
-            console.put(f"  Command: {row.line}")
+            found.append(f"rejected ({row.errno}): {row.error}")
+            found.append(f"  Command: {row.line}")
             if row.column is not None:
-                console.put(f"           {' ' * row.column}^")
+                found.append(f"           {' ' * row.column}^")
         if row.address is None:
             if not row.error:
                 why = f"rejected ({row.errno}): {row.reason}" if row.errno else row.reason
-                console.put(f"{row.line}: {why}")
+                found.append(f"{row.line}: {why}")
             continue
         outcome = f"{row.technique}: {row.reason}"
         if row.errno:
             outcome = f"rejected {row.reason} ({row.errno})"
-        console.put(f"{row.address:#x} {row.symbol}+{row.offset:#x} {outcome}")
+        found.append(f"{row.address:#x} {row.symbol}+{row.offset:#x} {outcome}")
+    return "".join([f"{escaped(line)}\n" for line in found]).encode()
 
 
-def _show_json(rows: "Iterator[KernelRow]") -> None:
+def _show_json(result: "KernelChecked") -> None:
     separator = "["
-    for row in rows:
-        console.write(f"{separator}\n{json_text(_as_json(row))}")
-        separator = ","
+    for text in chain((_objects(result.asked),), result.rest.worked(_objects)):
+        if text:
+            console.write(separator + text.decode()[1:])
+            separator = ","
     console.write("[]\n" if separator == "[" else "\n]\n")
+
+
+def _objects(rows: "Iterable[KernelRow]") -> bytes:
+    """An object for each row, on a line of its own, a comma in front of each."""
+    return "".join([f",\n{json_text(_as_json(row))}" for row in rows]).encode()
 
 
 def _as_json(row: "KernelRow") -> dict[str, Any]:
@@ -137,13 +148,20 @@ def _as_json(row: "KernelRow") -> dict[str, Any]:
     return shown
 
 
-def _show_summary(rows: "Iterator[KernelRow]", *, as_json: bool) -> None:
+def _counts(rows: "Iterable[KernelRow]") -> bytes:
+    """How often each technique and rule is among rows."""
+    found = Counter((row.technique, row.rule) for row in rows)
+    return json.dumps([[*pair, count] for pair, count in found.items()]).encode()
+
+
+def _show_summary(result: "KernelChecked", *, as_json: bool) -> None:
     techniques: Counter[str] = Counter()
     reasons: Counter[tuple[str, str]] = Counter()
-    for row in rows:
-        techniques[row.technique] += 1
-        if row.rule:
-            reasons[row.technique, row.rule] += 1
+    for text in chain((_counts(result.asked),), result.rest.worked(_counts)):
+        for technique, rule, count in json.loads(text):
+            techniques[technique] += count
+            if rule:
+                reasons[technique, rule] += count
     total = sum(techniques.values())
     if as_json:
         ranked = [

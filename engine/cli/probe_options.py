@@ -4,9 +4,9 @@ from typing import Any, Final
 
 import click
 
+from engine.cli.later import ChoiceOfLater, OptionOfLater
 from engine.cli.options import Command
-from engine.session.headless.choices import RETURNS, TECHNIQUE_NAMES, TECHNIQUES
-from engine.session.protocol.config import Mode
+from engine.session.protocol.config import AUTO, Mode
 from engine.session.protocol.requests import TaskChoice
 
 _mode_option: Final = click.option(
@@ -19,26 +19,43 @@ _mode_option: Final = click.option(
 )
 
 
+def _techniques() -> tuple[str, ...]:
+    from engine.session.headless.choices import TECHNIQUE_NAMES  # with all that makes probes
+
+    return TECHNIQUE_NAMES
+
+
+def _technique_help() -> str:
+    from engine.session.headless.choices import TECHNIQUES
+
+    words = (
+        "auto: breakpoints that become jumps where they can",
+        *(f"{kind.name}: {kind.help}" for kind in TECHNIQUES if kind.help),
+    )
+    return "; ".join(words) + "."
+
+
+def _returns() -> tuple[str, ...]:
+    from engine.session.headless.choices import RETURNS
+
+    return RETURNS
+
+
 _technique_option: Final = click.option(
     "--technique",
-    type=click.Choice(TECHNIQUE_NAMES),
-    default=TECHNIQUE_NAMES[0],
+    cls=OptionOfLater,
+    type=ChoiceOfLater(AUTO, _techniques),
+    default=AUTO,
     show_default=True,
-    help="; ".join(
-        (
-            "auto: breakpoints that become jumps where they can",
-            *(f"{kind.name}: {kind.help}" for kind in TECHNIQUES if kind.help),
-        )
-    )
-    + ".",
+    help_later=_technique_help,
 )
 
 
 _returns_option: Final = click.option(
     "--returns",
     "caught_by",
-    type=click.Choice(RETURNS),
-    default=RETURNS[0],
+    type=ChoiceOfLater(AUTO, _returns),
+    default=AUTO,
     show_default=True,
     help="How returns are caught: watched where they lead, by Linux's trampoline (mainline), or "
     "by Owens' with unwind data (IA-64); auto: watched in strict mode, mainline in kernel mode.",

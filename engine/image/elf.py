@@ -10,12 +10,15 @@ import stat
 import struct
 from collections.abc import Callable
 from functools import cached_property
-from typing import TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from engine.errors import ImageError, NotElfError
 from engine.image import checks, headers
 from engine.image.damage import Damage
 from engine.image.headers import Buffer, Header, Section, Segment
+
+if TYPE_CHECKING:
+    from engine.image.kernel.imagecache import KeptKernel
 
 _MAX_SECTIONS = 1 << 18  # a linked file has dozens; bounds what a damaged count can cost
 _NT_GNU_BUILD_ID = 3
@@ -56,6 +59,7 @@ class ElfImage:
         layout: struct formats of this class and byte order.
         damage: what does not keep the program from running and was left out.
         kernel: of a kernel module that was laid out: the kernel's file, if that is known.
+        kept: of a kernel: where what is derived of it is kept; None = nowhere.
     """
 
     def __init__(
@@ -85,6 +89,7 @@ class ElfImage:
         self.damage = Damage() if damage is None else damage
         self._once: dict[object, object] = {}
         self.kernel: ElfImage | None = None
+        self.kept: KeptKernel | None = None
         self.path = path
         self.root = root.rstrip("/")
         self.name = name

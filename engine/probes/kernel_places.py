@@ -7,7 +7,6 @@ does not know. The answers of the architecture are in `engine.arch.kernelprobes`
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
 from typing import Final, Protocol
 
 from msgspec import Struct
@@ -17,6 +16,10 @@ from engine.arch.kernelprobes import KernelFunction, KernelPlaceRules, KernelRef
 FTRACE: Final = "ftrace"
 OPTIMISED: Final = "jump"
 BREAKPOINT: Final = "breakpoint"
+
+_REACH: Final = 32
+"""Bytes that a site, or the window of a probe, takes at most."""
+_LABEL: Final = 5
 
 
 class KernelNaming(Protocol):
@@ -110,12 +113,37 @@ def _holds(ranges: Sequence[tuple[int, int]], address: int) -> bool:
     return at >= 0 and address < ranges[at][1]
 
 
-def _overlapping(sites: Sequence[int], low: int, high: int, size: int) -> Iterator[int]:
-    """The sites, of up to `size` bytes each, that may reach into [low, high)."""
-    at = bisect_left(sites, low - size + 1)
-    while at < len(sites) and sites[at] < high:
-        yield sites[at]
-        at += 1
+def _between(sites: Sequence[int], low: int, high: int) -> tuple[int, ...]:
+    return tuple(sites[bisect_left(sites, low) : bisect_left(sites, high)])
+
+
+class _Sites(Struct, frozen=True):
+    """The sites of the tables in and around some text."""
+
+    ftrace: tuple[int, ...]
+    labels: tuple[int, ...]
+    static_calls: tuple[int, ...]
+    bugs: tuple[int, ...]
+
+
+class _Around(Struct, frozen=True):
+    """The symbol around an address, and what is the same for all of its places.
+
+    Attributes:
+        name: of it.
+        start: of it.
+        end: of the next one.
+        untraced: ftrace does not know it, nor what it is a part of.
+        whole: name of what it is a part of and that is on the blacklist; "" for none.
+        sites: in it, and so near that they reach into it or a probe reaches them.
+    """
+
+    name: str
+    start: int
+    end: int
+    untraced: bool
+    whole: str
+    sites: _Sites
 
 
 class KernelPlaces:
@@ -137,14 +165,36 @@ class KernelPlaces:
         self._rules = rules
         self._module = module
         self._latest: KernelFunction | None = None
+        self._near: _Around | None = None
 
-    @cached_property
-    def _ftrace(self) -> frozenset[int]:
-        return frozenset(self._tables.ftrace)
+    def _around(self, address: int) -> _Around | None:
+        """The symbol around an address; None where there is none."""
+        near = self._near
+        if near is not None and near.start <= address < near.end:
+            return near
+        found = self._names.bounds(address)
+        if found is None:
+            return None
+        name, start, end = found
+        base, dot, _ = name.partition(".")
+        whole = self._names.find(base) if dot else None
+        untraced = self._tables.traces and not self._sited(start, end)
+        if untraced and whole is not None:
+            bounds = self._names.bounds(whole)
+            untraced = bounds is None or not self._sited(bounds[1], bounds[2])
+        forbidden = whole is not None and _holds(self._tables.forbidden, whole)
+        sites = self._sites(start, end)
+        self._near = _Around(name, start, end, untraced, base if forbidden else "", sites)
+        return self._near
 
-    @cached_property
-    def _bugs(self) -> frozenset[int]:
-        return frozenset(self._tables.bugs)
+    def _sites(self, start: int, end: int) -> _Sites:
+        low, high, tables = start - _REACH, end + _REACH, self._tables
+        return _Sites(
+            _between(tables.ftrace, low, high),
+            _between(tables.labels, low, high),
+            _between(tables.static_calls, low, high),
+            _between(tables.bugs, low, high),
+        )
 
     # -- functions ---------------------------------------------------------------------
 
@@ -153,14 +203,14 @@ class KernelPlaces:
         latest = self._latest
         if latest is not None and latest.start <= address < latest.end:
             return latest
-        found = self._names.bounds(address)
+        found = self._around(address)
         if found is None:
             return None
-        name, start, end = found
-        exceptions = self._tables.exceptions
+        start, end, exceptions = found.start, found.end, self._tables.exceptions
         low, high = bisect_left(exceptions, start), bisect_left(exceptions, end)
         code = self._tables.live(start, end - start)
-        self._latest = KernelFunction(name, start, end, code, tuple(exceptions[low:high]))
+        faulting = tuple(exceptions[low:high])
+        self._latest = KernelFunction(found.name, start, end, code, faulting)
         return self._latest
 
     def instructions(self, function: KernelFunction) -> Iterator[tuple[int, int]]:
@@ -173,20 +223,20 @@ class KernelPlaces:
 
     def on_entry(self, address: int) -> bool:
         """True if a probe there is on a function's entry (kprobe_on_func_entry)."""
-        found = self._names.bounds(address)
-        return found is not None and address in (found[1], self.entry(found[1]))
+        found = self._around(address)
+        return found is not None and address in (found.start, self.entry(found.start))
 
     # -- verdicts ----------------------------------------------------------------------
 
     def registered(self, address: int) -> KernelVerdict:
         """The answer of register_kprobe for an address."""
-        found = self._names.bounds(address)
-        if found is not None and address == found[1]:
+        found = self._around(address)
+        if found is not None and address == found.start:
             address = self.entry(address)
         refusal = self._refusal(address)
         if refusal is not None:
             return KernelVerdict(address, refusal, "")
-        if self._rules.ftrace_based and address in self._ftrace:
+        if self._rules.ftrace_based and found is not None and address in found.sites.ftrace:
             return KernelVerdict(address, None, FTRACE)
         stays = self._stays(address)
         return KernelVerdict(address, None, BREAKPOINT if stays is not None else OPTIMISED, stays)
@@ -240,22 +290,13 @@ class KernelPlaces:
         return KernelVerdict(verdict.address, None, BREAKPOINT, stays)
 
     def _name(self, address: int) -> str:
-        found = self._names.bounds(address)
-        return found[0] if found is not None else f"{address:#x}"
+        found = self._around(address)
+        return found.name if found is not None else f"{address:#x}"
 
     def untraced(self, address: int) -> bool:
         """True for a function without a site, unless it is a part of one that has one."""
-        if not self._tables.traces:
-            return False
-        found = self._names.bounds(address)
-        if found is None or self._sited(found[1], found[2]):
-            return False
-        base, dot, _ = found[0].partition(".")
-        whole = self._names.find(base) if dot else None
-        if whole is None:
-            return True
-        bounds = self._names.bounds(whole)
-        return bounds is None or not self._sited(bounds[1], bounds[2])
+        found = self._around(address)
+        return self._tables.traces if found is None else found.untraced
 
     def _sited(self, start: int, end: int) -> bool:
         sites = self._tables.ftrace
@@ -275,20 +316,22 @@ class KernelPlaces:
         refusal = self._blacklisted(address)
         if refusal is not None:
             return refusal
-        live = tables.live
-        for site in _overlapping(tables.labels, address, address + 1, 5):
-            if address < site + rules.label_size(live(site, 5)):
+        around = self._around(address)
+        sites = around.sites if around is not None else self._sites(address, address + 1)
+        for site in sites.labels:
+            if site <= address < site + _LABEL and (
+                address < site + rules.label_size(tables.live(site, _LABEL))
+            ):
                 detail = f"in the jump label's site at {site:#x}"
                 return KernelRefusal("kernel.jump-label", detail, "EINVAL", site)
-        for site in _overlapping(
-            tables.static_calls, address, address + 1, rules.static_call_size
-        ):
-            detail = f"in the static call's site at {site:#x}"
-            return KernelRefusal("kernel.static-call", detail, "EINVAL", site)
-        if address in self._bugs:
+        for site in sites.static_calls:
+            if site <= address < site + rules.static_call_size:
+                detail = f"in the static call's site at {site:#x}"
+                return KernelRefusal("kernel.static-call", detail, "EINVAL", site)
+        if address in sites.bugs:
             detail = "the trap of a BUG or WARN"
             return KernelRefusal("kernel.bug", detail, "EINVAL", address)
-        if address in self._ftrace:
+        if address in sites.ftrace:
             if rules.ftrace_based:
                 return None
             detail = "ftrace's site, where these kernels let no kprobe stand"
@@ -302,11 +345,9 @@ class KernelPlaces:
         if _holds(self._tables.forbidden, address):
             detail = f"{self._name(address)} is on the kernel's blacklist (kprobes/blacklist)"
             return KernelRefusal("kernel.blacklist", detail, "EINVAL", address)
-        found = self._names.bounds(address)
-        base, dot, _ = found[0].partition(".") if found is not None else ("", "", "")
-        whole = self._names.find(base) if dot else None
-        if whole is not None and _holds(self._tables.forbidden, whole):
-            detail = f"{base}, which this is a part of, is on the kernel's blacklist"
+        found = self._around(address)
+        if found is not None and found.whole:
+            detail = f"{found.whole}, which this is a part of, is on the kernel's blacklist"
             return KernelRefusal("kernel.blacklist", detail, "EINVAL", address)
         return None
 
@@ -318,12 +359,21 @@ class KernelPlaces:
         return self._rules.unoptimised(function, address, self._reserved)
 
     def _reserved(self, low: int, high: int) -> KernelRefusal | None:
-        tables, rules = self._tables, self._rules
-        for site in _overlapping(tables.ftrace, low, high, rules.site_size):
-            return KernelRefusal("kernel.ftrace", f"ftrace's site at {site:#x}", "", site)
-        for site in _overlapping(tables.labels, low, high, 5):
-            if low < site + rules.label_size(tables.live(site, 5)):
+        tables, rules, around = self._tables, self._rules, self._around(low)
+        assert around is not None, "it was accepted"
+        sites = around.sites
+        for site in sites.ftrace:
+            if site < high and low < site + rules.site_size:
+                return KernelRefusal("kernel.ftrace", f"ftrace's site at {site:#x}", "", site)
+        for site in sites.labels:
+            if (
+                site < high
+                and low < site + _LABEL
+                and (low < site + rules.label_size(tables.live(site, _LABEL)))
+            ):
                 return KernelRefusal("kernel.jump-label", f"the jump label at {site:#x}", "", site)
-        for site in _overlapping(tables.static_calls, low, high, rules.static_call_size):
-            return KernelRefusal("kernel.static-call", f"the static call at {site:#x}", "", site)
+        for site in sites.static_calls:
+            if site < high and low < site + rules.static_call_size:
+                detail = f"the static call at {site:#x}"
+                return KernelRefusal("kernel.static-call", detail, "", site)
         return None

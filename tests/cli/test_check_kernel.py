@@ -129,3 +129,24 @@ def test_definitions_for_a_real_machine(form: str) -> None:
     words = ran("check", sys.executable, "--list-as", form, "-e", line)
     assert words.returncode == 2
     assert "no kernel image" in words.stderr
+
+
+def test_a_damaged_cache_is_made_anew_and_told_to_those_who_debug(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KPROBE_TUI_KERNEL_CACHE", str(tmp_path))
+    words = ("check", image_path(UML_61), "-f", "vfs_read", "-e", "p vfs_write")
+    first = ran(*words)
+    assert first.returncode == 0
+    files = sorted(tmp_path.iterdir())
+    assert len(files) > 1
+    for path in files:
+        data = bytearray(path.read_bytes())
+        data[len(data) // 2] ^= 0xFF
+        path.write_bytes(data)
+    again = ran(*words, "--debug")
+    assert (again.stdout, again.returncode) == (first.stdout, 0)
+    assert again.stderr.count("made anew") == len(files)
+    assert sorted(tmp_path.iterdir()) == files
+    quiet = ran(*words)
+    assert (quiet.stdout, quiet.stderr) == (first.stdout, first.stderr)

@@ -5,7 +5,7 @@ import struct
 from btfkit import BtfMaker
 
 from engine.image.elf import ElfImage
-from engine.image.kernel.kernelelf import MadeSection, MadeSegment, elf_of
+from engine.image.kernel.kernelelf import MadeSection, MadeSegment, elf_of, with_sections
 
 BASE = 0xFFFFFFFF81000000
 CODE = 0x1000
@@ -85,4 +85,5 @@ def orc_image(
             )
             data += part
     segment = MadeSegment(5, 0, BASE, len(data), len(data))
-    return ElfImage.from_bytes(elf_of(data, _MACHINE, [segment], sections), "vmlinux")
+    front, placed = elf_of(_MACHINE, [segment], sections)
+    return ElfImage.from_bytes(b"".join(with_sections([front, data], placed)), "vmlinux")

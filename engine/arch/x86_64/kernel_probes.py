@@ -7,6 +7,7 @@ Sources: arch/x86/kernel/kprobes/core.c (can_probe, prepare_emulation, can_boost
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct
@@ -113,11 +114,8 @@ class X86KernelRules:
             return KernelRefusal("kernel.int3", "it is an int3", "EINVAL", address)
         if trap:
             return None
-        raw = function.at(address)[:LONGEST]
-        plan = analyze(raw, address, Rules.KPROBE, Mode.KERNEL, b"")
-        if plan.verdict is Verdict.REJECTED:
-            return KernelRefusal(plan.rule, plan.reason, plan.errno, address)
-        return None
+        found = _refused(function.code[address - function.start :][: insn.size])
+        return None if found is None else KernelRefusal(*found, address)
 
     def instructions(self, function: KernelFunction) -> Iterator[tuple[int, int]]:
         """Address and bytes of each instruction."""
@@ -279,6 +277,15 @@ class X86KernelRules:
                         detail = f"the jump at {source:#x} leads to a thunk: it is indirect"
                         return _stays("optprobe.indirect-jump", detail, source)
         return None
+
+
+@lru_cache(maxsize=1 << 14)
+def _refused(raw: bytes) -> tuple[str, str, str] | None:
+    """Rule, reason and error by which an instruction is refused wherever it stands."""
+    plan = analyze(raw, 0, Rules.KPROBE, Mode.KERNEL, b"")
+    if plan.verdict is not Verdict.REJECTED:
+        return None
+    return plan.rule, plan.reason, plan.errno
 
 
 def _stays(rule: str, detail: str, address: int) -> KernelRefusal:

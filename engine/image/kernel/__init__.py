@@ -2,8 +2,9 @@
 
 `recognition` tells them from programs, `packing` (with `lzo`) takes an image out of its wrappers,
 `kallsyms` finds the names in it, `rawimage` and `kernelelf` make an ELF file of it, so that
-whatever reads programs reads kernels, and `imagecache` keeps that file. `modules` lays a module
-out as the kernel's loader would. `opening` opens either by its path, and `kernelimage` is what one
+whatever reads programs reads kernels. `imagecache` keeps that file, and what was derived of it as
+`columnfile` writes it; `scratch` holds what is kept nowhere. `modules` lays a module out as the
+kernel's loader would. `opening` opens either by its path, and `kernelimage` is what one
 gets: bytes, names, version.
 
 Types come from `btf` and `btftypes`; `btffile` finds them in a file, `btfscopes` has them where

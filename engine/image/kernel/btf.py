@@ -10,14 +10,17 @@ What the entries mean as C types stands in `btftypes`.
 import struct
 import sys
 from array import array
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from functools import cached_property
+from itertools import accumulate, chain
 from typing import Final
 
 from msgspec import Struct
 
 from engine.errors import ImageError
+from engine.image.kernel.columnfile import Columns, columns_of
 
 _MAGIC: Final = 0xEB9F
 _HEADER: Final = 24
@@ -107,13 +110,20 @@ class Btf:
         end: number behind the last one.
     """
 
-    def __init__(self, data: bytes, name: str, base: "Btf | None" = None) -> None:
+    def __init__(
+        self,
+        data: bytes,
+        name: str,
+        base: "Btf | None" = None,
+        index: Columns | None = None,
+    ) -> None:
         """Find where the entries begin.
 
         Args:
             data: the section.
             name: of the file, for messages.
             base: the kernel's types, for a module.
+            index: of the same section, as `index` gave it; None = it is made when it is needed.
 
         Raises:
             ImageError: the section is damaged, or the base is another kernel's.
@@ -127,9 +137,10 @@ class Btf:
             self._words.byteswap()
         self._string_base = base.string_end if base is not None else 0
         self.first = base.end if base is not None else 1
-        self._starts = self._index()
+        self._kept = index
+        starts: Sequence[int] = self._index() if index is None else index.numbers("starts")
+        self._starts = starts
         self.end: int = self.first + len(self._starts)
-        self._by_name: dict[BtfKind, dict[str, int]] = {}
         if base is not None:
             self._check_base(base)
 
@@ -269,22 +280,19 @@ class Btf:
 
     def find(self, kind: BtfKind, name: str) -> int | None:
         """Number of the first type of a kind and name, the module's own first."""
-        found = self.names(kind).get(name)
-        if found is None and self.base is not None:
-            return self.base.find(kind, name)
-        return found
+        named = self._named[kind]
+        wanted = name.encode("utf-8", "replace")
+        at = bisect_left(named, wanted, key=self._raw_name)
+        if at < len(named) and self._raw_name(named[at]) == wanted:
+            return named[at]
+        return None if self.base is None else self.base.find(kind, name)
 
     def names(self, kind: BtfKind) -> dict[str, int]:
         """Its own entries of a kind by name, the first of each; those of the base not included."""
-        if not self._by_name:
-            self._by_name = {each: {} for each in BtfKind}
-        found = self._by_name[kind]
-        if not found:
-            words, string = self._words, self.string
-            for number in self._of_kind[kind]:
-                at = words[self._starts[number - self.first]]
-                if at:
-                    found.setdefault(string(at), number)
+        found: dict[str, int] = {}
+        for number in self._named[kind]:
+            name = self._raw_name(number).decode("utf-8", "replace")
+            found.setdefault(name, number)
         return found
 
     def of_kind(self, kind: BtfKind) -> Iterator[int]:
@@ -293,14 +301,54 @@ class Btf:
             yield from self.base.of_kind(kind)
         yield from self._of_kind[kind]
 
+    def _raw_name(self, number: int) -> bytes:
+        """The name of one of its own types, as it stands in the strings."""
+        start = self._words[self._starts[number - self.first]]
+        own = start - self._string_base
+        if own < 0 and self.base is not None:
+            return self.base.string(start).encode()
+        if not 0 <= own < len(self._strings):
+            return self.string(start).encode()
+        return self._strings[own : self._strings.find(b"\0", own)]
+
     @cached_property
-    def _of_kind(self) -> dict[BtfKind, "array[int]"]:
+    def index(self) -> Columns:
+        """Where entries begin, and the numbers of all of one kind: in order, and by name."""
+        if self._kept is not None:
+            return self._kept
         words = self._words
-        lists: list[array[int]] = [array("I") for _ in range(32)]
-        adds = [one.append for one in lists]
+        ordered: list[list[int]] = [[] for _ in range(32)]
+        named: list[list[int]] = [[] for _ in range(32)]
         for number, start in enumerate(self._starts, self.first):
-            adds[words[start + 1] >> 24 & 31](number)
-        return {kind: lists[kind] for kind in BtfKind}
+            kind = words[start + 1] >> 24 & 31
+            ordered[kind].append(number)
+            if words[start]:
+                named[kind].append(number)
+        for numbers in named:
+            numbers.sort(key=self._raw_name)
+        return columns_of(
+            {
+                "starts": array("I", self._starts),
+                "ordered": array("I", chain.from_iterable(ordered)),
+                "ordered_ends": array("I", accumulate(map(len, ordered))),
+                "named": array("I", chain.from_iterable(named)),
+                "named_ends": array("I", accumulate(map(len, named))),
+            }
+        )
+
+    def _by_kind(self, what: str) -> dict[BtfKind, Sequence[int]]:
+        numbers, ends = self.index.numbers(what), self.index.numbers(f"{what}_ends")
+        lows = [0, *ends]
+        return {kind: numbers[lows[kind] : ends[kind]] for kind in BtfKind}
+
+    @cached_property
+    def _named(self) -> dict[BtfKind, Sequence[int]]:
+        """Numbers of its own types that have names, sorted by these."""
+        return self._by_kind("named")
+
+    @cached_property
+    def _of_kind(self) -> dict[BtfKind, Sequence[int]]:
+        return self._by_kind("ordered")
 
     @cached_property
     def enumerators(self) -> dict[str, tuple[int, int]]:

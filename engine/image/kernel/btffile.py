@@ -1,10 +1,14 @@
 """The types that a file carries as BTF: a kernel's, a module's on top of its kernel's."""
 
+from typing import Final
+
 from engine.errors import ImageError
 from engine.image import headers
 from engine.image.elf import ElfImage
 from engine.image.kernel.btf import Btf
 from engine.image.kernel.btftypes import BtfTypes
+
+_KIND: Final = "types"
 
 
 def btf_of(image: ElfImage) -> BtfTypes | None:
@@ -48,4 +52,9 @@ def _read(image: ElfImage, data: bytes) -> Btf:
         if kernel is None:
             raise ImageError(f"{image.name}: .BTF: types of a module need those of its kernel")
         base = kernel.btf
-    return Btf(data, image.name, base)
+    kept = image.kept if base is None else None
+    index = kept.columns(_KIND) if kept is not None else None
+    types = Btf(data, image.name, base, index)
+    if kept is not None and index is None:
+        kept.keep_columns(_KIND, types.index.parts)
+    return types

@@ -21,16 +21,25 @@ class OwnEvents:
     """The events of one image."""
 
     def __init__(
-        self, view: KernelView, find: Callable[[], tuple[int, int] | None] = lambda: None
+        self,
+        view: KernelView,
+        find: Callable[[], tuple[int, int] | None] = lambda: None,
+        known: str = "",
     ) -> None:
         """Read them.
 
         Args:
             view: the image.
             find: finds the array of pointers to them where it has no symbols.
+            known: what `listing` gave of the same image; then nothing is read.
         """
         self._view = view
         self._groups: dict[str, set[str]] = {}
+        if known:
+            for line in known.splitlines():
+                group_name, _, event_name = line.partition(":")
+                self._groups.setdefault(group_name, set()).add(event_name)
+            return
         low, high = view.symbol(_FIRST), view.symbol(_BEHIND)
         if low is None or high is None:
             low, high = find() or (None, None)
@@ -63,6 +72,13 @@ class OwnEvents:
         for at, title in zip(calls, max(tried)[1], strict=True):
             system = self._pointer(self._pointer(at + call["class"][0]) + group["system"][0])
             self._groups.setdefault(self._text(system), set()).add(title)
+
+    @property
+    def listing(self) -> str:
+        """All of them, a line GROUP:NAME each, as available_events has them."""
+        return "".join(
+            f"{group}:{name}\n" for group, names in self._groups.items() for name in sorted(names)
+        )
 
     def has(self, group: str, name: str) -> bool:
         """True if there is an event of that group and name."""

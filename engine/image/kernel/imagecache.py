@@ -1,22 +1,44 @@
-"""Unpacked kernel images kept on disk, so that a kernel opens at once the second time.
+"""Kernel images kept on disk, unpacked and with what was derived of them.
 
 An entry is named after the contents of the file it came from: another kernel under the same name
-is another entry. Nothing depends on the cache; where it cannot be written, images are unpacked
-again.
+is another entry. Nothing depends on the cache: what is damaged, of another version or not there
+is made anew, and where nothing can be written, all is made each time. Files come into being under
+other names and are moved then, so that several processes may use one cache.
+
+An unpacked image ends with a seal: its size and checksum. The file's time of change is made to fit
+it, so that the checksum of so many bytes is looked at only when somebody else wrote the file.
 """
 
 import hashlib
 import mmap
 import os
-import tempfile
+import struct
+import time
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
-_FORMAT: Final = 1
+from engine.image.headers import Buffer
+from engine.image.kernel.columnfile import Column, Columns, pack_columns, read_columns
+from engine.image.kernel.scratch import joined, write_all
+
+_FORMAT: Final = 2
 """Counted up when what is made of an image changes."""
 _MOST: Final = 8
+_MOST_OF_A_KIND: Final = 4
+"""Columns of one kind that are kept of an image: those for so many CPUs."""
 _SUFFIX: Final = ".kernel"
 _ENVIRONMENT: Final = "KPROBE_TUI_KERNEL_CACHE"
+_SEAL: Final = struct.Struct("<8sQ20sI8x")
+_SEALED: Final = b"KTUISEAL"
+_SECOND: Final = 10**9
+_WHOLE_MAX: Final = 96 << 20
+"""Bytes of a file that is named by all of them; a larger one is named by its state on disk."""
+_PIECE: Final = 1 << 20
+_LEFT_BEHIND: Final = 3600.0
+"""Seconds after which a file that was never finished is deleted."""
+_SOURCES: Final = ("image/kernel", "arch", "arch/x86_64", "arch/aarch64", "session/kernel")
+"""Folders of the code that derives columns."""
 
 
 def _folder() -> Path:
@@ -28,8 +50,223 @@ def _folder() -> Path:
     return Path(platformdirs.user_cache_dir("kprobe-tui")) / "kernels"
 
 
+def code_stamp() -> bytes:
+    """32 bytes that change with the code by which columns are derived."""
+    found = hashlib.sha256(b"%d" % _FORMAT)
+    engine = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    for folder in _SOURCES:
+        try:
+            with os.scandir(os.path.join(engine, folder)) as entries:
+                files = sorted((e.name, e.stat()) for e in entries if e.name.endswith(".py"))
+        except OSError:
+            continue  # no files: the format alone tells
+        for name, status in files:
+            found.update(f"{name} {status.st_size} {status.st_mtime_ns}\n".encode())
+    return found.digest()
+
+
+class KeptKernel:
+    """What is kept of one image.
+
+    Attributes:
+        remarks: about what was damaged or could not be written, for those who debug.
+    """
+
+    def __init__(self, folder: Path, key: str) -> None:
+        """Nothing is read yet.
+
+        Args:
+            folder: of the cache.
+            key: of the image.
+        """
+        self._folder = folder
+        self._key = key
+        self._stamp: bytes | None = None
+        self.remarks: list[str] = []
+
+    # -- the image -----------------------------------------------------------------------
+
+    def image(self) -> mmap.mmap | None:
+        """The unpacked image; None if it is not kept."""
+        path = self._path("")
+        try:
+            with open(path, "rb") as file:
+                status = os.fstat(file.fileno())
+                found = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except (OSError, ValueError):
+            return None
+        reason = self._broken(found, status.st_mtime_ns)
+        if reason:
+            self.remarks.append(f"{path}: {reason}: made anew")
+            found.close()
+            return None
+        self._touch(path, found)
+        return found
+
+    def keep_image(self, pieces: Iterable[bytes | memoryview | mmap.mmap]) -> Buffer:
+        """The image that consists of some pieces, kept if that is possible.
+
+        Raises:
+            OSError: there is no room for it, neither on disk nor in memory.
+        """
+        path = self._path("")
+        held = list(pieces)
+        digest = hashlib.sha1(usedforsecurity=False)
+        for piece in held:
+            digest.update(piece)
+        size = sum(map(len, held))
+        seal = _SEAL.pack(_SEALED, size, digest.digest(), _FORMAT)
+        if not self._written(path, [*held, seal]):
+            return joined(held)
+        try:
+            with open(path, "rb") as file:
+                found = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            self._touch(path, found)
+        except (OSError, ValueError):
+            return joined(held)
+        self._make_room()
+        return found
+
+    def private_image(self) -> mmap.mmap | None:
+        """A copy of the image that may be written to and shares what is not; None without one."""
+        try:
+            with open(self._path(""), "rb") as file:
+                return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+        except (OSError, ValueError):
+            return None
+
+    def _broken(self, image: mmap.mmap, changed: int) -> str:
+        """The reason for which an image is not taken; "" for none."""
+        at = len(image) - _SEAL.size
+        if at < 0:
+            return f"it ends after {len(image)} bytes"
+        seal = image[at:]
+        magic, size, digest, form = _SEAL.unpack(seal)
+        if (magic, size) != (_SEALED, at):
+            return "it has no seal"
+        if form != _FORMAT:
+            return "it is of another format"
+        if changed % _SECOND == _token(seal):
+            return ""
+        found = hashlib.sha1(usedforsecurity=False)
+        with memoryview(image) as view:
+            for start in range(0, at, _PIECE):
+                found.update(view[start : min(start + _PIECE, at)])
+        return "" if found.digest() == digest else "its checksum is another one"
+
+    def _touch(self, path: Path, image: mmap.mmap) -> None:
+        """It was used now; the time of its last change fits its seal."""
+        now = time.time_ns()
+        try:
+            os.utime(path, ns=(now, now // _SECOND * _SECOND + _token(image[-_SEAL.size :])))
+        except OSError:
+            return
+
+    # -- columns -------------------------------------------------------------------------
+
+    def columns(self, kind: str) -> Columns | None:
+        """Columns that were derived of the image; None if they are not kept."""
+        path = self._path(f"-{kind}")
+        try:
+            with open(path, "rb") as file:
+                found = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except (OSError, ValueError):
+            return None
+        try:
+            return read_columns(found, self._code())
+        except ValueError as error:
+            self.remarks.append(f"{path}: {error}: made anew")
+            return None
+
+    def keep_columns(self, kind: str, columns: Mapping[str, Column]) -> None:
+        """Keep columns.
+
+        Args:
+            kind: a word, and perhaps `-` and what tells those of one kind apart.
+            columns: they.
+        """
+        if not os.path.exists(self._path("")):
+            return  # all of an image's files come and go together
+        self._written(self._path(f"-{kind}"), pack_columns(columns, self._code()))
+        group, dash, _ = kind.partition("-")
+        if dash:
+            found = self._folder.glob(f"{self._key}-{group}-*{_SUFFIX}")
+            _drop(found, _MOST_OF_A_KIND)
+
+    def _code(self) -> bytes:
+        if self._stamp is None:
+            self._stamp = code_stamp()
+        return self._stamp
+
+    # -- files ---------------------------------------------------------------------------
+
+    def _path(self, kind: str) -> Path:
+        return self._folder / f"{self._key}{kind}{_SUFFIX}"
+
+    def _written(self, path: Path, pieces: Iterable[bytes | memoryview | mmap.mmap]) -> bool:
+        """Writes a file as a whole or not at all; True if it is there."""
+        part = self._folder / f"{path.name}.{os.getpid()}-{time.monotonic_ns()}.part"
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            handle = os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            try:
+                for piece in pieces:
+                    write_all(handle, piece)
+                os.replace(part, path)
+            except OSError:
+                part.unlink(missing_ok=True)
+                raise
+            finally:
+                os.close(handle)
+        except OSError as error:
+            self.remarks.append(f"{path}: not kept: {error.strerror or error}")
+            return False
+        return True
+
+    def _make_room(self) -> None:
+        """Delete the images that were used longest ago, with all that belongs to them."""
+        try:
+            files = list(self._folder.glob(f"*{_SUFFIX}"))
+            images = {p.name.removesuffix(_SUFFIX): p for p in files if "-" not in p.name}
+            for old in _oldest(images.values(), _MOST):
+                old.unlink(missing_ok=True)
+                del images[old.name.removesuffix(_SUFFIX)]
+            for path in files:
+                if path.name.partition("-")[0].removesuffix(_SUFFIX) not in images:
+                    path.unlink(missing_ok=True)
+            for part in self._folder.glob("*.part"):
+                if time.time() - part.stat().st_mtime > _LEFT_BEHIND:
+                    part.unlink(missing_ok=True)
+        except OSError:
+            return
+
+
+def _token(seal: bytes) -> int:
+    """Nanoseconds that the time of a sealed file's last change ends with."""
+    return int.from_bytes(hashlib.sha1(seal, usedforsecurity=False).digest()[:8]) % _SECOND
+
+
+def _oldest(paths: Iterable[Path], keep: int) -> list[Path]:
+    """All but the ones used last."""
+    found = []
+    for path in paths:
+        try:
+            found.append((path.stat().st_atime_ns, path))
+        except OSError:
+            continue  # another process was quicker
+    return [path for _, path in sorted(found)[: max(0, len(found) - keep)]]
+
+
+def _drop(paths: Iterable[Path], keep: int) -> None:
+    try:
+        for old in _oldest(paths, keep):
+            old.unlink(missing_ok=True)
+    except OSError:
+        return
+
+
 class ImageCache:
-    """The images that were unpacked lately."""
+    """The images that were opened lately."""
 
     def __init__(self, folder: Path | None = None) -> None:
         """Use a folder.
@@ -39,36 +276,17 @@ class ImageCache:
         """
         self._folder = _folder() if folder is None else folder
 
-    def _path(self, packed: bytes) -> Path:
-        digest = hashlib.blake2b(packed, digest_size=20, person=b"kernel%d" % _FORMAT)
-        return self._folder / (digest.hexdigest() + _SUFFIX)
+    def entry(self, packed: Buffer, identity: str) -> KeptKernel:
+        """What is kept of the image in a file.
 
-    def get(self, packed: bytes) -> mmap.mmap | None:
-        """The image made of a file's contents; None if it is not kept."""
-        path = self._path(packed)
-        try:
-            with open(path, "rb") as file:
-                found = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-            os.utime(path)
-        except (OSError, ValueError):
-            return None
-        return found
-
-    def put(self, packed: bytes, made: bytes) -> None:
-        """Keep an image; the ones that were used longest ago make room."""
-        path = self._path(packed)
-        try:
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(suffix=".part", dir=self._folder)
-            try:
-                with os.fdopen(handle, "wb") as file:
-                    file.write(made)
-                os.replace(name, path)
-            except OSError:
-                os.unlink(name)
-                return
-            kept = sorted(self._folder.glob(f"*{_SUFFIX}"), key=lambda p: p.stat().st_mtime)
-            for old in kept[:-_MOST]:
-                old.unlink()
-        except OSError:
-            return
+        Args:
+            packed: the file's contents.
+            identity: of the file on disk, which changes whenever it does; it stands for the
+                contents of very large ones.
+        """
+        digest = hashlib.sha256(b"kernel%d" % _FORMAT)
+        if len(packed) <= _WHOLE_MAX:
+            digest.update(packed)
+        else:
+            digest.update(identity.encode("utf-8", "surrogateescape"))
+        return KeptKernel(self._folder, digest.hexdigest()[:40])

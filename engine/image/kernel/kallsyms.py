@@ -14,19 +14,23 @@ the width of the counts (5.0: 32 bits).
 import struct
 from array import array
 from collections.abc import Callable, Iterator
-from itertools import pairwise
+from itertools import islice
+from operator import le
 from typing import Final
 
 from msgspec import Struct
 
 from engine.errors import ImageError
+from engine.image.headers import Buffer
 
 _DIGITS: Final = b"".join(b"%d\0" % digit for digit in range(10))
 _TOKENS: Final = 256
 _INDEX_SLACK: Final = 64  # bytes of padding between the tokens and their index
 _STEP_MIN, _STEP_MAX = 512, 131072  # bytes that 256 names take
-_SEQS_MAX: Final = 16 << 20
+_SEQS_NEAR, _SEQS_MAX = 1 << 20, 16 << 20
+"""Bytes in front of the tokens where the markers are looked for: first here, then there."""
 _TOKEN_MAX: Final = 1024
+_NEGATIVE: Final = 1 << 31
 
 
 class KernelSymbols(Struct, frozen=True, eq=False):
@@ -69,7 +73,7 @@ class _KallsymsParts(Struct, frozen=True):
 
 
 def read_kallsyms(
-    data: bytes,
+    data: Buffer,
     name: str,
     order: str = "<",
     base_of: Callable[[int], int | None] | None = None,
@@ -105,7 +109,7 @@ def read_kallsyms(
 # -- tokens ----------------------------------------------------------------------------
 
 
-def _token_tables(data: bytes, order: str) -> Iterator[tuple[list[bytes], int, int]]:
+def _token_tables(data: Buffer, order: str) -> Iterator[tuple[list[bytes], int, int]]:
     """Every (tokens, position, end of their index) that proves to be one."""
     form = struct.Struct(f"{order}{_TOKENS}H")
     at = data.find(_DIGITS)
@@ -117,7 +121,7 @@ def _token_tables(data: bytes, order: str) -> Iterator[tuple[list[bytes], int, i
 
 
 def _tokens_around(
-    data: bytes, digits: int, form: struct.Struct
+    data: Buffer, digits: int, form: struct.Struct
 ) -> tuple[list[bytes], int, int] | None:
     starts = [0] * _TOKENS
     at = digits
@@ -150,7 +154,7 @@ def _tokens_around(
 
 
 def _parts(
-    data: bytes, order: str, tokens: list[bytes], table: int, index_end: int
+    data: Buffer, order: str, tokens: list[bytes], table: int, index_end: int
 ) -> _KallsymsParts | str:
     """The names that belong to tokens; the reason where there are none."""
     reason = "a token table without markers"
@@ -166,20 +170,39 @@ def _parts(
 
 
 def _marker_tables(
-    data: bytes, order: str, table: int, width: int
+    data: Buffer, order: str, table: int, width: int
 ) -> Iterator[tuple[int, list[int]]]:
     """Every (position, offsets) in front of the tokens that may be the markers."""
-    start = max(0, table - _SEQS_MAX) // 8 * 8
-    letter = "I" if width == 4 else "Q"
-    words = array(letter)
+    tried = table
+    for reach in (_SEQS_NEAR, _SEQS_MAX):
+        start = max(0, table - reach) // 8 * 8
+        yield from _markers_between(data, order, start, tried // 8 * 8, table, width)
+        tried = start
+
+
+def _markers_between(
+    data: Buffer, order: str, start: int, last: int, table: int, width: int
+) -> Iterator[tuple[int, list[int]]]:
+    """The same for those that begin in [start, last), the last one first."""
+    words = array("I" if width == 4 else "Q")
     words.frombytes(data[start : start + (table - start) // width * width])
     if order == ">":
         words.byteswap()
-    heads = [
-        at
-        for at, (low, high) in enumerate(pairwise(words))
-        if low == 0 and _STEP_MIN <= high <= _STEP_MAX
-    ]
+    heads = []
+    number = (last - start) // width
+    # A zero is searched for among bytes: looking at millions of numbers takes long.
+    raw, zero = words.tobytes(), bytes(width)
+    at = raw.find(zero)
+    while 0 <= at < number * width:
+        head = at // width
+        if at % width:
+            at = raw.find(zero, at + 1)
+            continue
+        while head < number and not words[head]:
+            head += 1
+        if head < len(words) and _STEP_MIN <= words[head] <= _STEP_MAX:
+            heads.append(head - 1)
+        at = raw.find(zero, head * width)
     for head in reversed(heads):
         end = head + 1
         while end < len(words) and _STEP_MIN <= words[end] - words[end - 1] <= _STEP_MAX:
@@ -189,7 +212,7 @@ def _marker_tables(
 
 
 def _names(
-    data: bytes, order: str, markers_at: int, markers: list[int]
+    data: Buffer, order: str, markers_at: int, markers: list[int]
 ) -> tuple[int, int, list[bytes]] | None:
     """The (count, position of the count, names) in front of markers."""
     # What follows the markers may look like one or two more.
@@ -210,23 +233,29 @@ def _names(
     return None
 
 
-def _walk(data: bytes, start: int, count: int, markers: list[int], end: int) -> list[bytes] | None:
+def _walk(
+    data: Buffer, start: int, count: int, markers: list[int], end: int
+) -> list[bytes] | None:
     """The tokens of each name from a position on, if every marker points to one."""
     names: list[bytes] = []
-    at = start
-    for number in range(count):
-        if not number & 255 and at - start != markers[number >> 8]:
-            return None
-        size = data[at]
-        at += 1
-        if size & 0x80:  # since Linux 6.1
-            size = size & 0x7F | data[at] << 7
+    block = data[start:end]
+    at, limit = 0, len(block)
+    try:
+        for number in range(count):
+            if not number & 255 and at != markers[number >> 8]:
+                return None
+            size = block[at]
             at += 1
-        if at + size > end or not size:
-            return None
-        names.append(data[at : at + size])
-        at += size
-    return names if end - at <= 16 else None
+            if size & 0x80:  # since Linux 6.1
+                size = size & 0x7F | block[at] << 7
+                at += 1
+            names.append(block[at : at + size])
+            at += size
+            if at > limit or not size:
+                return None
+    except IndexError:
+        return None
+    return names if limit - at <= 16 else None
 
 
 def _decoded(parts: _KallsymsParts, addresses: "array[int]") -> KernelSymbols:
@@ -240,7 +269,7 @@ def _decoded(parts: _KallsymsParts, addresses: "array[int]") -> KernelSymbols:
 
 
 def _addresses(
-    data: bytes,
+    data: Buffer,
     order: str,
     parts: _KallsymsParts,
     base_of: Callable[[int], int | None] | None,
@@ -269,19 +298,21 @@ def _addresses(
     return None
 
 
-def _relative(data: bytes, order: str, at: int, count: int, base: int) -> "array[int]":
-    offsets = struct.unpack_from(f"{order}{count}i", data, at)
+def _relative(data: Buffer, order: str, at: int, count: int, base: int) -> "array[int]":
+    offsets = struct.unpack_from(f"{order}{count}I", data, at)
     mask = (1 << 64) - 1
-    if 2 * sum(offset < 0 for offset in offsets) > count:
+    if 2 * sum(map(_NEGATIVE.__le__, offsets)) > count:
         # CONFIG_KALLSYMS_ABSOLUTE_PERCPU: a positive number is the value itself.
-        moved = (o if o >= 0 else (base - 1 - o) & mask for o in offsets)
-        return array("Q", moved)
-    return array("Q", ((base + (o & 0xFFFFFFFF)) & mask for o in offsets))
+        last = base - 1 + (1 << 32)
+        return array("Q", [o if o < _NEGATIVE else (last - o) & mask for o in offsets])
+    if base + (1 << 32) <= mask:
+        return array("Q", [base + o for o in offsets])
+    return array("Q", [(base + o) & mask for o in offsets])
 
 
 def _plausible(addresses: "array[int]", inside: Callable[[int], bool] | None) -> bool:
     """True if addresses rise, as the kernel's search needs, and lie in the image."""
-    if any(low > high for low, high in pairwise(addresses)):
+    if not all(map(le, addresses, islice(addresses, 1, None))):
         return False
     if inside is None:
         return addresses[-1] > addresses[0]

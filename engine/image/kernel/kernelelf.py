@@ -6,19 +6,26 @@ Files here are of 64 bits and little-endian, as the kernels of all architectures
 """
 
 import struct
+import sys
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left
 from collections.abc import Sequence
+from itertools import accumulate
+from operator import or_
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.errors import ImageError
+from engine.image.headers import Buffer
 from engine.image.kernel.kallsyms import KernelSymbols
-from engine.image.kernel.recognition import LETTERS
+from engine.image.kernel.recognition import ADDRESSES, LETTERS, ORDER
 
-_REPLACED: Final = (LETTERS, ".strtab", ".shstrtab")
+Piece = Buffer | memoryview
+"""A part of a file."""
+
+_REPLACED: Final = (LETTERS, ADDRESSES, ORDER, ".strtab", ".shstrtab")
 
 _HEADER: Final = struct.Struct("<16sHHIQQQIHHHHHH")
 _SEGMENT: Final = struct.Struct("<IIQQQQQQ")
@@ -70,18 +77,14 @@ class MadeSegment(Struct, frozen=True):
 
 
 def elf_of(
-    data: bytes,
-    machine: int,
-    segments: Sequence[MadeSegment],
-    sections: Sequence[MadeSection],
-) -> bytes:
-    """An ELF file around memory that has no headers.
+    machine: int, segments: Sequence[MadeSegment], sections: Sequence[MadeSection]
+) -> tuple[bytes, list[MadeSection]]:
+    """What goes in front of memory that has no headers, and its sections in that file.
 
     Args:
-        data: what offsets of segments and sections count from.
         machine: e_machine.
-        segments: all of them, by address.
-        sections: all but the first, empty one.
+        segments: all of them, by address; offsets count from the memory's beginning.
+        sections: all but the first, empty one; the same.
     """
     front = -(-(_HEADER.size + len(segments) * _SEGMENT.size) // _PAGE) * _PAGE
     head = bytearray(front)
@@ -98,51 +101,51 @@ def elf_of(
             segment.size,
             _PAGE,
         )
-    moved = [
-        MadeSection(s.name, s.kind, s.flags, s.address, s.offset + front, s.size, s.link, s.entry)
-        for s in sections
-    ]
     ident = b"\x7fELF\x02\x01\x01".ljust(16, b"\0")
     _HEADER.pack_into(
         head, 0, ident, _ET_EXEC, machine, 1, segments[0].address if segments else 0,
         _HEADER.size, 0, 0, _HEADER.size, _SEGMENT.size, len(segments), _SECTION.size, 0, 0,
     )  # fmt: skip
-    return _with_sections(bytes(head) + data, moved)
+    return bytes(head), [replace(s, offset=s.offset + front) for s in sections]
 
 
-def with_symbols(data: bytes, symbols: KernelSymbols, name: str) -> bytes:
-    """The same file with a symbol table in place of its own.
+def with_symbols(
+    pieces: Sequence[Piece], sections: Sequence[MadeSection], symbols: KernelSymbols
+) -> list[Piece]:
+    """The pieces of the same file with a symbol table in place of its own.
 
     A symbol reaches to the next one, as the kernel has it, or to the end of its section.
 
     Args:
-        data: an ELF file of 64 bits, little-endian.
+        pieces: of an ELF file of 64 bits, little-endian; the first has its header.
+        sections: of that file.
         symbols: sorted by address.
-        name: of the file, for messages.
-
-    Raises:
-        ImageError: the file's section headers are damaged.
     """
     made = [
         replace(section, link=0)
-        for section in sections_of(data, name)
+        for section in sections
         if section.kind != _SHT_SYMTAB and section.name not in _REPLACED
     ]
-    table, strings = _symbol_table(symbols, made)
-    body = bytearray(data)
+    table, strings, order = _symbol_table(symbols, made)
+    found = list(pieces)
+    at = sum(map(len, found))
     for piece, title, kind, entry in (
         (strings, ".strtab", _SHT_STRTAB, 0),
         (table, ".symtab", _SHT_SYMTAB, _SYMBOL.size),
         (symbols.types, LETTERS, _SHT_PROGBITS, 0),
+        (symbols.addresses.tobytes(), ADDRESSES, _SHT_PROGBITS, 8),
+        (order, ORDER, _SHT_PROGBITS, 4),
     ):
-        body += bytes(-len(body) % 8)
+        found.append(bytes(-at % 8))
+        at += -at % 8
         link = len(made) if kind == _SHT_SYMTAB else 0
-        made.append(MadeSection(title, kind, 0, 0, len(body), len(piece), link, entry))
-        body += piece
-    return _with_sections(bytes(body), made)
+        made.append(MadeSection(title, kind, 0, 0, at, len(piece), link, entry))
+        found.append(piece)
+        at += len(piece)
+    return with_sections(found, made)
 
 
-def sections_of(data: bytes, name: str) -> list[MadeSection]:
+def sections_of(data: Buffer, name: str) -> list[MadeSection]:
     """The sections of a file, without the first, empty one.
 
     Raises:
@@ -168,9 +171,14 @@ def sections_of(data: bytes, name: str) -> list[MadeSection]:
     return found
 
 
-def _with_sections(data: bytes, sections: Sequence[MadeSection]) -> bytes:
-    """A file with these section headers at its end; their `link` counts from the second one."""
-    at = len(data)
+def with_sections(pieces: Sequence[Piece], sections: Sequence[MadeSection]) -> list[Piece]:
+    """The pieces of the same file with these section headers at its end.
+
+    Args:
+        pieces: of it; the first has its header.
+        sections: all but the first, empty one; their `link` counts from the second one.
+    """
+    at = sum(map(len, pieces))
     titles = b"\0".join([b"", *(s.name.encode() for s in sections), b".shstrtab", b""])
     names = MadeSection(".shstrtab", _SHT_STRTAB, 0, 0, at, len(titles))
     rows, title = [bytes(_SECTION.size)], 1
@@ -183,26 +191,51 @@ def _with_sections(data: bytes, sections: Sequence[MadeSection]) -> bytes:
         title += len(s.name.encode()) + 1
     titles += bytes(-(at + len(titles)) % 8)
     table_at = at + len(titles)
-    head = list(_HEADER.unpack_from(data))
+    head = list(_HEADER.unpack_from(pieces[0]))
     head[6], head[11], head[12], head[13] = table_at, _SECTION.size, len(rows), len(rows) - 1
-    return b"".join((_HEADER.pack(*head), data[_HEADER.size :], titles, *rows))
+    rest = memoryview(pieces[0])[_HEADER.size :]
+    return [_HEADER.pack(*head), rest, *pieces[1:], titles, *rows]
 
 
-def _symbol_table(symbols: KernelSymbols, sections: Sequence[MadeSection]) -> tuple[bytes, bytes]:
-    """The contents of .symtab and .strtab."""
-    placed = sorted(
-        (section.address, section.address + section.size, number + 1, section.flags)
-        for number, section in enumerate(sections)
-        if section.flags & _SHF_ALLOC and section.size
-    )
-    lows = [row[0] for row in placed]
-    strings = "\0".join(["", *symbols.names, ""]).encode("utf-8", "replace")
-    offsets, at = array("I"), 1
-    for name in symbols.names:
-        offsets.append(at)
-        at += len(name.encode("utf-8", "replace")) + 1
-    addresses = symbols.addresses
-    rows = [bytes(_SYMBOL.size)]
+def _symbol_table(
+    symbols: KernelSymbols, sections: Sequence[MadeSection]
+) -> tuple[bytes, bytes, bytes]:
+    """The contents of .symtab and .strtab, and the numbers of the symbols sorted by name."""
+    addresses, names, letters = symbols.addresses, symbols.names, symbols.types
+    raw = [name.encode("utf-8", "replace") for name in names]
+    strings = b"\0".join([b"", *raw, b""])
+    offsets = list(accumulate((len(name) + 1 for name in raw), initial=1))
+    order = array("I", sorted(range(len(raw)), key=raw.__getitem__))
+    del raw
+    sizes = array("Q", bytes(8 * len(addresses)))
+    ends = _ends(addresses)
+    bindings = {
+        letter: (2 if letter in _WEAK else int(chr(letter).isupper())) << 36
+        for letter in set(letters)
+    }
+    absolute = _SHN_ABS << 48 | _OBJECT << 32
+    infos = array("Q", [absolute | bindings[letter] for letter in letters])
+    for number, section in enumerate(sections, 1):
+        if not section.flags & _SHF_ALLOC or not section.size:
+            continue
+        low = bisect_left(addresses, section.address)
+        end = section.address + section.size
+        high = bisect_left(addresses, end)
+        kind = _FUNC if section.flags & _SHF_EXEC else _OBJECT
+        place = number << 48 | kind << 32
+        for at in range(low, high):
+            infos[at] = place | bindings[letters[at]]
+            sizes[at] = min(ends[at], end) - addresses[at]
+    table = array("Q", bytes(_SYMBOL.size * (len(addresses) + 1)))
+    table[3::3], table[4::3] = array("Q", map(or_, infos, offsets)), addresses
+    table[5::3] = sizes
+    if sys.byteorder != "little":
+        table.byteswap()
+    return table.tobytes(), strings, order.tobytes()
+
+
+def _ends(addresses: "array[int]") -> list[int]:
+    """The next other address behind each."""
     ends: list[int] = [0] * len(addresses)
     following = beyond = 1 << 64
     for number in range(len(addresses) - 1, -1, -1):
@@ -210,18 +243,4 @@ def _symbol_table(symbols: KernelSymbols, sections: Sequence[MadeSection]) -> tu
         if address != following:
             beyond, following = following, address
         ends[number] = beyond
-    pack, index = _SYMBOL.pack, -1
-    low = high = place = flags = 0
-    for number, address in enumerate(addresses):
-        if not low <= address < high:
-            index = bisect_right(lows, address) - 1
-            if index >= 0 and address < placed[index][1]:
-                low, high, place, flags = placed[index]
-            else:
-                low, high, place, flags = address, address + 1, _SHN_ABS, 0
-        letter = symbols.types[number : number + 1]
-        binding = 2 if letter in _WEAK else int(letter.isupper())
-        kind = _FUNC if flags & _SHF_EXEC else _OBJECT
-        size = min(ends[number], high) - address if place != _SHN_ABS else 0
-        rows.append(pack(offsets[number], binding << 4 | kind, 0, place, address, size))
-    return b"".join(rows), strings
+    return ends

@@ -1,8 +1,6 @@
 """A kernel image or module: one ELF file, the kernel's names, its version."""
 
 import re
-import struct
-from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
 from functools import cached_property
@@ -14,9 +12,10 @@ from engine.errors import ImageError
 from engine.image.elf import ElfImage
 from engine.image.kernel.btf import Btf
 from engine.image.kernel.btffile import btf_of
-from engine.image.kernel.recognition import LETTERS, MODULE_SECTION
+from engine.image.kernel.imagecache import KeptKernel
+from engine.image.kernel.recognition import ADDRESSES, LETTERS, MODULE_SECTION, ORDER
 
-_SYMBOL: Final = struct.Struct("<IBBHQQ")
+_NAME_PIECE: Final = 48
 _BANNER: Final = re.compile(rb"Linux version (\d+)\.(\d+)(?:\.(\d+))?([^\s\0]*)([^\0\n]{0,400})")
 _EXACT: Final = re.compile(rb"\s(\d+)\.(\d+)\.(\d+)[-~\s]")
 _MAGIC: Final = re.compile(rb"vermagic=(\d+)\.(\d+)(?:\.(\d+))?([^\s\0]*)")
@@ -68,60 +67,71 @@ class KernelNames:
 
     def __init__(self, image: ElfImage) -> None:
         """Read the columns of the table of symbols that the image was made with."""
-        table, strings, letters = map(image.section, (".symtab", ".strtab", LETTERS))
-        if table is None or strings is None or letters is None:
-            raise ImageError(f"{image.name}: the image has no names")
-        rows = list(_SYMBOL.iter_unpack(image.section_data(table)))[1:]
-        self.addresses = array("Q", [row[4] for row in rows])
-        self.types = image.section_data(letters)
-        self._offsets = array("I", [row[0] for row in rows])
-        self._strings = image.section_data(strings)
+        view = memoryview(image.buffer)
+
+        def part(name: str) -> memoryview:
+            section = image.section(name)
+            if section is None:
+                raise ImageError(f"{image.name}: the image has no names")
+            return view[section.offset : section.offset + section.size]
+
+        self.addresses = part(ADDRESSES).cast("Q")
+        self.types = part(LETTERS).tobytes()
+        # A row of the symbol table has six words, the first of which is the name's place.
+        self._rows = part(".symtab").cast("I")
+        self._strings = part(".strtab")
+        self._order = part(ORDER).cast("I")
+        counts = {len(self._rows) // 6 - 1, len(self._order), len(self.types)}
+        if counts != {len(self.addresses)}:
+            raise ImageError(f"{image.name}: the image's names do not fit each other")
+        self._found: dict[str, tuple[int, ...]] = {}
 
     def __len__(self) -> int:
         """Number of names."""
         return len(self.addresses)
 
+    def _raw(self, number: int) -> bytes:
+        start = self._rows[6 * number + 6]
+        # Few names are longer than one piece.
+        size = _NAME_PIECE
+        while True:
+            text, end, _ = self._strings[start : start + size].tobytes().partition(b"\0")
+            if end or start + size >= len(self._strings):
+                return text
+            size *= 4
+
     def name(self, number: int) -> str:
         """The name with a number in /proc/kallsyms."""
-        start = self._offsets[number]
-        return self._strings[start : self._strings.index(b"\0", start)].decode("utf-8", "replace")
+        return self._raw(number).decode("utf-8", "replace")
 
     @cached_property
     def names(self) -> list[str]:
         """All names, in order."""
-        return self._strings.decode("utf-8", "replace").split("\0")[1 : len(self) + 1]
+        return str(self._strings, "utf-8", "replace").split("\0")[1 : len(self) + 1]
 
-    @cached_property
-    def _numbers(self) -> dict[str, int]:
-        """The first number of each name."""
-        found: dict[str, int] = {}
-        for number in range(len(self.names) - 1, -1, -1):
-            found[self.names[number]] = number
+    def all_of(self, name: str) -> tuple[int, ...]:
+        """The addresses of all symbols of that name, in order."""
+        found = self._found.get(name)
+        if found is None:
+            wanted = name.encode("utf-8", "replace")
+            first = bisect_left(self._order, wanted, key=self._raw)
+            numbers = []
+            for at in range(first, len(self._order)):
+                if self._raw(self._order[at]) != wanted:
+                    break
+                numbers.append(self._order[at])
+            found = tuple(self.addresses[number] for number in numbers)
+            self._found[name] = found
         return found
 
     def find(self, name: str) -> int | None:
         """The address of the first symbol of that name."""
-        number = self._numbers.get(name)
-        return None if number is None else self.addresses[number]
-
-    @cached_property
-    def _counts(self) -> dict[str, int]:
-        counts: dict[str, int] = {}
-        for name in self.names:
-            counts[name] = counts.get(name, 0) + 1
-        return counts
+        found = self.all_of(name)
+        return found[0] if found else None
 
     def count(self, name: str) -> int:
         """Number of symbols that have that name."""
-        return self._counts.get(name, 0)
-
-    def all_of(self, name: str) -> tuple[int, ...]:
-        """The addresses of all symbols of that name, in order."""
-        if self.count(name) < 2:
-            found = self.find(name)
-            return () if found is None else (found,)
-        pairs = zip(self.names, self.addresses, strict=True)
-        return tuple(address for known, address in pairs if known == name)
+        return len(self.all_of(name))
 
     def letter(self, number: int) -> str:
         """The type letter of the name with a number."""
@@ -129,13 +139,16 @@ class KernelNames:
 
     def at(self, address: int) -> NamedRange | None:
         """The name that the kernel has for an address; None in front of the first name."""
-        number = bisect_right(self.addresses, address) - 1
-        if number < 0:
+        addresses = self.addresses
+        after = bisect_right(addresses, address)
+        if not after:
             return None
-        start = self.addresses[number]
-        after = bisect_right(self.addresses, start)
-        end = self.addresses[after] if after < len(self.addresses) else start + 1
-        return NamedRange(self.name(bisect_left(self.addresses, start)), start, end)
+        start = addresses[after - 1]
+        end = addresses[after] if after < len(addresses) else start + 1
+        first = after - 1
+        while first and addresses[first - 1] == start:
+            first -= 1
+        return NamedRange(self.name(first), start, end)
 
     def lines(self) -> Iterator[str]:
         """The lines of /proc/kallsyms, without modules."""
@@ -151,6 +164,7 @@ class KernelImage:
         is_module: True for a loadable module.
         kernel: of a module: the image whose names and types it uses, if it is known.
         unresolved: imports of a module that nobody exports, and that are stubs.
+        kept: where what is derived of it is kept; None = nowhere.
     """
 
     def __init__(
@@ -158,14 +172,17 @@ class KernelImage:
         elf: ElfImage,
         kernel: "KernelImage | None" = None,
         unresolved: tuple[str, ...] = (),
+        kept: KeptKernel | None = None,
     ) -> None:
         """Nothing is read before the first question.
 
         Args:
-            elf: made by `opened_kernel` or `laid_out_module`.
+            elf: made by `open_kernel` or `laid_out_module`.
             kernel: the one that a module was laid out for.
             unresolved: imports of a module that nobody exports.
+            kept: where what is derived of it is kept.
         """
+        self.kept = elf.kept = kept
         self.unresolved = unresolved
         self.elf = elf
         self.kernel = kernel

@@ -14,7 +14,7 @@ from msgspec import Struct
 from engine import arch as architectures
 from engine.arch.kernelmodules import ModuleLinker
 from engine.errors import ImageError
-from engine.image.headers import PF_R, PF_W, PF_X
+from engine.image.headers import PF_R, PF_W, PF_X, Buffer
 from engine.image.kernel.kallsyms import KernelSymbols
 from engine.image.kernel.kernelelf import (
     MadeSection,
@@ -55,7 +55,7 @@ class ModuleFile:
         unresolved: names that it imports and nobody exports, sorted.
     """
 
-    def __init__(self, data: bytes, name: str, kernel: KernelImage | None) -> None:
+    def __init__(self, data: Buffer, name: str, kernel: KernelImage | None) -> None:
         """Read its tables.
 
         Args:
@@ -237,8 +237,9 @@ class ModuleFile:
                     MadeSection(section.name, _PROGBITS, 0, 0, len(body), section.size)
                 )
                 body += self._bytes(section)
-        made = elf_of(bytes(body), self._machine, _segments(spans, base), sections)
-        return with_symbols(made, self._kallsyms(addresses, values, stubs_at, stubs), self.name)
+        front, placed = elf_of(self._machine, _segments(spans, base), sections)
+        symbols = self._kallsyms(addresses, values, stubs_at, stubs)
+        return b"".join(with_symbols([front, bytes(body)], placed, symbols))
 
     def _kallsyms(
         self, addresses: dict[int, int], values: list[int], stubs_at: int, stubs: list[str]

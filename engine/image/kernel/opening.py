@@ -1,19 +1,24 @@
 """Kernel images opened: out of their wrappers, with names, from a cache the second time."""
 
-import mmap
 import os
+from typing import Final
+
+from msgspec import Struct
 
 from engine.errors import ImageError
 from engine.image.damage import Damage
 from engine.image.elf import ElfImage
+from engine.image.headers import Buffer
 from engine.image.kernel.imagecache import ImageCache
 from engine.image.kernel.kallsyms import read_kallsyms
-from engine.image.kernel.kernelelf import sections_of, with_symbols
+from engine.image.kernel.kernelelf import Piece, sections_of, with_symbols
 from engine.image.kernel.kernelimage import KernelImage, vermagic
 from engine.image.kernel.modules import ModuleFile
-from engine.image.kernel.packing import unpacked
+from engine.image.kernel.packing import unpacked, unpacked_head
 from engine.image.kernel.rawimage import elf_of_raw
-from engine.image.kernel.recognition import contents, is_module, is_raw_image
+from engine.image.kernel.recognition import is_module, is_object, is_raw_image, mapped
+
+_HEAD: Final = 64
 
 
 def open_kernel(
@@ -27,18 +32,56 @@ def open_kernel(
     Args:
         path: of a vmlinuz, vmlinux, Image, or one of these compressed.
         damage: where to tell what cannot be read.
-        cache: of unpacked images.
+        cache: of images that were opened before.
 
     Raises:
         ImageError: it cannot be read, is damaged, or no kernel image.
     """
-    data, name = _contents(path), os.fspath(path)
-    cache = ImageCache() if cache is None else cache
-    made: bytes | mmap.mmap | None = cache.get(data)
+    name = os.fspath(path)
+    data, identity = _contents(path)
+    kept = (ImageCache() if cache is None else cache).entry(data, identity)
+    made: Buffer | None = kept.image()
     if made is None:
-        made = _made(data, name)
-        cache.put(data, made)
-    return KernelImage(ElfImage(made, name, name, damage=damage))
+        try:
+            made = kept.keep_image(_made(data, name))
+        except OSError as error:
+            raise ImageError(f"{name}: no room for what is in it: {error}") from error
+    return KernelImage(ElfImage(made, name, name, damage=damage), kept=kept)
+
+
+class PackedModule(Struct, frozen=True, eq=False):
+    """A file that is a module.
+
+    Attributes:
+        path: of it.
+        data: unpacked.
+        release: of the kernel that it is for; None where it does not say.
+    """
+
+    path: str
+    data: Buffer
+    release: str | None
+
+
+def find_module(path: str | os.PathLike[str]) -> PackedModule | None:
+    """A file as a module; None where it is none. Of other files little is read.
+
+    Raises:
+        ImageError: it cannot be read, or is damaged.
+    """
+    name = os.fspath(path)
+    data, _ = _contents(path)
+    if not is_object(unpacked_head(data, name)):
+        return None
+    inner = unpacked(data, name)
+    if not is_module(inner, name):
+        return None
+    release = None
+    for section in sections_of(inner, name):
+        if section.name == ".modinfo":
+            found = vermagic(inner[section.offset : section.offset + section.size])
+            release = None if found is None else found.release
+    return PackedModule(name, inner, release)
 
 
 def open_module(path: str | os.PathLike[str], kernel: KernelImage | None) -> KernelImage | None:
@@ -51,11 +94,22 @@ def open_module(path: str | os.PathLike[str], kernel: KernelImage | None) -> Ker
     Raises:
         ImageError: it is damaged, or for another kernel.
     """
-    name = os.fspath(path)
-    inner = unpacked(_contents(path), name)
-    if not is_module(inner, name):
-        return None
-    file = ModuleFile(inner, name, kernel)
+    module = find_module(path)
+    return None if module is None else laid_out_module(module, kernel)
+
+
+def laid_out_module(module: PackedModule, kernel: KernelImage | None) -> KernelImage:
+    """Lay a module out as a kernel would load it.
+
+    Args:
+        module: it.
+        kernel: that it is for; None = its imports stay stubs.
+
+    Raises:
+        ImageError: it is damaged, or for another kernel.
+    """
+    name = module.path
+    file = ModuleFile(module.data, name, kernel)
     image = KernelImage(ElfImage(file.laid_out(), name, name), kernel, tuple(file.unresolved))
     if kernel is not None and image.release.release != kernel.release.release:
         raise ImageError(
@@ -65,38 +119,22 @@ def open_module(path: str | os.PathLike[str], kernel: KernelImage | None) -> Ker
     return image
 
 
-def release_of_module(path: str | os.PathLike[str]) -> str | None:
-    """The release of the kernel that a module is for; None where a file is no module.
-
-    Raises:
-        ImageError: it is damaged.
-    """
-    name = os.fspath(path)
-    inner = unpacked(_contents(path), name)
-    if not is_module(inner, name):
-        return None
-    for section in sections_of(inner, name):
-        if section.name == ".modinfo":
-            release = vermagic(inner[section.offset : section.offset + section.size])
-            return None if release is None else release.release
-    return None
-
-
-def _contents(path: str | os.PathLike[str]) -> bytes:
+def _contents(path: str | os.PathLike[str]) -> tuple[Buffer, str]:
+    """The bytes of a file, and what tells it from others and from itself after a change."""
     try:
-        return contents(path)
+        return mapped(path)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise ImageError(f"{os.fspath(path)}: {reason}") from error
 
 
-def _made(data: bytes, name: str) -> bytes:
+def _made(data: Buffer, name: str) -> list[Piece]:
     inner = unpacked(data, name)
     if is_module(inner, name):
         raise ImageError(f"{name}: a module, where a kernel is needed")
-    if is_raw_image(inner):
+    if is_raw_image(inner[:_HEAD]):
         return elf_of_raw(inner, name)
-    probe = ElfImage.from_bytes(inner, name)
+    probe = ElfImage(inner, name)
     if (probe.bits, probe.byteorder) != (64, "little"):
         raise ImageError(
             f"{name}: a kernel of {probe.bits} bits, {probe.byteorder}-endian; kernel images of"
@@ -107,4 +145,5 @@ def _made(data: bytes, name: str) -> bytes:
     def inside(address: int) -> bool:
         return any(low <= address <= high for low, high in loads)
 
-    return with_symbols(inner, read_kallsyms(inner, name, inside=inside), name)
+    symbols = read_kallsyms(inner, name, inside=inside)
+    return with_symbols([inner], sections_of(inner, name), symbols)

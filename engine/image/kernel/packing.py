@@ -10,11 +10,13 @@ import lzma
 import struct
 import sys
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final, Protocol
 
 from engine.errors import ImageError
+from engine.image.headers import Buffer
 from engine.image.kernel.recognition import compression, is_boot_image, is_raw_image, is_zboot
+from engine.image.kernel.scratch import joined
 
 UNPACKED_MAX: Final = 1 << 30
 """Bytes that an image may unpack to; no kernel comes near."""
@@ -22,9 +24,18 @@ UNPACKED_MAX: Final = 1 << 30
 _PAYLOAD_SINCE: Final = 0x208  # version of the boot protocol
 _ELF: Final = b"\x7fELF"
 _DEPTH: Final = 3
-_PIECE: Final = 1 << 20
-_WINDOW_LOG: Final = 31
+_PIECE: Final = 1 << 22
+_HEAD: Final = 1024
+_WINDOW_LOG: Final = 28
+"""Of zstd; the kernel's build takes 27 at most."""
+_MEMORY_MAX: Final = 1 << 29
+"""Bytes that a decompressor may take for itself."""
+_BOOT_HEADER: Final = 0x250
 _LZ4_BLOCK: Final = 8 << 20
+
+
+_Payload = bytes | memoryview
+_Expand = Callable[[_Payload], Iterator[bytes]]
 
 
 class _Decompressor(Protocol):
@@ -33,10 +44,10 @@ class _Decompressor(Protocol):
     @property
     def eof(self) -> bool: ...
 
-    def decompress(self, data: bytes, max_length: int = ..., /) -> bytes: ...
+    def decompress(self, data: _Payload, max_length: int = ..., /) -> bytes: ...
 
 
-def unpacked(data: bytes, name: str) -> bytes:
+def unpacked(data: Buffer, name: str) -> Buffer:
     """The ELF file or raw Image inside of all wrappers.
 
     Args:
@@ -47,34 +58,64 @@ def unpacked(data: bytes, name: str) -> bytes:
         ImageError: it is damaged, compressed in a way that is not known, or no kernel image.
     """
     for _ in range(_DEPTH):
-        if data[:4] == _ELF:
+        if _is_plain(data):
             return data
-        if is_boot_image(data):
-            data = _decompressed(_bzimage_payload(data, name), name)
-        elif is_zboot(data):
-            at, size = struct.unpack_from("<II", data, 8)
-            data = _decompressed(_cut(data, at, size, f"{name}: EFI zboot header"), name)
-        elif is_raw_image(data):
-            return data
-        elif _method(data) is not None:
-            data = _decompressed(data, name)
-        else:
+        payload = _payload(data, name)
+        if payload is None:
             break
-    if data[:4] == _ELF or is_raw_image(data):
+        data = _whole(payload, name)
+    if _is_plain(data):
         return data
     raise ImageError(f"{name}: what was unpacked is no kernel image (neither ELF nor an Image)")
 
 
-def _cut(data: bytes, at: int, size: int, what: str) -> bytes:
+def unpacked_head(data: Buffer, name: str) -> bytes:
+    """The beginning of what is inside of one wrapper at most; little is unpacked for it.
+
+    Raises:
+        ImageError: as `unpacked`.
+    """
+    if _is_plain(data):
+        return data[:_HEAD]
+    payload = _payload(data, name)
+    if payload is None:
+        return data[:_HEAD]
+    found = b""
+    for piece in _pieces(payload, name):
+        found += piece[: _HEAD - len(found)]
+        if len(found) == _HEAD:
+            break
+    return found
+
+
+def _is_plain(data: Buffer | memoryview) -> bool:
+    head = bytes(data[:_HEAD])
+    return head[:4] == _ELF or is_raw_image(head)
+
+
+def _payload(data: Buffer, name: str) -> memoryview | None:
+    """What a wrapper has inside, maybe compressed; None where there is none."""
+    head = data[:_HEAD]
+    if is_boot_image(head):
+        return _bzimage_payload(data, name)
+    if is_zboot(head):
+        at, size = struct.unpack_from("<II", head.ljust(16, b"\0"), 8)
+        return _cut(data, at, size, f"{name}: EFI zboot header")
+    return memoryview(data) if compression(head) else None
+
+
+def _cut(data: Buffer, at: int, size: int, what: str) -> memoryview:
     if at + size > len(data):
         raise ImageError(
             f"{what}: the payload of {size} bytes at {at:#x} ends behind the file"
             f" ({len(data)} bytes): is it cut short?"
         )
-    return data[at : at + size]
+    return memoryview(data)[at : at + size]
 
 
-def _bzimage_payload(data: bytes, name: str) -> bytes:
+def _bzimage_payload(data: Buffer, name: str) -> memoryview:
+    if len(data) < _BOOT_HEADER:
+        raise ImageError(f"{name}: bzImage header: the file ends after {len(data)} bytes")
     (version,) = struct.unpack_from("<H", data, 0x206)
     if version < _PAYLOAD_SINCE:
         raise ImageError(
@@ -89,42 +130,47 @@ def _bzimage_payload(data: bytes, name: str) -> bytes:
 # -- compressions ----------------------------------------------------------------------
 
 
-def _decompressed(data: bytes, name: str) -> bytes:
-    if data[:4] == _ELF or is_raw_image(data):
-        return data
-    found = _method(data)
-    if found is None:
-        raise ImageError(
-            f"{name}: the payload begins with {data[:6].hex(' ')}: no compression that Linux has"
-        )
-    method, expand = found
+def _whole(payload: memoryview, name: str) -> Buffer:
     try:
-        return expand(data)
+        return joined(_pieces(payload, name))
+    except (OSError, MemoryError) as error:
+        raise ImageError(f"{name}: no memory for what is in it: {error}") from error
+
+
+def _pieces(payload: memoryview, name: str) -> Iterator[bytes]:
+    """The payload, decompressed piece by piece."""
+    if _is_plain(payload):
+        yield bytes(payload)
+        return
+    head = bytes(payload[:_HEAD])
+    method = compression(head)
+    if not method:
+        raise ImageError(
+            f"{name}: the payload begins with {head[:6].hex(' ')}: no compression that Linux has"
+        )
+    total = 0
+    try:
+        for piece in _METHODS[method](payload):
+            total += len(piece)
+            if total > UNPACKED_MAX:
+                raise ValueError(f"it unpacks to more than {UNPACKED_MAX >> 20} MB")
+            yield piece
     except (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError, struct.error) as error:
         raise ImageError(f"{name}: {method}: {error or 'damaged'}") from error
 
 
-def _method(data: bytes) -> tuple[str, Callable[[bytes], bytes]] | None:
-    name = compression(data)
-    return (name, _METHODS[name]) if name else None
-
-
-def _stream(make: Callable[[], _Decompressor]) -> Callable[[bytes], bytes]:
+def _stream(make: Callable[[], _Decompressor]) -> _Expand:
     """A decompressor that stops at the stream's end: the kernel's build appends a size."""
 
-    def expand(data: bytes) -> bytes:
-        machine, pieces, total = make(), [], 0
-        pending = data
+    def expand(data: _Payload) -> Iterator[bytes]:
+        machine = make()
+        pending, size = data, _HEAD  # the first piece is small: it may be all that is wanted
         while not machine.eof:
-            piece = machine.decompress(pending, _PIECE * 16)
-            pending = getattr(machine, "unconsumed_tail", b"")
+            piece = machine.decompress(pending, size)
+            pending, size = getattr(machine, "unconsumed_tail", b""), _PIECE
             if not piece and not machine.eof:
                 raise EOFError("the compressed data ends too early")
-            pieces.append(piece)
-            total += len(piece)
-            if total > UNPACKED_MAX:
-                raise ValueError(f"it unpacks to more than {UNPACKED_MAX >> 20} MB")
-        return b"".join(pieces)
+            yield piece
 
     return expand
 
@@ -133,23 +179,23 @@ def _gzip() -> _Decompressor:
     return zlib.decompressobj(wbits=31)
 
 
-def _zstd(data: bytes) -> bytes:
+def _zstd(data: _Payload) -> Iterator[bytes]:
     if sys.version_info >= (3, 14):
         from compression import zstd
     else:
         from backports import zstd  # asked for by images only
     options: dict[int, int] = {zstd.DecompressionParameter.window_log_max: _WINDOW_LOG}
     try:
-        return _stream(lambda: zstd.ZstdDecompressor(options=options))(data)
+        yield from _stream(lambda: zstd.ZstdDecompressor(options=options))(data)
     except zstd.ZstdError as error:
         raise ValueError(str(error)) from error
 
 
-def _lz4(data: bytes) -> bytes:
+def _lz4(data: _Payload) -> Iterator[bytes]:
     """The legacy frame: blocks of 8 MiB, each after its size (lz4_Frame_format.md)."""
     import lz4.block
 
-    at, pieces, total = 4, [], 0
+    at, total = 4, 0
     while at + 4 <= len(data):
         (size,) = struct.unpack_from("<I", data, at)
         if at + 4 + size > len(data):
@@ -160,30 +206,27 @@ def _lz4(data: bytes) -> bytes:
             )
         except lz4.block.LZ4BlockError as error:
             raise ValueError(f"block at {at:#x}: {error}") from error
-        pieces.append(piece)
+        yield piece
         total += len(piece)
         at += 4 + size
-        if total > UNPACKED_MAX:
-            raise ValueError(f"it unpacks to more than {UNPACKED_MAX >> 20} MB")
         if len(piece) < _LZ4_BLOCK:
             break
     if at + 4 <= len(data) and struct.unpack("<I", data[-4:])[0] != total:
         raise EOFError("the compressed data ends too early")
-    return b"".join(pieces)
 
 
-def _lzo(data: bytes) -> bytes:
+def _lzo(data: _Payload) -> Iterator[bytes]:
     from engine.image.kernel.lzo import lzop_unpacked
 
-    return lzop_unpacked(data, UNPACKED_MAX)
+    yield lzop_unpacked(bytes(data), UNPACKED_MAX)
 
 
-_METHODS: Final[dict[str, Callable[[bytes], bytes]]] = {
+_METHODS: Final[dict[str, _Expand]] = {
     "gzip": _stream(_gzip),
-    "xz": _stream(lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ)),
+    "xz": _stream(lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, _MEMORY_MAX)),
     "zstd": _zstd,
     "bzip2": _stream(bz2.BZ2Decompressor),
-    "lzma": _stream(lambda: lzma.LZMADecompressor(lzma.FORMAT_ALONE)),
+    "lzma": _stream(lambda: lzma.LZMADecompressor(lzma.FORMAT_ALONE, _MEMORY_MAX)),
     "lz4": _lz4,
     "lzo": _lzo,
 }

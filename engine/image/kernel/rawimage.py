@@ -10,9 +10,9 @@ import struct
 from typing import Final
 
 from engine.errors import ImageError
-from engine.image.headers import PF_R, PF_W, PF_X
+from engine.image.headers import PF_R, PF_W, PF_X, Buffer
 from engine.image.kernel.kallsyms import KernelSymbols, read_kallsyms
-from engine.image.kernel.kernelelf import MadeSection, MadeSegment, elf_of, with_symbols
+from engine.image.kernel.kernelelf import MadeSection, MadeSegment, Piece, elf_of, with_symbols
 
 _MACHINE: Final = 183
 _PROGBITS, _NOBITS = 1, 8
@@ -25,11 +25,11 @@ _PIE_ALIGN: Final = 0x200000
 _PAGE: Final = 4096
 
 
-def elf_of_raw(data: bytes, name: str) -> bytes:
-    """An ELF file of a raw Image: relocated, with sections and symbols.
+def elf_of_raw(data: Buffer, name: str) -> list[Piece]:
+    """The pieces of an ELF file of a raw Image: relocated, with sections and symbols.
 
     Args:
-        data: the unpacked Image.
+        data: the unpacked Image; it is written to where it can be.
         name: of the file, for messages.
 
     Raises:
@@ -39,16 +39,19 @@ def elf_of_raw(data: bytes, name: str) -> bytes:
     records = _Relocations(data)
     symbols = read_kallsyms(data, name, base_of=records.value_at)
     base = symbols.addresses[0] // _PIE_ALIGN * _PIE_ALIGN
-    memory = bytearray(data)
+    memory = memoryview(data)
+    if memory.readonly:
+        memory = memoryview(bytearray(data))
     records.apply(memory, base)
     size = max(size, len(data)) if size < 1 << 30 else len(data)
-    return with_symbols(_elf(bytes(memory), base, size, symbols, name), symbols, name)
+    front, sections = _elf(data, base, size, symbols, name)
+    return with_symbols([front, memory], sections, symbols)
 
 
 class _Relocations:
     """The relocation records of an Image."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: Buffer) -> None:
         self._data = data
         self._known = 0
 
@@ -69,7 +72,7 @@ class _Relocations:
                 return int(addend)
         return None
 
-    def apply(self, memory: bytearray, base: int) -> None:
+    def apply(self, memory: memoryview, base: int) -> None:
         """Write all words that the records name."""
         if not self._known:
             return  # RELR, or no PIE: the words are in the file
@@ -89,7 +92,10 @@ class _Relocations:
         return self._data[at + 8 : at + 16] == b"\x03\x04\0\0\0\0\0\0"
 
 
-def _elf(data: bytes, base: int, size: int, symbols: KernelSymbols, name: str) -> bytes:
+def _elf(
+    data: Buffer, base: int, size: int, symbols: KernelSymbols, name: str
+) -> tuple[bytes, list[MadeSection]]:
+    """What goes in front of the Image, and its sections."""
     known = dict(zip(reversed(symbols.names), reversed(symbols.addresses), strict=True))
     limit = base + len(data)
 
@@ -130,14 +136,14 @@ def _elf(data: bytes, base: int, size: int, symbols: KernelSymbols, name: str) -
     types = _btf(data)
     if types is not None:
         sections.append(MadeSection(".BTF", _PROGBITS, 0, 0, *types))
-    return elf_of(data, _MACHINE, segments, sections)
+    return elf_of(_MACHINE, segments, sections)
 
 
 def _loaded(name: str, flags: int, low: int, high: int, base: int) -> MadeSection:
     return MadeSection(name, _PROGBITS, _ALLOC | flags, low, low - base, high - low)
 
 
-def _btf(data: bytes) -> tuple[int, int] | None:
+def _btf(data: Buffer) -> tuple[int, int] | None:
     """Position and bytes of the types: the largest piece whose header fits the file."""
     best = None
     for match in _BTF.finditer(data):

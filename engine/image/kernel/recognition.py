@@ -1,21 +1,28 @@
 """Kernel images and modules told from programs, by little of the file."""
 
 import errno
+import mmap
 import os
 import stat
 from typing import Final
 
 from engine.errors import ImageError
 from engine.image.elf import ElfImage
+from engine.image.headers import Buffer
 
 MODULE_SECTION: Final = ".gnu.linkonce.this_module"
 """Section that makes a module of an object file."""
 
 LETTERS: Final = ".kallsyms_types"
 """Section, of our own, with the letters of all symbols, in their order."""
+ADDRESSES: Final = ".kallsyms_addresses"
+"""Section, of our own, with the addresses of all symbols: 64 bits each."""
+ORDER: Final = ".kallsyms_order"
+"""Section, of our own, with the numbers of all symbols sorted by name: 32 bits each."""
 
 _OBJECT: Final = b"\1\0"  # ET_REL
-_FILE_MAX: Final = 1 << 30
+_FILE_MAX: Final = 4 << 30
+_HEAD: Final = 1024
 _ELF: Final = b"\x7fELF"
 _ELF64: Final = b"\x7fELF\x02\x01"
 _KERNEL_SECTIONS: Final = frozenset(("__ksymtab", "__ksymtab_gpl", LETTERS))
@@ -71,39 +78,71 @@ def is_kernel_image(path: str | os.PathLike[str]) -> bool:
     A vmlinux is told from a program by the section of its exported symbols.
     """
     try:
-        head = contents(path, 1024)
+        head = _head(path)
         if is_packed(head):
             return True
         if not head.startswith(_ELF64):
             return False
-        if head[16:18] == _OBJECT:
-            return is_module(contents(path), os.fspath(path))
-        elf = ElfImage.open(path, runnable=False)
+        data, _ = mapped(path)
+        if is_object(head):
+            return is_module(data, os.fspath(path))
+        elf = ElfImage(data, os.fspath(path), runnable=False)
         return any(section.name in _KERNEL_SECTIONS for section in elf.sections)
     except (OSError, ImageError, ValueError):
         return False
 
 
-def contents(path: str | os.PathLike[str], size: int = -1) -> bytes:
-    """The first bytes of a regular file, or all.
+def _head(path: str | os.PathLike[str]) -> bytes:
+    """The beginning of a regular file."""
+    # O_NONBLOCK: opening a FIFO that nobody writes to must not wait.
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        _checked(handle)
+        return os.read(handle, _HEAD)
+    finally:
+        os.close(handle)
+
+
+def mapped(path: str | os.PathLike[str]) -> tuple[Buffer, str]:
+    """All bytes of a regular file, and what changes with the file on disk.
 
     Raises:
         OSError: it cannot be read, or is no regular file.
     """
-    # O_NONBLOCK: opening a FIFO that nobody writes to must not wait.
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    with open(handle, "rb") as file:
-        status = os.fstat(handle)
-        if not stat.S_ISREG(status.st_mode):
-            raise OSError(errno.EINVAL, "no regular file")
-        if size < 0 and status.st_size > _FILE_MAX:
-            raise OSError(
-                errno.EFBIG, f"{status.st_size} bytes are more than any kernel image has"
-            )
-        return file.read(size)
+    try:
+        status = _checked(handle)
+        identity = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+        if not status.st_size:
+            raise OSError(errno.EINVAL, "the file is empty")
+        data = mmap.mmap(handle, status.st_size, access=mmap.ACCESS_READ)
+        return data, " ".join(map(str, (*identity, status.st_ctime_ns)))
+    finally:
+        os.close(handle)
 
 
-def is_module(data: bytes, name: str) -> bool:
+def _checked(handle: int) -> os.stat_result:
+    """The status of an open file that may be an image.
+
+    Raises:
+        OSError: it is no regular file, or too large.
+    """
+    status = os.fstat(handle)
+    if not stat.S_ISREG(status.st_mode):
+        what = "is a directory" if stat.S_ISDIR(status.st_mode) else "no regular file"
+        raise OSError(errno.EINVAL, what)
+    if status.st_size > _FILE_MAX:
+        text = f"{status.st_size} bytes are more than any kernel image has"
+        raise OSError(errno.EFBIG, text)
+    return status
+
+
+def is_object(head: bytes) -> bool:
+    """True for what may be a module, by its beginning: an object file of 64 bits."""
+    return head[:6] == _ELF64 and head[16:18] == _OBJECT
+
+
+def is_module(data: Buffer, name: str) -> bool:
     """True for an object file that is a module.
 
     Raises:
@@ -111,6 +150,6 @@ def is_module(data: bytes, name: str) -> bool:
     """
     from engine.image.kernel.kernelelf import sections_of
 
-    if data[:6] != _ELF64 or data[16:18] != _OBJECT:
+    if not is_object(data[:64]):
         return False
     return any(section.name == MODULE_SECTION for section in sections_of(data, name))

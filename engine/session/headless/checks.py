@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -13,9 +12,6 @@ from engine.session.program.verdicts import Verdicts
 from engine.session.protocol.report import Report
 from engine.session.protocol.requests import CheckRequest, Rules
 from engine.trace.definition import Definition, parse
-
-if TYPE_CHECKING:
-    from engine.session.headless.kernel_checks import KernelChecked
 
 
 def _asked(opened: OpenedProgram, verdicts: Verdicts, request: CheckRequest) -> list[Placed]:
@@ -70,23 +66,6 @@ def check(request: CheckRequest) -> Checked:
     elif not request.definitions:
         rest = verdicts.of_functions("*", default)
     return Checked(asked, rest, opened.damage)
-
-
-def check_image(request: CheckRequest) -> "KernelChecked | None":
-    """Judge the places of a kernel image; None where the guest is none.
-
-    Raises:
-        ImageError: it is damaged.
-        CommandError: a choice is none.
-        ProbeError: later: no function matches a pattern.
-    """
-    from engine.image.kernel.recognition import is_kernel_image  # few guests are
-
-    if not is_kernel_image(request.config.guest):
-        return None
-    from engine.session.headless.kernel_checks import check_kernel
-
-    return check_kernel(request)
 
 
 def _functions(

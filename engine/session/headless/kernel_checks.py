@@ -2,16 +2,14 @@
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from io import RawIOBase
 from itertools import islice
 from typing import Final
 
-from msgspec import Struct, msgpack
+from msgspec import Struct
 
 from engine.errors import CommandError, KprobeTuiError
 from engine.image.kernel.recognition import is_kernel_image
-from engine.session.kernel.exported import exported
-from engine.session.kernel.lines import defined_rows
+from engine.image.kernel.scratch import write_all
 from engine.session.kernel.opened import OpenedKernel
 from engine.session.kernel.rows import KernelRow as KernelRow
 from engine.session.kernel.rows import (
@@ -25,8 +23,49 @@ from engine.session.protocol.requests import CheckRequest
 
 _ALONE: Final = 4000
 """Functions for which other processors are not worth their start."""
-_CHUNK: Final = 400
-_BATCH: Final = 2000
+_CHUNK: Final = 200
+
+
+class PlaceRows:
+    """Rows of many functions, judged when they are asked for."""
+
+    def __init__(
+        self,
+        starts: Sequence[int],
+        rows_of: Callable[[Sequence[int]], Iterator[KernelRow]],
+    ) -> None:
+        """Nothing is judged yet.
+
+        Args:
+            starts: addresses of the functions.
+            rows_of: gives the rows of some of them.
+        """
+        self._starts = starts
+        self._rows_of = rows_of
+
+    def __iter__(self) -> Iterator[KernelRow]:
+        """The rows, in the order of their functions."""
+        return self._rows_of(self._starts)
+
+    def worked(self, work: Callable[[Iterator[KernelRow]], bytes]) -> Iterator[bytes]:
+        """What is made of the rows of some functions after the other, in their order.
+
+        As many processes work as there are processors; what was read of the image so far is
+        shared with them by fork.
+
+        Args:
+            work: makes bytes of rows.
+
+        Raises:
+            KprobeTuiError: one of the processes died.
+        """
+        workers = min(os.cpu_count() or 1, 8)
+        parts = [self._starts[at : at + _CHUNK] for at in range(0, len(self._starts), _CHUNK)]
+        if len(self._starts) < _ALONE or workers < 2:
+            return (work(self._rows_of(part)) for part in parts)
+        for _ in islice(self._rows_of(parts[0]), 1):
+            pass  # all that they need is read before they part
+        return _forked(parts, lambda part: work(self._rows_of(part)), workers)
 
 
 class KernelChecked(Struct, frozen=True):
@@ -36,11 +75,13 @@ class KernelChecked(Struct, frozen=True):
         asked: on definitions, in their order.
         rest: on all other places, judged as they are asked for.
         damage: remarks about what was damaged in its files up to now, once.
+        cache: remarks about what is kept of images, for debugging.
     """
 
     asked: list[KernelRow]
-    rest: Iterator[KernelRow]
+    rest: PlaceRows
     damage: Callable[[], tuple[Report, ...]]
+    cache: Callable[[], tuple[Report, ...]]
 
 
 def check_kernel(request: CheckRequest) -> KernelChecked:
@@ -53,20 +94,24 @@ def check_kernel(request: CheckRequest) -> KernelChecked:
     """
     choice = request.config.kernel
     opened = OpenedKernel.open(request.config.guest, choice)
-    asked = list(defined_rows(opened, request.definitions, sequence=choice.sequence))
-    rest: Iterator[KernelRow] = iter(())
+    asked: list[KernelRow] = []
+    if request.definitions:
+        from engine.session.kernel.lines import defined_rows  # reads all that kprobe_events does
+
+        asked = list(defined_rows(opened, request.definitions, sequence=choice.sequence))
+    rest = PlaceRows((), lambda _: iter(()))
     if request.everything:
         starts = function_starts(opened)
-        rest = _divided(starts, lambda part: place_rows(opened, part, together=False))
+        rest = PlaceRows(starts, lambda part: place_rows(opened, part, together=False))
     elif choice.together:
         starts = matching_starts(opened, request.functions or ("*",))
-        rest = _divided(starts, lambda part: place_rows(opened, part, together=True))
+        rest = PlaceRows(starts, lambda part: place_rows(opened, part, together=True))
     elif request.functions:
         starts = matching_starts(opened, request.functions)
-        rest = _divided(starts, lambda part: entry_rows(opened, part))
+        rest = PlaceRows(starts, lambda part: entry_rows(opened, part))
     elif not request.definitions:
         starts = function_starts(opened)
-        rest = _divided(starts, lambda part: entry_rows(opened, part))
+        rest = PlaceRows(starts, lambda part: entry_rows(opened, part))
 
     def damage() -> tuple[Report, ...]:
         reports = []
@@ -83,7 +128,10 @@ def check_kernel(request: CheckRequest) -> KernelChecked:
             reports.append(Report(("damaged, and left out:", *lines)))
         return tuple(reports)
 
-    return KernelChecked(asked, rest, damage)
+    def cache() -> tuple[Report, ...]:
+        return (Report(("cache of kernels:", *lines)),) if (lines := opened.remarks) else ()
+
+    return KernelChecked(asked, rest, damage, cache)
 
 
 def list_as(request: CheckRequest, form: str) -> Iterator[str]:
@@ -97,6 +145,8 @@ def list_as(request: CheckRequest, form: str) -> Iterator[str]:
         ImageError: the image cannot be read.
         CommandError: a choice is none, or the guest is no kernel image.
     """
+    from engine.session.kernel.exported import exported
+
     config = request.config
     if not is_kernel_image(config.guest):
         raise CommandError(f"{config.guest}: no kernel image; --list-as is for one")
@@ -104,26 +154,10 @@ def list_as(request: CheckRequest, form: str) -> Iterator[str]:
     return exported(opened, request.definitions, form)
 
 
-def _divided(
-    starts: Sequence[int], rows_of: Callable[[Sequence[int]], Iterator[KernelRow]]
-) -> Iterator[KernelRow]:
-    """Rows in the order of their functions, made by as many processes as there are processors.
-
-    What was read of the image so far is shared with them by fork.
-    """
-    workers = min(os.cpu_count() or 1, 8)
-    if len(starts) < _ALONE or workers < 2:
-        return rows_of(starts)
-    return _forked(starts, rows_of, workers)
-
-
 def _forked(
-    starts: Sequence[int],
-    rows_of: Callable[[Sequence[int]], Iterator[KernelRow]],
-    workers: int,
-) -> Iterator[KernelRow]:
-    list(rows_of(starts[:1]))  # all that they need is read before they part
-    parts = [starts[at : at + _CHUNK] for at in range(0, len(starts), _CHUNK)]
+    parts: Sequence[Sequence[int]], work: Callable[[Sequence[int]], bytes], workers: int
+) -> Iterator[bytes]:
+    """The results for all parts, each made by one of several processes."""
     pipes: list[int] = []
     children: list[int] = []
     try:
@@ -131,15 +165,15 @@ def _forked(
             reader, writer = os.pipe()
             child = os.fork()
             if not child:
-                os.close(reader)
-                _serve(writer, parts[number::workers], rows_of)
+                for pipe in (reader, *pipes):
+                    os.close(pipe)
+                _serve(writer, parts[number::workers], work)
             os.close(writer)
             pipes.append(reader)
             children.append(child)
-        decoder = msgpack.Decoder(list[KernelRow])
         for number, _ in enumerate(parts):
-            while message := _message(pipes[number % workers]):
-                yield from decoder.decode(message)
+            reader = pipes[number % workers]
+            yield _exactly(reader, int.from_bytes(_exactly(reader, 8), "little"))
     finally:
         for reader in pipes:
             os.close(reader)  # a child that still writes ends by SIGPIPE
@@ -148,45 +182,30 @@ def _forked(
 
 
 def _serve(
-    writer: int,
-    parts: Sequence[Sequence[int]],
-    rows_of: Callable[[Sequence[int]], Iterator[KernelRow]],
+    writer: int, parts: Sequence[Sequence[int]], work: Callable[[Sequence[int]], bytes]
 ) -> None:
-    """The life of a child: the rows of its parts, an empty message behind each; never returns."""
+    """The life of a child: a result for each of its parts; never returns."""
     status = 1
     try:
-        with open(writer, "wb", buffering=0) as pipe:
-            for part in parts:
-                rows = rows_of(part)
-                while batch := list(islice(rows, _BATCH)):
-                    _send(pipe, msgpack.encode(batch))
-                _send(pipe, b"")
+        for part in parts:
+            made = work(part)
+            write_all(writer, len(made).to_bytes(8, "little") + made)
         status = 0
     finally:
         os._exit(status)
 
 
-def _send(pipe: RawIOBase, data: bytes) -> None:
-    view = memoryview(len(data).to_bytes(8, "little") + data)
-    while view:
-        view = view[pipe.write(view) or 0 :]
-
-
-def _message(reader: int) -> bytes:
-    """The next message of a child, empty behind the last row of a part.
+def _exactly(reader: int, size: int) -> bytes:
+    """So many bytes of what a child writes.
 
     Raises:
-        KprobeTuiError: the child died.
+        KprobeTuiError: it died.
     """
-
-    def exactly(size: int) -> bytes:
-        pieces = []
-        while size:
-            piece = os.read(reader, min(size, 1 << 20))
-            if not piece:
-                raise KprobeTuiError("a process that judged a part of the places died")
-            pieces.append(piece)
-            size -= len(piece)
-        return b"".join(pieces)
-
-    return exactly(int.from_bytes(exactly(8), "little"))
+    pieces = []
+    while size:
+        piece = os.read(reader, min(size, 1 << 20))
+        if not piece:
+            raise KprobeTuiError("a process that judged a part of the places died")
+        pieces.append(piece)
+        size -= len(piece)
+    return b"".join(pieces)

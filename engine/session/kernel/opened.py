@@ -2,31 +2,36 @@
 
 import os
 import re
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from hashlib import sha256
+from mmap import mmap
 from typing import TYPE_CHECKING, Final
 
 from engine import arch as architectures
 from engine.arch.base import Arch
+from engine.arch.kernelcpu import CpuModel
 from engine.arch.kernelsites import TextPatch
 from engine.errors import CommandError, ImageError
 from engine.image.elf import ElfImage
 from engine.image.headers import SHF_EXECINSTR
+from engine.image.kernel.columnfile import Column, Columns, columns_of
 from engine.image.kernel.cpumodel import cpu_named
-from engine.image.kernel.eventarray import find_event_array
-from engine.image.kernel.events import OwnEvents
 from engine.image.kernel.kernelimage import KernelImage
-from engine.image.kernel.opening import open_kernel, open_module, release_of_module
+from engine.image.kernel.opening import find_module, laid_out_module, open_kernel
 from engine.image.kernel.sitetables import SiteTables
 from engine.probes.kernel_places import KernelPlaces
 from engine.session.protocol.kernels import KernelChoice, Patched
 
 if TYPE_CHECKING:
     from engine.image.kernel.btf import Btf
+    from engine.image.kernel.events import OwnEvents
 
 _VERSION: Final = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?")
 _INIT: Final = (".init.text", ".exit.text")
+_MASK: Final = (1 << 64) - 1
 
 
 class ImageNames:
@@ -39,14 +44,20 @@ class ImageNames:
             image: it; a module's kernel is asked behind it.
         """
         self._image = image
+        self._near = ("", 0, 0)
 
     def bounds(self, address: int) -> tuple[str, int, int] | None:
         """Name, start and end of the symbol around an address."""
+        if self._near[1] <= address < self._near[2]:
+            return self._near
         found = self._image.names.at(address) if self._image.holds(address) else None
         kernel = self._image.kernel
         if found is None and kernel is not None and kernel.holds(address):
             found = kernel.names.at(address)
-        return None if found is None else (found.name, found.start, found.end)
+        if found is None:
+            return None
+        self._near = found.name, found.start, found.end
+        return self._near
 
     def find(self, name: str) -> int | None:
         """Address of the first symbol of a name."""
@@ -57,113 +68,177 @@ class ImageNames:
 
 
 class LiveText:
-    """The text of an image as a running kernel has it."""
+    """The text of an image as a running kernel has it: the file's, patched when it is read."""
 
     def __init__(
-        self, image: KernelImage, text: Sequence[tuple[int, int]], patches: Sequence[TextPatch]
+        self, image: KernelImage, text: Sequence[tuple[int, int]], patches: Columns
     ) -> None:
-        """Patch a copy.
+        """Take patches.
 
         Args:
             image: whose text it is.
             text: the [start, end) of its parts, sorted.
-            patches: made at boot.
+            patches: made at boot, see `patch_columns`.
         """
-        self.patches = sorted(patches)
-        self._parts = [(low, high, bytearray(image.read(low, high - low))) for low, high in text]
-        self._starts = [low for low, _, _ in self._parts]
-        for patch in patches:
-            part = self._part(patch.address)
-            if part is not None:
-                at = patch.address - part[0]
-                part[2][at : at + len(patch.after)] = patch.after
         self._image = image
+        self._text = text
+        self._starts = patches.numbers("addresses")
+        self._offsets = patches.numbers("offsets")
+        self._after = patches.numbers("after")
+        self._causes = patches.numbers("causes")
+        self._names = patches.bytes("names").decode().split()
 
-    def _part(self, address: int) -> tuple[int, int, bytearray] | None:
-        at = bisect_right(self._starts, address) - 1
-        return self._parts[at] if at >= 0 and address < self._parts[at][1] else None
+    def __len__(self) -> int:
+        """Number of patches."""
+        return len(self._starts)
 
     def parts(self) -> Iterator[tuple[int, bytes]]:
         """Address and live bytes of each part."""
-        for low, _, text in self._parts:
-            yield low, bytes(text)
+        for low, high in self._text:
+            yield low, self.read(low, high - low)
 
     def read(self, address: int, size: int) -> bytes:
         """Live bytes; those of the file where it is no text."""
-        part = self._part(address)
-        if part is None:
-            return self._image.read(address, size)
-        return bytes(part[2][address - part[0] : address - part[0] + size])
+        data = self._image.read(address, size)
+        starts = self._starts
+        end = address + len(data)
+        at = bisect_left(starts, address)
+        while at and self._end(at - 1) > address:
+            at -= 1
+        if at == len(starts) or starts[at] >= end:
+            return data
+        live = bytearray(data)
+        self._patch(live, address, at, end)
+        return bytes(live)
 
-    def patches_in(self, low: int, high: int) -> Sequence[TextPatch]:
-        """The patches in [low, high)."""
-        first = bisect_left(self.patches, low, key=lambda patch: patch.address)
-        last = bisect_left(self.patches, high, key=lambda patch: patch.address)
-        return self.patches[first:last]
+    def patch(self, memory: bytearray | mmap, low: int, at: int, size: int) -> None:
+        """Write patches into a copy of the file.
+
+        Args:
+            memory: it.
+            low: an address.
+            at: the place of that in the copy.
+            size: bytes from there on that may be patched.
+        """
+        starts = self._starts
+        first, last = bisect_left(starts, low), bisect_left(starts, low + size)
+        offsets, after = self._offsets, self._after.tobytes()
+        for number in range(first, last):
+            place = at + starts[number] - low
+            code = after[offsets[number] : offsets[number + 1]]
+            memory[place : place + len(code)] = code
+
+    def _end(self, number: int) -> int:
+        return self._starts[number] + self._offsets[number + 1] - self._offsets[number]
+
+    def _patch(self, live: bytearray, address: int, at: int, end: int) -> None:
+        starts, offsets, after = self._starts, self._offsets, self._after
+        low = 0
+        size = len(live)
+        while at < len(starts) and (start := starts[at]) < end:
+            code = after[offsets[at] : offsets[at + 1]]
+            low = start - address
+            high = low + len(code)
+            if low < 0 or high > size:
+                code = code[max(0, -low) : len(code) - max(0, high - size)]
+                low, high = max(0, low), min(high, size)
+            live[low:high] = code
+            at += 1
+
+    def patches_in(self, low: int, high: int) -> Iterator[TextPatch]:
+        """The patches that begin in [low, high)."""
+        first, last = bisect_left(self._starts, low), bisect_left(self._starts, high)
+        for number in range(first, last):
+            start = self._starts[number]
+            after = self._after[self._offsets[number] : self._offsets[number + 1]].tobytes()
+            before = self._image.read(start, len(after))
+            yield TextPatch(start, before, after, self._names[self._causes[number]])
+
+
+def patch_columns(patches: Iterable[TextPatch]) -> dict[str, Column]:
+    """Patches as columns, sorted: where, what, and by which table."""
+    addresses, offsets, after = array("Q"), array("I", (0,)), bytearray()
+    causes = array("B")
+    names: dict[str, int] = {}
+    for patch in sorted(patches):
+        addresses.append(patch.address)
+        after += patch.after
+        offsets.append(len(after))
+        causes.append(names.setdefault(patch.cause, len(names)))
+    return {
+        "addresses": addresses,
+        "offsets": offsets,
+        "after": after,
+        "causes": causes,
+        "names": " ".join(names).encode(),
+    }
 
 
 class ImageTables:
-    """The tables of an image as the rules for places ask them: sorted addresses."""
+    """The tables of an image as the rules for places ask them: sorted addresses.
 
-    def __init__(
-        self,
-        image: KernelImage,
-        sites: SiteTables,
-        live: LiveText,
-        kernel_traces: Callable[[], bool],
-    ) -> None:
-        """Nothing is read before it is asked for.
+    Attributes:
+        text: the [start, end) of what is text once the kernel runs.
+        gone: the [start, end) of text that is freed.
+        ftrace: sites that are alive: those of text that is freed are dropped.
+        forbidden: the ranges of kprobes/blacklist.
+        labels: jump labels.
+        static_calls: static calls.
+        bugs: traps of BUG and WARN.
+        exceptions: instructions that may fault.
+        traces: the kernel has ftrace (DYNAMIC_FTRACE): any of its functions has a site.
+    """
+
+    def __init__(self, image: KernelImage, columns: Columns, live: LiveText) -> None:
+        """Take columns.
 
         Args:
             image: it.
-            sites: its tables as they are.
+            columns: of its tables, see `table_columns`.
             live: its text.
-            kernel_traces: tells of a module's kernel whether it has ftrace.
         """
-        self._kernel_traces = kernel_traces
-        self._sites = sites
         self._live = live
         self.text, self.gone = text_of(image)
-
-    @cached_property
-    def ftrace(self) -> Sequence[int]:
-        """Sites that are alive: those of text that is freed are dropped."""
-        gone = self.gone
-        return [s for s in self._sites.ftrace if not any(a <= s < b for a, b in gone)]
-
-    @property
-    def traces(self) -> bool:
-        """True if the kernel has ftrace (DYNAMIC_FTRACE): any of its functions has a site."""
-        return bool(self.ftrace) or self._kernel_traces()
-
-    @cached_property
-    def forbidden(self) -> Sequence[tuple[int, int]]:
-        """The ranges of kprobes/blacklist."""
-        return self._sites.forbidden
-
-    @cached_property
-    def labels(self) -> Sequence[int]:
-        """Jump labels."""
-        return sorted({label.code for label in self._sites.jump_labels})
-
-    @cached_property
-    def static_calls(self) -> Sequence[int]:
-        """Static calls."""
-        return sorted({call.address for call in self._sites.static_calls})
-
-    @cached_property
-    def bugs(self) -> Sequence[int]:
-        """Traps of BUG and WARN."""
-        return sorted({bug.address for bug in self._sites.bugs})
-
-    @cached_property
-    def exceptions(self) -> Sequence[int]:
-        """Instructions that may fault."""
-        return sorted({entry.insn for entry in self._sites.exceptions})
+        self.ftrace: Sequence[int] = columns.numbers("ftrace")
+        lows, highs = columns.numbers("forbidden"), columns.numbers("forbidden_ends")
+        self.forbidden: Sequence[tuple[int, int]] = list(zip(lows, highs, strict=True))
+        self.labels: Sequence[int] = columns.numbers("labels")
+        self.static_calls: Sequence[int] = columns.numbers("static_calls")
+        self.bugs: Sequence[int] = columns.numbers("bugs")
+        self.exceptions: Sequence[int] = columns.numbers("exceptions")
+        self.traces = bool(columns.numbers("traces")[0])
 
     def live(self, address: int, size: int) -> bytes:
         """Text as a running kernel has it."""
         return self._live.read(address, size)
+
+
+def table_columns(
+    sites: SiteTables, gone: Sequence[tuple[int, int]], kernel_traces: Callable[[], bool]
+) -> dict[str, Column]:
+    """The columns of `ImageTables`.
+
+    Args:
+        sites: the tables as they are.
+        gone: text that is freed.
+        kernel_traces: tells of a module's kernel whether it has ftrace.
+    """
+    alive = [s for s in sites.ftrace if not any(a <= s < b for a, b in gone)]
+    forbidden = sites.forbidden
+    return {
+        "ftrace": array("Q", alive),
+        "forbidden": array("Q", [low for low, _ in forbidden]),
+        "forbidden_ends": array("Q", [high for _, high in forbidden]),
+        "labels": _addresses(label.code for label in sites.jump_labels),
+        "static_calls": _addresses(call.address for call in sites.static_calls),
+        "bugs": _addresses(bug.address for bug in sites.bugs),
+        "exceptions": _addresses(entry.insn for entry in sites.exceptions),
+        "traces": bytes((bool(alive) or kernel_traces(),)),
+    }
+
+
+def _addresses(found: Iterable[int]) -> "array[int]":
+    return array("Q", sorted({address & _MASK for address in found}))
 
 
 def text_of(image: KernelImage) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
@@ -202,6 +277,12 @@ def version_of(text: str) -> tuple[int, int, int]:
     if match is None:
         raise CommandError(f"--era {text}: a version is needed, as in 6.1 or 6.12.3")
     return int(match[1]), int(match[2]), int(match[3] or 0)
+
+
+def _digest(cpu: CpuModel) -> str:
+    """A word that tells a CPU from others."""
+    text = repr((sorted(cpu.fields.items()), cpu.count, cpu.command_line))
+    return sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
 def _kernel_of(path: str | os.PathLike[str], release: str) -> str | None:
@@ -268,17 +349,16 @@ class OpenedKernel:
             ImageError: it is none, or damaged.
             CommandError: a choice is none.
         """
-        release = release_of_module(path)
-        if release is None:
+        packed = find_module(path)
+        if packed is None:
             return cls(open_kernel(path), choice)
-        near = choice.kernel or _kernel_of(path, release)
+        near = choice.kernel or _kernel_of(path, packed.release or "")
         kernel = open_kernel(near) if near is not None else None
-        module = open_module(path, kernel)
-        assert module is not None, "it was one"
+        module = laid_out_module(packed, kernel)
         if kernel is None:
             module.elf.damage.note(
-                f"{module.elf.name}: no image of Linux {release} is near: its imports are not"
-                " known; --kernel FILE names one"
+                f"{module.elf.name}: no image of Linux {packed.release or '?'} is near: its"
+                " imports are not known; --kernel FILE names one"
             )
         return cls(module, choice)
 
@@ -303,27 +383,60 @@ class OpenedKernel:
     def live(self) -> LiveText:
         """Its text as it runs."""
         text, _ = text_of(self.image)
-        return LiveText(self.image, text, self._patches())
+        cpu = self._cpu
+        if cpu is None:
+            return LiveText(self.image, text, columns_of(patch_columns(())))
+        columns = self._columns(self.image, f"live-{_digest(cpu)}", self._patch_columns)
+        return LiveText(self.image, text, columns)
+
+    def _patch_columns(self) -> dict[str, Column]:
+        return patch_columns(self._patches())
+
+    def _columns(
+        self, image: KernelImage, kind: str, make: Callable[[], Mapping[str, Column]]
+    ) -> Columns:
+        """Columns that are kept, or made and kept; those of damaged tables are not."""
+        kept = image.kept
+        found = kept.columns(kind) if kept is not None else None
+        if found is None:
+            damage = image.elf.damage
+            before = len(damage.found())
+            made = make()
+            if kept is not None and len(damage.found()) == before:
+                kept.keep_columns(kind, made)
+            found = columns_of(made)
+        return found
 
     @cached_property
     def live_image(self) -> ElfImage:
         """The same file with its text as it runs."""
-        elf = self.image.elf
-        data = bytearray(elf.buffer)
-        for low, text in self.live.parts():
+        elf, kept = self.image.elf, self.image.kept
+        data = kept.private_image() if kept is not None else None
+        memory = data if data is not None else bytearray(elf.buffer)
+        for low, high in text_of(self.image)[0]:
             at = elf.file_offset(low)
             if at is not None:
-                data[at : at + len(text)] = text
-        return ElfImage.from_bytes(bytes(data), elf.name, elf.path, damage=elf.damage)
+                self.live.patch(memory, low, at, high - low)
+        whole = memory if isinstance(memory, mmap) else bytes(memory)
+        made = ElfImage(whole, elf.name, elf.path, damage=elf.damage)
+        made.kernel, made.kept = elf.kernel, elf.kept
+        return made
+
+    @cached_property
+    def _cpu(self) -> CpuModel | None:
+        """The CPU that it boots on; None where its text stays as it is."""
+        alone = self.image.is_module and self.image.kernel is None
+        if self.choice.patched is Patched.FILE or self.arch.kernel_text is None or alone:
+            return None
+        return cpu_named(self.choice.cpu, self.arch.name)
 
     def _patches(self) -> Sequence[TextPatch]:
-        boot = self.arch.kernel_text
-        if self.choice.patched is Patched.FILE or boot is None:
+        boot, cpu = self.arch.kernel_text, self._cpu
+        if cpu is None or boot is None:
             return ()
-        cpu = cpu_named(self.choice.cpu, self.arch.name)
         kernel = self.image.kernel
         if kernel is None:
-            return () if self.image.is_module else boot(self.image, self.sites, cpu).patches()
+            return boot(self.image, self.sites, cpu).patches()
         booted = boot(kernel, self._kernel_sites, cpu)
         parts, _ = text_of(self.image)
         return tuple(
@@ -343,13 +456,25 @@ class OpenedKernel:
     @cached_property
     def tables(self) -> ImageTables:
         """The tables as rules ask them."""
-        return ImageTables(self.image, self.sites, self.live, self._kernel_traces)
+        return ImageTables(
+            self.image, self._columns(self.image, "tables", self._table_columns), self.live
+        )
+
+    def _table_columns(self) -> dict[str, Column]:
+        return table_columns(self.sites, text_of(self.image)[1], self._kernel_traces)
 
     def _kernel_traces(self) -> bool:
         kernel = self.image.kernel
         if kernel is None:
             return self.image.is_module
         return bool(self._kernel_sites.ftrace)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What was damaged or not written where derived things are kept, for debugging."""
+        images = (self.image.kernel, self.image)
+        kept = [image.kept for image in images if image is not None]
+        return tuple(line for each in kept if each is not None for line in each.remarks)
 
     def missing(self) -> tuple[str, ...]:
         """Tables that rules ask and that a kernel with probes has, but not this one."""
@@ -363,7 +488,7 @@ class OpenedKernel:
             ("exceptions", tables.exceptions),
             ("BUG and WARN", tables.bugs),
         )
-        return tuple(name for name, sites in found if not sites)
+        return tuple(name for name, sites in found if not len(sites))
 
     @cached_property
     def places(self) -> KernelPlaces:
@@ -373,10 +498,17 @@ class OpenedKernel:
         return KernelPlaces(self.names, self.tables, rules, module=self.image.is_module)
 
     @cached_property
-    def events(self) -> OwnEvents:
+    def events(self) -> "OwnEvents":
         """The trace events of the kernel itself."""
+        from engine.image.kernel.eventarray import find_event_array
+        from engine.image.kernel.events import OwnEvents
+
         image = self.image.kernel or self.image
-        return OwnEvents(image, lambda: find_event_array(image))
+
+        def made() -> dict[str, Column]:
+            return {"text": OwnEvents(image, lambda: find_event_array(image)).listing.encode()}
+
+        return OwnEvents(image, known=self._columns(image, "events", made).bytes("text").decode())
 
     @cached_property
     def types(self) -> "tuple[Btf, ...]":

@@ -5,7 +5,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from fnmatch import translate
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
@@ -13,7 +13,9 @@ from engine.arch.kernelprobes import KernelRefusal
 from engine.errors import ProbeError
 from engine.probes.kernel_places import FTRACE, OPTIMISED, KernelVerdict
 from engine.session.kernel.opened import OpenedKernel
-from engine.trace.kprobe_events import Outcome
+
+if TYPE_CHECKING:
+    from engine.trace.kprobe_events import Outcome
 
 _NO_REASON: Final = "a breakpoint: nothing was asked about a jump"
 _REASONS: Final = {
@@ -87,7 +89,7 @@ def row_of(
     verdict: KernelVerdict | None,
     *,
     line: str | None = None,
-    outcome: Outcome | None = None,
+    outcome: "Outcome | None" = None,
 ) -> KernelRow:
     """The row for a place and the answer to it.
 

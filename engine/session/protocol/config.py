@@ -14,6 +14,9 @@ from engine.linux.turns import TurnKind as TurnKind
 from engine.linux.turns import turns_of as turns_of
 from engine.session.protocol.kernels import KernelChoice
 
+AUTO: Final = "auto"
+"""The name of what is usual, of techniques and of what catches returns."""
+
 DEFAULT_MEMORY: Final = 1 << 30
 
 
@@ -65,8 +68,8 @@ class GuestConfig(Struct, frozen=True):
     cpus: int = 1
     clock: str = "guest"
     start: int | None = None
-    technique: str = "auto"
-    returns: str = "auto"
+    technique: str = AUTO
+    returns: str = AUTO
     follow: bool = True
     count_blocks: bool = False
     kernel: KernelChoice = KernelChoice()

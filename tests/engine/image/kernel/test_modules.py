@@ -12,7 +12,7 @@ from kernelimages import AMD64_61, MODULES, kernel_image, module_path
 from engine.errors import ImageError
 from engine.image.kernel.kernelimage import KernelImage
 from engine.image.kernel.modules import STUBS
-from engine.image.kernel.opening import open_module, release_of_module
+from engine.image.kernel.opening import find_module, open_module
 from engine.image.kernel.recognition import is_kernel_image
 
 SOURCE = """
@@ -41,7 +41,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_module_without_its_kernel_has_stubs_for_its_imports(made: Path) -> None:
     assert is_kernel_image(made)
-    assert release_of_module(made) == "6.1.0-56-amd64"
+    packed = find_module(made)
+    assert packed is not None
+    assert packed.release == "6.1.0-56-amd64"
     image = open_module(made, None)
     assert image is not None
     assert image.module == "tried"

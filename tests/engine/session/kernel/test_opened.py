@@ -31,7 +31,7 @@ def answers(path: Path) -> list[str]:
 def plain() -> bytes:
     """An image without its wrappers."""
     path = image_path(AMD64_61)
-    return unpacked(path.read_bytes(), path.name)
+    return bytes(unpacked(path.read_bytes(), path.name)[:])
 
 
 @pytest.mark.parametrize("name", [AMD64_61, ARM64_61])
