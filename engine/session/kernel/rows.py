@@ -5,6 +5,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from fnmatch import translate
+from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -17,6 +18,8 @@ from engine.session.kernel.opened import OpenedKernel
 if TYPE_CHECKING:
     from engine.trace.kprobe_events import Outcome
 
+_FILLS: Final = (b"\xcc", b"\0")
+_FILL_LEAST: Final = 256
 _NO_REASON: Final = "a breakpoint: nothing was asked about a jump"
 _REASONS: Final = {
     FTRACE: "on ftrace's site: served by ftrace, without a breakpoint",
@@ -196,7 +199,7 @@ def function_starts(opened: OpenedKernel, glob: str = "*") -> list[int]:
 def place_rows(
     opened: OpenedKernel, starts: Sequence[int], *, together: bool
 ) -> Iterator[KernelRow]:
-    """A row for every instruction of functions.
+    """A row for every instruction of functions, but not for what fills a gap behind them.
 
     Args:
         opened: the image.
@@ -208,10 +211,21 @@ def place_rows(
         function = places.function(start)
         if function is None:
             continue
-        found = (places.event(address) for address, _ in places.instructions(function))
+        end = function.start + _without_fill(function.code)
+        starts_of = (address for address, _ in places.instructions(function))
+        found = (places.event(address) for address in takewhile(end.__gt__, starts_of))
         if together:
             verdicts = list(found)
             armed = sorted(verdict.address for verdict in verdicts if verdict.ok)
             found = (places.crowded(verdict, armed) for verdict in verdicts)
         for verdict in found:
             yield row_of(opened, verdict.address, verdict)
+
+
+def _without_fill(code: bytes) -> int:
+    """Bytes of code without what the linker fills megabytes with, up to the next name."""
+    for fill in _FILLS:
+        used = len(code.rstrip(fill))
+        if len(code) - used > _FILL_LEAST:
+            return used
+    return len(code)
