@@ -149,7 +149,7 @@ def _as_json(row: "KernelRow") -> dict[str, Any]:
 
 
 def _counts(rows: "Iterable[KernelRow]") -> bytes:
-    """How often each technique and rule is among rows."""
+    """The number of rows of each technique and rule."""
     found = Counter((row.technique, row.rule) for row in rows)
     return json.dumps([[*pair, count] for pair, count in found.items()]).encode()
 

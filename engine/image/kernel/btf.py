@@ -20,7 +20,7 @@ from typing import Final
 from msgspec import Struct
 
 from engine.errors import ImageError
-from engine.image.kernel.columnfile import Columns, columns_of
+from engine.image.kernel.columnfile import ColumnSet, columns_of
 
 _MAGIC: Final = 0xEB9F
 _HEADER: Final = 24
@@ -115,7 +115,7 @@ class Btf:
         data: bytes,
         name: str,
         base: "Btf | None" = None,
-        index: Columns | None = None,
+        index: ColumnSet | None = None,
     ) -> None:
         """Find where the entries begin.
 
@@ -312,8 +312,8 @@ class Btf:
         return self._strings[own : self._strings.find(b"\0", own)]
 
     @cached_property
-    def index(self) -> Columns:
-        """Where entries begin, and the numbers of all of one kind: in order, and by name."""
+    def index(self) -> ColumnSet:
+        """The beginnings of entries, and the numbers of all of one kind: in order, and by name."""
         if self._kept is not None:
             return self._kept
         words = self._words

@@ -1,4 +1,4 @@
-"""Columns of numbers in one file, ready to be used as they are mapped.
+"""ColumnSet of numbers in one file, ready to be used as they are mapped.
 
 A file has a header with a format and a stamp, the names and places of its columns, and a checksum
 of each. What does not fit is no error of anybody's: whoever reads it makes the columns anew.
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     _Numbers: TypeAlias = array[int]
 
 Column: TypeAlias = "bytes | bytearray | memoryview | _Numbers"
-"""What a column is made of."""
+"""The contents of a column."""
 
 _MAGIC: Final = b"KTUICOLS"
 _FORMAT: Final = 1
@@ -32,8 +32,8 @@ _ALIGN: Final = 8
 _MOST: Final = 64
 
 
-class Columns(Struct, frozen=True, eq=False):
-    """Columns by name: bytes, or numbers of one of the formats B, I, Q.
+class ColumnSet(Struct, frozen=True, eq=False):
+    """ColumnSet by name: bytes, or numbers of one of the formats B, I, Q.
 
     Attributes:
         parts: they.
@@ -50,9 +50,9 @@ class Columns(Struct, frozen=True, eq=False):
         return self.parts[name].tobytes()
 
 
-def columns_of(columns: Mapping[str, Column]) -> Columns:
-    """Columns that are in no file."""
-    return Columns({name: memoryview(column) for name, column in columns.items()})
+def columns_of(columns: Mapping[str, Column]) -> ColumnSet:
+    """ColumnSet that are in no file."""
+    return ColumnSet({name: memoryview(column) for name, column in columns.items()})
 
 
 def pack_columns(columns: Mapping[str, Column], stamp: bytes) -> Iterator[bytes | memoryview]:
@@ -78,7 +78,7 @@ def pack_columns(columns: Mapping[str, Column], stamp: bytes) -> Iterator[bytes 
         yield view.cast("B")
 
 
-def read_columns(data: Buffer, stamp: bytes) -> Columns:
+def read_columns(data: Buffer, stamp: bytes) -> ColumnSet:
     """The columns of a file.
 
     Args:
@@ -107,4 +107,4 @@ def read_columns(data: Buffer, stamp: bytes) -> Columns:
         if part.nbytes != size or zlib.crc32(part) != check:
             raise ValueError(f"column {title} is damaged")
         parts[title] = part.cast(kind.decode())
-    return Columns(parts)
+    return ColumnSet(parts)

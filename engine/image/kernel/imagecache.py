@@ -19,14 +19,14 @@ from pathlib import Path
 from typing import Final
 
 from engine.image.headers import Buffer
-from engine.image.kernel.columnfile import Column, Columns, pack_columns, read_columns
+from engine.image.kernel.columnfile import Column, ColumnSet, pack_columns, read_columns
 from engine.image.kernel.scratch import joined, write_all
 
 _FORMAT: Final = 2
 """Counted up when what is made of an image changes."""
 _MOST: Final = 8
 _MOST_OF_A_KIND: Final = 4
-"""Columns of one kind that are kept of an image: those for so many CPUs."""
+"""ColumnSet of one kind that are kept of an image: those for so many CPUs."""
 _SUFFIX: Final = ".kernel"
 _ENVIRONMENT: Final = "KPROBE_TUI_KERNEL_CACHE"
 _SEAL: Final = struct.Struct("<8sQ20sI8x")
@@ -66,7 +66,7 @@ def code_stamp() -> bytes:
 
 
 class KeptKernel:
-    """What is kept of one image.
+    """The files that are kept of one image.
 
     Attributes:
         remarks: about what was damaged or could not be written, for those who debug.
@@ -164,8 +164,8 @@ class KeptKernel:
 
     # -- columns -------------------------------------------------------------------------
 
-    def columns(self, kind: str) -> Columns | None:
-        """Columns that were derived of the image; None if they are not kept."""
+    def columns(self, kind: str) -> ColumnSet | None:
+        """ColumnSet that were derived of the image; None if they are not kept."""
         path = self._path(f"-{kind}")
         try:
             with open(path, "rb") as file:
@@ -277,7 +277,7 @@ class ImageCache:
         self._folder = _folder() if folder is None else folder
 
     def entry(self, packed: Buffer, identity: str) -> KeptKernel:
-        """What is kept of the image in a file.
+        """The files that are kept of the image in a file.
 
         Args:
             packed: the file's contents.

@@ -79,7 +79,7 @@ class MadeSegment(Struct, frozen=True):
 def elf_of(
     machine: int, segments: Sequence[MadeSegment], sections: Sequence[MadeSection]
 ) -> tuple[bytes, list[MadeSection]]:
-    """What goes in front of memory that has no headers, and its sections in that file.
+    """The beginning of a file around memory that has no headers, and its sections there.
 
     Args:
         machine: e_machine.

@@ -94,7 +94,7 @@ def _is_plain(data: Buffer | memoryview) -> bool:
 
 
 def _payload(data: Buffer, name: str) -> memoryview | None:
-    """What a wrapper has inside, maybe compressed; None where there is none."""
+    """The inside of a wrapper, maybe compressed; None where there is none."""
     head = data[:_HEAD]
     if is_boot_image(head):
         return _bzimage_payload(data, name)

@@ -95,7 +95,7 @@ class _Relocations:
 def _elf(
     data: Buffer, base: int, size: int, symbols: KernelSymbols, name: str
 ) -> tuple[bytes, list[MadeSection]]:
-    """What goes in front of the Image, and its sections."""
+    """The beginning of a file around the Image, and its sections there."""
     known = dict(zip(reversed(symbols.names), reversed(symbols.addresses), strict=True))
     limit = base + len(data)
 

@@ -48,7 +48,7 @@ class PlaceRows:
         return self._rows_of(self._starts)
 
     def worked(self, work: Callable[[Iterator[KernelRow]], bytes]) -> Iterator[bytes]:
-        """What is made of the rows of some functions after the other, in their order.
+        """The results of some work on the rows of some functions after the other, in order.
 
         As many processes work as there are processors; what was read of the image so far is
         shared with them by fork.

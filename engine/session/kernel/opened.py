@@ -17,7 +17,7 @@ from engine.arch.kernelsites import TextPatch
 from engine.errors import CommandError, ImageError
 from engine.image.elf import ElfImage
 from engine.image.headers import SHF_EXECINSTR
-from engine.image.kernel.columnfile import Column, Columns, columns_of
+from engine.image.kernel.columnfile import Column, ColumnSet, columns_of
 from engine.image.kernel.cpumodel import cpu_named
 from engine.image.kernel.kernelimage import KernelImage
 from engine.image.kernel.opening import find_module, laid_out_module, open_kernel
@@ -71,7 +71,7 @@ class LiveText:
     """The text of an image as a running kernel has it: the file's, patched when it is read."""
 
     def __init__(
-        self, image: KernelImage, text: Sequence[tuple[int, int]], patches: Columns
+        self, image: KernelImage, text: Sequence[tuple[int, int]], patches: ColumnSet
     ) -> None:
         """Take patches.
 
@@ -189,7 +189,7 @@ class ImageTables:
         traces: the kernel has ftrace (DYNAMIC_FTRACE): any of its functions has a site.
     """
 
-    def __init__(self, image: KernelImage, columns: Columns, live: LiveText) -> None:
+    def __init__(self, image: KernelImage, columns: ColumnSet, live: LiveText) -> None:
         """Take columns.
 
         Args:
@@ -394,8 +394,8 @@ class OpenedKernel:
 
     def _columns(
         self, image: KernelImage, kind: str, make: Callable[[], Mapping[str, Column]]
-    ) -> Columns:
-        """Columns that are kept, or made and kept; those of damaged tables are not."""
+    ) -> ColumnSet:
+        """ColumnSet that are kept, or made and kept; those of damaged tables are not."""
         kept = image.kept
         found = kept.columns(kind) if kept is not None else None
         if found is None:
@@ -471,7 +471,7 @@ class OpenedKernel:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What was damaged or not written where derived things are kept, for debugging."""
+        """The troubles with what is kept of it, for debugging."""
         images = (self.image.kernel, self.image)
         kept = [image.kept for image in images if image is not None]
         return tuple(line for each in kept if each is not None for line in each.remarks)

@@ -1,4 +1,4 @@
-"""Columns come back as they were, and what is damaged is told."""
+"""ColumnSet come back as they were, and what is damaged is told."""
 
 import random
 from array import array
