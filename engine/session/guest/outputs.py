@@ -212,11 +212,15 @@ class OutputTree:
         """
         found = self._files.get(name)
         if found is None:
-            where = os.path.join(self._path, name) if name else self._path
+            where = self.path_of(name)
             flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW * bool(name)
             found = self._files[name] = os.fdopen(os.open(where, flags, 0o666), "r+b", buffering=0)
             found.seek(0, os.SEEK_END)
         return found
+
+    def path_of(self, name: str) -> str:
+        """The path of the file of a name."""
+        return os.path.join(self._path, name) if name else self._path
 
     @property
     def files(self) -> dict[str, FileIO]:

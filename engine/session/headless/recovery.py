@@ -145,11 +145,13 @@ def _completed(
                 raise CommandError(f"{path} was changed since: it is shorter than it was")
         if writer.is_directory:
             for name in os.listdir(path):
-                tree.file(name)
+                if writer.owns(name) and name not in found.file_sizes:
+                    os.unlink(os.path.join(path, name))
         placed.cut(found.file_sizes)
         if found.progress.stage == 0:
             placed.write(writer.header())
         notes += _restored(writer, found)
+        placed.resume()
         if found.progress.lost:
             placed.write(writer.lost(found.progress.lost))
         for number, rows in found.programs.runs(found.rows):

@@ -1,6 +1,7 @@
 """The events of one trace, by number and by name, and the probes that make them."""
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Final
 
 from msgspec import Struct, field
@@ -63,8 +64,11 @@ class EventLimit(Struct, frozen=True):
             return cls(EVENT_LOW, "Linux has no ids for more (ENODEV)")
         more = ""
         if kind.event_most < EVENT_MOST:
-            kinds = (format_named(name) for name in FORMAT_NAMES)
-            others = [one.name for one in kinds if one.event_most > kind.event_most]
+            others = []
+            for name in FORMAT_NAMES:
+                with suppress(CommandError):  # a library is not there
+                    if format_named(name).event_most > kind.event_most:
+                        others.append(name)
             more = f"; these have: {', '.join(others)}"
         return cls(kind.event_most, f"--format {kind.name} has no ids for more{more}")
 

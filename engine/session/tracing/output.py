@@ -140,6 +140,7 @@ class TraceOutput:
             if not self.text(text):
                 if self._placed is not None:
                     self.format.restore(before)
+                    self._placed.resume()
                 count = count_rows(piece)
                 self.lost += count
                 self._unsaid += count

@@ -38,6 +38,14 @@ class PlacedFiles:
                 self.cut(sizes)
             raise
 
+    def resume(self) -> None:
+        """Have the format look at the files, behind its `restore`.
+
+        Raises:
+            CommandError: they are not what they were.
+        """
+        self._form.resume(self._tree.path_of)
+
     def sizes(self) -> dict[str, int]:
         """Bytes of each file."""
         return {name: os.fstat(file.fileno()).st_size for name, file in self._tree.files.items()}

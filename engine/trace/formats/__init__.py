@@ -17,6 +17,8 @@ _FORMATS: Final = {
     "perf.data": "perfdata.PerfDataFormat",
     "ctf": "ctf.CtfFormat",
     "pprof": "pprof.PprofFormat",
+    "parquet": "columns.ParquetFormat",
+    "arrow": "columns.ArrowFormat",
 }
 
 _TRACER_FORMATS: Final = {

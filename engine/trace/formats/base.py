@@ -202,6 +202,16 @@ class PlacedFormat(Format, Protocol):
     def aside(self) -> list[Write]:
         """Bytes for other places since the last call; those of the main file come first."""
 
+    def resume(self, path: Callable[[str], str]) -> None:
+        """Behind `restore`: look at the files as they are now.
+
+        Args:
+            path: of the file of a name.
+
+        Raises:
+            CommandError: they are not what they were.
+        """
+
     @classmethod
     def owns(cls, name: str) -> bool:
         """True for the name of a file that a trace of this format has in its directory."""

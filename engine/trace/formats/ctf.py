@@ -55,6 +55,9 @@ class CtfFormat:
     main: ClassVar[str] = _STREAM
     batch: ClassVar[int] = 1 << 16
 
+    def resume(self, path: Callable[[str], str]) -> None:
+        """The state tells all."""
+
     def __init__(self, events: EventTable, names: Names, options: Collection[str] = ()) -> None:
         """For the events of a table, all of which are there when the header is made."""
         self._events = events

@@ -9,7 +9,7 @@ Where a page ends early the rest is zero: a page is written with the piece that 
 """
 
 import struct
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, ClassVar, Final, cast
 
 from engine.arch.program import EVENT_LOW, THREAD_MOST
@@ -80,6 +80,9 @@ class TraceDatFormat:
     event_most: ClassVar[int] = EVENT_LOW
     main: ClassVar[str] = ""
     batch: ClassVar[int] = 1 << 18
+
+    def resume(self, path: Callable[[str], str]) -> None:
+        """The state tells all."""
 
     def __init__(self, events: EventTable, names: Names, options: Collection[str] = ()) -> None:
         """For the events of a table, all of which are there when the header is made."""
