@@ -91,7 +91,7 @@ class _EventColumns(Struct):
 
 
 class ColumnsFormat:
-    """What both formats have in common; see `ParquetFormat` and `ArrowFormat`."""
+    """The parts that both formats share; see `ParquetFormat` and `ArrowFormat`."""
 
     wants_stacks: ClassVar[bool] = False
     is_text: ClassVar[bool] = False
@@ -464,11 +464,11 @@ class _Hole:
         self.out = pa.OSFile(f"/proc/self/fd/{self._file}", "wb")
 
     def begin(self, start: int) -> None:
-        """What comes next stands at this offset of the other file; what came before does not."""
+        """Bytes from here on stand at this offset of the other file; those before do not."""
         self._start = os.lseek(self.out.fileno(), start, os.SEEK_SET)
 
     def taken(self) -> bytes:
-        """What was written behind `begin`, or at all; the file is gone then."""
+        """Bytes written behind `begin`, or all; the file is gone then."""
         self.out.close()
         data = os.pread(self._file, os.fstat(self._file).st_size - self._start, self._start)
         os.close(self._file)
