@@ -12,6 +12,7 @@ All of it is done by pyarrow, on columns that are cut out of rows without lookin
 import os
 import re
 import struct
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, ClassVar, Final, Literal, cast
 
@@ -90,7 +91,7 @@ class _EventColumns(Struct):
     meta: Any = None
 
 
-class ColumnsFormat:
+class ColumnsFormat(ABC):
     """The parts that both formats share; see `ParquetFormat` and `ArrowFormat`."""
 
     wants_stacks: ClassVar[bool] = False
@@ -210,17 +211,17 @@ class ColumnsFormat:
             table.meta = None
             self._begin(table)
 
+    @abstractmethod
     def _begin(self, table: _EventColumns) -> None:
         """Make an empty table."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _append(self, table: _EventColumns, batch: Any) -> None:
         """Write a row group."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _read(self, table: _EventColumns, path: str) -> None:
         """Read what a file has of a table."""
-        raise NotImplementedError
 
     # -- rows ------------------------------------------------------------------------------
 
