@@ -161,9 +161,6 @@ class ColumnsFormat(ABC):
         found, self._aside = self._aside, []
         return found
 
-    def renamed(self, thread_id: int) -> None:
-        """Names are asked for with each group."""
-
     def program(self, number: int) -> None:
         """The rows from here on are of another program."""
         self._symbols = self._programs.symbols(number)
@@ -387,6 +384,9 @@ class ParquetFormat(ColumnsFormat):
     name: ClassVar[str] = "parquet"
     suffix: ClassVar[str] = ".parquet"
 
+    def renamed(self, thread_id: int) -> None:
+        """Names are asked for with each group."""
+
     def _begin(self, table: _EventColumns) -> None:
         hole = _Hole()
         self._writer(table, hole).close()
@@ -436,6 +436,9 @@ class ArrowFormat(ColumnsFormat):
 
     name: ClassVar[str] = "arrow"
     suffix: ClassVar[str] = ".arrows"
+
+    def renamed(self, thread_id: int) -> None:
+        """Names are asked for with each group."""
 
     def _begin(self, table: _EventColumns) -> None:
         self._put(table, table.schema.serialize().to_pybytes())
