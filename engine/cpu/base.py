@@ -84,6 +84,16 @@ class TrapTable(Protocol):
         goes on there takes no time. Not to be called from an action.
         """
 
+    def expect(self, address: int) -> None:
+        """Have the action of a breakpoint made when it is hit: it has none until then."""
+
+    def ask(self, make: Callable[[int], object]) -> None:
+        """Have `make` plant the actions of breakpoints that are expected.
+
+        It is given the address of any breakpoint that is hit and has no action, inside the
+        processor; what it does not know is the program's own.
+        """
+
     def lead(self, address: int, target: int, follow: int) -> None:
         """The same for an action that does nothing but go on at `target`: nobody is asked."""
 

@@ -15,7 +15,7 @@ class TrapActions:
         leads: those of them that need no action, for host code.
     """
 
-    __slots__ = ("_back", "_planted", "actions", "leads")
+    __slots__ = ("_back", "_make", "_planted", "actions", "leads")
 
     def __init__(self, back: int = 0, planted: Callable[[], None] = lambda: None) -> None:
         """Nothing is planted.
@@ -26,6 +26,7 @@ class TrapActions:
         """
         self.actions: dict[int, tuple[TrapAction, int]] = {}
         self.leads = LeadTable()
+        self._make: Callable[[int], object] = lambda address: None
         self._back = back
         self._planted = planted
 
@@ -42,6 +43,23 @@ class TrapActions:
         self.actions[pc] = (action, follow)
         self.leads.drop(pc)
         self._planted()
+
+    def ask(self, make: Callable[[int], object]) -> None:
+        """Have somebody plant actions at the first hit; see `TrapTable.ask`."""
+        self._make = make
+
+    def expect(self, address: int) -> None:
+        """Have the action of a breakpoint made when it is hit; never from inside an action."""
+        self.remove(address)
+        self._planted()
+
+    def find(self, pc: int) -> tuple[TrapAction, int] | None:
+        """The action for the address that a trap has left, made if it is due, and what follows."""
+        found = self.actions.get(pc)
+        if found is None:
+            self._make(pc - self._back)
+            found = self.actions.get(pc)
+        return found
 
     def lead(self, address: int, target: int, follow: int) -> None:
         """Let the guest go on elsewhere at a breakpoint, with nobody asked; never in an action.

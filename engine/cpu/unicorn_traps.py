@@ -67,7 +67,7 @@ class UnicornTraps:
         self._show()
 
         self.plant, self.remove = self._first.plant, self._first.remove
-        self.lead = self._first.lead
+        self.lead, self.expect, self.ask = self._first.lead, self._first.expect, self._first.ask
 
     def _table(self) -> TrapActions:
         """A table by the pc that a trap leaves."""
@@ -145,15 +145,16 @@ class UnicornTraps:
     def _reaches(self, live: LiveRegisters) -> Callable[[], bool]:
         """The test that the exception callback makes, all at hand: it runs at each hit."""
         words, at = live.words, live.index[self._pc]
-        find, ticks, failed = self._shown.actions.get, self._ticks, self.failed
+        find, make = self._shown.actions.get, self._shown.find
+        ticks, failed = self._ticks, self.failed
         leave, expected = LEAVE, EXPECTED
 
         def reached() -> bool:
-            entry = find(words[at])
-            if entry is None:
-                return False
-            action, follow = entry
             try:
+                entry = find(words[at]) or make(words[at])
+                if entry is None:
+                    return False
+                action, follow = entry
                 target = action()
             except BaseException as error:
                 return failed(error)
@@ -167,10 +168,10 @@ class UnicornTraps:
 
     def _reached_slowly(self) -> bool:
         state = self._state
-        entry = self._shown.actions.get(state.read_register(self._pc))
-        if entry is None:
-            return False
         try:
+            entry = self._shown.find(state.read_register(self._pc))
+            if entry is None:
+                return False
             target = entry[0]()
         except BaseException as error:
             return self.failed(error)

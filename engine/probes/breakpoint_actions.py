@@ -5,7 +5,7 @@ where the slot is not boosted). What the actions do is what the plan says; `brea
 does the same one visible step at a time, and tests hold the two against each other.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from msgspec import Struct
@@ -80,18 +80,28 @@ class Breakpoints:
         first_fit: its slots are taken as Linux takes them.
     """
 
-    def __init__(self, target: ProbeTarget, slots: tuple[InsnSlots, ...], area: XolArea) -> None:
+    def __init__(
+        self,
+        target: ProbeTarget,
+        points: Mapping[int, ProbePoint],
+        slots: tuple[InsnSlots, ...],
+        area: XolArea,
+    ) -> None:
         """No slot is taken.
 
         Args:
             target: the guest.
+            points: all probed addresses.
             slots: of kprobes.
             area: slots of uprobes.
         """
         arch, cpu = target.arch, target.cpu
         self._arch = arch
         self._cpu, self._traps = cpu, target.memory.traps
+        self._traps.ask(self._make_at)
         self._step = target.step
+        self._points = points
+        self._made: set[ProbePoint] = set()  # whose actions are planted
         self._slots = slots
         self.area = area
         self._thread = target.thread
@@ -174,15 +184,39 @@ class Breakpoints:
     # -- actions --------------------------------------------------------------------------
 
     def plant(self, point: ProbePoint) -> None:
-        """Install the point's actions as its probes want them now."""
-        self._ends = {at: other for at, other in self._ends.items() if other is not point}
+        """Have the point's actions be as its probes want them now.
+
+        Those of a breakpoint are made when it is hit: most of a million never are.
+        """
+        if self._ends:
+            self._ends = {at: other for at, other in self._ends.items() if other is not point}
         self._inside.discard(point)
+        if self.recorded is not None:
+            self.recorded.close(point)
+        if self._steps is None and point.state.replacement is None:
+            self._made.discard(point)
+            self._traps.expect(point.address)
+        else:
+            self._make(point)
+
+    def ensure(self, point: ProbePoint) -> None:
+        """Make the actions of an armed point if nobody has so far."""
+        if point not in self._made:
+            self._make(point)
+
+    def _make_at(self, address: int) -> None:
+        """A breakpoint without an action has been hit."""
+        point = self._points.get(address)
+        if point is not None and point.armed:
+            self._make(point)
+
+    def _make(self, point: ProbePoint) -> None:
+        """Install the point's actions."""
+        self._made.add(point)
         if point.wants_engine() and self._handles(point):
             self._inside.add(point)
         action, hits, recorded = self._action(point), self.waits(point), self.recorded
         traps = self._traps
-        if recorded is not None:
-            recorded.close(point)
         first = _counted(action, hits, point.count) if hits else action
         if not hits and recorded is not None and (hits := recorded.waits(point)):
             first = _counted(action, hits, partial(recorded.ripen, point))
@@ -248,6 +282,7 @@ class Breakpoints:
         """Take the point's breakpoint out of service."""
         self._traps.remove(point.address)
         self._inside.discard(point)
+        self._made.discard(point)
         if self.recorded is not None:
             self.recorded.forget(point)
 
@@ -267,15 +302,16 @@ class Breakpoints:
             return self.entry(point, go)
         if point in self._inside:
             return self._handling(point, enabled, go)
-        if len(enabled) == 1 and enabled[0].record is not None:
-            return self._single(enabled[0], enabled[0].record, go, point)
+        probes = [(probe, probe.record) for probe in enabled]
+        if len(probes) == 1 and probes[0][1] is not None:
+            return self._single(probes[0][0], probes[0][1], go, point)
         thread = self._thread
 
         def action() -> int:
-            for probe in enabled:
+            for probe, record in probes:
                 probe.hits += 1
-                if probe.record is not None:
-                    probe.record(thread())
+                if record is not None:
+                    record(thread())
             return go()
 
         return action

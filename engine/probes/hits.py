@@ -246,6 +246,7 @@ class HitDispatcher:
             self._cpu.expect(plan.next)
             self.run_post(point)
             return None
+        self.breakpoints.ensure(point)
         slot = self.breakpoints.enter(point)
         if slot < 0:
             raise EngineError("all slots of the XOL area are taken")

@@ -54,12 +54,17 @@ class Kprobe:
             of the user's.
         reference: of a uprobe: offset in its file of a counter of users, 0 for none
             (`engine.probes.refcount`).
+        prepare: sets `record`, `recording` and `passes` when one of them is first asked for: most
+            of a million probes are never hit. None once it has, or where nobody has to.
     """
 
     machinery: ClassVar[bool] = False
     """True for kinds that nobody has asked for: the machinery's own."""
 
     __slots__ = (
+        "_passes",
+        "_record",
+        "_recording",
         "addr",
         "always",
         "flags",
@@ -69,11 +74,9 @@ class Kprobe:
         "nmissed",
         "offset",
         "origin",
-        "passes",
         "post_handler",
         "pre_handler",
-        "record",
-        "recording",
+        "prepare",
         "reference",
         "rules",
         "stops",
@@ -99,9 +102,10 @@ class Kprobe:
         self.addr = addr
         self.pre_handler = pre_handler
         self.post_handler = post_handler
-        self.record = record
-        self.passes: Callable[..., bool] | None = None
-        self.recording: Recording | None = None
+        self._record = record
+        self._passes: Callable[..., bool] | None = None
+        self._recording: Recording | None = None
+        self.prepare: Callable[[Kprobe], None] | None = None
         self.flags = flags
         self.rules = rules
         self.mode = mode
@@ -112,6 +116,44 @@ class Kprobe:
         self.always = False
         self.origin: Kprobe | None = None
         self.reference = 0
+
+    def _ready(self) -> None:
+        prepare, self.prepare = self.prepare, None
+        if prepare is not None:
+            prepare(self)
+
+    @property
+    def record(self) -> Callable[[int], None] | None:
+        """See the class."""
+        if self.prepare is not None:
+            self._ready()
+        return self._record
+
+    @record.setter
+    def record(self, record: Callable[[int], None] | None) -> None:
+        self._record = record
+
+    @property
+    def recording(self) -> Recording | None:
+        """See the class."""
+        if self.prepare is not None:
+            self._ready()
+        return self._recording
+
+    @recording.setter
+    def recording(self, recording: Recording | None) -> None:
+        self._recording = recording
+
+    @property
+    def passes(self) -> Callable[..., bool] | None:
+        """See the class."""
+        if self.prepare is not None:
+            self._ready()
+        return self._passes
+
+    @passes.setter
+    def passes(self, passes: Callable[..., bool] | None) -> None:
+        self._passes = passes
 
     @property
     def enabled(self) -> bool:

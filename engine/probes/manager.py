@@ -112,7 +112,7 @@ class ProbeManager:
         for start, size in windows:
             self.blacklist.add(start, start + size, "[kprobe-tui]")
         self.slots, self.area = _slots(target, windows)
-        breakpoints = Breakpoints(target, self.slots, self.area)
+        breakpoints = Breakpoints(target, self.points, self.slots, self.area)
         choice = chosen(technique)
         self.techniques = Arbitration(
             target, self.points, breakpoints.plant, at_once=choice.at_once

@@ -302,7 +302,7 @@ class Ia64Cpu(Registers, MappedMemory):
 
     def _broken(self, immediate: int, place: int) -> Stop:
         """A break instruction; that of the B unit does not tell that it is a breakpoint."""
-        if place in self._traps.actions:
+        if self._traps.find(place) is not None:
             return Stop(StopKind.TRAP, TrapKind.BREAKPOINT, immediate)
         return self._own_break(immediate, place)
 
@@ -315,7 +315,7 @@ class Ia64Cpu(Registers, MappedMemory):
 
     def _hit(self, place: int) -> int:
         """A breakpoint inside a block: where its action says to go on, or LEAVE."""
-        entry = self._traps.actions.get(place)
+        entry = self._traps.find(place)
         if entry is None or self._carrying:
             return LEAVE
         state = self.state

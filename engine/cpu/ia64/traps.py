@@ -18,15 +18,15 @@ class Ia64Traps:
     """Actions by slot address.
 
     Attributes:
-        actions: (action, address at which going on takes no time) of each breakpoint.
+        find: action of a breakpoint, and the address at which going on takes no time.
         steps: actions behind the slots that are executed with psr.ss.
     """
 
     def __init__(self, owner: _Owner) -> None:
         self._first = TrapActions()
-        self.actions = self._first.actions
+        self.find = self._first.find
         self.plant, self.remove = self._first.plant, self._first.remove
-        self.lead = self._first.lead
+        self.lead, self.expect, self.ask = self._first.lead, self._first.expect, self._first.ask
         self.steps: dict[int, StepAction] = {}
         self._owner = owner
 
@@ -36,7 +36,7 @@ class Ia64Traps:
 
     def use(self, table: TrapTable) -> None:
         """The core is in the address space of a table, or of the first one, from now on."""
-        self.actions = (table if isinstance(table, TrapActions) else self._first).actions
+        self.find = (table if isinstance(table, TrapActions) else self._first).find
 
     def reader(self, names: Sequence[str]) -> Callable[[], tuple[int, ...]]:
         """The quickest way to read these registers again and again."""

@@ -3,9 +3,10 @@
 import copy
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.arch.plan import Mode, Rules
 from engine.errors import ProbeRejectedError
@@ -28,59 +29,45 @@ _SLOT_BYTES: Final = 1 << 20
 class Ready(Protocol):
     """Prepares a probe once its address in an address space is known, before it is armed."""
 
-    def __call__(self, probe: Kprobe, space: "ProbedSpace") -> None:
+    def __call__(self, probe: Kprobe, space: "ProbedSpace", place: Place) -> None:
         """Prepare it."""
 
 
-def unprepared(probe: Kprobe, space: "ProbedSpace") -> None:
+def unprepared(probe: Kprobe, space: "ProbedSpace", place: Place) -> None:
     """Nothing has to be done before a probe is armed; a `Ready`."""
 
 
-class Wanted(NamedTuple):
-    """A probe that somebody wants.
+class Wanted(Struct):
+    """A probe that somebody wants, and what has become of it in one address space.
 
     Attributes:
         place: where it goes.
         probe: it.
         ready: prepares it.
         anywhere: what that gives it does not depend on the address space that it is in.
+        late: it is enough to prepare it when it is hit.
+        again: its file was mapped before.
+        left: where its code was before the program moved it or took it away; None else.
+        dropped: its breakpoint went with the page; the code is still there.
     """
 
     place: Place
     probe: Kprobe
     ready: Ready = unprepared
     anywhere: bool = False
-
-
-class PlacedProbe(Struct):
-    """A probe of an address space and its place.
-
-    Attributes:
-        wanted: it, in this address space, and where it goes.
-        again: its file was mapped before.
-        left: where its code was before the program moved it or took it away; None else.
-        dropped: its breakpoint went with the page; the code is still there.
-    """
-
-    wanted: Wanted
+    late: bool = False
     again: bool = False
     left: int | None = None
     dropped: bool = False
 
     @property
-    def probe(self) -> Kprobe:
-        """The probe."""
-        return self.wanted.probe
-
-    @property
-    def place(self) -> Place:
-        """Its place."""
-        return self.wanted.place
-
-    @property
     def text(self) -> str:
         """The place, for messages."""
-        return self.wanted.place.text
+        return self.place.text
+
+    def of(self, probe: Kprobe) -> "Wanted":
+        """The same for the probe that stands for it in another address space."""
+        return Wanted(self.place, probe, self.ready, self.anywhere, self.late)
 
 
 class ProbingRules(Struct, frozen=True):
@@ -119,9 +106,10 @@ class ProbedSpace:
         self._arch, self._rules = guest.arch, rules
         self.overlay = TextOverlay(memory, cpu)
         code = GuestCode(guest.arch, space, rules.verdicts, rules.files, self.overlay.original)
-        self.pending: list[PlacedProbe] = []
+        self.pending: list[Wanted] = []
         self.twins: dict[int, tuple[Kprobe, Kprobe]] = {}
-        self._placed: dict[int, PlacedProbe] = {}
+        self._placed: dict[Kprobe, Wanted] = {}
+        self._prepare = self._prepare_late  # one object for all probes
         self._moving = (0, 0)  # the range that is just going elsewhere
         self._symbols: dict[str, int | None] = {}
         self._arming = False
@@ -189,21 +177,45 @@ class ProbedSpace:
         Raises:
             ProbeRejectedError: one of them cannot be placed.
         """
-        now: list[PlacedProbe] = []
-        later: list[PlacedProbe] = []
+        now: list[Wanted] = []
+        later: list[Wanted] = []
         for one in wanted:
             address = self.address(one.place)
-            item = PlacedProbe(one)
             if address is None:
-                later.append(item)
+                later.append(one)
                 continue
             one.probe.addr = address
-            one.ready(one.probe, self)
-            now.append(item)
-        if now:
-            self.manager.register_all([item.probe for item in now])
-            self._remember(now)
+            self._make_ready(one)
+            now.append(one)
+        self._register(now)
         self.pending += later
+
+    def _make_ready(self, one: Wanted) -> None:
+        """Prepare a probe whose address is known, or have it prepared when it is hit."""
+        if one.late:
+            one.probe.prepare = self._prepare
+        else:
+            one.ready(one.probe, self, one.place)
+
+    def _prepare_late(self, probe: Kprobe) -> None:
+        one = self._placed[probe]
+        one.ready(probe, self, one.place)
+
+    def _register(self, items: Sequence[Wanted]) -> None:
+        """Register probes whose addresses are known, all or none.
+
+        Raises:
+            ProbeRejectedError: one of them cannot be registered.
+        """
+        if not items:
+            return
+        self._placed.update({item.probe: item for item in items})
+        try:
+            self.manager.register_all([item.probe for item in items])
+        except ProbeRejectedError:
+            for item in items:
+                del self._placed[item.probe]
+            raise
 
     def check(self, probe: Kprobe, address: int) -> None:
         """Refuse a probe that could not be registered at an address.
@@ -228,8 +240,8 @@ class ProbedSpace:
             and (point := points.get(probe.addr or 0)) is not None
             and probe in point.probes
         ]
-        for key in mine:
-            self._placed.pop(key, None)
+        for probe in mine.values():
+            self._placed.pop(probe, None)
         self.manager.unregister_all(there)
 
     def switch(self, probe: Kprobe, *, on: bool) -> None:
@@ -241,16 +253,13 @@ class ProbedSpace:
 
     def renew(self, probe: Kprobe) -> None:
         """Prepare a probe anew; nothing while its file is not mapped."""
-        item = self._placed.get(id(probe))
+        item = self._placed.get(probe)
         if item is None or probe.addr is None:
             return
-        item.wanted.ready(probe, self)
+        self._make_ready(item)
         point = self.manager.points.get(probe.addr)
         if point is not None:
             self.manager.refresh(point)
-
-    def _remember(self, items: Iterable[PlacedProbe]) -> None:
-        self._placed.update({id(item.probe): item for item in items})
 
     # -- other address spaces -------------------------------------------------------------
 
@@ -267,19 +276,18 @@ class ProbedSpace:
             if probe.machinery or probe.always or ProbeFlags.GONE in probe.flags:
                 return None
             pairs[probe] = made = twin_of(probe)
-            item = items.get(id(probe))
+            item = items.get(probe)
             if item is not None:
-                wanted = item.wanted._replace(probe=made)
-                if not wanted.anywhere:
-                    wanted.ready(made, self)
-                self._placed[id(made)] = PlacedProbe(wanted, item.again)
+                self._placed[made] = wanted = item.of(made)
+                wanted.again = item.again
+                if not wanted.anywhere or made.prepare is not None:
+                    self._make_ready(wanted)
             return made
 
         for waiting in other.pending:
             made = twin_of(waiting.probe)
             pairs[waiting.probe] = made
-            wanted = waiting.wanted._replace(probe=made)
-            self.pending.append(PlacedProbe(wanted, waiting.again, waiting.left, waiting.dropped))
+            self.pending.append(replace(waiting, probe=made))
         self.manager.follow(other.manager, twin, pairs)
         for probe, made in pairs.items():
             origin = probe.origin or probe
@@ -294,12 +302,13 @@ class ProbedSpace:
             other: the address space before; empty from now on if `take`.
             take: the very same probes go on here, as nobody is left there.
         """
-        placed = other.items().values()
-        mine = {id(item.probe) for item in (*placed, *other.pending)}
+        placed = other.items()
+        items = (*placed.values(), *other.pending)
+        mine = {id(item.probe) for item in items}
         for probe in other.manager.asked() if take else ():
             if id(probe) not in mine and not probe.stops and ProbeFlags.GONE not in probe.flags:
                 self._rules.notify(f"{probe}: stayed with a program that began another one")
-        for item in (*placed, *other.pending):
+        for item in items:
             probe = item.probe
             if item.place.file_offset is None or ProbeFlags.GONE in probe.flags:
                 continue
@@ -308,18 +317,19 @@ class ProbedSpace:
                 probe = twin_of(probe)
             if take:
                 probe.addr = None
-            wanted = item.wanted._replace(probe=probe)
-            self.pending.append(PlacedProbe(wanted, take and (item.again or item in placed)))
+            wanted = item.of(probe)
+            wanted.again = take and (item.again or item.probe in placed)
+            self.pending.append(wanted)
             if origin is not probe:
                 self.twins[id(origin)] = probe, origin
         self.arm_pending()
 
-    def items(self) -> dict[int, PlacedProbe]:
-        """The placed probes that are registered, by identity."""
+    def items(self) -> dict[Kprobe, Wanted]:
+        """The placed probes that are registered."""
         points = self.manager.points
         return {
-            key: item
-            for key, item in self._placed.items()
+            probe: item
+            for probe, item in self._placed.items()
             if (point := points.get(item.probe.addr or 0)) is not None
             and item.probe in point.probes
         }
@@ -335,7 +345,7 @@ class ProbedSpace:
         stood = {
             id(origin)
             for made, origin in self.twins.values()
-            if id(made) in self._placed or id(made) in again
+            if made in self._placed or id(made) in again
         }
         for made, origin in self.twins.values():
             origin.hits += made.hits
@@ -374,7 +384,7 @@ class ProbedSpace:
 
         (Kprobe events of a kernel module do too: trace_kprobe_module_callback.)
         """
-        back = [self._placed.pop(id(probe), None) for probe in probes]
+        back = [self._placed.pop(probe, None) for probe in probes]
         waiting = [
             item for item in back if item is not None and item.place.file_offset is not None
         ]
@@ -436,7 +446,7 @@ class ProbedSpace:
                 f"{probe}: the guest has dropped its page at {probe.addr or 0:#x}, and with it "
                 f"the breakpoint, as on Linux (--mode strict keeps it)"
             )
-            item = self._placed.pop(id(probe), None)
+            item = self._placed.pop(probe, None)
             if item is not None:
                 item.again = item.dropped = True
                 self.pending.append(item)
@@ -454,8 +464,8 @@ class ProbedSpace:
         memory = self.space.memory
         names = {mapping.name for mapping in memory.overlapping(start, start + size)}
         main = self.space.modules.main
-        waiting: list[PlacedProbe] = []
-        ready: list[PlacedProbe] = []
+        waiting: list[Wanted] = []
+        ready: list[Wanted] = []
         for item in self.pending:
             own = main is not None and main.image is item.place.image
             address = self.address(item.place) if own or item.place.paths & names else None
@@ -465,13 +475,11 @@ class ProbedSpace:
             else:
                 item.dropped = False
                 item.probe.addr = address
-                item.wanted.ready(item.probe, self)
+                self._make_ready(item)
                 ready.append(item)
         self.pending = waiting
         ready = self._accepted(ready)
-        if ready:
-            self.manager.register_all([item.probe for item in ready])
-            self._remember(ready)
+        self._register(ready)
         for item in ready:
             left, item.left = item.left, None
             if left not in (None, item.probe.addr):
@@ -480,9 +488,9 @@ class ProbedSpace:
                     f"{item.probe.addr:#x}, and the probe with it"
                 )
 
-    def _accepted(self, items: Sequence[PlacedProbe]) -> list[PlacedProbe]:
+    def _accepted(self, items: Sequence[Wanted]) -> list[Wanted]:
         """Those of some probes that can be placed; of the others it is told why not."""
-        found: list[PlacedProbe] = []
+        found: list[Wanted] = []
         for item in items:
             try:
                 self.check(item.probe, item.probe.addr or 0)

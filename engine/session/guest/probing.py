@@ -21,7 +21,6 @@ from engine.probes.site import InMemory
 from engine.session.guest.guest_code import KnownFiles
 from engine.session.guest.loading import LoadedGuest
 from engine.session.guest.probed_space import (
-    PlacedProbe,
     ProbedSpace,
     ProbingRules,
     Wanted,
@@ -127,7 +126,7 @@ class Probing:
         return self._changes + sum(one.overlay.changes for one in self.spaces.values())
 
     @property
-    def pending(self) -> list[PlacedProbe]:
+    def pending(self) -> list[Wanted]:
         """Probes that wait for their file in the guest's first process."""
         return self.first.pending
 
@@ -164,7 +163,7 @@ class Probing:
             made = twin_of(one.probe)
             made.addr = None
             try:
-                space.place([one._replace(probe=made)])
+                space.place([one.of(made)])
             except ProbeRejectedError as error:
                 self._notify(f"{one.place.text}: not placed in another process: {error}")
             else:
@@ -232,7 +231,7 @@ class Probing:
             if not item.again and id(item.probe) not in self._stood
         ]
 
-    def left_behind(self) -> list[PlacedProbe]:
+    def left_behind(self) -> list[Wanted]:
         """Probes whose code the program has taken away, and not put anywhere else."""
         return [item for item in self.pending if item.left is not None]
 

@@ -158,7 +158,8 @@ class Graphing:
                 self.probes[key] = probe
                 self._places[key] = place
             refused = {id(place): why for place, why in self._probing.place_each(wanted)}
-        for place, probe, _, _ in wanted:
+        for one in wanted:
+            place, probe = one.place, one.probe
             why = refused.get(id(place))
             if why is None:
                 done.count += 1
@@ -214,14 +215,14 @@ class Graphing:
         name = place.name
         if self._exits is None:
             plain = Kprobe(name=name)
-            record = partial(self._record, place=place, info=info, args=args)
-            return plain, Wanted(place, plain, record)
+            record = partial(self._record, info=info, args=args)
+            return plain, Wanted(place, plain, record, late=True)
         mode = self._tracing.options.mode
         maxactive = _EVERY if mode is Mode.KERNEL else 0
         root, muted = key in self._roots, key in self._muted
         probe = GraphProbe(0, info, root=root, muted=muted, name=name, maxactive=maxactive)
         probe.tracker = self.calls
-        follow = partial(self._follow, place=place, event=info, args=args)
+        follow = partial(self._follow, event=info, args=args)
         return probe, Wanted(place, probe, follow, anywhere=not args)
 
     def _event_of(self, args: tuple[FetchArg, ...]) -> EventInfo:
@@ -235,8 +236,8 @@ class Graphing:
         self,
         probe: Kprobe,
         space: ProbedSpace,
-        *,
         place: Place,
+        *,
         event: EventInfo,
         args: tuple[FetchArg, ...],
     ) -> None:
@@ -250,8 +251,8 @@ class Graphing:
         self,
         probe: Kprobe,
         space: ProbedSpace,
-        *,
         place: Place,
+        *,
         info: EventInfo,
         args: tuple[FetchArg, ...],
     ) -> None:

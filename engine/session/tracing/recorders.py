@@ -95,8 +95,9 @@ class Recorders:
             number: of the event.
             layout: of its rows.
         """
-        ready = _Preparation(self, place, number, layout)
-        return Wanted(place, probe, ready, anywhere=not layout.fields)
+        ready = _Preparation(self, number, layout)
+        late = not isinstance(probe, Kretprobe)
+        return Wanted(place, probe, ready, anywhere=not layout.fields, late=late)
 
     def prepare(
         self, probe: Kprobe, space: ProbedSpace, place: Place, number: int, layout: RecordLayout
@@ -202,19 +203,17 @@ class _Preparation(Struct, frozen=True):
 
     Attributes:
         recorders: compile.
-        place: of the probe.
         number: of the event.
         layout: of its rows.
     """
 
     recorders: Recorders
-    place: Place
     number: int
     layout: RecordLayout
 
-    def __call__(self, probe: Kprobe, space: ProbedSpace) -> None:
+    def __call__(self, probe: Kprobe, space: ProbedSpace, place: Place) -> None:
         """Prepare it."""
-        self.recorders.prepare(probe, space, self.place, self.number, self.layout)
+        self.recorders.prepare(probe, space, place, self.number, self.layout)
 
 
 def _reads_below(arg: FetchArg, sp: str) -> bool:

@@ -13,6 +13,7 @@ from engine.image import ElfImage, SymbolTable
 from engine.probes.kprobe import Kprobe
 from engine.session.guest.probed_space import ProbedSpace, Wanted
 from engine.session.guest.probing import Probing
+from engine.session.program.places import Place
 
 RECURSION = SAMPLES / "x86_64" / "recursion"
 LIBRARY = """
@@ -81,14 +82,14 @@ def test_as_many_as_can_be() -> None:
 def test_an_address_is_known_before_the_probe_is_armed() -> None:
     with loaded(RECURSION) as guest:
         probing = guest.session.probes()
-        place, probe, *_ = wanted(probing, "fibonacci")
+        one = wanted(probing, "fibonacci")
         seen: list[tuple[int | None, bool]] = []
 
-        def ready(probe: Kprobe, space: ProbedSpace) -> None:
+        def ready(probe: Kprobe, space: ProbedSpace, place: Place) -> None:
             seen.append((probe.addr, bool(probing.manager.points)))
 
-        probing.place([Wanted(place, probe, ready)])
-        assert seen == [(place.link, False)]
+        probing.place([Wanted(one.place, one.probe, ready)])
+        assert seen == [(one.place.link, False)]
 
 
 # -- names ------------------------------------------------------------------------------------
