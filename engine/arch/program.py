@@ -128,7 +128,7 @@ class FieldType(Struct, frozen=True):
         return self.kind in (ValueKind.STRING, ValueKind.USTRING, ValueKind.SYMSTR)
 
 
-class FetchArg(Struct, frozen=True):
+class FetchArg(Struct, frozen=True, cache_hash=True):
     """One `NAME=BODY:TYPE`.
 
     The base is evaluated; each of `derefs` but the last reads a word at value plus offset; the
@@ -166,7 +166,7 @@ class RecordField(Struct, frozen=True):
     words: int
 
 
-class RecordLayout(Struct, frozen=True):
+class RecordLayout(Struct, frozen=True, cache_hash=True):
     """The rows of one event.
 
     Attributes:

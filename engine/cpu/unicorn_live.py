@@ -39,6 +39,7 @@ class LiveRegisters:
         array = (ctypes.c_uint64 * words).from_address(self._base)
         self.words = memoryview(array).cast("B").cast("Q")
         self.index = {name: (place - self._low) // 8 for name, place in places.items()}
+        self._readers: dict[tuple[str, ...], Callable[[], tuple[int, ...]]] = {}
 
     def address(self, name: str) -> int:
         """Host address of a register."""
@@ -46,9 +47,13 @@ class LiveRegisters:
 
     def reader(self, names: Sequence[str]) -> Callable[[], tuple[int, ...]] | None:
         """A reader of these registers at once; None if one of them is not here."""
+        key = tuple(names)
+        if key not in self._readers and all(name in self.index for name in key):
+            self._readers[key] = self._reader(key)
+        return self._readers.get(key)
+
+    def _reader(self, names: Sequence[str]) -> Callable[[], tuple[int, ...]]:
         words = self.words
-        if not all(name in self.index for name in names):
-            return None
         places = [self.index[name] for name in names]
         if not places:
             return tuple

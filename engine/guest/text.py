@@ -24,7 +24,7 @@ _MANY: Final = 64
 """Patches from which on dropping all translations is cheaper than one range each."""
 
 
-class Patch(Struct):
+class Patch(Struct, gc=False):
     """Bytes planted over an instruction.
 
     Attributes:

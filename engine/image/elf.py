@@ -185,7 +185,7 @@ class ElfImage:
     @classmethod
     def from_bytes(
         cls,
-        data: bytes,
+        data: Buffer,
         name: str,
         path: str | None = None,
         *,
@@ -428,14 +428,19 @@ class ElfImage:
         return None if raw is None else os.fsdecode(raw)
 
 
+def large_content(handle: int, size: int) -> Buffer:
+    """The content of an open file that is too large to be read; nothing for any other."""
+    return mmap.mmap(handle, size, access=mmap.ACCESS_READ) if size > _READ_MAX else b""
+
+
 def _load(handle: int, size: int) -> Buffer:
     """The content of an open file.
 
     A mapped file that is cut short under us (`cp new guest` does it) would kill the process, so
     that only what is too large to be read at once is mapped.
     """
-    if size > _READ_MAX:
-        return mmap.mmap(handle, size, access=mmap.ACCESS_READ)
+    if found := large_content(handle, size):
+        return found
     pieces, left = [], size
     while left and (piece := os.read(handle, left)):
         pieces.append(piece)

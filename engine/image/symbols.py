@@ -9,7 +9,7 @@ called func_0x401000 after their address.
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import chain
 from typing import Final
 
@@ -301,7 +301,9 @@ class SymbolTable:
         return sorted({symbol.name for symbol in self})
 
 
+@lru_cache(maxsize=1024)
 def _make_up(start: int, size: int) -> Symbol:
+    """The symbol of a function that has none; all its places show the same."""
     return Symbol(f"{_MADE_UP}{start:#x}", start, size, "func", "local", 0)
 
 

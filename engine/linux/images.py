@@ -6,6 +6,8 @@ from typing import Final
 
 from engine.image import ElfImage
 from engine.image.damage import Damage
+from engine.image.elf import large_content
+from engine.image.headers import Buffer
 from engine.linux.fs.data import MmapSource
 
 _KEPT: Final = 64
@@ -40,7 +42,10 @@ class ProgramImages:
         key = _key(source, name)
         found = self._kept.get(key) if key is not None else None
         if found is None:
-            data = source.read(0, source.size)
+            data: Buffer = b""
+            if source.can_map and source.host_fd is not None:
+                data = large_content(source.host_fd, source.size)
+            data = data or source.read(0, source.size)
             found = ElfImage.from_bytes(
                 data, name, source.host_path, root=root, damage=self.damage
             )

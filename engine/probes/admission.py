@@ -3,6 +3,8 @@
 The order of checks and the names of the errors are kernel/kprobes.c's.
 """
 
+from collections.abc import Callable
+from functools import partial
 from itertools import product
 
 from engine.arch.plan import InsnPlan, Mode, Rules, Verdict
@@ -27,6 +29,10 @@ class Admission:
         self._arch, self._memory = target.arch, target.memory
         self._overlay, self._code_map = target.overlay, target.code_map
         self._mode = target.mode
+        self._planners = {
+            (rules, mode): partial(self._analyzed, rules=rules, mode=mode)
+            for rules, mode in product(Rules, Mode)
+        }
         # Plans of places that were checked and are not probed yet.
         self._checked: dict[tuple[int, Rules, Mode], InsnPlan] = {}
 
@@ -95,20 +101,28 @@ class Admission:
         Raises:
             ProbeRejectedError: it cannot be probed.
         """
-        before = b""
-        function = self._code_map.function(address)
         if (rules is Rules.KPROBE or mode is Mode.STRICT) and not self._code_map.boundary(address):
             raise ProbeRejectedError(
                 address, "it is in the middle of an instruction", "EILSEQ", "boundary"
             )
+        plan = self._analyzed(address, rules, mode)
+        if plan.verdict is Verdict.REJECTED:
+            raise ProbeRejectedError(address, plan.reason, plan.errno or "EINVAL", plan.rule)
+        return plan
+
+    def _analyzed(self, address: int, rules: Rules, mode: Mode) -> InsnPlan:
+        """The plan for the instruction at an address where one begins."""
+        before = b""
+        function = self._code_map.function(address)
         if function is not None and function[0] < address:
             start = max(function[0], address - 512)
             before = self._overlay.original(start, address - start)
         raw = self.original(address - address % self._arch.code_unit, self._arch.insn_max)
-        plan = self._arch.probes.analyze(raw, address, rules, mode, before)
-        if plan.verdict is Verdict.REJECTED:
-            raise ProbeRejectedError(address, plan.reason, plan.errno or "EINVAL", plan.rule)
-        return plan
+        return self._arch.probes.analyze(raw, address, rules, mode, before)
+
+    def planner(self, rules: Rules, mode: Mode) -> Callable[[int], InsnPlan]:
+        """Makes the plan for an address again that was admitted; the same one for all of them."""
+        return self._planners[rules, mode]
 
     def planned(self, address: int, rules: Rules, mode: Mode) -> InsnPlan:
         """The same, as it was found when it was last checked.

@@ -50,6 +50,7 @@ class Arming:
         self.points = points
         self.slots_of: dict[int, ProbePoint] = {}
         self.counters = ReferenceCounters(target.memory, target.notify)
+        self._shared_units = target.arch.probes.steps is not None
         self._target = target
         self._admission = admission
         self._slots = slots
@@ -145,7 +146,8 @@ class Arming:
         many = len(points) > _MANY
         patches, masks = {}, {}
         self._techniques.arming(points)
-        unboost(self.points, points, self._breakpoints)
+        if self._shared_units:
+            unboost(self.points, points, self._breakpoints)
         for point in points:
             copy, plan = point.copy, point.plan
             if copy.slot is not None:
@@ -161,6 +163,8 @@ class Arming:
         for point in points:
             self.counters.armed(point)
         self._techniques.armed(points)
+        for point in points:
+            point.forget_plan()
 
     def planted(self, point: ProbePoint) -> bytes:
         """The breakpoint that stands at a point."""
@@ -175,7 +179,8 @@ class Arming:
         self._target.overlay.lift([point.address for point in points])
         for point in points:
             self._put_down(point)
-        boost_again(self.points, points, self._breakpoints)
+        if self._shared_units:
+            boost_again(self.points, points, self._breakpoints)
         for point in points:
             slot = point.slot
             if slot is not None and not self._in_slot(slot):

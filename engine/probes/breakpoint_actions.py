@@ -6,7 +6,7 @@ does the same one visible step at a time, and tests hold the two against each ot
 """
 
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import lru_cache, partial
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -46,6 +46,12 @@ def _counted(action: TrapAction, hits: int, ripe: Callable[[], None]) -> TrapAct
         return LEAVE
 
     return counted
+
+
+@lru_cache(maxsize=4096)
+def _copy_in_area(code: bytes, scratch: bool) -> InsnCopy:
+    """The copy for the XOL area; of the same instruction at many places one will do."""
+    return InsnCopy(None, code, scratch=scratch)
 
 
 class Handled(Struct, frozen=True):
@@ -136,7 +142,7 @@ class Breakpoints:
             return True
         if plan.copy and self._steps_in_area(point):
             code = (plan.scratch_copy or plan.copy) + self._arch.probes.after
-            point.copy = InsnCopy(None, code, scratch=bool(plan.scratch_copy))
+            point.copy = _copy_in_area(code, bool(plan.scratch_copy))
             self.area.open()
             return True
         reach = self._arch.probes.reach

@@ -45,7 +45,7 @@ class Kprobe:
         nmissed: hits whose handlers did not run, because another probe's were running.
         rules: whose rules decide whether it may be placed.
         mode: strictness for this probe; None = the manager's.
-        name: for messages.
+        name: for messages: a text, or something whose text it is.
         stops: it stands for a stop of a debugger: at its hit nothing runs that the detour of a
             jump could not replace.
         always: it is hit even where the predicate of its instruction is false, as no probe of
@@ -62,6 +62,7 @@ class Kprobe:
     """True for kinds that nobody has asked for: the machinery's own."""
 
     __slots__ = (
+        "_name",
         "_passes",
         "_record",
         "_recording",
@@ -70,7 +71,6 @@ class Kprobe:
         "flags",
         "hits",
         "mode",
-        "name",
         "nmissed",
         "offset",
         "origin",
@@ -95,7 +95,7 @@ class Kprobe:
         flags: ProbeFlags = ProbeFlags.NONE,
         rules: Rules = Rules.KPROBE,
         mode: Mode | None = None,
-        name: str = "",
+        name: object = "",
     ) -> None:
         self.symbol_name = symbol_name
         self.offset = offset
@@ -109,7 +109,7 @@ class Kprobe:
         self.flags = flags
         self.rules = rules
         self.mode = mode
-        self.name = name
+        self._name = name
         self.hits = 0
         self.nmissed = 0
         self.stops = False
@@ -160,6 +160,15 @@ class Kprobe:
         """True if its handlers run when it is hit."""
         return self.flags is ProbeFlags.NONE
 
+    @property
+    def name(self) -> str:
+        """Its name for messages, "" without one."""
+        return str(self._name)
+
+    @name.setter
+    def name(self, name: object) -> None:
+        self._name = name
+
     def __str__(self) -> str:
         if self.name:
             return self.name
@@ -187,7 +196,7 @@ class Uprobe(Kprobe):
         handler: Callable[["Uprobe", PtRegs], int | None] | None = None,
         record: Callable[[int], None] | None = None,
         mode: Mode | None = None,
-        name: str = "",
+        name: object = "",
     ) -> None:
         """`place` is the file offset in the guest's file `path`."""
         super().__init__(record=record, rules=Rules.UPROBE, mode=mode, name=name)

@@ -182,7 +182,7 @@ class Kretprobe(Kprobe):
         flags: ProbeFlags = ProbeFlags.NONE,
         rules: Rules = Rules.KPROBE,
         mode: Mode | None = None,
-        name: str = "",
+        name: object = "",
     ) -> None:
         super().__init__(
             symbol_name=symbol_name,
@@ -224,7 +224,7 @@ class Uretprobe(Kretprobe):
         data_size: int = 0,
         maxactive: int = 0,
         mode: Mode | None = None,
-        name: str = "",
+        name: object = "",
     ) -> None:
         """`place` is the file offset in the guest's file `path`."""
         super().__init__(

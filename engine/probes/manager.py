@@ -281,7 +281,7 @@ class ProbeManager:
 
         Those that were taken out again are among them if they have hits that were not served.
         """
-        return tuple(self._registry.asked.values())
+        return tuple(self._registry.asked)
 
     def switched(self) -> None:
         """Another thread of this address space runs from here on."""

@@ -1,6 +1,6 @@
 """Probed addresses: the physical side of probes, one point for any number of them."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from engine.arch.plan import InsnPlan, Verdict
 from engine.probes.kprobe import Kprobe
@@ -24,7 +24,6 @@ class ProbePoint:
 
     Attributes:
         address: guest address.
-        plan: what is done with the instruction.
         probes: newest first: the order in which pre-handlers run.
         state: what stands there.
         candidacy: what is known about something faster than a breakpoint there.
@@ -34,17 +33,54 @@ class ProbePoint:
             machinery's own probes are served while it is 0; "" = there is none.
     """
 
-    __slots__ = ("address", "candidacy", "copy", "guard", "plan", "probes", "saved", "state")
+    __slots__ = (
+        "_again",
+        "_plan",
+        "address",
+        "candidacy",
+        "copy",
+        "guard",
+        "probes",
+        "saved",
+        "state",
+    )
 
-    def __init__(self, address: int, plan: InsnPlan) -> None:
+    def __init__(
+        self, address: int, plan: InsnPlan, again: Callable[[int], InsnPlan] | None = None
+    ) -> None:
+        """It is not armed.
+
+        Args:
+            address: guest address.
+            plan: what is done with the instruction.
+            again: makes the same plan from the address; None where it has to be kept.
+        """
         self.address = address
-        self.plan = plan
+        self._plan: InsnPlan | None = plan
+        self._again = again
         self.probes: list[Kprobe] = []
         self.state: PointState = DISARMED
         self.candidacy: Candidacy = _FRESH
         self.copy: InsnCopy = NO_COPY
         self.saved = 0
         self.guard = ""
+
+    @property
+    def plan(self) -> InsnPlan:
+        """What is done with the instruction."""
+        if self._plan is None:
+            assert self._again is not None, "it was not forgotten else"
+            self._plan = self._again(self.address)
+        return self._plan
+
+    @plan.setter
+    def plan(self, plan: InsnPlan) -> None:
+        self._plan, self._again = plan, None
+
+    def forget_plan(self) -> None:
+        """Keep the plan no longer, if it can be made again: most points are never hit."""
+        if self._again is not None:
+            self._plan = None
 
     @property
     def armed(self) -> bool:

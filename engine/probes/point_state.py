@@ -177,6 +177,8 @@ class Candidacy(Struct, frozen=True):
 
     def renewed(self) -> "Candidacy":
         """Its probes want something else: it is to be looked at anew."""
+        if self.look is Look.NOT_YET and self.why is None:
+            return self
         return replace(self, look=Look.DUE if self.due else Look.NOT_YET, why=None)
 
 

@@ -23,8 +23,8 @@ class ProbeRegistry:
     """The probes of one guest.
 
     Attributes:
-        asked: by identity, the probes that somebody has asked for and not taken out again, and
-            of those that were, the ones with hits that were not served.
+        asked: the probes that somebody has asked for and not taken out again, in that order,
+            and of those that were, the ones with hits that were not served.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class ProbeRegistry:
             notify: told, in words, what happened to a probe without the user's doing.
             unmapped: see `Unmapped`.
         """
-        self.asked: dict[int, Kprobe] = {}
+        self.asked: dict[Kprobe, None] = {}
         self._points = arming.points
         self._admission = admission
         self._arming = arming
@@ -78,7 +78,10 @@ class ProbeRegistry:
                 point = self._place(probe, fresh)
                 # A return comes before what happens to stand where it returns to.
                 behind = bool(point.probes) and isinstance(point.probes[0], ReturnSite)
-                point.probes.insert(int(behind), probe)
+                if point.probes:
+                    point.probes.insert(int(behind), probe)
+                else:
+                    point.probes = [probe]  # a list without room for more
                 done.append(probe)
             for point in fresh.values():
                 if point.enabled() and not self._breakpoints.prepare(point):
@@ -87,7 +90,7 @@ class ProbeRegistry:
             self._undo(done, fresh)
             raise
         self._admission.settled()
-        self.asked.update({id(p): p for p in done if not p.machinery and not p.stops})
+        self.asked.update(dict.fromkeys(p for p in done if not p.machinery and not p.stops))
         self._points.update(fresh)
         self._return_probes.admit([probe for probe in done if isinstance(probe, Kretprobe)])
         self._arming.arm([point for point in fresh.values() if point.enabled()])
@@ -115,7 +118,7 @@ class ProbeRegistry:
                 self._notify(f"{names}: no slot is left in a new process")
                 continue
             fresh.append(mine)
-            self.asked.update({id(probe): probe for probe in probes if not probe.stops})
+            self.asked.update(dict.fromkeys(probe for probe in probes if not probe.stops))
             self._points[mine.address] = mine
             self._return_probes.admit([one for one in probes if isinstance(one, Kretprobe)])
         self._arming.arm([point for point in fresh if point.enabled()])
@@ -133,9 +136,10 @@ class ProbeRegistry:
             admission.allow_return(probe, address)
         if point is None:
             plan = admission.planned(address, probe.rules, mode)
+            again = None if probe.always else admission.planner(probe.rules, mode)
             if probe.always:
                 plan = admission.unconditional(plan)
-            point = fresh[address] = ProbePoint(address, plan)
+            point = fresh[address] = ProbePoint(address, plan, again)
         elif any(
             other.machinery or other.always or other.rules is not probe.rules
             for other in point.probes
@@ -172,7 +176,7 @@ class ProbeRegistry:
         gone, unknown = self._arming.remove(probes)
         for probe in gone:
             if not probe.nmissed and not (isinstance(probe, Kretprobe) and probe.unwatched):
-                self.asked.pop(id(probe), None)
+                self.asked.pop(probe, None)
         self._return_probes.dismiss([probe for probe in gone if isinstance(probe, Kretprobe)])
         if unknown:
             probe = unknown[-1]

@@ -56,6 +56,11 @@ BLANKS: Final = re.compile(r"[ \t\n\v\f\r]+")
 _NO_IDENTIFIER = re.compile(r"[^A-Za-z0-9_]")
 _SEPARATOR = re.compile(r"[.\-_]")
 _NOTHING = Lookup()
+_REGISTERS_ONLY: Final = re.compile(r"(?:\w+=)?(?:[+-]\w+\()*%\w+\)*(?::[\w\[\]]+)?", re.ASCII)
+"""Arguments that mean the same at every place."""
+_KEPT: Final = 1024
+_kept: dict[tuple[object, ...], tuple[FetchArg, ...]] = {}
+"""Arguments that were read, by what they may depend on."""
 
 
 class Definition(Struct, frozen=True):
@@ -67,10 +72,9 @@ class Definition(Struct, frozen=True):
         maxactive: instances of a return kprobe, 0 where not given.
         group: of the event; the kernel's default where not given.
         event: its name; the kernel's automatic one where not given.
-        place: the place as written.
         target: the place as read.
         args: what it records.
-        words: the definition, word by word.
+        line: the definition as written.
         bits: width of an address.
         strict_override: a '!' was in front: place it even where strict mode would not.
     """
@@ -80,17 +84,32 @@ class Definition(Struct, frozen=True):
     maxactive: int
     group: str
     event: str
-    place: str
     target: Target
     args: tuple[FetchArg, ...]
-    words: tuple[str, ...]
+    line: str
     bits: int
     strict_override: bool = False
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The definition, word by word."""
+        return tuple(filter(None, BLANKS.split(self.line)))
+
+    @property
+    def place(self) -> str:
+        """The place as written."""
+        return self.words[PLACE]
 
     @property
     def command(self) -> str:
         """The line as error_log shows it."""
         return " ".join(self.words)
+
+    @property
+    def stands_alone(self) -> bool:
+        """True if its line is read in the same way without the program."""
+        args = self.words[FIRST_ARG:]
+        return isinstance(self.target, FileOffset) and all(map(_REGISTERS_ONLY.fullmatch, args))
 
     def listing(self) -> str:
         """The line as tracefs lists it."""
@@ -160,9 +179,8 @@ def parse(
         raise ProbeError(
             f"{words[HEAD]}: a definition needs a place: p[:[GRP/]EVENT] PLACE (EINVAL)"
         )
-    if "/" in words[PLACE]:
-        return _read_uprobe(words, arch, mode, lookup, override)
-    return _read_kprobe(words, arch, mode, lookup, override)
+    read = _read_uprobe if "/" in words[PLACE] else _read_kprobe
+    return read(line, words, arch, mode, lookup, override)
 
 
 def clean_line(line: str) -> str:
@@ -197,7 +215,7 @@ def read_deletion(words: tuple[str, ...]) -> Deletion:
 
 
 def _read_uprobe(
-    words: tuple[str, ...], arch: Arch, mode: Mode, lookup: Lookup, override: bool
+    line: str, words: tuple[str, ...], arch: Arch, mode: Mode, lookup: Lookup, override: bool
 ) -> Definition:
     command = Command(_subsystem("uprobe"), words)
     if len(words) - FIRST_ARG > MAX_ARGS:
@@ -223,17 +241,16 @@ def _read_uprobe(
         maxactive=0,
         group=group,
         event=event or event_name(target, is_return, arch.bits),
-        place=words[PLACE],
         target=target,
-        args=compile_args(words[FIRST_ARG:], context),
-        words=words,
+        args=_args(words[FIRST_ARG:], context),
+        line=line,
         bits=arch.bits,
         strict_override=override,
     )
 
 
 def _read_kprobe(
-    words: tuple[str, ...], arch: Arch, mode: Mode, lookup: Lookup, override: bool
+    line: str, words: tuple[str, ...], arch: Arch, mode: Mode, lookup: Lookup, override: bool
 ) -> Definition:
     command = Command(_subsystem("kprobe"), words)
     head = words[HEAD]
@@ -260,13 +277,27 @@ def _read_kprobe(
         maxactive=maxactive,
         group=group,
         event=event or event_name(target, is_return, arch.bits),
-        place=words[PLACE],
         target=target,
-        args=compile_args(words[FIRST_ARG:], context),
-        words=words,
+        args=_args(words[FIRST_ARG:], context),
+        line=line,
         bits=arch.bits,
         strict_override=override,
     )
+
+
+def _args(words: tuple[str, ...], context: ArgContext) -> tuple[FetchArg, ...]:
+    """`compile_args`; many definitions have the same words, and then share what they mean."""
+    if not all(map(_REGISTERS_ONLY.fullmatch, words)):
+        return compile_args(words, context)
+    kind = context.uprobe, context.is_return, context.at_entry, context.extended
+    key = context.arch.name, kind, words
+    found = _kept.get(key)
+    if found is None:
+        found = compile_args(words, context)
+        if len(_kept) >= _KEPT:
+            _kept.clear()
+        _kept[key] = found
+    return found
 
 
 def event_name(place: Target, is_return: bool, bits: int) -> str:

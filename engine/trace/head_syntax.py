@@ -1,6 +1,7 @@
 """The first word of a definition: kind, number of instances, group and name of the event."""
 
 import re
+import sys
 from typing import Final
 
 from engine.fetch.compile import is_identifier
@@ -58,6 +59,7 @@ def read_names(head: str, colon: int, default: str, command: Command) -> tuple[s
             raise command.error("GROUP_TOO_LONG", HEAD, at)
         if _GROUP.fullmatch(group) is None:
             raise command.error("BAD_GROUP_NAME", HEAD, at)
+        group = sys.intern(group)  # many events share it
         at += len(group) + 1
         if not event:
             return group, ""

@@ -130,10 +130,9 @@ class KernelLines:
             maxactive=maxactive,
             group=group,
             event=event or event_name(target, is_return, self._bits),
-            place=words[PLACE],
             target=target,
             args=args,
-            words=words,
+            line=" ".join(words),
             bits=self._bits,
         )
         return KernelProbe(definition, symbol, missing)
@@ -223,10 +222,9 @@ class KernelLines:
             maxactive=maxactive,
             group=group,
             event=event or _function_event_name(symbol, tracepoint, is_return),
-            place=words[PLACE],
             target=_symbol_place(symbol, 0),
             args=args,
-            words=words,
+            line=" ".join(words),
             bits=self._bits,
         )
         return KernelProbe(definition, symbol, missing, tracepoint)

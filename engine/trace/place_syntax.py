@@ -1,6 +1,7 @@
 """Places in definitions: `PATH:OFFSET`, `SYM[+OFF]`, a number, `FILE:LINE`."""
 
 import re
+import sys
 
 from msgspec import Struct
 
@@ -18,7 +19,7 @@ _LINE = re.compile(r"([^:]+):([0-9]+)", re.DOTALL)
 _DIGITS = frozenset("0123456789")
 
 
-class FileOffset(Struct, frozen=True):
+class FileOffset(Struct, frozen=True, gc=False):
     """A uprobe's place.
 
     Attributes:
@@ -144,7 +145,7 @@ def read_file_offset(
     offset = unsigned(text, bits)
     if offset is None:
         raise command.error("BAD_UPROBE_OFFS", PLACE, at)
-    return FileOffset(path, offset, reference), is_return
+    return FileOffset(sys.intern(path), offset, reference), is_return
 
 
 def _read_reference(text: str, at: int, bits: int, command: Command) -> tuple[str, int]:

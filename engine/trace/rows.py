@@ -72,6 +72,12 @@ class Column(Struct, frozen=True):
         )
 
 
+@lru_cache(maxsize=1024)
+def _columns(layout: RecordLayout) -> tuple[Column, ...]:
+    """The columns of rows; many events have the same."""
+    return tuple(Column(field.arg.name, field.arg.type, field.word) for field in layout.fields)
+
+
 class EventSource(Enum):
     """The maker of an event's rows."""
 
@@ -83,7 +89,7 @@ class EventSource(Enum):
     """The call stack at the row before: return addresses, one a word, innermost first."""
 
 
-class EventInfo(Struct, frozen=True):
+class EventInfo(Struct, frozen=True, gc=False):
     """One event of the event table.
 
     Attributes:
@@ -111,11 +117,11 @@ class EventInfo(Struct, frozen=True):
         cls, event_id: int, group: str, name: str, layout: RecordLayout, symbolic: bool = False
     ) -> "EventInfo":
         """The description of an event with a layout."""
-        columns = tuple(
-            Column(field.arg.name, field.arg.type, field.word) for field in layout.fields
-        )
         returns = layout.head == RETURN_HEAD
-        return cls(event_id, group, name, columns, layout.words, returns, symbolic)
+        return cls(event_id, group, name, _columns(layout), layout.words, returns, symbolic)
+
+    def __str__(self) -> str:
+        return f"{self.group}/{self.name}"
 
     @property
     def strings(self) -> bool:

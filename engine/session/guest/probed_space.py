@@ -26,6 +26,10 @@ _SLOT_BYTES: Final = 1 << 20
 """Of the window below the program: for slots; the rest is for detours."""
 
 
+_AT_ONCE: Final = 4096
+"""Probes that are registered together when their file is mapped."""
+
+
 class Ready(Protocol):
     """Prepares a probe once its address in an address space is known, before it is armed."""
 
@@ -478,7 +482,12 @@ class ProbedSpace:
                 self._make_ready(item)
                 ready.append(item)
         self.pending = waiting
-        ready = self._accepted(ready)
+        for at in range(0, len(ready), _AT_ONCE):  # what is only needed meanwhile stays small
+            self._arm_ready(ready[at : at + _AT_ONCE])
+
+    def _arm_ready(self, items: Sequence[Wanted]) -> None:
+        """Register those of some probes that can be placed, and tell what has moved."""
+        ready = self._accepted(items)
         self._register(ready)
         for item in ready:
             left, item.left = item.left, None

@@ -43,13 +43,19 @@ def function_at(file: ProgramFile, link: int) -> tuple[int, int] | None:
         if start < link < start + size:
             return start + 1, size - 1
     if symbol is not None and symbol.size and link < symbol.address + symbol.size:
-        return symbol.address, symbol.size
+        return _extent(symbol.address, symbol.size)
     described = range_at(file.image, link)
+    if described is not None and (symbol is None or described[0] == symbol.address):
+        return _extent(*described)
     if symbol is None:
-        return described
-    if described is not None and described[0] == symbol.address:
-        return described
-    return symbol.address, _unsized_end(file, symbol, link) - symbol.address
+        return None
+    return _extent(symbol.address, _unsized_end(file, symbol, link) - symbol.address)
+
+
+@lru_cache(maxsize=_KEPT)
+def _extent(start: int, size: int) -> tuple[int, int]:
+    """Start and size; all places of a function keep the same."""
+    return start, size
 
 
 def _unsized_end(file: ProgramFile, symbol: Symbol, link: int) -> int:

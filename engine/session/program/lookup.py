@@ -1,5 +1,8 @@
 """Answers of a program while one of its definitions is read: files, places, variables there."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from engine.arch.base import Arch
 from engine.arch.plan import Mode
 from engine.arch.program import Base, Source
@@ -39,11 +42,24 @@ class ProgramLookup(Lookup):
         self._mode = mode
         self._place = place
         self._why = ""
+        self._settled: dict[str, str] | None = None
         self._resolved: tuple[Target, tuple[Place, ...]] | None = None
+
+    @contextmanager
+    def settled(self) -> Iterator[None]:
+        """No file of the guest comes or goes meanwhile: each is looked for once."""
+        self._settled = {}
+        try:
+            yield
+        finally:
+            self._settled = None
 
     def file(self, path: str) -> str:
         """Id of the error for a file of a uprobe, "" for none."""
-        found = self._program.problem(path)
+        known = self._settled.get(path) if self._settled is not None else None
+        found = self._program.problem(path) if known is None else known
+        if self._settled is not None:
+            self._settled[path] = found
         self._why = {
             "FILE_NOT_FOUND": f"the guest sees no file {path}",
             "NO_REGULAR_FILE": f"{path} is no regular file",

@@ -8,6 +8,7 @@ import difflib
 import fnmatch
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct
@@ -26,6 +27,7 @@ from engine.session.program.libraries import Program, ProgramFile
 from engine.trace.place_syntax import Address, FileOffset, SourceLine, Target
 
 _NEAR_MAX: Final = 50_000
+_KEPT: Final = 4096
 _OFFSET: Final = re.compile(r"(.+?)\+(0[xX][0-9a-fA-F]+|\d+)$", re.DOTALL)
 _LIBRARY: Final = re.compile(r"([^:]+):(?!:)(.+)$", re.DOTALL)
 _NUMBER: Final = re.compile(r"0[xX][0-9a-fA-F]+|\d+")
@@ -47,47 +49,92 @@ class PlaceError(ProbeError):
         self.errno = errno
 
 
-class Place(Struct, frozen=True):
-    """An instruction that somebody wants to probe.
+class Enclosing(Struct, frozen=True):
+    """What the places of one function have in common.
 
     Attributes:
         rules: of kprobes, or of uprobes for `PATH:OFFSET`.
         path: guest path of the file.
         image: the file.
-        link: link address; behind the landing pad where a kprobe would be put there.
         symbol: the name it was given by, or of the symbol that covers it; None without.
-        offset: of `link` in that symbol; from the function's start without a symbol.
-        function: (start, size) of the function around it, None outside of all.
-        text: what was typed.
+        start: link address that offsets are counted from.
+        function: (start, size) of the function, None outside of all.
         paths: all guest paths of the file.
-        indirect: the symbol is an IFUNC: `link` is its resolver, not what it picks.
+        indirect: the symbol is an IFUNC: its address is its resolver's, not what it picks.
     """
 
     rules: Rules
     path: str
     image: ElfImage
-    link: int
     symbol: str | None
-    offset: int
+    start: int
     function: tuple[int, int] | None
-    text: str
     paths: frozenset[str] = frozenset()
     indirect: bool = False
 
+
+class Place(Struct, frozen=True):
+    """An instruction that somebody wants to probe.
+
+    Attributes:
+        around: what it lies in.
+        link: link address; behind the landing pad where a kprobe would be put there.
+        typed: what was typed, "" for the plain `PATH:OFFSET`.
+    """
+
+    around: Enclosing
+    link: int
+    typed: str
+
     def at(self, link: int) -> "Place":
         """The place at another link address of the same symbol and function."""
-        return Place(
-            self.rules,
-            self.path,
-            self.image,
-            link,
-            self.symbol,
-            self.offset + link - self.link,
-            self.function,
-            self.text,
-            self.paths,
-            self.indirect,
-        )
+        return Place(self.around, link, self.typed)
+
+    @property
+    def rules(self) -> Rules:
+        """The rules that decide."""
+        return self.around.rules
+
+    @property
+    def path(self) -> str:
+        """The guest path of the file."""
+        return self.around.path
+
+    @property
+    def image(self) -> ElfImage:
+        """The file."""
+        return self.around.image
+
+    @property
+    def symbol(self) -> str | None:
+        """The name it was given by, or of the symbol that covers it; None without."""
+        return self.around.symbol
+
+    @property
+    def offset(self) -> int:
+        """Offset in that symbol; from the function's start without a symbol."""
+        return self.link - self.around.start
+
+    @property
+    def function(self) -> tuple[int, int] | None:
+        """(start, size) of the function around it, None outside of all."""
+        return self.around.function
+
+    @property
+    def paths(self) -> frozenset[str]:
+        """All guest paths of the file."""
+        return self.around.paths
+
+    @property
+    def indirect(self) -> bool:
+        """The symbol is an IFUNC: `link` is its resolver, not what it picks."""
+        return self.around.indirect
+
+    @property
+    def text(self) -> str:
+        """What was typed."""
+        offset = self.file_offset
+        return self.typed or ("" if offset is None else f"{self.path}:{offset:#x}")
 
     @property
     def file_offset(self) -> int | None:
@@ -115,6 +162,7 @@ class Places:
     def __init__(self, arch: Arch, program: Program) -> None:
         """Nothing is read before the first question."""
         self.ranges = FunctionRanges()
+        self._enclosing = lru_cache(maxsize=_KEPT)(Enclosing)
         self._arch = arch
         self._program = program
 
@@ -352,7 +400,8 @@ class Places:
                 "BAD_UPROBE_OFFS",
                 "EINVAL",
             )
-        return self._at(file, link, rules, text, None)
+        plain = text == f"{file.path}:{offset:#x}"
+        return self._at(file, link, rules, "" if plain else text, None)
 
     # -- a place -----------------------------------------------------------------
 
@@ -384,18 +433,17 @@ class Places:
             if pad and link in (function[0], function[0] + pad):
                 link = function[0] + pad
         start = symbol.address if symbol else function[0] if function else link
-        return Place(
-            rules=rules,
-            path=file.path,
-            image=image,
-            link=link,
-            symbol=symbol.name if symbol else None,
-            offset=link - start,
-            function=function,
-            text=text,
-            paths=file.paths,
-            indirect=symbol is not None and symbol.kind == "ifunc",
+        around = self._enclosing(
+            rules,
+            file.path,
+            image,
+            symbol.name if symbol else None,
+            start,
+            function,
+            file.paths,
+            symbol is not None and symbol.kind == "ifunc",
         )
+        return Place(around, link, text)
 
 
 def guest_address(place: Place, modules: Modules, memory: Memory) -> int | None:

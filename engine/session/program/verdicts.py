@@ -30,7 +30,7 @@ from engine.probes.techniques import AUTO, chosen
 from engine.session.program.functions import function_at
 from engine.session.program.libraries import Program, ProgramFile
 from engine.session.program.lookup import ProgramLookup
-from engine.session.program.places import Place, Places
+from engine.session.program.places import Enclosing, Place, Places
 from engine.trace.definition import Definition
 from engine.trace.place_syntax import FileOffset
 
@@ -248,6 +248,8 @@ class Verdicts:
         mode: Mode | None,
     ) -> Placed:
         """A verdict whose conditions of a jump are those of what is to be recorded there."""
+        if one.wish is None:
+            return one
         boosted = one.judgement.how == "boosted"
 
         def takes(there: JumpPlace) -> str:
@@ -269,8 +271,7 @@ class Verdicts:
             entry = call_entry(call_work(self._arch, wanted), 0, 1, deeper=False)
             return not_worth(uncompiled(there.jumps, entry, there.raw))
 
-        site = self.site(one.place, mode=mode)
-        return replace(one, wish=JumpWish(site, self._no_jumps, takes))
+        return replace(one, wish=replace(one.wish, takes=takes))
 
     def unhit(self, definition: Definition) -> str:
         """Say why a uprobe that the kernel's rules take will not be hit, "" for any other."""
@@ -336,17 +337,16 @@ class Verdicts:
         file = self._program.main
         done = 0
         for start, end, symbol in _ranges(file):
-            place = Place(
-                rules=rules,
-                path=file.path,
-                image=file.image,
-                link=start,
-                symbol=symbol.name,
-                offset=start - symbol.address,
-                function=(start, end - start),
-                text="",
-                paths=file.paths,
+            around = Enclosing(
+                rules,
+                file.path,
+                file.image,
+                symbol.name,
+                symbol.address,
+                (start, end - start),
+                file.paths,
             )
+            place = Place(around, start, "")
             function = self._code(place).function(start, end - start)
             for address in function.starts:
                 if address >= done:
@@ -358,9 +358,8 @@ class Verdicts:
         if place.function is None:
             return
         start, size = place.function
-        base = place.link - place.offset
         for address in self._code(place).function(start, size).starts:
-            yield replace(place, link=address, offset=address - base)
+            yield place.at(address)
 
     def file_of(self, place: Place) -> ProgramFile:
         """The file that a place is in."""

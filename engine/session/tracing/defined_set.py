@@ -56,14 +56,14 @@ class DefinedSet:
         for earlier in sorted(rivals, key=self._order.__getitem__):
             compatible(earlier.definition, definition)
 
-    def add(self, done: Defined) -> None:
-        """One was carried out."""
+    def add(self, done: Defined, definition: Definition) -> None:
+        """One was carried out: `definition` is what it says."""
         self._order[done] = self._count
         self._count += 1
-        siblings = self._siblings.get(_name(done))
+        siblings = self._siblings.get(_name(definition))
         if siblings is not None:
-            siblings[_wish(done.definition)] = done
-        site = _site(done.definition)
+            siblings[_wish(definition)] = done
+        site = _site(definition)
         if site is not None and self._sites is not None:
             self._sites.setdefault(site, {})[done] = None
 
@@ -71,22 +71,23 @@ class DefinedSet:
         """Some were taken back."""
         for done in gone:
             del self._order[done]
-            siblings = self._siblings.get(_name(done))
+            definition = done.definition
+            siblings = self._siblings.get(_name(definition))
             if siblings is not None:
-                siblings.pop(_wish(done.definition), None)
+                siblings.pop(_wish(definition), None)
                 if not siblings:
-                    del self._siblings[_name(done)]
-            site = _site(done.definition)
+                    del self._siblings[_name(definition)]
+            site = _site(definition)
             if site is not None and self._sites is not None:
                 self._sites[site].pop(done)
                 if not self._sites[site]:
                     del self._sites[site]
 
     def _siblings_of(self, named: Sequence[Defined]) -> dict[Wish, Defined]:
-        found = self._siblings.get(_name(named[0]))
+        name = _name(named[0].definition)
+        found = self._siblings.get(name)
         if found is None:
-            found = {_wish(done.definition): done for done in named}
-            self._siblings[_name(named[0])] = found
+            found = self._siblings[name] = {_wish(done.definition): done for done in named}
         return found
 
     def _at(self, definition: Definition) -> set[Defined]:
@@ -106,8 +107,8 @@ class DefinedSet:
         return set() if found is None else {found}
 
 
-def _name(done: Defined) -> tuple[str, str]:
-    return done.definition.group, done.definition.event
+def _name(definition: Definition) -> tuple[str, str]:
+    return definition.group, definition.event
 
 
 def _wish(definition: Definition) -> Wish:

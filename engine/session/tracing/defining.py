@@ -4,6 +4,7 @@ import gc
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct
@@ -26,6 +27,7 @@ from engine.session.tracing.recorders import Recorders
 from engine.session.tracing.watching import GROUP as WATCHES
 from engine.trace.definition import Definition, Deletion, matches, parse
 from engine.trace.place_syntax import FileOffset
+from engine.trace.rows import EventInfo
 from engine.trace.tracepoints import Selection, selection
 
 
@@ -43,6 +45,8 @@ class Patterned(Struct, frozen=True):
     is_return: bool
 
 
+_READ: Final = 4096
+"""Definitions that are kept as read, of those that are kept as lines."""
 _UNNAMEABLE: Final = re.compile(r"[^A-Za-z0-9_]")
 
 
@@ -98,6 +102,7 @@ class Definitions:
         self._events = events
         self._recorders = recorders
         self._choose = choose
+        self._read = lru_cache(maxsize=_READ)(self._read_again)
 
     def place(self, probes: ProbeRequest) -> None:
         """Define events and place their probes, as a request names them.
@@ -105,7 +110,7 @@ class Definitions:
         Raises:
             ProbeError: something is not accepted; what came before stays.
         """
-        with collector_paused():
+        with collector_paused(), self._probing.verdicts.lookup.settled():
             for line in probes.definitions:
                 self.define(line)
         for glob in probes.entries:
@@ -133,12 +138,12 @@ class Definitions:
         lookup = self._probing.verdicts.lookup
         parsed = parse(line, self._session.arch, mode=self._mode, lookup=lookup)
         if isinstance(parsed, Definition):
-            return self._define(parsed)
+            return self._define(parsed, line)
         if parsed is not None:
             self._delete(parsed, line)
         return None
 
-    def _define(self, definition: Definition) -> Defined:
+    def _define(self, definition: Definition, line: str) -> Defined:
         known = self._events.events.get((definition.group, definition.event))
         self.defined.agree(definition, known.defined if known is not None else ())
         mode = Mode.KERNEL if definition.strict_override else self._mode
@@ -165,33 +170,37 @@ class Definitions:
             RecordLayout.of(definition.args, definition.is_return),
             definition.kind,
         )
-        wanted = [
+        wanted = tuple(
             self._wanted(
                 event, self._probing.verdicts.at_one(definition, placed, item.place), item, mode
             )
-            for item in placed
-        ]
+            for item in placed  # the verdicts themselves would take more room
+        )
         try:
             self._probing.place(wanted)
         except ProbeRejectedError as error:
             raise _explained(definition, "FAIL_REG_PROBE", str(error)) from error
-        places = tuple(item.place for item in placed)  # the verdicts would take more room
-        done = Defined(definition, places, tuple(one.probe for one in wanted))
-        event.defined.append(done)
-        event.probes += done.probes
-        self.defined.add(done)
+        what = line if definition.stands_alone else definition
+        done = Defined(what, wanted[0] if len(wanted) == 1 else wanted, self._read)
+        event.add(done)
+        self.defined.add(done, definition)
         return done
+
+    def _read_again(self, line: str) -> Definition:
+        """A definition of this trace that means the same whatever the program is."""
+        found = parse(line, self._session.arch, mode=self._mode)
+        assert isinstance(found, Definition), "it was read as one before"
+        return found
 
     def _wanted(
         self, event: TraceEvent, definition: Definition, placed: Placed, mode: Mode
     ) -> Wanted:
         place = placed.place
-        name = f"{definition.group}/{definition.event}"
-        probe = _make(place, mode, name, definition.is_return, definition.maxactive)
+        probe = _make(place, mode, event.info, definition.is_return, definition.maxactive)
         layout = RecordLayout.of(definition.args, definition.is_return)
         if isinstance(definition.target, FileOffset):
             probe.reference = definition.target.reference
-        return self._recorders.wanted(place, probe, event.info.id, layout)
+        return self._recorders.wanted(place, probe, event, layout)
 
     def on_entries(self, glob: str) -> None:
         """An entry event on every function that matches a pattern.
@@ -240,8 +249,8 @@ class Definitions:
         for place in places:
             name = identifier(place, is_return)
             event = self._events.named("kprobes", name, layout, "kprobe")
-            probe = _make(place, self._mode, f"kprobes/{name}", is_return)
-            wanted.append(self._recorders.wanted(place, probe, event.info.id, layout))
+            probe = _make(place, self._mode, event.info, is_return)
+            wanted.append(self._recorders.wanted(place, probe, event, layout))
             owners[id(probe)] = event
         if not wanted:
             raise ProbeError(f"{option}: no function matches")
@@ -250,7 +259,7 @@ class Definitions:
         for one in wanted:
             if one.place.link not in gone:
                 event = owners[id(one.probe)]
-                event.probes.append(one.probe)
+                event.add_patterned(one.probe)
                 self.patterned.append(Patterned(one.place, event, is_return))
         for place, why in refused:
             self._session.remarks.append(Report((f"no probe on {place.name}: {why}",)))
@@ -270,17 +279,16 @@ class Definitions:
         self._probing.remove([probe for old in gone for probe in old.probes])
         self.defined.remove(gone)
         keys = dict.fromkeys((old.definition.group, old.definition.event) for old in gone)
-        taken, probes = set(gone), {id(probe) for old in gone for probe in old.probes}
+        taken = set(gone)
         for key in keys:
             event = self._events.events[key]
-            event.defined = [old for old in event.defined if old not in taken]
-            event.probes = [probe for probe in event.probes if id(probe) not in probes]
+            event.remove(taken)
             if not event.defined:
                 self._events.forget(*key)
 
 
 def _make(
-    place: Place, mode: Mode, name: str, is_return: bool = False, maxactive: int = 0
+    place: Place, mode: Mode, name: EventInfo, is_return: bool = False, maxactive: int = 0
 ) -> Kprobe:
     if place.rules is Rules.UPROBE:
         kind = Uretprobe if is_return else Uprobe

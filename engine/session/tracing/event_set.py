@@ -1,15 +1,16 @@
 """The events of one trace, by number and by name, and the probes that make them."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Final, Protocol
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from engine.arch.plan import Mode
 from engine.arch.program import EVENT_LOW, EVENT_MOST, RecordLayout
 from engine.errors import CommandError, ProbeError
 from engine.probes.kprobe import Kprobe
+from engine.session.guest.probed_space import ProbedSpace, Wanted
 from engine.session.program.places import Place
 from engine.trace.definition import Definition
 from engine.trace.formats import FORMAT_NAMES, Format, format_named
@@ -18,32 +19,101 @@ from engine.trace.rows import EventInfo
 _SHOWN: Final = 10
 
 
-class TraceEvent(Struct):
-    """An event and its probes.
+class Preparer(Protocol):
+    """Compiles the recorder of a probe whose address is known."""
+
+    def __call__(
+        self, probe: Kprobe, space: ProbedSpace, place: Place, number: int, layout: RecordLayout
+    ) -> None:
+        """Compile it, for rows of an event and of a layout."""
+
+
+class TraceEvent(Struct, eq=False):
+    """An event and its probes; prepares those whose rows are of its layout (a `Ready`).
+
+    There may be a million of them.
 
     Attributes:
         info: what its rows are.
-        defined: the lines that make it, siblings included.
-        probes: one for each place of them, or of a pattern.
+        layout: how they are laid out.
+        prepare: prepares its probes.
     """
 
     info: EventInfo
-    defined: list["Defined"] = field(default_factory=list)
-    probes: list[Kprobe] = field(default_factory=list)
+    layout: RecordLayout
+    prepare: Preparer
+    _lines: "Defined | list[Defined] | None" = None
+    _patterned: list[Kprobe] | None = None
+
+    def __call__(self, probe: Kprobe, space: ProbedSpace, place: Place) -> None:
+        """Prepare a probe."""
+        self.prepare(probe, space, place, self.info.id, self.layout)
+
+    @property
+    def defined(self) -> "Sequence[Defined]":
+        """The lines that make it, siblings included."""
+        lines = self._lines
+        return lines if isinstance(lines, list) else () if lines is None else (lines,)
+
+    @property
+    def probes(self) -> list[Kprobe]:
+        """One for each place of them, or of a pattern."""
+        return [*(probe for one in self.defined for probe in one.probes), *(self._patterned or ())]
+
+    def add(self, line: "Defined") -> None:
+        """A line makes it, too."""
+        if isinstance(self._lines, list):
+            self._lines.append(line)
+        else:
+            self._lines = line if self._lines is None else [self._lines, line]
+
+    def add_patterned(self, probe: Kprobe) -> None:
+        """A probe of a pattern makes it, too."""
+        self._patterned = [*(self._patterned or ()), probe]
+
+    def remove(self, gone: "Collection[Defined]") -> None:
+        """Lines make it no longer."""
+        left = [line for line in self.defined if line not in gone]
+        self._lines = left if len(left) > 1 else left[0] if left else None
 
 
 class Defined(Struct, frozen=True, eq=False):
     """A definition that was carried out.
 
+    There may be a million of them: what its line says by itself is not kept besides.
+
     Attributes:
-        definition: it.
-        places: where.
-        probes: one for each place.
+        what: it, or its line.
+        given: its probes and their places; alone where it has one.
+        read: reads the line again.
     """
 
-    definition: Definition
-    places: tuple[Place, ...]
-    probes: tuple[Kprobe, ...]
+    what: Definition | str
+    given: Wanted | tuple[Wanted, ...]
+    read: Callable[[str], Definition] | None = None
+
+    @property
+    def definition(self) -> Definition:
+        """It, as read."""
+        if isinstance(self.what, Definition):
+            return self.what
+        assert self.read is not None, "a line is there with its reader"
+        return self.read(self.what)
+
+    @property
+    def wanted(self) -> tuple[Wanted, ...]:
+        """Its probes and their places."""
+        return self.given if isinstance(self.given, tuple) else (self.given,)
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """The places that it means."""
+        return tuple(one.place for one in self.wanted)
+
+    @property
+    def probes(self) -> tuple[Kprobe, ...]:
+        """One for each place."""
+        return tuple(one.probe for one in self.wanted)
 
 
 class EventLimit(Struct, frozen=True):
@@ -73,6 +143,86 @@ class EventLimit(Struct, frozen=True):
         return cls(kind.event_most, f"--format {kind.name} has no ids for more{more}")
 
 
+class NamedEvents(Mapping[tuple[str, str], TraceEvent]):
+    """Events by group and name, in the order of definition."""
+
+    def __init__(self) -> None:
+        """None yet."""
+        self._groups: dict[str, dict[str, TraceEvent]] = {}  # no key of its own for each
+
+    def __getitem__(self, key: tuple[str, str]) -> TraceEvent:
+        return self._groups[key[0]][key[1]]
+
+    def __setitem__(self, key: tuple[str, str], event: TraceEvent) -> None:
+        self._groups.setdefault(key[0], {})[key[1]] = event
+
+    def __delitem__(self, key: tuple[str, str]) -> None:
+        del self._groups[key[0]][key[1]]
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        events = [event for group in self._groups.values() for event in group.values()]
+        if len(self._groups) > 1:
+            events.sort(key=lambda event: event.info.id)
+        return ((event.info.group, event.info.name) for event in events)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._groups.values()))
+
+
+class NamedInfos(Mapping[tuple[str, str], EventInfo]):
+    """What rows are, by group and name, in the order of definition, the kernel's events included.
+
+    Attributes:
+        others: of events that have no probes.
+    """
+
+    def __init__(self, events: NamedEvents) -> None:
+        """Those of some events."""
+        self._events = events
+        self.others: dict[tuple[str, str], EventInfo] = {}
+
+    def __getitem__(self, key: tuple[str, str]) -> EventInfo:
+        found = self.others.get(key)
+        return self._events[key].info if found is None else found
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        if not self.others:
+            return iter(self._events)
+        infos = [*(event.info for event in self._events.values()), *self.others.values()]
+        infos.sort(key=lambda info: info.id)
+        return ((info.group, info.name) for info in infos)
+
+    def __len__(self) -> int:
+        return len(self._events) + len(self.others)
+
+
+class NumberedEvents(Mapping[int, EventInfo]):
+    """Events by number; numbers are given in order, with few gaps."""
+
+    def __init__(self) -> None:
+        """None yet."""
+        self._infos: list[EventInfo | None] = [None]
+        self._count = 0
+
+    def put(self, info: EventInfo) -> None:
+        """Add one with a number that is higher than all so far."""
+        self._infos += [None] * (info.id - len(self._infos))
+        self._infos.append(info)
+        self._count += 1
+
+    def __getitem__(self, number: int) -> EventInfo:
+        found = self._infos[number] if 0 < number < len(self._infos) else None
+        if found is None:
+            raise KeyError(number)
+        return found
+
+    def __iter__(self) -> Iterator[int]:
+        return (info.id for info in self._infos if info is not None)
+
+    def __len__(self) -> int:
+        return self._count
+
+
 class EventSet:
     """All events of a trace.
 
@@ -82,12 +232,18 @@ class EventSet:
         table: the same by number, with the events that have no name of the user's.
     """
 
-    def __init__(self, limit: EventLimit) -> None:
-        """None yet."""
+    def __init__(self, limit: EventLimit, prepare: Preparer) -> None:
+        """None yet.
+
+        Args:
+            limit: of their number.
+            prepare: prepares their probes.
+        """
         self._limit = limit
-        self.events: dict[tuple[str, str], TraceEvent] = {}
-        self.infos: dict[tuple[str, str], EventInfo] = {}
-        self.table: dict[int, EventInfo] = {}
+        self._prepare = prepare
+        self.events = NamedEvents()
+        self.infos = NamedInfos(self.events)
+        self.table = NumberedEvents()
 
     def add(self, make: Callable[[int], EventInfo]) -> EventInfo:
         """Add an event to the table alone.
@@ -99,7 +255,8 @@ class EventSet:
             CommandError: there are too many.
         """
         number = self._number(len(self.table) + 1)
-        info = self.table[number] = make(number)
+        info = make(number)
+        self.table.put(info)
         return info
 
     def add_each(
@@ -122,7 +279,8 @@ class EventSet:
 
         found = list(choose(number))
         for info in found:
-            self._put(info)
+            self.table.put(info)
+            self.infos.others[info.group, info.name] = info
         return found
 
     def named(self, group: str, name: str, layout: RecordLayout, kind: str) -> TraceEvent:
@@ -138,13 +296,13 @@ class EventSet:
                 raise ProbeError(f"{group}/{name} is an event of the kernel's")
             number = self._number(len(self.table) + 1)
             info = EventInfo.of(number, group, name, layout, symbolic=kind == "kprobe")
-            self._put(info)
-            event = self.events[group, name] = TraceEvent(info)
+            self.table.put(info)
+            event = self.events[group, name] = TraceEvent(info, layout, self._prepare)
         return event
 
     def forget(self, group: str, name: str) -> None:
         """Take an event's name away; rows with its number still say what they are."""
-        del self.events[group, name], self.infos[group, name]
+        del self.events[group, name]
 
     def info(self, group: str, name: str) -> EventInfo:
         """The description of an event's rows.
@@ -157,10 +315,6 @@ class EventSet:
             known = ", ".join("/".join(key) for key in list(self.infos)[:_SHOWN])
             raise ProbeError(f"there is no event {group}/{name}; there are {known or 'none'}")
         return found
-
-    def _put(self, info: EventInfo) -> None:
-        self.table[info.id] = info
-        self.infos[info.group, info.name] = info
 
     def _number(self, which: int) -> int:
         """The id of the first, second, ... event: one whose low half is not 0."""

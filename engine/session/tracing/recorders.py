@@ -6,7 +6,6 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.arch.plan import RETURN_ADDRESS, TRAMPOLINE_ADDRESS, Mode, Rules
@@ -17,10 +16,11 @@ from engine.fetch.evaluate import FetchContext, FetchSite, Recorder, capturer, r
 from engine.probes.callwork import call_work
 from engine.probes.kprobe import Kprobe
 from engine.probes.kretprobe import CallWork, Kretprobe
-from engine.session.guest.probed_space import ProbedSpace, Wanted
+from engine.session.guest.probed_space import ProbedSpace, Ready, Wanted
 from engine.session.guest.probing import Probing
 from engine.session.guest.session import Session
 from engine.session.program.places import Place
+from engine.session.tracing.event_set import TraceEvent
 from engine.session.tracing.triggers import EventControls
 from engine.trace.rows import EventTable
 from engine.trace.staging import Staging
@@ -86,16 +86,20 @@ class Recorders:
         self._staging = staging
         self._table = table
 
-    def wanted(self, place: Place, probe: Kprobe, number: int, layout: RecordLayout) -> Wanted:
+    def wanted(
+        self, place: Place, probe: Kprobe, event: TraceEvent, layout: RecordLayout
+    ) -> Wanted:
         """A probe that gets its recorder once its address is known.
 
         Args:
             place: of the probe.
             probe: it.
-            number: of the event.
-            layout: of its rows.
+            event: its event.
+            layout: of its rows, where that of the event does not hold.
         """
-        ready = _Preparation(self, number, layout)
+        ready: Ready = event
+        if layout is not event.layout:
+            ready = partial(self.prepare, number=event.info.id, layout=layout)
         late = not isinstance(probe, Kretprobe)
         return Wanted(place, probe, ready, anywhere=not layout.fields, late=late)
 
@@ -196,24 +200,6 @@ class Recorders:
         as_linux = self._mode is Mode.KERNEL and probe.rules is Rules.KPROBE
         behind = len(arch.breakpoint) if as_linux and arch.trap_advances_pc else 0
         return probe.addr + behind
-
-
-class _Preparation(Struct, frozen=True):
-    """Prepares one probe; a `Ready`. A million of them are not much, unlike closures.
-
-    Attributes:
-        recorders: compile.
-        number: of the event.
-        layout: of its rows.
-    """
-
-    recorders: Recorders
-    number: int
-    layout: RecordLayout
-
-    def __call__(self, probe: Kprobe, space: ProbedSpace, place: Place) -> None:
-        """Prepare it."""
-        self.recorders.prepare(probe, space, place, self.number, self.layout)
 
 
 def _reads_below(arg: FetchArg, sp: str) -> bool:

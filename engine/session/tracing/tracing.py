@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, BinaryIO, Final, Protocol
 
 from engine.arch.plan import Mode
+from engine.arch.program import RecordLayout
 from engine.errors import CommandError, ProbeError
 from engine.fetch.evaluate import FetchContext, Recorder
 from engine.guest.modules import Location
@@ -13,9 +14,11 @@ from engine.linux.thread import Thread
 from engine.probes.kprobe import Kprobe
 from engine.probes.kretprobe import Kretprobe
 from engine.session.guest.outputs import OutputFile, OutputTree
+from engine.session.guest.probed_space import ProbedSpace
 from engine.session.guest.probing import Probing
 from engine.session.guest.session import Session
 from engine.session.inspect.backtrace import TRAMPOLINE_NAME, Backtraces
+from engine.session.program.places import Place
 from engine.session.protocol.report import Report
 from engine.session.protocol.requests import TraceOptions
 from engine.session.tracing import watching
@@ -142,7 +145,7 @@ class Tracing:
             known = ", ".join(FORMAT_NAMES)
             raise CommandError(f"--format {options.format}: there is {known}")
         make_format = format_named(options.format)
-        self._events = EventSet(EventLimit.of(make_format, options.mode))
+        self._events = EventSet(EventLimit.of(make_format, options.mode), self._prepare)
         self.events = self._events.events
         self.infos = self._events.infos
         self.table = self._events.table
@@ -219,8 +222,16 @@ class Tracing:
         stacks = {"stacktrace", "userstacktrace"} & set(options.text)
         self.controls.stacks = options.stack or bool(stacks) or make_format.wants_stacks
         guest, sink = (session, options.mode, self._probing), self._staging
-        self._recorders = Recorders(*guest, self.controls, self._context, sink, self.table)
+        self._recorders: Recorders = Recorders(
+            *guest, self.controls, self._context, sink, self.table
+        )
         self.definitions = Definitions(*guest, self._events, self._recorders, self._choose)
+
+    def _prepare(
+        self, probe: Kprobe, space: ProbedSpace, place: Place, number: int, layout: RecordLayout
+    ) -> None:
+        """Compile the recorder of a probe whose address is known; a `Preparer`."""
+        self._recorders.prepare(probe, space, place, number, layout)
 
     # -- events of the kernel's -------------------------------------------------------------
 

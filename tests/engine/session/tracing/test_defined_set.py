@@ -60,9 +60,9 @@ def test_the_first_objection_is_that_of_a_comparison_with_all(
         expected = outcome(all_of_them)
         assert outcome(some) == expected
         if not expected:
-            done = Defined(line, (), ())
+            done = Defined(line, ())
             kept.append(done)
-            found.add(done)
+            found.add(done, line)
         if gone < len(kept):
             found.remove([kept.pop(gone)])
         assert list(found) == kept
@@ -82,9 +82,9 @@ def test_work_grows_with_the_number_of_definitions(form: str) -> None:
             for line in lines:
                 siblings = named.setdefault(line.event, [])
                 found.agree(line, siblings)
-                done = Defined(line, (), ())
+                done = Defined(line, ())
                 siblings.append(done)
-                found.add(done)
+                found.add(done, line)
 
         return calls(work, 100 * count)
 

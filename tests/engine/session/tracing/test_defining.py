@@ -1,6 +1,7 @@
 """Work of arming grows with the number of probes, however they are placed and served."""
 
 import gc
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -106,3 +107,33 @@ def test_definitions_leave_nothing_for_the_collector(programs: dict[int, Path]) 
         gc.collect()
         place(ProbeRequest(definitions=tuple(f"p:g/e{i} f{i}" for i in range(1, 101))))
         assert gc.collect() < 100
+
+
+@pytest.mark.slow
+def test_memory_of_events(programs: dict[int, Path]) -> None:
+    """An event that nobody has hit takes little: a million of them are to fit in two gigabytes."""
+
+    def taken(count: int) -> int:
+        program = programs[4 * FEW]
+        with loaded(program) as guest:
+            tracing = guest.tracing()
+            verdicts = guest.session.probes().verdicts
+            places = [verdicts.places.resolve(f"f{number}")[0] for number in range(count)]
+            offsets = [place.file_offset or 0 for place in places]
+            request = tuple(
+                f"p:g/e{number} {program}:{at:#x} a=%di b=%si" for number, at in enumerate(offsets)
+            )
+            tracing.definitions.place(ProbeRequest(definitions=request[:10]))
+            gc.collect()
+            tracemalloc.start()
+            try:
+                tracing.definitions.place(ProbeRequest(definitions=request[10:]))
+                gc.collect()
+                return tracemalloc.get_traced_memory()[0]
+            finally:
+                tracemalloc.stop()
+                assert len(tracing.events) == len(guest.session.probes().manager.points) == count
+
+    taken(FEW)  # what is kept of files, and once for all
+    each = (taken(4 * FEW) - taken(FEW)) / (3 * FEW)
+    assert each < 2600, "as each is in a function of its own, what is known of that is in it"

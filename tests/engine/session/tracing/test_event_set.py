@@ -23,7 +23,7 @@ class NarrowFormat(FtraceFormat):
 
 
 def filled(limit: EventLimit, count: int) -> EventSet:
-    found = EventSet(limit)
+    found = EventSet(limit, lambda *probed: None)
     for which in range(count):
         found.named("g", f"e{which}", _LAYOUT, "kprobe")
     return found
