@@ -67,7 +67,7 @@ class ProbePoint:
 
     @property
     def plan(self) -> InsnPlan:
-        """What is done with the instruction."""
+        """The plan for its instruction."""
         if self._plan is None:
             assert self._again is not None, "it was not forgotten else"
             self._plan = self._again(self.address)

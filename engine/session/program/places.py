@@ -50,7 +50,7 @@ class PlaceError(ProbeError):
 
 
 class Enclosing(Struct, frozen=True):
-    """What the places of one function have in common.
+    """The function around a place, which all places in it share.
 
     Attributes:
         rules: of kprobes, or of uprobes for `PATH:OFFSET`.
@@ -77,7 +77,7 @@ class Place(Struct, frozen=True):
     """An instruction that somebody wants to probe.
 
     Attributes:
-        around: what it lies in.
+        around: the function that it lies in, with its file.
         link: link address; behind the landing pad where a kprobe would be put there.
         typed: what was typed, "" for the plain `PATH:OFFSET`.
     """
@@ -132,7 +132,7 @@ class Place(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """What was typed."""
+        """The place as it was typed."""
         offset = self.file_offset
         return self.typed or ("" if offset is None else f"{self.path}:{offset:#x}")
 

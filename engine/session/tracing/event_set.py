@@ -170,7 +170,7 @@ class NamedEvents(Mapping[tuple[str, str], TraceEvent]):
 
 
 class NamedInfos(Mapping[tuple[str, str], EventInfo]):
-    """What rows are, by group and name, in the order of definition, the kernel's events included.
+    """Descriptions of rows by group and name, in the order of definition, the kernel's included.
 
     Attributes:
         others: of events that have no probes.
