@@ -9,7 +9,6 @@ are `\xNN`, those of a character that does not print as well as those that are n
 Source: string_quote() of strace's src/util.c.
 """
 
-import json
 from typing import Any, Final
 
 _LETTERS: Final = {"\t": r"\t", "\n": r"\n", "\v": r"\v", "\f": r"\f", "\r": r"\r"}
@@ -52,6 +51,8 @@ def escaped_bytes(data: bytes, *, quoted: bool = False) -> bytes:
 
 def json_text(value: Any, *, indent: int | None = None) -> str:
     """JSON in ASCII without a control character: `json` itself lets DEL through."""
+    import json  # only who writes any needs it
+
     return json.dumps(value, indent=indent).replace("\x7f", r"\u007f")
 
 

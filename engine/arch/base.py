@@ -327,6 +327,8 @@ class Arch(Struct, frozen=True):
         unusual_float: tells whether the program controls floating point as the emulator can't.
         float_suspects: suspects more where no host computes floating point for the guest.
         screen: the instructions of a block that must not run, given its decoded form.
+        clears: tells from a block's bytes alone that `screen` would find nothing; where it cannot
+            tell they are decoded.
         prepare: puts the state right before a screened instruction runs in place.
         emulate: executes a screened instruction; returns the next pc.
         classify_trap: emulator exception number to what it means.
@@ -379,6 +381,7 @@ class Arch(Struct, frozen=True):
     kernel_rules: "Callable[[KernelView], KernelPlaceRules] | None" = None
     kernel_shapes: "Callable[[KernelView], TableShapes] | None" = None
     kernel_text: "Callable[[KernelView, KernelSites, CpuModel], BootedKernel] | None" = None
+    clears: Callable[[bytes], bool] = lambda raw: False
     suspect_ends: frozenset[int] = frozenset()
     suspect_lasts: frozenset[int] = frozenset()
     unusual_float: Callable[[RegisterFile], bool] = lambda cpu: False

@@ -3,9 +3,10 @@
 import errno
 import io
 import os
-import traceback
+import sys
 from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from types import ModuleType
+from typing import TYPE_CHECKING, Final, cast
 
 import click
 
@@ -38,6 +39,18 @@ _OUT_OF_TIME: Final = 124
 _HELPS: Final = ("-h", "--help", "--version")
 
 
+def _import_msgspec() -> None:
+    """Import msgspec without typing_extensions, which it asks for what `typing` has these days."""
+    modules = cast("dict[str, ModuleType | None]", sys.modules)
+    if "msgspec" in modules or "typing_extensions" in modules:
+        return
+    modules["typing_extensions"] = None  # not to be had, for a moment
+    try:
+        import_module("msgspec")
+    finally:
+        del modules["typing_extensions"]
+
+
 class Subcommands(click.Group):
     """A group whose commands are imported when they are used: each needs another part of us."""
 
@@ -49,6 +62,7 @@ class Subcommands(click.Group):
         """The command of a name, None for an unknown one."""
         if cmd_name not in COMMANDS:
             return super().get_command(ctx, cmd_name)
+        _import_msgspec()
         found = getattr(import_module(f"engine.cli.{cmd_name}"), cmd_name)
         assert isinstance(found, click.Command)
         return found
@@ -128,7 +142,7 @@ def _carried_out(argv: list[str], open_interface: "Interface", debug: bool) -> i
         return 2
     except KprobeTuiError as error:
         if debug:
-            console.text(traceback.format_exc())
+            console.text(_traceback())
         console.remark(*error.before)
         console.remark(str(error))
         if error.hint:
@@ -143,11 +157,18 @@ def _carried_out(argv: list[str], open_interface: "Interface", debug: bool) -> i
             console.remark(f"the output cannot be written: {error.strerror}")
             return 2
         if debug:
-            console.text(traceback.format_exc())
+            console.text(_traceback())
         console.remark(f"the engine failed: {error!r}")
         console.remark(f"hint: {EngineError.hint}")
         return 125
     return result if isinstance(result, int) else 0
+
+
+def _traceback() -> str:
+    """The exception at hand, for --debug."""
+    from traceback import format_exc
+
+    return format_exc()
 
 
 def _shown(error: click.ClickException) -> str:

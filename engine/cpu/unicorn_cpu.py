@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from engine.arch.base import Arch, TrapKind
 from engine.arch.engines import UnicornNames
-from engine.cpu import native, unicorn_float, unicorn_softfloat
+from engine.cpu import native, unicorn_float
 from engine.cpu import unicorn_api as api
 from engine.cpu.base import Access, Decode, EntryTable, Stop, StopKind, Traps
 from engine.cpu.pagetable import PageTable, RegionTable
@@ -113,6 +113,8 @@ class UnicornCpu(UnicornState):
         self._decode = decode
         host_float = names.host_float and unicorn_float.install(names.target)
         if not names.host_float:
+            from engine.cpu import unicorn_softfloat  # many routines, for some targets
+
             unicorn_softfloat.install(names.target)
         self._screen = Screen(
             arch,

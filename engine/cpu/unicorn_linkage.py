@@ -5,7 +5,7 @@ import mmap
 import os
 import struct
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
@@ -49,9 +49,20 @@ def cpu_of(engine: int) -> int:
     return int(cpu) if back == engine else 0
 
 
+class _Linkage(NamedTuple):
+    """The dynamic section of the library: its base address, and where the tables are."""
+
+    base: int
+    strings: int
+    symbols: int
+    jumps: int
+    strings_size: int
+    jumps_size: int
+
+
 @cache
-def _tables() -> tuple[int, bytes, bytes, bytes] | None:
-    """Base address, strings, symbols, and relocations of slots; None if laid out otherwise.
+def _linkage() -> _Linkage | None:
+    """What the loader has found in the library; None if it is laid out otherwise.
 
     A dlopen handle is the loader's link_map: base address, name, dynamic section.
     """
@@ -70,27 +81,59 @@ def _tables() -> tuple[int, bytes, bytes, bytes] | None:
     )
     if not 0 < strings - symbols < _MOST:  # the symbols end where the strings begin
         return None
-    return (
-        base,
-        ctypes.string_at(strings, tags[_STRSZ]),
-        ctypes.string_at(symbols, strings - symbols),
-        ctypes.string_at(jumps, tags[_PLTRELSZ]),
-    )
+    return _Linkage(base, strings, symbols, jumps, tags[_STRSZ], tags[_PLTRELSZ])
 
 
 def slots_of(names: tuple[bytes, ...]) -> list[int] | None:
     """Addresses of the words through which the library calls functions; None if one has none."""
-    known = _tables()
-    if known is None:
+    found = _linkage()
+    if found is None:
         return None
-    base, strings, symbols, relocations = known
+    slots = [_bound_slot(found, name) for name in names]
+    if not all(slots):  # the whole tables are four megabytes, which nobody else reads
+        return _slots_by_name(found, names)
+    return slots
+
+
+def _bound_slot(found: _Linkage, name: bytes) -> int:
+    """The slot that holds a function's address, if it is where its relocation says; 0 if not.
+
+    The loader fills the slots in as it opens the library: they lie side by side.
+    """
+    count = found.jumps_size // _ENTRY
+    start, last = (
+        int.from_bytes(ctypes.string_at(found.jumps + at * _ENTRY, 8), "little")
+        for at in (0, count - 1)
+    )
+    target = address_of(name.decode())
+    if not target or last - start != 8 * (count - 1):
+        return 0
+    words = ctypes.string_at(found.base + start, 8 * count)
+    at = words.find(target.to_bytes(8, "little"))
+    if at < 0 or at % 8:
+        return 0
+    entry = ctypes.string_at(found.jumps + at // 8 * _ENTRY, _ENTRY)
+    offset, kind, symbol = struct.unpack_from("=Q2I", entry)
+    if offset != start + at or kind != _JUMP_SLOT:
+        return 0
+    (text,) = struct.unpack_from("=I", ctypes.string_at(found.symbols + symbol * _ENTRY, _ENTRY))
+    if ctypes.string_at(found.strings + text, len(name) + 1) != name + b"\0":
+        return 0
+    return found.base + start + at
+
+
+def _slots_by_name(found: _Linkage, names: tuple[bytes, ...]) -> list[int] | None:
+    """The same by the tables alone."""
+    strings = ctypes.string_at(found.strings, found.strings_size)
+    symbols = ctypes.string_at(found.symbols, found.strings - found.symbols)
+    relocations = ctypes.string_at(found.jumps, found.jumps_size)
     slots = []
     for name in names:
         symbol = _symbol(name, strings, symbols)
         at = _entry(relocations, 8, struct.pack("=2I", _JUMP_SLOT, symbol))
         if not symbol or at < 0:
             return None
-        slots.append(base + int(struct.unpack_from("=Q", relocations, at)[0]))
+        slots.append(found.base + int(struct.unpack_from("=Q", relocations, at)[0]))
     return slots
 
 

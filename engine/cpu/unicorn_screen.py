@@ -194,7 +194,7 @@ class Screen:
 
     def look(self, pc: int, raw: bytes) -> None:
         """A block was translated and has not run yet."""
-        if self._suspects.search(raw) is None:
+        if self._suspects.search(raw) is None or self._arch.clears(raw):
             return
         insns = self._decode(pc, raw)
         known = sum(insn.size for insn in insns)

@@ -2,7 +2,6 @@
 
 import errno
 import random
-import traceback
 from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
@@ -230,7 +229,9 @@ class Machine:
 
     def failed(self, name: str, arguments: tuple[int, ...], error: Exception) -> None:
         """Report at exit that a handler of a system call did not work: where, and with what."""
-        frames = traceback.extract_tb(error.__traceback__)
+        from traceback import extract_tb
+
+        frames = extract_tb(error.__traceback__)
         path, line = (frames[-1].filename, frames[-1].lineno) if frames else ("", 0)
         where = f"{'/'.join(path.split('/')[-3:])}:{line}"
         first = f"{name}({', '.join(f'{each:#x}' for each in arguments)})"

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -12,10 +13,15 @@ from engine.linux.fs.vfs import Directory
 from engine.linux.init import CAPABILITIES, INIT
 from engine.linux.jobs import MachineJobs
 from engine.linux.machine import Machine
-from engine.linux.net import procnet
 from engine.linux.process import LIMITS, Process
 from engine.linux.system import HOSTNAME, RELEASE
 from engine.linux.thread import Thread
+
+NETWORK_FILES: Final = (
+    *(b"tcp", b"tcp6", b"udp", b"udp6", b"raw", b"raw6", b"unix", b"netlink", b"packet", b"dev"),
+    *(b"if_inet6", b"route", b"ipv6_route", b"arp", b"sockstat", b"sockstat6"),
+)
+"""Names of the files of /proc/net (`engine.linux.net.procnet.FILES`)."""
 
 
 class ProcessView:
@@ -319,10 +325,12 @@ class ProcView:
     def network(self) -> Mapping[bytes, Callable[[], bytes]]:
         """Contents of the files of /proc/net by name."""
 
-        def content(text: procnet.Text) -> bytes:
-            return text(self._known().net)
+        def content(name: bytes) -> bytes:
+            from engine.linux.net import procnet  # all kinds of sockets, for who looks there
 
-        return {name: partial(content, text) for name, text in procnet.FILES.items()}
+            return procnet.FILES[name](self._known().net)
+
+        return {name: partial(content, name) for name in NETWORK_FILES}
 
     def busy_time(self) -> int:
         """Nanoseconds that the processor has had something to do."""

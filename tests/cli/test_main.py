@@ -76,12 +76,26 @@ def test_a_plain_run_needs_no_probes() -> None:
         assert other not in loaded
 
 
+def test_a_plain_run_opens_no_disassembler() -> None:
+    """Its library takes five megabytes, and nothing of most programs has to be disassembled."""
+    code = (
+        "import sys\n"
+        f"sys.argv = ['kprobe-tui', 'run', '--isolated', {str(SAMPLE)!r}, 'a']\n"
+        "from tui.__main__ import main\n"
+        "try:\n    main()\n"
+        "except SystemExit:\n    print(open('/proc/self/maps').read())\n"
+    )
+    maps = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
+    assert "libunicorn" in maps
+    assert "libcapstone" not in maps
+
+
 SAMPLE = Path(__file__).parents[2] / "samples" / "bin" / "x86_64" / "words"
 
 NEVER = (
     *("asyncio", "_hashlib", "importlib.metadata", "logging", "multiprocessing", "subprocess"),
     *("capstone", "elftools", "keystone", "llvmlite", "platformdirs", "pydemumble", "pygments"),
-    *("rich", "textual", "unicorn"),
+    *("rich", "textual", "typing_extensions", "unicorn"),
 )
 """Expensive modules that none of the commands below needs."""
 
@@ -90,9 +104,9 @@ NEVER = (
     ("budget", "words"),
     [
         (9, ("--help",)),
-        (220, ("run", "--isolated", str(SAMPLE), "a")),
-        (291, ("check", "-f", "main", str(SAMPLE))),
-        (429, ("trace", "-e", "p:x main", "-o", "/dev/null", "--isolated", str(SAMPLE), "a")),
+        (208, ("run", "--isolated", str(SAMPLE), "a")),
+        (280, ("check", "-f", "main", str(SAMPLE))),
+        (412, ("trace", "-e", "p:x main", "-o", "/dev/null", "--isolated", str(SAMPLE), "a")),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
 )

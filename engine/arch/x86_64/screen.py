@@ -82,6 +82,8 @@ _NAMES: Final = (
 # (map, opcode) of BMI1 and BMI2.
 _BMI: Final = frozenset({(2, 0xF2), (2, 0xF3), (2, 0xF5), (2, 0xF6), (2, 0xF7), (3, 0xF0)})
 _STMXCSR: Final = 3
+_LONGEST: Final = 15
+"""Bytes of an instruction at the most."""
 _FX_SIZE: Final = 512
 _CARRY, _PARITY, _ZERO, _SIGN, _OVERFLOW = 1, 4, 0x40, 0x80, 0x800
 _ARITHMETIC = 0x8D5
@@ -207,6 +209,20 @@ def _vector(raw: bytes) -> _Remedy | None:
 
 def _tests_bit(opcode: int, field: int) -> bool:
     return opcode in _BIT_TESTS or (opcode == _BIT_TEST_IMMEDIATE and field >= 4)
+
+
+def clears(raw: bytes) -> bool:
+    """True if none of the instructions in a block's bytes is one to screen.
+
+    Most suspicious bytes are parts of constants and distances: to see that takes no disassembler.
+    """
+    at = 0
+    while at < len(raw):
+        size = length(raw[at : at + _LONGEST])
+        if not 0 < size <= len(raw) - at or _classify(raw[at : at + size]) is not None:
+            return False
+        at += size
+    return True
 
 
 def screen(insns: tuple[Insn, ...]) -> tuple[Screened, ...]:

@@ -6,6 +6,8 @@ from compiled import build
 from guestrun import run
 
 from engine.arch.x86_64 import X86_64
+from engine.linux.net import procnet
+from engine.linux.procview import NETWORK_FILES
 
 PROGRAM = r"""
 #include <cpuid.h>
@@ -52,3 +54,7 @@ def test_the_processor_is_described_as_it_is(tmp_path: Path) -> None:
         str(model),
         str(signature & 15),
     ]
+
+
+def test_the_names_in_proc_net_are_those_of_its_contents() -> None:
+    assert tuple(procnet.FILES) == NETWORK_FILES
