@@ -192,14 +192,16 @@ class Breakpoints:
     def plant(self, point: ProbePoint) -> None:
         """Have the point's actions be as its probes want them now.
 
-        Those of a breakpoint are made when it is hit: most of a million never are.
+        They are made when it is hit, where it is the program's own address that traps: most of
+        a million never are.
         """
         if self._ends:
             self._ends = {at: other for at, other in self._ends.items() if other is not point}
         self._inside.discard(point)
         if self.recorded is not None:
             self.recorded.close(point)
-        if self._steps is None and point.state.replacement is None:
+        replacement = point.state.replacement
+        if self._steps is None and (replacement is None or replacement.trap is None):
             self._made.discard(point)
             self._traps.expect(point.address)
         else:

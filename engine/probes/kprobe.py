@@ -54,8 +54,11 @@ class Kprobe:
             of the user's.
         reference: of a uprobe: offset in its file of a counter of users, 0 for none
             (`engine.probes.refcount`).
-        prepare: sets `record`, `recording` and `passes` when one of them is first asked for: most
-            of a million probes are never hit. None once it has, or where nobody has to.
+        prepare: sets `record` or `compiles`, `recording` and `passes` when one of them is first
+            asked for: most of a million probes are never hit. None once it has, or where nobody
+            has to.
+        compiles: makes `record` when it is first asked for: where code in the guest records
+            nobody asks. None likewise.
     """
 
     machinery: ClassVar[bool] = False
@@ -68,6 +71,7 @@ class Kprobe:
         "_recording",
         "addr",
         "always",
+        "compiles",
         "flags",
         "hits",
         "mode",
@@ -106,6 +110,7 @@ class Kprobe:
         self._passes: Callable[..., bool] | None = None
         self._recording: Recording | None = None
         self.prepare: Callable[[Kprobe], None] | None = None
+        self.compiles: Callable[[], Callable[[int], None]] | None = None
         self.flags = flags
         self.rules = rules
         self.mode = mode
@@ -127,11 +132,14 @@ class Kprobe:
         """See the class."""
         if self.prepare is not None:
             self._ready()
+        if self.compiles is not None:
+            compiles, self.compiles = self.compiles, None
+            self._record = compiles()
         return self._record
 
     @record.setter
     def record(self, record: Callable[[int], None] | None) -> None:
-        self._record = record
+        self._record, self.compiles = record, None
 
     @property
     def recording(self) -> Recording | None:

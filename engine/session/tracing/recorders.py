@@ -127,15 +127,16 @@ class Recorders:
             seen["cpu"] = ProbeCpu(self._session, self._pc_at(probe))
         site = FetchSite(probe.addr, base)
         make = partial(_compiled, number, layout, site, seen)
-        record = self._controls.recorder(self._table[number], make, probe.addr)
-        probe.passes = self._controls.passing(self._table[number], make)
+        info = self._table[number]
+        probe.passes = self._controls.passing(info, make)
         if isinstance(probe, Kretprobe):
             probe.capture = capturer(layout, site, replace(self._context, **seen))
+            record = self._controls.recorder(info, make, probe.addr)
             probe.record_return = self._behind_trampoline(record, probe.rules, layout, space)
             call = self._call(probe, number, layout, base, space)
             space.manager.returns.replace_call(probe, call)
         else:
-            probe.record = record
+            probe.compiles = partial(self._controls.recorder, info, make, probe.addr)
             probe.recording = self._in_guest(probe, number, layout, base, space)
 
     def _in_guest(
