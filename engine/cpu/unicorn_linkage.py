@@ -62,7 +62,7 @@ class _Linkage(NamedTuple):
 
 @cache
 def _linkage() -> _Linkage | None:
-    """What the loader has found in the library; None if it is laid out otherwise.
+    """The tables of the library; None if it is laid out otherwise.
 
     A dlopen handle is the loader's link_map: base address, name, dynamic section.
     """
