@@ -1,6 +1,8 @@
 """What kernels themselves said of their text: `tests/data/kernel/*`."""
 
+import json
 import lzma
+from pathlib import Path
 
 from kernelimages import DATA, GOLDEN
 
@@ -17,12 +19,24 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def golden_patches(image: str) -> dict[int, bytes]:
-    """Address of each place that differs in the running kernel, to the bytes there.
+    """Address of each place that differs in the running kernel, to the bytes there."""
+    return golden_patches_of(DATA / GOLDEN[image])
+
+
+def golden_patches_of(folder: Path) -> dict[int, bytes]:
+    """The same by the folder of what the kernel said.
 
     The file has the first address, the bytes of the next part, pairs of (distance from the
-    place before, size), and all bytes.
+    place before, size), and all bytes; or it is a list of (address, before, after) in JSON.
     """
-    data = lzma.decompress((DATA / GOLDEN[image] / "text_patches.xz").read_bytes())
+    plain = folder / "text_patches.json.xz"
+    if plain.is_file():
+        rows = json.loads(lzma.decompress(plain.read_bytes()))
+        return {
+            int(row[0], 16) if isinstance(row[0], str) else row[0]: bytes.fromhex(row[2])
+            for row in rows
+        }
+    data = lzma.decompress((folder / "text_patches.xz").read_bytes())
     address = int.from_bytes(data[:8], "little")
     text = end = 12 + int.from_bytes(data[8:12], "little")
     at = 12

@@ -19,7 +19,8 @@ def cpu_named(name: str, architecture: str) -> CpuModel:
     """The CPU of an option: `golden`, `host`, or the path of a /proc/cpuinfo.
 
     `golden` is the machine on which the kernels were recorded that this program is compared
-    with: QEMU's `max` or `cortex-a57`, with the command line they were started with.
+    with: QEMU's `max` or `cortex-a57`, with the command line they were started with and, on
+    AArch64, its memory and the number that KVM drew at that boot.
 
     Raises:
         CommandError: the file cannot be read, or is no cpuinfo.

@@ -6,9 +6,10 @@ tokens "0" to "9" stand for themselves, the index of the tokens has their offset
 name lies where a marker says, and addresses rise. Each step is checked against the next one,
 so that a table is either found as it is or not at all.
 
-Sources: scripts/kallsyms.c and kernel/kallsyms.c of Linux 4.6 to 6.12. The order of the parts
-has changed (6.2: `seqs_of_names`, taken over by stable kernels; 6.4: addresses last), and so has
-the width of the counts (5.0: 32 bits).
+Sources: scripts/kallsyms.c and kernel/kallsyms.c of Linux 4.6 to 6.12, and Debian's 7.2. The
+order of the parts has changed (6.2: `seqs_of_names`, taken over by stable kernels; 6.4: addresses
+last), and so have the width of the counts (5.0: 32 bits), and what addresses count from (7.x: each
+from its own place in the table).
 """
 
 import struct
@@ -78,6 +79,7 @@ def read_kallsyms(
     order: str = "<",
     base_of: Callable[[int], int | None] | None = None,
     inside: Callable[[int], bool] | None = None,
+    address_of: Callable[[int], int | None] | None = None,
 ) -> KernelSymbols:
     """Find and decode the table.
 
@@ -88,6 +90,7 @@ def read_kallsyms(
         base_of: gives the relocated value of the 64-bit word at a position, where the image's
             file does not have it (a PIE).
         inside: tells whether the image has an address.
+        address_of: gives the address of a position.
 
     Raises:
         ImageError: there is none, or it is damaged.
@@ -98,7 +101,7 @@ def read_kallsyms(
         if isinstance(parts, str):
             reason = parts
             continue
-        addresses = _addresses(data, order, parts, base_of, inside)
+        addresses = _addresses(data, order, parts, base_of, inside, address_of)
         if addresses is None:
             reason = f"{parts.count} names, and no table of addresses that fits them"
             continue
@@ -221,15 +224,15 @@ def _names(
         low, high = 256 * (used - 1), 256 * used
         lowest = max(0, markers_at - last - _STEP_MAX - 16)
         for at in range((markers_at - last) // 4 * 4, lowest, -4):
-            (count,) = struct.unpack_from(f"{order}I", data, at - 8)
-            if not low < count <= high:
-                # 64 bits wide before Linux 5.0; big-endian ones have it in the second half
-                (count,) = struct.unpack_from(f"{order}I", data, at - 4)
-                if order == "<" or not low < count <= high:
+            # Behind the count are 4 bytes of padding, but none since 7.x. It had 64 bits before
+            # 5.0, of which big-endian ones have it in the second half.
+            for count_at in (at - 8, at - 4):
+                (count,) = struct.unpack_from(f"{order}I", data, count_at)
+                if not low < count <= high:
                     continue
-            names = _walk(data, at, count, markers[:used], markers_at)
-            if names is not None:
-                return count, at - 8, names
+                names = _walk(data, at, count, markers[:used], markers_at)
+                if names is not None:
+                    return count, at - 8, names
     return None
 
 
@@ -274,6 +277,7 @@ def _addresses(
     parts: _KallsymsParts,
     base_of: Callable[[int], int | None] | None,
     inside: Callable[[int], bool] | None,
+    address_of: Callable[[int], int | None] | None,
 ) -> "array[int] | None":
     """Addresses of all names, from wherever they fit."""
     count = parts.count
@@ -288,6 +292,14 @@ def _addresses(
         (base,) = struct.unpack_from(f"{order}Q", data, base_at)
         moved = base_of(base_at) if base_of is not None else None
         found = _relative(data, order, offsets_at, count, moved or base)
+        if _plausible(found, inside):
+            return found
+    at = (parts.index_end + 3) & ~3
+    first = address_of(at) if address_of is not None and at + 4 * count <= len(data) else None
+    if first is not None:
+        distances = struct.unpack_from(f"{order}{count}i", data, at)
+        mask = (1 << 64) - 1
+        found = array("Q", [first + 4 * i + d & mask for i, d in enumerate(distances)])
         if _plausible(found, inside):
             return found
     at = parts.count_at - 8 * count  # CONFIG_KALLSYMS_BASE_RELATIVE is off

@@ -145,5 +145,5 @@ def _made(data: Buffer, name: str) -> list[Piece]:
     def inside(address: int) -> bool:
         return any(low <= address <= high for low, high in loads)
 
-    symbols = read_kallsyms(inner, name, inside=inside)
+    symbols = read_kallsyms(inner, name, inside=inside, address_of=probe.vaddr_of)
     return with_symbols([inner], sections_of(inner, name), symbols)

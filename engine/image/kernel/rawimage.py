@@ -7,6 +7,7 @@ arch/arm64/kernel/pi/relocate.c, Documentation/arch/arm64/booting.rst.
 
 import re
 import struct
+from collections import Counter
 from typing import Final
 
 from engine.errors import ImageError
@@ -21,6 +22,12 @@ _BTF: Final = re.compile(rb"\x9f\xeb\x01\x00\x18\x00\x00\x00")
 _BTF_HEADER: Final = struct.Struct("<HBBIIIII")
 _RELATIVE: Final = 0x403  # R_AARCH64_RELATIVE
 _RELA: Final = struct.Struct("<QQQ")
+_UPPER: Final = 0xFFFF
+"""The upper half of a kernel's addresses."""
+_SAMPLE: Final = 8
+"""One page of so many is looked at for pointers."""
+_RUN: Final = 16
+"""Pointers into one place that are no accident."""
 _PIE_ALIGN: Final = 0x200000
 _PAGE: Final = 4096
 
@@ -37,7 +44,7 @@ def elf_of_raw(data: Buffer, name: str) -> list[Piece]:
     """
     (size,) = struct.unpack_from("<Q", data, 16)
     records = _Relocations(data)
-    symbols = read_kallsyms(data, name, base_of=records.value_at)
+    symbols = read_kallsyms(data, name, base_of=records.value_at, address_of=records.address_of)
     base = symbols.addresses[0] // _PIE_ALIGN * _PIE_ALIGN
     memory = memoryview(data)
     if memory.readonly:
@@ -71,6 +78,24 @@ class _Relocations:
                 self._known = match.start()
                 return int(addend)
         return None
+
+    def address_of(self, position: int) -> int | None:
+        """The link address of a position, by where pointers lead; None where it is not told.
+
+        With RELR records the words in the file are link addresses already, and most that look
+        like addresses of a kernel lie in the image.
+        """
+        found: Counter[int] = Counter()
+        for at in range(0, len(self._data) - _PAGE, _SAMPLE * _PAGE):
+            words = struct.unpack_from(f"<{_PAGE // 8}Q", self._data, at)
+            found.update(word // _PIE_ALIGN for word in words if word >> 48 == _UPPER)
+        if not found:
+            return None
+        densest = found.most_common(1)[0][0]
+        reach = len(self._data) // _PIE_ALIGN + 1
+        near = (c for c, count in found.items() if abs(c - densest) <= reach and count >= _RUN)
+        lowest = min(near, default=None)
+        return None if lowest is None else lowest * _PIE_ALIGN + position
 
     def apply(self, memory: memoryview, base: int) -> None:
         """Write all words that the records name."""

@@ -237,6 +237,9 @@ class SiteTables:
     @cached_property
     def paravirt(self) -> Sequence[ParavirtSite]:
         """Calls through the table of paravirtual operations, in the table's order."""
+        at, data = self.table("paravirt")
+        if len(data) % 16 == 12:  # until 5.x the last entry is not filled up
+            self._tables["paravirt"] = at, data + bytes(4)
         return tuple(
             ParavirtSite(address, kind, size)
             for _, (address, kind, size) in self._entries("paravirt", 16, "QBB6x")

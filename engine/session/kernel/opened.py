@@ -494,7 +494,8 @@ class OpenedKernel:
     def places(self) -> KernelPlaces:
         """Judges its addresses."""
         assert self.arch.kernel_rules is not None, "it was opened"
-        rules = self.arch.kernel_rules(_Elder(self.image, self.version))
+        # A module has neither thunks nor landing pads of its own: they are its kernel's.
+        rules = self.arch.kernel_rules(_Elder(self.image.kernel or self.image, self.version))
         return KernelPlaces(self.names, self.tables, rules, module=self.image.is_module)
 
     @cached_property

@@ -1,8 +1,11 @@
 """The names of real kernels are those that the kernels themselves print."""
 
 import lzma
+import random
+from contextlib import suppress
 
 import pytest
+from kallsymskit import LAYOUTS, TEXT, expected, image, symbols
 from kernelimages import AMD64_61, AMD64_612, ARM64_61, DATA, GOLDEN, UML_61, kernel_image
 
 from engine.errors import ImageError
@@ -21,3 +24,32 @@ def test_names_are_the_kernels_own(name: str) -> None:
 def test_what_has_no_names_is_told() -> None:
     with pytest.raises(ImageError, match=r"x: kallsyms: no token table"):
         read_kallsyms(bytes(100_000), "x")
+
+
+@pytest.mark.parametrize("title", LAYOUTS)
+@pytest.mark.parametrize("count", [700, 2000])
+def test_every_layout_since_4_6(title: str, count: int) -> None:
+    layout, rows = LAYOUTS[title], symbols(count)
+    data = image(rows, layout)
+    found = read_kallsyms(
+        data,
+        title,
+        layout.order,
+        inside=lambda address: address < 64 or TEXT <= address < TEXT + len(data),
+        address_of=lambda position: TEXT + position,
+    )
+    assert list(found.lines()) == expected(rows, layout)
+
+
+@pytest.mark.parametrize("title", LAYOUTS)
+def test_a_damaged_table_is_told_or_found_whole(title: str) -> None:
+    layout, rows = LAYOUTS[title], symbols(700)
+    data, chance = image(rows, layout), random.Random(title)
+    for _ in range(60):
+        changed = bytearray(data)
+        for _ in range(chance.choice((1, 20, 400))):
+            changed[chance.randrange(len(data))] = chance.randrange(256)
+        del changed[chance.choice((len(data), len(data) - 5000, len(data) // 2)) :]
+        with suppress(ImageError):
+            found = read_kallsyms(bytes(changed), title, layout.order)
+            assert len(found.names) == len(found.addresses) == len(found.types) == 700
