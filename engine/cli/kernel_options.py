@@ -25,6 +25,17 @@ _OPTIONS: Final = (
         help="Of a module: the kernel image that it is for.",
     ),
     click.option(
+        "--debug-file",
+        type=click.Path(),
+        help="Of a kernel image: its vmlinux with debug information; found by build-id if it is "
+        "where distributions put it.",
+    ),
+    click.option(
+        "--system-map",
+        type=click.Path(),
+        help="Of a kernel image: a System.map with names that kallsyms does not have.",
+    ),
+    click.option(
         "--era",
         metavar="VERSION",
         help="Of a kernel image: judge by the rules of another version.",
@@ -58,6 +69,8 @@ def kernel_choice(values: dict[str, Any], **more: bool) -> KernelChoice:
         cpu=values.pop("cpu"),
         era=values.pop("era"),
         kernel=values.pop("kernel"),
+        debug_file=values.pop("debug_file"),
+        system_map=values.pop("system_map"),
         **more,
     )
 

@@ -59,6 +59,8 @@ def find_debug_file(image: ElfImage, debug_dirs: Sequence[str] | None = None) ->
         image: the program or library.
         debug_dirs: folders to search; None = `standard_dirs`.
     """
+    if image.debug_file is not None:
+        return image.debug_file
     folders = standard_dirs() if debug_dirs is None else tuple(debug_dirs)
     known = _found.setdefault(image, {})
     if folders not in known:
@@ -152,10 +154,19 @@ ELSEWHERE: Final = 0xFEFF
 def _find(image: ElfImage, folders: tuple[str, ...]) -> ElfImage | None:
     inside = [image.root + folder for folder in folders] if image.root else []
     found = by_build_id(image.build_id or "", (*inside, *folders), image.damage)
-    found = found or _by_link(image, inside, folders)
+    found = found or _by_link(image, inside, folders) or _by_place(image)
     if found is None or _kind(found) == _kind(image):
         return found
     image.damage.note(f"{found.name}: is for another machine than {image.name}")
+    return None
+
+
+def _by_place(image: ElfImage) -> ElfImage | None:
+    """The debug file at one of the image's own places, if it has the same build-id."""
+    for path in image.debug_places if image.build_id else ():
+        found = _try_open(path, image.damage)
+        if found is not None and found.build_id == image.build_id:
+            return found
     return None
 
 

@@ -60,6 +60,8 @@ class ElfImage:
         damage: what does not keep the program from running and was left out.
         kernel: of a kernel module that was laid out: the kernel's file, if that is known.
         kept: of a kernel: where what is derived of it is kept; None = nowhere.
+        debug_file: the separate debug file, where it was given; it is not looked for then.
+        debug_places: paths where one is looked for, too, and believed by its build-id.
     """
 
     def __init__(
@@ -90,6 +92,8 @@ class ElfImage:
         self._once: dict[object, object] = {}
         self.kernel: ElfImage | None = None
         self.kept: KeptKernel | None = None
+        self.debug_file: ElfImage | None = None
+        self.debug_places: tuple[str, ...] = ()
         self.path = path
         self.root = root.rstrip("/")
         self.name = name

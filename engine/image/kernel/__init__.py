@@ -1,11 +1,11 @@
 """Kernel images: vmlinuz, vmlinux, raw Images and modules, read without a running kernel.
 
 `recognition` tells them from programs, `packing` (with `lzo`) takes an image out of its wrappers,
-`kallsyms` finds the names in it, `rawimage` and `kernelelf` make an ELF file of it, so that
-whatever reads programs reads kernels. `imagecache` keeps that file, and what was derived of it as
-`columnfile` writes it; `scratch` holds what is kept nowhere. `modules` lays a module out as the
-kernel's loader would. `opening` opens either by its path, and `kernelimage` is what one
-gets: bytes, names, version.
+`kallsyms` finds the names in it, `givennames` those that come with it, `rawimage` and `kernelelf`
+make an ELF file of it, so that whatever reads programs reads kernels. `imagecache` keeps that
+file, and what was derived of it as `columnfile` writes it; `scratch` holds what is kept nowhere.
+`modules` lays a module out as the kernel's loader would. `opening` opens either by its path, and
+`kernelimage` is what one gets: bytes, names, version.
 
 Types come from `btf` and `btftypes`; `btffile` finds them in a file, `btfscopes` has them where
 debug information is asked. `orc` are the unwind tables. `sitetables` are the places in the text

@@ -34,6 +34,10 @@ _TOKEN_MAX: Final = 1024
 _NEGATIVE: Final = 1 << 31
 
 
+class NamelessError(ImageError):
+    """An image without a table of names that can be read."""
+
+
 class KernelSymbols(Struct, frozen=True, eq=False):
     """The names of a kernel, in the order of /proc/kallsyms.
 
@@ -93,7 +97,7 @@ def read_kallsyms(
         address_of: gives the address of a position.
 
     Raises:
-        ImageError: there is none, or it is damaged.
+        NamelessError: there is none, or it is damaged.
     """
     reason = "no token table (a kernel built without CONFIG_KALLSYMS?)"
     for tokens, table, index_end in _token_tables(data, order):
@@ -106,7 +110,7 @@ def read_kallsyms(
             reason = f"{parts.count} names, and no table of addresses that fits them"
             continue
         return _decoded(parts, addresses)
-    raise ImageError(f"{name}: kallsyms: {reason}")
+    raise NamelessError(f"{name}: kallsyms: {reason}")
 
 
 # -- tokens ----------------------------------------------------------------------------

@@ -4,7 +4,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
@@ -14,6 +14,9 @@ from engine.image.kernel.btf import Btf
 from engine.image.kernel.btffile import btf_of
 from engine.image.kernel.imagecache import KeptKernel
 from engine.image.kernel.recognition import ADDRESSES, LETTERS, MODULE_SECTION, ORDER
+
+if TYPE_CHECKING:
+    from engine.image.kernel.givennames import GivenNames
 
 _NAME_PIECE: Final = 48
 _BANNER: Final = re.compile(rb"Linux version (\d+)\.(\d+)(?:\.(\d+))?([^\s\0]*)([^\0\n]{0,400})")
@@ -173,6 +176,7 @@ class KernelImage:
         kernel: "KernelImage | None" = None,
         unresolved: tuple[str, ...] = (),
         kept: KeptKernel | None = None,
+        given: "GivenNames | None" = None,
     ) -> None:
         """Nothing is read before the first question.
 
@@ -181,7 +185,9 @@ class KernelImage:
             kernel: the one that a module was laid out for.
             unresolved: imports of a module that nobody exports.
             kept: where what is derived of it is kept.
+            given: names that come with it and that its own table may not have.
         """
+        self._given = given
         self.kept = elf.kept = kept
         self.unresolved = unresolved
         self.elf = elf
@@ -275,7 +281,8 @@ class KernelImage:
 
     def symbol(self, name: str) -> int | None:
         """Address of the first symbol of that name; a module's kernel is not asked."""
-        return self.names.find(name)
+        found = self.names.find(name)
+        return self._given.find(name) if found is None and self._given is not None else found
 
     def section(self, name: str) -> tuple[int, int] | None:
         """Address and bytes of a section that is loaded."""

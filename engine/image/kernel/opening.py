@@ -1,7 +1,7 @@
 """Kernel images opened: out of their wrappers, with names, from a cache the second time."""
 
 import os
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
@@ -10,15 +10,27 @@ from engine.image.damage import Damage
 from engine.image.elf import ElfImage
 from engine.image.headers import Buffer
 from engine.image.kernel.imagecache import ImageCache
-from engine.image.kernel.kallsyms import read_kallsyms
+from engine.image.kernel.kallsyms import KernelSymbols, NamelessError, read_kallsyms
 from engine.image.kernel.kernelelf import Piece, sections_of, with_symbols
 from engine.image.kernel.kernelimage import KernelImage, vermagic
 from engine.image.kernel.modules import ModuleFile
 from engine.image.kernel.packing import unpacked, unpacked_head
 from engine.image.kernel.rawimage import elf_of_raw
 from engine.image.kernel.recognition import is_module, is_object, is_raw_image, mapped
+from engine.image.kernel.scratch import joined
+
+if TYPE_CHECKING:
+    from engine.image.kernel.givennames import GivenNames
 
 _HEAD: Final = 64
+_DEBUG_PLACES: Final = (
+    "/usr/lib/debug/boot/vmlinux-{}",
+    "/usr/lib/debug/lib/modules/{}/vmlinux",
+    "/usr/lib/debug/usr/lib/modules/{}/vmlinux",
+    "/boot/vmlinux-{}",
+    "/lib/modules/{}/build/vmlinux",
+)
+"""Paths where distributions have the debug file of a release."""
 
 
 def open_kernel(
@@ -26,6 +38,7 @@ def open_kernel(
     *,
     damage: Damage | None = None,
     cache: ImageCache | None = None,
+    given: "GivenNames | None" = None,
 ) -> KernelImage:
     """Open a kernel image.
 
@@ -33,9 +46,10 @@ def open_kernel(
         path: of a vmlinuz, vmlinux, Image, or one of these compressed.
         damage: where to tell what cannot be read.
         cache: of images that were opened before.
+        given: names that come with it; where it has none itself these are taken.
 
     Raises:
-        ImageError: it cannot be read, is damaged, or no kernel image.
+        ImageError: it cannot be read, is damaged, no kernel image, or the names are another's.
     """
     name = os.fspath(path)
     data, identity = _contents(path)
@@ -46,7 +60,19 @@ def open_kernel(
             made = kept.keep_image(_made(data, name))
         except OSError as error:
             raise ImageError(f"{name}: no room for what is in it: {error}") from error
-    return KernelImage(ElfImage(made, name, name, damage=damage), kept=kept)
+        except NamelessError:
+            if given is None:
+                raise
+            image = ElfImage(joined(_made(data, name, given.symbols)), name, name, damage=damage)
+            image.damage.note(f"{name}: kallsyms: none; names are those of {given.source}")
+            return KernelImage(image)
+    image = ElfImage(made, name, name, damage=damage)
+    found = KernelImage(image, kept=kept, given=given)
+    if given is not None and not given.fit(found.names.addresses, found.names.names):
+        raise ImageError(f"{given.source}: its names are those of another kernel than {name}")
+    release = found.release.release
+    image.debug_places = tuple(place.format(release) for place in _DEBUG_PLACES)
+    return found
 
 
 class PackedModule(Struct, frozen=True, eq=False):
@@ -128,12 +154,18 @@ def _contents(path: str | os.PathLike[str]) -> tuple[Buffer, str]:
         raise ImageError(f"{os.fspath(path)}: {reason}") from error
 
 
-def _made(data: Buffer, name: str) -> list[Piece]:
+def _made(data: Buffer, name: str, symbols: KernelSymbols | None = None) -> list[Piece]:
+    """The pieces of an ELF file with the image's own names, or with those that are given.
+
+    Raises:
+        NamelessError: it has none.
+        ImageError: it is damaged, or no kernel image.
+    """
     inner = unpacked(data, name)
     if is_module(inner, name):
         raise ImageError(f"{name}: a module, where a kernel is needed")
     if is_raw_image(inner[:_HEAD]):
-        return elf_of_raw(inner, name)
+        return elf_of_raw(inner, name, symbols)
     probe = ElfImage(inner, name)
     if (probe.bits, probe.byteorder) != (64, "little"):
         raise ImageError(
@@ -145,5 +177,6 @@ def _made(data: Buffer, name: str) -> list[Piece]:
     def inside(address: int) -> bool:
         return any(low <= address <= high for low, high in loads)
 
-    symbols = read_kallsyms(inner, name, inside=inside, address_of=probe.vaddr_of)
+    if symbols is None:
+        symbols = read_kallsyms(inner, name, inside=inside, address_of=probe.vaddr_of)
     return with_symbols([inner], sections_of(inner, name), symbols)

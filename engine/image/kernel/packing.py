@@ -18,7 +18,7 @@ from engine.image.headers import Buffer
 from engine.image.kernel.recognition import compression, is_boot_image, is_raw_image, is_zboot
 from engine.image.kernel.scratch import joined
 
-UNPACKED_MAX: Final = 1 << 30
+UNPACKED_MAX: Final = 3 << 28
 """Bytes that an image may unpack to; no kernel comes near."""
 
 _PAYLOAD_SINCE: Final = 0x208  # version of the boot protocol

@@ -16,8 +16,11 @@ from engine.image.kernel.kallsyms import KernelSymbols, read_kallsyms
 from engine.image.kernel.kernelelf import MadeSection, MadeSegment, Piece, elf_of, with_symbols
 
 _MACHINE: Final = 183
-_PROGBITS, _NOBITS = 1, 8
+_PROGBITS, _NOTE, _NOBITS = 1, 7, 8
 _WRITE, _ALLOC, _EXEC = 1, 2, 4
+_BUILD_ID: Final = re.compile(rb"\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0")
+_NOTE_SIZE: Final = 16 + 20
+_VDSO_MAX: Final = 0x4000
 _BTF: Final = re.compile(rb"\x9f\xeb\x01\x00\x18\x00\x00\x00")
 _BTF_HEADER: Final = struct.Struct("<HBBIIIII")
 _RELATIVE: Final = 0x403  # R_AARCH64_RELATIVE
@@ -32,20 +35,28 @@ _PIE_ALIGN: Final = 0x200000
 _PAGE: Final = 4096
 
 
-def elf_of_raw(data: Buffer, name: str) -> list[Piece]:
+def elf_of_raw(data: Buffer, name: str, symbols: KernelSymbols | None = None) -> list[Piece]:
     """The pieces of an ELF file of a raw Image: relocated, with sections and symbols.
 
     Args:
         data: the unpacked Image; it is written to where it can be.
         name: of the file, for messages.
+        symbols: its names, where they are given; None = its own.
 
     Raises:
+        NamelessError: it has none.
         ImageError: it is damaged.
     """
     (size,) = struct.unpack_from("<Q", data, 16)
     records = _Relocations(data)
-    symbols = read_kallsyms(data, name, base_of=records.value_at, address_of=records.address_of)
-    base = symbols.addresses[0] // _PIE_ALIGN * _PIE_ALIGN
+    if symbols is None:
+        symbols = read_kallsyms(
+            data, name, base_of=records.value_at, address_of=records.address_of
+        )
+        base = symbols.addresses[0] // _PIE_ALIGN * _PIE_ALIGN
+    else:
+        text = symbols.addresses[symbols.names.index("_stext")] if "_stext" in symbols.names else 0
+        base = text // _PIE_ALIGN * _PIE_ALIGN
     memory = memoryview(data)
     if memory.readonly:
         memory = memoryview(bytearray(data))
@@ -144,7 +155,7 @@ def _elf(
             raise ImageError(f"{name}: kallsyms: {title} begins inside of what is before it")
         end = min(-(-high // _PAGE) * _PAGE, limit)
         if at < low:
-            before = ".head.text" if at == base else ".rodata"
+            before = ".image.head" if at == base else ".image.rodata"
             sections.append(_loaded(before, _WRITE, at, low, base))
         sections.append(_loaded(title, _EXEC, low, high, base))
         start = low // _PAGE * _PAGE
@@ -153,7 +164,7 @@ def _elf(
         segments.append(MadeSegment(PF_R | PF_X, start - base, start, end - start, end - start))
         at = end
     if at < limit:
-        sections.append(_loaded(".data", _WRITE, at, limit, base))
+        sections.append(_loaded(".image.data", _WRITE, at, limit, base))
         segments.append(MadeSegment(PF_R | PF_W, at - base, at, limit - at, base + size - at))
     if size > len(data):
         flags = _ALLOC | _WRITE
@@ -161,7 +172,18 @@ def _elf(
     types = _btf(data)
     if types is not None:
         sections.append(MadeSection(".BTF", _PROGBITS, 0, 0, *types))
+    note = _build_id(data)
+    if note is not None:
+        sections.append(MadeSection(".note.gnu.build-id", _NOTE, 0, 0, note, _NOTE_SIZE))
     return elf_of(_MACHINE, segments, sections)
+
+
+def _build_id(data: Buffer) -> int | None:
+    """Position of the note with the kernel's build-id: the first that is not of a vDSO in it."""
+    for match in _BUILD_ID.finditer(data):
+        if data.rfind(b"\x7fELF", max(0, match.start() - _VDSO_MAX), match.start()) < 0:
+            return match.start()
+    return None
 
 
 def _loaded(name: str, flags: int, low: int, high: int, base: int) -> MadeSection:

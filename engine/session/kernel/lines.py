@@ -1,10 +1,12 @@
 """Definitions as the `kprobe_events` of an image's kernel would answer them."""
 
+import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from engine.arch.base import Arch
+from engine.errors import CommandError
 from engine.fetch.dentry_types import DentryOffsets
 from engine.fetch.era import Era, era_of
 from engine.probes.kernel_places import KernelVerdict
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 
 _INSTANCES: Final = 10
 _EVENT_HEADS: Final = ("f", "t")
+_SOURCE: Final = re.compile(r"([^:\s]+\.(?:[chSs]|rs|cc|cpp|inc)):(\d{1,9})(%return)?")
+"""FILE:LINE; a module's name has no dot in it."""
 
 
 class ImageKernel(ProbedKernel):
@@ -137,6 +141,9 @@ def defined_rows(
         opened: the image.
         lines: of `kprobe_events`, and `f:` and `t:` lines of `dynamic_events`.
         sequence: they build on each other; else each meets a kernel without events.
+
+    Raises:
+        CommandError: later: a FILE:LINE is not found.
     """
     kernel = ImageKernel(opened)
     events = KprobeEvents(kernel)
@@ -146,7 +153,38 @@ def defined_rows(
         kernel.judged = None
         word = line.split(":", 1)[0].strip()
         file = DYNAMIC_EVENTS if word[:1] in _EVENT_HEADS else KPROBE_EVENTS
-        yield _row(opened, kernel, line, events.take(line, file))
+        for placed in _placed(opened, line):
+            kernel.judged = None
+            yield _row(opened, kernel, line, events.take(placed, file))
+
+
+def _placed(opened: OpenedKernel, line: str) -> tuple[str, ...]:
+    """The line with SYM+OFF in place of FILE:LINE, once for each place that this means.
+
+    No kernel understands FILE:LINE; a line that has none stays as it is.
+
+    Raises:
+        CommandError: there is no debug information, or no code for that line.
+    """
+    words = line.split(None, 2)
+    match = _SOURCE.fullmatch(words[1]) if len(words) > 1 and words[0][:1] in "pr" else None
+    if match is None:
+        return (line,)
+    file, number, suffix = match[1], int(match[2]), match[3] or ""
+    addresses = opened.lines.addresses_of(file, number)
+    if not addresses:
+        why = f"no code for line {number} of a file of that name"
+        if opened.lines.debug_image is None:
+            why = "no debug information of this kernel is found; --debug-file FILE names it"
+        raise CommandError(f"-e {line}: {file}:{number}: {why}")
+    places: dict[str, str] = {}  # of a function the first one: a loop's head has several
+    for address in addresses:
+        name, start, _ = opened.names.bounds(address) or ("", 0, 0)
+        single = name and opened.image.names.count(name) == 1
+        place = f"{name}+{address - start:#x}".removesuffix("+0x0") if single else f"{address:#x}"
+        places.setdefault(name or place, place + suffix)
+    rest = words[2:]
+    return tuple(" ".join([words[0], place, *rest]) for place in places.values())
 
 
 def _row(opened: OpenedKernel, kernel: ImageKernel, line: str, outcome: Outcome) -> KernelRow:

@@ -28,6 +28,7 @@ from engine.session.protocol.kernels import KernelChoice, Patched
 if TYPE_CHECKING:
     from engine.image.kernel.btf import Btf
     from engine.image.kernel.events import OwnEvents
+    from engine.image.lines import Lines
 
 _VERSION: Final = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?")
 _INIT: Final = (".init.text", ".exit.text")
@@ -294,6 +295,38 @@ def _kernel_of(path: str | os.PathLike[str], release: str) -> str | None:
     return next((each for each in tried if os.path.isfile(each)), None)
 
 
+def _with_given(path: str | os.PathLike[str], choice: KernelChoice) -> KernelImage:
+    """A kernel with the debug file and the System.map that were given for it.
+
+    Raises:
+        ImageError: one of them cannot be read, or is of another kernel.
+    """
+    debug = given = None
+    if choice.debug_file is not None or choice.system_map is not None:
+        from engine.image.kernel.givennames import (
+            GivenNames,
+            read_system_map,
+            symbols_of_vmlinux,
+        )
+
+        if choice.debug_file is not None:
+            debug = ElfImage.open(choice.debug_file, runnable=False)
+            if (symbols := symbols_of_vmlinux(debug)) is not None:
+                given = GivenNames(symbols, choice.debug_file)
+        if choice.system_map is not None:
+            given = GivenNames(read_system_map(choice.system_map), choice.system_map)
+    image = open_kernel(path, given=given)
+    if debug is not None:
+        own = image.elf.build_id
+        if own is not None and debug.build_id not in (None, own):
+            raise ImageError(
+                f"{debug.name}: build-id {debug.build_id} is that of another kernel than"
+                f" {image.elf.name} ({own})"
+            )
+        image.elf.debug_file = debug
+    return image
+
+
 class _Elder:
     """An image that is taken for one of another version."""
 
@@ -351,9 +384,9 @@ class OpenedKernel:
         """
         packed = find_module(path)
         if packed is None:
-            return cls(open_kernel(path), choice)
+            return cls(_with_given(path, choice), choice)
         near = choice.kernel or _kernel_of(path, packed.release or "")
-        kernel = open_kernel(near) if near is not None else None
+        kernel = _with_given(near, choice) if near is not None else None
         module = laid_out_module(packed, kernel)
         if kernel is None:
             module.elf.damage.note(
@@ -408,6 +441,13 @@ class OpenedKernel:
         return found
 
     @cached_property
+    def lines(self) -> "Lines":
+        """Its source lines, of a debug file that is found or was given."""
+        from engine.image.lines import Lines
+
+        return Lines(self.image.elf)
+
+    @cached_property
     def live_image(self) -> ElfImage:
         """The same file with its text as it runs."""
         elf, kept = self.image.elf, self.image.kept
@@ -420,6 +460,7 @@ class OpenedKernel:
         whole = memory if isinstance(memory, mmap) else bytes(memory)
         made = ElfImage(whole, elf.name, elf.path, damage=elf.damage)
         made.kernel, made.kept = elf.kernel, elf.kept
+        made.debug_file, made.debug_places = elf.debug_file, elf.debug_places
         return made
 
     @cached_property

@@ -22,6 +22,9 @@ class KernelChoice(Struct, frozen=True):
         sequence: definitions build on each other, as if written one after the other.
         together: all places of a function are probed at once: neighbours take jumps away.
         kernel: path of the image that a module is for; None = found beside it or in /boot.
+        debug_file: path of the kernel's vmlinux with debug information; None = found by its
+            build-id, or where distributions have it.
+        system_map: path of the kernel's System.map; None = without.
     """
 
     patched: Patched = Patched.BOOT
@@ -30,3 +33,5 @@ class KernelChoice(Struct, frozen=True):
     sequence: bool = False
     together: bool = False
     kernel: str | None = None
+    debug_file: str | None = None
+    system_map: str | None = None

@@ -13,7 +13,7 @@ from pathlib import Path
 import lz4.block
 import pytest
 from backports import zstd
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.errors import ImageError
@@ -96,6 +96,7 @@ def test_what_unpacks_to_no_kernel_is_told() -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
+@settings(deadline=None)
 @given(at=st.integers(0, 10_000), byte=st.integers(1, 255))
 def test_damage_is_never_anything_but_an_image_error(way: str, at: int, byte: int) -> None:
     packed = bytearray(_bzimage(WAYS[way](KERNEL[:60_000])))
