@@ -25,6 +25,13 @@ _OPTIONS: Final = (
         help="Of a module: the kernel image that it is for.",
     ),
     click.option(
+        "--module",
+        "modules",
+        multiple=True,
+        type=click.Path(),
+        help="Of a kernel image: this module counts as loaded; again and again.",
+    ),
+    click.option(
         "--debug-file",
         type=click.Path(),
         help="Of a kernel image: its vmlinux with debug information; found by build-id if it is "
@@ -71,6 +78,7 @@ def kernel_choice(values: dict[str, Any], **more: bool) -> KernelChoice:
         kernel=values.pop("kernel"),
         debug_file=values.pop("debug_file"),
         system_map=values.pop("system_map"),
+        modules=values.pop("modules"),
         **more,
     )
 
@@ -109,7 +117,7 @@ def _lines(rows: "Iterable[KernelRow]") -> bytes:
             if row.column is not None:
                 found.append(f"           {' ' * row.column}^")
         if row.address is None:
-            if not row.error:
+            if not row.error and row.line:
                 why = f"rejected ({row.errno}): {row.reason}" if row.errno else row.reason
                 found.append(f"{row.line}: {why}")
             continue

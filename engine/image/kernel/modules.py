@@ -7,6 +7,7 @@ is read as any image.
 
 import struct
 from array import array
+from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -55,13 +56,20 @@ class ModuleFile:
         unresolved: names that it imports and nobody exports, sorted.
     """
 
-    def __init__(self, data: Buffer, name: str, kernel: KernelImage | None) -> None:
+    def __init__(
+        self,
+        data: Buffer,
+        name: str,
+        kernel: KernelImage | None,
+        loaded: Sequence[KernelImage] = (),
+    ) -> None:
         """Read its tables.
 
         Args:
             data: the unpacked file.
             name: of it.
             kernel: whose names it imports; None = every import is a stub.
+            loaded: modules that were loaded before, whose names it may import, too.
 
         Raises:
             ImageError: it is damaged, or no module for a machine that is supported.
@@ -70,6 +78,7 @@ class ModuleFile:
         self.unresolved: list[str] = []
         self._data = data
         self._kernel = kernel
+        self._loaded = loaded
         self._sections = [MadeSection("", 0, 0, 0, 0, 0), *sections_of(data, name)]
         for section in self._sections:
             stored = 0 if section.kind == _NOBITS else section.size
@@ -92,7 +101,10 @@ class ModuleFile:
             ImageError: a relocation is damaged or of a kind that is not known.
         """
         kernel = self._kernel.symbol("_stext") if self._kernel is not None else None
-        addresses, size = self._placed(self._linker.base(kernel or 1 << 63))
+        first = self._linker.base(kernel or 1 << 63)
+        for module in self._loaded:
+            first = max(first, -(-module.elf.high // _PAGE) * _PAGE + _PAGE)
+        addresses, size = self._placed(first)
         base = min(addresses.values(), default=0)
         stubs_at = base + size
         imports, stubs = self._imports(stubs_at)
@@ -148,11 +160,12 @@ class ModuleFile:
         """Addresses of imported names, and those that are stubs."""
         found: dict[str, int] = {}
         stubs: list[str] = []
-        names = self._kernel.names if self._kernel is not None else None
+        exporting = [] if self._kernel is None else [self._kernel, *self._loaded]
         for symbol in self._symbols:
             if symbol.section != _UNDEFINED or not symbol.name or symbol.name in found:
                 continue
-            address = names.find(symbol.name) if names is not None else None
+            known = (image.names.find(symbol.name) for image in exporting)
+            address = next((each for each in known if each is not None), None)
             if address is None and symbol.info >> 4 == 2:  # weak
                 address = 0
             if address is None:

@@ -1,6 +1,7 @@
 """Kernel images opened: out of their wrappers, with names, from a cache the second time."""
 
 import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -124,18 +125,21 @@ def open_module(path: str | os.PathLike[str], kernel: KernelImage | None) -> Ker
     return None if module is None else laid_out_module(module, kernel)
 
 
-def laid_out_module(module: PackedModule, kernel: KernelImage | None) -> KernelImage:
+def laid_out_module(
+    module: PackedModule, kernel: KernelImage | None, loaded: Sequence[KernelImage] = ()
+) -> KernelImage:
     """Lay a module out as a kernel would load it.
 
     Args:
         module: it.
         kernel: that it is for; None = its imports stay stubs.
+        loaded: modules that were loaded before it.
 
     Raises:
         ImageError: it is damaged, or for another kernel.
     """
     name = module.path
-    file = ModuleFile(module.data, name, kernel)
+    file = ModuleFile(module.data, name, kernel, loaded)
     image = KernelImage(ElfImage(file.laid_out(), name, name), kernel, tuple(file.unresolved))
     if kernel is not None and image.release.release != kernel.release.release:
         raise ImageError(

@@ -25,11 +25,8 @@ from engine.arch.kernelsites import (
 from engine.image.damage import Damage
 
 _TABLES: Final[Mapping[str, TableAddress]] = {
-    "ftrace": TableAddress(
-        ("__mcount_loc", "__patchable_function_entries"),
-        "__start_mcount_loc",
-        "__stop_mcount_loc",
-    ),
+    "ftrace": TableAddress(("__mcount_loc",), "__start_mcount_loc", "__stop_mcount_loc"),
+    "patchable": TableAddress(("__patchable_function_entries",), "", ""),
     "jump_labels": TableAddress(("__jump_table",), "__start___jump_table", "__stop___jump_table"),
     "static_calls": TableAddress(
         (".static_call_sites",), "__start_static_call_sites", "__stop_static_call_sites"
@@ -108,7 +105,8 @@ class SiteTables:
         """Addresses of the instructions that ftrace patches, sorted."""
         sites: Sequence[int] = self._pointers("ftrace")
         if self._shapes is not None:
-            sites = self._shapes.ftrace_sites(sites)
+            # Elsewhere this section tells of the padding in front of functions.
+            sites = self._shapes.ftrace_sites(sites or self._pointers("patchable"))
         return tuple(sorted(sites))
 
     @cached_property

@@ -9,7 +9,7 @@ from engine.arch.base import Arch
 from engine.errors import CommandError
 from engine.fetch.dentry_types import DentryOffsets
 from engine.fetch.era import Era, era_of
-from engine.probes.kernel_places import KernelVerdict
+from engine.probes.kernel_places import KernelPlaces, KernelVerdict
 from engine.session.kernel.opened import OpenedKernel
 from engine.session.kernel.rows import KernelRow, row_of
 from engine.trace.btf_scope import dentry_offsets
@@ -41,7 +41,8 @@ class ImageKernel(ProbedKernel):
         self._opened = opened
         self.judged: KernelVerdict | None = None
         image = opened.image
-        self._images = [each for each in (image.kernel, image) if each is not None]
+        images = (image.kernel, image, *(each.image for each in opened.loaded))
+        self._images = [each for each in images if each is not None]
 
     @property
     def arch(self) -> Arch:
@@ -77,7 +78,7 @@ class ImageKernel(ProbedKernel):
         return found
 
     def has_module(self, name: str) -> bool:
-        """True for the module that the image is."""
+        """True for a module that is loaded, or that the image is."""
         return any(image.is_module and image.module == name for image in self._images)
 
     def covering(self, address: int) -> tuple[int, int] | None:
@@ -103,13 +104,18 @@ class ImageKernel(ProbedKernel):
 
     def at_entry(self, start: int, offset: int) -> bool:
         """True if so many bytes behind a symbol's start count as the function's entry."""
-        return start + offset in (start, self._opened.places.entry(start))
+        return start + offset in (start, self._places(start).entry(start))
+
+    def _places(self, address: int) -> KernelPlaces:
+        """Judges the addresses of the image or module that has one."""
+        return self._opened.at(address).places
 
     def notrace(self, address: int) -> bool:
         """True if events may not probe the function around an address."""
-        untraced = self._opened.places.untraced(address)
+        places = self._places(address)
+        untraced = places.untraced(address)
         if untraced:
-            self.judged = self._opened.places.event(address)
+            self.judged = places.event(address)
         return untraced
 
     def register(self, address: int, *, is_return: bool) -> str:
@@ -120,7 +126,7 @@ class ImageKernel(ProbedKernel):
 
     def verdict(self, address: int, *, is_return: bool) -> KernelVerdict:
         """The verdict on a place of an event."""
-        places = self._opened.places
+        places = self._places(address)
         return places.returning(address) if is_return else places.event(address)
 
     def has_event(self, group: str, name: str) -> bool:
@@ -195,4 +201,6 @@ def _row(opened: OpenedKernel, kernel: ImageKernel, line: str, outcome: Outcome)
         verdict = kernel.verdict(address, is_return=definition.is_return)
     elif outcome.error is not None and kernel.judged is not None and not kernel.judged.ok:
         verdict = kernel.judged
-    return row_of(opened, address, verdict, line=line, outcome=outcome)
+    place = verdict.address if address is None and verdict is not None else address
+    where = opened if place is None else opened.at(place)
+    return row_of(where, address, verdict, line=line, outcome=outcome)

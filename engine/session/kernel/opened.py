@@ -348,14 +348,21 @@ class OpenedKernel:
         arch: its architecture.
         choice: what was chosen for it.
         version: whose rules hold.
+        loaded: modules that are loaded beside it.
     """
 
-    def __init__(self, image: KernelImage, choice: KernelChoice) -> None:
+    def __init__(
+        self,
+        image: KernelImage,
+        choice: KernelChoice,
+        loaded: "tuple[OpenedKernel, ...]" = (),
+    ) -> None:
         """Match an image with its architecture.
 
         Args:
             image: it.
             choice: of rules and of the live text.
+            loaded: modules that are loaded beside it.
 
         Raises:
             ImageError: the architecture has no rules for kernels.
@@ -372,6 +379,7 @@ class OpenedKernel:
         self.image = image
         self.arch: Arch = arch
         self.choice = choice
+        self.loaded = loaded
         self.version = image.version if choice.era is None else version_of(choice.era)
 
     @classmethod
@@ -384,16 +392,40 @@ class OpenedKernel:
         """
         packed = find_module(path)
         if packed is None:
-            return cls(_with_given(path, choice), choice)
+            kernel = _with_given(path, choice)
+            return cls(kernel, choice, cls._modules(kernel, choice))
         near = choice.kernel or _kernel_of(path, packed.release or "")
-        kernel = _with_given(near, choice) if near is not None else None
-        module = laid_out_module(packed, kernel)
-        if kernel is None:
+        if near is None:
+            module = laid_out_module(packed, None)
             module.elf.damage.note(
                 f"{module.elf.name}: no image of Linux {packed.release or '?'} is near: its"
                 " imports are not known; --kernel FILE names one"
             )
-        return cls(module, choice)
+            return cls(module, choice)
+        kernel = _with_given(near, choice)
+        loaded = cls._modules(kernel, choice)
+        module = laid_out_module(packed, kernel, [each.image for each in loaded])
+        return cls(module, choice, loaded)
+
+    @classmethod
+    def _modules(cls, kernel: KernelImage, choice: KernelChoice) -> "tuple[OpenedKernel, ...]":
+        """The modules that count as loaded, each laid out behind those before it.
+
+        Raises:
+            ImageError: one is none, or for another kernel.
+        """
+        found: list[OpenedKernel] = []
+        for path in choice.modules:
+            packed = find_module(path)
+            if packed is None:
+                raise ImageError(f"--module {path}: no kernel module")
+            before = [each.image for each in found]
+            found.append(cls(laid_out_module(packed, kernel, before), choice))
+        return tuple(found)
+
+    def at(self, address: int) -> "OpenedKernel":
+        """The image or loaded module that has an address."""
+        return next((each for each in self.loaded if each.image.holds(address)), self)
 
     @property
     def era(self) -> str:
@@ -555,5 +587,6 @@ class OpenedKernel:
     @cached_property
     def types(self) -> "tuple[Btf, ...]":
         """Its types, a module's behind those of its kernel."""
-        found = [image.btf for image in (self.image.kernel, self.image) if image is not None]
+        images = (self.image.kernel, self.image, *(each.image for each in self.loaded))
+        found = [image.btf for image in images if image is not None]
         return tuple(btf for btf in found if btf is not None)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _FILLS: Final = (b"\xcc", b"\0")
 _FILL_LEAST: Final = 256
+FPROBE, TRACEPOINT = "fprobe", "tracepoint"
 _NO_REASON: Final = "a breakpoint: nothing was asked about a jump"
 _REASONS: Final = {
     FTRACE: "on ftrace's site: served by ftrace, without a breakpoint",
@@ -35,7 +36,8 @@ class KernelRow(Struct, frozen=True):
         symbol: around it; "" where there is none.
         offset: in the symbol.
         era: version whose rules hold.
-        technique: "ftrace", "jump", "breakpoint"; "rejected" where no probe may stand.
+        technique: "ftrace", "jump", "breakpoint"; "fprobe", "tracepoint" for events that are no
+            kprobes; "rejected" where no probe may stand; "none" where nothing stands.
         reason: in words.
         rule: id of the rule that decided; "" where none stands against a probe.
         errno: name of the error of a refusal, "" for none.
@@ -134,11 +136,11 @@ def row_of(
             name = error_name(-outcome.rc)
             technique = "rejected"
             error, column = outcome.text or "", outcome.column
-            reason = reason or error or str(outcome.error)
+            reason = reason or error or _without(str(outcome.error), line, name)
             rule = rule or getattr(outcome.error, "code", "")
         shown, text = outcome.shown, outcome.format or ""
         if not outcome.rc and verdict is None:
-            reason = "accepted: it has no place in this image yet" if line else ""
+            technique, reason = _other(outcome)
     return KernelRow(
         address,
         symbol,
@@ -156,6 +158,23 @@ def row_of(
         shown,
         text,
     )
+
+
+def _without(text: str, line: str | None, error: str) -> str:
+    """The words of an error without the line and the number that are told beside it."""
+    return text.removeprefix(f"{(line or '').strip()}: ").removesuffix(f" ({error})")
+
+
+def _other(outcome: "Outcome") -> tuple[str, str]:
+    """Technique and reason of what was accepted and is no kprobe on a place of the image."""
+    one = outcome.definition
+    if one is None:
+        return "none", "accepted: it defines nothing"
+    if one.kind == "kprobe":
+        return "none", "accepted: it waits for its module, which is not in this image"
+    if one.words[0][0] == "t":
+        return TRACEPOINT, "called by the tracepoint, without a breakpoint"
+    return FPROBE, "a function event: served by ftrace, without a breakpoint"
 
 
 def entry_rows(opened: OpenedKernel, starts: Sequence[int]) -> Iterator[KernelRow]:

@@ -24,6 +24,7 @@ class KernelChoice(Struct, frozen=True):
         kernel: path of the image that a module is for; None = found beside it or in /boot.
         debug_file: path of the kernel's vmlinux with debug information; None = found by its
             build-id, or where distributions have it.
+        modules: paths of modules that count as loaded, in that order.
         system_map: path of the kernel's System.map; None = without.
     """
 
@@ -35,3 +36,4 @@ class KernelChoice(Struct, frozen=True):
     kernel: str | None = None
     debug_file: str | None = None
     system_map: str | None = None
+    modules: tuple[str, ...] = ()

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 import pytest
-from kernelimages import AMD64_61, AMD64_612, ARM64_61, DATA, GOLDEN, image_path
+from kernelimages import AMD64_61, AMD64_612, ARM64_61, DATA, GOLDEN, image_path, module_path
 
 from engine.session.kernel.lines import defined_rows
 from engine.session.kernel.opened import OpenedKernel
@@ -163,3 +163,20 @@ def test_functions_are_those_of_the_text() -> None:
     assert 46_000 < len(starts) < 48_000
     assert starts == sorted(set(starts))
     assert function_starts(kernel, "vfs_read") == [kernel.image.names.find("vfs_read")]
+
+
+def test_modules_that_are_loaded_are_known() -> None:
+    """`MOD:SYM` and SYM of a module, which another one is laid out behind."""
+    paths = tuple(str(module_path(name)) for name in ("libarc4", "crc16"))
+    kernel = OpenedKernel.open(image_path(AMD64_61), KernelChoice(modules=paths))
+    lines = ("p libarc4:arc4_crypt", "p arc4_crypt+5", "p libarc4:nosuch", "p other:nosuch")
+    rows = list(defined_rows(kernel, lines, sequence=False))
+    assert [row.technique for row in rows[::2]] == ["ftrace", "rejected"]
+    assert [row.technique for row in rows[1::2]] in (["jump", "none"], ["breakpoint", "none"])
+    assert [row.symbol for row in rows[:2]] == ["arc4_crypt", "arc4_crypt"]
+    assert rows[2].errno == "ENOENT"
+    first, second = (each.image.elf for each in kernel.loaded)
+    assert first.high <= second.low
+    places = [each.places for each in kernel.loaded]
+    # Thunks and landing pads are the kernel's.
+    assert places[0]._rules._thunks == kernel.places._rules._thunks  # type: ignore[attr-defined]
