@@ -194,6 +194,21 @@ class Cpu(ArchCpu, Protocol):
     def now(self) -> int:
         """The same as `blocks`, for whoever asks at each hit."""
 
+    def coming(self) -> int:
+        """The tick in which the next instruction executes, of a processor that stands still.
+
+        One more than `blocks` where control has just gone elsewhere and that is not counted yet.
+        """
+
+    def turn_back(self, blocks: int) -> None:
+        """So many ticks have passed: registers, memory and `go_on` are the caller's care."""
+
+    def run_to(self, address: int) -> Stop | None:
+        """Run up to an address that lies straight ahead, in the tick that comes or goes on.
+
+        None where it has come there, or to the end of that tick.
+        """
+
     @property
     def last_branches(self) -> memoryview:
         """Addresses behind the last two instructions from which control went elsewhere.

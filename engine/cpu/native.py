@@ -20,7 +20,7 @@ from msgspec import Struct
 from engine.cpu.leads import LeadTable
 from engine.cpu.native_code import BLOCK, EDGE, FILL, INTERRUPT, PAUSE
 from engine.cpu.pagetable import PageTable, Region
-from engine.cpu.ram import OUT_OF_MEMORY, PAGE, PHYSICAL_BASE, Ram
+from engine.cpu.ram import OUT_OF_MEMORY, PAGE, PHYSICAL_BASE, WRITE, Ram
 
 _ALIGN = 64
 
@@ -208,8 +208,10 @@ def _trial(code: HostCode) -> bool:
     ]
     probes = (0, 0x1000, 0x2FFF, 0x3000, 0x8010, 0x9000, 0x7FFF_FFFF_1234, 2**64 - 1)
     answers = []
-    for portable in (False, True):
+    for portable, watches in ((False, False), (False, True), (True, False), (True, True)):
         ram = Ram(size=1 << 28, budget=3 * PAGE)
+        if watches:
+            ram.watch_changes()
         table = PageTable(ram)
         table.load(regions)
         native = _FillFunction(code.fill)
@@ -232,6 +234,7 @@ def _trial(code: HostCode) -> bool:
                         control.fault_access,
                         control.budget,
                         control.fills,
+                        tuple(ram.changed(0, 1 << 18)),
                     )
                 )
         ram.close()
@@ -359,8 +362,9 @@ def _trial_of_interrupt(code: HostCode) -> bool:
 def fill(ram: Ram, table: PageTable, address: int, access: int, entry: TlbEntry) -> bool:
     """The Python twin of the fill callback; the meaning of both.
 
-    A refused access is noted in `ram.control`, and sent into the hole if there is one; a page
-    counts against the budget when it is first reached.
+    Where changes of pages are wanted, one that has not been written to is open to no stores until
+    one comes. A refused access is noted in `ram.control`, and sent into the hole if there is one;
+    a page counts against the budget when it is first reached.
     """
     control = ram.control
     control.fills += 1
@@ -373,6 +377,11 @@ def fill(ram: Ram, table: PageTable, address: int, access: int, entry: TlbEntry)
         else:
             entry.paddr = PHYSICAL_BASE + offset
             entry.perms = region.perms
+            if control.changed:
+                if access == 17:
+                    ram.mark_changed(offset, 1)
+                elif not ram.changed(offset, 1):
+                    entry.perms &= ~WRITE  # a store asks again
             return True
     control.fault_address = address
     control.fault_access = access

@@ -11,10 +11,11 @@ end is stopped, a guest that only reserves is not.
 
 import ctypes
 import mmap
+import os
 import resource
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterable, Iterator
+from typing import Final, Protocol
 
 from engine.cpu import hostmemory as host
 from engine.cpu.freeranges import FreeRanges
@@ -34,6 +35,9 @@ NO_LIMIT: Final = (1 << 64) - 1
 
 _OTHERS: Final = 3 << 29
 """Bytes of addresses that the emulator's translations and the tool itself take."""
+_ZERO: Final = bytes(PAGE)
+_PIECE: Final = 1 << 20
+"""Bytes of a file that `PageEffects` is told of at once."""
 _MANY: Final = 256
 """Touched pages from which on a copy freezes them; below, copying them is cheaper."""
 _GAP_FROZEN: Final = 16
@@ -56,7 +60,22 @@ class RamControl(ctypes.Structure):
         ("limit", ctypes.c_uint64),  # 72: misses at which the emulator is stopped
         ("argument", ctypes.c_uint64),  # 80: of
         ("stop", ctypes.c_uint64),  # 88: the function that stops it
+        ("changed", ctypes.c_uint64),  # 96: from a page's byte in `touched` to that of its
+        # changes, 0 = nobody wants to know
     )
+
+
+class PageEffects(Protocol):
+    """Is told of what happens to pages otherwise than by the program's own stores."""
+
+    def filled(self, offset: int, data: bytes) -> None:
+        """Bytes have been put there."""
+
+    def zeroed(self, offset: int, size: int) -> None:
+        """Pages are zeros now."""
+
+    def pages_copied(self, source: int, target: int, size: int) -> None:
+        """Fresh pages hold what others do."""
 
 
 class Ram:
@@ -66,6 +85,7 @@ class Ram:
         view: its bytes; none after `close`.
         frozen: its pages that are in a file, which copies share.
         many: touched pages in a row from which on a copy freezes them.
+        effects: told of what the guest's kernel does to pages; None for nobody.
     """
 
     def __init__(self, size: int = 64 << 30, budget: int = 1 << 30) -> None:
@@ -105,6 +125,9 @@ class Ram:
         self._host_mapped: list[tuple[int, int]] = []
         self.frozen = FrozenPages(base, size)
         self.many = _MANY
+        self.effects: PageEffects | None = None
+        self._changed_map: mmap.mmap | None = None
+        self._changed_view = memoryview(bytearray())
 
     def close(self) -> None:
         """Give the arena back to the host; nothing may run on it any more."""
@@ -113,6 +136,36 @@ class Ram:
             host.unmap(self.base, self.size)
             self.frozen.close()
             self.base = 0
+
+    def watch_changes(self) -> None:
+        """From now on notice which pages are written to; the caller flushes the emulator's TLB."""
+        if self._changed_map is None:
+            self._changed_map = mmap.mmap(-1, self.size // PAGE)
+            self._changed_view = memoryview(self._changed_map)
+            address = ctypes.addressof(ctypes.c_char.from_buffer(self._changed_map))
+            self.control.changed = (address - self.control.touched) & NO_LIMIT
+
+    def changed(self, offset: int, size: int) -> list[int]:
+        """Numbers of the pages of a stretch that were written to, since they were `settled`."""
+        found: list[int] = []
+        at, end = offset // PAGE, (offset + size + PAGE - 1) // PAGE
+        if self._changed_map is not None:
+            while (at := self._changed_map.find(b"\1", at, end)) >= 0:
+                found.append(at)
+                at += 1
+        return found
+
+    def settled(self, pages: Iterable[int]) -> None:
+        """Take pages for unchanged; the caller flushes the emulator's TLB."""
+        view = self._changed_view
+        for page in pages:
+            view[page] = 0
+
+    def mark_changed(self, offset: int, size: int) -> None:
+        """Take a stretch for changed, if anybody wants to know."""
+        if self._changed_map is not None and size:
+            first, behind = offset // PAGE, (offset + size + PAGE - 1) // PAGE
+            self._changed_view[first:behind] = b"\1" * (behind - first)
 
     def allocate(self, size: int, *, high: bool = False) -> int | None:
         """Reserve `size` bytes (page multiple); the arena offset, None when none is left.
@@ -142,7 +195,12 @@ class Ram:
 
     def discard(self, offset: int, size: int) -> None:
         """Make pages zero again (MADV_DONTNEED of anonymous memory)."""
+        if self.effects is not None:
+            self.effects.zeroed(offset, size)
         end = offset + size
+        if self._changed_map is not None:
+            for first, last in self.touched_runs(offset, size):
+                self.mark_changed(first, last - first)
         low, high = self._host_mapped_in(offset, end)
         if low < high:
             self._host_mapped[low:high] = [
@@ -207,6 +265,10 @@ class Ram:
         if not host.map_privately(self.base + offset, size, descriptor, file_offset):
             return False
         insort(self._host_mapped, (offset, offset + size))
+        if self.effects is not None:
+            for at in range(0, size, _PIECE):
+                data = os.pread(descriptor, min(_PIECE, size - at), file_offset + at)
+                self.effects.filled(offset + at, data)
         return True
 
     def show(self, address: int, size: int) -> int | None:
@@ -243,6 +305,9 @@ class Ram:
         them: pages that are read or written from now on are counted anew, beside the frozen
         ones, so the caller flushes the emulator's TLB.
         """
+        if self.effects is not None:
+            self.effects.pages_copied(source, target, size)
+        self.mark_changed(target, size)
         at = source
         delta = target - source
         for piece in self.frozen.within(source, source + size):
@@ -329,6 +394,11 @@ class Ram:
         self.control.budget += bytes(view).count(1) - used.count(1)
         view[:] = used
 
+    def touched_runs(self, offset: int, size: int) -> Iterator[tuple[int, int]]:
+        """(arena offset, one past the last) of pages of a stretch that have been touched."""
+        for first, last in _runs(self._used(offset, offset + size), 0):
+            yield offset + first * PAGE, offset + last * PAGE
+
     def touched(self, offset: int, size: int) -> int:
         """Bytes of those pages of a stretch that have been touched; frozen ones are."""
         end = offset + size + PAGE - 1 & -PAGE
@@ -363,6 +433,21 @@ class Ram:
     def write(self, offset: int, data: bytes) -> None:
         """Copy bytes into the arena."""
         ctypes.memmove(self.base + offset, data, len(data))
+        if self._changed_map is not None:
+            self.mark_changed(offset, len(data))
+
+    def restore(self, page: int, data: bytes) -> None:
+        """Let a page hold what it did once, which is no change of it; b"" is zeros."""
+        self.touch(page * PAGE, PAGE)
+        ctypes.memmove(self.base + page * PAGE, data or _ZERO, PAGE)
+        if self._changed_map is not None:
+            self._changed_view[page] = 0
+
+    def put(self, offset: int, data: bytes) -> None:
+        """The same for what the guest's kernel puts there, of which `effects` is told."""
+        self.write(offset, data)
+        if self.effects is not None:
+            self.effects.filled(offset, data)
 
 
 def _runs(used: bytes, gap: int) -> Iterator[tuple[int, int]]:

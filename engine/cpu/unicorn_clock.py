@@ -174,6 +174,15 @@ class UnicornClock:
         state = cast(tuple[int, int, int, int, bool, bool], position or _BEGINNING)
         shared.expected, shared.repeated, left[0], left[1], self._stopped, self._told = state
 
+    def coming(self, pc: int) -> int:
+        """The tick in which the instruction at `pc` executes, where the program stands."""
+        jumped = (self._stopped or self._told) and self.shared.expected != pc
+        return self.ticks() + jumped
+
+    def turn_back(self, ticks: int) -> None:
+        """So many have passed."""
+        self._end[0] = ticks + self.shared.remaining
+
     # -- around runs ----------------------------------------------------------------------
 
     def grant(self, quantum: int | None) -> None:

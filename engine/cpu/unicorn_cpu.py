@@ -479,6 +479,33 @@ class UnicornCpu(UnicornState):
         """Ticks of the guest's clock while it was on."""
         return self._clock.ticks()
 
+    def coming(self) -> int:
+        """The tick in which the next instruction executes."""
+        return self._clock.coming(self.read_register(self.arch.roles.pc))
+
+    def turn_back(self, blocks: int) -> None:
+        """So many ticks have passed."""
+        self._clock.turn_back(blocks)
+
+    def run_to(self, address: int) -> Stop | None:
+        """Run up to an address that lies straight ahead."""
+        pc = self.arch.roles.pc
+        self._clock.grant(self._clock.coming(self.read_register(pc)) - self._clock.ticks())
+        if self.read_register(pc) == address:
+            return None
+        self._idle = (0, 0)
+        self.invalidate(address, 1)  # a block that goes on behind it does not stop there
+        try:
+            for _ in range(_PATIENCE):
+                stop = self._run_once(0, address)
+                if stop is not None and stop.kind is StopKind.QUANTUM:
+                    return None
+                if stop is not None or self.read_register(pc) == address:
+                    return stop
+        finally:
+            self.invalidate(address, 1)
+        raise EngineError(f"the emulator does not come to {address:#x}")
+
     @property
     def time_page(self) -> int:
         """Host address of the page with the clock's words."""

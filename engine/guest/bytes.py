@@ -48,6 +48,8 @@ class MappedBytes:
         after_write: told afterwards.
         watcher: sees copies that stand for accesses of the program; None for nobody.
         on_exhausted: told the address when a copy into the guest finds no memory left.
+        written: told (address, bytes, whether the program could not write there) of what the
+            guest's kernel writes; None for nobody.
     """
 
     def __init__(
@@ -63,6 +65,7 @@ class MappedBytes:
         self.after_write: Callable[[int, int], None] = lambda address, size: None
         self.watcher: ByteWatcher | None = None
         self.on_exhausted: Callable[[int], None] = lambda address: None
+        self.written: Callable[[int, bytes, bool], None] | None = None
 
     def read(self, address: int, size: int) -> bytes:
         """Copy bytes out as the kernel would for the program (`PROT_NONE` faults)."""
@@ -104,7 +107,11 @@ class MappedBytes:
                 and mapping.perms & (WRITE | EXECUTE) == WRITE
                 and self._ram.touch(physical + address - mapping.start, len(data))
             ):
-                self._ram.write(physical + address - mapping.start, data)
+                if self.written is None:
+                    self._ram.put(physical + address - mapping.start, data)
+                else:
+                    self._ram.write(physical + address - mapping.start, data)
+                    self.written(address, data, False)
                 return
         done = 0
         if self.closed:
@@ -115,13 +122,20 @@ class MappedBytes:
             if not self._ram.touch(at, part):
                 self.on_exhausted(address + done)
                 raise GuestFaultError(address + done, "write")
-            self._ram.write(at, data[done : done + part])
+            self._put(at, address + done, data[done : done + part], forced=False)
             self._forget_code(address + done, part)
             done += part
         if self.closed:
             self.after_write(address, len(data))
         if self.watcher is not None:
             self.watcher.written(address, len(data))
+
+    def _put(self, offset: int, address: int, data: bytes, *, forced: bool) -> None:
+        if self.written is None:
+            self._ram.put(offset, data)
+        else:
+            self._ram.write(offset, data)
+            self.written(address, data, forced)
 
     def _forget_code(self, address: int, size: int) -> None:
         """Drop translations of bytes that were changed from outside the guest."""
@@ -238,8 +252,18 @@ class MappedBytes:
             self._ram.read(at, part) for at, part in self._pieces(address, size, 0, "read")
         )
 
-    def poke(self, address: int, data: bytes, *, forget: bool = True) -> None:
-        """Write whatever the protection (the engine itself: loader, ptrace-like access).
+    def poke(self, address: int, data: bytes) -> None:
+        """Write whatever the protection (loader, ptrace-like access)."""
+        for at, part in list(self._pieces(address, len(data), 0, "write")):
+            if not self._ram.touch(at, part):
+                raise GuestFaultError(address, "write")
+            self._put(at, address, data[:part], forced=True)
+            self._forget_code(address, part)
+            address += part
+            data = data[part:]
+
+    def patch(self, address: int, data: bytes, *, forget: bool = True) -> None:
+        """The same for bytes of the engine's own, which the program is not meant to have.
 
         Without `forget` the caller sees to translated code itself.
         """

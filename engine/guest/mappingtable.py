@@ -69,6 +69,7 @@ class MappingTable:
         views: the mappings that show an extent, by extent.
         files: how many mappings show a file, by its identity.
         mixing: extents whose views have changed.
+        changes: ranges in which it has changed, for who sets this and empties it; None for nobody.
     """
 
     def __init__(self) -> None:
@@ -81,6 +82,7 @@ class MappingTable:
         self.views: dict[SharedExtent, ExtentViews] = {}
         self.files: dict[object, int] = {}
         self.mixing: set[SharedExtent] = set()
+        self.changes: list[tuple[int, int]] | None = None
         self.find = _finder(self.starts, self.mappings)
         self._free = FreeRanges(0, 1 << 64)
         self._joints = 0
@@ -92,8 +94,13 @@ class MappingTable:
 
     def touch(self, start: int, end: int) -> None:
         """The emulator's page table is older than this one in a range."""
-        self.dirty.append((start, end))
+        self._changed(start, end)
         self.renewed = True
+
+    def _changed(self, start: int, end: int) -> None:
+        self.dirty.append((start, end))
+        if self.changes is not None:
+            self.changes.append((start, end))
 
     def overlapping(self, start: int, end: int) -> list[Mapping]:
         """Mappings with at least one byte in [start, end)."""
@@ -133,7 +140,7 @@ class MappingTable:
         self.starts.insert(index, mapping.start)
         self._free.take(mapping.start, mapping.end)
         self._account(index, 1)
-        self.dirty.append((mapping.start, mapping.end))
+        self._changed(mapping.start, mapping.end)
         self.layout = object()
 
     def remove(self, mapping: Mapping) -> None:
@@ -187,7 +194,7 @@ class MappingTable:
                 self.views[first.extent].count(second, -1)
             if first.backing is not None:
                 self.files[first.backing.identity] -= 1
-            self.dirty.append((first.start, second.end))
+            self._changed(first.start, second.end)
             self.layout = object()
 
     def _account(self, index: int, sign: int) -> None:

@@ -57,6 +57,7 @@ class Memory:
 
     Attributes:
         plan: where things are put.
+        ram: the pages of all address spaces.
         table: the mappings by address.
         pager: the pages behind them.
         views: shared pages that one mapping may write and another execute.
@@ -69,6 +70,7 @@ class Memory:
         watched: the same of pages in which accesses are watched; see `watch_pages`.
         on_change: told (what, start, size) of a range: "map", "unmap", "protect" or "discard".
         before_move: told (start, size) of pages that are about to go to other addresses.
+        recorded: told as `on_change`, before it; None for nobody.
     """
 
     def __init__(
@@ -89,11 +91,11 @@ class Memory:
             shared: what all address spaces share; of its own if not given.
         """
         self.plan = plan
-        self._ram = ram
+        self.ram = self._ram = ram
         self._cpu = cpu
         self._code = code = Translations(cpu, regions)
         self.traps = code.traps
-        self.invalidate_all = code.invalidate_all
+        self.forget, self.invalidate_all = code.invalidate, code.invalidate_all
         self.table = MappingTable()
         self.pager = Pager(self.table, ram, code, shared)
         self.views = MixedViews(self.table, code)
@@ -109,11 +111,12 @@ class Memory:
         self.shared.spaces.append(self)
         self.on_change: Callable[[str, int, int], None] = lambda what, start, size: None
         self.before_move: Callable[[int, int], None] = lambda start, size: None
+        self.recorded: Callable[[str, int, int], None] | None = None
         self.find = self.table.find
         self.overlapping = self.table.overlapping
         self.read = self.bytes.read
         self.write = self.bytes.write
-        self.peek, self.poke = self.bytes.peek, self.bytes.poke
+        self.peek, self.poke, self.patch = self.bytes.peek, self.bytes.poke, self.bytes.patch
         self.read_cstring = self.bytes.read_cstring
         self.accessible = self.bytes.accessible
         self.words = self.bytes.words
@@ -157,7 +160,13 @@ class Memory:
         self.table.insert(mapping)
         if backing is None and not shared and not reserved:
             self.table.merge(start, end)
-        self.on_change("map", start, end - start)
+        self.changed("map", start, end - start)
+
+    def changed(self, what: str, start: int, size: int) -> None:
+        """Tell those who listen of a change that has been made; see `on_change`."""
+        if self.recorded is not None:
+            self.recorded(what, start, size)
+        self.on_change(what, start, size)
 
     def unmap(self, start: int, size: int) -> None:
         """Unmap a range; holes in it are no error.
@@ -178,7 +187,7 @@ class Memory:
             low, high = max(start, mapping.start), min(end, mapping.end)
             self.pager.drop(table.split(mapping, low, high))
         if touched:
-            self.on_change("unmap", start, end - start)
+            self.changed("unmap", start, end - start)
 
     def protect(self, start: int, size: int, perms: int) -> None:
         """Change permissions.
@@ -202,7 +211,7 @@ class Memory:
             if mapping.perms != perms:
                 self._protect(mapping, max(start, mapping.start), min(end, mapping.end), perms)
         self.table.merge(start, end)
-        self.on_change("protect", start, min(at, end) - start)
+        self.changed("protect", start, min(at, end) - start)
         if at < end:  # as far as the first hole
             raise MappingError(errno.ENOMEM)
 
@@ -254,7 +263,7 @@ class Memory:
                 continue
             piece = mapping.part(max(start, mapping.start), min(end, mapping.end))
             self.pager.discard(piece)
-            self.on_change("discard", piece.start, piece.size)
+            self.changed("discard", piece.start, piece.size)
 
     def punch(self, start: int, size: int) -> None:
         """MADV_REMOVE: shared pages become zeros, in their files too."""
@@ -263,7 +272,7 @@ class Memory:
             piece = mapping.part(max(start, mapping.start), min(end, mapping.end))
             if mapping.extent is not None:
                 self.shared.punch(mapping.extent, piece.offset, piece.size)
-                self.on_change("map", piece.start, piece.size)
+                self.changed("map", piece.start, piece.size)
 
     def shows(self, identity: object) -> int:
         """The number of mappings that show this file."""

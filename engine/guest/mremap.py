@@ -55,11 +55,11 @@ class Mremap:
                 moved = self._pager.copy(content, moved._replace(physical=None), keep)
             memory.unmap(target, size)
         except MappingError:
-            memory.on_change("map", mapping.start, mapping.size)  # it stays after all
+            memory.changed("map", mapping.start, mapping.size)  # it stays after all
             raise
         memory.unmap(mapping.start, mapping.size)
         self._table.insert(moved)
-        memory.on_change("map", target, size)
+        memory.changed("map", target, size)
         if keep_old:
             memory.map(
                 mapping.start,
@@ -78,7 +78,7 @@ class Mremap:
         second = mapping._replace(start=target, end=target + size)
         self._memory.unmap(target, size)
         self._table.insert(self._pager.shared.attach(second))
-        self._memory.on_change("map", target, size)
+        self._memory.changed("map", target, size)
 
     def extend(self, mapping: Mapping, end: int) -> None:
         """Let a mapping grow in place to `end`, where nothing is mapped."""
@@ -91,4 +91,4 @@ class Mremap:
         )
         self._table.insert(self._pager.back(tail) if tail.perms or tail.extent else tail)
         self._table.merge(mapping.start, end)
-        self._memory.on_change("map", tail.start, tail.size)
+        self._memory.changed("map", tail.start, tail.size)

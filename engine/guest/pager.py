@@ -174,7 +174,7 @@ class Pager:
             data = _of_file(mapping, offset)
             place = mapping.physical + offset - mapping.offset
             if data != self._content(mapping, offset) and self._ram.touch(place, PAGE):
-                self._ram.write(place, data)
+                self._ram.put(place, data)
 
     def drop_behind_end(self, mapping: Mapping) -> None:
         """A file has been cut: private pages wholly behind its end are gone, written or not."""

@@ -29,7 +29,7 @@ def copy_pages(ram: Ram, source: int, target: int, size: int) -> None:
             continue
         if not ram.touch(target + done, len(data)):
             raise MappingError(errno.ENOMEM)
-        ram.write(target + done, data)
+        ram.put(target + done, data)
 
 
 def fill(ram: Ram, physical: int, backing: Backing, offset: int, size: int) -> None:
@@ -46,7 +46,7 @@ def fill(ram: Ram, physical: int, backing: Backing, offset: int, size: int) -> N
             break
         if not ram.touch(physical + done, len(data)):
             raise MappingError(errno.ENOMEM)
-        ram.write(physical + done, data)
+        ram.put(physical + done, data)
         done += len(data)
 
 
@@ -217,7 +217,7 @@ class SharedPages:
             at = extent.physical + end - extent.low
             inside = min(page_up(at) - at, extent.high - end)
             if inside and self._ram.touch(at, inside):
-                self._ram.write(at, bytes(inside))
+                self._ram.put(at, bytes(inside))
             rest = (extent.high - end - inside) & -PAGE
             if rest:
                 self._ram.discard(page_up(at), rest)

@@ -149,7 +149,7 @@ class TextOverlay:
                     del self._pages[page]
         for at, piece in reversed(pieces) if grows else pieces:
             if piece and planted:
-                self._memory.poke(at, piece)
+                self._memory.patch(at, piece)
         self.changes += 1
         if pages != len(self._pages):
             self._close()
@@ -178,7 +178,7 @@ class TextOverlay:
             data = patch.value if planted else patch.original[: len(patch.value)]
             if patch.mask:
                 data = patch.mixed(self._memory.peek(base, len(data)), data)
-            self._memory.poke(base, data, forget=not many)
+            self._memory.patch(base, data, forget=not many)
             patch.planted = planted
         if many:
             self._memory.invalidate_all()
@@ -189,7 +189,7 @@ class TextOverlay:
             if patch.planted:
                 base = patch.base(address)
                 if memory.find(base) is not None:  # a copy may lack some (MADV_DONTFORK)
-                    memory.poke(base, self.original(base, len(patch.value)))
+                    memory.patch(base, self.original(base, len(patch.value)))
 
     def rewrite(self, address: int, data: bytes) -> None:
         """Change the program's own bytes, as a debugger does; patches there are looked at again.
@@ -385,7 +385,7 @@ class TextOverlay:
                 now = b""
             if not patch.planted and patch.shows(now):
                 # Read before it was taken out, and written back.
-                self._memory.poke(base, patch.original)
+                self._memory.patch(base, patch.original)
                 now = patch.original
             (good if self.restore(base, now) == patch.original else lost).append(address)
         self._take(lost)

@@ -151,7 +151,7 @@ class Arming:
         for point in points:
             copy, plan = point.copy, point.plan
             if copy.slot is not None:
-                self._target.memory.poke(copy.slot, copy.code, forget=not many)
+                self._target.memory.patch(copy.slot, copy.code, forget=not many)
                 self.slots_of[copy.slot] = point
             value = self.planted(point)
             if plan.bits is not None:

@@ -115,7 +115,7 @@ class DetourKeeper:
 
     def open(self, point: ProbePoint, detour: Detour, probes: tuple[Kprobe, ...]) -> LiveDetour:
         """Write the code of a detour; the guest may come there from now on."""
-        self._target.memory.poke(detour.start, detour.code)
+        self._target.memory.patch(detour.start, detour.code)
         live = self._of[point] = self.map.add(point, detour, probes)
         self.running.open(live)
         return live

@@ -101,7 +101,7 @@ class ReturnProbes:
         """Map a page for code of the machinery's own, in which a point stands."""
         memory = self.target.memory
         memory.commit(start, memory.plan.page_size)
-        memory.poke(start, code)
+        memory.patch(start, code)
         self._arming.points[point.address] = point
         point.state = point.state.arm()
         self._breakpoints.plant(point)

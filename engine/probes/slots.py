@@ -137,7 +137,7 @@ class XolArea:
             self._holding.pop(self._content[index], None)
             self._holding[code] = index
             self._content[index] = code
-            self._memory.poke(address, code)
+            self._memory.patch(address, code)
         return address
 
     def release(self, address: int) -> None:

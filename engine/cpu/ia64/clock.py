@@ -56,6 +56,11 @@ class Ia64Clock:
         """A step or a halt came to `ip`; whether that is a tick is decided when it goes on."""
         self._stepped_to = ip
 
+    def coming(self, ip: int) -> int:
+        """The tick in which what stands at `ip` executes, where the program stands."""
+        jumped = self._stopped or self._told or ip == self._stepped_to
+        return self.ticks + (jumped and ip != self.expected[0] and not self.inside(ip))
+
     def position(self) -> object:
         """The part of its state that is the running thread's."""
         left = self.last_branches.tolist()

@@ -402,6 +402,23 @@ class Ia64Cpu(Registers, MappedMemory):
         """The same."""
         return self._clock.ticks
 
+    def coming(self) -> int:
+        """The tick in which the next instruction executes."""
+        return self._clock.coming(self.read_register("ip"))
+
+    def turn_back(self, blocks: int) -> None:
+        """So many ticks have passed."""
+        self._clock.ticks = blocks
+
+    def run_to(self, address: int) -> Stop | None:
+        """Run up to an address that lies straight ahead, slot by slot."""
+        tick = self.coming()
+        while self.read_register("ip") != address and self.coming() == tick:
+            stop = self.step()
+            if stop is not None:
+                return stop
+        return None
+
     @property
     def last_branches(self) -> memoryview:
         """Addresses behind the last two slots from which control went elsewhere, where to."""

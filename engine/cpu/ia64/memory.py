@@ -154,6 +154,7 @@ class Ia64Memory:
             raise OutOfMemory(page << SHIFT)
         if offset in self.code and offset not in self.unlocked:
             raise CodeChanged(offset)
+        self._ram.mark_changed(offset, PAGE)
         return self._view(offset)
 
     # -- accesses from helpers -------------------------------------------------------------

@@ -379,7 +379,7 @@ class ProbedSpace:
                 found = data.find(wanted, found + 1)
             if found < 0:
                 break
-            memory.poke(at + found, real.to_bytes(word, "little"))
+            memory.patch(at + found, real.to_bytes(word, "little"))
 
     # -- code that comes and goes ---------------------------------------------------------
 

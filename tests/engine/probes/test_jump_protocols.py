@@ -207,14 +207,14 @@ def test_the_first_byte_traps_while_the_others_change(monkeypatch: pytest.Monkey
         (point,) = manager.placed()
         before = session.memory.read(point.address, 5)
         seen: list[bytes] = []
-        poke = session.memory.poke
+        patch = session.memory.patch
 
         def watched(address: int, data: bytes, *, forget: bool = True) -> None:
-            poke(address, data, forget=forget)
+            patch(address, data, forget=forget)
             if point.address <= address < point.address + 5:
                 seen.append(session.memory.read(point.address, 5))
 
-        monkeypatch.setattr(session.memory, "poke", watched)
+        monkeypatch.setattr(session.memory, "patch", watched)
         assert manager.techniques.consider(point)
         detour = detour_of(point)
         trap = session.arch.breakpoint
