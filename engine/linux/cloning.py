@@ -196,6 +196,8 @@ def _new_process(k: Thread, request: CloneRequest) -> Thread:
     else:
         process.hand.actions.update(mine.hand.handled())
     if flags & VM:
+        if machine.recorder is not None:
+            machine.recorder.lent(space, k.tid, process.pid)
         machine.spaces.lent(space, k.tid, process.pid)
     return Thread(process, process.pid, k.comm)
 
@@ -207,9 +209,13 @@ def _copied_space(k: Thread) -> AddressSpace:
         space = k.space.copy()
     except MappingError as error:
         raise LinuxError(error.code) from error
+    if machine.recorder is not None:
+        machine.recorder.copied(k.space, space)
     try:
         machine.spaces.copied(k.space, space)
     except (MappingError, GuestFaultError) as error:  # no room for what watches it
+        if machine.recorder is not None:
+            machine.recorder.ended(space)
         machine.spaces.ended(space)
         space.memory.close()
         raise LinuxError(errno.ENOMEM) from error

@@ -85,6 +85,8 @@ def _deliver(k: Thread, item: PendingSignal, crash: Crash | None) -> None:
         k.machine.delivering = 0
     k.cpu.expect(pc)  # entering the handler is a jump: a loop of faults takes time
     k.cpu.last_branches[0] = OUTSIDE
+    if k.machine.recorder is not None:
+        k.machine.recorder.signalled(number)
     k.machine.hooks.signalled()
     state.saved = None
     if flags & sig.SS_AUTODISARM and fresh:

@@ -207,8 +207,12 @@ def _begin(k: Thread, space: AddressSpace, start: loader.Start, name: bytes) -> 
     reaping.give_back(process)
     process.enter(space)
     space.memory.activate()
+    if machine.recorder is not None:
+        machine.recorder.replaced(process, before, space)
     machine.spaces.replaced(before, space)
     if not before.users:
+        if machine.recorder is not None:
+            machine.recorder.ended(before)
         machine.spaces.ended(before)
         before.memory.close()
     process.executed, process.exit_signal = True, SIGCHLD

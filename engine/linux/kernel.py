@@ -141,8 +141,37 @@ class Kernel:
             self._alone = False
         return self.machine.exit
 
+    @contextmanager
+    def _working(self) -> Iterator[None]:
+        """All that happens meanwhile comes to the program from outside."""
+        recorder = self.machine.recorder
+        if recorder is None:
+            yield
+            return
+        recorder.enter()
+        try:
+            yield
+        finally:
+            recorder.pause()
+
+    def _goes(self) -> None:
+        """The program goes on."""
+        if self.machine.recorder is not None:
+            self.machine.recorder.leave()
+
+    def _has_stopped(self, kind: StopKind) -> None:
+        if self.machine.recorder is not None:
+            self.machine.recorder.stopped(kind)
+
     def resume(self) -> None:
         """One stretch of a thread up to the next thing the kernel has to do."""
+        if self.machine.recorder is None:
+            self._resume()
+            return
+        with self._working():
+            self._resume()
+
+    def _resume(self) -> None:
         if not self._runnable():
             return
         thread = self.machine.current
@@ -160,8 +189,11 @@ class Kernel:
             delivery.deliver_all(thread)
         if self._goes_on(thread):
             thread.memory.sync()
+            self._goes()
             # As uprobes do: a signal waits for the end of the step.
             stop = self._cpu.step() if waits else self._run(thread)
+            if stop is not None:
+                self._has_stopped(stop.kind)
             self._count_blocks()
             if self._served:
                 self._served = False
@@ -202,9 +234,20 @@ class Kernel:
         registers = self._read_call()
         condition = self._quick.get(registers[0], _never)
         machine = self.machine
-        thread = machine.current
+        thread, recorder = machine.current, machine.recorder
         if condition is not None and not condition(thread, registers):
             return False
+        if recorder is not None:
+            recorder.begins_call(registers[-1])
+        try:
+            return self._served_call(thread, registers)
+        finally:
+            if recorder is not None:
+                (recorder.pause if self._served else recorder.leave)()
+
+    def _served_call(self, thread: Thread, registers: tuple[int, ...]) -> bool:
+        """Carry out a quick call; False if the thread does not just go on."""
+        machine = self.machine
         self._syscall(thread, registers)
         self._check_limits()
         process, state, table = thread.process, thread.signals, thread.memory.table
@@ -229,12 +272,16 @@ class Kernel:
 
     def step(self) -> None:
         """One instruction; or the delivery of a signal, up to its handler's first one."""
+        with self._working():
+            self._step()
+        self.wait()
+
+    def _step(self) -> None:
         if not self._runnable():
             return
         thread = self.machine.current
         if thread.kept_call is not None:
             self._let_on(thread)
-            self.wait()
             return
         pc = self._pc
         before = self._cpu.read_register(pc)
@@ -243,13 +290,15 @@ class Kernel:
         if self._goes_on(thread) and self._cpu.read_register(pc) == before:
             thread.memory.sync()
             self._moment = self._next_moment()
+            self._goes()
             stop = self._cpu.step()
+            if stop is not None:
+                self._has_stopped(stop.kind)
             self._count_blocks()
             if stop is not None:
                 self.handle(stop)
         if thread.process.exit is not None:
             self._end(thread.process)
-        self.wait()
 
     @staticmethod
     def _goes_on(thread: Thread) -> bool:
@@ -267,7 +316,8 @@ class Kernel:
         """Let time pass until a thread can run, if the current one has to wait."""
         machine = self.machine
         while machine.exit is None and not self._can_run(machine.current):
-            self._runnable()
+            with self._working():
+                self._runnable()
 
     @staticmethod
     def _can_run(thread: Thread) -> bool:
@@ -310,7 +360,12 @@ class Kernel:
 
     def stop(self, end: Exit) -> None:
         """End the run as it is."""
+        self._finished(end)
+
+    def _finished(self, end: Exit) -> None:
         self.machine.exit = end
+        if self.machine.recorder is not None:
+            self.machine.recorder.finished(end)
 
     # -- threads ---------------------------------------------------------------------------
 
@@ -442,6 +497,8 @@ class Kernel:
         before = machine.current
         if thread is before:
             return
+        if machine.recorder is not None:
+            machine.recorder.switches(thread)
         machine.turn_over()
         if not before.ended:
             before.registers, before.position = cpu.save(self._spare), cpu.position()
@@ -490,10 +547,12 @@ class Kernel:
             comm = process.leader.comm.decode(errors="replace")
             what = f"process {process.pid} ({comm}) killed by {sig.name(end.signal)}"
             machine.crashed(f"{what}: {end.crash.why}, pc {end.crash.pc:#x}")
+        if machine.recorder is not None:
+            machine.recorder.process_ended(process)
         last = all(each.exit is not None for each in machine.processes.values())
         reaping.ended(process, last=last)
-        if last:
-            machine.exit = machine.exit or machine.first.exit
+        if last and machine.exit is None and machine.first.exit is not None:
+            self._finished(machine.first.exit)
 
     def _left(self, thread: Thread) -> None:
         """A thread is gone."""
@@ -534,14 +593,23 @@ class Kernel:
         same with and without probes. A stop of the machinery's, or one that the host asked for,
         is no moment of the guest's time.
         """
+        if self.machine.recorder is None:
+            self._take(stop, asked=asked)
+            return
+        with self._working():
+            self._take(stop, asked=asked)
+
+    def _take(self, stop: Stop, *, asked: bool) -> None:
         thread = self.machine.current
         if stop.kind is StopKind.SYSCALL:
             if not asked and self._keeps(thread, stop):
                 return
             self._syscall(thread, self._read_call())
         elif stop.kind is StopKind.FAULT:
+            self._called()
             faults.fault(thread, stop)
         elif stop.kind is StopKind.TRAP:
+            self._called()
             faults.trap(thread, stop)
         elif stop.kind is StopKind.OUT_OF_MEMORY:
             self.machine.out_of_memory(thread.space, stop.address)
@@ -629,6 +697,7 @@ class Kernel:
     def _syscall(self, thread: Thread, registers: tuple[int, ...]) -> None:
         machine, cpu = self.machine, self._cpu
         number, arguments = registers[0], registers[1:-1]
+        self._called()
         name = self._linux.syscalls.get(number)
         for register, place, source in self._clobbers:
             cpu.write_register(register, registers[place] if place else cpu.read_register(source))
@@ -647,6 +716,14 @@ class Kernel:
         if result is not None:
             self._finish_call(thread, result)
 
+    def _called(self) -> None:
+        if self.machine.recorder is not None:
+            self.machine.recorder.called()
+
+    def _returned(self, result: int, *, restarts: bool = False) -> None:
+        if self.machine.recorder is not None:
+            self.machine.recorder.returned(result, restarts=restarts)
+
     def _finish_call(self, thread: Thread, result: int) -> None:
         """Give the current thread the result of its call."""
         call, linux = thread.call, self._linux
@@ -661,6 +738,7 @@ class Kernel:
                 result == blocking.RESTART and blocking.handler_restarts(thread)
             )
             result = -errno.EINTR
+            self._returned(result, restarts=restart)
             if restart:
                 pc = self._cpu.read_register(self._pc)
                 before = linux.syscall_before
@@ -668,6 +746,8 @@ class Kernel:
                 self._cpu.write_register(self._pc, again)
                 self.machine.hooks.syscall_exit(call.number, name, result)
                 return
+        else:
+            self._returned(result)
         self.machine.hooks.syscall_exit(call.number, name, result)
         if linux.error:
             self._cpu.write_register(linux.error, 0xFFFFFFFFFFFFFFFF if result < 0 else 0)
@@ -710,6 +790,8 @@ class Kernel:
                 if thread.wait is not None:
                     thread.begin_wait(blocking.files_of(thread))
                     self.scheduler.block(thread)
+                    if machine.recorder is not None:
+                        machine.recorder.waits()
                 return None
             thread.wait = None
             return found

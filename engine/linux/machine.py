@@ -26,6 +26,7 @@ from engine.linux.sysv import SysvObjects
 
 if TYPE_CHECKING:
     from engine.linux.process import Process
+    from engine.linux.recorder import KernelRecorder
     from engine.linux.space import AddressSpace
     from engine.linux.thread import Thread
 
@@ -48,6 +49,7 @@ class Machine:
     Attributes:
         arch: its architecture.
         cpu: its processor.
+        registers: the same for system calls and signals, which change registers of the program.
         clock: its time.
         cpus: processors that the guest is told of.
         memory_budget: bytes of memory that all processes together may use.
@@ -88,6 +90,7 @@ class Machine:
         left: told of a thread that ends.
         held: told of a process that stops.
         released: told of one that does so no more.
+        recorder: records the run; None for nobody.
     """
 
     fs: FileSystem
@@ -117,7 +120,7 @@ class Machine:
             cpus: processors that the guest is told of.
         """
         self.arch = arch
-        self.cpu = cpu
+        self.cpu = self.registers = cpu
         self.clock = clock
         self.cpus = cpus
         self.memory_budget = memory_budget
@@ -152,6 +155,7 @@ class Machine:
         self.left: Callable[[Thread], None] = lambda thread: None
         self.held: Callable[[Process], None] = lambda process: None
         self.released: Callable[[Process], None] = lambda process: None
+        self.recorder: KernelRecorder | None = None
         self._random = random.Random(seed)
         self._next_id = _FIRST_PID
         self._turn_began = self._turn_tick = 0
@@ -202,9 +206,11 @@ class Machine:
             threads.pop(thread.tid, None)
             threads[thread.pid] = thread
         self.comms[thread.pid], self.pids[thread.pid] = thread.comm, thread.pid
-        thread.tid = thread.pid
+        before, thread.tid = thread.tid, thread.pid
         if thread is self.current:
             self.tid = thread.tid
+        if self.recorder is not None:
+            self.recorder.became_first(before, thread)
 
     def wake(self, thread: "Thread") -> None:
         """Something has happened that may end a thread's wait."""

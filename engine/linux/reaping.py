@@ -66,6 +66,9 @@ def leave_space(process: Process, *, keep: bool = False) -> None:
         if keep:
             space.memory.retire()
         else:
+            recorder = process.machine.recorder
+            if recorder is not None:
+                recorder.ended(space)
             process.machine.spaces.ended(space)
             space.memory.close()
 

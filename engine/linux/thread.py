@@ -108,7 +108,7 @@ class Thread:
         self.process = process
         self.machine = machine = process.machine
         self.tid = tid
-        self.arch, self.cpu, self.clock = machine.arch, machine.cpu, machine.clock
+        self.arch, self.cpu, self.clock = machine.arch, machine.registers, machine.clock
         self.fs, self.net = machine.fs, machine.net
         self.files = (files or process.files).join()
         self.place = place or process.place
@@ -213,6 +213,8 @@ class Thread:
         """Rename the thread."""
         self.machine.hooks.renaming()
         self.comm = self.machine.comms[self.tid] = name[:15]
+        if self.machine.recorder is not None:
+            self.machine.recorder.renamed(self)
         self.machine.hooks.renamed(self.tid)
 
     def set_second_result(self, value: int) -> None:

@@ -54,7 +54,13 @@ class StreamStat(NamedTuple):
 
 
 class HostIO:
-    """Access to host descriptors; every call may be recorded and replayed by a subclass."""
+    """Access to host descriptors; every call may be recorded and replayed by a subclass.
+
+    Attributes:
+        told: told (descriptor, bytes) of what it has taken.
+    """
+
+    told: Callable[[int, bytes], object] | None = None
 
     def read(self, fd: int, count: int) -> bytes:
         """Read what is there; called only when `poll` said that it will not block."""
@@ -196,7 +202,11 @@ class HostStream(OpenFile):
             try:
                 if not self.is_regular and not self.io.poll(self.fd, select.POLLOUT):
                     break
-                done += self.io.write(self.fd, bytes(view[done : done + self._limit]))
+                piece = bytes(view[done : done + self._limit])
+                taken = self.io.write(self.fd, piece)
+                done += taken
+                if self.io.told is not None:
+                    self.io.told(self.fd, piece[:taken])
             except BlockingIOError:
                 break
             except OSError as error:
@@ -220,7 +230,10 @@ class HostStream(OpenFile):
     def pwrite(self, data: bytes, offset: int) -> int:
         """Write at an offset."""
         with translated():
-            return self.io.pwrite(self.fd, data, offset)
+            taken = self.io.pwrite(self.fd, data, offset)
+        if self.io.told is not None:
+            self.io.told(self.fd, data[:taken])
+        return taken
 
     def seek(self, offset: int, whence: int) -> int:
         """Move the file position."""
