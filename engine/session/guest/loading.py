@@ -4,7 +4,7 @@ import errno
 import os
 import struct
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from engine import arch as architectures
 from engine.cpu import cores
@@ -32,12 +32,17 @@ from engine.linux.process import Process
 from engine.linux.procview import ProcView
 from engine.linux.space import AddressSpace
 from engine.linux.thread import Thread
+from engine.session.program.libraries import GuestTree
 from engine.session.program.opening import OpenedProgram, view_of
 from engine.session.protocol.config import GuestConfig
+
+if TYPE_CHECKING:
+    from engine.history.registers import NotedRegisters
 
 _GUEST_ID = 1000
 _IMAGE_MAX = 1 << 30
 _WORD: Final = struct.Struct("<q")
+Value = TypeVar("Value", int, bytes)
 _STAT: Final = struct.Struct(f"<{len(StreamStat._fields)}q")
 
 
@@ -143,7 +148,10 @@ class LoadedGuest:
         process: its first process.
         thread: that one's first thread.
         turns: decides whose turn it is.
+        noted: the registers as calls have them, where the run can be recorded.
     """
+
+    noted: "NotedRegisters"
 
     def __init__(
         self,
@@ -172,7 +180,7 @@ class LoadedGuest:
             )
         self.paths, self.arch = self.opened.paths, self.opened.arch
         self.image = self.opened.image
-        self.ram = Ram(budget=config.memory)
+        self.ram = self._make_ram()
         self.disassembler = Disassembler(self.arch)
         self.hooks = GuestHooks()
         self.clock = GuestClock(
@@ -207,6 +215,8 @@ class LoadedGuest:
         )
         machine.fs = self.fs
         machine.net = Network(self.clock, self.fs.numbers)
+        if config.history:
+            self._note_registers()
         space = AddressSpace(memory, modules, SpaceHooks())
         identity = (_GUEST_ID, _GUEST_ID)
         self.process = Process(machine, machine.new_id(), space, identity)
@@ -218,7 +228,7 @@ class LoadedGuest:
         machine.first = self.process
         self._control_terminal()
         self.turns = config.turns.begin(config.seed)
-        self.kernel = Kernel(machine, self.turns, config.max_blocks)
+        self.kernel = self._make_kernel()
         self.proc.machine = machine
         watch(space)
         try:
@@ -261,17 +271,47 @@ class LoadedGuest:
         """The files in them."""
         return self.process.space.modules
 
+    def _note_registers(self) -> None:
+        """Let what calls do to registers be seen by a recording."""
+        from engine.history.recording import noted  # few runs are recorded
+
+        self.noted = noted(self.machine, self.cpu)
+
+    def _make_ram(self) -> Ram:
+        return Ram(budget=self.config.memory)
+
+    def _make_kernel(self) -> Kernel:
+        return Kernel(self.machine, self.turns, self.config.max_blocks)
+
     def _make_cpu(self) -> Cpu:
         return cores.make(
             cores.Needs(
                 self.arch,
                 self.ram,
                 self.disassembler.decode,
-                counter=lambda: self.clock.monotonic(),
-                entropy=lambda count: self.machine.random_bytes(count),
+                counter=lambda: self._counter(),
+                entropy=lambda count: self._entropy(count),
                 seed=self.config.randomness,
             )
         )
+
+    def _counter(self) -> int:
+        """The cycle counter, for an instruction that reads it."""
+        return self._given(self.clock.monotonic())
+
+    def _entropy(self, count: int) -> bytes:
+        """Random bytes for an instruction."""
+        return self._given(self.machine.random_bytes(count))
+
+    def _given(self, value: Value) -> Value:
+        """A value from outside, noted where the run is recorded."""
+        if self.machine.recorder is not None:
+            self.machine.recorder.input(value)
+        return value
+
+    def tree(self) -> GuestTree:
+        """The files of the guest's own tree."""
+        return GuestTree(self.fs, self.machine.images)
 
     def _open_guest_image(self, path: str) -> ElfImage | None:
         """An ELF file of the guest's own tree; None if it is not there."""

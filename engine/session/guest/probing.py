@@ -26,7 +26,6 @@ from engine.session.guest.probed_space import (
     Wanted,
     twin_of,
 )
-from engine.session.program.libraries import GuestTree
 from engine.session.program.places import Place, guest_address
 from engine.session.program.verdicts import Verdicts
 
@@ -50,7 +49,7 @@ class Probing:
     def __init__(self, guest: LoadedGuest, mode: Mode = Mode.STRICT) -> None:
         """Wire the machinery to a loaded guest that has not run yet."""
         self._guest = guest
-        program = guest.opened.program(GuestTree(guest.fs, guest.machine.images))
+        program = guest.opened.program(guest.tree())
         technique = guest.config.technique
         self.verdicts = Verdicts(guest.arch, program, mode, technique, self._in_memory)
         self.notices: list[str] = []

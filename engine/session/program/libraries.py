@@ -33,7 +33,8 @@ _DT_RPATH, _DT_RUNPATH, _DT_STRTAB, _DT_STRSZ = 15, 29, 5, 10
 _SUFFIX: Final = re.compile(r"\.so(\.[0-9A-Za-z_.]+)?$")
 _VARIABLE: Final = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 _MAX_LIBRARIES: Final = 4096
-_CACHE: Final = b"/etc/ld.so.cache"
+CACHE: Final = "/etc/ld.so.cache"
+"""Guest path of the loader's cache."""
 _CACHE_MAGIC: Final = b"glibc-ld.so.cache1.1"
 
 
@@ -147,9 +148,9 @@ class GuestTree:
     @cached_property
     def cached_libraries(self) -> Mapping[str, tuple[str, ...]]:
         """The entries of /etc/ld.so.cache: soname to paths."""
-        found = self._source(_CACHE)
+        found = self._source(CACHE.encode())
         try:
-            return _parse_cache(found[0].read(0, found[0].size)) if found else {}
+            return parse_cache(found[0].read(0, found[0].size)) if found else {}
         except LinuxError:
             return {}
 
@@ -359,7 +360,7 @@ class Program:
         return file
 
 
-def _parse_cache(data: bytes) -> dict[str, tuple[str, ...]]:
+def parse_cache(data: bytes) -> dict[str, tuple[str, ...]]:
     """Read the loader's cache (glibc, sysdeps/generic/dl-cache.h: struct cache_file_new)."""
     start = data.find(_CACHE_MAGIC)
     if start < 0:

@@ -48,6 +48,7 @@ class GuestConfig(Struct, frozen=True):
         follow: probes are in the guest's new processes and programs, too.
         count_blocks: keep the block clock running even if nothing else needs it.
         kernel: choices for a guest that is a kernel image.
+        history: the run can be recorded.
     """
 
     guest: str
@@ -73,6 +74,7 @@ class GuestConfig(Struct, frozen=True):
     follow: bool = True
     count_blocks: bool = False
     kernel: KernelChoice = KernelChoice()
+    history: bool = False
 
     @property
     def randomness(self) -> int:

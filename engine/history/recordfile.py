@@ -1,0 +1,335 @@
+"""Recordings as files.
+
+Behind a magic word and a version stand pieces: a kind, sizes, a checksum, the tick that the guest
+had come to, then the content, compressed. A file that was cut off, or is damaged, is good up to
+its first bad piece. The first pieces say what guest it is (START) and hold the ELF files that are
+needed to look at it (FILE); then comes the journal (ENTRIES).
+"""
+
+import struct
+import sys
+import time
+import zlib
+from collections.abc import Sequence
+from io import FileIO
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from engine.errors import KprobeTuiError
+from engine.history.journal import InstructionInput, Journal
+
+MAGIC: Final = b"KPTRECORD\0"
+VERSION: Final = 1
+_FRONT: Final = struct.Struct("<10sHI")
+_PIECE: Final = struct.Struct("<4sIIIQ")
+"""Kind; bytes as stored and as they are; CRC-32, see `checksum`; ticks of the guest's clock."""
+_START, _FILE, _ENTRIES, _REACHED = b"STRT", b"FILE", b"ENTR", b"TICK"
+_LONGEST: Final = 64 << 20
+"""Bytes of a piece."""
+_MANY: Final = 4096
+"""Entries that are written at once at the latest."""
+_MUCH: Final = 1 << 20
+_OFTEN: Final = 0.25
+"""Seconds between two pieces of a guest that does something."""
+_LEVEL: Final = 3
+
+
+class RecordingError(KprobeTuiError):
+    """A file is no recording, or one that cannot be used."""
+
+
+class RecordedProgram(Struct, frozen=True):
+    """The guest of a recording.
+
+    Attributes:
+        engine: version of the engine that has made it.
+        arch: name of the architecture.
+        guest: the program as it was typed.
+        path: its guest path; `real` with symlinks resolved, `typed` as argv[0] had it.
+        real: see `path`.
+        typed: see `path`.
+        args: its arguments.
+        env: its environment.
+        cwd: its working directory, a guest path.
+        seed: of its secrets.
+        start: its clock at the start.
+        clock: whose time it saw.
+        cpus: processors that it was told of.
+        arena: bytes of its physical memory.
+        returns: how returns were caught.
+    """
+
+    engine: str
+    arch: str
+    guest: str
+    path: str
+    real: str
+    typed: str
+    args: tuple[str, ...]
+    env: tuple[str, ...]
+    cwd: str
+    seed: int
+    start: int | None
+    clock: str
+    cpus: int
+    arena: int
+
+
+class StoredFile(Struct, frozen=True):
+    """An ELF file of the guest's.
+
+    Attributes:
+        paths: guest paths that it is known by.
+        data: its bytes.
+        more: another piece of the same file follows.
+    """
+
+    paths: tuple[str, ...]
+    data: bytes
+    more: bool = False
+
+
+class Written(Struct, frozen=True):
+    """A piece of the journal."""
+
+    entries: tuple[msgspec.Raw, ...]
+    inputs: tuple[tuple[int, Any], ...]
+    complete: bool
+
+
+def _zstd() -> Any:
+    if sys.version_info >= (3, 14):
+        from compression import zstd
+    else:
+        from backports import zstd  # few runs are recorded
+    return zstd
+
+
+def engine_version() -> str:
+    """The version of this engine, "" where that is not known."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("kprobe-tui")
+    except PackageNotFoundError:
+        return ""
+
+
+def checksum(kind: bytes, stored: int, raw: int, clock: int, content: bytes | memoryview) -> int:
+    """CRC-32 of a piece: of its sizes and its content."""
+    return zlib.crc32(content, zlib.crc32(_PIECE.pack(kind, stored, raw, 0, clock)))
+
+
+class RecordWriter:
+    """Writes a recording while the guest runs.
+
+    What has been told of is in the file a moment later: a kill loses what is younger. A failure to
+    write ends the recording and not the run.
+
+    Attributes:
+        failure: why no more is written, None if all is well.
+    """
+
+    def __init__(self, file: FileIO, program: RecordedProgram, journal: Journal) -> None:
+        """Begin the file.
+
+        Args:
+            file: it, empty.
+            program: the guest.
+            journal: what is written of it is taken out.
+        """
+        self.failure: OSError | None = None
+        self._file = file
+        self._journal = journal
+        self._encoder = msgspec.msgpack.Encoder()
+        self._compress = _zstd().compress
+        self._size = 0
+        self._seen = 0
+        self._written = time.monotonic()
+        self._clock = 0
+        self._out(_FRONT.pack(MAGIC, VERSION, 0))
+        self._put(_START, program)
+
+    def store(self, paths: Sequence[str], data: bytes) -> None:
+        """Keep a file of the guest's."""
+        for at in range(0, max(len(data), 1), _LONGEST // 2):
+            piece = data[at : at + _LONGEST // 2]
+            self._put(_FILE, StoredFile(tuple(paths), piece, at + len(piece) < len(data)))
+
+    def grown(self, size: int) -> None:
+        """The journal has an entry more, of so many bytes."""
+        self._size += size
+        count = len(self._journal)
+        full = count >= _MANY or self._size >= _MUCH
+        if full or (not count & 15 and time.monotonic() - self._written > _OFTEN):
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what there is."""
+        journal = self._journal
+        if journal.raw or journal.inputs or journal.complete:
+            self._clock = max(self._clock, journal.end)
+            for part in self._parts(journal.raw):
+                self._put(_ENTRIES, Written(part, (), False))
+            self._put(_ENTRIES, Written((), tuple(journal.inputs), journal.complete))
+            journal.clear()
+        self._size = 0
+        self._written = time.monotonic()
+
+    @staticmethod
+    def _parts(raw: list[bytes]) -> list[tuple[msgspec.Raw, ...]]:
+        """Entries in pieces that are not too long; a single one may be."""
+        parts: list[list[msgspec.Raw]] = [[]]
+        size = 0
+        for entry in raw:
+            if size and size + len(entry) > _LONGEST // 2:
+                parts.append([])
+                size = 0
+            parts[-1].append(msgspec.Raw(entry))
+            size += len(entry)
+        return [tuple(part) for part in parts if part]
+
+    def reached(self, clock: int) -> None:
+        """The guest has come to a tick, and goes on."""
+        self.flush()
+        self._clock = clock
+        self._put(_REACHED, clock)
+
+    def _put(self, kind: bytes, content: object) -> None:
+        raw = self._encoder.encode(content)
+        stored = self._compress(raw, level=_LEVEL)
+        sizes = kind, len(stored), len(raw)
+        crc = checksum(*sizes, self._clock, stored)
+        self._out(_PIECE.pack(*sizes, crc, self._clock) + stored)
+
+    def _out(self, data: bytes) -> None:
+        if self.failure is not None:
+            return
+        try:
+            view = memoryview(data)
+            while view:
+                view = view[self._file.write(view) or 0 :]
+        except OSError as error:
+            self.failure = error
+
+
+class ReadRecording(Struct):
+    """A recording that was read.
+
+    Attributes:
+        program: the guest.
+        files: paths and bytes of its ELF files.
+        journal: what happened.
+        reached: the last tick that is known of.
+        damage: why it is not whole, "" if it is.
+    """
+
+    program: RecordedProgram
+    files: list[tuple[tuple[str, ...], bytes]]
+    journal: Journal
+    reached: int
+    damage: str
+
+
+def read(data: memoryview, name: str) -> ReadRecording:
+    """Read a recording as far as it goes.
+
+    Args:
+        data: the file.
+        name: of it, for messages.
+
+    Raises:
+        RecordingError: it is none, of another version, or bad before the guest's first
+            instruction.
+    """
+    if len(data) < _FRONT.size or bytes(data[: len(MAGIC)]) != MAGIC:
+        raise RecordingError(f"{name}: not a recording (kprobe-tui record -o FILE makes one)")
+    _, version, _ = _FRONT.unpack_from(data)
+    if version != VERSION:
+        raise RecordingError(
+            f"{name}: a recording of format {version}; this version reads format {VERSION}"
+        )
+    reading = _PieceReader(data, name)
+    reading.run()
+    if reading.program is None or not reading.journal.raw:
+        why = reading.damage or "it ends before the guest's first instruction"
+        raise RecordingError(f"{name}: {why}")
+    return ReadRecording(
+        reading.program, reading.files, reading.journal, reading.reached, reading.damage
+    )
+
+
+class _PieceReader:
+    """Goes through the pieces of a file."""
+
+    def __init__(self, data: memoryview, name: str) -> None:
+        self.program: RecordedProgram | None = None
+        self.files: list[tuple[tuple[str, ...], bytes]] = []
+        self.journal = Journal()
+        self.reached = 0
+        self.damage = ""
+        self._data = data
+        self._more: list[bytes] = []
+        self._zstd = _zstd()
+
+    def run(self) -> None:
+        """Read all pieces, up to the first bad one."""
+        data, at = self._data, _FRONT.size
+        while at < len(data):
+            if at + _PIECE.size > len(data):
+                self._cut(at)
+                return
+            kind, stored, raw, crc, clock = _PIECE.unpack_from(data, at)
+            end = at + _PIECE.size + stored
+            if end > len(data):
+                self._cut(at)
+                return
+            content = data[at + _PIECE.size : end]
+            try:
+                if checksum(kind, stored, raw, clock, content) != crc:
+                    raise ValueError("its checksum is wrong")
+                self._piece(kind, self._unpacked(content, raw))
+            except (ValueError, msgspec.MsgspecError, self._zstd.ZstdError) as error:
+                self.damage = (
+                    f"damaged at byte {at} ({error}); what is before it goes up to tick "
+                    f"{self.reached}"
+                )
+                return
+            self.reached = max(self.reached, clock)
+            at = end
+        if not self.journal.complete:
+            self._cut(len(data))
+
+    def _cut(self, at: int) -> None:
+        self.damage = f"cut off at byte {at}, tick {self.reached}"
+
+    def _unpacked(self, content: memoryview, size: int) -> bytes:
+        if size > 2 * _LONGEST:
+            raise ValueError(f"a piece of {size} bytes")
+        unpacked = self._zstd.ZstdDecompressor()
+        raw: bytes = unpacked.decompress(content, max_length=size + 1)
+        if len(raw) != size:
+            raise ValueError("its size is wrong")
+        return raw
+
+    def _piece(self, kind: bytes, raw: bytes) -> None:
+        decode = msgspec.msgpack.decode
+        if kind == _START:
+            self.program = decode(raw, type=RecordedProgram)
+        elif kind == _FILE:
+            file = decode(raw, type=StoredFile)
+            self._more.append(file.data)
+            if not file.more:
+                self.files.append((file.paths, b"".join(self._more)))
+                self._more.clear()
+        elif kind == _ENTRIES:
+            piece = decode(raw, type=Written)
+            self.journal.extend(bytes(each) for each in piece.entries)
+            self.journal.inputs += [InstructionInput(*each) for each in piece.inputs]
+            self.journal.complete = piece.complete
+        elif kind == _REACHED:
+            self.reached = decode(raw, type=int)
+        else:
+            raise ValueError(f"a piece of kind {kind!r}")

@@ -1,0 +1,142 @@
+"""Goes to any moment of a run of the past."""
+
+import time
+from bisect import bisect_left
+from typing import Final, NamedTuple
+
+from engine.cpu.ram import Ram
+from engine.errors import KprobeTuiError
+from engine.history.checkpoint import Checkpoints
+from engine.history.replaying import ReplayKernel
+
+_SLICE: Final = 100_000
+"""Ticks between two looks at whether a checkpoint is due."""
+_SECONDS: Final = 0.1
+"""Processor time of the host's between two checkpoints, at least."""
+_SHARE: Final = 20
+"""So many times the time that the last checkpoint has taken goes by before the next."""
+
+
+class HistoryError(KprobeTuiError):
+    """A moment is not in the history."""
+
+
+class Moment(NamedTuple):
+    """A moment of a run, in front of an instruction; later ones are greater.
+
+    Within a tick a program runs straight ahead, so that one tick has an address once.
+
+    Attributes:
+        at: entries of the journal before it.
+        clock: the tick in which the instruction executes.
+        pc: its address.
+    """
+
+    at: int
+    clock: int
+    pc: int
+
+
+class Timeline:
+    """The moments of one guest of the past, which stands at one of them.
+
+    Attributes:
+        checkpoints: those taken so far: where the guest has been once.
+    """
+
+    def __init__(self, kernel: ReplayKernel, ram: Ram) -> None:
+        """The guest stands in front of its first instruction."""
+        self._kernel = kernel
+        self._machine = kernel.machine
+        self._cpu = kernel.machine.cpu
+        self._pc = kernel.machine.arch.roles.pc
+        self.checkpoints = Checkpoints(kernel, ram)
+        self._due = 0.0
+        self._take()
+
+    @property
+    def ended(self) -> bool:
+        """True if the guest stands at the end of its run."""
+        return self._machine.exit is not None
+
+    def now(self) -> Moment:
+        """The moment at which the guest stands."""
+        pc = self._machine.current.hooks.original_pc(self._cpu.read_register(self._pc))
+        return Moment(self._kernel.at, self._cpu.coming(), pc)
+
+    def start(self) -> None:
+        """Go to the first instruction."""
+        self.checkpoints.restore(0)
+
+    def end(self) -> None:
+        """Go to the end of what is recorded."""
+        self._nearest(len(self._kernel.journal), self._kernel.journal.end + 1)
+        while not self.ended and self._kernel.next is not None:
+            self._go(None)
+
+    def seek(self, moment: Moment) -> None:
+        """Go to a moment; no probe may be armed.
+
+        Raises:
+            HistoryError: the run has no such moment.
+            DivergenceError: it is not lived through as it was recorded.
+        """
+        if moment == self.now() and not self.ended:
+            return
+        self._nearest(moment.at, moment.clock)
+        self._to(moment.at, moment.clock)
+        self._cpu_to(moment)
+        if self.now() != moment:
+            raise HistoryError(f"the run was never at {moment.pc:#x} in tick {moment.clock}")
+
+    def seek_clock(self, clock: int) -> None:
+        """Go to the first instruction of a tick, or to the end."""
+        at = bisect_left(self._kernel.journal.clocks, clock)
+        self._nearest(at, clock)
+        self._to(at, clock)
+
+    def _nearest(self, at: int, clock: int) -> None:
+        """Go back to the checkpoint from which a moment is reached soonest."""
+        index = self.checkpoints.before(clock, at)
+        taken = self.checkpoints.taken[index]
+        now = self.now()
+        ahead = (now.at, now.clock) < (at, clock) and not self.ended
+        if not ahead or (taken.at, taken.clock) > (now.at, now.clock):
+            self.checkpoints.restore(index)
+
+    def _to(self, at: int, clock: int) -> None:
+        """Go on up to an entry's end and the begin of a tick."""
+        kernel, cpu = self._kernel, self._cpu
+        while kernel.at < at and not self.ended:
+            self._go(None)
+        while cpu.coming() < clock and not self.ended and kernel.at == at:
+            self._go(clock - 1)
+        kernel.limit = None
+
+    def _go(self, limit: int | None) -> None:
+        """One stretch towards a tick's end; a checkpoint where one is due."""
+        kernel, cpu = self._kernel, self._cpu
+        slice_end = cpu.blocks() + _SLICE
+        kernel.limit = slice_end if limit is None else min(limit, slice_end)
+        kernel.resume()
+        if not self.ended and self._is_ahead() and time.thread_time() >= self._due:
+            self._take()
+
+    def _is_ahead(self) -> bool:
+        last = self.checkpoints.taken[-1]
+        return (self._kernel.at, self._cpu.blocks()) > (last.at, last.clock)
+
+    def _take(self) -> None:
+        began = time.thread_time()
+        self.checkpoints.take()
+        now = time.thread_time()
+        self._due = now + max(_SECONDS, _SHARE * (now - began))
+
+    def _cpu_to(self, moment: Moment) -> None:
+        """Go straight ahead to an address in the tick."""
+        if self.ended:
+            return
+        self._machine.current.memory.sync()
+        stop = self._cpu.run_to(moment.pc)
+        if stop is not None:
+            self._kernel.handle(stop)

@@ -1,0 +1,42 @@
+"""Checkpoints hold what has changed, and no more."""
+
+from historykit import past, recorded, state_of
+from sessionkit import SAMPLES
+
+from engine.history.checkpoint import Checkpoints
+
+
+def test_each_has_what_changed_since_the_one_before() -> None:
+    with recorded(SAMPLES / "x86_64" / "words") as ran, past(ran) as session:
+        kernel = session.kernel
+        checkpoints = Checkpoints(kernel, session.ram)
+        states = []
+        for clock in (100, 700, 701, 1000):
+            kernel.limit = clock
+            while session.cpu.blocks() < clock:
+                kernel.resume()
+            states.append(state_of(session))
+            checkpoints.take()
+        first, *others = (len(taken.pages) for taken in checkpoints.taken)
+        assert first >= 3  # all of the program
+        assert others[1] <= 2  # a tick
+        assert checkpoints.size == sum(taken.size for taken in checkpoints.taken)
+        for index in (2, 0, 3, 1, 1, 3):
+            checkpoints.restore(index)
+            assert state_of(session) == states[index]
+
+
+def test_the_nearest_one() -> None:
+    with recorded(SAMPLES / "x86_64" / "words") as ran, past(ran) as session:
+        kernel = session.kernel
+        checkpoints = Checkpoints(kernel, session.ram)
+        checkpoints.take()
+        for clock in (500, 800):
+            kernel.limit = clock
+            while session.cpu.blocks() < clock:
+                kernel.resume()
+            checkpoints.take()
+        at = kernel.at
+        found = [checkpoints.before(clock, at) for clock in (0, 499, 500, 501, 801, 9999)]
+        assert found == [0, 0, 0, 1, 2, 2]
+        assert checkpoints.before(9999, 0) == 0

@@ -1,0 +1,135 @@
+"""A recorded run is lived through again to the same end, and says where it cannot be."""
+
+import re
+from pathlib import Path
+
+import pytest
+from historykit import past, recorded, state_of
+from sessionkit import SAMPLES
+
+from engine.history.journal import EntryCause, Op
+from engine.history.replaying import DivergenceError
+from engine.linux.turns import Lengths
+from engine.probes.techniques import chosen
+
+GUESTS = Path(__file__).parents[2] / "data" / "guests"
+FOLDERS = [
+    f"{folder.name}/{guest.name}"
+    for folder in sorted(SAMPLES.iterdir())
+    for guest in sorted(folder.iterdir())
+]
+FEW = ("aarch64/race", "riscv64/forkserver", "ia64/syscalls")
+NAMES = [
+    name
+    if name.startswith("x86_64/") or name in FEW
+    else pytest.param(name, marks=pytest.mark.slow)
+    for name in FOLDERS
+]
+STATIC = ("segv", "signals", "time", "threads", "fork", "exec", "atomics", "sync", "thrsig", "smc")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_samples(name: str) -> None:
+    with recorded(SAMPLES / name) as ran, past(ran) as again:
+        assert again.run().exit_code == ran.exit
+        assert state_of(again) == state_of(ran.session)
+        assert again.kernel.at == len(ran.journal)
+
+
+SLOW = [pytest.param(each, marks=pytest.mark.slow) for each in ("arm64", "riscv64")]
+
+
+@pytest.mark.parametrize("arch", ["amd64", *SLOW])
+@pytest.mark.parametrize("name", STATIC)
+def test_guests(arch: str, name: str) -> None:
+    """Signals, time, threads, processes, programs, code that changes itself."""
+    guest = GUESTS / arch / "guests-static"
+    if not guest.exists():
+        guest = GUESTS / "amd64" / "guests-static"
+    with recorded(guest, name, isolated=False) as ran, past(ran) as again:
+        assert again.run().exit_code == ran.exit
+        assert state_of(again) == state_of(ran.session)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_schedules(seed: int) -> None:
+    turns = Lengths(10, 300)
+    with (
+        recorded(SAMPLES / "x86_64" / "race", seed=seed, turns=turns) as ran,
+        past(ran) as again,
+    ):
+        switched = [entry for entry in ran.journal for op in entry.ops if op[0] == Op.SWITCH]
+        assert len(switched) > 2
+        again.run()
+        assert state_of(again) == state_of(ran.session)
+
+
+@pytest.mark.parametrize("arch", ["x86_64", "aarch64", "riscv64", "ia64"])
+@pytest.mark.parametrize("technique", ["auto", "breakpoint"])
+def test_probes_do_not_change_it(arch: str, technique: str) -> None:
+    """The same entries fit a run with probes on each function, entry and return."""
+    from engine.session.protocol.requests import ProbeRequest, TraceOptions
+    from engine.session.tracing.tracing import Tracing
+
+    with recorded(SAMPLES / arch / "recursion", technique=technique) as ran, past(ran) as again:
+        tracing = Tracing(again, TraceOptions(output="/dev/null"))
+        tracing.definitions.place(ProbeRequest(entries=("*",), returns=("*",)))
+        tracing.start()
+        assert again.run().exit_code == ran.exit
+        tracing.finish()
+        assert again.probing is not None
+        again.probing.collect()
+        assert sum(p.hits for point in again.probing.manager.placed() for p in point.probes) > 50
+        left_out = chosen("auto").scratch(again.arch)
+        assert state_of(again, left_out) == state_of(ran.session, left_out)
+
+
+def test_a_difference_is_told_with_both_sides() -> None:
+    with recorded(SAMPLES / "x86_64" / "words") as ran, past(ran) as again:
+        again.cpu.write_register("rdi", 5)
+        again.memory.poke(again.thread.pc(), b"\x0f\x05\x90\x90\x90\x90\x90")  # syscall
+        with pytest.raises(DivergenceError) as error:
+            again.run()
+    text = str(error.value)
+    assert re.search(r"recorded was a system call at tick \d+, pc 0x[0-9a-f]+, thread 1000", text)
+    assert re.search(r"replayed is a system call \(\w+\) at tick \d+, pc 0x[0-9a-f]+", text)
+
+
+def test_a_run_that_goes_on_is_a_difference() -> None:
+    with recorded(SAMPLES / "x86_64" / "words") as ran:
+        entry = next(entry for entry in ran.journal if entry.cause == EntryCause.SYSCALL)
+        index = list(ran.journal).index(entry)
+        ran.journal.raw[index] = _encoded(entry._replace(clock=entry.clock - 1))
+        with past(ran) as again, pytest.raises(DivergenceError, match="comes to the end of that"):
+            again.run()
+
+
+@pytest.mark.parametrize(
+    "op",
+    [
+        (Op.FILL, 1 << 60, b"x"),
+        (Op.ZERO, -4096, 4096),
+        (Op.COPY, 0, 1 << 50, 4096),
+        (Op.REGISTER, "nothing", 1),
+        (Op.BLOCK, ("rax",), 8, b"x" * 100),
+        (Op.WRITE, "text", b"x"),
+        (Op.SWITCH, 77),
+        (Op.RESTORE, 9),
+        (Op.MAPPINGS, 0, 0, 4096, ((0, 4096, 3, 1 << 60, "", 0, False, 0, 0, False, 0, 0, -1),)),
+        (Op.ENDED, 12),
+        (999,),
+    ],
+)
+def test_entries_that_make_no_sense(op: tuple[object, ...]) -> None:
+    """Whoever made the journal: the host's memory is not reached, and no traceback shown."""
+    with recorded(SAMPLES / "x86_64" / "words") as ran:
+        entry = ran.journal[1]
+        ran.journal.raw[1] = _encoded(entry._replace(ops=[op, *entry.ops]))
+        with past(ran) as again, pytest.raises(DivergenceError, match="makes no sense"):
+            again.run()
+
+
+def _encoded(entry: tuple[object, ...]) -> bytes:
+    import msgspec
+
+    return msgspec.msgpack.encode(entry)
