@@ -1,6 +1,6 @@
 """Runs whose events are recorded, and definitions as text for other tools."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from fnmatch import fnmatchcase
 from typing import BinaryIO, Final
@@ -170,14 +170,24 @@ def _described(tracing: Tracing, folder: str) -> Iterator[str]:
 
 
 @contextmanager
-def opened_trace(request: TraceRequest, stream: BinaryIO) -> Iterator[TraceRun]:
+def opened_trace(
+    request: TraceRequest, stream: BinaryIO, make: Callable[[GuestConfig], Session] = Session
+) -> Iterator[TraceRun]:
     """The guest of a request with its trace, closed at the end.
+
+    Args:
+        request: what is traced and how.
+        stream: for text where no file is named.
+        make: loads the guest.
 
     Raises:
         ImageError: the guest cannot be run.
         KprobeTuiError: see `TraceRun`.
     """
-    with _empty_trace(request.config, request.options, stream) as tracing, ExitStack() as stack:
+    with (
+        _empty_trace(request.config, request.options, stream, make) as tracing,
+        ExitStack() as stack,
+    ):
         instances: list[Tracing] = []
         for each in request.instances:
             made = Tracing(tracing.session, each.options, stream, main=tracing)
@@ -254,7 +264,10 @@ def opened_graph(request: GraphRequest, stream: BinaryIO) -> Iterator[GraphRun]:
 
 @contextmanager
 def _empty_trace(
-    config: GuestConfig, options: TraceOptions, stream: BinaryIO
+    config: GuestConfig,
+    options: TraceOptions,
+    stream: BinaryIO,
+    make: Callable[[GuestConfig], Session] = Session,
 ) -> Iterator[Tracing]:
     """A guest with a trace of nothing; if it never starts, nothing stays of it.
 
@@ -262,12 +275,13 @@ def _empty_trace(
         config: the guest.
         options: how the trace is kept and shown.
         stream: for text where the options name no file.
+        make: loads the guest.
 
     Raises:
         ImageError: the guest cannot be run.
         CommandError: the output cannot be written.
     """
-    session = Session(config)
+    session = make(config)
     explain(session)
     try:
         tracing = Tracing(session, options, stream)

@@ -1,0 +1,140 @@
+"""`kprobe-tui replay`: live through a recorded run again, with events."""
+
+import signal
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, Final
+
+import click
+from msgspec.structs import replace
+
+from engine.cli import console
+from engine.cli.host import attached
+from engine.cli.instances import (
+    INSTANCES,
+    WithInstances,
+    event_options,
+    probes_of,
+    trace_options,
+)
+from engine.cli.options import seconds
+from engine.cli.probe_options import guest_probe_options, probe_options
+from engine.cli.run import show
+from engine.session import GuestConfig, Reports, Session
+from engine.session.headless.endings import explain
+from engine.session.headless.recordings import OpenedRecording
+from engine.session.headless.traces import LIST_FORMS, opened_trace
+from engine.session.protocol.config import Mode
+from engine.session.protocol.requests import ProbeRequest, TraceInstance, TraceRequest
+
+_STDERR: Final = 2
+
+
+def _output(descriptor: int, data: bytes) -> None:
+    """Write what the guest wrote; a terminal of its own is shown as standard output."""
+    if descriptor == _STDERR:
+        console.errors().write(data)
+    else:
+        console.write_bytes(data)
+
+
+@click.command(cls=WithInstances, context_settings={"allow_interspersed_args": False})
+@event_options
+@click.option(
+    "--instance",
+    metavar="NAME",
+    help="Begin another set of events with a buffer, filters and output of its own, as in trace.",
+)
+@click.option(
+    "--maxactive-default",
+    is_flag=True,
+    help="A return probe without a number of its own gets as many instances as in Linux.",
+)
+@click.option(
+    "--handlers", metavar="FILE.py", help="Register the probes that a Python file defines."
+)
+@click.option("--list", "listing", is_flag=True, help="List the definitions and do not run.")
+@click.option("--quiet", is_flag=True, help="Leave out what the guest wrote.")
+@probe_options
+@guest_probe_options
+@click.option("--timeout", type=seconds, metavar="S", help="Stop after S seconds.")
+@click.option(
+    "--color",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    show_default=True,
+    help="Color in the engine's own messages.",
+)
+@click.option("--debug", is_flag=True, help="Show tracebacks.")
+@click.argument("file", type=click.Path())
+@click.pass_context
+def replay(
+    ctx: click.Context,
+    /,
+    file: str,
+    maxactive_default: bool,
+    handlers: str | None,
+    listing: bool,
+    quiet: bool,
+    mode_name: str,
+    **values: Any,
+) -> int:
+    """Live through a recorded run again, with events; FILE is all it needs.
+
+    What the guest wrote is written again, and the exit code is the guest's. The trace goes to
+    stderr, or to the file of -o.
+    """
+    instances: tuple[TraceInstance, ...] = ctx.meta[INSTANCES]
+    mode = Mode(mode_name)
+    options = replace(trace_options(values, keeps=not listing), mode=mode)
+    probes, filters, triggers = probes_of(values), values["filters"], values["triggers"]
+    recording = OpenedRecording(file)
+    config = recording.config(
+        technique=values["technique"],
+        returns=values["caught_by"],
+        follow=values["follow"] == "yes",
+    )
+
+    def make(config: GuestConfig) -> Session:
+        session = recording.session(config)
+        if not quiet:
+            session.kernel.output = _output
+        return session
+
+    if probes == ProbeRequest() and handlers is None and not instances:
+        reports = _plain(make(config), values["timeout"])
+    else:
+        adapted = tuple(each.adapted(mode, keeps=not listing) for each in instances)
+        request = TraceRequest(
+            config, probes, options, filters, triggers, handlers, maxactive_default, adapted
+        )
+        with opened_trace(request, console.errors(), make) as traced:
+            for text in traced.refused:
+                console.text(text)
+            special: dict[int, Callable[[], None]] = {}
+            if not listing and any(each.overwrite for each in request.all_options):
+                special[signal.SIGUSR1] = traced.write_ring
+
+            def attach(session: Session) -> AbstractContextManager[None]:
+                return attached(session, values["timeout"], special)
+
+            if listing:
+                for line in traced.listed(LIST_FORMS[0]):
+                    console.put(line)
+                console.remarks(traced.remarks, values["color"])
+                return 0
+            reports = traced.run(attach)
+    show(reports, values["color"])
+    if recording.damage:
+        console.remark(f"{file}: {recording.damage}")
+    return reports.exit_code
+
+
+def _plain(session: Session, timeout: float | None) -> Reports:
+    """Live through a run without events."""
+    explain(session)
+    try:
+        with attached(session, timeout):
+            return session.run()
+    finally:
+        session.close()

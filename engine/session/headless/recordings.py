@@ -1,0 +1,241 @@
+"""Runs as files: recorded, and lived through again with other probes."""
+
+import os
+import threading
+from contextlib import suppress
+from typing import Final
+
+from msgspec.structs import replace
+
+from engine import arch as architectures
+from engine.errors import CommandError, KprobeTuiError
+from engine.history import recordfile
+from engine.history.journal import Journal
+from engine.history.recordfile import RecordedProgram, RecordingError, RecordWriter
+from engine.history.recording import RunRecorder
+from engine.linux.errno import LinuxError
+from engine.linux.space import AddressSpace
+from engine.session.guest.past import PastSession, RecordedFiles
+from engine.session.guest.session import Attach, Session
+from engine.session.headless.endings import explain
+from engine.session.program.libraries import CACHE
+from engine.session.program.opening import OpenedProgram, ProgramPaths
+from engine.session.protocol.config import GuestConfig
+from engine.session.protocol.report import Report, Reports
+
+OPTION: Final = "-o"
+_FILE_MAX: Final = 1 << 28
+_BEAT: Final = 0.5
+"""Seconds after which the tick that a guest has come to is written, whatever it does."""
+
+
+class RecordedRun:
+    """A guest that runs and is recorded to a file."""
+
+    def __init__(self, config: GuestConfig, path: str) -> None:
+        """Load the guest.
+
+        Args:
+            config: it.
+            path: of the file.
+
+        Raises:
+            ImageError: the guest cannot be run.
+            CommandError: the file cannot be written.
+        """
+        self.session = session = Session(replace(config, history=True, count_blocks=True))
+        try:
+            explain(session)
+            self._target = session.outputs.add(OPTION, path)
+        except KprobeTuiError:
+            session.close()
+            raise
+        self._stored: set[str] = set()
+        self._waiting: dict[str, None] = {}
+        self._writer: RecordWriter | None = None
+        self._over = threading.Event()
+
+    def run(self, attach: Attach) -> Reports:
+        """Run it to its end.
+
+        Raises:
+            CommandError: the file cannot be created.
+        """
+        session = self.session
+        try:
+            with attach(session):
+                reports = session.run(self._begin)
+        finally:
+            self._over.set()
+            if self._writer is not None:
+                self._writer.flush()
+        failure = self._writer.failure if self._writer is not None else None
+        if failure is None:
+            return reports
+        text = f"{self._target.name}: {failure.strerror}; the recording is not whole"
+        return reports.behind(Report((text,)))
+
+    def close(self) -> None:
+        """Give back what belongs to the host.
+
+        Raises:
+            CommandError: the guest runs.
+        """
+        self.session.close()
+
+    def _beat(self) -> None:
+        while not self._over.wait(_BEAT):
+            self.session.attend()
+
+    def _begin(self) -> None:
+        session = self.session
+        session.outputs.create()
+        journal = Journal()
+        self._writer = writer = RecordWriter(self._target.begin(), described(session), journal)
+        self._store_program()
+        recording = RunRecorder(session.machine, session.noted, journal)
+        recording.mapped = self._mapped
+        recording.grown = self._grown
+        self._grown(0)
+        session.hooks.attention = self._attended
+        threading.Thread(target=self._beat, daemon=True).start()
+        writer.flush()
+
+    def _attended(self) -> None:
+        if self._writer is not None and self.session.machine.exit is None:
+            self._writer.reached(self.session.cpu.blocks())
+
+    def _grown(self, size: int) -> None:
+        writer = self._writer
+        assert writer is not None
+        while self._waiting:  # before the entries that need them
+            path = next(iter(self._waiting))
+            del self._waiting[path]
+            self._store(path)
+        writer.grown(size)
+
+    # -- files ----------------------------------------------------------------------------------
+
+    def _store_program(self) -> None:
+        session = self.session
+        writer = self._writer
+        assert writer is not None
+        program = session.opened.program(session.tree())
+        for file in program.files:
+            paths = {file.path, *(path for path in file.paths if path.startswith("/"))}
+            if file is program.main:
+                paths = {session.paths.guest, session.paths.real}
+            self._stored |= paths
+            writer.store(sorted(paths), bytes(file.image.buffer))
+        self._store(CACHE)
+
+    def _mapped(self, space: AddressSpace, start: int, size: int) -> None:
+        """Code of a file, or another program, has come."""
+        for mapping in space.memory.overlapping(start, start + size):
+            name = mapping.name
+            if name.startswith("/") and name not in self._stored and mapping.perms & 4:
+                self._waiting[name] = None
+
+    def _store(self, path: str) -> None:
+        self._stored.add(path)
+        session = self.session
+        assert self._writer is not None
+        with suppress(LinuxError, OSError):
+            file = session.fs.open(session.fs.root, path.encode(errors="surrogateescape"), 0)
+            source = file.mmap_source()
+            if file.is_regular and source.size <= _FILE_MAX:
+                self._writer.store((path,), bytes(source.read(0, source.size)))
+
+
+def described(session: Session) -> RecordedProgram:
+    """The guest of a session, for its recording."""
+    config, paths = session.config, session.paths
+    return RecordedProgram(
+        recordfile.engine_version(),
+        session.arch.name,
+        config.guest,
+        paths.guest,
+        paths.real,
+        paths.typed,
+        config.args,
+        config.env,
+        config.cwd or ("/" if config.isolated else os.getcwd()),
+        config.randomness,
+        config.start,
+        config.clock,
+        config.cpus,
+        session.ram.size,
+    )
+
+
+class OpenedRecording:
+    """A recording that was opened.
+
+    Attributes:
+        program: the guest.
+        damage: why the recording is not whole, "" if it is.
+    """
+
+    def __init__(self, path: str) -> None:
+        """Read it.
+
+        Raises:
+            CommandError: the file cannot be read.
+            RecordingError: it is no recording, or one that cannot be used.
+        """
+        self._name = path
+        try:
+            with open(path, "rb") as file:
+                data = file.read()
+        except OSError as error:
+            raise CommandError(f"{path}: {error.strerror}") from error
+        self._recorded = recordfile.read(memoryview(data), path)
+        self._files = RecordedFiles(self._recorded.files)
+        self.program = self._recorded.program
+        self.damage = self._recorded.damage
+        if self.program.arch not in architectures.names():
+            raise RecordingError(f"{path}: of architecture {self.program.arch!r}, unknown here")
+        self._arch = architectures.by_name(self.program.arch)
+
+    def config(self, technique: str, returns: str, *, follow: bool) -> GuestConfig:
+        """The configuration of a run of it.
+
+        Args:
+            technique: of probes.
+            returns: how returns are caught.
+            follow: probes are in new processes and programs, too.
+        """
+        program = self.program
+        return GuestConfig(
+            guest=program.guest,
+            args=program.args,
+            isolated=True,
+            env=program.env,
+            cwd=program.cwd,
+            seed=program.seed,
+            cpus=program.cpus,
+            start=program.start,
+            technique=technique,
+            returns=returns,
+            follow=follow,
+        )
+
+    def session(self, config: GuestConfig) -> PastSession:
+        """A run of it, before its first instruction.
+
+        Raises:
+            ImageError: the program's file is not in the recording.
+            RecordingError: the recording makes no sense.
+        """
+        program = self.program
+        image = self._files.image(program.path)
+        if image is None:
+            raise RecordingError(f"{self._name}: the program is not in it")
+        if architectures.for_elf(image.machine, image.bits, image.byteorder) is not self._arch:
+            raise RecordingError(f"{self._name}: the program is not for {program.arch}")
+        paths = ProgramPaths(program.guest, program.path, program.real, program.typed)
+        opened = OpenedProgram(config, paths, image, self._arch)
+        recorded = self._recorded
+        session = PastSession(config, recorded.journal, program.arena, opened, self._files)
+        session.kernel.reached = recorded.reached
+        return session
