@@ -20,6 +20,7 @@ from engine.arch.plan import ArchProbes
 from engine.arch.returns import ArchReturns
 
 if TYPE_CHECKING:
+    from engine.arch.gdbtarget import GdbTarget
     from engine.arch.kernel import KernelView
     from engine.arch.kernelcalls import KernelCalls
     from engine.arch.kernelcpu import CpuModel
@@ -315,6 +316,7 @@ class Arch(Struct, frozen=True):
         engines: what third-party engines are told about it.
         abi: calls, linkage stubs, mapping symbols.
         bench: the guest that `bench` measures on; None where there is none.
+        gdb: its registers as gdb's remote protocol has them; None where gdb is not served.
         bpftrace: registers that bpftrace calls otherwise than `registers` does.
         plan: the address space.
         linux: the kernel ABI.
@@ -395,6 +397,7 @@ class Arch(Struct, frozen=True):
     elf_target: str = ""
     abi: ElfAbi = field(default_factory=ElfAbi)
     bench: BenchGuest | None = None
+    gdb: "Callable[[], GdbTarget] | None" = None
     bpftrace: Mapping[str, str] = field(default_factory=dict)
     goes_elsewhere: Callable[[Insn], bool] = lambda insn: False
 

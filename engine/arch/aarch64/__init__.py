@@ -39,6 +39,7 @@ _REGISTERS = (
 )
 
 if TYPE_CHECKING:
+    from engine.arch.gdbtarget import GdbTarget
     from engine.arch.kernel import KernelView
     from engine.arch.kernelcalls import KernelCalls
     from engine.arch.kernelcpu import CpuModel
@@ -107,6 +108,12 @@ def _kernel_text(view: "KernelView", sites: "KernelSites", cpu: "CpuModel") -> "
     return PatchedWords(view, sites, cpu)
 
 
+def _gdb() -> "GdbTarget":
+    from engine.arch.aarch64.gdb import GDB  # asked for by a server for gdb only
+
+    return GDB
+
+
 AARCH64 = Arch(
     name="aarch64",
     elf_machine=183,
@@ -122,6 +129,7 @@ AARCH64 = Arch(
     engines=ENGINES,
     abi=ABI,
     bench=BENCH,
+    gdb=_gdb,
     slices={f"w{number}": (f"x{number}", 0, 4) for number in range(31)},
     bpftrace={f"x{number}": f"r{number}" for number in range(31)},
     plan=AddressPlan(

@@ -11,6 +11,8 @@ initialised and in padding that is written out: a probe would change the run. Wh
 register that the function writes before it reads it, which takes the liveness of all registers.
 """
 
+from typing import TYPE_CHECKING
+
 from engine.arch.base import (
     GENERIC_STAT,
     AddressPlan,
@@ -31,6 +33,9 @@ from engine.arch.riscv64.probes import PROBES
 from engine.arch.riscv64.screen import SUSPECTS, emulate, emulate_trapped, prepare, screen
 from engine.arch.riscv64.signals import SIGNALS
 from engine.arch.riscv64.syscalls import OWN_CALLS, SYSCALLS
+
+if TYPE_CHECKING:
+    from engine.arch.gdbtarget import GdbTarget
 
 # DWARF numbers: RISC-V DWARF Specification, table 1.
 _REGISTERS = (
@@ -73,6 +78,12 @@ def _is_call(insn: Insn) -> bool:
     return found is not None and found.flow is Flow.CALL
 
 
+def _gdb() -> "GdbTarget":
+    from engine.arch.riscv64.gdb import GDB  # asked for by a server for gdb only
+
+    return GDB
+
+
 RISCV64 = Arch(
     name="riscv64",
     elf_machine=243,
@@ -88,6 +99,7 @@ RISCV64 = Arch(
     engines=ENGINES,
     abi=ABI,
     bench=BENCH,
+    gdb=_gdb,
     plan=AddressPlan(
         task_size=_TASK_SIZE,
         pie_base=0x5555_5555_5000,

@@ -26,6 +26,7 @@ from engine.arch.x86_64.sse_arithmetic import unusual
 from engine.arch.x86_64.syscalls import OWN_CALLS, SYSCALLS, TASK_SIZE
 
 if TYPE_CHECKING:
+    from engine.arch.gdbtarget import GdbTarget
     from engine.arch.kernel import KernelView
     from engine.arch.kernelcalls import KernelCalls
     from engine.arch.kernelcpu import CpuModel
@@ -128,6 +129,12 @@ def _kernel_text(view: "KernelView", sites: "KernelSites", cpu: "CpuModel") -> "
     return PatchedText(view, sites, cpu)
 
 
+def _gdb() -> "GdbTarget":
+    from engine.arch.x86_64.gdb import GDB  # asked for by a server for gdb only
+
+    return GDB
+
+
 X86_64 = Arch(
     name="x86_64",
     elf_machine=62,
@@ -143,6 +150,7 @@ X86_64 = Arch(
     engines=ENGINES,
     abi=ABI,
     bench=BENCH,
+    gdb=_gdb,
     slices=SLICES,
     plan=AddressPlan(
         task_size=TASK_SIZE,

@@ -1,0 +1,75 @@
+"""Registers of x86-64 as gdb knows them (gdb/features/i386/64bit-*.xml)."""
+
+from typing import Final
+
+from engine.arch.gdbtarget import VECTOR_TYPES, GdbFeature, GdbRegister, GdbTarget
+
+_FLAGS: Final = '<flags id="i386_eflags" size="4">{}</flags>\n'.format(
+    "".join(
+        f'<field name="{name}" start="{bit}" end="{bit}"/>'
+        for name, bit in (
+            *(
+                ("CF", 0),
+                ("", 1),
+                ("PF", 2),
+                ("AF", 4),
+                ("ZF", 6),
+                ("SF", 7),
+                ("TF", 8),
+                ("IF", 9),
+            ),
+            *(("DF", 10), ("OF", 11), ("NT", 14), ("RF", 16), ("VM", 17), ("AC", 18)),
+            *(("VIF", 19), ("VIP", 20), ("ID", 21)),
+        )
+    )
+)
+_POINTERS: Final = frozenset({"rbp", "rsp"})
+_NAMES: Final = (
+    *("rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp", "rsp"),
+    *(f"r{number}" for number in range(8, 16)),
+)
+_SEGMENTS: Final = {"cs": 0x33, "ss": 0x2B, "ds": 0, "es": 0, "fs": 0, "gs": 0}
+"""Selectors of a 64-bit program."""
+_X87: Final = ("fctrl", "fstat", "ftag")
+_X87_PLACES: Final = ("fiseg", "fioff", "foseg", "fooff", "fop")
+
+GDB: Final = GdbTarget(
+    "i386:x86-64",
+    (
+        GdbFeature(
+            "org.gnu.gdb.i386.core",
+            (
+                *(
+                    GdbRegister(name, 64, "data_ptr" if name in _POINTERS else "int64", name)
+                    for name in _NAMES
+                ),
+                GdbRegister("rip", 64, "code_ptr", "rip"),
+                GdbRegister("eflags", 32, "i386_eflags", "eflags"),
+                *(GdbRegister(name, 32, "int32", "", value) for name, value in _SEGMENTS.items()),
+                *(GdbRegister(f"st{n}", 80, "i387_ext", f"st{n}") for n in range(8)),
+                *(GdbRegister(name, 32, "int", name, group="float") for name in _X87),
+                *(GdbRegister(name, 32, "int", group="float") for name in _X87_PLACES),
+            ),
+            _FLAGS,
+        ),
+        GdbFeature(
+            "org.gnu.gdb.i386.sse",
+            (
+                *(GdbRegister(f"xmm{n}", 128, "vec128", f"xmm{n}") for n in range(16)),
+                GdbRegister("mxcsr", 32, "int", "mxcsr", group="vector"),
+            ),
+            VECTOR_TYPES,
+        ),
+        GdbFeature(  # without it gdb takes the target for none of Linux
+            "org.gnu.gdb.i386.linux",
+            (GdbRegister("orig_rax", 64, "int", value=(1 << 64) - 1),),
+        ),
+        GdbFeature(
+            "org.gnu.gdb.i386.segments",
+            (
+                GdbRegister("fs_base", 64, "int", "fs_base"),
+                GdbRegister("gs_base", 64, "int", "gs_base"),
+            ),
+        ),
+    ),
+)

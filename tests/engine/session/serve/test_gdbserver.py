@@ -1,0 +1,359 @@
+"""gdb's remote protocol: by gdb itself, by a client that is no gdb, and by garbage."""
+
+import os
+import random
+import re
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+from compiled import build
+from sysroot import CHECKOUT
+from warmed import SAME_CODE
+
+from engine.errors import CommandError
+from engine.session.protocol.config import GuestConfig
+from engine.session.serve.address import listening
+from engine.session.serve.gdbserver import GdbServer, LeaveError
+from engine.session.serve.packets import INTERRUPT, PacketReader, escaped, packet, unescaped
+
+SAMPLE = str(CHECKOUT / "samples" / "bin" / "x86_64" / "recursion")
+PROGRAM = """
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+long table[4];
+volatile long counter;
+static void on(int number) { counter += number; }
+__attribute__((noinline)) long set(int i, long v) { table[i & 3] = v; return v + 1; }
+static void *worker(void *arg) { set(1, 100); return arg; }
+int main(int argc, char **argv) {
+    pthread_t other;
+    signal(SIGUSR1, on);
+    for (int i = 0; i < 8; i++)
+        set(i, i * 11);
+    pthread_create(&other, 0, worker, 0);
+    pthread_join(other, 0);
+    raise(SIGUSR1);
+    while (argc > 1)
+        counter++;
+    return 7;
+}
+"""
+SCRIPT = """
+set confirm off
+set sysroot /
+{target}
+break main
+{run}
+break set if i == 5
+continue
+backtrace
+info args
+print table
+print $rip == &set
+x/3i $pc
+stepi
+set var $rdi = 4
+finish
+print table[0]
+delete
+watch counter
+print set(3, 77)
+print table[3]
+continue
+info signals SIGUSR1
+continue
+backtrace 1
+continue
+"""
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("served"), "served", PROGRAM, "-O1", "-g", "-pthread")
+
+
+@contextmanager
+def served(where: str, *guest: str, cwd: Path) -> Iterator["subprocess.Popen[str]"]:
+    """A server that listens."""
+    server = subprocess.Popen(
+        [sys.executable, "-m", "tui", "serve", "--gdb", where, *guest],
+        cwd=cwd, env={**os.environ, **SAME_CODE}, text=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert server.stderr is not None
+    try:
+        line = server.stderr.readline()
+        assert "listening on" in line, line
+        yield server
+        server.communicate(timeout=60)
+    finally:
+        server.kill()
+        server.communicate()
+
+
+def gdb(script: str, program: Path, reader: str = "gdb") -> str:
+    found = shutil.which(reader)
+    if found is None:
+        pytest.skip(f"no {reader}")
+    path = program.with_name("script.gdb")
+    path.write_text(script)
+    done = subprocess.run(
+        [found, "-nx", "-batch", "-x", str(path), str(program)],
+        capture_output=True, check=False, text=True, timeout=180, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    return done.stdout + done.stderr
+
+
+def told(text: str) -> list[str]:
+    """What gdb says of the program, without what differs between a process and a target."""
+    found = []
+    for line in text.splitlines():
+        if re.match(r"warning|\[New|\[Thread|Using host|Program stopped|$|\[Switch", line):
+            continue
+        if " in _start" in line:
+            continue
+        line = re.sub(r"\[Inferior 1 \(.*?\)", "[Inferior 1", line)
+        line = re.sub(r'Thread (\d+) "served" (hit )?', "", line).replace(
+            "Program received", "received"
+        )
+        line = re.sub(r"0x7f[0-9a-f]{10}", "0x7f", line)
+        found.append(re.sub(r"Run till exit.*", "Run till exit", line))
+    return found
+
+
+def test_gdb_sees_what_it_sees_of_a_process(program: Path) -> None:
+    path = program.with_name("socket")
+    with served(f"unix:{path}", str(program), cwd=program.parent) as server:
+        mine = gdb(SCRIPT.format(target=f"target remote {path}", run="continue"), program)
+    native = gdb(SCRIPT.format(target="starti", run="continue"), program)
+    if "Breakpoint 1, main" not in native:
+        pytest.skip("gdb cannot run programs here")
+    assert told(mine) == told(native)
+    assert "exited with code 07" in mine
+    assert server.returncode == 7
+    assert not path.exists()
+
+
+@pytest.mark.slow
+def test_gdb_drives_aarch64(tmp_path: Path) -> None:
+    gcc = shutil.which("aarch64-linux-gnu-gcc")
+    if gcc is None:
+        pytest.skip("no aarch64-linux-gnu-gcc")
+    (tmp_path / "served.c").write_text(PROGRAM)
+    guest = tmp_path / "served"
+    command = [gcc, "-O1", "-g", "-static", "-pthread", "-o", str(guest), "served.c"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    script = """
+set confirm off
+target remote {}
+break set if i == 5
+continue
+backtrace
+print/x $cpsr & 0x0fffffff
+stepi
+finish
+print table
+kill
+"""
+    path = tmp_path / "socket"
+    with served(f"unix:{path}", str(guest), cwd=tmp_path):
+        text = gdb(script.format(path), guest, "gdb-multiarch")
+    assert "set (i=i@entry=5, v=v@entry=55)" in text
+    assert "Value returned is $2 = 56" in text
+    assert "$3 = {44, 55, 22, 33}" in text
+
+
+class Client:
+    """A client that is no gdb."""
+
+    def __init__(self, link: socket.socket) -> None:
+        self.link = link
+        link.settimeout(60)
+
+    def ask(self, body: bytes) -> bytes:
+        self.link.sendall(packet(body))
+        return self.answer()
+
+    def answer(self) -> bytes:
+        while (byte := self.link.recv(1)) != b"$":
+            assert byte in (b"+", b"-"), byte
+        body = bytearray()
+        while (byte := self.link.recv(1)) != b"#":
+            body += byte
+        self.link.recv(2, socket.MSG_WAITALL)
+        with suppress(BrokenPipeError):
+            self.link.sendall(b"+")
+        return unescaped(bytes(body))
+
+
+def test_an_interrupt_stops_a_guest_that_runs(program: Path) -> None:
+    path = program.with_name("spinning")
+    with served(f"unix:{path}", str(program), "x", cwd=program.parent):
+        with socket.socket(socket.AF_UNIX) as link:
+            link.connect(str(path))
+            client = Client(link)
+            assert b"qXfer:features:read+" in client.ask(b"qSupported:swbreak+")
+            assert client.ask(b"QPassSignals:1e") == b"OK"  # SIGUSR1 as gdb counts
+            link.sendall(packet(b"vCont;c"))
+            link.sendall(INTERRUPT)
+            stop = client.answer()
+            assert stop.startswith((b"T02thread:", b"T05"))
+            before = client.ask(b"g")
+            assert len(before) > 1000
+            assert client.ask(b"vCont;s:3e8").startswith(b"T05thread:")
+        # It is there for the next one, who ends it.
+        with socket.socket(socket.AF_UNIX) as link:
+            link.connect(str(path))
+            assert Client(link).ask(b"vKill;3e8") == b"OK"
+
+
+def test_what_is_written_is_read_and_what_is_planted_is_not_seen() -> None:
+    server = GdbServer(GuestConfig(SAMPLE))
+    try:
+        main = 0x400760
+        text = server.answer(b"m400760,10")
+        assert server.answer(b"Z0,400760,1") == b"OK"
+        assert server.answer(b"vCont;c").startswith(b"T05swbreak:;thread:3e8;")
+        assert server.answer(b"m400760,10") == text
+        registers = server.answer(b"g")
+        (rip,) = struct.unpack_from("<Q", bytes.fromhex(registers.decode()), 8 * 16)
+        assert rip == main
+        assert server.answer(b"p10") == struct.pack("<Q", main).hex().encode()
+        assert server.answer(b"P1=8877665544332211") == b"OK"
+        assert server.answer(b"p1") == b"8877665544332211"
+        (stack,) = struct.unpack("<Q", bytes.fromhex(server.answer(b"p7").decode()))
+        assert server.answer(b"M%x,2:abcd" % (stack - 64)) == b"OK"
+        assert server.answer(b"X%x,3:" % (stack - 62) + b"\x01}#") == b"OK"
+        assert server.answer(b"m%x,5" % (stack - 64)) == b"abcd017d23"
+        assert server.answer(b"m10,4") == b"E0e"
+        assert server.answer(b"z0,400760,1") == b"OK"
+        assert server.answer(b"vCont;c") == b"W00"
+        assert server.answer(b"g") == b"E01"
+        assert server.ended
+    finally:
+        server.close()
+
+
+def test_documents_come_in_pieces() -> None:
+    server = GdbServer(GuestConfig(SAMPLE))
+    try:
+        whole, offset = b"", 0
+        while True:
+            piece = server.answer(b"qXfer:features:read:target.xml:%x,333" % offset)
+            whole += unescaped(piece[1:])
+            offset = len(whole)
+            if piece[:1] == b"l":
+                break
+        assert whole.endswith(b"</target>\n")
+        assert whole.count(b"<reg ") == len(server._registers)
+        assert server.answer(b"qXfer:features:read:other.xml:0,10") == b"E16"
+        assert b'id="3e8"' in server.answer(b"qXfer:threads:read::0,1000")
+        assert server.answer(b"qXfer:exec-file:read:3e8:0,1000")[1:] == SAMPLE.encode()
+        assert server.answer(b"vFile:open:" + SAMPLE.encode().hex().encode() + b",0,0") == b"F3"
+        assert server.answer(b"vFile:pread:3,4,0") == b"F4;\x7fELF"
+        assert server.answer(b"vFile:pread:9,4,0") == b"F-1,9"
+        assert (
+            server.answer(b"vFile:open:" + SAMPLE.encode().hex().encode() + b",1,0")[:3] == b"F-1"
+        )
+        said: list[bytes] = []
+        server.put = said.append
+        assert server.answer(b"qRcmd," + b"p 6*7".hex().encode()) == b"OK"
+        assert bytes.fromhex(said[0][1:].decode()) == b"$1 = 42\n"
+        for line in (b"p:demo/ack ackermann m=%di:u32", b"events 5"):
+            assert server.answer(b"qRcmd," + line.hex().encode()) == b"OK"
+        server.answer(b"vCont;c")
+        said.clear()
+        assert server.answer(b"qRcmd," + b"events 2".hex().encode()) == b"OK"
+        assert [b"ack: (ackermann" in bytes.fromhex(one[1:].decode()) for one in said] == [
+            True
+        ] * 2
+        assert server.answer(b"qRcmd," + b"continue".hex().encode()) == b"OK"
+        assert b"behind gdb's back" in bytes.fromhex(said[-1][1:].decode())
+    finally:
+        server.close()
+
+
+def garbage(rng: random.Random) -> bytes:
+    starts = (b"g", b"G", b"p", b"P", b"m", b"M", b"X", b"H", b"T", b"Z0,", b"z0,", b"Z2,",
+              b"vCont;",
+              b"vFile:open:", b"vFile:pread:", b"vFile:", b"q", b"qXfer:", b"qXfer:features:read:",
+              b"qRcmd,", b"QPassSignals:", b"qThreadExtraInfo,", b"", b"v", b"!")  # fmt: skip
+    alphabet = b"0123456789abcdef,;:=-" if rng.random() < 0.7 else bytes(range(256))
+    return rng.choice(starts) + bytes(rng.choices(alphabet, k=rng.randrange(24)))
+
+
+def test_garbage_has_an_answer_and_no_traceback() -> None:
+    rng = random.Random(25)
+    server = GdbServer(GuestConfig(SAMPLE, max_blocks=20_000))
+    try:
+        for _ in range(4000):
+            body = garbage(rng)
+            if body[:1] in (b"c", b"C") or body.startswith(b"vCont;c"):
+                continue
+            try:
+                answer = server.answer(body)
+            except LeaveError:
+                continue
+            assert isinstance(answer, bytes)
+            assert not re.search(rb"[#$]", answer), body
+        if not server.ended:
+            assert server.answer(b"?")[:1] == b"T"
+    finally:
+        server.close()
+
+
+def test_packets_come_in_any_pieces() -> None:
+    rng = random.Random(1)
+    bodies = [bytes(rng.choices(range(256), k=rng.randrange(40))) for _ in range(200)]
+    stream = b"+++".join(packet(escaped(body)) for body in bodies)
+    reader, found = PacketReader(), []
+    while stream:
+        size = rng.randrange(1, 9)
+        found += list(reader.take(stream[:size]))
+        stream = stream[size:]
+    assert found == bodies
+    assert set(reader.answers) == {b"+"}
+    broken = PacketReader()
+    assert list(broken.take(b"$abc#00$def#" + b"%02x" % (sum(b"def") & 255))) == [b"def"]
+    assert list(broken.answers) == [b"-", b"+"]
+    assert list(broken.take(b"junk\x03$g#67")) == [INTERRUPT, b"g"]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("0.0.0.0:1", "listens on 127.0.0.1"),
+        ("[::]:1", "listens on 127.0.0.1"),
+        ("example.com:7", "listens on 127.0.0.1"),
+        ("nothing", "not of the form"),
+        ("127.0.0.1:99999", "not of the form"),
+        ("unix:/nowhere/at/all", "No such file"),
+    ],
+)
+def test_addresses_that_are_refused(text: str, why: str) -> None:
+    with pytest.raises(CommandError, match=why):
+        listening(text)
+
+
+def test_a_socket_file_is_this_users_and_a_dead_one_goes(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    first, _ = listening(f"unix:{path}")
+    assert path.stat().st_mode & 0o77 == 0
+    with pytest.raises(CommandError, match="in use"):
+        listening(f"unix:{path}")
+    first.close()
+    again, where = listening(f"unix:{path}")
+    assert where == f"unix:{path}"
+    again.close()
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(CommandError, match="in use"):
+        listening(f"unix:{tmp_path / 'file'}")
