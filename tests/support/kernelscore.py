@@ -2,7 +2,8 @@
 
 Run as a script it scores the files of a folder that is laid out as `tests/data/kernel`, prints
 a line for each, and each difference: `kernelscore.py [--golden DIR] [--images DIR] [KERNEL...]`.
-Rows about modules that were loaded are counted apart: an image alone does not know them.
+Rows about modules that were loaded are counted apart, as an image alone does not know them, unless
+`--modules DIR` has these.
 """
 
 import argparse
@@ -67,14 +68,18 @@ class Score:
 class ScoredKernel:
     """One kernel's image and what that kernel said."""
 
-    def __init__(self, folder: Path, image: Path, rows: str = "given") -> None:
+    def __init__(
+        self, folder: Path, image: Path, rows: str = "given", modules: Path | None = None
+    ) -> None:
         """Nothing is read yet.
 
         Args:
             folder: of what it said.
             image: its file.
             rows: the part of the split files that is read.
+            modules: folder of the modules that were loaded; None = they are not at hand.
         """
+        self._files = modules
         self.folder = folder
         self._image = image
         self._rows = rows
@@ -82,7 +87,13 @@ class ScoredKernel:
     @cached_property
     def opened(self) -> OpenedKernel:
         """The image."""
-        return OpenedKernel.open(self._image, KernelChoice())
+        modules: tuple[str, ...] = ()
+        if self._files is not None:
+            lines = [line.split()[3] for line in self.text("kallsyms") if "\t" in line]
+            names = [name.strip("[]") for name in dict.fromkeys(reversed(lines))]
+            found = {each.name.split(".")[0]: str(each) for each in self._files.iterdir()}
+            modules = tuple(found[name] for name in names)
+        return OpenedKernel.open(self._image, KernelChoice(modules=modules))
 
     def rows(self, name: str) -> Iterator[Any]:
         """The rows of a split file; none where there is no such file."""
@@ -102,7 +113,9 @@ class ScoredKernel:
         return frozenset(row[3].strip("[]") for row in rows), frozenset(row[2] for row in rows)
 
     def in_module(self, line: str) -> bool:
-        """True for a line about a module that was loaded."""
+        """True for a line about a module that was loaded and is not at hand."""
+        if self._files is not None:
+            return False
         modules, symbols = self._modules
         place = line.split()[1] if len(line.split()) > 1 else ""
         module, colon, symbol = place.partition(":")
@@ -366,12 +379,14 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--golden", type=Path, default=Path(__file__).parents[1] / "data/kernel")
     parser.add_argument("--images", type=Path, default=os.environ.get("KPROBE_TUI_KERNEL_IMAGES"))
     parser.add_argument("--rows", default="given")
+    parser.add_argument("--modules", type=Path)
     parser.add_argument("--show", type=int, default=20, help="differences of each file")
     parser.add_argument("kernels", nargs="*", default=list(IMAGES))
     options = parser.parse_args(words)
     worst = 1.0
     for name in options.kernels:
-        kernel = ScoredKernel(options.golden / name, options.images / IMAGES[name], options.rows)
+        image = options.images / IMAGES[name]
+        kernel = ScoredKernel(options.golden / name, image, options.rows, options.modules)
         equal = total = modules = 0
         for file in files_of(kernel):
             score = SCORERS[file](kernel, file)

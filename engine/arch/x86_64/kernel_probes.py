@@ -1,8 +1,8 @@
 """Places of a kernel's own x86-64 text where it lets kprobes stand, and which become jumps.
 
 Sources: arch/x86/kernel/kprobes/core.c (can_probe, prepare_emulation, can_boost) and opt.c
-(can_optimize, copy_optimized_instructions) of Linux 6.1 and 6.12. Unlike the rules for programs
-(`analyze`, `relocate`), these are a version's own, its oversights included.
+(can_optimize, copy_optimized_instructions) of Linux 6.1 and 6.12, arch/x86/kernel/cfi.c. Unlike
+the rules for programs (`analyze`, `relocate`), these are a version's own, its oversights included.
 """
 
 from bisect import bisect_left, bisect_right
@@ -34,6 +34,9 @@ _NO_INDIRECT: Final = (6, 6, 0)
 """Since this version indirect jumps do not matter where none is left (retpolines, IBT)."""
 _TRAPS: Final = frozenset((0xCC, 0xCD, 0xCE, 0xF1, 0x10B, 0x1B9, 0x1FF))
 _SHIFTS: Final = frozenset((0xC0, 0xC1, 0xD0, 0xD1, 0xD2, 0xD3))
+_CFI_CHECKS: Final = {0xBA: 12, 0x03: 6}
+"""Instructions of a check before an indirect call (mov, add), to the distance of its trap."""
+_TRAPS_MOST: Final = 1 << 24
 _LOOPS: Final = frozenset((0xE0, 0xE1, 0xE2, 0xE3, 0xE9, 0xEB))
 
 
@@ -82,6 +85,7 @@ class X86KernelRules:
         if table is not None and len(bits := view.read(table, 32)) == 32:
             value = int.from_bytes(bits, "little")
             self._boostable_0f = frozenset(code for code in range(256) if value >> code & 1)
+        self._cfi_traps = _cfi_traps(view)
         self._landing_pads = view.section(".ibt_endbr_seal") is not None
         self._latest: tuple[KernelFunction | None, _Line | None] = (None, None)
 
@@ -114,6 +118,10 @@ class X86KernelRules:
             return KernelRefusal("kernel.int3", "it is an int3", "EINVAL", address)
         if trap:
             return None
+        behind = _CFI_CHECKS.get(insn.key) if insn.encoding == LEGACY else None
+        if behind is not None and address + behind in self._cfi_traps:
+            detail = f"a part of the check whose trap at {address + behind:#x} CFI reads it by"
+            return KernelRefusal("kernel.cfi", detail, "EILSEQ", address + behind)
         found = _refused(function.code[address - function.start :][: insn.size])
         return None if found is None else KernelRefusal(*found, address)
 
@@ -277,6 +285,19 @@ class X86KernelRules:
                         detail = f"the jump at {source:#x} leads to a thunk: it is indirect"
                         return _stays("optprobe.indirect-jump", detail, source)
         return None
+
+
+def _cfi_traps(view: KernelView) -> frozenset[int]:
+    """The traps of the compiler's checks of indirect calls (CONFIG_CFI_CLANG)."""
+    start, end = view.symbol("__start___kcfi_traps"), view.symbol("__stop___kcfi_traps")
+    if start is None or end is None:
+        start, size = view.section("__kcfi_traps") or (0, 0)
+        end = start + size
+    if not 0 < end - start <= _TRAPS_MOST:
+        return frozenset()
+    data = view.read(start, end - start)
+    distances = memoryview(data)[: len(data) & ~3].cast("i")
+    return frozenset(start + 4 * number + distance for number, distance in enumerate(distances))
 
 
 @lru_cache(maxsize=1 << 14)
