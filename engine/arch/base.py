@@ -17,6 +17,7 @@ from engine.arch.frames import ArchUnwind
 from engine.arch.jump import ArchJumps
 from engine.arch.machine import ArchCpu, FrameCpu, Insn, RegisterFile
 from engine.arch.plan import ArchProbes
+from engine.arch.ptrace import PtraceAbi
 from engine.arch.returns import ArchReturns
 
 if TYPE_CHECKING:
@@ -200,6 +201,7 @@ class LinuxAbi(Struct, frozen=True):
             (`RegisterFile`), the memory (`MemoryAccess`) and the arguments, they return what
             the kernel does: a result or -errno. A GuestFaultError becomes -EFAULT.
         several: a processor of ours can hold more than one thread and program of it in turn.
+        ptrace: registers as a debugger inside the guest sees them; None where nobody can be one.
     """
 
     machine: str
@@ -226,6 +228,7 @@ class LinuxAbi(Struct, frozen=True):
     clone_backwards: bool = False
     own_calls: Mapping[str, OwnCall] = field(default_factory=dict)
     several: bool = True
+    ptrace: PtraceAbi | None = None
 
 
 class SignalFrame(Struct, frozen=True):

@@ -10,8 +10,13 @@ from engine.cli.options import config_of, guest_options, lines_of, replay_option
 from engine.cli.probe_options import guest_probe_options, probe_options, task_options, tasks_of
 from engine.cli.run import show
 from engine.escaping import json_text
-from engine.session.headless.backtraces import UNWINDER_NAMES, Backtrace, backtrace_at
-from engine.session.protocol.config import Mode
+from engine.session.headless.backtraces import (
+    UNWINDER_NAMES,
+    Backtrace,
+    backtrace_at,
+    backtrace_of_core,
+)
+from engine.session.protocol.config import Mode, core_config
 from engine.session.protocol.requests import BacktraceRequest, ProbeRequest
 
 
@@ -60,12 +65,16 @@ def bt(
     """Run GUEST with ARGS up to a place and print the backtrace there.
 
     The guest ends there. Its standard output goes to stderr: stdout has the backtrace alone.
+    GUEST CORE without a place prints that of a core file's first thread.
     Exit code: 0 with a backtrace, 1 if the guest ended before, 2 for bad usage.
     """
-    if (place is None) == (syscall is None):
+    config = config_of(values)
+    if place is None and syscall is None:
+        config = core_config(config)
+    if (place is None) == (syscall is None) and config.core is None:
         raise click.UsageError("where? give one of --at PLACE and --syscall NAME")
     request = BacktraceRequest(
-        config_of(values),
+        config,
         place,
         syscall,
         hit,
@@ -76,7 +85,10 @@ def bt(
         all_threads,
         tasks_of(values),
     )
-    stopped = backtrace_at(request, lambda session: attached(session, values["timeout"]))
+    if config.core is not None:
+        stopped = backtrace_of_core(request)
+    else:
+        stopped = backtrace_at(request, lambda session: attached(session, values["timeout"]))
     if stopped.backtrace is None:
         show(stopped.reports, values["color"])
         where = place if place is not None else f"system call {syscall}"
@@ -95,6 +107,8 @@ def bt(
             if other.backtrace is not None:
                 _print(other.backtrace, registers=registers)
     console.remarks(stopped.reports.damage, values["color"])
+    if config.core is not None:
+        console.remarks(stopped.reports.remarks, values["color"])
     return 0
 
 

@@ -12,7 +12,7 @@ from engine.cli import console
 from engine.cli.options import config_of, lines_of, open_options, replay_options
 from engine.cli.probe_options import guest_probe_options, probe_options
 from engine.session import GuestConfig
-from engine.session.protocol.config import Mode
+from engine.session.protocol.config import Mode, core_config
 
 _STEPS: Final = {"-x": "file", "--command": "file", "-ex": "command", "--eval-command": "command"}
 _STEPS_KEY: Final = "engine.cli.interface.steps"
@@ -110,13 +110,14 @@ def interface(
 ) -> int:
     """Open GUEST in the terminal interface; without GUEST, pick one of the samples."""
     steps = click.get_current_context().meta[_STEPS_KEY]
+    config = core_config(config_of({**values, "guest": values["guest"] or ""}))
     if batch:
-        return _batch(config_of({**values, "guest": values["guest"] or ""}), steps, mode_name)
+        return _batch(config, steps, mode_name)
     if steps:
         raise click.UsageError("-x and -ex go with --batch.")
     return open_interface(
         InterfaceOptions(
-            config_of({**values, "guest": values["guest"] or ""}),
+            config,
             tuple(lines_of(definitions)),
             mode_name == "kernel",
             ascii_only,

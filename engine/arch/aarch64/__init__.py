@@ -11,6 +11,7 @@ from engine.arch.aarch64.probes import PROBES
 from engine.arch.aarch64.screen import SUSPECTS, emulate, emulate_trapped, prepare, screen
 from engine.arch.aarch64.signals import SIGNALS
 from engine.arch.aarch64.syscalls import SYSCALLS
+from engine.arch.aarch64.user_regs import PTRACE
 from engine.arch.base import GENERIC_STAT, AddressPlan, Arch, LinuxAbi, Register, Roles, TrapKind
 
 # DWARF numbers: "DWARF for the Arm 64-bit Architecture (AArch64)", section 4.1.
@@ -169,6 +170,7 @@ AARCH64 = Arch(
         clone_backwards=True,
         epoll_packed=False,
         signals=SIGNALS,
+        ptrace=PTRACE,
     ),
     stack_alignment=16,
     suspects=SUSPECTS,

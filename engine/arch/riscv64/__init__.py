@@ -33,6 +33,7 @@ from engine.arch.riscv64.probes import PROBES
 from engine.arch.riscv64.screen import SUSPECTS, emulate, emulate_trapped, prepare, screen
 from engine.arch.riscv64.signals import SIGNALS
 from engine.arch.riscv64.syscalls import OWN_CALLS, SYSCALLS
+from engine.arch.riscv64.user_regs import PTRACE
 
 if TYPE_CHECKING:
     from engine.arch.gdbtarget import GdbTarget
@@ -133,6 +134,7 @@ RISCV64 = Arch(
         own_calls=OWN_CALLS,
         epoll_packed=False,
         signals=SIGNALS,
+        ptrace=PTRACE,
         restorer=False,
     ),
     stack_alignment=16,

@@ -24,6 +24,7 @@ from engine.arch.x86_64.signals import SIGNALS
 from engine.arch.x86_64.slices import SLICES
 from engine.arch.x86_64.sse_arithmetic import unusual
 from engine.arch.x86_64.syscalls import OWN_CALLS, SYSCALLS, TASK_SIZE
+from engine.arch.x86_64.user_regs import PTRACE
 
 if TYPE_CHECKING:
     from engine.arch.gdbtarget import GdbTarget
@@ -200,6 +201,7 @@ X86_64 = Arch(
         epoll_packed=True,
         own_calls=OWN_CALLS,
         signals=SIGNALS,
+        ptrace=PTRACE,
     ),
     stack_alignment=16,
     suspects=SUSPECTS,

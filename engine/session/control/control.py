@@ -257,6 +257,7 @@ class Control:
     def _dispatch(self, command: cmd.Command) -> str:
         """Carry out any command; the guest stands."""
         if isinstance(command, cmd.Restart):
+            self.config = replace(self.config, core=None)
             return self._restart()
         motion = self._running.motion(command)
         if isinstance(command, cmd.TypedLine):
@@ -267,6 +268,8 @@ class Control:
         running = self._running
         if running.ended:
             raise CommandError("the program has ended; r starts it afresh")
+        if self.session.core is not None:
+            raise CommandError("a core file does not move; r runs the program from its beginning")
         self._moves_on()
         if self.words is not None:
             self.words.begins_to_move()

@@ -73,6 +73,10 @@ class Running:
         self._halted = False
         self._stays = False  # at a return's trampoline, instead of going on behind it
         self.state, self.reason = RunState.READY, "loaded"
+        if session.core is not None:
+            number = session.core.signal
+            ended = f"ended by {sig.name(number)}" if number else "written while it was alive"
+            self.state, self.reason = RunState.STOPPED, f"core file of a process, {ended}"
         self.origin: Origin | None = ""
         self.wanted, self.cause = "", StopCause.ARRIVED
         self.looks: Callable[[], str] = lambda: ""

@@ -124,7 +124,7 @@ class Debugger:
     @property
     def started(self) -> bool:
         """True from `run` to the program's end; in an interface from the beginning."""
-        begun = self._begun or self.attached
+        begun = self._begun or self.attached or self.control.session.core is not None
         return begun and self.control.state is not RunState.ENDED
 
     @started.setter
@@ -216,7 +216,7 @@ class Debugger:
         Raises:
             CommandError: it is not being run.
         """
-        if not self.started:
+        if not self.started or self.control.session.core is not None:
             raise CommandError(NOT_RUN)
 
     def set_arguments(self, rest: str) -> None:

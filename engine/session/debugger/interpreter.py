@@ -341,6 +341,7 @@ def batch(
 
     interpreter = Interpreter(Debugger(control, put, guarded, complaints=complain))
     try:
+        interpreter.words.tasks.tell_core()
         return _steps(control, interpreter, steps, complain)
     finally:
         control.close()

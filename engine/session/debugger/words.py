@@ -147,6 +147,7 @@ class WordTable:
             Word(("until", "u"), moving.until, moves=True),
             Word(("advance",), moving.advance, moves=True),
             Word(("kill", "k"), moving.kill, moves=True),
+            Word(("generate-core-file", "gcore"), tasks.gcore),
             Word(("set",), changing.set),
             Word(("unset",), changing.unset),
             Word(("show",), changing.show),

@@ -38,6 +38,7 @@ from engine.session.protocol.config import GuestConfig
 
 if TYPE_CHECKING:
     from engine.history.registers import NotedRegisters
+    from engine.image.corefile import CoreFile
 
 _GUEST_ID = 1000
 _IMAGE_MAX = 1 << 30
@@ -149,9 +150,12 @@ class LoadedGuest:
         thread: that one's first thread.
         turns: decides whose turn it is.
         noted: the registers as calls have them, where the run can be recorded.
+        core: the core file that it is, None for a program that can run.
+        core_remarks: what is missing of that one, in words.
     """
 
     noted: "NotedRegisters"
+    core_remarks: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -219,12 +223,16 @@ class LoadedGuest:
             self._note_registers()
         space = AddressSpace(memory, modules, SpaceHooks())
         identity = (_GUEST_ID, _GUEST_ID)
-        self.process = Process(machine, machine.new_id(), space, identity)
+        self.core = self._open_core()
+        pid = machine.new_id() if self.core is None else self.core.pid
+        self.process = Process(machine, pid, space, identity)
         self.process.files = FileTable(
             stdio or host_stdio(_Inputs(self.hooks), self.clock),
             lambda: self.process.limit("nofile"),
         )
-        self.thread = machine.current = machine.caller = Thread(self.process, self.process.pid)
+        tid = pid if self.core is None else self.core.threads[0].tid
+        self.thread = machine.current = machine.caller = Thread(self.process, tid)
+        machine.tid = tid
         machine.first = self.process
         self._control_terminal()
         self.turns = config.turns.begin(config.seed)
@@ -232,7 +240,10 @@ class LoadedGuest:
         self.proc.machine = machine
         watch(space)
         try:
-            self._load()
+            if self.core is None:
+                self._load()
+            else:
+                self._load_core(self.core)
         except GuestFaultError as error:
             raise CommandError(
                 f"--memory {config.memory}: too little to load {config.guest}"
@@ -381,6 +392,39 @@ class LoadedGuest:
         self.memory.sync()
         if config.count_blocks or config.turns.absolute or config.record_schedule is not None:
             self.cpu.count_blocks(True)
+
+    def _open_core(self) -> "CoreFile | None":
+        if self.config.core is None:
+            return None
+        from engine.image.corefile import open_core  # most guests have none
+
+        return open_core(self.config.core)
+
+    def _load_core(self, core: "CoreFile") -> None:
+        """Put the program back to where a process was when its core was written."""
+        from engine.session.guest.core_loading import CorePlace, LoadedCore
+
+        process, space, path = self.process, self.space, self.paths.guest
+        loaded = LoadedCore(
+            core,
+            CorePlace(
+                self.arch,
+                self.cpu,
+                self.memory,
+                self.modules,
+                self.image,
+                path,
+                self._open_guest_image,
+            ),
+        )
+        space.argv = tuple(core.arguments.split(b" "))
+        space.exe = os.fsencode(self.paths.real)
+        space.start = loaded.start
+        space.heap = (loaded.start.heap, loaded.start.heap)
+        process.place.directory = self.fs.root
+        self.memory.sync()
+        loaded.give_threads(process, self.thread)
+        self.core_remarks = tuple(loaded.remarks)
 
     def _working_directory(self) -> Directory:
         wanted = self.config.cwd or ("/" if self.config.isolated else os.getcwd())

@@ -5,6 +5,8 @@ from typing import Final
 from msgspec import Struct
 
 from engine.errors import CommandError, ProbeRejectedError
+from engine.escaping import escaped
+from engine.linux import signals as sig
 from engine.linux.ending import Exit
 from engine.linux.fs.stdio import host_stdio
 from engine.probes.kprobe import Kprobe
@@ -13,7 +15,7 @@ from engine.session.guest.probed_space import Wanted
 from engine.session.guest.session import Attach, Session
 from engine.session.inspect.backtrace import Backtrace as Backtrace
 from engine.session.inspect.backtrace import Backtraces
-from engine.session.protocol.report import Reports
+from engine.session.protocol.report import Report, Reports
 from engine.session.protocol.requests import ALL_TASKS, BacktraceRequest, TaskChoice, TraceOptions
 from engine.session.tracing.tasks import Tasks
 from engine.session.tracing.tracing import Tracing
@@ -48,6 +50,7 @@ class ThreadBacktrace(Struct, frozen=True):
         comm: its name.
         waits_in: the system call that it waits in, "" if it could run.
         backtrace: its frames; None where it runs another program than the first process.
+        gone: it is a core file's.
     """
 
     thread: int
@@ -55,6 +58,7 @@ class ThreadBacktrace(Struct, frozen=True):
     comm: str
     waits_in: str
     backtrace: Backtrace | None
+    gone: bool = False
 
     def as_json(self) -> dict[str, object]:
         """The thread and its backtrace, for JSON."""
@@ -64,8 +68,9 @@ class ThreadBacktrace(Struct, frozen=True):
 
     def title(self) -> str:
         """A line about the thread."""
-        state = f"waits in {self.waits_in}" if self.waits_in else "can run"
-        text = f"thread {self.thread} ({self.comm}) of process {self.process} {state}"
+        state = f" waits in {self.waits_in}" if self.waits_in else " can run"
+        text = f"thread {self.thread} ({self.comm}) of process {self.process}"
+        text += "" if self.gone else state
         return text if self.backtrace is not None else f"{text}, in another program"
 
 
@@ -113,6 +118,42 @@ def backtrace_at(request: BacktraceRequest, attach: Attach) -> Stopped:
         return Stopped(stopped.backtrace, stopped.hits, reports, tuple(stopped.others))
     finally:
         session.close()
+
+
+def backtrace_of_core(request: BacktraceRequest) -> Stopped:
+    """The backtrace of a core's first thread, and of the others where they are asked for.
+
+    Raises:
+        ImageError: the core or its program cannot be opened.
+    """
+    session = Session(request.config)
+    try:
+        with session.opened.explained():
+            stopped = StoppedRun(
+                session,
+                hit=1,
+                unwinder=request.unwinder,
+                limit=request.limit,
+                everybody=request.all_threads,
+            )
+            stopped.take_now()
+        remarks = (*core_remarks(session), *session.opened.damage())
+        return Stopped(
+            stopped.backtrace, 1, Reports(0, "", remarks, (), ()), tuple(stopped.others)
+        )
+    finally:
+        session.close()
+
+
+def core_remarks(session: Session) -> tuple[Report, ...]:
+    """The remark about how a core's process ended, and those about what is missing of it."""
+    core = session.core
+    if core is None:
+        return ()
+    signal = core.signal
+    ended = f"ended by {sig.name(signal)}" if signal else "alive when it was written"
+    head = f"core of process {core.pid} ({escaped(core.arguments)}), {ended}"
+    return Report((head,)), *(Report((text,)) for text in session.core_remarks)
 
 
 class StoppedRun:
@@ -208,6 +249,12 @@ class StoppedRun:
             if self._everybody:
                 self._take_others()
 
+    def take_now(self) -> None:
+        """Take the backtrace of a guest that does not run."""
+        self.backtrace = self._backtraces.take(unwinder=self._unwinder, limit=self._limit)
+        if self._everybody:
+            self._take_others()
+
     def _take_others(self) -> None:
         """Look at each other thread; the guest will not go on."""
         session = self._session
@@ -219,5 +266,6 @@ class StoppedRun:
             kernel.look_at(thread)
             found = self._backtraces.take(syscall=call, unwinder=self._unwinder, limit=self._limit)
             comm = thread.comm.decode(errors="replace")
-            self.others.append(ThreadBacktrace(thread.tid, thread.pid, comm, call, found))
+            gone = session.core is not None
+            self.others.append(ThreadBacktrace(thread.tid, thread.pid, comm, call, found, gone))
         kernel.look_at(current)

@@ -3,6 +3,7 @@
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from engine import arch
 from engine.arch.plan import Mode as Mode
@@ -49,6 +50,7 @@ class GuestConfig(Struct, frozen=True):
         count_blocks: keep the block clock running even if nothing else needs it.
         kernel: choices for a guest that is a kernel image.
         history: the run can be recorded.
+        core: a core file of a process that ran the guest, to be looked at; None for none.
     """
 
     guest: str
@@ -75,11 +77,26 @@ class GuestConfig(Struct, frozen=True):
     count_blocks: bool = False
     kernel: KernelChoice = KernelChoice()
     history: bool = False
+    core: str | None = None
 
     @property
     def randomness(self) -> int:
         """The seed of the guest's random numbers."""
         return self.seed if self.random_seed is None else self.random_seed
+
+
+def core_config(config: GuestConfig) -> GuestConfig:
+    """GUEST CORE: the one argument is a core file, which is opened instead of run.
+
+    GUEST -- CORE passes it to the guest.
+    """
+    from engine.image.corefile import is_core  # most guests have none
+
+    if len(config.args) == 1 and is_core(config.args[0]):
+        return replace(config, args=(), core=config.args[0])
+    if len(config.args) == 2 and config.args[0] == "--" and is_core(config.args[1]):
+        return replace(config, args=config.args[1:])
+    return config
 
 
 def recorded_turns(path: str) -> Recorded:
