@@ -177,7 +177,13 @@ class UnicornClock:
     def coming(self, pc: int) -> int:
         """The tick in which the instruction at `pc` executes, where the program stands."""
         jumped = (self._stopped or self._told) and self.shared.expected != pc
-        return self.ticks() + jumped
+        return self.ticks() + (jumped and not self._inside(pc))
+
+    def _inside(self, pc: int) -> bool:
+        """True for a place in the machinery."""
+        shared = self.shared
+        low, high = pc - shared.low, pc - shared.high
+        return bool(0 <= high < shared.high_size or 0 <= low < shared.low_size)
 
     def turn_back(self, ticks: int) -> None:
         """So many have passed."""

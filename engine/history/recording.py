@@ -1,6 +1,7 @@
 """Makes the journal of a run while it runs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final
 
@@ -169,6 +170,30 @@ class RunRecorder:
         self._active = False
         self._ram.effects = None
         self._registers.note = None
+
+    def sync(self) -> None:
+        """Have all that has happened in the journal, of a guest that stands."""
+        if not self._active:
+            self.leave()
+
+    @contextmanager
+    def edited(self) -> Iterator[None]:
+        """The user changes the thread that runs, or memory, meanwhile: that is recorded, too."""
+        names = [register.name for register in self._machine.arch.registers]
+        before = [self._cpu.read_register(name) for name in names]
+        self.sync()
+        self._open()
+        self.enter()
+        try:
+            yield
+        finally:
+            for name, old in zip(names, before, strict=True):
+                value = self._cpu.read_register(name)
+                if value != old:
+                    self._registers.told(name, value)
+            self.pause()
+            if not self._ops:
+                self._ops = None
 
     # -- memory ---------------------------------------------------------------------------------
 

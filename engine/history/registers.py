@@ -44,12 +44,17 @@ class NotedRegisters:
 
     def write_register(self, name: str, value: int) -> None:
         """Set a register."""
-        if self.note is not None:
-            if value >> 64:  # as files have no such numbers
-                self.note(Op.BLOCK, (name,), _WIDE, value.to_bytes(_WIDE, "little"))
-            else:
-                self.note(Op.REGISTER, name, value)
+        self.told(name, value)
         self._cpu.write_register(name, value)
+
+    def told(self, name: str, value: int) -> None:
+        """A register gets a value."""
+        if self.note is None:
+            return
+        if value >> 64:  # as files have no such numbers
+            self.note(Op.BLOCK, (name,), _WIDE, value.to_bytes(_WIDE, "little"))
+        else:
+            self.note(Op.REGISTER, name, value)
 
     def write_block(self, names: Sequence[str], size: int, data: bytes) -> None:
         """Set registers from bytes."""

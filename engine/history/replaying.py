@@ -147,7 +147,7 @@ class ReplayKernel(Kernel):
     def next(self) -> Entry | None:
         """The entry that comes next."""
         known = self._known
-        if known is None or known[0] != self.at:
+        if known is None or known[0] != self.at or known[1] is None:  # it may have grown
             journal = self.journal
             entry = journal[self.at] if self.at < len(journal) else None
             known = self._known = (self.at, entry)
@@ -254,7 +254,7 @@ class ReplayKernel(Kernel):
         if entry is not None and self._due(entry) and not thread.hooks.hold():
             self._apply(entry)
             return
-        if entry is None:
+        if entry is None and self._cpu.coming() > self.reached:
             self._cut_off()
             return
         thread.memory.sync()

@@ -2,6 +2,7 @@
 
 import time
 from bisect import bisect_left
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from engine.cpu.ram import Ram
@@ -52,6 +53,7 @@ class Timeline:
         self._pc = kernel.machine.arch.roles.pc
         self.checkpoints = Checkpoints(kernel, ram)
         self._due = 0.0
+        self._keeps = True
         self._take()
 
     @property
@@ -113,13 +115,32 @@ class Timeline:
             self._go(clock - 1)
         kernel.limit = None
 
+    def run_to_tick(self, at: int, clock: int, until: Callable[[], bool]) -> None:
+        """Go on up to an entry's end and the begin of a tick; probes may be armed.
+
+        Args:
+            at: entries of the journal that are done there.
+            clock: the tick.
+            until: asked between two stretches: True ends it.
+        """
+        kernel, cpu = self._kernel, self._cpu
+        self._keeps = False  # nothing of the machinery's is to be in a checkpoint
+        try:
+            while kernel.at < at and not self.ended and not until():
+                self._go(None)
+            while cpu.coming() < clock and not self.ended and kernel.at == at and not until():
+                self._go(clock - 1)
+        finally:
+            kernel.limit = None
+            self._keeps = True
+
     def _go(self, limit: int | None) -> None:
         """One stretch towards a tick's end; a checkpoint where one is due."""
         kernel, cpu = self._kernel, self._cpu
         slice_end = cpu.blocks() + _SLICE
         kernel.limit = slice_end if limit is None else min(limit, slice_end)
         kernel.resume()
-        if not self.ended and self._is_ahead() and time.thread_time() >= self._due:
+        if self._keeps and not self.ended and self._is_ahead() and time.thread_time() >= self._due:
             self._take()
 
     def _is_ahead(self) -> bool:

@@ -596,6 +596,7 @@ class Kernel:
         if self.machine.recorder is None:
             self._take(stop, asked=asked)
             return
+        self._has_stopped(stop.kind)
         with self._working():
             self._take(stop, asked=asked)
 

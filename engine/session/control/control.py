@@ -9,8 +9,10 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import Final
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.arch.plan import Mode
@@ -27,6 +29,7 @@ from engine.session.control.running import Abandoned, Running
 from engine.session.control.switches import GraphSwitch, HandlersSwitch, KernelSwitch
 from engine.session.control.typed_words import TypedWords
 from engine.session.guest.calling import CallArguments, FunctionCalls
+from engine.session.guest.probing import Probing
 from engine.session.guest.session import Session
 from engine.session.guest.terminal import ChosenTerminal, GuestTerminal
 from engine.session.inspect.troubles import Troubles
@@ -51,10 +54,29 @@ from engine.trace.tracepoints import GROUPS
 from engine.unwind.compare import UNWINDERS
 from engine.words import counted
 
+if TYPE_CHECKING:
+    from engine.session.control.backwards import StopPlace
+    from engine.session.control.travel import Travel
+
 _SIGNALS: Final = range(1, 65)
+_BACK: Final = (cmd.StepBack, cmd.LineBack, cmd.FinishBack, cmd.ContinueBack, cmd.Seek)
 _STEPS: Final = (cmd.StepInsn, cmd.StepOver, cmd.StepLine, cmd.StepPhase, cmd.FinishHit)
 _AHEAD: Final = 10_000
 """Commands that may be typed ahead of a step."""
+
+
+class _Stand(Struct):
+    """A guest to stand in, and what looks at it and moves it."""
+
+    session: Session
+    tracing: Tracing
+    probing: Probing
+    histograms: Histograms
+    troubles: Troubles
+    focus: Focus
+    viewing: Viewing
+    running: Running
+    editing: Editing
 
 
 class Control:
@@ -131,8 +153,11 @@ class Control:
     def _load(self, opened: OpenedProgram | None = None) -> Session:
         chosen = ChosenTerminal(self.config.tty) if self.config.tty else None
         terminal = chosen or self._terminal
+        config = self.config
+        if config.history:
+            config = replace(config, count_blocks=True)
         try:
-            fresh = Session(self.config, terminal.streams() if terminal else None, opened)
+            fresh = Session(config, terminal.streams() if terminal else None, opened)
         except KprobeTuiError:
             if chosen is not None:
                 chosen.close()
@@ -144,6 +169,10 @@ class Control:
     def _begin(self, session: Session, rows: Iterable[ProbeRow]) -> None:
         """A fresh run with these probes."""
         self.session = session
+        self._travel: Travel | None = None
+        if session.config.history:
+            self._travel = _travel(session)
+        self._stands_in: tuple[_Stand, _Stand] | None = None
         self._tracing = Tracing(
             session,
             TraceOptions(mode=self._mode),
@@ -259,6 +288,8 @@ class Control:
         if isinstance(command, cmd.Restart):
             self.config = replace(self.config, core=None)
             return self._restart()
+        if isinstance(command, _BACK):
+            return self._travelled(command)
         motion = self._running.motion(command)
         if isinstance(command, cmd.TypedLine):
             self._cut = False
@@ -273,16 +304,143 @@ class Control:
         self._moves_on()
         if self.words is not None:
             self.words.begins_to_move()
+        if self._in_past and isinstance(command, cmd.Continue | cmd.ContinueToHit):
+            return self._travelled(command)
         try:
             with blamed(self._handlers.path or None):
                 motion()
         except Abandoned:
             pass
-        if running.ended:
+        if self._in_past:
+            self._look_for_present()
+        elif running.ended:
             self._ended()
         if self.words is not None:
             self.words.moved()
         return running.reason
+
+    # -- the past ---------------------------------------------------------------------------
+
+    @property
+    def _in_past(self) -> bool:
+        """True if the guest stands in its past."""
+        return self._travel is not None and self._travel.there
+
+    def history(self) -> tuple[int, int] | None:
+        """(tick at which the guest stands, tick of the present); None without history."""
+        if self._travel is None:
+            return None
+        return self.session.cpu.coming(), self._travel.present().clock
+
+    def _travelled(self, command: cmd.Command) -> str:
+        """Carry out a motion that begins or ends in the past."""
+        travel = self._travel
+        if travel is None:
+            raise CommandError(
+                "the run is not recorded; record, then run it: its past is there from then on"
+            )
+        if self._running.machine is not None:
+            raise CommandError("in the middle of a hit; let it finish first")
+        self._moves_on()
+        if self.words is not None:
+            self.words.begins_to_move()
+        if not travel.there:
+            travel.leave()
+            self._enter_past(travel)
+        travel.backwards.cut = self._halted
+        running = self._running
+        running.state, running.origin = RunState.STOPPED, "insn"
+        try:
+            text = travel.carry_out(command, self._stop_places)
+        except CommandError as error:
+            self._look_for_present()
+            text = str(error)
+        running.reason, running.cause = text or "stepped", StopCause.ARRIVED
+        if text:
+            hit = text.startswith(("breakpoint", "probe"))
+            running.cause = StopCause.HIT if hit else StopCause.CUT_SHORT
+        self._look_for_present()
+        if self.words is not None:
+            self.words.moved()
+        return self._running.reason
+
+    def _stop_places(self) -> "list[StopPlace]":
+        """The places at which the user wants to stop."""
+        from engine.session.control.backwards import StopPlace
+
+        found = []
+        assert self._stands_in is not None
+        live = self._stands_in[0]
+        for view in self.probes.views(live.focus.space):
+            if view.stops and view.enabled:
+                kind = "breakpoint" if view.kind == "b" else "probe"
+                text = f"{kind} {view.id}: {view.definition}"
+                for address in view.addresses:
+                    accepts = partial(self.questions.accepts, view.id)
+                    found.append(StopPlace(address, accepts, text))
+        return found
+
+    def _enter_past(self, travel: "Travel") -> None:
+        """Stand in the guest of the past."""
+        if self._stands_in is None:
+            self._stands_in = self._stand(), self._stand_in_past(travel)
+        self._put(self._stands_in[1])
+
+    def _look_for_present(self) -> None:
+        """Stand in the run itself again where a motion has come to the present."""
+        travel = self._travel
+        if travel is not None and travel.there and travel.arrived():
+            assert self._stands_in is not None
+            reason, cause = self._running.reason, self._running.cause
+            travel.there = False
+            self._put(self._stands_in[0])
+            self._running.origin = "insn"
+            if not self._running.ended:
+                self._running.reason, self._running.cause = reason, cause
+
+    def _stand(self) -> _Stand:
+        return _Stand(
+            self.session,
+            self._tracing,
+            self._probing,
+            self._histograms,
+            self._troubles,
+            self._focus,
+            self._viewing,
+            self._running,
+            self._editing,
+        )
+
+    def _put(self, stand: _Stand) -> None:
+        self.session, self._tracing, self._probing = stand.session, stand.tracing, stand.probing
+        self._histograms, self._troubles = stand.histograms, stand.troubles
+        self._focus, self._viewing = stand.focus, stand.viewing
+        self._running, self._editing = stand.running, stand.editing
+        self._told = len(self._probing.notices)
+        self._changed += 1
+
+    def _stand_in_past(self, travel: "Travel") -> _Stand:
+        past = travel.past
+        tracing = Tracing(past, TraceOptions(mode=self._mode), consumer=lambda data: None)
+        probing = past.probes(self._mode)
+        probes = ProbeList(probing, tracing, self._mode)
+        focus = Focus(past)
+        viewing = Viewing(past, focus)
+        viewing.choose(self._unwinder, now=False)
+        running = Running(past, probing, probes, viewing, focus, StopQuestions())
+        past.hooks.attention = self._heard
+        running.state = RunState.STOPPED
+        return _Stand(
+            past,
+            tracing,
+            probing,
+            Histograms(tracing),
+            Troubles(past),
+            focus,
+            viewing,
+            running,
+            Editing(past, probes, focus),
+        )
 
     def _words(self) -> TypedWords:
         if self.words is None:
@@ -399,15 +557,26 @@ class Control:
 
     def _edit(self, command: cmd.Command) -> str:
         if not self._editing.is_of_list(command):
+            if self._in_past:
+                raise CommandError("the past cannot be changed; goto end leads to the present")
             if self._running.state is RunState.RUNNING:
                 raise CommandError("the program is running; Ctrl-C stops it")
             if self._running.machine is not None:
                 raise CommandError("in the middle of a hit; let it finish first")
-        with self._focus.visit():
+        with self._edited(), self._focus.visit():
             text = self._editing.carry_out(command)
         self._changed += 1
         self._running.origin = ""
         return text
+
+    @contextmanager
+    def _edited(self) -> Iterator[None]:
+        """The user changes the guest meanwhile, which is part of its history."""
+        if self._travel is None or self.session.machine.exit is not None:
+            yield
+            return
+        with self._travel.recorder.edited():
+            yield
 
     def _restart(self) -> str:
         fresh, rows = self._load(), self.probes.rows  # if it fails, the old run goes on
@@ -654,7 +823,12 @@ class Control:
         if self._focus.chosen is not None:
             raise CommandError("Functions are called by the thread that runs.")
         calls = FunctionCalls(self.session, self._probing, self._halted)
-        return calls.call(address, given, results)
+        machine = self.session.machine
+        recorder, machine.recorder = machine.recorder, None  # it leaves no trace
+        try:
+            return calls.call(address, given, results)
+        finally:
+            machine.recorder = recorder
 
     def _halted(self) -> bool:
         """True if the user wants a stop; what else has come in is carried out later."""
@@ -696,4 +870,16 @@ class Control:
         """Close the session; whoever asks for attention meanwhile asks nobody."""
         with self._gate:
             self._hears = False
+        if self._stands_in is not None:
+            self._put(self._stands_in[0])
+        if self._travel is not None:
+            self._travel.close()
         self.session.close()
+
+
+def _travel(session: Session) -> "Travel":
+    """The past of a run that begins."""
+    from engine.session.control.travel import Travel  # few runs are recorded
+    from engine.session.guest.past import record
+
+    return Travel(session, record(session))

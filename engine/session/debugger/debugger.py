@@ -133,7 +133,7 @@ class Debugger:
 
     def renew(self) -> None:
         """Another run of the program is looked at."""
-        session = self.control.session
+        session = self._looked_at = self.control.session
         self._threads: dict[int, int] = {}
         self.files = Files(session)
         self.places = PlaceFinder(session, self.files)
@@ -203,6 +203,8 @@ class Debugger:
         try:
             self.execute(command)
         finally:
+            if self.control.session is not self._looked_at:
+                self.renew()
             self.frames.moved()
 
     @property

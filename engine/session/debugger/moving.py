@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Final
 
+from msgspec.structs import replace
+
 from engine.errors import CommandError
 from engine.language.ctypes import INT, CType
 from engine.language.evaluation import Evaluator
@@ -188,6 +190,83 @@ class Moving:
         if value is not None:
             text = frames.printer(frames.scope(0)).text(value)
             debugger.put(f"Value returned is ${debugger.remember(value)} = {text}")
+
+    # -- backwards --------------------------------------------------------------------------
+
+    def reverse_continue(self, rest: str) -> None:
+        """Go back to the last hit of a breakpoint, or to the first instruction."""
+        self._debugger.need_run()
+        self._go(cmd.ContinueBack())
+
+    def reverse_stepi(self, rest: str) -> None:
+        """Go back by an instruction: reverse-stepi [N]."""
+        self._repeat(rest, lambda: self._moved(cmd.StepBack()))
+
+    def reverse_nexti(self, rest: str) -> None:
+        """Go back by an instruction, over a call that has returned: reverse-nexti [N]."""
+        self._repeat(rest, lambda: self._moved(cmd.StepBack(over=True)))
+
+    def reverse_step(self, rest: str) -> None:
+        """Go back to the begin of the source line before, into functions: reverse-step [N]."""
+        self._repeat(rest, lambda: self._moved(cmd.LineBack()))
+
+    def reverse_next(self, rest: str) -> None:
+        """Go back to the begin of the source line before, over functions: reverse-next [N]."""
+        self._repeat(rest, lambda: self._moved(cmd.LineBack(over=True)))
+
+    def reverse_finish(self, rest: str) -> None:
+        """Go back to the call of the function at hand."""
+        self._debugger.need_run()
+        self._go(cmd.FinishBack())
+
+    def goto(self, rest: str) -> None:
+        """Go to a tick of the guest's clock: goto begin|end|TICK."""
+        debugger = self._debugger
+        debugger.need_run()
+        word = rest.removeprefix("record").strip()
+        if word in ("begin", "start"):
+            clock: int | None = 0
+        elif word == "end":
+            clock = None
+        elif word.isascii() and word.isdigit():
+            clock = int(word)
+        else:
+            raise CommandError("goto begin, goto end, or goto TICK of the guest's clock.")
+        self._go(cmd.Seek(clock))
+
+    def record(self, rest: str) -> None:
+        """Record the program from its next start on, so that one can go back: record [stop]."""
+        debugger = self._debugger
+        word, _, more = rest.partition(" ")
+        if word == "goto":
+            self.goto(more)
+            return
+        if word not in ("", "full", "stop", "s"):
+            raise CommandError("record, record stop, or record goto begin|end|TICK.")
+        on = word in ("", "full")
+        config = debugger.control.config
+        if on and config.history:
+            raise CommandError(
+                'The process is already being recorded.  Use "record stop" to stop.'
+            )
+        debugger.configure(replace(config, history=on))
+        if on and debugger.started:
+            debugger.put("The program is recorded from its next start on: run, or start.")
+
+    def info_record(self, rest: str) -> None:
+        """Tell of the recording: its end, and where the program stands in it."""
+        debugger = self._debugger
+        found = debugger.control.history()
+        if found is None:
+            debugger.put("No recording is currently active.")
+            return
+        now, end = found
+        debugger.put("Active record target: record-full")
+        debugger.put("Record mode:" if now >= end else "Replay mode:")
+        debugger.put("Lowest recorded tick is 0.")
+        if now < end:
+            debugger.put(f"Current tick is {now}.")
+        debugger.put(f"Highest recorded tick is {end}.")
 
     def _returned_to(self, number: int) -> bool:
         """Run until a frame further out is the innermost; True if it is."""

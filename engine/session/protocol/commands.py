@@ -65,6 +65,32 @@ class Finish(Struct, frozen=True):
     """Run on until the current function has returned."""
 
 
+class StepBack(Struct, frozen=True):
+    """Go back by an instruction; `over`: a call that has returned counts as one."""
+
+    over: bool = False
+
+
+class LineBack(Struct, frozen=True):
+    """Go back to the begin of the source line before; `over`: not into functions."""
+
+    over: bool = False
+
+
+class FinishBack(Struct, frozen=True):
+    """Go back to the call of the current function."""
+
+
+class ContinueBack(Struct, frozen=True):
+    """Go back to the last hit of a stop, or to the first instruction."""
+
+
+class Seek(Struct, frozen=True):
+    """Go to a tick of the guest's clock; to the present where that is None."""
+
+    clock: int | None = None
+
+
 class Define(Struct, frozen=True):
     """Carry out a line of `kprobe_events`; any time.
 
@@ -367,6 +393,11 @@ class Refresh(Struct, frozen=True):
 
 Command: TypeAlias = (
     Continue
+    | StepBack
+    | LineBack
+    | FinishBack
+    | ContinueBack
+    | Seek
     | ContinueToHit
     | Halt
     | Restart

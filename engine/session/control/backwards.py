@@ -1,0 +1,358 @@
+"""Motions in the past of a guest, backwards and forwards again."""
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Iterable
+from typing import Final, NamedTuple
+
+from engine.errors import CommandError, ProbeRejectedError
+from engine.history.timeline import Moment, Timeline
+from engine.probes.kprobe import Kprobe
+from engine.session.guest.past import PastSession
+from engine.session.inspect.backtrace import Backtraces
+
+_RETURN: Final = re.compile(r"(?:\(p\d+\) )?(?:ret|br\.ret|iret|(?:c\.)?jr\s+(?:ra|x1)$)")
+"""The texts of instructions that return."""
+_STEPS: Final = 100_000
+"""Instructions that a motion by source lines looks at."""
+_TICKS: Final = 64
+"""Ticks whose moments are remembered."""
+
+Line = tuple[str, int]
+
+
+class StopPlace(NamedTuple):
+    """A place at which the user wants to stop.
+
+    Attributes:
+        address: of it.
+        accepts: says whether a hit there is one to stop at; asked in order.
+        text: why the guest stops there.
+    """
+
+    address: int
+    accepts: Callable[[], bool]
+    text: str
+
+
+class Backwards:
+    """Moves a guest of the past.
+
+    Attributes:
+        timeline: its moments.
+        cut: asked now and then: True if the user wants the motion to end.
+    """
+
+    def __init__(self, session: PastSession) -> None:
+        """The guest stands in front of its first instruction."""
+        self._session = session
+        self._kernel = session.kernel
+        self.timeline = Timeline(session.kernel, session.ram)
+        self._backtraces = Backtraces(session)
+        self._ticks: dict[int, list[Moment]] = {}
+        self.cut: Callable[[], bool] = lambda: False
+
+    # -- single instructions ----------------------------------------------------------------------
+
+    def before(self, moment: Moment) -> Moment | None:
+        """The moment in front of another one; None in front of the first instruction."""
+        for clock in range(moment.clock, max(moment.clock - 3, -1), -1):
+            # What the kernel did at this very instruction is no step of the program.
+            here = moment.clock, moment.pc
+            earlier = [
+                each
+                for each in self._of_tick(clock)
+                if each < moment and (each.clock, each.pc) != here
+            ]
+            if earlier:
+                return earlier[-1]
+        return None
+
+    def _of_tick(self, clock: int) -> list[Moment]:
+        """All moments of a tick, in order."""
+        found = self._ticks.get(clock)
+        if found is None:
+            found = self._walked(clock)
+            while len(self._ticks) >= _TICKS:
+                del self._ticks[next(iter(self._ticks))]
+            self._ticks[clock] = found
+        return found
+
+    def _walked(self, clock: int) -> list[Moment]:
+        timeline = self.timeline
+        timeline.seek_clock(clock)
+        found: list[Moment] = []
+        now = timeline.now()
+        while now.clock == clock and not timeline.ended:
+            found.append(now)
+            self._kernel.step()
+            following = timeline.now()
+            if following <= now:  # an entry of the journal's, at the same instruction
+                break
+            now = following
+        return found
+
+    def step(self) -> None:
+        """Go back by one instruction.
+
+        Raises:
+            CommandError: this is the first one.
+        """
+        timeline = self.timeline
+        now = timeline.now()
+        there = self.before(now)
+        if there is None:
+            timeline.seek(now)
+            raise CommandError("No more reverse-execution history.")
+        timeline.seek(there)
+
+    def step_over(self) -> None:
+        """Go back by one instruction; a call that has returned counts as one.
+
+        Raises:
+            CommandError: this is the first one.
+        """
+        now, sp, function = self.timeline.now(), self._sp(), self._function()
+        call = self._call_before(now.pc)
+        self.step()
+        there = self.timeline.now()
+        if call is None or there.pc == call:
+            return
+        if self._function() == function and not self._returns():
+            return  # it has jumped there
+        found = self._last((StopPlace(call, lambda: self._sp() == sp, ""),), now)
+        self.timeline.seek(there if found is None else found[0])
+
+    def _call_before(self, pc: int) -> int | None:
+        """Address of a call that ends at an address; None for none."""
+        session = self._session
+        arch = session.arch
+        for size in range(arch.insn_align, arch.insn_max + 1, arch.insn_align):
+            at = pc - size
+            insn = next(iter(session.disassembler.decode(at, session.code_at(at))), None)
+            if insn is not None and insn.size == size and arch.is_call(insn):
+                return at
+        return None
+
+    # -- lines ------------------------------------------------------------------------------------
+
+    def line(self, *, over: bool) -> None:
+        """Go back to the begin of the line before this one.
+
+        Args:
+            over: not into functions that were called.
+
+        Raises:
+            CommandError: the current line is not known, or there is nothing before it.
+        """
+        start = self._line()
+        if start is None:
+            raise CommandError("no line information here; reverse-stepi steps an instruction")
+        back = self.step_over if over else self._step_known
+        function = self._function()
+        back()
+        self._while(lambda: self._line() == start and self._function() == function, back)
+        # In the middle or at the end of another line: to its begin.
+        line, function = self._line(), self._function()
+        last = self.timeline.now()
+        for _ in range(_STEPS):
+            try:
+                back()
+            except CommandError:
+                break
+            if self._line() != line or self._function() != function or self.cut():
+                break
+            last = self.timeline.now()
+        self.timeline.seek(last)
+
+    def _step_known(self) -> None:
+        """One instruction; functions without source lines count as one."""
+        now = self.timeline.now()
+        self.step()
+        if self._line() is None and self._call_before(now.pc) is not None:
+            self.timeline.seek(now)
+            self.step_over()
+
+    def _while(self, holds: Callable[[], bool], back: Callable[[], None]) -> None:
+        for _ in range(_STEPS):
+            if not holds() or self.cut():
+                return
+            back()
+
+    # -- functions --------------------------------------------------------------------------------
+
+    def finish(self) -> None:
+        """Go back to the call of the function at hand.
+
+        Raises:
+            CommandError: it is not known where the function begins.
+        """
+        session, now = self._session, self.timeline.now()
+        frames = self._backtraces.take().frames
+        inner = next((frame for frame in frames if frame.source != "syscall"), None)
+        module = session.seen.modules.at(now.pc)
+        symbol = module.symbol_at(now.pc) if module is not None else None
+        if inner is None or inner.cfa is None or module is None or symbol is None:
+            raise CommandError("it is not known where this function begins")
+        entry, cfa = symbol.address + module.bias, inner.cfa
+        slot = session.arch.bits // 8 if session.arch.roles.link is None else 0
+        if session.arch.code_unit > 1:
+            slot = 0  # calls of bundles leave the stack alone
+        if now.pc == entry:
+            self.step()
+            return
+        there = self._last((StopPlace(entry, lambda: self._sp() == cfa - slot, ""),), now)
+        if there is None:
+            self.timeline.seek(now)
+            raise CommandError("the call of this function is not in the history")
+        self.timeline.seek(there[0])
+        self.step()
+
+    # -- stops ------------------------------------------------------------------------------------
+
+    def to_last(self, places: Iterable[StopPlace]) -> str:
+        """Go back to the last hit of any place before now, or to the first instruction.
+
+        Returns:
+            Why it is stopped at; "" at the first instruction.
+        """
+        now = self.timeline.now()
+        found = self._last(tuple(places), now)
+        if found is None:
+            self.timeline.start()
+            return ""
+        self.timeline.seek(found[0])
+        return found[1].text
+
+    def to_next(self, places: Iterable[StopPlace], end: Moment) -> str | None:
+        """Go on to the next hit of any place.
+
+        Args:
+            places: where to stop.
+            end: the moment behind which there is nothing.
+
+        Returns:
+            Why it is stopped at; None if there is no hit up to the end, to which it goes then.
+        """
+        now = self.timeline.now()
+        hits = self._between(tuple(places), now, end, first=True)
+        there = next((hit for hit in hits if now < hit[0] <= end), None)
+        if there is None:
+            self.timeline.seek(end)
+            return None
+        self.timeline.seek(there[0])
+        return there[1].text
+
+    def _last(self, places: tuple[StopPlace, ...], end: Moment) -> tuple[Moment, StopPlace] | None:
+        """The last hit in front of a moment, from one checkpoint to the next, the newest first."""
+        taken = self.timeline.checkpoints.taken
+        index = bisect_left([(one.at, one.clock) for one in taken], (end.at, end.clock))
+        behind = end
+        for number in range(min(index, len(taken) - 1), -1, -1):
+            begin = taken[number]
+            if (begin.at, begin.clock) >= (behind.at, behind.clock) and number:
+                continue
+            self.timeline.checkpoints.restore(number)
+            start = self.timeline.now()
+            hits = [hit for hit in self._between(places, start, behind) if hit[0] < behind]
+            if hits:
+                return hits[-1]
+            if self.cut():
+                return None
+            behind = start
+        return None
+
+    def _between(
+        self, places: tuple[StopPlace, ...], start: Moment, end: Moment, *, first: bool = False
+    ) -> list[tuple[Moment, StopPlace]]:
+        """Run on from where the guest stands to a moment: the hits of places meanwhile.
+
+        Args:
+            places: where probes are planted for that.
+            start: where the guest stands.
+            end: where to go.
+            first: the first hit is enough; it stops soon behind it.
+        """
+        kernel, cpu = self._kernel, self._session.cpu
+        hits: list[tuple[Moment, StopPlace]] = []
+        manager = self._session.probes().manager
+
+        def probe_of(address: int) -> Kprobe:
+            def hit(kprobe: Kprobe, regs: object) -> int:
+                moment = Moment(kernel.at, cpu.now(), address)
+                if start <= moment < end or moment == end:
+                    for place in places:
+                        if place.address == address and place.accepts():
+                            hits.append((moment, place))
+                            break
+                return 0
+
+            return Kprobe(addr=address, pre_handler=hit)
+
+        probes = [probe_of(address) for address in {place.address for place in places}]
+        planted: list[Kprobe] = []
+        try:
+            for probe in probes:
+                try:
+                    manager.register(probe)
+                    planted.append(probe)
+                except ProbeRejectedError:  # where no probe may stand there is no stop
+                    continue
+            self.timeline.run_to_tick(
+                end.at, end.clock, until=lambda: (first and bool(hits)) or self.cut()
+            )
+        finally:
+            for probe in planted:
+                manager.unregister(probe)
+        if not (first and hits):
+            hits += self._ahead(places, end, hits)
+        return hits
+
+    def _ahead(
+        self,
+        places: tuple[StopPlace, ...],
+        end: Moment,
+        known: list[tuple[Moment, StopPlace]],
+    ) -> list[tuple[Moment, StopPlace]]:
+        """The hits in the tick of a moment that has just begun, in front of that."""
+        seen = {moment for moment, _ in known}
+        found = []
+        now = self.timeline.now()
+        addresses = {place.address for place in places}
+        while now < end and now.clock == end.clock and not self.timeline.ended:
+            if now.pc in addresses and now not in seen:
+                place = next(
+                    (one for one in places if one.address == now.pc and one.accepts()), None
+                )
+                if place is not None:
+                    found.append((now, place))
+            self._kernel.step()
+            following = self.timeline.now()
+            if following <= now:
+                break
+            now = following
+        return found
+
+    # -- looking ----------------------------------------------------------------------------------
+
+    def _sp(self) -> int:
+        session = self._session
+        return session.cpu.read_register(session.arch.roles.sp)
+
+    def _line(self) -> Line | None:
+        pc = self.timeline.now().pc
+        module = self._session.seen.modules.at(pc)
+        return module.line_at(pc) if module is not None else None
+
+    def _function(self) -> int:
+        pc = self.timeline.now().pc
+        module = self._session.seen.modules.at(pc)
+        symbol = module.symbol_at(pc) if module is not None else None
+        return 0 if symbol is None or module is None else symbol.address + module.bias
+
+    def _returns(self) -> bool:
+        """True if the instruction at hand returns from a function."""
+        session = self._session
+        pc = self.timeline.now().pc
+        insn = next(iter(session.disassembler.decode(pc, session.code_at(pc))), None)
+        return insn is not None and _RETURN.match(insn.text) is not None

@@ -1,0 +1,126 @@
+"""The past of the run at hand, and the way back to the present."""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from engine.errors import CommandError
+from engine.history.recording import RunRecorder
+from engine.history.timeline import Moment
+from engine.session.control.backwards import Backwards, StopPlace
+from engine.session.guest.past import PastSession
+from engine.session.guest.session import Session
+from engine.session.protocol import commands as cmd
+
+OVER: Final = "No more reverse-execution history."
+"""The words of gdb for the first instruction."""
+BACK: Final = (cmd.StepBack, cmd.LineBack, cmd.FinishBack, cmd.ContinueBack, cmd.Seek)
+
+
+class Travel:
+    """Goes to the past of one run.
+
+    Attributes:
+        recorder: of the run.
+        there: the guest stands in the past.
+    """
+
+    def __init__(self, live: Session, recorder: RunRecorder) -> None:
+        """The guest stands in the present.
+
+        Args:
+            live: the run.
+            recorder: has recorded it from its first instruction on.
+        """
+        self.recorder = recorder
+        self.there = False
+        self._live = live
+        self._past: PastSession | None = None
+        self._backwards: Backwards | None = None
+
+    @property
+    def past(self) -> PastSession:
+        """The guest of the past, from whose start on all is known."""
+        if self._past is None:
+            live = self._live
+            config = replace(live.config, history=False, record_schedule=None)
+            self.recorder.sync()
+            self._past = PastSession(config, self.recorder.journal, live.ram.size, live.opened)
+            self.present()  # as far as there is anything
+        return self._past
+
+    @property
+    def backwards(self) -> Backwards:
+        """Its motions."""
+        if self._backwards is None:
+            self._backwards = Backwards(self.past)
+        return self._backwards
+
+    def present(self) -> Moment:
+        """The moment at which the run itself stands."""
+        self.recorder.sync()
+        live = self._live
+        pc = live.machine.current.hooks.original_pc(live.cpu.read_register(live.arch.roles.pc))
+        present = Moment(len(self.recorder.journal), live.cpu.coming(), pc)
+        if self._past is not None:
+            self._past.kernel.reached = present.clock
+        return present
+
+    def leave(self) -> None:
+        """Stand in the past, where the run stands now."""
+        if self.there:
+            return
+        present = self.present()
+        if self._live.machine.exit is None:
+            self.backwards.timeline.seek(present)
+        else:
+            self.backwards.timeline.end()
+        self.there = True
+
+    def arrived(self) -> bool:
+        """True if a motion of the past has come to the present."""
+        timeline = self.backwards.timeline
+        return timeline.ended or timeline.now() >= self.present()
+
+    def carry_out(self, command: cmd.Command, places: Callable[[], Sequence[StopPlace]]) -> str:
+        """Carry a motion out in the past.
+
+        Args:
+            command: it.
+            places: where the user wants to stop.
+
+        Returns:
+            Why it stopped: a hit in words, `OVER`, or "" where it has come to its end.
+
+        Raises:
+            CommandError: it cannot be done.
+        """
+        backwards = self.backwards
+        match command:
+            case cmd.StepBack(over):
+                (backwards.step_over if over else backwards.step)()
+            case cmd.LineBack(over):
+                backwards.line(over=over)
+            case cmd.FinishBack():
+                backwards.finish()
+            case cmd.ContinueBack():
+                return backwards.to_last(places()) or OVER
+            case cmd.Continue() | cmd.ContinueToHit():
+                return backwards.to_next(places(), self.present()) or ""
+            case cmd.Seek(clock):
+                present = self.present()
+                if clock is None or clock >= present.clock:
+                    backwards.timeline.seek(present)
+                elif clock <= 0:
+                    backwards.timeline.start()
+                else:
+                    backwards.timeline.seek_clock(clock)
+            case _:
+                raise CommandError("that cannot be done in the past")
+        return ""
+
+    def close(self) -> None:
+        """Give the past back."""
+        if self._past is not None:
+            self._past.close()
