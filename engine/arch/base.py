@@ -17,7 +17,6 @@ from engine.arch.frames import ArchUnwind
 from engine.arch.jump import ArchJumps
 from engine.arch.machine import ArchCpu, FrameCpu, Insn, RegisterFile
 from engine.arch.plan import ArchProbes
-from engine.arch.ptrace import PtraceAbi
 from engine.arch.returns import ArchReturns
 
 if TYPE_CHECKING:
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from engine.arch.kernelmodules import ModuleLinker
     from engine.arch.kernelprobes import KernelPlaceRules
     from engine.arch.kernelsites import BootedKernel, KernelSites, TableShapes
+    from engine.arch.ptrace import PtraceAbi
 
 
 class Register(Struct, frozen=True):
@@ -228,7 +228,7 @@ class LinuxAbi(Struct, frozen=True):
     clone_backwards: bool = False
     own_calls: Mapping[str, OwnCall] = field(default_factory=dict)
     several: bool = True
-    ptrace: PtraceAbi | None = None
+    ptrace: "Callable[[], PtraceAbi] | None" = None
 
 
 class SignalFrame(Struct, frozen=True):

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple, Protocol, runtime_checkable
 from msgspec import Struct
 
 from engine.arch.base import TrapKind
-from engine.arch.machine import ArchCpu, Insn
+from engine.arch.machine import ArchCpu, Insn, RegisterFile
 from engine.cpu.pagetable import PageTable
 
 Decode = Callable[[int, bytes], tuple[Insn, ...]]
@@ -340,3 +340,11 @@ class SingleSteps(Protocol):
 
     def single_step(self) -> Stop | None:
         """Execute one instruction; no action deals with the trap behind it."""
+
+
+@runtime_checkable
+class OpensSaved(Protocol):
+    """A processor whose saved registers can be read and changed where they are."""
+
+    def open_saved(self, state: object) -> RegisterFile:
+        """The registers of a value of `Cpu.save`; they are changed in it."""

@@ -31,6 +31,12 @@ reg_write_batch = ctypes.PYFUNCTYPE(ctypes.c_int, VOID, VOID, VOID, ctypes.c_int
 )
 context_save = ctypes.PYFUNCTYPE(ctypes.c_int, VOID, VOID)(("uc_context_save", uclib))
 context_restore = ctypes.PYFUNCTYPE(ctypes.c_int, VOID, VOID)(("uc_context_restore", uclib))
+context_reg_read = ctypes.PYFUNCTYPE(ctypes.c_int, VOID, ctypes.c_int, VOID)(
+    ("uc_context_reg_read", uclib)
+)
+context_reg_write = ctypes.PYFUNCTYPE(ctypes.c_int, VOID, ctypes.c_int, VOID)(
+    ("uc_context_reg_write", uclib)
+)
 _hook_add = ctypes.PYFUNCTYPE(
     ctypes.c_int,
     VOID,

@@ -146,3 +146,46 @@ class UnicornState(MappedMemory):
         api.context_restore(self._handle, context.context)
         for name, value in left_out:
             self.write_register(name, value)
+
+    def open_saved(self, state: object) -> "SavedRegisters":
+        """The registers of a value of `save`; they are changed in it."""
+        context, left_out = cast(_Saved, state)
+        return SavedRegisters(self._machine, self._ids, self._widths, context.context, left_out)
+
+
+class SavedRegisters:
+    """Registers of a value of `UnicornState.save`, by name."""
+
+    def __init__(
+        self,
+        machine: UnicornMachine,
+        ids: Mapping[str, int],
+        widths: Mapping[str, int],
+        context: object,
+        left_out: list[tuple[str, int]],
+    ) -> None:
+        self._machine = machine
+        self._ids, self._widths = ids, widths
+        self._context = context
+        self._left_out = left_out
+        self._buffer = ctypes.create_string_buffer(WIDE)
+
+    def read_register(self, name: str) -> int:
+        """Value of a register as an unsigned integer; KeyError for an unknown name."""
+        for known, value in self._left_out:
+            if known == name:
+                return value
+        width, buffer = self._widths[name], self._buffer
+        api.context_reg_read(self._context, self._ids[name], buffer)
+        return int.from_bytes(buffer.raw[:width], "little")
+
+    def write_register(self, name: str, value: int) -> None:
+        """Set a register; KeyError for an unknown name."""
+        width = self._widths[name]
+        value = self._machine.mask_write(name, value) & ((1 << (8 * width)) - 1)
+        for index, (known, _) in enumerate(self._left_out):
+            if known == name:
+                self._left_out[index] = name, value
+                return
+        self._buffer.raw = value.to_bytes(WIDE, "little")
+        api.context_reg_write(self._context, self._ids[name], self._buffer)

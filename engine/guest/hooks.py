@@ -47,6 +47,11 @@ class SpaceHooks(Struct):
         opened: (address, access, pc): whether a refused access was refused only because of the
             machinery; it may be repeated then.
         original: (address, bytes read there): the same bytes as the program put them there.
+        rewrite: (address, bytes): a debugger inside changes the program's own bytes there; None
+            where nothing stands over them.
+        covers: (address): whether a probe of the instruction there was hit just now, in front of
+            such a debugger's breakpoint; `passed` follows.
+        passed: (address): the thread has executed the instruction, or gone elsewhere.
         resolve_return: (return address, sp at the entry of the function that returns there,
             calls of that sp met before) to the real one where a return probe catches that, None
             where none does.
@@ -63,6 +68,9 @@ class SpaceHooks(Struct):
     watched: Callable[[Stop], Stop | None] = _untouched
     opened: Callable[[int, str, int], bool] = _not_mine
     original: Callable[[int, bytes], bytes] = lambda address, data: data
+    rewrite: Callable[[int, bytes], None] | None = None
+    covers: Callable[[int], bool] = lambda address: False
+    passed: Callable[[int], None] = _ignore
     resolve_return: Callable[[int, int, int], int | None] = lambda address, slot, met: None
     unwind_info: Callable[[int], tuple[int, bytes] | None] = lambda pc: None
     mapped: Callable[[int, int], None] = _ignore

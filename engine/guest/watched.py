@@ -81,22 +81,21 @@ class WatchedMemory:
     """The watched ranges of an address space.
 
     Attributes:
-        report: told of hits.
+        listeners: told of hits, each of all.
         memory: the address space.
         serving: tells whether a system call is being carried out.
     """
 
-    def __init__(self, memory: Memory, cpu: Cpu, pc: str, report: OnHits) -> None:
+    def __init__(self, memory: Memory, cpu: Cpu, pc: str) -> None:
         """Watch nothing yet.
 
         Args:
             memory: the address space.
             cpu: the processor.
             pc: name of its program counter.
-            report: told of hits.
         """
         self.memory = memory
-        self.report = report
+        self.listeners: list[OnHits] = []
         self.serving: Callable[[], bool] = lambda: False
         self._cpu = cpu
         self._pc = pc
@@ -217,7 +216,11 @@ class WatchedMemory:
             read = any(not access.write for access in mine)
             hits.append(WatchHit(one, read, writes, bytes(old), new, pc))
         if hits:
-            self.report(hits)
+            self._report(hits)
+
+    def _report(self, hits: list[WatchHit]) -> None:
+        for listener in self.listeners:
+            listener(hits)
 
     def _peek(self, one: WatchedRange) -> bytes:
         try:
@@ -240,7 +243,7 @@ class WatchedMemory:
                 now = self._peek(one)
                 hits.append(WatchHit(one, True, None, now, now, self._cpu.read_register(self._pc)))
         if hits:
-            self.report(hits)
+            self._report(hits)
 
     def write(self, address: int, size: int) -> None:
         """Bytes are about to be overwritten in the program's name."""
@@ -256,7 +259,7 @@ class WatchedMemory:
             WatchHit(one, False, (address, size), old, self._peek(one), pc) for one, old in before
         ]
         if hits:
-            self.report(hits)
+            self._report(hits)
 
 
 def _pieces(address: int, size: int, unit: int) -> range:

@@ -85,6 +85,8 @@ def result(k: Thread) -> int | None:
             wait.on_interrupt()
         if wait.leave is not None:
             wait.leave()
+        if k.tracee is not None:
+            return k.tracee.interrupted(wait)
         return AGAIN if wait.again else RESTART if wait.restart else INTERRUPTED
     if k.wait is None:
         return None  # a stop has ended it
@@ -101,15 +103,18 @@ def _interrupted(k: Thread) -> bool:
     state = k.signals
     assert k.wait is not None
     found = state.waiting() & ~(state.blocked | k.wait.signals)
+    tracee = k.tracee
     if k.wait.uninterruptible:
         found &= sig.bit(sig.SIGKILL)
+    elif tracee is not None:
+        return bool(found) or tracee.trap or tracee.notify or tracee.stop_pending
     while found:
         number = (found & -found).bit_length()
         found &= found - 1
         if sig.stops(number) and state.action(number).handler == sig.SIG_DFL:
             state.forget(number)
             jobs.stop(k.process, number)
-            if k.process.stopped:
+            if k.stopped:
                 return False  # it goes on waiting once it is continued, or has ended
         elif not state.ignored(number):
             return True

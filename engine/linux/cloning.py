@@ -20,6 +20,7 @@ from engine.linux.thread import Thread
 from engine.linux.wait import Wait
 
 VM, FS, FILES, SIGHAND, PIDFD = 0x100, 0x200, 0x400, 0x800, 0x1000
+PTRACE, UNTRACED = 0x2000, 0x800000
 VFORK, PARENT, THREAD, NEWNS = 0x4000, 0x8000, 0x10000, 0x20000
 SETTLS, PARENT_SETTID, CHILD_CLEARTID = 0x80000, 0x100000, 0x200000
 DETACHED, CHILD_SETTID, SYSVSEM = 0x400000, 0x1000000, 0x40000
@@ -156,18 +157,27 @@ def _clone(k: Thread, request: CloneRequest) -> int | Wait:
         child.memory.write(request.child_tid, tid)
     if flags & CHILD_CLEARTID:
         child.clear_child_tid = request.child_tid
+    tracee, event = k.tracee, 0
+    if tracee is not None:
+        if not flags & UNTRACED:
+            event = tracee.clones(request.exit_signal, vfork=bool(flags & VFORK))
+        if event or flags & PTRACE:
+            tracee.adopt(child)
     _give_registers(k, child, request)
     machine.started(child)
     machine.hooks.renamed(child.tid)
+    result: int | Wait = child.tid
     if flags & VFORK:
         process = child.process
         process.borrows = True
-        return Wait(
+        result = Wait(
             lambda: None if process.borrows else child.tid,
             woken_by_calls=True,
             uninterruptible=True,
         )
-    return child.tid
+    if tracee is not None:
+        tracee.cloned(event, child.tid, result)
+    return result
 
 
 def _new_process(k: Thread, request: CloneRequest) -> Thread:
@@ -182,6 +192,7 @@ def _new_process(k: Thread, request: CloneRequest) -> Thread:
     process = Process(machine, machine.new_id(), space, (mine.uid, mine.gid))
     parent = mine.parent if flags & PARENT else mine
     process.parent, process.exit_signal = parent, request.exit_signal
+    process.maker = k if parent is mine else mine.maker
     if parent is not None:
         parent.children[process.pid] = process
     process.group, process.session = mine.group, mine.session

@@ -1,5 +1,7 @@
 """Delivery of signals: into a handler, out of it again, or the end of the process."""
 
+from typing import TYPE_CHECKING
+
 from engine.arch.base import SignalFrame
 from engine.arch.recording import OUTSIDE
 from engine.cpu.base import Cpu
@@ -12,6 +14,9 @@ from engine.linux.ending import Crash
 from engine.linux.signals import PendingSignal
 from engine.linux.thread import KeptSignal, Thread
 
+if TYPE_CHECKING:
+    from engine.linux.tracee import Suspended
+
 
 def deliver_all(k: Thread) -> None:
     """Every pending signal that is not blocked, before the program runs on."""
@@ -19,13 +24,46 @@ def deliver_all(k: Thread) -> None:
     kept, k.kept_signal = k.kept_signal, None
     if kept is not None and kept.passes:
         _deliver(k, kept.item, kept.crash)
-    while state.deliverable() and k.process.exit is None and not k.process.stopped:
+    if k.original >= 0:
+        _begin_restart(k)
+    while k.process.exit is None and not k.stopped:
+        if k.tracee is not None and k.tracee.traps():
+            break
+        if not state.deliverable():
+            break
         item = state.take(~state.blocked & ((1 << 64) - 1))
         if item is None or _is_kept(k, item, None):
             break
+        if k.tracee is not None and item.number != sig.SIGKILL and k.tracee.signal_stop(item):
+            break
         _deliver(k, item, None)
-    if state.saved is not None and not k.process.stopped:
+    if (k.original >= 0 or k.restarting) and not k.stopped and k.process.exit is None:
+        _settle_restart(k, None)
+    if state.saved is not None and not k.stopped:
         state.blocked, state.saved = state.saved, None
+
+
+def go_on(k: Thread, then: "Suspended") -> None:
+    """A traced thread goes on behind a stop in front of a signal."""
+    item = then.item
+    if item is None or not then.number:
+        return
+    if k.signals.blocked & sig.bit(item.number):
+        k.signals.pending.append(item)
+    else:
+        _deliver(k, item, then.crash)
+
+
+def _begin_restart(k: Thread) -> None:
+    from engine.linux import restarts  # only of threads that are traced
+
+    restarts.begin(k)
+
+
+def _settle_restart(k: Thread, action: sig.Action | None) -> None:
+    from engine.linux import restarts
+
+    restarts.settle(k, action)
 
 
 def _is_kept(k: Thread, item: PendingSignal, crash: Crash | None) -> bool:
@@ -53,6 +91,8 @@ def _deliver(k: Thread, item: PendingSignal, crash: Crash | None) -> None:
         else:
             k.process.die(number, None)
         return
+    if k.original >= 0 or k.restarting:
+        _settle_restart(k, action)
     sp = k.cpu.read_register(k.arch.roles.sp)
     base, flags, size = state.altstack
     fresh = bool(action.flags & sig.SA_ONSTACK) and not flags & sig.SS_DISABLE
@@ -96,6 +136,8 @@ def _deliver(k: Thread, item: PendingSignal, crash: Crash | None) -> None:
         state.blocked |= sig.bit(number)
     if action.flags & sig.SA_RESETHAND:
         state.hand.actions[number] = sig.Action(flags=action.flags)
+    if k.tracee is not None:
+        k.tracee.entered_handler()
 
 
 def rt_sigreturn(k: Thread) -> int:
@@ -127,8 +169,13 @@ def force(
     `details` is what its siginfo has behind the address.
     """
     item = PendingSignal(number, sig.info_fault(number, code, address) + details)
-    if not _is_kept(k, item, crash):
-        _deliver(k, item, crash)
+    if _is_kept(k, item, crash):
+        return
+    if k.tracee is not None:
+        k.signals.expose(number)
+        if k.tracee.signal_stop(item, crash):
+            return
+    _deliver(k, item, crash)
 
 
 class _UserCpu:

@@ -19,7 +19,7 @@ from engine.linux.fs.attributes import MAY_EXEC
 from engine.linux.fs.calls import base_of
 from engine.linux.fs.links import SymlinkNode
 from engine.linux.fs.vfs import OpenFile
-from engine.linux.signals import SIGCHLD, SS_DISABLE, SignalHand
+from engine.linux.signals import SIGCHLD, SIGKILL, SS_DISABLE, SignalHand
 from engine.linux.space import AddressSpace
 from engine.linux.thread import Thread
 
@@ -77,6 +77,8 @@ def _execve(k: Thread, directory: int, path: bytes, argv: int, env: int, flags: 
     _begin(k, space, start, name)
     for listener in k.machine.moments.executed:
         listener(k, before, path or request.path)
+    if k.tracee is not None:
+        k.tracee.executed(before)
     return 0
 
 
@@ -196,7 +198,7 @@ def _begin(k: Thread, space: AddressSpace, start: loader.Start, name: bytes) -> 
     futex.threads_end(process.threads.values())
     for thread in list(process.threads.values()):
         if thread is not k:
-            machine.left(thread)
+            machine.left(thread, SIGKILL)
             thread.files.leave()
     if k.tid != process.pid:
         machine.becomes_first(k)
@@ -236,6 +238,8 @@ def _begin(k: Thread, space: AddressSpace, start: loader.Start, name: bytes) -> 
     cpu.go_on(None)
     cpu.expect(start.pc)
     k.set_comm(name)
+    if k.debug is not None:
+        k.debug.clear()
 
 
 SYSCALLS: SyscallTable = {"execve": execve, "execveat": execveat}

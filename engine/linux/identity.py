@@ -247,7 +247,6 @@ SYSCALLS: SyscallTable = {
     "mount_setattr": not_permitted,
     "sethostname": not_permitted,
     "setdomainname": not_permitted,
-    "ptrace": not_permitted,
     "init_module": not_permitted,
     "finit_module": not_permitted,
     "delete_module": not_permitted,
@@ -259,6 +258,4 @@ SYSCALLS: SyscallTable = {
     "syslog": not_permitted,
     "acct": not_permitted,
     "quotactl": not_permitted,
-    "process_vm_readv": not_permitted,
-    "process_vm_writev": not_permitted,
 }

@@ -11,7 +11,15 @@ from msgspec.structs import replace
 from engine.cpu.base import ServesCalls, Stop, StopKind
 from engine.errors import GuestFaultError, KprobeTuiError
 from engine.guest.memory import MappingError
-from engine.linux import blocking, coherence, delivery, faults, fileowners, quick, reaping
+from engine.linux import (
+    blocking,
+    coherence,
+    delivery,
+    faults,
+    fileowners,
+    quick,
+    reaping,
+)
 from engine.linux import signals as sig
 from engine.linux.clock import BLOCK_NS
 from engine.linux.ending import Exit
@@ -69,6 +77,7 @@ class Kernel:
         machine.timers_changed = self._clock_need_changed
         machine.started, machine.left = self._started, self._left
         machine.held, machine.released = self._held, self._released
+        machine.buried = reaping.buried
         self._table = CallTable(machine.arch.linux)
         self._linux = machine.arch.linux
         self._pc = machine.arch.roles.pc
@@ -180,6 +189,9 @@ class Kernel:
         if thread.kept_call is not None:
             self._let_on(thread)
             return
+        if thread.suspended is not None:
+            self._take_up(thread)
+            return
         hooks = thread.hooks
         held = hooks.hold()
         waits = held and thread.signals.deliverable()
@@ -189,16 +201,34 @@ class Kernel:
             delivery.deliver_all(thread)
         if self._goes_on(thread):
             thread.memory.sync()
+            tracee = thread.tracee if thread.tracee is not None and thread.tracee.steps else None
+            debug = thread.debug
+            if debug is not None and debug.stops:
+                if not held and debug.meets():
+                    return
+                waits = True
+            passing, thread.passing = thread.passing, -1
+            if passing >= 0 and thread.pc() != passing:
+                hooks.passed(passing)
+                passing = -1
             self._goes()
-            # As uprobes do: a signal waits for the end of the step.
-            stop = self._cpu.step() if waits else self._run(thread)
+            if tracee is not None:
+                stop = tracee.step()
+            elif passing >= 0:
+                stop = self._cpu.step()
+            else:  # as uprobes do: a signal waits for the end of the step
+                stop = self._cpu.step() if waits else self._run(thread)
             if stop is not None:
                 self._has_stopped(stop.kind)
+            if passing >= 0:
+                hooks.passed(passing)
             self._count_blocks()
             if self._served:
                 self._served = False
             elif stop is not None:
                 self.handle(stop)
+            if tracee is not None:
+                tracee.stepped(stop)
         if thread.process.exit is not None:
             self._end(thread.process)
 
@@ -222,7 +252,11 @@ class Kernel:
     def _seen(self, thread: Thread) -> bool:
         """True if anybody looks at what a thread does, or at what is done for it."""
         memory = thread.memory
-        if self.machine.hooks.hear_calls() or thread.hooks.hear_stops():
+        if (
+            thread.tracee is not None
+            or self.machine.hooks.hear_calls()
+            or thread.hooks.hear_stops()
+        ):
             return True
         return bool(memory.closed or memory.watched) or memory.bytes.watcher is not None
 
@@ -258,7 +292,7 @@ class Kernel:
             and not machine.woken
             and process.exit is None
             and machine.exit is None
-            and not process.stopped
+            and not thread.stopped
             and not (state.pending.mask | state.hand.pending.mask) & ~state.blocked
             and state.saved is None
             and not self.attention.is_set()
@@ -283,6 +317,10 @@ class Kernel:
         if thread.kept_call is not None:
             self._let_on(thread)
             return
+        if thread.suspended is not None:
+            self._take_up(thread)
+            self.wait()
+            return
         pc = self._pc
         before = self._cpu.read_register(pc)
         if not thread.hooks.hold():
@@ -297,14 +335,15 @@ class Kernel:
             self._count_blocks()
             if stop is not None:
                 self.handle(stop)
+            if thread.tracee is not None:
+                thread.tracee.stepped(stop)
         if thread.process.exit is not None:
             self._end(thread.process)
 
     @staticmethod
     def _goes_on(thread: Thread) -> bool:
         """True if a thread runs on once its signals have been delivered."""
-        process = thread.process
-        return process.exit is None and not process.stopped and thread.kept_signal is None
+        return thread.process.exit is None and not thread.stopped and thread.kept_signal is None
 
     def _let_on(self, thread: Thread) -> None:
         """Carry out a system call that was kept back."""
@@ -321,7 +360,7 @@ class Kernel:
 
     @staticmethod
     def _can_run(thread: Thread) -> bool:
-        return thread.wait is None and not thread.ended and not thread.process.stopped
+        return thread.wait is None and not thread.ended and not thread.stopped
 
     def _runnable(self) -> bool:
         """True if the current thread can run, which another one may have become."""
@@ -376,27 +415,25 @@ class Kernel:
         for listener in self.machine.moments.started:
             listener(self.machine.caller, thread)
 
-    def _held(self, process: Process) -> None:
-        """The threads of a process stop."""
-        for thread in process.threads.values():
-            if thread.wait is not None and thread.wait.stop_ends:
-                thread.leave_wait()
-                thread.answer = blocking.INTERRUPTED
-            self.scheduler.hold(thread)
+    def _held(self, thread: Thread) -> None:
+        """A thread stops."""
+        if thread.wait is not None and thread.wait.stop_ends:
+            thread.leave_wait()
+            thread.answer = blocking.INTERRUPTED
+        self.scheduler.hold(thread)
 
-    def _released(self, process: Process) -> None:
-        """They go on where they were: running, or waiting."""
+    def _released(self, thread: Thread) -> None:
+        """It goes on where it was: running, or waiting."""
         scheduler, now = self.scheduler, self._cpu.blocks()
-        for thread in process.threads.values():
-            scheduler.held.pop(thread, None)
-            if thread.wait is not None:
-                scheduler.block(thread)
-                thread.nudged = False
-                self.machine.wake(thread)
-            elif thread is not self.machine.current or thread.answer is not None:
-                for listener in self.machine.moments.woken:
-                    listener(thread)
-                scheduler.add(thread, self.machine.current, now)
+        scheduler.held.pop(thread, None)
+        if thread.wait is not None:
+            scheduler.block(thread)
+            thread.nudged = False
+            self.machine.wake(thread)
+        elif thread is not self.machine.current or thread.answer is not None:
+            for listener in self.machine.moments.woken:
+                listener(thread)
+            scheduler.add(thread, self.machine.current, now)
 
     def _look(self) -> None:
         """Blocked threads whose waits are over can run again."""
@@ -450,7 +487,7 @@ class Kernel:
         over, self._over = self._over, None
         if current.ended:
             why = Why.ENDS
-        elif current.process.stopped:
+        elif current.stopped:
             why = Why.STOPS
         elif current.wait is not None or current.answer is not None:
             why = Why.WAITS
@@ -475,7 +512,7 @@ class Kernel:
         if thread.answer is not None:
             answer, thread.answer = thread.answer, None
             self._finish_call(thread, answer)
-        return machine.exit is None and thread.process.exit is None
+        return machine.exit is None and thread.process.exit is None and not thread.stopped
 
     def _tell_switch(self, before: Thread | None, thread: Thread | None, why: Why) -> None:
         self._idle = thread is None
@@ -547,6 +584,11 @@ class Kernel:
             comm = process.leader.comm.decode(errors="replace")
             what = f"process {process.pid} ({comm}) killed by {sig.name(end.signal)}"
             machine.crashed(f"{what}: {end.crash.why}, pc {end.crash.pc:#x}")
+        if any(thread.tracee is not None for thread in process.threads.values()):
+            from engine.linux import tracing  # few programs are traced
+
+            if tracing.lingers(process):
+                return
         if machine.recorder is not None:
             machine.recorder.process_ended(process)
         last = all(each.exit is not None for each in machine.processes.values())
@@ -554,7 +596,7 @@ class Kernel:
         if last and machine.exit is None and machine.first.exit is not None:
             self._finished(machine.first.exit)
 
-    def _left(self, thread: Thread) -> None:
+    def _left(self, thread: Thread, code: int) -> None:
         """A thread is gone."""
         for listener in self.machine.moments.leaving:
             listener(thread, len(thread.process.threads) == 1)
@@ -568,6 +610,15 @@ class Kernel:
         thread.process.threads.pop(thread.tid, None)
         thread.process.last = thread
         self.machine.threads.pop(thread.tid, None)
+        if thread.debug is not None:
+            thread.debug.clear()
+        if thread.passing >= 0:
+            thread.hooks.passed(thread.passing)
+        for traced in list(thread.process.tracees.values()):
+            if traced.tracer is thread:
+                traced.abandon()
+        if thread.tracee is not None:
+            thread.tracee.gone(code)
 
     def handle(self, stop: Stop) -> None:
         """Do what a stop of the CPU asks for."""
@@ -611,6 +662,8 @@ class Kernel:
             faults.fault(thread, stop)
         elif stop.kind is StopKind.TRAP:
             self._called()
+            if thread.tracee is not None:
+                thread.tracee.trapped(stop)
             faults.trap(thread, stop)
         elif stop.kind is StopKind.OUT_OF_MEMORY:
             self.machine.out_of_memory(thread.space, stop.address)
@@ -699,12 +752,18 @@ class Kernel:
         machine, cpu = self.machine, self._cpu
         number, arguments = registers[0], registers[1:-1]
         self._called()
-        name = self._linux.syscalls.get(number)
         for register, place, source in self._clobbers:
             cpu.write_register(register, registers[place] if place else cpu.read_register(source))
         machine.syscall_count += 1
         if machine.syscall_count == _OFTEN:
             self._read_call = cpu.traps.reader(self._system_registers)
+        if thread.tracee is not None and thread.tracee.enters(number, arguments[0]):
+            return
+        self._carry_out(thread, number, arguments)
+
+    def _carry_out(self, thread: Thread, number: int, arguments: tuple[int, ...]) -> None:
+        """Carry out a system call, whatever came before it."""
+        machine, name = self.machine, self._linux.syscalls.get(number)
         machine.hooks.syscall_enter(number, name or f"#{number}", arguments)
         if name is None:
             thread.unsupported(f"system call number {number}")
@@ -729,9 +788,13 @@ class Kernel:
         """Give the current thread the result of its call."""
         call, linux = thread.call, self._linux
         name = call.name or f"#{call.number}"
-        if name == "rt_sigreturn" or (not result and name in _EXEC):
-            return
         if thread.process.exit is not None or thread.ended:
+            return
+        if name == "rt_sigreturn" or (not result and name in _EXEC):
+            if name not in _EXEC:
+                thread.original = -1
+            if thread.tracee is not None:
+                thread.tracee.returns()
             return
         state = thread.signals
         if result <= blocking.AGAIN:
@@ -740,7 +803,9 @@ class Kernel:
             )
             result = -errno.EINTR
             self._returned(result, restarts=restart)
-            if restart:
+            if thread.tracee is not None:
+                result = thread.tracee.interrupted(None) if restart else -errno.EINTR
+            elif restart:
                 pc = self._cpu.read_register(self._pc)
                 before = linux.syscall_before
                 again = pc - linux.syscall_size if before is None else before(pc)
@@ -756,6 +821,55 @@ class Kernel:
         self._cpu.write_register(linux.result, result & 0xFFFFFFFFFFFFFFFF)
         if state.saved is not None and not state.deliverable():
             state.blocked, state.saved = state.saved, None
+        if thread.tracee is not None:
+            thread.tracee.returns()
+
+    def _take_up(self, thread: Thread) -> None:
+        """Go on with what a thread was about to do when its tracer stopped it."""
+        from engine.linux import tasks, tracing  # few programs are traced
+        from engine.linux.tracee import After
+
+        for register, value in thread.rewritten.items():
+            thread.cpu.write_register(register, value)  # once more, for who records it
+        thread.rewritten.clear()
+        then, thread.suspended = thread.suspended, None
+        assert then is not None
+        process = thread.process
+        if process.exit is not None:
+            self._end(process)
+            return
+        if then.after is After.END:
+            tasks.leave(thread, then.result >> 8 if isinstance(then.result, int) else 0)
+        elif then.after is After.CALL:
+            called = tracing.called(thread, then, self._read_call())
+            if called is not None:
+                self._carry_out(thread, *called)
+        elif then.after is After.RESULT:
+            result = then.result
+            found = result.poll() if isinstance(result, Wait) else result
+            if found is None and isinstance(result, Wait):
+                found = self._begin_wait(thread, result)
+            if found is not None:
+                self._finish_call(thread, found)
+        else:
+            tracing.go_on(thread, then)
+        self._check_limits()
+        if process.exit is not None:
+            self._end(process)
+
+    def _begin_wait(self, thread: Thread, wait: Wait) -> int | None:
+        """Let a thread wait; the result if that is over at once."""
+        thread.wait, thread.nudged = wait, False
+        found = self._waited(thread)
+        if found is None:
+            if thread.wait is not None:
+                thread.begin_wait(blocking.files_of(thread))
+                self.scheduler.block(thread)
+                if self.machine.recorder is not None:
+                    self.machine.recorder.waits()
+            return None
+        thread.wait = None
+        return found
 
     def _call(
         self, thread: Thread, number: int, name: str, arguments: tuple[int, ...]
@@ -778,25 +892,15 @@ class Kernel:
             result = handler(thread, *arguments)
             if change is not None:
                 coherence.after(change)
+            if thread.suspended is not None:
+                return None
             if result.__class__ is int:
                 return result
         except Exception as error:
             return self._refused(thread.call, error)
         finally:
             machine.serving = None
-        if isinstance(result, Wait):
-            thread.wait, thread.nudged = result, False
-            found = self._waited(thread)
-            if found is None:
-                if thread.wait is not None:
-                    thread.begin_wait(blocking.files_of(thread))
-                    self.scheduler.block(thread)
-                    if machine.recorder is not None:
-                        machine.recorder.waits()
-                return None
-            thread.wait = None
-            return found
-        return result
+        return self._begin_wait(thread, result) if isinstance(result, Wait) else result
 
     def _refused(self, call: SystemCall, error: Exception) -> int:
         """The result of a call for what its handler has raised."""

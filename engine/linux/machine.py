@@ -87,9 +87,10 @@ class Machine:
         armed: processes with timers that will expire.
         timers_changed: called when that has changed.
         started: told of a new thread that can run.
-        left: told of a thread that ends.
-        held: told of a process that stops.
+        left: told of a thread that ends, and what it ends with, as wait4 tells it.
+        held: told of a thread that stops.
         released: told of one that does so no more.
+        buried: told of a process that has ended and is traced no longer.
         recorder: records the run; None for nobody.
     """
 
@@ -152,9 +153,10 @@ class Machine:
         self.armed: dict[Process, None] = {}
         self.timers_changed: Callable[[], None] = lambda: None
         self.started: Callable[[Thread], None] = lambda thread: None
-        self.left: Callable[[Thread], None] = lambda thread: None
-        self.held: Callable[[Process], None] = lambda process: None
-        self.released: Callable[[Process], None] = lambda process: None
+        self.left: Callable[[Thread, int], None] = lambda thread, code: None
+        self.held: Callable[[Thread], None] = lambda thread: None
+        self.released: Callable[[Thread], None] = lambda thread: None
+        self.buried: Callable[[Process], None] = lambda process: None
         self.recorder: KernelRecorder | None = None
         self._random = random.Random(seed)
         self._next_id = _FIRST_PID
@@ -206,6 +208,9 @@ class Machine:
             threads.pop(thread.tid, None)
             threads[thread.pid] = thread
         self.comms[thread.pid], self.pids[thread.pid] = thread.comm, thread.pid
+        if thread.tracee is not None:
+            tracees = thread.tracee.tracer.process.tracees
+            tracees[thread.pid] = tracees.pop(thread.tid)
         before, thread.tid = thread.tid, thread.pid
         if thread is self.current:
             self.tid = thread.tid

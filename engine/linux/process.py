@@ -16,6 +16,7 @@ from engine.linux.timers import Timers
 
 if TYPE_CHECKING:
     from engine.linux.thread import Thread
+    from engine.linux.tracee import Tracee
 
 INFINITY: Final = (1 << 64) - 1
 """RLIM_INFINITY."""
@@ -87,6 +88,11 @@ class Process:
         knobs: see `KNOBS`.
         exit: how it ended, None while it runs.
         stopped: the signal that has stopped it, 0 while it runs.
+        stop_code: the last signal that stopped it, or is about to.
+        tracees: threads that those of this one trace, by thread id, until they have been waited
+            for.
+        tracee: its first thread, which was traced at its end.
+        maker: the thread that made it; None where that was outside the guest.
         change: (CLD_* code, status) of a stop or continuation that nobody has waited for.
         terminal: its controlling terminal.
         semaphores: sets of which its end takes something back.
@@ -128,7 +134,10 @@ class Process:
         self.limits = dict(LIMITS)
         self.knobs = dict(KNOBS)
         self.exit: Exit | None = None
-        self.stopped = 0
+        self.stopped = self.stop_code = 0
+        self.tracees: dict[int, Tracee] = {}
+        self.tracee: Tracee | None = None
+        self.maker: Thread | None = None
         self.change: tuple[int, int] | None = None
         self.terminal: Terminal | None = None
         self.semaphores: dict[SemaphoreSet, None] = {}
@@ -207,31 +216,101 @@ class Process:
             for each in opposed:
                 for thread in self.threads.values():
                     thread.signals.forget(each)
-        if self.stopped and number in (sig.SIGCONT, sig.SIGKILL):
+        if number == sig.SIGKILL:
             self.stopped = 0
             self.change = None
-            self.machine.released(self)
-            if number == sig.SIGCONT:
-                self._changed(sig.CLD_CONTINUED, sig.SIGCONT)
+            self._rise()
+        elif number == sig.SIGCONT:
+            before = sig.CLD_CONTINUED if self.stopped else 0
+            if not before and self.stopping():
+                before = sig.CLD_STOPPED
+            self.stopped = 0
+            self.change = None if before else self.change
+            self._continue()
+            if before:
+                self._changed(before, number if before == sig.CLD_CONTINUED else self.stop_code)
+
+    def _rise(self) -> None:
+        """Nothing keeps its threads from running, as they are killed."""
+        for thread in list(self.threads.values()):
+            if thread.tracee is not None:
+                thread.tracee.stop_pending = False
+                thread.tracee.killed()
+            elif thread.stopped:
+                thread.stopped = False
+                self.machine.released(thread)
+
+    def _continue(self) -> None:
+        """Its threads go on, but for those that are stopped for a tracer."""
+        for thread in list(self.threads.values()):
+            tracee = thread.tracee
+            if tracee is None:
+                if thread.stopped:
+                    thread.stopped = False
+                    self.machine.released(thread)
+                continue
+            tracee.stop_pending = False
+            if tracee.seized:
+                tracee.notify = True
+                tracee.rouse()
 
     def stop(self, number: int) -> None:
-        """No thread runs from now on, until the process is continued."""
-        if not self.stopped and self.exit is None:
-            self.stopped = number
-            self.machine.held(self)
-            self._changed(sig.CLD_STOPPED, number)
+        """No thread runs from now on, until the process is continued.
+
+        Those that are traced stop where they would run their program again, for their tracers.
+        """
+        if self.exit is not None:
+            return
+        if not self.stopped:
+            self.stop_code = number
+        for thread in list(self.threads.values()):
+            tracee = thread.tracee
+            if tracee is None:
+                if not thread.stopped:
+                    thread.stopped = True
+                    self.machine.held(thread)
+                continue
+            tracee.stop_signal, tracee.stop_pending = number, True
+            if tracee.seized:
+                tracee.notify = True
+                tracee.rouse()
+            else:
+                thread.wake()
+        if self.joined():
+            self.tell_stop()
+
+    def stopping(self) -> bool:
+        """True if some of its threads have yet to stop."""
+        tracees = (thread.tracee for thread in self.threads.values())
+        return any(tracee is not None and tracee.stop_pending for tracee in tracees)
+
+    def joined(self) -> bool:
+        """True if all of its threads have stopped, the last one just now."""
+        if self.stopped or self.stopping():
+            return False
+        self.stopped = self.stop_code
+        return True
+
+    def tell_stop(self) -> None:
+        """Tell the parent that it has stopped."""
+        self._changed(sig.CLD_STOPPED, self.stop_code)
 
     def _changed(self, code: int, status: int) -> None:
         """Tell the parent of a stop or of its end (do_notify_parent_cldstop)."""
         self.change = (code, status)
-        parent = self.parent
-        if parent is None or parent.exit is not None:
+        if self.parent is not None:
+            self.parent.hear_child(code, self.pid, self.uid, status)
+
+    def hear_child(self, code: int, pid: int, uid: int, status: int) -> None:
+        """A child, or a thread that is traced, has stopped or gone on, or a traced one ended."""
+        if self.exit is not None:
             return
-        action = parent.hand.action(sig.SIGCHLD)
-        if action.handler != sig.SIG_IGN and not action.flags & sig.SA_NOCLDSTOP:
-            info = sig.info_child(code, self.pid, self.uid, status)
-            parent.post(PendingSignal(sig.SIGCHLD, info))
-        for thread in parent.threads.values():
+        action = self.hand.action(sig.SIGCHLD)
+        stops = code not in (sig.CLD_EXITED, sig.CLD_KILLED)
+        if action.handler != sig.SIG_IGN and not (stops and action.flags & sig.SA_NOCLDSTOP):
+            info = sig.info_child(code, pid, uid, status)
+            self.post(PendingSignal(sig.SIGCHLD, info))
+        for thread in self.threads.values():
             self.machine.wake(thread)
 
     def post_expired(self) -> None:

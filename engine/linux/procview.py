@@ -1,11 +1,13 @@
 """Processes as /proc shows them."""
 
+import errno
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
+from engine.linux.errno import LinuxError
 from engine.linux.fs.procsource import MapEntry, ProcStatus
 from engine.linux.fs.table import FileTable
 from engine.linux.fs.terminal import Jobs, Terminal
@@ -16,6 +18,9 @@ from engine.linux.machine import Machine
 from engine.linux.process import LIMITS, Process
 from engine.linux.system import HOSTNAME, RELEASE
 from engine.linux.thread import Thread
+
+if TYPE_CHECKING:
+    from engine.linux.fs.procmem import ProcMemory
 
 NETWORK_FILES: Final = (
     *(b"tcp", b"tcp6", b"udp", b"udp6", b"raw", b"raw6", b"unix", b"netlink", b"packet", b"dev"),
@@ -155,6 +160,7 @@ class ProcessView:
         code = start.code if start else (0, 0)
         return ProcStatus(
             ppid=process.ppid,
+            tracer=thread.tracee.tracer.tid if thread.tracee is not None else 0,
             umask=thread.umask,
             state=self._state(),
             pgrp=process.group,
@@ -182,9 +188,42 @@ class ProcessView:
         process = self._process
         if process.exit is not None:
             return "Z"
-        if process.stopped:
+        if self._thread.tracee is not None and self._thread.tracee.stopped:
+            return "t"
+        if self._thread.stopped:
             return "T"
         return "R" if self._thread.wait is None else "S"
+
+    def call(self) -> bytes:
+        """The system call that it is in."""
+        from engine.linux.ptrace import UserRegisters  # few programs ask
+
+        self._check_access()
+        thread = self._thread
+        if thread.ended:
+            raise LinuxError(errno.ESRCH)
+        if thread.wait is None and not thread.stopped:
+            return b"running\n"
+        registers, roles = UserRegisters(thread), thread.arch.roles
+        call = thread.original if thread.wait is None else thread.call.number
+        places = [registers.read_register(name) for name in (roles.sp, roles.pc)]
+        if call < 0:
+            return b"-1 0x%x 0x%x\n" % (places[0], places[1])
+        words = [registers.read_register(name) for name in thread.arch.linux.arguments]
+        if thread.arch.linux.result in thread.arch.linux.arguments and thread.wait is None:
+            words[0] = thread.first
+        return b"%d %s\n" % (call, b" ".join(b"0x%x" % word for word in (*words, *places)))
+
+    def address_space(self) -> "ProcMemory":
+        """Its memory."""
+        from engine.linux.tracedmemory import SpaceMemory  # few programs ask
+
+        self._check_access()
+        return SpaceMemory(self._process.space)
+
+    def _check_access(self) -> None:
+        if not self._thread.visible_to(self._process.machine.caller):
+            raise LinuxError(errno.EACCES)
 
     def limits(self) -> Sequence[tuple[str, int, int]]:
         """All limits."""
@@ -259,6 +298,14 @@ class InitView:
             cpus=self._machine.cpus,
             affinity=init.affinity,
         )
+
+    def call(self) -> bytes:
+        """Not shown."""
+        raise LinuxError(errno.EACCES)
+
+    def address_space(self) -> "ProcMemory":
+        """Not shown."""
+        raise LinuxError(errno.EACCES)
 
     def limits(self) -> Sequence[tuple[str, int, int]]:
         """All limits."""

@@ -3,7 +3,7 @@
 import errno
 import struct
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from engine.linux import futex, jobs, limits, pidfiles, sem, shm
 from engine.linux import signals as sig
@@ -15,9 +15,12 @@ from engine.linux.signals import PendingSignal
 from engine.linux.thread import Thread
 from engine.linux.wait import Wait
 
+if TYPE_CHECKING:
+    from engine.linux.tracee import Tracee
+
 _NOHANG, _UNTRACED, _EXITED, _CONTINUED, _NOWAIT = 1, 2, 4, 8, 0x01000000
-_THREADS: Final = 0xE0000000
-"""__WNOTHREAD, __WALL and __WCLONE: all children are seen by all threads."""
+_WNOTHREAD, _WALL, _WCLONE = 0x20000000, 0x40000000, 0x80000000
+_THREADS: Final = _WNOTHREAD | _WALL | _WCLONE
 _P_PIDFD: Final = 3
 
 
@@ -34,7 +37,7 @@ def ended(process: Process, *, last: bool) -> None:
     threads = list(process.threads.values())
     process.peak_memory()
     for thread in threads:
-        machine.left(thread)
+        machine.left(thread, _status(process))
     process.timers.drop()
     sem.process_ends(process)
     give_back(process)
@@ -102,15 +105,20 @@ def _orphaned(process: Process, child: Process) -> None:
 
 
 def _tell_parent(process: Process) -> None:
-    parent, machine = process.parent, process.machine
+    parent, machine, tracee = process.parent, process.machine, process.tracee
+    if tracee is not None and tracee.reparented:  # its tracer first, see `buried`
+        tracee.tracer.process.hear_child(*_about(process))
+        return
     if parent is None or parent.exit is not None:
         if process is not machine.first:
             machine.processes.pop(process.pid, None)
         return
     number = process.exit_signal
     action = parent.hand.action(sig.SIGCHLD)
-    forgotten = number == sig.SIGCHLD and (
-        action.handler == sig.SIG_IGN or action.flags & sig.SA_NOCLDWAIT
+    forgotten = (
+        number == sig.SIGCHLD
+        and tracee is None
+        and (action.handler == sig.SIG_IGN or action.flags & sig.SA_NOCLDWAIT)
     )
     if number and not (number == sig.SIGCHLD and action.handler == sig.SIG_IGN):
         parent.post(PendingSignal(number, struct.pack("<i", number) + _info(process)[4:]))
@@ -121,12 +129,22 @@ def _tell_parent(process: Process) -> None:
         machine.wake(thread)
 
 
+def buried(process: Process) -> None:
+    """A process that has ended is traced no longer: its parent hears of it."""
+    _tell_parent(process)
+
+
+def _about(process: Process) -> tuple[int, int, int, int]:
+    """(CLD_* code, process id, user, status) of a process that has ended."""
+    code, status = _code(process)
+    return code, process.pid, process.uid, status
+
+
 def _code(process: Process) -> tuple[int, int]:
     """(CLD_* code, status) of a process that has ended, been stopped or continued."""
     end = process.exit
     if end is None:
-        assert process.change is not None
-        return process.change
+        return process.change or (0, 0)
     return (sig.CLD_KILLED, end.signal) if end.signal else (sig.CLD_EXITED, end.code or 0)
 
 
@@ -155,38 +173,172 @@ def _peak(child: Process) -> int:
     return max(child.peak_memory(), child.children_peak)
 
 
-def _told(child: Process, options: int) -> bool:
-    """True if a child has been stopped or continued, and that is waited for."""
-    if child.exit is not None or child.change is None:
-        return False
-    return bool(options & (_UNTRACED if child.change[0] == sig.CLD_STOPPED else _CONTINUED))
+class Waited(NamedTuple):
+    """A piece of news for somebody who waits.
+
+    Attributes:
+        pid: of the process, or of a thread that is traced.
+        code: CLD_*.
+        status: the exit code, or the signal with the event of a traced thread's stop above it.
+        time: processor time, for getrusage.
+        peak: memory that was resident at most.
+        forget: called to have it not told again.
+    """
+
+    pid: int
+    code: int
+    status: int
+    time: int
+    peak: int
+    forget: Callable[[], None]
+
+    def as_wait4(self) -> int:
+        """The status as wait4 tells it."""
+        if self.code in (sig.CLD_STOPPED, sig.CLD_TRAPPED):
+            return self.status << 8 | 0x7F
+        if self.code == sig.CLD_CONTINUED:
+            return 0xFFFF
+        return self.status if self.code == sig.CLD_KILLED else (self.status & 0xFF) << 8
 
 
-def _waiting(
-    k: Thread, wanted: Callable[[Process], bool], options: int, take: Callable[[Process], int]
-) -> int | Wait:
+class WaitRequest(NamedTuple):
+    """The children and the news that somebody waits for.
+
+    Attributes:
+        wanted: says whether it is a process, or a thread of one, by (id, process).
+        options: W*.
+    """
+
+    wanted: Callable[[int, Process], bool]
+    options: int
+
+
+def _waiting(k: Thread, request: WaitRequest, take: Callable[[Waited], int]) -> int | Wait:
     def poll() -> int | None:
-        children = [child for child in k.process.children.values() if wanted(child)]
-        if not children:
+        found, some = _look(k, request)
+        if found is not None:
+            result = take(found)
+            if not request.options & _NOWAIT:
+                found.forget()
+            return result
+        if not some:
             raise LinuxError(errno.ECHILD)
-        for child in children:
-            if child.exit is not None and options & _EXITED:
-                found = take(child)
-                if not options & _NOWAIT:
-                    del k.process.children[child.pid]
-                    k.process.children_time += _time(child)
-                    k.process.children_peak = max(k.process.children_peak, _peak(child))
-                    k.machine.processes.pop(child.pid, None)
-                return found
-            if _told(child, options):
-                found = take(child)
-                if not options & _NOWAIT:
-                    child.change = None
-                return found
-        return 0 if options & _NOHANG else None
+        return 0 if request.options & _NOHANG else None
 
     found = poll()
     return found if found is not None else Wait(poll, woken_by_calls=True)
+
+
+def _look(k: Thread, request: WaitRequest) -> tuple[Waited | None, bool]:
+    """The next piece of news, and whether there is anybody to wait for (do_wait)."""
+    wanted, options = request
+    some = False
+    for child in k.process.children.values():
+        if not wanted(child.pid, child):
+            continue
+        tracee = _tracee_of(child)
+        mine = tracee is not None and tracee.tracer.process is k.process
+        if (
+            not mine
+            and not options & _WALL
+            and bool(options & _WCLONE) != (child.exit_signal != sig.SIGCHLD)
+        ):
+            continue
+        found, here = _of_child(k, child, tracee if mine else None, tracee is not None, options)
+        some = some or here
+        if found is not None:
+            return found, True
+    for tid, tracee in list(k.process.tracees.items()):
+        process = tracee.thread.process
+        own = process.parent is k.process and tid == process.pid
+        if own or not wanted(tid, process) or (options & _WNOTHREAD and tracee.tracer is not k):
+            continue
+        found, here = _of_tracee(k, tracee, options)
+        some = some or here
+        if found is not None:
+            return found, True
+    return None, some
+
+
+def _tracee_of(process: Process) -> "Tracee | None":
+    """A process's first thread as its tracer has it."""
+    if process.tracee is not None:
+        return process.tracee
+    first = process.threads.get(process.pid)
+    return None if first is None else first.tracee
+
+
+def _of_child(
+    k: Thread, child: Process, tracee: "Tracee | None", traced: bool, options: int
+) -> tuple[Waited | None, bool]:
+    """The news of a child, and whether it is to be waited for.
+
+    Args:
+        k: who waits.
+        child: the child.
+        tracee: its first thread, if the caller's process traces that.
+        traced: somebody does.
+        options: W*.
+    """
+    if child.exit is not None and not child.threads:
+        if traced and tracee is None:
+            return None, True  # its tracer comes first
+        return (_ended(k, child), True) if options & _EXITED else (None, False)
+    if tracee is not None:
+        stopped = _trapped(tracee)
+        if stopped is not None:
+            return stopped, True
+    change = child.change
+    if change is None or (tracee is not None and change[0] == sig.CLD_STOPPED):
+        return None, True
+    if not options & (_UNTRACED if change[0] == sig.CLD_STOPPED else _CONTINUED):
+        return None, True
+
+    def forget() -> None:
+        child.change = None
+
+    return Waited(child.pid, *change, _time(child), _peak(child), forget), True
+
+
+def _ended(k: Thread, child: Process) -> Waited:
+    def forget() -> None:
+        if child.tracee is not None:
+            child.tracee.unlink()
+        k.process.children.pop(child.pid, None)
+        k.process.children_time += _time(child)
+        k.process.children_peak = max(k.process.children_peak, _peak(child))
+        k.machine.processes.pop(child.pid, None)
+
+    return Waited(child.pid, *_code(child), _time(child), _peak(child), forget)
+
+
+def _trapped(tracee: "Tracee") -> Waited | None:
+    """A traced thread's stop, if its tracer does not know of it."""
+    if not tracee.stopped or tracee.listening or not tracee.code:
+        return None
+
+    def forget() -> None:
+        tracee.code = 0
+
+    return Waited(tracee.thread.tid, sig.CLD_TRAPPED, tracee.code, 0, 0, forget)
+
+
+def _of_tracee(k: Thread, tracee: "Tracee", options: int) -> tuple[Waited | None, bool]:
+    """The same of a traced thread that is no child's first one."""
+    process = tracee.thread.process
+    if tracee.status is None:
+        return _trapped(tracee), True
+    first = tracee.thread.tid == process.pid
+    if first and process.threads:
+        return None, bool(options & (_EXITED | _CONTINUED))
+    if not options & _EXITED:
+        return None, False
+    code = tracee.status
+    number = code & 0x7F
+    told = (sig.CLD_KILLED, number) if number else (sig.CLD_EXITED, code >> 8)
+    if first:
+        told = _code(process)
+    return Waited(tracee.thread.tid, *told, 0, 0, tracee.detach), True
 
 
 def wait4(k: Thread, pid: int, status: int, options: int, usage: int) -> int | Wait:
@@ -197,27 +349,27 @@ def wait4(k: Thread, pid: int, status: int, options: int, usage: int) -> int | W
     if pid == -0x80000000:
         raise LinuxError(errno.ESRCH)
 
-    def take(child: Process) -> int:
+    def take(found: Waited) -> int:
         if status:
-            k.memory.write(status, struct.pack("<i", _status(child)))
+            k.memory.write(status, struct.pack("<i", found.as_wait4()))
         if usage:
-            k.memory.write(usage, limits.usage(_time(child), _peak(child)))
-        return child.pid
+            k.memory.write(usage, limits.usage(found.time, found.peak))
+        return found.pid
 
-    return _waiting(k, _by_pid(k, pid), options | _EXITED, take)
+    return _waiting(k, WaitRequest(_by_pid(k, pid), options | _EXITED), take)
 
 
-def _by_pid(k: Thread, pid: int) -> Callable[[Process], bool]:
+def _by_pid(k: Thread, pid: int) -> Callable[[int, Process], bool]:
     if pid == -1:
-        return lambda child: True
+        return lambda tid, process: True
     if pid > 0:
-        return lambda child: child.pid == pid
+        return lambda tid, process: tid == pid
     group = -pid or k.process.group
-    return lambda child: child.group == group
+    return lambda tid, process: process.group == group
 
 
-def _only(process: Process | Init) -> Callable[[Process], bool]:
-    return lambda child: child is process
+def _only(process: Process | Init) -> Callable[[int, Process], bool]:
+    return lambda tid, child: child is process and tid == child.pid
 
 
 def waitid(k: Thread, which: int, pid: int, info: int, options: int, usage: int) -> int | Wait:
@@ -240,16 +392,17 @@ def waitid(k: Thread, which: int, pid: int, info: int, options: int, usage: int)
     else:
         raise LinuxError(errno.EINVAL)
 
-    def take(child: Process) -> int:
+    def take(found: Waited) -> int:
         if info:
-            k.memory.write(info, _info(child).ljust(128, b"\0"))
+            siginfo = sig.info_child(found.code, found.pid, k.uid, found.status)
+            k.memory.write(info, siginfo.ljust(128, b"\0"))
         if usage:
-            k.memory.write(usage, limits.usage(_time(child), _peak(child)))
+            k.memory.write(usage, limits.usage(found.time, found.peak))
         return 0
 
     if info and options & _NOHANG:
         k.memory.write(info, bytes(32))
-    found = _waiting(k, wanted, options, take)
+    found = _waiting(k, WaitRequest(wanted, options), take)
     if impatient and isinstance(found, Wait):
         raise LinuxError(errno.EAGAIN)
     return found

@@ -16,11 +16,13 @@ SIGKILL, SIGUSR1, SIGSEGV, SIGUSR2, SIGPIPE, SIGALRM, SIGTERM = 9, 10, 11, 12, 1
 SIGCHLD, SIGCONT, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU, SIGURG = 17, 18, 19, 20, 21, 22, 23
 SIGVTALRM, SIGPROF, SIGWINCH, SIGIO, SIGSYS = 26, 27, 28, 29, 31
 SIGRTMIN: Final = 32
+HIGHEST: Final = 64
+"""The highest number."""
 
 SA_SIGINFO, SA_RESTORER, SA_ONSTACK, SA_RESTART = 4, 0x04000000, 0x08000000, 0x10000000
 SA_NODEFER, SA_RESETHAND = 0x40000000, 0x80000000
 SA_NOCLDSTOP, SA_NOCLDWAIT = 1, 2
-CLD_EXITED, CLD_KILLED, CLD_STOPPED, CLD_CONTINUED = 1, 2, 5, 6
+CLD_EXITED, CLD_KILLED, CLD_TRAPPED, CLD_STOPPED, CLD_CONTINUED = 1, 2, 4, 5, 6
 SS_ONSTACK, SS_DISABLE, SS_AUTODISARM = 1, 2, 1 << 31
 SIG_DFL, SIG_IGN = 0, 1
 SI_USER, SI_KERNEL, SI_QUEUE, SI_TIMER, SI_TKILL = 0, 0x80, -1, -2, -6
@@ -111,6 +113,10 @@ class PendingSignals:
             self._of_timers.pop(item.timer, None)
         return item
 
+    def listed(self) -> list[PendingSignal]:
+        """All of them, those of one number in order."""
+        return [item for queue in self._by_number.values() for item in queue]
+
     def drop(self, number: int) -> None:
         """Remove all of a number."""
         while self.mask & bit(number):
@@ -181,6 +187,7 @@ class SignalState(Struct):
         pending: signals to this thread that are not delivered yet.
         altstack: (sp, flags, size).
         last_fault: (address, trap number, error code) that every frame shows.
+        traced: somebody else sees signals first, those without effect, too.
     """
 
     hand: SignalHand = field(default_factory=SignalHand)
@@ -189,6 +196,7 @@ class SignalState(Struct):
     pending: PendingSignals = field(default_factory=PendingSignals)
     altstack: tuple[int, int, int] = (0, SS_DISABLE, 0)
     last_fault: tuple[int, int, int] = (0, 0, 0)
+    traced: bool = False
 
     def action(self, number: int) -> Action:
         """The action of a signal."""
@@ -206,7 +214,8 @@ class SignalState(Struct):
             pending: where: for this thread alone if not given, or for its process.
         """
         pending = self.pending if pending is None else pending
-        if self.ignored(item.number) and not self.blocked & bit(item.number):
+        seen = self.blocked & bit(item.number) or (self.traced and item.number != SIGKILL)
+        if self.ignored(item.number) and not seen:
             return True
         if item.number < SIGRTMIN and pending.mask & bit(item.number):
             return True
@@ -214,6 +223,18 @@ class SignalState(Struct):
             return False
         pending.append(item)
         return True
+
+    def force(self, item: PendingSignal) -> None:
+        """Make a signal pending that the thread cannot escape (force_sig_info)."""
+        self.expose(item.number)
+        if not self.pending.mask & bit(item.number):
+            self.pending.append(item)
+
+    def expose(self, number: int) -> None:
+        """A signal that is blocked or ignored is neither any more."""
+        if self.blocked & bit(number) or self.action(number).handler == SIG_IGN:
+            self.hand.actions[number] = Action()
+            self.blocked &= ~bit(number)
 
     def forget(self, number: int) -> None:
         """Nothing of a signal is pending any more, for this thread and its process."""

@@ -1,6 +1,7 @@
 """A program in memory: what exec makes, fork copies and vfork lends (an mm_struct)."""
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -8,6 +9,10 @@ from engine.guest.hooks import SpaceHooks
 from engine.guest.memory import Memory
 from engine.guest.modules import Modules
 from engine.linux.loader import Start
+
+if TYPE_CHECKING:
+    from engine.guest.watched import WatchedMemory
+    from engine.linux.thread import Thread
 
 
 class AddressSpace:
@@ -23,6 +28,7 @@ class AddressSpace:
         argv: its arguments.
         env: its environment at the start.
         users: processes that run in it.
+        ldt: its local descriptor table, of x86.
     """
 
     def __init__(self, memory: Memory, modules: Modules, hooks: SpaceHooks) -> None:
@@ -35,6 +41,19 @@ class AddressSpace:
         self.argv: tuple[bytes, ...] = ()
         self.env: tuple[bytes, ...] = ()
         self.users = 0
+        self.ldt = bytearray()
+        self._watched: WatchedMemory | None = None
+
+    def watched_memory(self, thread: "Thread") -> "WatchedMemory":
+        """Who sees accesses to watched bytes; `thread` is one of those that run in it."""
+        if self._watched is None:
+            from engine.guest.watched import WatchedMemory  # few programs are watched
+
+            machine = thread.machine
+            self._watched = found = WatchedMemory(self.memory, thread.cpu, thread.arch.roles.pc)
+            found.serving = lambda: machine.serving is not None
+            self.hooks.watched = found.refused
+        return self._watched
 
     def copy(self) -> "AddressSpace":
         """A copy for a new process, in which nobody listens.
@@ -45,6 +64,7 @@ class AddressSpace:
         memory = self.memory.copy()
         other = AddressSpace(memory, self.modules.copy(memory), SpaceHooks())
         other.heap, other.start = self.heap, self.start
+        other.ldt = bytearray(self.ldt)
         other.exe, other.argv, other.env = self.exe, self.argv, self.env
         return other
 

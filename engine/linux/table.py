@@ -65,15 +65,18 @@ FAMILIES: Final[dict[str, str]] = {
     "cloning": "clone clone3 fork vfork unshare setns",
     "pidfiles": "pidfd_open pidfd_send_signal pidfd_getfd",
     "reaping": "wait4 waitid",
+    "ptrace": "ptrace",
+    "processvm": "process_vm_readv process_vm_writev",
+    "restarts": "restart_syscall",
+    "ldt": "modify_ldt",
     "exec": "execve execveat",
     "identity": (
         "getuid geteuid getgid getegid getpid gettid getppid getpgid getpgrp getsid setpgid "
         "setsid setuid setgid setreuid setregid setresuid setresgid setfsuid setfsgid setgroups "
         "getresuid getresgid getgroups capget capset reboot vhangup fanotify_init "
         "open_by_handle_at userfaultfd kexec_file_load quotactl_fd fsopen fspick open_tree "
-        "move_mount mount_setattr sethostname setdomainname ptrace init_module finit_module "
-        "delete_module kexec_load iopl ioperm perf_event_open bpf syslog acct quotactl "
-        "process_vm_readv process_vm_writev"
+        "move_mount mount_setattr sethostname setdomainname init_module finit_module "
+        "delete_module kexec_load iopl ioperm perf_event_open bpf syslog acct quotactl"
     ),
     "limits": "prlimit64 getrlimit setrlimit getrusage",
     "system": "uname sysinfo getrandom getcpu membarrier",

@@ -19,14 +19,20 @@ def exit_group(k: Thread, code: int) -> int:
 
 def exit_thread(k: Thread, code: int) -> int:
     """End the thread, and the process with its last one."""
+    if k.tracee is None or not k.tracee.ends((code & 0xFF) << 8):
+        leave(k, code)
+    return 0
+
+
+def leave(k: Thread, code: int) -> None:
+    """A thread ends, and the process with its last one."""
     process = k.process
     futex.thread_ends(k)
     if len(process.threads) > 1:
-        k.machine.left(k)
+        k.machine.left(k, (code & 0xFF) << 8)
         k.files.leave()
     else:
         process.finish(code & 0xFF)  # whatever the others have left with
-    return 0
 
 
 def set_tid_address(k: Thread, address: int) -> int:

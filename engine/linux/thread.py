@@ -1,7 +1,7 @@
 """A thread of a guest's process: whose system calls are made, and what it waits for."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from engine.cpu.base import Stop
 from engine.errors import GuestFaultError
@@ -15,6 +15,10 @@ from engine.linux.process import Process, WorkingPlace
 from engine.linux.signals import PendingSignal, SignalState
 from engine.linux.space import AddressSpace
 from engine.linux.wait import Wait
+
+if TYPE_CHECKING:
+    from engine.linux.debugregs import DebugRegisters
+    from engine.linux.tracee import Suspended, Tracee
 
 
 class SystemCall(NamedTuple):
@@ -80,6 +84,20 @@ class Thread:
         kept_call: the stop of the CPU for a system call that one keeps back.
         nudged: something has happened that may end its wait.
         answer: the result of the call that it has waited for, for when it runs again.
+        stopped: it does not run: with its process, or for its tracer.
+        tracee: as its tracer has it; None while nobody traces it.
+        suspended: what it does once it goes on, where a tracer has stopped it.
+        original: of one that is traced: number of the system call that it is in; -1 for none.
+        first: the first argument of that call, where its result takes the place.
+        restarting: (where it would be made again, where it would go on, its result) of a call
+            that is about to be made again.
+        restart: what a call that is made again by restart_syscall waits for.
+        marked: of one that is traced: (name, value) of the register that shows where calls begin.
+        passing: address of an instruction that it will execute, and whose probe it has hit; -1 for
+            none.
+        rewritten: registers that its tracer has changed while it stood, of a run that is recorded.
+        debug: its debug registers, if a debugger has ever touched them.
+        traced_outside: its parent outside of the guest traces it, and lets it run.
         registers: of a thread that is not the current one.
         position: likewise, what the clock knows of where it is.
         ended: it will not run again.
@@ -126,6 +144,16 @@ class Thread:
         self.kept_call: Stop | None = None
         self.nudged = False
         self.answer: int | None = None
+        self.stopped = False
+        self.tracee: Tracee | None = None
+        self.suspended: Suspended | None = None
+        self.original, self.first = -1, 0
+        self.restarting: tuple[int, int, int] | None = None
+        self.restart: Wait | None = None
+        self.rewritten: dict[str, int] = {}
+        self.marked, self.passing = ("", 0), -1
+        self.debug: DebugRegisters | None = None
+        self.traced_outside = False
         self.registers: object = None
         self.position: object = None
         self.ended = False
@@ -220,6 +248,15 @@ class Thread:
     def set_second_result(self, value: int) -> None:
         """The second result of a call that has two (pipe on IA-64)."""
         self.cpu.write_register(self.arch.linux.second, value)
+
+    def visible_to(self, other: "Thread") -> bool:
+        """True if another thread may look into its process (ptrace_may_access)."""
+        return self.process is other.process or bool(self.process.knobs["dumpable"])
+
+    def doomed(self) -> bool:
+        """True if it is about to be killed."""
+        kill = sig.bit(sig.SIGKILL)
+        return self.process.exit is not None or bool(self.signals.waiting() & kill)
 
     def leave_wait(self) -> None:
         """It waits no longer, although nothing has come of it."""

@@ -98,14 +98,18 @@ class Arbitration:
         """Points are about to get their breakpoints: none may stand in a replacement's window."""
         for point in points:
             point.candidacy = point.candidacy.renewed()
+        for point in points:
+            self.give_way(point.address)
+
+    def give_way(self, address: int) -> None:
+        """Something else is about to stand at an address: no replacement may reach over it."""
         for technique in self.replacing:
-            for point in points:
-                other = technique.displacing(point.address)
-                if other is not None:
-                    technique.fall_back(other, gone=False)
-                    text = f"another probe stands at {point.address:#x}"
-                    other.candidacy = other.candidacy.refused(Check(OTHER_PROBE, False, text))
-                    self._replant(other)
+            other = technique.displacing(address)
+            if other is not None:
+                technique.fall_back(other, gone=False)
+                text = f"another probe stands at {address:#x}"
+                other.candidacy = other.candidacy.refused(Check(OTHER_PROBE, False, text))
+                self._replant(other)
 
     def armed(self, points: Sequence[ProbePoint]) -> None:
         """Points have got their breakpoints."""

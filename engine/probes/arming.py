@@ -65,7 +65,7 @@ class Arming:
         Raises:
             ProbeRejectedError: no slot is left.
         """
-        if not point.enabled():
+        if not point.enabled() or point.covered:
             if point.armed:
                 self.disarm([point])
             return
@@ -136,7 +136,7 @@ class Arming:
         point.plan, point.copy = plan, NO_COPY
         if not self._breakpoints.prepare(point):
             raise ProbeRejectedError(point.address, "no slot is left", "ENOMEM")
-        if point.enabled():
+        if point.enabled() and not point.covered:
             self.arm([point])
 
     # -- breakpoints ----------------------------------------------------------------------

@@ -128,6 +128,9 @@ class HitDispatcher:
                 else:
                     self.breakpoints.due(point)
                 return self._hit(point)
+            if point is not None and point.covered:
+                self._hit_covered(point, pc)
+                return stop
             seen = self._techniques.trapped(at)
             if seen:
                 return None if seen is True else self._hit(seen)
@@ -150,6 +153,18 @@ class HitDispatcher:
         if point is not None:
             return self._interrupted(point, stop, pc)
         return self.code.as_original(stop)
+
+    def _hit_covered(self, point: ProbePoint, pc: int) -> None:
+        """A debugger's breakpoint stands in front of a probe's instruction."""
+        if not point.enabled() or self.status is not Status.IDLE:
+            return
+        self._regs.ip = point.address
+        self.current, self.status = point, Status.HIT_ACTIVE
+        try:
+            if not self.run_pre(point):
+                self._regs.ip = pc
+        finally:
+            self.idle()
 
     def _hit(self, point: ProbePoint) -> Stop | None:
         fault, self.breakpoints.fault = self.breakpoints.fault, None

@@ -14,6 +14,7 @@ from engine.probes.arming import Arming
 from engine.probes.boost import crowded
 from engine.probes.breakpoint_actions import Breakpoints
 from engine.probes.code_map import CodeMap
+from engine.probes.covering import Covering
 from engine.probes.detour_keeper import detour_keeper
 from engine.probes.detourroom import DetourRoom
 from engine.probes.engine_code import EngineCode
@@ -57,6 +58,7 @@ class ProbeManager:
         busy: True if the guest stands in the machinery (`EngineCode.busy`).
         original_pc: the program's own address for a place in it (`EngineCode.original_pc`).
         name: such a place as a symbol (`EngineCode.name`).
+        covering: changes of the program's bytes by a debugger inside.
         resolve_return: where a frame really returns to (`ReturnCatcher.resolve`).
     """
 
@@ -136,6 +138,7 @@ class ProbeManager:
                 target, detours, lambda: self.techniques.after
             )
         self.recorded = breakpoints.recorded
+        self.covering = Covering(target, self.points, arming, self.techniques)
         host = TechniqueHost(
             target,
             self.points,

@@ -31,6 +31,7 @@ class ProbePoint:
         saved: the scratch register's own value during a step.
         guard: predicate that the instruction depends on, where its breakpoint does not: only the
             machinery's own probes are served while it is 0; "" = there is none.
+        covered: a debugger inside has written over the instruction: nothing is planted there.
     """
 
     __slots__ = (
@@ -39,6 +40,7 @@ class ProbePoint:
         "address",
         "candidacy",
         "copy",
+        "covered",
         "guard",
         "probes",
         "saved",
@@ -64,6 +66,7 @@ class ProbePoint:
         self.copy: InsnCopy = NO_COPY
         self.saved = 0
         self.guard = ""
+        self.covered = False
 
     @property
     def plan(self) -> InsnPlan:

@@ -112,7 +112,7 @@ class ProbeRegistry:
             if not probes:
                 continue
             mine = ProbePoint(point.address, point.plan)
-            mine.guard, mine.probes = point.guard, probes
+            mine.guard, mine.probes, mine.covered = point.guard, probes, point.covered
             if mine.enabled() and not self._breakpoints.prepare(mine):
                 names = ", ".join(map(str, probes))
                 self._notify(f"{names}: no slot is left in a new process")
@@ -121,7 +121,7 @@ class ProbeRegistry:
             self.asked.update(dict.fromkeys(probe for probe in probes if not probe.stops))
             self._points[mine.address] = mine
             self._return_probes.admit([one for one in probes if isinstance(one, Kretprobe)])
-        self._arming.arm([point for point in fresh if point.enabled()])
+        self._arming.arm([point for point in fresh if point.enabled() and not point.covered])
 
     def _place(self, probe: Kprobe, fresh: dict[int, ProbePoint]) -> ProbePoint:
         admission = self._admission

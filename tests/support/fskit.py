@@ -22,6 +22,7 @@ from engine.linux import (
 from engine.linux.errno import LinuxError
 from engine.linux.fs.data import Budget
 from engine.linux.fs.filesystem import FileSystem
+from engine.linux.fs.procmem import ProcMemory
 from engine.linux.fs.procsource import MapEntry, ProcStatus
 from engine.linux.fs.table import FileTable
 from engine.linux.fs.terminal import Jobs, Terminal
@@ -209,6 +210,12 @@ class OneProcess:
 
     def status(self) -> ProcStatus:
         return ProcStatus()
+
+    def call(self) -> bytes:
+        return b"running\n"
+
+    def address_space(self) -> ProcMemory:
+        raise LinuxError(13)
 
     def limits(self) -> list[tuple[str, int, int]]:
         return [("nofile", 1024, 4096)]

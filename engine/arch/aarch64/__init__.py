@@ -11,7 +11,6 @@ from engine.arch.aarch64.probes import PROBES
 from engine.arch.aarch64.screen import SUSPECTS, emulate, emulate_trapped, prepare, screen
 from engine.arch.aarch64.signals import SIGNALS
 from engine.arch.aarch64.syscalls import SYSCALLS
-from engine.arch.aarch64.user_regs import PTRACE
 from engine.arch.base import GENERIC_STAT, AddressPlan, Arch, LinuxAbi, Register, Roles, TrapKind
 
 # DWARF numbers: "DWARF for the Arm 64-bit Architecture (AArch64)", section 4.1.
@@ -47,6 +46,7 @@ if TYPE_CHECKING:
     from engine.arch.kernelmodules import ModuleLinker
     from engine.arch.kernelprobes import KernelPlaceRules
     from engine.arch.kernelsites import BootedKernel, KernelSites, TableShapes
+    from engine.arch.ptrace import PtraceAbi
 
 _TRAPS = {  # QEMU's EXCP_* numbers of target/arm
     1: TrapKind.ILLEGAL,
@@ -77,6 +77,12 @@ _CALLS = frozenset(("bl", "blr", "blraa", "blraaz", "blrab", "blrabz"))
 
 # As on x86-64: between the mappings and the stack.
 _WINDOWS = 0xFFFF_F800_0000
+
+
+def _ptrace() -> "PtraceAbi":
+    from engine.arch.aarch64.user_regs import PTRACE  # few programs are traced
+
+    return PTRACE
 
 
 def _kernel_calls() -> "KernelCalls":
@@ -170,7 +176,7 @@ AARCH64 = Arch(
         clone_backwards=True,
         epoll_packed=False,
         signals=SIGNALS,
-        ptrace=PTRACE,
+        ptrace=_ptrace,
     ),
     stack_alignment=16,
     suspects=SUSPECTS,

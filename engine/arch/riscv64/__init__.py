@@ -33,10 +33,10 @@ from engine.arch.riscv64.probes import PROBES
 from engine.arch.riscv64.screen import SUSPECTS, emulate, emulate_trapped, prepare, screen
 from engine.arch.riscv64.signals import SIGNALS
 from engine.arch.riscv64.syscalls import OWN_CALLS, SYSCALLS
-from engine.arch.riscv64.user_regs import PTRACE
 
 if TYPE_CHECKING:
     from engine.arch.gdbtarget import GdbTarget
+    from engine.arch.ptrace import PtraceAbi
 
 # DWARF numbers: RISC-V DWARF Specification, table 1.
 _REGISTERS = (
@@ -83,6 +83,12 @@ def _gdb() -> "GdbTarget":
     from engine.arch.riscv64.gdb import GDB  # asked for by a server for gdb only
 
     return GDB
+
+
+def _ptrace() -> "PtraceAbi":
+    from engine.arch.riscv64.user_regs import PTRACE  # few programs are traced
+
+    return PTRACE
 
 
 RISCV64 = Arch(
@@ -134,7 +140,7 @@ RISCV64 = Arch(
         own_calls=OWN_CALLS,
         epoll_packed=False,
         signals=SIGNALS,
-        ptrace=PTRACE,
+        ptrace=_ptrace,
         restorer=False,
     ),
     stack_alignment=16,

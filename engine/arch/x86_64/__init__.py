@@ -24,7 +24,6 @@ from engine.arch.x86_64.signals import SIGNALS
 from engine.arch.x86_64.slices import SLICES
 from engine.arch.x86_64.sse_arithmetic import unusual
 from engine.arch.x86_64.syscalls import OWN_CALLS, SYSCALLS, TASK_SIZE
-from engine.arch.x86_64.user_regs import PTRACE
 
 if TYPE_CHECKING:
     from engine.arch.gdbtarget import GdbTarget
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from engine.arch.kernelmodules import ModuleLinker
     from engine.arch.kernelprobes import KernelPlaceRules
     from engine.arch.kernelsites import BootedKernel, KernelSites
+    from engine.arch.ptrace import PtraceAbi
 
 # DWARF numbers: System V ABI, AMD64 supplement, figure 3.36.
 _REGISTERS = (
@@ -104,6 +104,12 @@ _FLAGS = (
     "sse2 syscall nx rdtscp lm pni pclmulqdq ssse3 cx16 sse4_1 sse4_2 popcnt aes xsave rdrand "
     "hypervisor lahf_lm fsgsbase smep erms"
 )
+
+
+def _ptrace() -> "PtraceAbi":
+    from engine.arch.x86_64.user_regs import PTRACE  # few programs are traced
+
+    return PTRACE
 
 
 def _kernel_calls() -> "KernelCalls":
@@ -201,7 +207,7 @@ X86_64 = Arch(
         epoll_packed=True,
         own_calls=OWN_CALLS,
         signals=SIGNALS,
-        ptrace=PTRACE,
+        ptrace=_ptrace,
     ),
     stack_alignment=16,
     suspects=SUSPECTS,

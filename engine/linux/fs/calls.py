@@ -178,7 +178,13 @@ def _tell(file: OpenFile, event: int) -> None:
 def read_into(ctx: Context, file: OpenFile, vectors: Vectors) -> int | Wait:
     """Read at the file's position."""
     file.check_readable()
-    vectors = usable(ctx, vectors, write=True)
+    refused: LinuxError | None = None
+    try:
+        vectors = usable(ctx, vectors, write=True)
+    except LinuxError as error:
+        if file.seekable or file.readiness() & fl.POLLIN:
+            raise
+        refused = error  # for when there is something to be copied
     total = sum(size for _, size in vectors)
     if file.seekable:
         done = 0
@@ -199,6 +205,10 @@ def read_into(ctx: Context, file: OpenFile, vectors: Vectors) -> int | Wait:
         file.start_reading()
 
     def attempt() -> int | None:
+        if refused is not None:
+            if file.readiness() & fl.POLLIN:
+                raise refused
+            return None
         data = file.read(total)
         if data is None:
             return None

@@ -207,6 +207,13 @@ class ProcTree:
         private(b"smaps", text.smaps, 0o444)
         private(b"environ", lambda p: p.environ(), 0o400)
         private(b"auxv", lambda p: p.auxv(), 0o400)
+        private(b"syscall", lambda p: p.call(), 0o400)
+        if foreign:
+            directory.mount(b"mem", ForeignFile(self.volume, 0o600))
+        else:
+            from engine.linux.fs.procmem import MemoryFile  # only where /proc is looked at
+
+            directory.mount(b"mem", MemoryFile(self.volume, lambda: alive().address_space()))
         file(b"status", lambda p: text.status(p, tid))
         file(b"stat", lambda p: text.stat_line(p, tid))
         file(b"statm", text.statm)

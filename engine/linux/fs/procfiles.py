@@ -268,7 +268,13 @@ def status(process: ProcProcess, tid: int) -> bytes:
     """/proc/PID/status."""
     numbers = process.status()
     sizes = {kind: size >> 10 for kind, size in _sizes(process).items()}
-    state = {"R": "R (running)", "S": "S (sleeping)", "Z": "Z (zombie)", "T": "T (stopped)"}
+    state = {
+        "R": "R (running)",
+        "S": "S (sleeping)",
+        "Z": "Z (zombie)",
+        "T": "T (stopped)",
+        "t": "t (tracing stop)",
+    }
     uid, gid = process.identity
     able = f"{numbers.capabilities:016x}"
     lines = [
@@ -279,7 +285,7 @@ def status(process: ProcProcess, tid: int) -> bytes:
         ("Ngid", 0),
         ("Pid", tid),
         ("PPid", numbers.ppid),
-        ("TracerPid", 0),
+        ("TracerPid", numbers.tracer),
         ("Uid", f"{uid}\t{uid}\t{uid}\t{uid}"),
         ("Gid", f"{gid}\t{gid}\t{gid}\t{gid}"),
         ("FDSize", max(64, len(process.files))),

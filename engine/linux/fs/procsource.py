@@ -1,13 +1,16 @@
 """The guest as /proc asks for it; `procview` implements it."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
 from engine.linux.fs.table import FileTable
 from engine.linux.fs.terminal import Jobs, Terminal
 from engine.linux.fs.vfs import Directory
+
+if TYPE_CHECKING:
+    from engine.linux.fs.procmem import ProcMemory
 
 
 class MapEntry(Struct, frozen=True):
@@ -38,6 +41,7 @@ class ProcStatus(Struct, frozen=True):
     """Numbers for status and stat; masks have bit N-1 for signal N."""
 
     ppid: int = 1
+    tracer: int = 0
     umask: int = 0o022
     state: str = "R"
     nice: int = 0
@@ -113,6 +117,12 @@ class ProcProcess(Protocol):
 
     def status(self) -> ProcStatus:
         """Numbers for status and stat."""
+
+    def call(self) -> bytes:
+        """The system call that it is in, as /proc/PID/syscall shows it; LinuxError if secret."""
+
+    def address_space(self) -> "ProcMemory":
+        """Its memory; LinuxError where nobody may have it."""
 
     def limits(self) -> Sequence[tuple[str, int, int]]:
         """(name as in `Context.limit`, soft, hard); all ones = unlimited."""

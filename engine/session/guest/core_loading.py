@@ -140,7 +140,8 @@ class LoadedCore:
             raise ImageError(
                 f"{core.path}: a core for another machine than {image.name} ({image.machine_name})"
             )
-        abi = arch.linux.ptrace
+        ptrace = arch.linux.ptrace
+        abi = None if ptrace is None else ptrace()
         if abi is None:
             raise ImageError(f"{core.path}: cores of {arch.name} cannot be opened")
         return abi

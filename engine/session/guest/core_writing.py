@@ -47,7 +47,8 @@ def write_core(session: Session, path: str, signal: int, siginfo: bytes = b"") -
     Raises:
         CommandError: the file cannot be written, or the architecture has no cores.
     """
-    abi = session.arch.linux.ptrace
+    ptrace = session.arch.linux.ptrace
+    abi = None if ptrace is None else ptrace()
     if abi is None:
         raise CommandError(f"cores of {session.arch.name} cannot be written")
     mappings = [one for one in session.seen.memory.mappings if _is_dumped(one)]

@@ -143,6 +143,9 @@ class ProbedSpace:
         hooks.unwind_info = self.manager.returns.unwind_info
         hooks.opened = self.overlay.refused
         hooks.original = self.overlay.restore
+        covering = self.manager.covering
+        hooks.rewrite, hooks.covers = covering.rewrite, covering.covers
+        hooks.passed = covering.passed
         hooks.mapped = self._mapped
         hooks.unmapped = self._gone
         hooks.discarded = self._dropped

@@ -91,13 +91,8 @@ class Watchpoints:
     def _of(self, space: AddressSpace) -> WatchedMemory:
         found = self._spaces.get(space)
         if found is None:
-            guest = self._guest
-            found = WatchedMemory(
-                space.memory, guest.cpu, guest.arch.roles.pc, partial(self._hit, space)
-            )
-            found.serving = lambda: guest.machine.serving is not None
-            self._spaces[space] = found
-            space.hooks.watched = found.refused
+            found = self._spaces[space] = space.watched_memory(self._guest.machine.current)
+            found.listeners.append(partial(self._hit, space))
         return found
 
     # -- hits -----------------------------------------------------------------------------
@@ -128,7 +123,7 @@ class Watchpoints:
             copied(old, new)
             there = self._spaces.get(old)
             if there is not None and self._follows:
-                self._of(new).add(there.ranges)
+                self._of(new).add(one for one in there.ranges if id(one) in self._owners)
 
         def replace_too(old: AddressSpace, new: AddressSpace) -> None:
             replaced(old, new)

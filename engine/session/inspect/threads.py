@@ -207,8 +207,8 @@ def _word(thread: Thread, address: int) -> int:
 
 def _state(thread: Thread) -> str:
     """The letter for what a thread does, as in /proc/PID/stat."""
-    if thread.process.stopped:
-        return "T"
+    if thread.stopped:
+        return "t" if thread.tracee is not None and thread.tracee.stopped else "T"
     if thread.wait is None:
         return "R"
     return "D" if thread.wait.uninterruptible else "S"

@@ -44,7 +44,9 @@ ATTRIBUTES = ("inotify", "xattrs")
 """They need a file system that has extended attributes."""
 SHARED = ("filemap", "madvise", "unlinked")
 """Those whose files are the host's, too, where they are in a writable share."""
-OF_X86_64 = ("fpu", "sigfpe", "siginfo", "x86")
+OF_X86_64 = ("fpu", "ldt", "ptracex86", "sigfpe", "siginfo", "x86")
+TRACING = ("x86_64", "aarch64")
+"""They have PTRACE_SYSEMU."""
 OF_AARCH64 = ("arm", "siginfo")
 """Compared with a file of what Linux does, as no AArch64 kernel is at hand."""
 
@@ -129,6 +131,17 @@ def test_files_of_the_host(name: str, tmp_path: Path) -> None:
     shared = ("--share", f"{tmp_path}:rw", "--start", "now")
     _same(expected, emulated(program, tmp_path, "a", "b c", options=shared))
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("arch", [arch for arch in COMPILED if arch in TRACING])
+def test_ptrace(arch: str, tmp_path: Path) -> None:
+    try:
+        scope = Path("/proc/sys/kernel/yama/ptrace_scope").read_text().strip()
+    except OSError:
+        scope = "0"
+    if scope != "0":
+        pytest.skip("this host lets only parents trace (ptrace_scope)")
+    _same(_host("ptrace", tmp_path), emulated(compiled("ptrace", arch), tmp_path, "a", "b c"))
 
 
 @pytest.mark.parametrize("name", OF_X86_64)

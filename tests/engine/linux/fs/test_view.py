@@ -410,7 +410,7 @@ def test_proc_and_dev() -> None:
         path = b"/proc/self/" + name
         mode = process.stat(path, follow=False)["mode"]
         if stat.S_ISREG(mode):
-            assert process.cat(path) or name == b"mem", path
+            assert name == b"mem" or process.cat(path), path
     assert len(process.cat("/proc/self/stat").rsplit(b")", 1)[1].split()) == 50
     assert process.cat("/proc/self/cmdline") == b"prog\0-v\0"
     assert process.call("readlink", "/proc/self/exe", SIZE // 2, 100) == len(b"/bin/prog")
