@@ -10,6 +10,7 @@ The command line and the terminal interface are equal clients of what is here. F
 - `tracing`: definitions turned into recorded events.
 - `control`: a guest that obeys a front end; `headless`: requests carried out as a whole.
 - `debugger`: gdb's words for a guest under control.
+- `serve`: the same for other people's front ends.
 
 `Session` is imported with its first use: who only speaks of guests needs none.
 """

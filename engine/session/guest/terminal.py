@@ -18,6 +18,8 @@ from engine.linux.fs import flags as fl
 from engine.linux.fs.stdio import HostIO, HostStream
 
 _CHUNK: Final = 1 << 16
+_KEPT_MOST: Final = 16 << 20
+"""Bytes of output that are kept in memory."""
 _INPUT_MAX: Final = 1 << 20
 """Bytes typed ahead that are kept; a guest that never reads must not fill the host."""
 
@@ -45,6 +47,61 @@ class ChosenTerminal:
     def close(self) -> None:
         """Give the descriptor back."""
         os.close(self._fd)
+
+
+class CapturedStreams:
+    """Standard streams in memory: input that is known beforehand, output that is kept.
+
+    Attributes:
+        output: the first bytes that were written to standard output.
+        errors: the same of standard error.
+        dropped: bytes of both that were too many.
+    """
+
+    def __init__(self, data: bytes = b"") -> None:
+        """`data` is what the guest can read."""
+        self.output, self.errors = bytearray(), bytearray()
+        self.dropped = 0
+        self._input = os.memfd_create("input")
+        os.write(self._input, data)
+        self._sink = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+
+    def streams(self) -> tuple[HostStream, ...]:
+        """Standard input, output and error of a guest; what was read can be read again."""
+        os.lseek(self._input, 0, os.SEEK_SET)
+        self.output.clear()
+        self.errors.clear()
+        return (
+            HostStream(self._input, HostIO(), fl.O_RDONLY),
+            HostStream(self._sink, _KeptOutput(self, self.output), fl.O_WRONLY),
+            HostStream(self._sink, _KeptOutput(self, self.errors), fl.O_WRONLY),
+        )
+
+    def write(self, data: bytes) -> None:
+        """Nobody types anything."""
+
+    def resize(self, columns: int, rows: int) -> None:
+        """It has no size."""
+
+    def close(self) -> None:
+        """Give the descriptors back."""
+        os.close(self._input)
+        os.close(self._sink)
+
+
+class _KeptOutput(HostIO):
+    """Keeps what is written."""
+
+    def __init__(self, streams: CapturedStreams, into: bytearray) -> None:
+        self._streams = streams
+        self._into = into
+
+    def write(self, fd: int, data: bytes) -> int:
+        """Take all of it."""
+        room = max(_KEPT_MOST - len(self._into), 0)
+        self._into += data[:room]
+        self._streams.dropped += len(data) - len(data[:room])
+        return len(data)
 
 
 class GuestTerminal:
