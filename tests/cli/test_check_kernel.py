@@ -47,6 +47,12 @@ def test_lines_show_the_kernels_caret() -> None:
     )
 
 
+def test_a_kernel_has_no_uprobes() -> None:
+    done = ran("check", image_path(AMD64_61), "--as", "uprobe", "-f", "vfs_read")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--as uprobe" in done.stderr
+
+
 def test_another_era_has_other_rules() -> None:
     line = "p:a/b vfs_read count"
     assert ran("check", image_path(AMD64_612), "-e", line).returncode == 0

@@ -13,6 +13,8 @@ _COMMAND_LINE: Final = "command line"
 _FIRST: Final = "processor"
 _HOST_FILE: Final = "/proc/cpuinfo"
 _MOST: Final = 1 << 24
+_COMMON: Final = 2
+"""Fields that all /proc/cpuinfo of an architecture have in common, at least."""
 
 
 def cpu_named(name: str, architecture: str) -> CpuModel:
@@ -23,7 +25,7 @@ def cpu_named(name: str, architecture: str) -> CpuModel:
     AArch64, its memory and the number that KVM drew at that boot.
 
     Raises:
-        CommandError: the file cannot be read, or is no cpuinfo.
+        CommandError: the file cannot be read, or is no cpuinfo of that architecture.
     """
     if name == GOLDEN:
         return cpu_of(_golden(architecture))
@@ -36,6 +38,9 @@ def cpu_named(name: str, architecture: str) -> CpuModel:
     cpu = cpu_of(text)
     if not cpu.count:
         raise CommandError(f"{path}: no text of a /proc/cpuinfo: it has no line `processor`")
+    known = cpu_of(_golden(architecture)).fields.keys() - {_FIRST}
+    if len(known & cpu.fields.keys()) < _COMMON:
+        raise CommandError(f"{path}: a /proc/cpuinfo of another architecture than {architecture}")
     return cpu
 
 

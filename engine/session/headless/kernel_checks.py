@@ -19,7 +19,7 @@ from engine.session.kernel.rows import (
     place_rows,
 )
 from engine.session.protocol.report import Report
-from engine.session.protocol.requests import CheckRequest
+from engine.session.protocol.requests import CheckRequest, Rules
 
 _ALONE: Final = 4000
 """Functions for which other processors are not worth their start."""
@@ -93,6 +93,8 @@ def check_kernel(request: CheckRequest) -> KernelChecked:
         ProbeError: later: no function matches a pattern.
     """
     choice = request.config.kernel
+    if request.rules is Rules.UPROBE:
+        raise CommandError("--as uprobe: no uprobe is in a kernel; its own rules decide")
     opened = OpenedKernel.open(request.config.guest, choice)
     asked: list[KernelRow] = []
     if request.definitions:

@@ -52,3 +52,11 @@ def test_what_is_no_cpuinfo_is_refused(tmp_path: Path) -> None:
         cpu_named(str(path), "x86_64")
     with pytest.raises(CommandError, match="No such file"):
         cpu_named(str(tmp_path / "none"), "x86_64")
+
+
+def test_a_cpu_of_another_architecture_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "cpuinfo"
+    path.write_text(_TEXT)
+    assert cpu_named(str(path), "x86_64").count == 2
+    with pytest.raises(CommandError, match="another architecture than aarch64"):
+        cpu_named(str(path), "aarch64")
