@@ -4,7 +4,7 @@ from functools import lru_cache
 
 import pytest
 from kernelimages import DATA, GOLDEN, image_path
-from kernelscore import IMAGES, SCORERS, ScoredKernel
+from kernelscore import IMAGES, SCORERS, ScoredKernel, files_of
 
 KNOWN = {
     ("amd64-6.1", "text_patches"): 2,
@@ -25,7 +25,7 @@ def golden(folder: str) -> ScoredKernel:
 @pytest.mark.parametrize("folder", GOLDEN.values())
 def test_images_answer_as_their_kernels_did(folder: str) -> None:
     kernel = golden(folder)
-    files = [name for name in SCORERS if any(kernel.folder.glob(f"{name}.*"))]
+    files = files_of(kernel)
     assert len(files) >= (1 if folder == "uml-6.1" else 10)
     for name in files:
         score = SCORERS[name](kernel, name)

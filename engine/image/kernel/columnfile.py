@@ -1,4 +1,4 @@
-"""ColumnSet of numbers in one file, ready to be used as they are mapped.
+"""Columns of numbers in one file, ready to be used as they are mapped.
 
 A file has a header with a format and a stamp, the names and places of its columns, and a checksum
 of each. What does not fit is no error of anybody's: whoever reads it makes the columns anew.
@@ -33,7 +33,7 @@ _MOST: Final = 64
 
 
 class ColumnSet(Struct, frozen=True, eq=False):
-    """ColumnSet by name: bytes, or numbers of one of the formats B, I, Q.
+    """Columns by name: bytes, or numbers of one of the formats B, I, Q.
 
     Attributes:
         parts: they.
@@ -51,7 +51,7 @@ class ColumnSet(Struct, frozen=True, eq=False):
 
 
 def columns_of(columns: Mapping[str, Column]) -> ColumnSet:
-    """ColumnSet that are in no file."""
+    """Columns that are in no file."""
     return ColumnSet({name: memoryview(column) for name, column in columns.items()})
 
 

@@ -26,7 +26,7 @@ _FORMAT: Final = 2
 """Counted up when what is made of an image changes."""
 _MOST: Final = 8
 _MOST_OF_A_KIND: Final = 4
-"""ColumnSet of one kind that are kept of an image: those for so many CPUs."""
+"""Columns of one kind that are kept of an image: those for so many CPUs."""
 _SUFFIX: Final = ".kernel"
 _ENVIRONMENT: Final = "KPROBE_TUI_KERNEL_CACHE"
 _SEAL: Final = struct.Struct("<8sQ20sI8x")
@@ -165,7 +165,7 @@ class KeptKernel:
     # -- columns -------------------------------------------------------------------------
 
     def columns(self, kind: str) -> ColumnSet | None:
-        """ColumnSet that were derived of the image; None if they are not kept."""
+        """Columns that were derived of the image; None if they are not kept."""
         path = self._path(f"-{kind}")
         try:
             with open(path, "rb") as file:

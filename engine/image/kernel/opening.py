@@ -68,7 +68,8 @@ def open_kernel(
             image.damage.note(f"{name}: kallsyms: none; names are those of {given.source}")
             return KernelImage(image)
     image = ElfImage(made, name, name, damage=damage)
-    found = KernelImage(image, kept=kept, given=given)
+    # What other names lead to is not kept for those who do not have them.
+    found = KernelImage(image, kept=kept if given is None else None, given=given)
     if given is not None and not given.fit(found.names.addresses, found.names.names):
         raise ImageError(f"{given.source}: its names are those of another kernel than {name}")
     release = found.release.release

@@ -460,7 +460,7 @@ class OpenedKernel:
     def _columns(
         self, image: KernelImage, kind: str, make: Callable[[], Mapping[str, Column]]
     ) -> ColumnSet:
-        """ColumnSet that are kept, or made and kept; those of damaged tables are not."""
+        """Columns that are kept, or made and kept; those of damaged tables are not."""
         kept = image.kept
         found = kept.columns(kind) if kept is not None else None
         if found is None:

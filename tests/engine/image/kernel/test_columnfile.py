@@ -1,4 +1,4 @@
-"""ColumnSet come back as they were, and what is damaged is told."""
+"""Columns come back as they were, and what is damaged is told."""
 
 import random
 from array import array
