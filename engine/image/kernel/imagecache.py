@@ -22,7 +22,7 @@ from engine.image.headers import Buffer
 from engine.image.kernel.columnfile import Column, ColumnSet, pack_columns, read_columns
 from engine.image.kernel.scratch import joined, write_all
 
-_FORMAT: Final = 2
+_FORMAT: Final = 3
 """Counted up when what is made of an image changes."""
 _MOST: Final = 8
 _MOST_OF_A_KIND: Final = 4

@@ -33,6 +33,8 @@ _SECTION: Final = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL: Final = struct.Struct("<IBBHQQ")
 _PAGE: Final = 4096
 _ET_EXEC, _PT_LOAD = 2, 1
+NOBITS: Final = 8
+"""Kind of a section without contents."""
 _SHT_PROGBITS, _SHT_SYMTAB, _SHT_STRTAB = 1, 2, 3
 _SHF_ALLOC, _SHF_EXEC = 2, 4
 _SHN_ABS: Final = 0xFFF1

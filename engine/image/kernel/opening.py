@@ -9,10 +9,10 @@ from msgspec import Struct
 from engine.errors import ImageError
 from engine.image.damage import Damage
 from engine.image.elf import ElfImage
-from engine.image.headers import Buffer
+from engine.image.headers import SHF_ALLOC, Buffer
 from engine.image.kernel.imagecache import ImageCache
 from engine.image.kernel.kallsyms import KernelSymbols, NamelessError, read_kallsyms
-from engine.image.kernel.kernelelf import Piece, sections_of, with_symbols
+from engine.image.kernel.kernelelf import NOBITS, Piece, sections_of, with_symbols
 from engine.image.kernel.kernelimage import KernelImage, vermagic
 from engine.image.kernel.modules import ModuleFile
 from engine.image.kernel.packing import unpacked, unpacked_head
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from engine.image.kernel.givennames import GivenNames
 
 _HEAD: Final = 64
+_ELF: Final = b"\x7fELF"
+_LINK: Final = ".gnu_debuglink"
 _DEBUG_PLACES: Final = (
     "/usr/lib/debug/boot/vmlinux-{}",
     "/usr/lib/debug/lib/modules/{}/vmlinux",
@@ -66,15 +68,25 @@ def open_kernel(
                 raise
             image = ElfImage(joined(_made(data, name, given.symbols)), name, name, damage=damage)
             image.damage.note(f"{name}: kallsyms: none; names are those of {given.source}")
+            _set_debug_file(image, data, name)
             return KernelImage(image)
     image = ElfImage(made, name, name, damage=damage)
     # What other names lead to is not kept for those who do not have them.
     found = KernelImage(image, kept=kept if given is None else None, given=given)
     if given is not None and not given.fit(found.names.addresses, found.names.names):
         raise ImageError(f"{given.source}: its names are those of another kernel than {name}")
+    _set_debug_file(image, data, name)
     release = found.release.release
     image.debug_places = tuple(place.format(release) for place in _DEBUG_PLACES)
     return found
+
+
+def _set_debug_file(image: ElfImage, data: Buffer, name: str) -> None:
+    """An image in a file with debug information has it from there."""
+    if data[:4] == _ELF:
+        own = ElfImage(data, name, name, runnable=False, damage=image.damage)
+        if own.section(".debug_info") is not None:
+            image.debug_file = own
 
 
 class PackedModule(Struct, frozen=True, eq=False):
@@ -184,4 +196,11 @@ def _made(data: Buffer, name: str, symbols: KernelSymbols | None = None) -> list
 
     if symbols is None:
         symbols = read_kallsyms(inner, name, inside=inside, address_of=probe.vaddr_of)
-    return with_symbols([inner], sections_of(inner, name), symbols)
+    sections = sections_of(inner, name)
+    if inner is not data:
+        return with_symbols([inner], sections, symbols)
+    # What is not loaded stays in the file that it is in.
+    kept = [s for s in sections if s.flags & SHF_ALLOC or s.name == _LINK]
+    ends = [section.offset + section.size for section in kept if section.kind != NOBITS]
+    end = max((*ends, *(s.offset + s.filesz for s in probe.segments)), default=len(inner))
+    return with_symbols([memoryview(inner)[:end]], kept, symbols)
