@@ -19,14 +19,15 @@ from engine.session.serve.serving import serve_gdb
     required=True,
     help="Speak gdb's remote protocol on 127.0.0.1:PORT (port 0: any) or unix:PATH.",
 )
+@click.option("--record", is_flag=True, help="Record the run, so that gdb can go backwards in it.")
 @probe_options
 @guest_probe_options
 @schedule_options
 @guest_options
-def serve(address: str, mode_name: str, **values: Any) -> int:
+def serve(address: str, record: bool, mode_name: str, **values: Any) -> int:
     """Load GUEST with ARGS, and let gdb drive it: (gdb) target remote ADDR.
 
     The guest stands at its first instruction until gdb lets it run; its standard streams are those
     of this command. The server ends with the guest.
     """
-    return serve_gdb(config_of(values), address, Mode(mode_name), console.remark)
+    return serve_gdb(config_of(values, history=record), address, Mode(mode_name), console.remark)

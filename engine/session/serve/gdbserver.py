@@ -16,6 +16,7 @@ from msgspec import Struct
 from engine.arch.gdbtarget import GdbRegister
 from engine.cpu.ram import EXECUTE
 from engine.errors import CommandError, GuestFaultError, KprobeTuiError
+from engine.escaping import escaped as shown
 from engine.linux import signals as sig
 from engine.session.control.control import Control
 from engine.session.debugger.debugger import Debugger
@@ -51,6 +52,7 @@ _SUPPORTED: Final = (
     "qXfer:features:read+;qXfer:auxv:read+;qXfer:threads:read+;qXfer:exec-file:read+;"
     "qXfer:libraries-svr4:read+;qXfer:memory-map:read+;qXfer:siginfo:read+;QPassSignals+"
 ).encode()
+_REVERSE: Final = b";ReverseStep+;ReverseContinue+"
 _SOFTWARE, _HARDWARE, _WRITE, _READ, _ACCESS = b"0", b"1", b"2", b"3", b"4"
 _WATCHES: Final = {_WRITE: ("watch", "watch"), _READ: ("rwatch", "rwatch"),
                    _ACCESS: ("awatch", "awatch")}  # fmt: skip
@@ -168,6 +170,7 @@ class GdbServer:
             b"C": lambda rest: self._resume(b"C", rest),
             b"s": lambda rest: self._resume(b"s", rest),
             b"S": lambda rest: self._resume(b"S", rest),
+            b"b": self._back,
             b"Z": self._insert,
             b"z": self._remove,
             b"D": self._detach,
@@ -199,8 +202,8 @@ class GdbServer:
             return _DAMAGED
         except GuestFaultError:
             return _FAULT
-        except KprobeTuiError:
-            return _REFUSED
+        except KprobeTuiError as error:
+            return b"E." + escaped(shown(str(error)).encode())
 
     def interrupt(self) -> None:
         """Stop a guest that runs, or that is about to; from any thread."""
@@ -445,17 +448,46 @@ class GdbServer:
             signal = int(number, 16)
         return self._move(step=action in (b"s", b"S"), signal=signal)
 
+    def _back(self, rest: bytes) -> bytes:
+        """The commands bs and bc: a step backwards, and back to the last stop."""
+        if not self._control.config.history or rest not in (b"s", b"c"):
+            return b""
+        self._sync(removes=rest == b"c")
+        before = self._control.view()
+        answer = self._go(cmd.StepBack() if rest == b"s" else cmd.ContinueBack())
+        now = self._control.view()
+        stays = (now.time, now.pc) == (before.time, before.pc)
+        if self._stop == b"T05" and (stays or rest == b"c"):  # nothing has stopped it on the way
+            self._stop = b"T05replaylog:begin;"
+            return self._stop_reply()
+        return answer
+
     def _move(self, *, step: bool, signal: int) -> bytes:
         """Let the guest move; why it has stopped."""
         self._need_program()
-        debugger = self._debugger
         self._sync(removes=not step)
-        debugger.give_signal(_LINUX_SIGNALS.get(signal, 0))
+        self._debugger.give_signal(_LINUX_SIGNALS.get(signal, 0))
+        behind = self._is_past
+        answer = self._go(cmd.StepInsn() if step else cmd.Continue())
+        if behind and not step and self._stop == b"T05" and not self._is_past:
+            self._stop = b"T05replaylog:end;"
+            return self._stop_reply()
+        return answer
+
+    @property
+    def _is_past(self) -> bool:
+        """True where the guest stands in front of the end of its recording."""
+        found = self._control.history()
+        return found is not None and found[0] < found[1]
+
+    def _go(self, command: cmd.Command) -> bytes:
+        """Carry out a motion; why the guest has stopped."""
+        debugger = self._debugger
         self.running = True
         if self._interrupted:
             self._halt()
         try:
-            debugger.move(cmd.StepInsn() if step else cmd.Continue())
+            debugger.move(command)
             debugger.pending.clear()
         finally:
             self.running = self._interrupted = False
@@ -553,7 +585,7 @@ class GdbServer:
         """The questions, which begin with q."""
         name, _, words = rest.partition(b":")
         if name == b"Supported":
-            return _SUPPORTED
+            return _SUPPORTED + (_REVERSE if self._control.config.history else b"")
         if rest == b"C":
             return b"QC%x" % self._control.thread
         if rest == b"Attached" or name == b"Attached":

@@ -237,7 +237,7 @@ def test_what_is_written_is_read_and_what_is_planted_is_not_seen() -> None:
         assert server.answer(b"m10,4") == b"E0e"
         assert server.answer(b"z0,400760,1") == b"OK"
         assert server.answer(b"vCont;c") == b"W00"
-        assert server.answer(b"g") == b"E01"
+        assert server.answer(b"g") == b"E.the program has ended"
         assert server.ended
     finally:
         server.close()
@@ -278,6 +278,41 @@ def test_documents_come_in_pieces() -> None:
         ] * 2
         assert server.answer(b"qRcmd," + b"continue".hex().encode()) == b"OK"
         assert b"behind gdb's back" in bytes.fromhex(said[-1][1:].decode())
+    finally:
+        server.close()
+
+
+def test_backwards() -> None:
+    server = GdbServer(GuestConfig(SAMPLE, history=True))
+
+    def pc() -> int:
+        return int(struct.unpack("<Q", bytes.fromhex(server.answer(b"p10").decode()))[0])
+
+    def first_arguments() -> tuple[int, ...]:
+        found = (server.answer(b"p%x" % number) for number in (5, 4))  # rdi, rsi
+        return tuple(struct.unpack("<I4x", bytes.fromhex(one.decode()))[0] for one in found)
+
+    try:
+        assert b"ReverseContinue+" in server.answer(b"qSupported")
+        start = pc()
+        assert server.answer(b"Z0,400760,1") == b"OK"
+        calls = []
+        for _ in range(3):
+            assert server.answer(b"vCont;c").startswith(b"T05swbreak:;")
+            calls.append(first_arguments())
+        assert len(set(calls)) == 3
+        assert server.answer(b"bs").startswith(b"T05thread:")
+        assert pc() == 0x400783  # the call of the third
+        for wanted in (calls[1], calls[0]):
+            assert server.answer(b"bc").startswith(b"T05swbreak:;")
+            assert (pc(), first_arguments()) == (0x400760, wanted)
+        assert server.answer(b"bc").startswith(b"T05replaylog:begin;")
+        assert pc() == start
+        assert server.answer(b"bs").startswith(b"T05replaylog:begin;")
+        assert server.answer(b"z0,400760,1") == b"OK"
+        assert server.answer(b"vCont;c").startswith(b"T05replaylog:end;")
+        assert first_arguments() == calls[2]
+        assert server.answer(b"vCont;c") == b"W00"
     finally:
         server.close()
 
