@@ -64,13 +64,13 @@ class Roles(Struct, frozen=True):
 
 
 class AddressPlan(Struct, frozen=True):
-    """Layout of a user program's address space, as Linux makes it with ASLR off.
+    """Layout of an address space: a user program's as Linux makes it with ASLR off, or a kernel's.
 
     The windows are the engine's own: they are reserved before the guest starts, so that
     nothing the guest maps moves when a probe is placed. All are page aligned byte addresses.
 
     Attributes:
-        task_size: first address beyond user space.
+        task_size: first address beyond user space; beyond all that there is for a kernel.
         pie_base: load address of a position-independent main program.
         stack_top: end of the initial stack.
         mmap_top: mappings without an address grow down from here.
@@ -350,6 +350,7 @@ class Arch(Struct, frozen=True):
         code_unit: bytes that are decoded as a whole: an instruction's begin at a multiple of it.
         jumps: what jump probes need of it; None where there are none.
         kernel_calls: calls functions of a kernel; None where that is not known.
+        kernel_plan: the address space that they are called in; given with `kernel_calls`.
         kernel_modules: lays modules of a kernel out; None where none are known.
         kernel_shapes: finds tables of a kernel that it has no names for; None where none has such.
         kernel_text: boots a kernel on a CPU, as far as its text shows it; None where not known.
@@ -382,6 +383,7 @@ class Arch(Struct, frozen=True):
     unwind: ArchUnwind | None = None
     jumps: ArchJumps | None = None
     kernel_calls: "Callable[[], KernelCalls] | None" = None
+    kernel_plan: AddressPlan | None = None
     kernel_modules: "Callable[[], ModuleLinker] | None" = None
     kernel_rules: "Callable[[KernelView], KernelPlaceRules] | None" = None
     kernel_shapes: "Callable[[KernelView], TableShapes] | None" = None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from engine.errors import EngineError
 
 if TYPE_CHECKING:
-    from engine.arch.base import Arch
+    from engine.arch.base import AddressPlan, Arch
 
 _NUMBERS: Final = 256
 """Exception numbers that an emulator may give."""
@@ -121,12 +121,19 @@ def _code(arch: "Arch") -> Iterator[str]:
 
 def _addresses(arch: "Arch") -> Iterator[str]:
     """The engine's windows are whole pages of user space and do not overlap."""
-    plan = arch.plan
+    yield from _windows(arch.plan, "plan")
+    if (arch.kernel_plan is None) is not (arch.kernel_calls is None):
+        yield "kernel_calls and kernel_plan are given together"
+    if arch.kernel_plan is not None:
+        yield from _windows(arch.kernel_plan, "kernel_plan")
+
+
+def _windows(plan: "AddressPlan", name: str) -> Iterator[str]:
     windows = {
-        "plan.xol": plan.xol,
-        "plan.trampoline": plan.trampoline,
-        "plan.detour": plan.detour,
-        "plan.register_stack": plan.register_stack,
+        f"{name}.xol": plan.xol,
+        f"{name}.trampoline": plan.trampoline,
+        f"{name}.detour": plan.detour,
+        f"{name}.register_stack": plan.register_stack,
     }
     end, before = 0, ""
     for what, (start, size) in sorted(windows.items(), key=lambda item: item[1]):

@@ -109,6 +109,8 @@ class OrcNumbers(Struct, frozen=True):
         by_pointer: number of one saved at an offset from the frame pointer.
         saved: offsets of registers where all are saved (struct pt_regs).
         partial: offsets of those that the processor saves itself.
+        thunks: beginnings of the names of code that stands for a computed jump: it may call
+            itself once, to return to where the jump goes, which tables do not tell of.
     """
 
     stack: Mapping[int, OrcSource]
@@ -116,6 +118,7 @@ class OrcNumbers(Struct, frozen=True):
     by_pointer: int
     saved: Mapping[str, int]
     partial: Mapping[str, int]
+    thunks: tuple[str, ...] = ()
 
 
 class ArchUnwind(Struct, frozen=True):

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _MAX_SECTIONS = 1 << 18  # a linked file has dozens; bounds what a damaged count can cost
 _NT_GNU_BUILD_ID = 3
+_KERNEL_BIT = 63
 _READ_MAX = 64 << 20
 """Bytes of a file that are read; a larger one is mapped."""
 _DT_NEEDED, _DT_STRTAB, _DT_STRSZ, _DT_SONAME = 1, 5, 10, 14
@@ -269,8 +270,13 @@ class ElfImage:
 
     @cached_property
     def low(self) -> int:
-        """Lowest link address of a PT_LOAD, not rounded to a page."""
-        return min((segment.vaddr for segment in self.load_segments), default=0)
+        """Lowest link address of a PT_LOAD, not rounded to a page.
+
+        Per-CPU data of kernels, linked at 0 and never there, does not count.
+        """
+        starts = [segment.vaddr for segment in self.load_segments]
+        kernel = any(start >> _KERNEL_BIT for start in starts)
+        return min((at for at in starts if at >> _KERNEL_BIT or not kernel), default=0)
 
     @cached_property
     def high(self) -> int:

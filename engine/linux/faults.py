@@ -24,6 +24,8 @@ def opened(k: Thread, stop: Stop) -> bool:
 
 def fault(k: Thread, stop: Stop) -> None:
     """An access that the page table refuses."""
+    if k.machine.hooks.excepted(stop):
+        return
     before = k.signals.last_fault[0]
     mapping = k.memory.find(stop.address)
     abi = k.arch.linux.signals
@@ -62,6 +64,8 @@ def _classify(stop: Stop, mapping: Mapping | None) -> tuple[int, int, int, str]:
 
 def trap(k: Thread, stop: Stop) -> None:
     """An exception of the CPU; some are instructions that Linux carries out itself."""
+    if k.machine.hooks.excepted(stop):
+        return
     pc = k.pc()
     if stop.trap in (TrapKind.PRIVILEGED, TrapKind.ILLEGAL):
         try:

@@ -25,22 +25,32 @@ AT_UID, AT_EUID, AT_GID, AT_EGID, AT_PLATFORM, AT_HWCAP, AT_CLKTCK = 11, 12, 13,
 AT_SECURE, AT_RANDOM, AT_HWCAP2, AT_EXECFN, AT_MINSIGSTKSZ = 23, 25, 26, 31, 51
 
 
-class _ImageBacking:
-    """An ELF file's bytes for the mappings of its segments."""
+class ImageBacking:
+    """An ELF file's bytes for the mappings of its segments; a `Backing`.
+
+    Attributes:
+        size: bytes of the file.
+        writable: nothing is written back.
+        identity: the file.
+    """
 
     def __init__(self, image: ElfImage) -> None:
+        """The bytes of an image that is open."""
         self._image = image
         self.size = image.file_size
         self.writable = False
         self.identity = image
 
     def read_at(self, offset: int, size: int) -> bytes:
+        """Bytes of the file."""
         return bytes(self._image.buffer[offset : offset + size])
 
     def write_back(self, offset: int, data: bytes) -> None:
+        """Nothing is."""
         return
 
     def host_descriptor(self) -> int | None:
+        """There is none."""
         return None
 
 
@@ -80,7 +90,8 @@ class Start(Struct, frozen=True):
     code: tuple[int, int]
 
 
-def _perms(segment: Segment) -> int:
+def perms_of(segment: Segment) -> int:
+    """The permissions that a segment asks for."""
     flags = segment.flags
     return (
         (READ if flags & _PF_R else 0)
@@ -112,7 +123,7 @@ def load(
     if image.kind == "dyn":
         base = plan.pie_base & -_alignment(image)
         base -= image.low & -PAGE
-    _reserve_windows(arch, memory)
+    reserve_windows(arch, memory)
     main = _map_image(image, base, memory, program.path, plan.task_size)
     modules.add(main)
     entry, interpreter_base = base + image.entry, 0
@@ -127,7 +138,7 @@ def load(
     memory.map(bottom, plan.stack_top - bottom, stack_perms, name="[stack]")
     if plan.register_stack[1]:
         memory.map(*plan.register_stack, READ | WRITE)
-    _reserve_beside(image, base, arch, memory)
+    reserve_beside(image, base, arch, memory)
     heap = page_up(base + image.high)
     text = [s for s in image.load_segments if s.flags & _PF_X] or list(image.load_segments)
     code = (base + text[0].vaddr, base + text[0].vaddr + text[0].filesz)
@@ -182,7 +193,7 @@ def _header_address(image: ElfImage) -> int:
 
 def _map_image(image: ElfImage, base: int, memory: Memory, path: str, task_size: int) -> Module:
     image.validate_for_task(task_size, base)
-    backing = _ImageBacking(image)
+    backing = ImageBacking(image)
     plan = memory.plan
     for index, segment in enumerate(image.load_segments):
         start = base + segment.vaddr
@@ -195,7 +206,7 @@ def _map_image(image: ElfImage, base: int, memory: Memory, path: str, task_size:
                 f"{path}: loadable segment {index} wants address {first:#x}, below the lowest "
                 f"that Linux lets a program map ({plan.mmap_min:#x})"
             )
-        perms = _perms(segment)
+        perms = perms_of(segment)
         try:
             if segment.filesz:
                 size = page_up(file_end) - first
@@ -235,7 +246,7 @@ def _place_interpreter(image: ElfImage, memory: Memory) -> int:
     return ((where + align - PAGE) & -align) - low
 
 
-def _reserve_windows(arch: Arch, memory: Memory) -> None:
+def reserve_windows(arch: Arch, memory: Memory) -> None:
     """The engine's own windows, and the signal-return code in the first."""
     plan = arch.plan
     start, size = plan.trampoline
@@ -246,7 +257,7 @@ def _reserve_windows(arch: Arch, memory: Memory) -> None:
     memory.map(*plan.detour, 0, name="[kprobe-tui:detour]", reserved=True)
 
 
-def _reserve_beside(image: ElfImage, base: int, arch: Arch, memory: Memory) -> None:
+def reserve_beside(image: ElfImage, base: int, arch: Arch, memory: Memory) -> None:
     """A window for detours below the program, within branch reach of its text."""
     end = base + image.low & -PAGE
     start = max(end - arch.plan.image_detour_size, 1 << 20)

@@ -198,25 +198,34 @@ def _neighbours(place: JumpPlace, function: FunctionCode) -> list[FunctionCode]:
     return list(found.values())
 
 
+_PLACE: Final = 40
+"""Bits of a distance within one file's code."""
+
+
 @lru_cache(maxsize=16)
 def _jumps_of(image: ElfImage) -> "tuple[array[int], array[int]]":
     """Targets, sorted, and sources of all that looks like a near jump, at any byte.
 
     More than the real ones: that only refuses more.
     """
-    rows: list[tuple[int, int]] = []
-    for segment in image.load_segments:
-        if not segment.flags & PF_X:
-            continue
+    code = [segment for segment in image.load_segments if segment.flags & PF_X]
+    if not code:
+        return array("Q"), array("Q")
+    low = min(segment.vaddr for segment in code)
+    reach = max(segment.vaddr + segment.filesz for segment in code) - low
+    rows: list[int] = []  # (target, source) in one number, from the first byte of code on
+    for segment in code:
         data = image.read_vaddr(segment.vaddr, segment.filesz)
         base = segment.vaddr
         for match in _NEAR_JUMP.finditer(data):
             at = match.end()
             distance = int.from_bytes(data[at : at + 4], "little", signed=True)
-            rows.append((base + at + 4 + distance, base + match.start()))
+            target = base + at + 4 + distance - low
+            if 0 <= target < reach:
+                rows.append(target << _PLACE | base + match.start() - low)
     rows.sort()
-    in_order = [row for row in rows if row[0] >= 0]
-    return array("Q", [row[0] for row in in_order]), array("Q", [row[1] for row in in_order])
+    targets = array("Q", [low + (row >> _PLACE) for row in rows])
+    return targets, array("Q", [low + (row & (1 << _PLACE) - 1) for row in rows])
 
 
 def _far_jumps(code: ImageCode, inner: range) -> list[tuple[int, int]]:

@@ -5,10 +5,12 @@ from typing import Final
 from weakref import WeakKeyDictionary
 
 from engine.arch.base import Arch
+from engine.arch.frames import Flow
 from engine.errors import ImageError
 from engine.guest.modules import Module
 from engine.image import ElfImage
 from engine.image.kernel.orc import ENTRIES, OrcEntry, OrcKind, OrcTable
+from engine.unwind.prologue import ReadCode
 from engine.unwind.rows import (
     AtCfa,
     AtRegister,
@@ -29,13 +31,26 @@ class OrcTables:
 
     source: Final = "orc"
 
-    def __init__(self, arch: Arch, module_at: Callable[[int], Module | None]) -> None:
-        """Nothing is read before the first question."""
+    def __init__(
+        self,
+        arch: Arch,
+        module_at: Callable[[int], Module | None],
+        code: ReadCode = lambda address, size: b"",
+    ) -> None:
+        """Nothing is read before the first question.
+
+        Args:
+            arch: of the guest.
+            module_at: the file around an address.
+            code: the guest's code, for what tables say nothing of.
+        """
         self._arch = arch
+        self._code = code
         self._numbers = arch.unwind.orc if arch.unwind is not None else None
         self._module_at = module_at
         self._tables: WeakKeyDictionary[ElfImage, OrcTable | None] = WeakKeyDictionary()
         self._rows: dict[tuple[OrcEntry, bool], CfiRow | None] = {}
+        self._thunks: dict[int, CfiRow | None] = {}
 
     def row(self, pc: int, exact: bool) -> CfiRow | None:
         """The rules at a place; None where no table has any.
@@ -54,12 +69,39 @@ class OrcTables:
         entry = table.at(lookup - module.bias)
         if entry is None:
             return None
+        if lookup not in self._thunks:
+            if len(self._thunks) >= _ROWS:
+                self._thunks.clear()
+            self._thunks[lookup] = self._in_thunk(module, lookup)
+        thunk = self._thunks[lookup]
+        if thunk is not None:
+            return thunk
         key = entry, table.reads_before_moving if self._is_indirect(entry) else True
         if key not in self._rows:
             if len(self._rows) >= _ROWS:
                 self._rows.clear()
             self._rows[key] = self._made(*key)
         return self._rows[key]
+
+    def _in_thunk(self, module: Module, at: int) -> CfiRow | None:
+        """The rules in code that stands for a computed jump; None elsewhere.
+
+        It calls a place in itself and overwrites the return address, to be returned to it. The
+        tables say that nobody has called there, or that the jump's target has.
+        """
+        numbers, unwind, roles = self._numbers, self._arch.unwind, self._arch.roles
+        if numbers is None or unwind is None or not numbers.thunks:
+            return None
+        names = module.symbols.covering(at - module.bias)
+        thunk = next((one for one in names if one.name.startswith(numbers.thunks)), None)
+        if thunk is None:
+            return None
+        start = thunk.address + module.bias
+        first = unwind.read(self._code(start, self._arch.insn_max), start)
+        called = first is not None and first.flow is Flow.CALL and at > start
+        word = self._arch.bits // 8
+        rules: dict[str, Rule] = {roles.pc: AtCfa(-word)}
+        return CfiRow(CfaRegister(roles.sp, 2 * word if called else word), rules, roles.pc)
 
     def _table(self, image: ElfImage) -> OrcTable | None:
         if image not in self._tables:

@@ -56,6 +56,10 @@ class ChainGuest(Protocol):
         """The program's own address for a place in a slot or detour."""
 
     @property
+    def outermost(self) -> int | None:
+        """See `unwinder.UnwindGuest`."""
+
+    @property
     def layout(self) -> Callable[[], object]:
         """Another object each time when memory is mapped otherwise."""
 
@@ -180,6 +184,7 @@ class ReturnChain:
             self._tails.clear()
             self._layout = layout
         rows, resolve, strip = self._rows, guest.resolve_return, unwind.strip
+        outermost = guest.outermost
         pc = guest.original_pc(registers[roles.pc])
         known = {name: registers[name] for name in self._names if name in registers}
         stack = _StackWindow(guest.read, self._size, big=self._big)
@@ -214,6 +219,8 @@ class ReturnChain:
                     if notes is not None:
                         notes.returns[cfa + row.returns] = to
                 to = strip(to)
+                if to == outermost:
+                    break
                 # Only a trampoline's address stands for another one.
                 if resolve(to, cfa - self._pushed, 0) not in (None, to) or (to, cfa) == (pc, sp):
                     return None

@@ -121,6 +121,8 @@ class UnwindGuest(Struct, frozen=True):
         unwind_info: (start, an information block of the architecture's tables) of the engine's
             own code around an address.
         layout: another object each time when memory is mapped otherwise.
+        outermost: where a function returns to that nobody has called; None where there is no
+            such address.
     """
 
     arch: Arch
@@ -132,6 +134,7 @@ class UnwindGuest(Struct, frozen=True):
     original_pc: Callable[[int], int] = lambda address: address
     unwind_info: Callable[[int], tuple[int, bytes] | None] = lambda pc: None
     layout: Callable[[], object] = lambda: None
+    outermost: int | None = None
 
 
 TABLES: Final[Mapping[str, type[DwarfTables | Ia64Tables]]] = {
@@ -190,7 +193,7 @@ class Unwinder:
         self._leaf = CfiRow(CfaRegister(arch.roles.sp, 0), {}, arch.roles.link or "")
         functions = Functions(arch, view.module_at)
         self._tables = TABLES[arch.unwind.tables](arch, view.module_at)
-        self._orc = OrcTables(arch, view.module_at)
+        self._orc = OrcTables(arch, view.module_at, view.code)
         self._signals = SignalFrames(arch, view.code)
         self._prologues = Prologues(arch, view.code, functions.at, functions.is_entry)
         self._pointers = FramePointers(arch)
@@ -379,6 +382,8 @@ class Unwinder:
                     caller = Caller(caller.cfa, real, {**caller.registers, pc: real})
                     step = _UnwindStep(source, row, caller, slot)
         assert caller.pc is not None, "there is a caller"
+        if caller.pc == self._view.outermost:
+            return step, UnwindEnd(EndReason.OUTERMOST, "the outermost frame has no caller")
         if caller.pc == 0:
             return step, UnwindEnd(EndReason.ZERO, "the return address is 0")
         lookup = caller.pc if row.signal_frame else caller.pc - 1

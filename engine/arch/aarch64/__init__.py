@@ -77,6 +77,8 @@ _CALLS = frozenset(("bl", "blr", "blraa", "blraaz", "blrab", "blrabz"))
 
 # As on x86-64: between the mappings and the stack.
 _WINDOWS = 0xFFFF_F800_0000
+# Of a kernel: behind all images. What has to be near an image stands in front of it.
+_KERNEL_WINDOWS = 0xFFFF_8001_0000_0000
 
 
 def _ptrace() -> "PtraceAbi":
@@ -190,6 +192,18 @@ AARCH64 = Arch(
     unwind=UNWIND,
     jumps=JUMPS,
     kernel_calls=_kernel_calls,
+    # Documentation/arch/arm64/memory.rst, 48 bits of addresses: stacks in vmalloc's area.
+    kernel_plan=AddressPlan(
+        task_size=1 << 64,
+        pie_base=0xFFFF_8000_0800_0000,
+        stack_top=0xFFFF_8002_0002_0000,
+        mmap_top=0xFFFF_8003_0000_0000,
+        mmap_min=0x1_0000,
+        trampoline=(_KERNEL_WINDOWS, 0x1_0000),
+        xol=(_KERNEL_WINDOWS + 0x1_0000, 0xF_0000),
+        detour=(_KERNEL_WINDOWS + 0x10_0000, 0x200_0000),
+        image_detour_size=0x200_0000,
+    ),
     kernel_modules=_kernel_modules,
     kernel_rules=_kernel_rules,
     kernel_text=_kernel_text,

@@ -38,6 +38,7 @@ _FLOWS: Final = {
     Kind.UNDEFINED: Flow.STOP,
 }
 _ADDRESS_BITS: Final = 48
+_UPPER: Final = (1 << 64) - (1 << _ADDRESS_BITS)
 """Of user addresses; a pointer authentication code fills bits above but for 55."""
 
 
@@ -184,8 +185,9 @@ def _add_immediate(word: int) -> tuple[Effect, ...]:
 
 
 def _strip(address: int) -> int:
-    """Without the authentication code of a user address."""
-    return address & (1 << _ADDRESS_BITS) - 1
+    """Without its authentication code: bit 55 says in which half of memory it lies."""
+    low = address & (1 << _ADDRESS_BITS) - 1
+    return low | _UPPER if address >> 55 & 1 else low
 
 
 UNWIND: Final = ArchUnwind(

@@ -97,6 +97,8 @@ _TRAPS = {
 # Between the lowest address of mappings and the stack Linux leaves 128 MiB free; the windows
 # stand there, within branch reach of the libraries below.
 _WINDOWS = 0x7FFF_F800_0000
+# Of a kernel: where the last modules would stand, in reach of all of its text.
+_KERNEL_WINDOWS = 0xFFFF_FFFF_E000_0000
 
 # What CPUID offers, by the names of asm/cpufeatures.h.
 _FLAGS = (
@@ -227,6 +229,18 @@ X86_64 = Arch(
     unwind=UNWIND,
     jumps=JUMPS,
     kernel_calls=_kernel_calls,
+    # Documentation/arch/x86/x86_64/mm.rst: stacks in vmalloc's area.
+    kernel_plan=AddressPlan(
+        task_size=1 << 64,
+        pie_base=0xFFFF_FFFF_8000_0000,
+        stack_top=0xFFFF_C900_0002_0000,
+        mmap_top=0xFFFF_E000_0000_0000,
+        mmap_min=0x1_0000,
+        trampoline=(_KERNEL_WINDOWS, 0x1_0000),
+        xol=(_KERNEL_WINDOWS + 0x1_0000, 0xF_0000),
+        detour=(_KERNEL_WINDOWS + 0x10_0000, 0x200_0000),
+        image_detour_size=0x100_0000,
+    ),
     kernel_modules=_kernel_modules,
     kernel_rules=_kernel_rules,
     kernel_text=_kernel_text,

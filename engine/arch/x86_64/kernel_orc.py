@@ -29,4 +29,5 @@ ORC: Final = OrcNumbers(
     saved={name: 8 * at for at, name in enumerate(_SAVED)}
     | {"rip": _IP, "eflags": _FLAGS, "rsp": _SP},
     partial={"rip": 0, "eflags": _FLAGS - _IP, "rsp": _SP - _IP},
+    thunks=("__x86_indirect_",),
 )
