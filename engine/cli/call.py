@@ -5,13 +5,13 @@ from typing import Any, Final
 import click
 
 from engine.cli import console
-from engine.cli.kernel_options import kernel_choice, kernel_options
+from engine.cli.host import attached
+from engine.cli.options import kernel_choice, kernel_options
 from engine.escaping import json_text
 from engine.session.headless.calls import CallResult, call_functions
 from engine.session.protocol.requests import CallRequest
 
 _BLOCKS: Final = 100_000_000
-_SHOWN: Final = 64
 
 
 @click.command()
@@ -24,6 +24,12 @@ _SHOWN: Final = 64
     show_default=True,
     help="End a call that takes more basic blocks.",
 )
+@click.option(
+    "--color",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    help="Colour of remarks.",
+)
 @click.argument("image", type=click.Path())
 @click.argument("calls", nargs=-1, required=True)
 def call(as_json: bool, max_blocks: int, image: str, calls: tuple[str, ...], **values: Any) -> int:
@@ -35,35 +41,25 @@ def call(as_json: bool, max_blocks: int, image: str, calls: tuple[str, ...], **v
 
     Exit code: 0 if all calls return, 1 if one does not, 2 for bad usage.
     """
+    color = values.pop("color")
     request = CallRequest(image, calls, kernel_choice(values), max_blocks)
-    failed = False
-    rows = []
-    for result in call_functions(request):
-        failed = failed or bool(result.failure)
-        if as_json:
-            rows.append(_as_json(result))
-        else:
-            _show(result)
+    rows: list[CallResult] = []
+
+    def told(result: CallResult) -> None:
+        rows.append(result)
+        for line in result.lines() if not as_json else ():
+            console.put(line)
+
+    def said(line: str) -> None:
+        if not as_json:
+            console.put(f"printk: {line}")
+
+    reports = call_functions(request, lambda session: attached(session, None), told, said)
     if as_json:
-        console.write(json_text(rows) + "\n")
-    return int(failed)
-
-
-def _show(result: CallResult) -> None:
-    for line in result.printed.splitlines():
-        console.put(f"printk: {line}")
-    if result.failure:
-        console.put(f"{result.text} did not return: {result.failure}")
-    else:
-        kind = f"({result.type}) " if result.type and result.type != "void" else ""
-        console.put(f"{result.text} = {kind}{result.shown}")
-    for buffer in result.buffers:
-        if buffer.changed:
-            more = "..." if len(buffer.data) > _SHOWN else ""
-            text = "".join(chr(b) if 32 <= b < 127 else "." for b in buffer.data[:_SHOWN])
-            console.put(f"    {buffer.name}: {buffer.data[:_SHOWN].hex(' ')}{more}  {text}{more}")
-    if result.stubs:
-        console.put(f"    imports that nobody exports, answered by 0: {', '.join(result.stubs)}")
+        console.write(json_text([_as_json(row) for row in rows]) + "\n")
+    elif reports.exit_code:
+        console.remarks(reports.remarks, color)
+    return int(any(row.failure for row in rows)) or reports.exit_code
 
 
 def _as_json(result: CallResult) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from engine.cli import console
-from engine.cli.kernel_options import kernel_choice, kernel_options, show_checked
-from engine.cli.options import config_of, lines_of, program_options
+from engine.cli.kernel_verdicts import show_checked
+from engine.cli.options import config_of, kernel_choice, kernel_options, lines_of, program_options
 from engine.cli.probe_options import probe_options
 from engine.escaping import json_text
 from engine.session.headless.kernel_guests import check_image

@@ -6,8 +6,7 @@ from typing import Any
 import click
 
 from engine.cli import console
-from engine.cli.kernel_options import kernel_choice, kernel_options
-from engine.cli.options import config_of, program_options
+from engine.cli.options import config_of, kernel_choice, kernel_options, program_options
 from engine.session.headless.listings import (
     ListedCode,
     disassemble,

@@ -20,6 +20,7 @@ from engine.session.protocol.config import (
     recorded_turns,
     turns_of,
 )
+from engine.session.protocol.kernels import KernelChoice, Patched
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 _PASSED: Final = frozenset(("PATH", "LANG", "TERM", "TZ", "HOME", "USER", "COLUMNS", "LINES"))
@@ -178,6 +179,82 @@ _RECORD: Final = click.option(
 )
 
 
+_ASKED_OPTIONS: Final = (
+    click.option(
+        "--module",
+        "modules",
+        multiple=True,
+        type=click.Path(),
+        help="Of a kernel image: this module counts as loaded; again and again.",
+    ),
+    click.option(
+        "--era",
+        metavar="VERSION",
+        help="Of a kernel image: judge by the rules of another version.",
+    ),
+)
+_IMAGE_OPTIONS: Final = (
+    click.option(
+        "--kernel",
+        "kernel",
+        type=click.Path(),
+        help="Of a module: the kernel image that it is for.",
+    ),
+    click.option(
+        "--debug-file",
+        type=click.Path(),
+        help="Of a kernel image: its vmlinux with debug information; found by build-id if it is "
+        "where distributions put it.",
+    ),
+    click.option(
+        "--system-map",
+        type=click.Path(),
+        help="Of a kernel image: a System.map with names that kallsyms does not have.",
+    ),
+    click.option(
+        "--cpu",
+        metavar="CPU",
+        default="golden",
+        help="Of a kernel image: it boots on this CPU: golden, host, or a /proc/cpuinfo file.",
+    ),
+    click.option(
+        "--patched",
+        type=click.Choice([each.value for each in Patched]),
+        default=Patched.BOOT.value,
+        help="Of a kernel image: its text as it patches itself at boot, or as the file has it.",
+    ),
+)
+
+
+def image_options(command: Command) -> Command:
+    """Add the options that say how a kernel image is opened."""
+    for option in _IMAGE_OPTIONS:
+        command = option(command)
+    return command
+
+
+def kernel_options(command: Command) -> Command:
+    """Add these, and those that say whose rules hold, and what is loaded."""
+    command = image_options(command)
+    for option in _ASKED_OPTIONS:
+        command = option(command)
+    return command
+
+
+def kernel_choice(values: dict[str, Any], **more: bool) -> KernelChoice:
+    """Take the options for kernel images out of a command's."""
+    return KernelChoice(
+        patched=Patched(values.pop("patched")),
+        cpu=values.pop("cpu"),
+        era=values.pop("era", None),
+        kernel=values.pop("kernel"),
+        debug_file=values.pop("debug_file"),
+        system_map=values.pop("system_map"),
+        modules=values.pop("modules", ()),
+        **more,
+    )
+
+
 def replay_options(command: Command) -> Command:
     """Add what says in what order threads run."""
     return _SCHEDULE(_TURNS(command))
@@ -190,6 +267,7 @@ def schedule_options(command: Command) -> Command:
 
 def guest_options(command: Command) -> Command:
     """Add the options of every subcommand that runs a guest."""
+    command = image_options(command)
     for option in reversed(_GUEST_OPTIONS):
         command = option(command)
     return command
@@ -197,6 +275,8 @@ def guest_options(command: Command) -> Command:
 
 def config_of(values: dict[str, Any], **more: Any) -> GuestConfig:
     """The configuration that parsed options stand for."""
+    if "kernel" not in more:
+        more["kernel"] = kernel_choice(values)
     for entry in values["env"]:
         if "=" not in entry:
             raise click.UsageError(f"--env {entry}: not of the form K=V")
@@ -273,6 +353,7 @@ def program_options(command: Command) -> Command:
 
 def open_options(command: Command) -> Command:
     """Add what says how a guest is started, but not which."""
+    command = image_options(command)
     for option in reversed([each for each in _GUEST_OPTIONS[:-2] if each is not _TIMEOUT]):
         command = option(command)
     return command

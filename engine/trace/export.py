@@ -121,14 +121,28 @@ def _tracefs_enabled(
     yield f"echo 1 > {folder}/enable"
 
 
-def _kernel_arg(arg: FetchArg, arch: Arch) -> str:
-    body = _kernel_body(arg, arch)
+def kprobe_line(place: ExportPlace, arch: Arch) -> str:
+    """A definition as the `kprobe_events` of any kernel takes it, its variables resolved.
+
+    Raises:
+        CannotError: that language has no words for an argument.
+    """
+    definition = place.definition
+    most = str(definition.maxactive or "") if definition.is_return else ""
+    head = f"{'r' if definition.is_return else 'p'}{most}"
+    where = place.symbol + (f"+{place.offset:#x}" if place.offset else "")
+    words = (_kernel_arg(arg, arch, symbols=True) for arg in definition.args)
+    return " ".join((f"{head}:{definition.group}/{definition.event}", where, *words))
+
+
+def _kernel_arg(arg: FetchArg, arch: Arch, *, symbols: bool = False) -> str:
+    body = _kernel_body(arg, arch, symbols=symbols)
     if len(body) > _MAX_BODY:
         raise CannotError(f"{arg.name} becomes longer than {_MAX_BODY} characters: {body}")
     return f"{arg.name}={body}"
 
 
-def _kernel_body(arg: FetchArg, arch: Arch) -> str:
+def _kernel_body(arg: FetchArg, arch: Arch, *, symbols: bool = False) -> str:
     text = _kernel_base(arg.base, arg.name, arch)
     derefs, kind = arg.derefs, arg.type
     if arg.base.source is Source.IMMEDIATE and kind.is_string:
@@ -137,7 +151,7 @@ def _kernel_body(arg: FetchArg, arch: Arch) -> str:
         text = f"{offset:+d}({text})"
     if arg.base.source in (Source.COMM, Source.TEXT):
         return text
-    if kind.kind in (ValueKind.SYMBOL, ValueKind.SYMSTR):
+    if kind.kind in (ValueKind.SYMBOL, ValueKind.SYMSTR) and not symbols:
         raise CannotError(f"{arg.name} is a symbol, which uprobes do not know")
     return f"{text}:{type_name(kind)}"
 

@@ -109,6 +109,9 @@ class FunctionCalls:
         preferred = session.kernel.scheduler.preferred
         hooks.asked_signal, hooks.asked_call = self._signalled, self._called
         hooks.attention = self._interrupted
+        supervisor = session.supervisor
+        if supervisor is not None:
+            supervisor.aside = True
         self._signal, self._refused, self._halted = 0, "", False
         try:
             session.kernel.prefer(thread)
@@ -118,6 +121,8 @@ class FunctionCalls:
             yield
         finally:
             hooks.asked_signal, hooks.asked_call, hooks.attention = asked
+            if supervisor is not None:
+                supervisor.aside = False
             if thread.wait is not None:
                 thread.leave_wait()
             thread.kept_call = None

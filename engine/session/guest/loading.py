@@ -39,6 +39,8 @@ from engine.session.protocol.config import GuestConfig
 if TYPE_CHECKING:
     from engine.history.registers import NotedRegisters
     from engine.image.corefile import CoreFile
+    from engine.session.kernel.opened import OpenedKernel
+    from engine.session.kernel.supervisor import KernelSupervisor
 
 _GUEST_ID = 1000
 _IMAGE_MAX = 1 << 30
@@ -143,6 +145,7 @@ class LoadedGuest:
 
     Attributes:
         config: how it was started.
+        supervisor: calls the functions of a kernel image; None for a program.
         opened: its own file; `paths`, `image` and `arch` are that file's.
         hooks: where those above listen to all of its processes.
         machine: the computer it runs on.
@@ -177,12 +180,8 @@ class LoadedGuest:
         """
         self.config = config
         self.opened = opened or OpenedProgram.open(config)
-        if self.opened.kernel is not None:
-            raise CommandError(
-                f"{config.guest}: a kernel image, which is not run as a program; check and disasm"
-                " say what is in it, call runs its functions"
-            )
         self.paths, self.arch = self.opened.paths, self.opened.arch
+        self.supervisor: KernelSupervisor | None = None
         self.image = self.opened.image
         self.ram = self._make_ram()
         self.disassembler = Disassembler(self.arch)
@@ -240,10 +239,12 @@ class LoadedGuest:
         self.proc.machine = machine
         watch(space)
         try:
-            if self.core is None:
-                self._load()
-            else:
+            if self.core is not None:
                 self._load_core(self.core)
+            elif self.opened.kernel is not None:
+                self._load_kernel(self.opened.kernel)
+            else:
+                self._load()
         except GuestFaultError as error:
             raise CommandError(
                 f"--memory {config.memory}: too little to load {config.guest}"
@@ -425,6 +426,20 @@ class LoadedGuest:
         self.memory.sync()
         loaded.give_threads(process, self.thread)
         self.core_remarks = tuple(loaded.remarks)
+
+    def _load_kernel(self, opened: "OpenedKernel") -> None:
+        """Map a kernel image, whose functions are called as the arguments say."""
+        from engine.session.kernel.supervisor import KernelSupervisor  # few guests are kernels
+
+        path = self.paths.guest
+        self.thread.set_comm(os.path.basename(os.fsencode(path)))
+        self.process.place.directory = self.fs.root
+        self.space.exe = os.fsencode(self.paths.real)
+        self.supervisor = supervisor = KernelSupervisor(opened, self.thread, path)
+        supervisor.add(self.config.args)
+        self.hooks.excepted = supervisor.excepted
+        self.memory.sync()
+        self.cpu.count_blocks(True)
 
     def _working_directory(self) -> Directory:
         wanted = self.config.cwd or ("/" if self.config.isolated else os.getcwd())

@@ -60,6 +60,7 @@ class Session(LoadedGuest):
         outputs: files of the host's that the run writes.
         lent: give back what was opened for this run alone; called when it is closed.
         standstill: says more of a guest in which all threads wait for each other.
+        trace: the backtrace of the thread that runs, in lines; none where nobody takes any.
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class Session(LoadedGuest):
         self.standstill: Callable[[], Report] = lambda: Report(
             ("stopped: deadlock: every thread waits for another one, and nothing can wake any",)
         )
+        self.trace: Callable[[], Iterable[str]] = lambda: ()
         self._written = [0, 0]
         self._running = False
         self.outputs = OutputFiles(self.opened.paths.host)
@@ -94,7 +96,22 @@ class Session(LoadedGuest):
             from engine.session.guest.probing import Probing  # a run without probes has no use
 
             self.probing = Probing(self, mode)
+            self._serve(self.probing)
         return self.probing
+
+    def _serve(self, probing: "Probing") -> None:
+        """Serve functions of a kernel image what they lack; its calls are told of."""
+        kernel, supervisor = self.opened.kernel, self.supervisor
+        if kernel is None or supervisor is None:
+            return
+        from engine.session.guest.called_functions import CalledFunctions  # few guests are kernels
+
+        called = CalledFunctions(kernel, supervisor, probing.manager)
+        called.speak(self.thread)
+        called.end_with(self.thread, self._call_failed)
+
+    def _call_failed(self, why: str) -> None:
+        self.remarks.append(Report((f"a call did not return: {why}", *self.trace())))
 
     @property
     def watchpoints(self) -> "Watchpoints":
@@ -130,6 +147,8 @@ class Session(LoadedGuest):
             CommandError: a file that the run writes cannot be created.
         """
         self._running = True
+        if self.supervisor is not None:
+            self.probes()  # they serve what functions of a kernel lack
         try:
             begin()
             self.outputs.create()

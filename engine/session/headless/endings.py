@@ -1,13 +1,18 @@
 """The end of a headless run, told as far as it can be."""
 
+from typing import Final
+
 from engine.session.guest.session import Session
 from engine.session.protocol.report import Report
+
+_FRAMES: Final = 16
 
 
 def explain(session: Session) -> None:
     """Have a session's report say who waits for whom, should all threads stand still.
 
-    What that takes is loaded only then.
+    Likewise how a call of a kernel's function has come to where it cannot go on. What that takes
+    is loaded only then.
     """
 
     def standstill() -> Report:
@@ -15,4 +20,11 @@ def explain(session: Session) -> None:
 
         return described(session)
 
-    session.standstill = standstill
+    def trace() -> list[str]:
+        from engine.session.inspect.backtrace import Backtraces
+
+        frames = Backtraces(session).take().frames
+        more = ["..."] if len(frames) > _FRAMES else []
+        return [*(frame.text(n) for n, frame in enumerate(frames[:_FRAMES])), *more]
+
+    session.standstill, session.trace = standstill, trace

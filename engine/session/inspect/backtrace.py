@@ -150,6 +150,7 @@ class Backtraces:
             lambda address: hooks.original_pc(address),
             lambda address: hooks.unwind_info(address),
             lambda: memory.table.layout,
+            None if self._session.supervisor is None else self._session.supervisor.end,
         )
 
     def _reader(self, read: ReadMemory) -> ReadMemory:
@@ -202,6 +203,9 @@ class Backtraces:
             CommandError: there is no such unwinder.
         """
         known = self.registers() if registers is None else registers
+        supervisor = self._session.supervisor
+        if supervisor is not None and supervisor.rests(known[self._session.arch.roles.pc]):
+            return Backtrace((), EndReason.OUTERMOST, "no function is called")
         chosen = comparison(unwinder)
         if chosen is UNWINDERS[0]:
             walk = self._of_process()[1].walk(known, limit=limit, exact=not syscall)
@@ -252,6 +256,8 @@ class Backtraces:
         name = symbol.demangled if symbol is not None else location.engine.partition("+")[0]
         if not name and frame.pc == self.trampoline:
             name = TRAMPOLINE_NAME
+        if not name and self._session.supervisor is not None:
+            name = self._session.supervisor.engine_name(frame.pc)
         offset = location.offset + frame.pc - frame.place if module is not None else 0
         yield NamedFrame(
             frame.pc,

@@ -1,48 +1,87 @@
-"""Calls as a user writes them: FUNC(ARGS), with C's literals and buffers."""
+"""Calls as a user writes them: FUNC(ARGS), with C's literals, buffers and initialised objects."""
 
-import re
 from typing import Final
 
 from msgspec import Struct
 
 from engine.errors import CommandError
+from engine.language.tokens import Token, characters, split
 
 BUFFER_MAX: Final = 16 << 20
-_CALL: Final = re.compile(r"\s*([A-Za-z_][\w.]*)\s*\((.*)\)\s*;?\s*", re.DOTALL)
-_BUFFER: Final = re.compile(r"&\s*([A-Za-z_]\w*)\s*\[\s*(\w+)\s*\]")
-_NAME: Final = re.compile(r"&?\s*([A-Za-z_][\w.]*)")
-_ARRAY: Final = re.compile(r"\(\s*(?:const\s+)?(\w+)\s*\[\s*\]\s*\)\s*\{(.*)\}", re.DOTALL)
-_WIDTHS: Final = {
-    **dict.fromkeys(("u8", "s8", "char", "uint8_t", "int8_t", "bool"), 1),
-    **dict.fromkeys(("u16", "s16", "short", "uint16_t", "int16_t"), 2),
-    **dict.fromkeys(("u32", "s32", "int", "unsigned", "uint32_t", "int32_t"), 4),
-    **dict.fromkeys(("u64", "s64", "long", "uint64_t", "int64_t", "size_t"), 8),
-}
-_ESCAPES: Final = {"n": 10, "t": 9, "r": 13, "0": 0, "\\": 92, '"': 34, "'": 39, "a": 7, "e": 27}
-_NUMBER: Final = re.compile(r"([+-]?)\s*(0[xX][0-9a-fA-F]+|0[bB][01]+|\d+)[uUlL]*")
+_DEEP: Final = 32
 _MASK: Final = (1 << 64) - 1
+_CONSTANTS: Final = {"NULL": 0, "false": 0, "true": 1, "GFP_KERNEL": 0xCC0}
+"""Names that are macros; GFP_KERNEL is the same number in all kernels at hand."""
+_KINDS: Final = (
+    "numbers, 'c', \"text\", &name[SIZE], (u32[]){1, 2}, (struct s){.member = 1}, names of"
+    " buffers and symbols are"
+)
+
+
+class Number(Struct, frozen=True):
+    """A number; below zero as it was written."""
+
+    value: int
+
+
+class Text(Struct, frozen=True):
+    """A string's bytes, its NUL among them."""
+
+    data: bytes
+    user: bool = False
 
 
 class Buffer(Struct, frozen=True):
-    """Memory of a name that the function may write: `&buf[16]`."""
+    """Memory of a name that the function may write: `&buf[16]`; without a size by its type."""
 
     name: str
-    size: int
-
-
-class Contents(Struct, frozen=True):
-    """Bytes in memory: a string or an array."""
-
-    data: bytes
+    size: int | None
+    user: bool = False
 
 
 class Named(Struct, frozen=True):
-    """A buffer that was named before, or a symbol: its address."""
+    """A buffer that was named before, a symbol, or a name of an enumeration."""
 
     name: str
 
 
-Argument = int | Buffer | Contents | Named
+class Initial(Struct, frozen=True):
+    """A value between the braces of an object, and the member or element that it is for.
+
+    Attributes:
+        path: names of members and numbers of elements; empty for the next one.
+        value: it.
+    """
+
+    path: tuple[str | int, ...]
+    value: "Argument | Braces"
+
+
+class Braces(Struct, frozen=True):
+    """Values in braces."""
+
+    values: tuple[Initial, ...]
+
+
+class Object(Struct, frozen=True):
+    """A compound literal.
+
+    Attributes:
+        type: words of its type: ("struct", "qstr"), stars as "*".
+        is_array: its type ends with "[]": it has as many elements as values.
+        by_address: its address is meant (`&`; of an array always).
+        values: of its parts.
+        user: it lies in user memory.
+    """
+
+    type: tuple[str, ...]
+    is_array: bool
+    by_address: bool
+    values: Braces
+    user: bool = False
+
+
+Argument = Number | Text | Buffer | Named | Object
 
 
 class WrittenCall(Struct, frozen=True):
@@ -65,103 +104,203 @@ def read_call(text: str) -> WrittenCall:
     Raises:
         CommandError: it is none, or an argument is none; the text says which.
     """
-    match = _CALL.fullmatch(text)
-    if match is None:
-        raise CommandError(f"{text}: a call is needed, as in 'strlen(\"hello\")'")
-    words = _split(match[2], text)
-    return WrittenCall(text.strip(), match[1], tuple(_argument(word, text) for word in words))
+    return _CallReader(text).call()
 
 
-def _split(text: str, whole: str) -> list[str]:
-    """The arguments between commas; those in brackets and quotes are none."""
-    found, depth, start, at = [], 0, 0, 0
-    while at < len(text):
-        letter = text[at]
-        if letter in "\"'":
-            end = at + 1
-            while end < len(text) and text[end] != letter:
-                end += 2 if text[end] == "\\" else 1
-            if end >= len(text):
-                raise CommandError(f"{whole}: a {letter} is not closed")
-            at = end
-        elif letter in "([{":
-            depth += 1
-        elif letter in ")]}":
-            depth -= 1
-        elif letter == "," and depth == 0:
-            found.append(text[start:at])
-            start = at + 1
-        at += 1
-    if text[start:].strip() or found:
-        found.append(text[start:])
-    return [word.strip() for word in found]
+class _CallReader:
+    """Reads one call."""
 
+    def __init__(self, text: str) -> None:
+        self._text = text
+        try:
+            self._tokens = split(text.rstrip().removesuffix(";"))
+        except CommandError as error:
+            raise self._error(str(error)) from error
+        self._at = 0
+        self._depth = 0
 
-def _argument(word: str, whole: str) -> Argument:
-    if word in ("NULL", "false"):
-        return 0
-    if word == "true":
-        return 1
-    if word.startswith('"'):
-        return Contents(_characters(word[1:-1], whole) + b"\0")
-    if word.startswith("'"):
-        letters = _characters(word[1:-1], whole)
-        if len(letters) == 1:
-            return letters[0]
-    if (number := _number(word)) is not None:
-        return number & _MASK
-    if (match := _BUFFER.fullmatch(word)) is not None:
-        size = _number(match[2])
-        if size is None or not 0 < size <= BUFFER_MAX:
-            raise CommandError(f"{whole}: {word}: a buffer has 1 to {BUFFER_MAX} bytes")
-        return Buffer(match[1], size)
-    if (match := _ARRAY.fullmatch(word)) is not None and match[1] in _WIDTHS:
-        width = _WIDTHS[match[1]]
-        values = [_number(each) for each in _split(match[2], whole)]
-        if None not in values:
-            mask = (1 << 8 * width) - 1
-            whole_values = [value & mask for value in values if value is not None]
-            return Contents(b"".join(v.to_bytes(width, "little") for v in whole_values))
-    if (match := _NAME.fullmatch(word)) is not None:
-        return Named(match[1])
-    raise CommandError(
-        f"{whole}: {word or 'nothing'}: no argument; numbers, 'c', \"text\", &name[SIZE],"
-        " (u32[]){1, 2}, names of buffers and symbols are"
-    )
+    def _error(self, what: str) -> CommandError:
+        return CommandError(f"{self._text}: {what}")
 
+    @property
+    def _next(self) -> Token:
+        return self._tokens[self._at]
 
-def _number(word: str) -> int | None:
-    match = _NUMBER.fullmatch(word.strip())
-    if match is None:
-        return None
-    digits = match[2]
-    octal = len(digits) > 1 and digits[0] == "0" and digits.isdigit()
-    try:
-        value = int(digits, 8 if octal else 0)
-    except ValueError:
-        return None
-    return -value if match[1] == "-" else value
+    def _take(self) -> Token:
+        token = self._next
+        self._at += token.kind != "end"
+        return token
 
+    def _has(self, text: str) -> bool:
+        """True, and it is passed, if an operator comes next."""
+        token = self._next
+        found = token.kind == "op" and token.text == text
+        self._at += found
+        return found
 
-def _characters(text: str, whole: str) -> bytes:
-    """The bytes of C's text between quotes."""
-    out = bytearray()
-    at = 0
-    while at < len(text):
-        if text[at] != "\\":
-            out += text[at].encode("utf-8", "surrogateescape")
-            at += 1
-            continue
-        escape = text[at + 1 : at + 2]
-        if escape == "x":
-            match = re.compile(r"[0-9a-fA-F]{1,2}").match(text, at + 2)
-            if match is None:
-                raise CommandError(f"{whole}: \\x needs hexadecimal digits")
-            out.append(int(match[0], 16))
-            at = match.end()
-        elif escape in _ESCAPES and escape:
-            out.append(_ESCAPES[escape])
-            at += 2
-        else:
-            raise CommandError(f"{whole}: \\{escape} is no escape")
-    return bytes(out)
+    def _need(self, text: str) -> None:
+        if not self._has(text):
+            raise self._error(f"{text!r} is missing {self._where()}")
+
+    def _where(self) -> str:
+        token = self._next
+        if token.kind == "end":
+            return "at the end"
+        return f"in front of {self._text[token.at :][:20]!r}"
+
+    def call(self) -> WrittenCall:
+        """All of it."""
+        name = self._name()
+        if not name or not self._has("("):
+            raise self._error("a call is needed, as in 'strlen(\"hello\")'")
+        arguments: list[Argument] = []
+        if not self._has(")"):
+            arguments.append(self._argument())
+            while self._has(","):
+                arguments.append(self._argument())
+            self._need(")")
+        if self._next.kind != "end":
+            raise self._error(f"too much: {self._text[self._next.at :]!r}")
+        return WrittenCall(self._text.strip(), name, tuple(arguments))
+
+    def _name(self) -> str:
+        """A name of a function; compilers' copies have dots in theirs."""
+        if self._next.kind != "name":
+            return ""
+        first = last = self._take()
+        while self._next.at == last.at + len(last.text) and (
+            self._next.text.startswith(".") or last.text == "."
+        ):
+            last = self._take()
+        return self._text[first.at : last.at + len(last.text)]
+
+    def _argument(self) -> Argument:
+        self._depth += 1
+        if self._depth > _DEEP:
+            raise self._error("too deep")
+        try:
+            return self._value()
+        finally:
+            self._depth -= 1
+
+    def _value(self) -> Argument:
+        token = self._next
+        user = False
+        if token.kind == "name" and token.text == "__user":
+            self._at += 1
+            user, token = True, self._next
+        if token.kind in ("char", "string"):
+            return self._quoted(user)
+        if token.kind == "number" or (token.kind == "op" and token.text in "+-~"):
+            return Number(self._number())
+        if token.kind == "op" and token.text == "(":
+            return self._object(by_address=False, user=user)
+        if self._has("&"):
+            if self._next.kind == "op" and self._next.text == "(":
+                return self._object(by_address=True, user=user)
+            name = self._needed_name()
+            if not self._has("["):
+                return Buffer(name, None, user)
+            size = self._number()
+            self._need("]")
+            if not 0 < size <= BUFFER_MAX:
+                raise self._error(f"&{name}[{size}]: a buffer has 1 to {BUFFER_MAX} bytes")
+            return Buffer(name, size, user)
+        if token.kind == "name":
+            name = self._name()
+            return Number(_CONSTANTS[name]) if name in _CONSTANTS else Named(name)
+        raise self._error(f"no argument {self._where()}; {_KINDS}")
+
+    def _needed_name(self) -> str:
+        name = self._name()
+        if not name:
+            raise self._error(f"a name is missing {self._where()}")
+        return name
+
+    def _number(self) -> int:
+        sign = 1
+        inverted = False
+        while self._next.kind == "op" and self._next.text in "+-~":
+            word = self._take().text
+            sign = -sign if word == "-" else sign
+            inverted ^= word == "~"
+        if self._next.kind != "number":
+            raise self._error(f"a number is missing {self._where()}")
+        digits = self._take().text
+        octal = len(digits) > 1 and digits[0] == "0" and digits.isdigit()
+        try:
+            value = sign * int(digits, 8 if octal else 0)
+        except ValueError:
+            raise self._error(f"{digits}: no number") from None
+        if not -(1 << 63) <= value <= _MASK:
+            raise self._error(f"{value}: does not fit 64 bits")
+        return ~value if inverted else value
+
+    def _quoted(self, user: bool) -> Argument:
+        try:
+            if self._next.kind == "char":
+                letters = characters(self._take().text)
+                if len(letters) != 1:
+                    raise CommandError("one character between '' is needed")
+                return Number(letters[0])
+            data = b""
+            while self._next.kind == "string":
+                data += characters(self._take().text)
+        except CommandError as error:
+            raise self._error(str(error)) from error
+        return Text(data + b"\0", user)
+
+    def _object(self, *, by_address: bool, user: bool) -> Argument:
+        """A compound literal, or a number with a cast in front, which says nothing."""
+        self._need("(")
+        words: list[str] = []
+        while self._next.kind == "name" or (words and self._next.text == "*"):
+            word = self._take().text
+            if word not in ("const", "volatile"):
+                words.append(word)
+        is_array = self._has("[")
+        if is_array:
+            self._need("]")
+        self._need(")")
+        if not words:
+            raise self._error(f"a type is missing {self._where()}")
+        if self._next.kind == "op" and self._next.text == "{":
+            braces = self._braces()
+            return Object(tuple(words), is_array, by_address or is_array, braces, user)
+        if by_address or is_array:
+            raise self._error(f"'{{' is missing {self._where()}")
+        return self._argument()
+
+    def _braces(self) -> Braces:
+        self._depth += 1
+        if self._depth > _DEEP:
+            raise self._error("too deep")
+        self._need("{")
+        values: list[Initial] = []
+        while not self._has("}"):
+            if values:
+                self._need(",")
+                if self._has("}"):
+                    break
+            path = self._path()
+            nested = self._next.kind == "op" and self._next.text == "{"
+            values.append(Initial(path, self._braces() if nested else self._argument()))
+        self._depth -= 1
+        return Braces(tuple(values))
+
+    def _path(self) -> tuple[str | int, ...]:
+        """The designators of a value: `.a.b = `, `[2] = `."""
+        path: list[str | int] = []
+        while True:
+            if self._has("."):
+                if self._next.kind != "name":
+                    raise self._error(f"a member's name is missing {self._where()}")
+                path.append(self._take().text)
+            elif self._has("["):
+                path.append(self._number())
+                self._need("]")
+            else:
+                break
+        if path:
+            self._need("=")
+        return tuple(path)

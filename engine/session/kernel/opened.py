@@ -10,8 +10,11 @@ from hashlib import sha256
 from mmap import mmap
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from engine import arch as architectures
 from engine.arch.base import Arch
+from engine.arch.kernelcalls import KernelCalls
 from engine.arch.kernelcpu import CpuModel
 from engine.arch.kernelsites import TextPatch
 from engine.errors import CommandError, ImageError
@@ -426,6 +429,38 @@ class OpenedKernel:
     def at(self, address: int) -> "OpenedKernel":
         """The image or loaded module that has an address."""
         return next((each for each in self.loaded if each.image.holds(address)), self)
+
+    @cached_property
+    def guest_arch(self) -> Arch:
+        """Its architecture with the address space that its functions are called in.
+
+        Raises:
+            ImageError: functions of the architecture cannot be called.
+        """
+        if self.arch.kernel_plan is None:
+            raise ImageError(
+                f"{self.image.elf.name}: functions of {self.arch.name} cannot be called"
+            )
+        return replace(self.arch, plan=self.arch.kernel_plan)
+
+    @property
+    def calls(self) -> KernelCalls:
+        """The rules for calling its functions.
+
+        Raises:
+            ImageError: functions of the architecture cannot be called.
+        """
+        if self.arch.kernel_calls is None:
+            raise ImageError(
+                f"{self.image.elf.name}: functions of {self.arch.name} cannot be called"
+            )
+        return self.arch.kernel_calls()
+
+    @cached_property
+    def base(self) -> "OpenedKernel | None":
+        """A module's kernel; None for a kernel, and where it is not known."""
+        kernel = self.image.kernel
+        return None if kernel is None else OpenedKernel(kernel, self.choice)
 
     @property
     def era(self) -> str:

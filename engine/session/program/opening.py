@@ -85,10 +85,10 @@ class OpenedProgram(Struct, frozen=True, eq=False):
             if kernel is None:
                 raise
         else:
-            if image.high >> _KERNEL_BIT:
+            if image.high >> _KERNEL_BIT or config.called:
                 kernel = _kernel(paths.host, config.kernel)
         if kernel is not None:
-            return cls(config, paths, kernel.live_image, kernel.arch, kernel)
+            return cls(config, paths, kernel.live_image, kernel.guest_arch, kernel)
         arch = architectures.for_elf(image.machine, image.bits, image.byteorder)
         if arch is None:
             known = ", ".join(architectures.names())

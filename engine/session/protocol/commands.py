@@ -21,6 +21,22 @@ class ContinueToHit(Struct, frozen=True):
     """Run on to the next hit of any probe that is on, or another stop."""
 
 
+class CallFunction(Struct, frozen=True):
+    """Call a function of a kernel image, written as `FUNC(ARGS)`, and run on to the next stop."""
+
+    text: str
+
+
+class ListDefinitions(Struct, frozen=True):
+    """Tell the lines that define the events again with another tool; any time.
+
+    Attributes:
+        form: "tracefs", "perf" or "bpftrace".
+    """
+
+    form: str
+
+
 class Halt(Struct, frozen=True):
     """Stop where the guest is; any time."""
 
@@ -408,6 +424,8 @@ Command: TypeAlias = (
     | FinishHit
     | RunTo
     | Finish
+    | CallFunction
+    | ListDefinitions
     | Define
     | Restore
     | ToggleBreak

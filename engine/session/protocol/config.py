@@ -26,7 +26,7 @@ class GuestConfig(Struct, frozen=True):
 
     Attributes:
         guest: the ELF file.
-        args: its arguments without argv[0].
+        args: its arguments without argv[0]; of a kernel image: calls of its functions.
         argv0: argv[0]; the program's path in the guest, as typed where that is one, if None.
         root: a tree that is the guest's whole file system.
         shares: (path, writable) shown at the same path in the guest.
@@ -51,6 +51,8 @@ class GuestConfig(Struct, frozen=True):
         kernel: choices for a guest that is a kernel image.
         history: the run can be recorded.
         core: a core file of a process that ran the guest, to be looked at; None for none.
+        called: the guest is a kernel image even if it could run as a program, as user-mode Linux
+            could: its functions are called.
     """
 
     guest: str
@@ -78,6 +80,7 @@ class GuestConfig(Struct, frozen=True):
     kernel: KernelChoice = KernelChoice()
     history: bool = False
     core: str | None = None
+    called: bool = False
 
     @property
     def randomness(self) -> int:

@@ -134,6 +134,13 @@ class Remark(Struct, frozen=True):
     lines: tuple[str, ...]
 
 
+class Listed(Struct, frozen=True):
+    """The answer to `commands.ListDefinitions`: lines, as another tool takes them."""
+
+    form: str
+    lines: tuple[str, ...]
+
+
 class Crashed(Struct, frozen=True):
     """The engine itself failed: a defect. The session is over."""
 
@@ -157,6 +164,7 @@ SessionEvent: TypeAlias = (
     | PartsRead
     | Printed
     | WordsKnown
+    | Listed
     | Notice
     | Remark
     | Crashed

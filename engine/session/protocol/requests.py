@@ -260,7 +260,7 @@ class CallRequest(Struct, frozen=True):
         image: path of the image or module.
         calls: as written: `FUNC(ARGS)`.
         kernel: choices for the image.
-        blocks_max: basic blocks that one call may take.
+        blocks_max: basic blocks that all of them may take.
     """
 
     image: str

@@ -48,6 +48,8 @@ class StopCause(Enum):
     """A signal that it gets, and that the user wants to know of first."""
     EVENT = "event"
     """A system call, a fork or an exec that the user wants to know of."""
+    CALL = "call"
+    """Functions of a kernel that were called have returned, or one of them cannot go on."""
     INTERRUPTED = "interrupted"
     """The user does."""
     CUT_SHORT = "cut short"

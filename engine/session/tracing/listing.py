@@ -7,15 +7,24 @@ of the function if that is enough to find it again.
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from engine.session.program.libraries import ProgramFile
 from engine.session.program.places import Place
 from engine.session.tracing.defining import identifier
 from engine.session.tracing.tracing import Tracing
 from engine.trace.definition import Definition, parse
-from engine.trace.export import ExportPlace, render, render_tracepoint
+from engine.trace.export import (
+    CannotError,
+    ExportPlace,
+    kprobe_line,
+    render,
+    render_tracepoint,
+)
 from engine.trace.rows import EventInfo
+
+if TYPE_CHECKING:
+    from engine.session.kernel.opened import OpenedKernel
 
 KERNEL_FORM: Final = "kernel"
 """The lines as the kernel lists them."""
@@ -43,6 +52,10 @@ class TraceListing:
             form: `KERNEL_FORM`, or a name in `engine.trace.export.FORMS`.
         """
         kernel = form == KERNEL_FORM
+        image = self._tracing.session.opened.kernel
+        if image is not None and not kernel:
+            yield from self._of_image(image, form)
+            return
         told: set[tuple[str, str]] = set()
         for done in self._tracing.definitions.defined:
             if kernel:
@@ -66,6 +79,35 @@ class TraceListing:
                 yield f"{info.group}/{info.name}"
             else:
                 yield from render_tracepoint(form, info.group, info.name, *self._conditions(info))
+
+    def _of_image(self, image: "OpenedKernel", form: str) -> Iterator[str]:
+        """The events on a kernel image, for its own kernel on a real machine."""
+        from engine.session.kernel.exported import exported  # few guests are kernels
+
+        lines: list[str] = []
+        verdicts = self._tracing.session.probes().verdicts
+        patterned = (
+            self._definition(
+                one.place, f"{one.event.info.group}/{one.event.info.name}", one.is_return, ""
+            )
+            for one in self._tracing.definitions.patterned
+        )
+        wanted = [
+            (place, verdicts.at_one(done.definition, done.places, place))
+            for done in self._tracing.definitions.defined
+            for place in done.places
+        ]
+        for definition in patterned:
+            if definition is not None:
+                wanted += [(one.place, definition) for one in verdicts.of_definition(definition)]
+        for place, definition in wanted:
+            exported_place = self._exported(place, definition, set())
+            try:
+                if exported_place is not None:
+                    lines.append(kprobe_line(exported_place, self._tracing.session.arch))
+            except CannotError as error:
+                yield f"# {definition.command}: {error}"
+        yield from exported(image, lines, form)
 
     def functions(
         self, form: str, places: Iterable[Place], *, returns: bool, words: WordsAt

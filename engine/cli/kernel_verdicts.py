@@ -1,86 +1,18 @@
-"""Options for kernel images, and how verdicts on their places are shown."""
+"""Verdicts on the places of kernel images, as they are shown."""
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, TypeVar
-
-import click
+from typing import TYPE_CHECKING, Any, Final
 
 from engine.cli import console
 from engine.escaping import escaped, json_text
-from engine.session.protocol.kernels import KernelChoice, Patched
 
 if TYPE_CHECKING:
     from engine.session.headless.kernel_checks import KernelChecked, KernelRow
 
-Command = TypeVar("Command", bound=Callable[..., Any])
 _REASONS: Final = 20
-_OPTIONS: Final = (
-    click.option(
-        "--kernel",
-        "kernel",
-        type=click.Path(),
-        help="Of a module: the kernel image that it is for.",
-    ),
-    click.option(
-        "--module",
-        "modules",
-        multiple=True,
-        type=click.Path(),
-        help="Of a kernel image: this module counts as loaded; again and again.",
-    ),
-    click.option(
-        "--debug-file",
-        type=click.Path(),
-        help="Of a kernel image: its vmlinux with debug information; found by build-id if it is "
-        "where distributions put it.",
-    ),
-    click.option(
-        "--system-map",
-        type=click.Path(),
-        help="Of a kernel image: a System.map with names that kallsyms does not have.",
-    ),
-    click.option(
-        "--era",
-        metavar="VERSION",
-        help="Of a kernel image: judge by the rules of another version.",
-    ),
-    click.option(
-        "--cpu",
-        metavar="CPU",
-        default="golden",
-        help="Of a kernel image: it boots on this CPU: golden, host, or a /proc/cpuinfo file.",
-    ),
-    click.option(
-        "--patched",
-        type=click.Choice([each.value for each in Patched]),
-        default=Patched.BOOT.value,
-        help="Of a kernel image: its text as it patches itself at boot, or as the file has it.",
-    ),
-)
-
-
-def kernel_options(command: Command) -> Command:
-    """Add the options for kernel images to a subcommand."""
-    for option in _OPTIONS:
-        command = option(command)
-    return command
-
-
-def kernel_choice(values: dict[str, Any], **more: bool) -> KernelChoice:
-    """Take the options for kernel images out of a command's."""
-    return KernelChoice(
-        patched=Patched(values.pop("patched")),
-        cpu=values.pop("cpu"),
-        era=values.pop("era"),
-        kernel=values.pop("kernel"),
-        debug_file=values.pop("debug_file"),
-        system_map=values.pop("system_map"),
-        modules=values.pop("modules"),
-        **more,
-    )
 
 
 def show_checked(result: "KernelChecked", *, summary: bool, as_json: bool) -> int:
