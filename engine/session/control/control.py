@@ -48,6 +48,7 @@ from engine.session.protocol.views import (
     StopCause,
 )
 from engine.session.tracing.handlers import blamed
+from engine.session.tracing.listing import TraceListing
 from engine.session.tracing.tracing import Tracing
 from engine.trace.rows import count_rows
 from engine.trace.tracepoints import GROUPS
@@ -491,6 +492,10 @@ class Control:
                 self._changed += 1
             case cmd.AskWords():
                 self._tell(ev.WordsKnown(self._words().words()))
+                return ""
+            case cmd.ListDefinitions(form):
+                lines = tuple(TraceListing(self._tracing).lines(form))
+                self._tell(ev.Listed(form, lines))
                 return ""
             case cmd.SelectFrame(number):
                 self.frame = number

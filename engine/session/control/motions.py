@@ -8,7 +8,7 @@ from engine.arch.plan import Mode, Rules
 from engine.errors import CommandError
 from engine.probes.kprobe import Kprobe
 from engine.session.guest.session import Session
-from engine.session.inspect.backtrace import TRAMPOLINE_NAME, Backtraces
+from engine.session.inspect.backtrace import TRAMPOLINE_NAME, Backtraces, NamedFrame
 
 Line = tuple[str, int]
 
@@ -93,17 +93,25 @@ class Motions:
             return None
         return motion
 
+    def has_caller(self) -> bool:
+        """True if the current function was called by another one."""
+        return len(self._callers()) > 1
+
+    def _callers(self) -> list[NamedFrame]:
+        """The current function's frame and its caller's, as far as they are known."""
+        return [
+            frame
+            for frame in self._backtraces.take(limit=3).frames
+            if not frame.inlined and frame.function != TRAMPOLINE_NAME
+        ]
+
     def out(self) -> Motion:
         """Run until the current function has returned.
 
         Raises:
             CommandError: nobody knows where to.
         """
-        frames = [
-            frame
-            for frame in self._backtraces.take(limit=3).frames
-            if not frame.inlined and frame.function != TRAMPOLINE_NAME
-        ]
+        frames = self._callers()
         if len(frames) < 2 or frames[0].cfa is None:
             raise CommandError("the function's caller is not known")
         floor, returns = frames[0].cfa, self._session.arch.returns

@@ -23,6 +23,8 @@ from engine.session.guest.probed_space import ProbedSpace
 from engine.session.guest.probing import Probing
 from engine.session.guest.session import Session
 from engine.session.inspect.viewing import Viewing
+from engine.session.kernel.call_results import CallResult
+from engine.session.kernel.supervisor import KernelSupervisor
 from engine.session.protocol import commands as cmd
 from engine.session.protocol.views import HitView, Origin, PhaseView, RunState, StopCause
 
@@ -83,6 +85,25 @@ class Running:
         self.on_foot = self._noticed = False
         probing.watch_stops(self._stopped)
         self._listen()
+        self._last_call = ""
+        if session.supervisor is not None:
+            self._listen_to(session.supervisor)
+
+    def _listen_to(self, supervisor: KernelSupervisor) -> None:
+        """Stop where calls of a kernel's functions are over, or cannot go on."""
+        tell = supervisor.returned
+
+        def returned(result: CallResult) -> None:
+            self._last_call = result.lines()[0]
+            tell(result)
+
+        def idle() -> None:
+            nothing = "no function is called; :call FUNC(ARGS) calls one"
+            self.want(self._last_call or nothing, StopCause.CALL)
+            self._last_call = ""
+
+        supervisor.returned, supervisor.idle = returned, idle
+        supervisor.failed = lambda why: self.want(f"cannot go on: {why}", StopCause.CALL)
 
     @property
     def _manager(self) -> ProbeManager:
@@ -156,7 +177,29 @@ class Running:
         Raises:
             CommandError: its caller is not known.
         """
-        self._run(self._motions.out())
+        supervisor = self._session.supervisor
+        if supervisor is None or supervisor.running is None or self._motions.has_caller():
+            self._run(self._motions.out())
+            return
+        supervisor.pauses = True  # the function that was called: its return ends the call
+        try:
+            self._run(None)
+        finally:
+            supervisor.pauses = False
+
+    def call(self, text: str) -> None:
+        """Call a function of a kernel image, and run on to a stop.
+
+        Raises:
+            CommandError: there is none, or it does not take these arguments.
+        """
+        supervisor = self._session.supervisor
+        if supervisor is None:
+            raise CommandError("the guest is no kernel image; print FUNC(ARGS) calls a function")
+        if self._machine is not None:
+            raise CommandError("in the middle of a hit; let it finish first")
+        supervisor.enter(text)
+        self._run(None)
 
     def steps(self, count: int, *, over: bool) -> None:
         """Execute instructions; `over`: a call counts as one."""
@@ -232,7 +275,9 @@ class Running:
             return None
         motion, steps = (
             found,
-            not isinstance(command, cmd.Continue | cmd.ContinueToHit | cmd.RunTo),
+            not isinstance(
+                command, cmd.Continue | cmd.ContinueToHit | cmd.RunTo | cmd.CallFunction
+            ),
         )
 
         def moved() -> None:
@@ -288,6 +333,8 @@ class Running:
                 return lambda: self.to(address)
             case cmd.Finish():
                 return self.out
+            case cmd.CallFunction(text):
+                return lambda: self.call(text)
         return None
 
     # -- how they are done ----------------------------------------------------------------------

@@ -91,6 +91,20 @@ class Moving:
                     self._debugger.put(f"{text}  Continuing.")
         self._go(cmd.Continue())
 
+    def call(self, rest: str) -> None:
+        """Call a function: print its result, unless it has none.
+
+        Of a kernel image it runs as any code does, stops included; of a program on a copy.
+        """
+        debugger = self._debugger
+        if debugger.control.session.supervisor is None:
+            self._looking.call(rest)
+            return
+        if debugger.state is RunState.ENDED:
+            self._begin("")
+        debugger.started = True
+        self._go(cmd.CallFunction(rest))
+
     def stepi(self, rest: str) -> None:
         """Execute an instruction: stepi [N]."""
         self._repeat(rest, lambda: self._moved(cmd.StepInsn()))
@@ -177,6 +191,10 @@ class Moving:
         debugger, frames = self._debugger, self._debugger.frames
         debugger.need_run()
         number = frames.selected
+        supervisor = debugger.control.session.supervisor
+        if supervisor is not None and supervisor.running is not None and len(frames.all) == 1:
+            self._moved(cmd.Finish())
+            return
         if number + 1 >= len(frames.all):
             raise CommandError('"finish" not meaningful in the outermost frame.')
         scope = frames.scope(number)
@@ -421,11 +439,24 @@ class Moving:
         if view.cause in _TOLD and all(stop.number for stop in reached):
             self._tell_hit(reached, view.reason)
             return False
+        if view.cause is StopCause.CALL:
+            self._tell_call(view.reason)
+            return False
         if view.cause is StopCause.CUT_SHORT:
             debugger.put(view.reason)
             self._tell_stop()
             return False
         return True
+
+    def _tell_call(self, reason: str) -> None:
+        """Functions that were called have returned, as their output says, or one is stuck."""
+        debugger = self._debugger
+        supervisor = debugger.control.session.supervisor
+        over = supervisor is None or supervisor.running is None
+        if debugger.attached or not over:
+            debugger.put(reason)
+        if not over:
+            self._tell_stop()
 
     def _here(self) -> list[UserBreakpoint]:
         """The breakpoints at pc."""

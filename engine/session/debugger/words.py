@@ -101,7 +101,7 @@ class WordTable:
         self.all: tuple[AnyWord, ...] = (
             Word(("print", "p", "inspect"), looking.print),
             Word(("output",), looking.output),
-            Word(("call",), looking.call),
+            Word(("call",), moving.call, moves=True),
             Word(("x",), looking.examine),
             Word(("display",), looking.display),
             Word(("undisplay",), breaking.undisplay),
