@@ -233,7 +233,10 @@ class KprobeApp(App[int]):
                 self.post(cmd.Define(line))
         self.set_interval(PERIOD, self.bridge.tick)
         self.body.fit()
-        self.panes.code.focus_inside()
+        if self.browser.kernel is not None:
+            self.body.show_pane("functions")
+        else:
+            self.panes.code.focus_inside()
 
     @staticmethod
     def _up() -> None:
@@ -316,6 +319,8 @@ class KprobeApp(App[int]):
                     panes.console.printed(text)
                 case ev.WordsKnown(words):
                     self.words = {name: names[0] for names, _ in words for name in names}
+                case ev.Listed(form, lines):
+                    self._copy_listed(form, lines)
                 case ev.Snapshot():
                     self.store.take_snapshot()
                     what = f"{grouped(len(self.store))} events up to #{self.store.end} are kept"
@@ -342,6 +347,13 @@ class KprobeApp(App[int]):
             panes.graph.drained()
         if output:
             panes.output.drained()
+
+    def _copy_listed(self, form: str, lines: tuple[str, ...]) -> None:
+        """Put the definitions into the clipboard, as another tool takes them."""
+        if lines:
+            self.copy("\n".join(lines))
+        else:
+            self.say(f"there is no probe to copy for {form}", "warning")
 
     def _show(self, view: GuestView) -> None:
         """Another view for all panes."""

@@ -20,7 +20,7 @@ from tui.widgets.state_lines import StateLine, registers_line, route_line
 from tui.widgets.titles import Tab
 from tui.widgets.virtual_lines import VirtualLines
 
-_SOMETIMES: Final = ("histogram", "threads", "console")
+_SOMETIMES: Final = ("histogram", "threads", "console", "functions")
 _ALWAYS: Final = tuple(spec.id for spec in PANES if spec.id not in _SOMETIMES)
 """Panes that are named even while there is nothing in them."""
 

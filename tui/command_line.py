@@ -257,6 +257,15 @@ def _theme(on: Controls, rest: str) -> None:
     on.desk.use_theme(rest.strip())
 
 
+def _copy_as(on: Controls, rest: str) -> None:
+    if rest not in _FORMS:
+        raise CommandError(f"copyas {'|'.join(_FORMS)}")
+    on.desk.post(cmd.ListDefinitions(rest))
+
+
+_FORMS: Final = ("tracefs", "perf", "bpftrace")
+"""Tools of a real machine that take definitions."""
+
 COMMANDS: Final[tuple[CommandSpec, ...]] = (
     CommandSpec(("phase",), "", "the next phase of a hit", _post(cmd.StepPhase())),
     CommandSpec(("interrupt",), "", "stop the program", _post(cmd.Halt())),
@@ -299,6 +308,9 @@ COMMANDS: Final[tuple[CommandSpec, ...]] = (
     CommandSpec(("signal",), "NAME", "send the program a signal", _signal),
     CommandSpec(("load",), "FILE", "carry out the definitions of a file", _load),
     CommandSpec(("write", "w"), "FILE", "write the definitions to a file", _write),
+    CommandSpec(
+        ("copyas",), "|".join(_FORMS), "copy the probes for a real machine's tool", _copy_as
+    ),
     CommandSpec(("export", "copy"), "FILE", "write the events shown to a file", _export),
     CommandSpec(("theme",), "NAME", "another theme", _theme),
     CommandSpec(("help", "h"), "[WORD]", "keys of the focused pane, or what a word does", _help),

@@ -441,7 +441,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
 )
 """All of them, in the order of the help."""
 
-PANE_KEYS: Final = "1234567890TC"
+PANE_KEYS: Final = "1234567890TCV"
 """The keys of panes."""
 
 BY_ID: Final = {action.id: action for action in ACTIONS}

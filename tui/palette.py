@@ -17,6 +17,10 @@ from tui.render import harmless
 _FUNCTIONS = 30
 
 
+def _copy_as(form: str, on: Controls) -> None:
+    on.desk.post(cmd.ListDefinitions(form))
+
+
 _MORE: Final[tuple[tuple[str, Callable[[Controls], object]], ...]] = (
     ("Screenshot: the screen as an SVG file", lambda on: on.desk.take_picture()),
     ("Copy as text: the row at the cursor", lambda on: on.body.copy_row()),
@@ -24,6 +28,10 @@ _MORE: Final[tuple[tuple[str, Callable[[Controls], object]], ...]] = (
     (
         "Copy as a line for a kernel: the probe at the cursor",
         lambda on: on.probes.copy_definition(),
+    ),
+    *(
+        (f"Copy all probes for a real machine: {form}", partial(_copy_as, form))
+        for form in ("tracefs", "perf", "bpftrace")
     ),
     (
         "Export events: those that are shown, to a file",

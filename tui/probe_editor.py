@@ -84,7 +84,9 @@ class ProbeEditor:
                 self._code.jump(nearest)
                 self._navigator.look_at(nearest, focus=True)
 
-        self._desk.open(VerdictScreen(placed), done)
+        kernel = self._browser.kernel
+        answer = kernel.answer(address) if kernel is not None else None
+        self._desk.open(VerdictScreen(placed, answer), done)
 
     def copy_for_gdb(self) -> None:
         """Copy the place at the cursor as gdb's break takes it."""

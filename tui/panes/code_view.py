@@ -174,7 +174,10 @@ branch at the cursor.
         ):
             self._painter = None
             self.reload()  # lines that are as they were keep their strips
-        if view.pc != old.pc or not self._cursor:
+        if self._browser.rests(view.pc):
+            if not self._cursor:
+                self.locate(self._browser.first_code)
+        elif view.pc != old.pc or not self._cursor:
             self.locate(view.pc)
 
     def locate(self, address: int) -> None:

@@ -11,6 +11,7 @@ from tui.panes.backtrace import BacktracePane
 from tui.panes.code import CodePane
 from tui.panes.console import ConsolePane
 from tui.panes.events import EventLogPane
+from tui.panes.functions import FunctionsPane
 from tui.panes.graph import GraphPane
 from tui.panes.histogram import HistogramPane
 from tui.panes.machinery import MachineryPane
@@ -76,6 +77,7 @@ PANES: Final[tuple[PaneSpec, ...]] = (
     PaneSpec("console", "C", "Cons", lambda s: ConsolePane(), True),
     PaneSpec("histogram", "0", "Hist", lambda s: HistogramPane(), True),
     PaneSpec("threads", "T", "Thr", lambda s: ThreadsPane(), True),
+    PaneSpec("functions", "V", "Func", lambda s: FunctionsPane(s.browser), True),
 )
 """All of them, in the order of the tabs, in which they are told of a view."""
 
@@ -106,6 +108,7 @@ class Panes:
         graph: calls and returns.
         console: what gdb's words have printed.
         histogram: tables of hist triggers.
+        functions: those of the program or the kernel image.
     """
 
     def __init__(self, sources: PaneSources) -> None:
@@ -126,6 +129,7 @@ class Panes:
         self.graph = self._one(GraphPane)
         self.console = self._one(ConsolePane)
         self.histogram = self._one(HistogramPane)
+        self.functions = self._one(FunctionsPane)
 
     def _one(self, kind: type[P]) -> P:
         return next(pane for pane in self if isinstance(pane, kind))

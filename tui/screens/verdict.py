@@ -9,7 +9,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from engine.session.browse import Placed
+from engine.session.browse import KernelAnswer, Placed
 from tui.render import harmless, is_ascii, mark
 
 
@@ -38,9 +38,16 @@ class VerdictScreen(ModalScreen[int | None]):
         Binding("k,up", "scroll(-1)", show=False),
     ]
 
-    def __init__(self, placed: Placed) -> None:
+    def __init__(self, placed: Placed, kernel: KernelAnswer | None = None) -> None:
+        """Show a verdict.
+
+        Args:
+            placed: on a probe in the guest.
+            kernel: of a kernel image: what its own kernel says.
+        """
         super().__init__()
         self._placed = placed
+        self._kernel = kernel
         found = placed.judgement.findings
         self._nearest = next((finding.nearest for finding in found if finding.nearest), None)
         if placed.judgement.ok:
@@ -63,6 +70,8 @@ class VerdictScreen(ModalScreen[int | None]):
         plain = is_ascii(self.app)
         judgement = self._placed.judgement
         parts: list[tuple[str, str]] = []
+        if self._kernel is not None:
+            parts += self._answer(self._kernel, plain)
         if judgement.ok:
             how = f"{self._placed.technique}, {judgement.how}: "
             parts.append((how, "bold $text-success"))
@@ -97,6 +106,23 @@ class VerdictScreen(ModalScreen[int | None]):
                 parts.append((f"{finding.severity:<8} ", "bold $text-warning"))
                 parts.append((f"{finding.rule}: {harmless(finding.message, plain)}\n", ""))
         return Content.assemble(*parts)
+
+    @staticmethod
+    def _answer(kernel: KernelAnswer, plain: bool) -> list[tuple[str, str]]:
+        """The image's own kernel about the place; the guest's verdict follows."""
+        parts = [(f"{kernel.kernel}: ", "bold")]
+        if kernel.errno:
+            parts.append((f"no probe ({kernel.errno}): ", "bold $text-error"))
+        else:
+            parts.append((f"{kernel.kind}: ", "bold $text-success"))
+        parts.append((harmless(kernel.text, plain) + "\n\n", ""))
+        for check in kernel.checks:
+            sign = mark("yes" if check.ok else "no", plain)
+            parts.append((f"{sign} ", "$text-success" if check.ok else "bold $text-error"))
+            parts.append((f"{check.rule:<20} ", "bold"))
+            parts.append((harmless(check.detail, plain) + "\n", ""))
+        parts.append(("\nin this guest: ", "bold"))
+        return parts
 
     def action_nearest(self) -> None:
         """Go to the nearest place that would do."""

@@ -6,9 +6,11 @@ memory it learns from views.
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from typing import Final
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.arch.plan import Mode, Rules
 from engine.errors import ImageError, KprobeTuiError, ProbeError, ProbeSyntaxError
@@ -32,6 +34,11 @@ from engine.session.protocol.config import GuestConfig
 from engine.session.protocol.views import GuestView, MappingView, ModuleView
 from engine.trace import sched
 from engine.trace.definition import Definition, Deletion, parse
+
+if TYPE_CHECKING:
+    from engine.session.browse.functions import FunctionList
+    from engine.session.browse.kernel_view import KernelBrowser
+    from engine.session.kernel.opened import OpenedKernel
 
 _ARGUMENTS: Final = 3
 """Arguments recorded where nothing says how many a function has."""
@@ -81,6 +88,7 @@ class Browser:
         arch: its architecture.
         verdicts: places and verdicts.
         pages: the guest's memory, as far as it was told.
+        kernel: of a kernel image: what its own kernel says; None for a program.
     """
 
     def __init__(self, config: GuestConfig, mode: Mode = Mode.STRICT) -> None:
@@ -92,6 +100,8 @@ class Browser:
         """
         self.opened = OpenedProgram.open(config)
         self.arch = self.opened.arch
+        opened = self.opened.kernel
+        self.kernel = None if opened is None else _kernel_browser(opened)
         self._program = self.opened.inspected()
         self.verdicts = Verdicts(self.arch, self._program, mode, memory=self._in_memory)
         self._mode = mode
@@ -156,6 +166,15 @@ class Browser:
     def executed(self, on: bool) -> None:
         self._reading.executed = on
         self._reading.changes += 1
+
+    def rests(self, pc: int) -> bool:
+        """True if no function of a kernel image is called: pc is nowhere."""
+        return self.kernel is not None and self.kernel.rests(pc)
+
+    @property
+    def first_code(self) -> int:
+        """The address of the program's first code."""
+        return self.kernel.first if self.kernel is not None else self.opened.image.entry
 
     def mapping_at(self, address: int) -> MappingView | None:
         """The line of the memory map that covers a guest address."""
@@ -259,7 +278,8 @@ class Browser:
         key = module.path, module.bias
         if key not in self._codes:
             file = self._file(module)
-            source = FileSource(file, module.bias) if file is not None else None
+            before = self.kernel.before_boot if self.kernel is not None else None
+            source = FileSource(file, module.bias, before) if file is not None else None
             self._codes[key] = Code(source, self._reading) if source and source.areas else None
         code = self._codes[key]
         return code if code is not None and code.covers(address) else None
@@ -274,6 +294,16 @@ class Browser:
             source = MappingSource(mapping, self.pages, self.locate)
             code = self._plain[mapping] = Code(source, self._reading)
         return code
+
+    @cached_property
+    def functions(self) -> "FunctionList":
+        """The functions of the program's own file; of a module its kernel's, too."""
+        from engine.session.browse.functions import FunctionList
+
+        opened = self.opened.kernel
+        if opened is not None:
+            return FunctionList.of_kernel(opened)
+        return FunctionList.of_file(self._program.main)
 
     # -- names ---------------------------------------------------------------------------------
 
@@ -351,10 +381,10 @@ class Browser:
 
     # -- verdicts ------------------------------------------------------------------------------
 
-    def judge(self, address: int, *, probed: bool = False) -> Placed | None:
+    def judge(self, address: int, *, probed: bool = False, brief: bool = False) -> Placed | None:
         """The verdict on a probe at a guest address; None outside of all files.
 
-        Its addresses are the guest's, too.
+        Its addresses are the guest's, too; see `Verdicts.judge`.
         """
         module = self.module_at(address)
         file = self._file(module)
@@ -364,7 +394,17 @@ class Browser:
             place = self.verdicts.places.at(file, address - module.bias, Rules.KPROBE, "")
         except PlaceError:
             return None
-        return self.verdicts.judge(place, probed=probed, bias=module.bias)
+        return self.verdicts.judge(place, probed=probed, brief=brief, bias=module.bias)
+
+    def kind_at(self, address: int) -> str:
+        """The kind of a probe at an address: "ftrace", "jump", "breakpoint"; "" for none.
+
+        Of a kernel image it is the one that its own kernel would make.
+        """
+        if self.kernel is not None:
+            return self.kernel.kind(address)
+        placed = self.judge(address, brief=True)
+        return placed.technique if placed is not None and placed.judgement.ok else ""
 
     def _in_memory(self, place: Place) -> InMemory | None:
         """The code of a place's file as far as memory was told of."""
@@ -421,7 +461,21 @@ class Browser:
         return self.arch.probes.landing_pad(front)
 
     def check(self, line: str) -> DefinitionVerdict:
-        """Tell how a line of `kprobe_events` would fare."""
+        """Tell how a line of `kprobe_events` would fare; an image's own kernel is asked, too."""
+        here = self._check(line)
+        row = self.kernel.defined(line) if self.kernel is not None and line.strip() else None
+        if self.kernel is None or row is None:
+            return here
+        version = self.kernel.version
+        if row.ok:
+            return replace(
+                here, text=f"{version}: {row.technique}, {row.reason}; here: {here.text}"
+            )
+        said = f"{version} refuses it ({row.errno}): {row.error or row.reason}"
+        column = here.column if row.column is None else row.column
+        return replace(here, text=f"{said}; here: {here.text}", column=column)
+
+    def _check(self, line: str) -> DefinitionVerdict:
         try:
             parsed = parse(line, self.arch, mode=self._mode, lookup=self.verdicts.lookup)
         except ProbeSyntaxError as error:
@@ -453,6 +507,12 @@ class Browser:
         how = ", ".join(dict.fromkeys(f"{p.technique}, {p.judgement.how}" for p in placed))
         text = f"{definition.group}/{definition.event}: {how}"
         return DefinitionVerdict(True, text, None, names)
+
+
+def _kernel_browser(opened: "OpenedKernel") -> "KernelBrowser":
+    from engine.session.browse.kernel_view import KernelBrowser  # few guests are kernels
+
+    return KernelBrowser(opened)
 
 
 def _covering(address: int, modules: Sequence[ModuleView]) -> ModuleView | None:

@@ -23,6 +23,9 @@ from engine.session.browse.memory_pages import PAGE, MemoryPages
 from engine.session.program.libraries import ProgramFile
 from engine.session.protocol.views import MappingView
 
+BeforeBoot = Callable[[int, int], Mapping[int, str]]
+"""(start, end) to what `CodeSource.before` says of them."""
+
 _BLOCK: Final = 1 << 14
 _BLOCKS: Final = 256
 
@@ -78,6 +81,9 @@ class CodeSource(Protocol):
     def read(self, start: int, size: int) -> bytes:
         """The bytes as they were written; fewer where they are not known."""
 
+    def before(self, start: int, end: int) -> Mapping[int, str]:
+        """By address: bytes and instruction that the file had before a kernel's boot."""
+
     def label(self, address: int) -> str:
         """Name of the symbol that begins at an address, "" for none."""
 
@@ -93,14 +99,16 @@ class FileSource:
 
     in_step: bool = True
 
-    def __init__(self, file: ProgramFile, bias: int = 0) -> None:
+    def __init__(self, file: ProgramFile, bias: int = 0, before: BeforeBoot | None = None) -> None:
         """Nothing is read yet.
 
         Args:
             file: it.
             bias: what is added to a link address to get a guest address.
+            before: of a kernel image: what its boot has changed.
         """
         self._file = file
+        self._before = before
         self._bias = bias
         image = file.image
         areas = [
@@ -124,6 +132,10 @@ class FileSource:
     def read(self, start: int, size: int) -> bytes:
         """The bytes of the file."""
         return self._file.image.read_vaddr(start - self._bias, size)
+
+    def before(self, start: int, end: int) -> Mapping[int, str]:
+        """The changes that a kernel's boot has made there."""
+        return {} if self._before is None else self._before(start, end)
 
     def label(self, address: int) -> str:
         """Name of the symbol that begins at an address, "" for none."""
@@ -164,6 +176,10 @@ class MappingSource:
     def read(self, start: int, size: int) -> bytes:
         """The bytes that were told of it."""
         return self._pages.stretch(start, size)
+
+    def before(self, start: int, end: int) -> Mapping[int, str]:
+        """Nothing is known of it."""
+        return {}
 
     def label(self, address: int) -> str:
         """There is none."""
@@ -350,11 +366,13 @@ class Code:
         line: tuple[str, int] | None = None
         rows = []
         label = source.label(start)
+        before = source.before(start, stop)
         for insn in self._decoder.all(start, data):
             if insn.address >= stop:
                 break
             here = source.line(insn.address)
             was = self._was(insn, start, written) if written is not None else ""
+            was = was or before.get(insn.address, "")
             rows.append(self._row(insn, label, here if here != line else None, was))
             label, line = "", here
         return tuple(rows)

@@ -1,0 +1,161 @@
+"""The functions of a program's own file: all of them, and those that match what is looked for."""
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from fnmatch import translate
+from re import compile as compiled
+from typing import Final
+
+from msgspec import Struct
+
+from engine.image import ElfImage
+from engine.image.headers import SHF_EXECINSTR
+from engine.session.kernel.opened import OpenedKernel
+from engine.session.program.libraries import ProgramFile
+
+_SECTION, _MODULE = "in:", "mod:"
+_GLOB: Final = frozenset("*?[")
+
+
+class FunctionRow(Struct, frozen=True):
+    """A function.
+
+    Attributes:
+        name: as a definition spells it.
+        shown: as its source has it.
+        address: link address.
+        size: bytes, 0 where it is not known.
+        section: name of the section.
+        module: "" for the program's own file.
+    """
+
+    name: str
+    shown: str
+    address: int
+    size: int
+    section: str
+    module: str = ""
+
+
+class FunctionList:
+    """All functions of some files, by address.
+
+    Attributes:
+        names: of all, in order; the other columns belong to them.
+    """
+
+    def __init__(self) -> None:
+        """None yet."""
+        self.names: list[str] = []
+        self._shown: dict[int, str] = {}
+        self._addresses: list[int] = []
+        self._sizes: list[int] = []
+        self._sections: list[str] = []
+        self._modules: list[str] = []
+
+    @classmethod
+    def of_file(cls, file: ProgramFile) -> "FunctionList":
+        """Those of a program's own file."""
+        made = cls()
+        section = _sections(file.image)
+        for symbol in file.symbols.functions():
+            made._add(symbol.name, symbol.address, symbol.size, section(symbol.address), "")
+            if symbol.demangled != symbol.name:
+                made._shown[len(made.names) - 1] = symbol.demangled
+        return made
+
+    @classmethod
+    def of_kernel(cls, opened: OpenedKernel) -> "FunctionList":
+        """Those of a kernel image; a module's stand in front of its kernel's."""
+        made = cls()
+        for image in (opened.image, opened.image.kernel):
+            if image is None:
+                continue
+            section = _sections(image.elf)
+            names, addresses = image.names.names, image.names.addresses
+            ends = [*addresses[1:], 0]
+            last = 0
+            for number in range(len(addresses) - 1, -1, -1):  # the next other address
+                if number + 1 < len(addresses) and addresses[number + 1] != addresses[number]:
+                    last = addresses[number + 1]
+                ends[number] = last
+            module = image.module if opened.image.is_module else ""
+            for name, address, end in zip(names, addresses, ends, strict=True):
+                where = section(address)
+                if where:
+                    made._add(name, address, max(end - address, 0), where, module)
+        return made
+
+    def _add(self, name: str, address: int, size: int, section: str, module: str) -> None:
+        self.names.append(name)
+        self._addresses.append(address)
+        self._sizes.append(size)
+        self._sections.append(section)
+        self._modules.append(module)
+
+    def __len__(self) -> int:
+        """Their number."""
+        return len(self.names)
+
+    def __getitem__(self, index: int) -> FunctionRow:
+        """One of them."""
+        name = self.names[index]
+        return FunctionRow(
+            name,
+            self._shown.get(index, name),
+            self._addresses[index],
+            self._sizes[index],
+            self._sections[index],
+            self._modules[index],
+        )
+
+    def matching(self, text: str) -> Sequence[int]:
+        """Numbers of those that meet all words of a text.
+
+        A word is a part of a name, or a pattern for all of it (`vfs_*`); `in:PATTERN` is about
+        the section, `mod:PATTERN` about the module. Without capitals any case will do.
+        """
+        found: Sequence[int] = range(len(self))
+        for word in text.split():
+            if word.startswith(_SECTION):
+                column, word = self._sections, word.removeprefix(_SECTION)
+            elif word.startswith(_MODULE):
+                column, word = self._modules, word.removeprefix(_MODULE)
+            else:
+                column = self.names
+            matches = _test(word)
+            shown = self._shown if column is self.names else {}
+            found = [n for n in found if matches(column[n]) or (n in shown and matches(shown[n]))]
+        return found
+
+
+def _test(word: str) -> Callable[[str], bool]:
+    folded = word == word.lower()
+    if _GLOB.isdisjoint(word):
+        if folded:
+            return lambda text: word in text.lower()
+        return lambda text: word in text
+    pattern = compiled(translate(word))
+    if folded:
+        return lambda text: pattern.match(text.lower()) is not None
+    return lambda text: pattern.match(text) is not None
+
+
+def _sections(image: ElfImage) -> Callable[[int], str]:
+    """The name of the executable section that holds an address, "" for none."""
+    found = sorted(
+        (s.addr, s.addr + s.size, s.name)
+        for s in image.sections
+        if s.flags & SHF_EXECINSTR and s.size
+    )
+    if not found:
+        found = sorted(
+            (s.vaddr, s.vaddr + s.memsz, "code") for s in image.load_segments if s.flags & 1
+        )
+    starts = [row[0] for row in found]
+
+    def section(address: int) -> str:
+        at = bisect_right(starts, address) - 1
+        return found[at][2] if at >= 0 and address < found[at][1] else ""
+
+    return section

@@ -1,0 +1,196 @@
+"""The functions pane: those of the program or the kernel image, with verdicts."""
+
+from collections.abc import Hashable, Sequence
+from typing import ClassVar
+
+from rich.text import Text
+from textual.binding import Binding, BindingType
+
+from engine.session.browse import Browser, FunctionList
+from engine.session.protocol.views import GuestView
+from tui.messages import Located
+from tui.render import grouped, harmless
+from tui.widgets.line_source import LineSource
+from tui.widgets.list_pane import ListPane
+from tui.widgets.looks import Looks
+from tui.widgets.virtual_lines import VirtualLines
+
+_WIDE = 56
+"""Cells from which on section and module are shown."""
+_MEDIUM = 40
+"""Cells from which on the size is shown."""
+_SIGNS = {"ftrace": ("F", "accent"), "jump": ("J", "good"), "breakpoint": ("B", "name")}
+"""The letter of a verdict, and its look."""
+_KEPT = 4096
+
+
+class FunctionRows(LineSource):
+    """Functions, a line each; all of them, or those that match."""
+
+    empty = "no function matches"
+
+    def __init__(self, browser: Browser) -> None:
+        self._browser = browser
+        self._functions: FunctionList | None = None
+        self.shown: Sequence[int] = ()
+        self._verdicts: dict[int, str] = {}
+        self._digits = 1
+
+    @property
+    def loaded(self) -> bool:
+        """True once the functions have been looked for."""
+        return self._functions is not None
+
+    def load(self) -> None:
+        """Look for them; once."""
+        if self._functions is None:
+            self._functions = self._browser.functions
+            self.shown = range(len(self._functions))
+            last = self._functions[len(self._functions) - 1].address if self.shown else 0
+            self._digits = len(f"{last:x}")
+
+    def filter(self, text: str) -> None:
+        """Show those that match, all for ""."""
+        self.load()
+        assert self._functions is not None, "they are loaded"
+        self.shown = self._functions.matching(text)
+
+    @property
+    def total(self) -> int:
+        """All that there are."""
+        return len(self._functions) if self._functions is not None else 0
+
+    @property
+    def count(self) -> int:
+        """Those that are shown."""
+        return len(self.shown)
+
+    def key(self, index: int) -> Hashable:
+        """A function never changes."""
+        return self.shown[index]
+
+    def address(self, index: int) -> int:
+        """The guest address of a function."""
+        assert self._functions is not None, "there are lines"
+        return self._functions[self.shown[index]].address + self._browser.main_bias()
+
+    def _sign(self, number: int, address: int) -> str:
+        """The kind of a probe at the entry, "" where none may stand."""
+        found = self._verdicts.get(number)
+        if found is None:
+            if len(self._verdicts) > _KEPT:
+                self._verdicts.clear()
+            found = self._verdicts[number] = self._browser.kind_at(address)
+        return found
+
+    def line(self, index: int, width: int, looks: Looks) -> Text:
+        """Verdict, address, size, name, section, module."""
+        assert self._functions is not None, "there are lines"
+        number = self.shown[index]
+        row = self._functions[number]
+        address = row.address + self._browser.main_bias()
+        letter, look = _SIGNS.get(self._sign(number, address), ("x", "bad"))
+        text = Text(no_wrap=True)
+        text.append(f"{letter} ", looks(look))
+        text.append(f"{address:>{self._digits}x} ", looks("dim"))
+        if width >= _MEDIUM:
+            text.append(f"{row.size or '':>6} ", looks("dim"))
+        text.append(harmless(row.shown, looks.ascii_only), looks("name"))
+        if width >= _WIDE and row.section != ".text":
+            text.append(f"  {harmless(row.section, looks.ascii_only)}", looks("note"))
+        if row.module:
+            text.append(f"  [{harmless(row.module, looks.ascii_only)}]", looks("note"))
+        return text
+
+    def plain(self, index: int, looks: Looks) -> str:
+        """The name, for a copy."""
+        assert self._functions is not None, "there are lines"
+        return self._functions[self.shown[index]].name
+
+    def searchable(self, index: int, looks: Looks) -> str:
+        """The name alone: no verdict is made for a search."""
+        assert self._functions is not None, "there are lines"
+        row = self._functions[self.shown[index]]
+        return f"{row.address:x} {row.name} {row.shown if row.shown != row.name else ''}"
+
+
+class FunctionsPane(ListPane[FunctionRows]):
+    """The pane of functions; the code pane goes along with its cursor."""
+
+    TITLE = "Functions"
+    HELP = """\
+# Functions
+
+Verdict on a probe at the entry, address, size, name, section.
+
+| letter | of a kernel image, by its own kernel's rules | of a program |
+|---|---|---|
+| `F` | served by ftrace, without a breakpoint | |
+| `J` | a breakpoint that becomes a jump | the same |
+| `B` | a breakpoint | the same |
+| `x` | refused | refused |
+
+| key | does |
+|---|---|
+| `&` | show some: parts of names or patterns, `in:.init.text`, `mod:crc16`; empty: all |
+| `/` `n` `N` | find text, next, previous |
+| `Enter` | show the code |
+| `p` `b` `y` `t` | probe, break at, explain, trace the function |
+| `Y` | copy the name |
+"""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ampersand", "filter", "filter", key_display="&", id="functions.filter"),
+    ]
+
+    def __init__(self, browser: Browser) -> None:
+        super().__init__(VirtualLines(FunctionRows(browser)))
+        self._filter = ""
+
+    def show(self, view: GuestView) -> None:
+        """Functions do not change."""
+
+    def on_descendant_focus(self) -> None:
+        """The user has come here: look for the functions, once."""
+        if not self.source.loaded:
+            self.source.load()
+            self._refreshed()
+
+    def _refreshed(self) -> None:
+        self.lines.changed()
+        self.lines.refresh_size()
+        self.lines.refresh()
+        shown, total = self.source.count, self.source.total
+        some = f"{grouped(shown)} of {grouped(total)}" if self._filter else grouped(total)
+        self.retitle(f"& {self._filter}" if self._filter else "", count=some)
+
+    def action_filter(self) -> None:
+        """Ask what to show."""
+
+        def answer(text: str) -> None:
+            self.prompt.close()
+            self.set_filter(text)
+
+        self.prompt.ask("functions", "& functions", answer, self._filter)
+
+    def set_filter(self, text: str) -> None:
+        """Show functions that match, all for ""."""
+        self._filter = text.strip()
+        self.source.filter(self._filter)
+        self.lines.move_to(0)
+        self._refreshed()
+
+    def on_virtual_lines_moved(self, event: VirtualLines.Moved) -> None:
+        """The code pane shows the function, if this pane is where the user is."""
+        event.stop()
+        if self.lines.has_focus:
+            self._locate(event.index, focus=False)
+
+    def on_virtual_lines_chosen(self, event: VirtualLines.Chosen) -> None:
+        """Go to the function."""
+        event.stop()
+        self._locate(event.index, focus=True)
+
+    def _locate(self, index: int, focus: bool) -> None:
+        if 0 <= index < self.source.count:
+            self.post_message(Located(self.source.address(index), focus=focus))
