@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import TypeVar
 
 import archkit
+from msgspec.structs import replace
 from sysroot import CHECKOUT
 
 from engine.arch.plan import Mode
 from engine.session import GuestConfig
 from engine.session.control.control import Control
 from engine.session.guest.terminal import GuestTerminal
+from engine.session.program.opening import OpenedProgram
 from engine.session.protocol import commands as cmd
 from engine.session.protocol import events as ev
 from engine.session.protocol.views import GuestView, ProbeView
@@ -69,6 +71,7 @@ class Held:
         technique: str = "auto",
         returns: str = "auto",
         follow: bool = True,
+        opened: OpenedProgram | None = None,
     ) -> None:
         self.said: list[ev.SessionEvent] = []
         self.terminal = GuestTerminal()
@@ -76,7 +79,12 @@ class Held:
         config = GuestConfig(
             guest, args, clock=clock, technique=technique, returns=returns, follow=follow
         )
-        self.control = Control(config, self._tell, mode=mode, terminal=self.terminal)
+        if opened is not None:
+            config = replace(opened.config, args=args, technique=technique, returns=returns)
+            opened = replace(opened, config=config)
+        self.control = Control(
+            config, self._tell, mode=mode, terminal=self.terminal, opened=opened
+        )
 
     def _tell(self, event: ev.SessionEvent) -> None:
         if not isinstance(event, ev.Viewed):
@@ -152,9 +160,18 @@ def held(
     technique: str = "auto",
     returns: str = "auto",
     follow: bool = True,
+    opened: OpenedProgram | None = None,
 ) -> Iterator[Held]:
     """A loaded guest that is given back at the end."""
-    found = Held(guest, *args, clock=clock, technique=technique, returns=returns, follow=follow)
+    found = Held(
+        guest,
+        *args,
+        clock=clock,
+        technique=technique,
+        returns=returns,
+        follow=follow,
+        opened=opened,
+    )
     try:
         yield found
     finally:

@@ -25,9 +25,13 @@ class Written:
         self.data = data
         self.areas = [(BASE, BASE + len(data))]
         self.anchors = list(anchors)
+        self.was: Mapping[int, str] = {}
 
     def read(self, start: int, size: int) -> bytes:
         return self.data[start - BASE :][:size]
+
+    def before(self, start: int, end: int) -> Mapping[int, str]:
+        return self.was
 
     def label(self, address: int) -> str:
         return "start" if address == BASE else ""
