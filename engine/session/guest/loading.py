@@ -432,7 +432,7 @@ class LoadedGuest:
         from engine.session.kernel.supervisor import KernelSupervisor  # few guests are kernels
 
         path = self.paths.guest
-        self.thread.set_comm(os.path.basename(os.fsencode(path)))
+        self.thread.set_comm(b"swapper")  # as the task that functions find to be the current one
         self.process.place.directory = self.fs.root
         self.space.exe = os.fsencode(self.paths.real)
         self.supervisor = supervisor = KernelSupervisor(opened, self.thread, path)

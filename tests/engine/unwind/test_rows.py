@@ -114,7 +114,7 @@ def test_no_caller() -> None:
 
 def test_authentication_code() -> None:
     """A signed return address loses its code, in the link register and in memory."""
-    known = {"sp": 0x1000, "x29": 1, "x30": 0x00A5_0000_0040_1234, "pc": 0x400000}
+    known = {"sp": 0x1000, "x29": 1, "x30": 0x0025_0000_0040_1234, "pc": 0x400000}
     plain = CfiRow(CfaRegister("sp", 0), {}, "x30", signed=True)
     assert caller(plain, known, {}, "arm64").pc == 0x40_1234
     saved = CfiRow(CfaRegister("sp", 16), {"x30": AtCfa(-8)}, "x30", signed=True)
