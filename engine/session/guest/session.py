@@ -144,11 +144,17 @@ class Session(LoadedGuest):
             begin: goes before its first instruction; limits of the run hold there, too.
 
         Raises:
-            CommandError: a file that the run writes cannot be created.
+            CommandError: a file that the run writes cannot be created; a kernel image without
+                calls.
         """
-        self._running = True
         if self.supervisor is not None:
+            if not self.supervisor.calls:
+                raise CommandError(
+                    f"{self.config.guest}: a kernel image, of which functions are called as its"
+                    " arguments say: 'gcd(48, 180)'; check and disasm say what is in it"
+                )
             self.probes()  # they serve what functions of a kernel lack
+        self._running = True
         try:
             begin()
             self.outputs.create()
