@@ -37,8 +37,8 @@ _WHOLE_MAX: Final = 96 << 20
 _PIECE: Final = 1 << 20
 _LEFT_BEHIND: Final = 3600.0
 """Seconds after which a file that was never finished is deleted."""
-_SOURCES: Final = ("image/kernel", "arch", "arch/x86_64", "arch/aarch64", "session/kernel")
-"""Folders of the code that derives columns."""
+_SOURCES: Final = ("image/kernel", "arch", "session/kernel")
+"""Folders of the code that derives columns, which is in the folders below them too."""
 
 
 def _folder() -> Path:
@@ -54,14 +54,19 @@ def code_stamp() -> bytes:
     """32 bytes that change with the code by which columns are derived."""
     found = hashlib.sha256(b"%d" % _FORMAT)
     engine = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    for folder in _SOURCES:
+    folders = [os.path.join(engine, folder) for folder in _SOURCES]
+    for folder in folders:  # which grows
         try:
-            with os.scandir(os.path.join(engine, folder)) as entries:
-                files = sorted((e.name, e.stat()) for e in entries if e.name.endswith(".py"))
+            with os.scandir(folder) as entries:
+                ordered = sorted(entries, key=lambda entry: entry.name)
         except OSError:
             continue  # no files: the format alone tells
-        for name, status in files:
-            found.update(f"{name} {status.st_size} {status.st_mtime_ns}\n".encode())
+        for entry in ordered:
+            if entry.name.endswith(".py"):
+                status = entry.stat()
+                found.update(f"{entry.name} {status.st_size} {status.st_mtime_ns}\n".encode())
+            elif not entry.name.startswith("__") and entry.is_dir():
+                folders.append(entry.path)
     return found.digest()
 
 
