@@ -7,7 +7,7 @@ could not be read is "(fault)", as a uprobe records it (kernel/trace/trace_probe
 """
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
 from typing import Final, TypeAlias
 
@@ -151,6 +151,15 @@ def format_file(info: EventInfo) -> str:
 def common_fields() -> str:
     """The lines of the fields of all events."""
     return "".join(f"\t{field.describe()}\n" for field in COMMON)
+
+
+def by_group(infos: Iterable[EventInfo]) -> dict[str, list[EventInfo]]:
+    """The events that are none of the tracers', by their groups."""
+    groups: dict[str, list[EventInfo]] = {}
+    for info in infos:
+        if not is_tracers(info):
+            groups.setdefault(info.group, []).append(info)
+    return groups
 
 
 def is_tracers(info: EventInfo) -> bool:

@@ -20,6 +20,7 @@ from engine.trace.formats.kernelrecord import (
     HEADER_PAGE,
     PAGE,
     RecordKind,
+    by_group,
     format_file,
     is_tracers,
     record_kind,
@@ -338,10 +339,7 @@ def _tracing_data(infos: list[EventInfo]) -> bytes:
     out += [b"header_page\0", _sized(page), b"header_event\0", _sized(event)]
     tracers = [format_file(info).encode() for info in infos if is_tracers(info)]
     out += [struct.pack("<I", len(tracers)), *map(_sized, tracers)]
-    groups: dict[str, list[EventInfo]] = {}
-    for info in infos:
-        if not is_tracers(info):
-            groups.setdefault(info.group, []).append(info)
+    groups = by_group(infos)
     out.append(struct.pack("<I", len(groups)))
     for group, found in groups.items():
         out.append(group.encode() + b"\0" + struct.pack("<I", len(found)))

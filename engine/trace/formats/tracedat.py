@@ -9,7 +9,7 @@ Where a page ends early the rest is zero: a page is written with the piece that 
 """
 
 import struct
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from typing import Any, ClassVar, Final, cast
 
 from engine.arch.program import EVENT_LOW, THREAD_MOST
@@ -22,13 +22,14 @@ from engine.trace.formats.kernelrecord import (
     PAGE_ROOM,
     RECORD_MOST,
     RecordKind,
+    by_group,
     common_fields,
     format_file,
     is_tracers,
     record_kind,
 )
 from engine.trace.formats.values import frames
-from engine.trace.rows import HEAD, TIME, EventInfo, EventSource, EventTable, whole
+from engine.trace.rows import HEAD, TIME, EventSource, EventTable, whole
 
 _MAGIC: Final = b"\x17\x08\x44tracing7\0"
 _LITTLE, _LONG = 0, 8
@@ -301,15 +302,12 @@ class TraceDatFormat:
 
     def _tracers(self) -> bytes:
         """The section of tracefs's own events."""
-        found = [format_file(info).encode() for info in self._infos() if is_tracers(info)]
+        found = [format_file(info).encode() for info in self._events.values() if is_tracers(info)]
         return struct.pack("<I", len(found)) + b"".join(map(_sized, found))
 
     def _formats(self) -> bytes:
         """The section of all others."""
-        groups: dict[str, list[EventInfo]] = {}
-        for info in self._infos():
-            if not is_tracers(info):
-                groups.setdefault(info.group, []).append(info)
+        groups = by_group(self._events.values())
         out = [struct.pack("<I", len(groups) + 1)]
         for group, infos in groups.items():
             out.append(group.encode() + b"\0" + struct.pack("<I", len(infos)))
@@ -322,9 +320,6 @@ class TraceDatFormat:
     def _own_event(self) -> int:
         """A number that no other event has."""
         return next((id for id in range(EVENT_LOW, 0, -1) if id not in self._events), EVENT_LOW)
-
-    def _infos(self) -> Iterable[EventInfo]:
-        return self._events.values()
 
     def _buffer(self, section: int, pages: int) -> bytes:
         """The option of the pages, whose last eight bytes are their size."""
