@@ -112,6 +112,7 @@ def test_what_a_kernel_and_gdb_leave_of_a_process(crash: Path) -> None:
     assert done.out.count("Thread ") >= 1
 
 
+@pytest.mark.slow
 def test_a_stop_without_a_signal_is_a_trap_and_code_is_the_programs(crash: Path) -> None:
     core = crash.with_name("stopped.core")
     run("--batch", "-ex", "break fall if depth == 1", "-ex", "run", "-ex", f"gcore {core}",
@@ -155,7 +156,7 @@ def test_a_core_behind_two_dashes_is_the_guests(crash: Path, written: Path) -> N
 
 
 def damaged(data: bytes, rng: random.Random) -> Iterator[bytes]:
-    for _ in range(60):
+    for _ in range(24):
         yield data[: rng.randrange(len(data))]
         changed = bytearray(data)
         for _ in range(rng.randrange(1, 30)):
@@ -174,14 +175,15 @@ def test_cut_and_damaged_cores(crash: Path, written: Path) -> None:
             opened += 1
         except KprobeTuiError as error:
             refused += "\n" not in str(error)
-    assert refused > 20
-    assert opened > 20
+    assert refused > 6
+    assert opened > 6
     path.write_bytes(data)
     done = run("bt", str(crash), str(path), cwd=crash.parent)
     assert "cut off" in done.err
     assert "Traceback" not in done.err
 
 
+@pytest.mark.slow
 def test_a_core_of_another_program_is_told(crash: Path, written: Path, tmp_path: Path) -> None:
     other = build(tmp_path, "other", CRASH.replace("265", "266"), "-O1", "-g", "-pthread")
     done = run("bt", str(other), str(written), cwd=tmp_path)
