@@ -25,6 +25,7 @@ class When(Enum):
     STANDS = frozenset({RunState.READY, RunState.STOPPED})
     RUNS = frozenset({RunState.RUNNING, RunState.WAITING})
     ENDED = frozenset({RunState.ENDED})
+    HAS_RUN = frozenset({RunState.STOPPED, RunState.ENDED})
 
     def holds(self, state: RunState) -> bool:
         """True if a guest in this state is in the mood."""
@@ -82,6 +83,7 @@ _SPELLED: Final = {
     "colon": ":",
     "question_mark": "?",
     "full_stop": ".",
+    "less_than_sign": "<",
     "plus": "+",
     "minus": "-",
     "slash": "/",
@@ -167,6 +169,52 @@ ACTIONS: Final[tuple[Action, ...]] = (
         lambda on: on.motions.run(cmd.StepLine()),
         task="Run and step",
         when=When.STANDS,
+    ),
+    Action(
+        "step_back",
+        "I",
+        "back",
+        "Go back by one instruction",
+        lambda on: on.motions.run(cmd.StepBack()),
+        task="Run and step",
+        when=When.HAS_RUN,
+    ),
+    Action(
+        "over_back",
+        "O",
+        "back over",
+        "Go back by one instruction, calls as a whole",
+        lambda on: on.motions.run(cmd.StepBack(over=True)),
+        task="Run and step",
+        when=When.HAS_RUN,
+    ),
+    Action(
+        "line_back",
+        "less_than_sign",
+        "line back",
+        "Go back to the source line before, calls as a whole",
+        lambda on: on.motions.run(cmd.LineBack(over=True)),
+        shown="<",
+        task="Run and step",
+        when=When.HAS_RUN,
+    ),
+    Action(
+        "finish_back",
+        "F",
+        "to the call",
+        "Go back to the call of the function",
+        lambda on: on.motions.run(cmd.FinishBack()),
+        task="Run and step",
+        when=When.HAS_RUN,
+    ),
+    Action(
+        "continue_back",
+        "R",
+        "reverse",
+        "Go back to the last stop, or to the first instruction",
+        lambda on: on.motions.run(cmd.ContinueBack()),
+        task="Run and step",
+        when=When.HAS_RUN,
     ),
     Action(
         "run_to",

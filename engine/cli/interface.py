@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import click
 from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.cli import console
 from engine.cli.options import config_of, lines_of, open_options, replay_options
@@ -79,6 +80,12 @@ def _takes(command: click.Command, name: str) -> int:
 @click.command(cls=InterfaceCommand, context_settings={"allow_interspersed_args": False})
 @click.option("-e", "definitions", multiple=True, metavar="DEF", help="Place a probe first.")
 @click.option("--ascii", "ascii_only", is_flag=True, help="Draw with ASCII only.")
+@click.option(
+    "--history/--no-history",
+    default=True,
+    help="Record the run, so that one can go back in it.",
+    show_default=True,
+)
 @click.option("--fresh", is_flag=True, help="Forget the probes and layout of the last time.")
 @click.option("--batch", is_flag=True, help="Carry out gdb's words (-x, -ex), no interface.")
 @click.option(
@@ -104,6 +111,7 @@ def interface(
     definitions: tuple[str, ...],
     ascii_only: bool,
     fresh: bool,
+    history: bool,
     mode_name: str,
     batch: bool,
     **values: Any,
@@ -117,7 +125,7 @@ def interface(
         raise click.UsageError("-x and -ex go with --batch.")
     return open_interface(
         InterfaceOptions(
-            config,
+            replace(config, history=history),
             tuple(lines_of(definitions)),
             mode_name == "kernel",
             ascii_only,

@@ -20,8 +20,12 @@ from engine.linux.space import AddressSpace
 from engine.linux.thread import Thread
 
 _ZERO: Final = bytes(PAGE)
-_MANY: Final = 64
-"""Changed ranges of code from which on all translations are dropped."""
+BUDGET: Final = 512 << 20
+"""Bytes that checkpoints may take."""
+_FEWEST: Final = 8
+"""So many are there at least, whatever they take."""
+_ENTRY: Final = 100
+"""Bytes that a page takes beside its content."""
 _THREAD: Final = (
     *("tid", "comm", "process", "space", "memory", "hooks", "registers", "position", "call"),
     *("wait", "ended", "spent", "ran"),
@@ -81,10 +85,12 @@ class Checkpoints:
     Attributes:
         taken: all, in order.
         size: bytes that they take, about.
+        budget: bytes that they may take; beyond, every other one is given up.
     """
 
-    def __init__(self, kernel: ReplayKernel, ram: Ram) -> None:
+    def __init__(self, kernel: ReplayKernel, ram: Ram, budget: int = BUDGET) -> None:
         """None is there; changes of pages are noticed from now on."""
+        self.budget = budget
         self.taken: list[Checkpoint] = []
         self.size = 0
         self._kernel = kernel
@@ -115,7 +121,7 @@ class Checkpoints:
             serials, contents = self._versions.setdefault(page, ([], []))
             serials.append(self._serial)
             contents.append(kept)
-            size += len(kept) + 100
+            size += len(kept) + _ENTRY
         self._ram.settled(changed)
         cpu.flush_tlb()
         taken = Checkpoint(
@@ -158,6 +164,32 @@ class Checkpoints:
         self._serials.append(self._serial)
         self.size += size
         self._base = len(self.taken) - 1
+        if self.size > self.budget and len(self.taken) > _FEWEST:
+            self._thin()
+
+    def _thin(self) -> None:
+        """Give up every other one; the first and the last stay."""
+        last = len(self.taken) - 1
+        for index in range(last - 1, 0, -2):
+            self._give_up(index)
+        self._base = len(self.taken) - 1
+        self.size = sum(one.size for one in self.taken)
+
+    def _give_up(self, index: int) -> None:
+        """The pages of a checkpoint become the next one's, where that has none of its own."""
+        gone, heir = self.taken[index], self.taken[index + 1]
+        serial, later = self._serials[index], self._serials[index + 1]
+        there = set(heir.pages)
+        for page in gone.pages:
+            serials, contents = self._versions[page]
+            place = bisect_right(serials, serial) - 1
+            if page in there:
+                del serials[place], contents[place]
+            else:
+                serials[place] = later
+                heir.pages.append(page)
+                heir.size += len(contents[place]) + _ENTRY
+        del self.taken[index], self._serials[index]
 
     def _all_threads(self) -> Iterator[Thread]:
         yield from self._machine.threads.values()

@@ -42,16 +42,27 @@ class RunRecorder:
         journal: what has been recorded.
         grown: told of each entry that has been added, by its bytes.
         mapped: told (address space, start, size) of mappings that have come or changed.
+        full: the budget was used up, and nothing is recorded any more.
+        end: the tick up to which there is something then.
     """
 
-    def __init__(self, machine: Machine, registers: NotedRegisters, journal: Journal) -> None:
+    def __init__(
+        self,
+        machine: Machine,
+        registers: NotedRegisters,
+        journal: Journal,
+        budget: int | None = None,
+    ) -> None:
         """Begin, in front of the first instruction.
 
         Args:
             machine: it, with its first thread.
             registers: those that `noted` has given it.
             journal: it goes there.
+            budget: bytes that the journal may take; None for any number.
         """
+        self.full = False
+        self._left = budget
         self.journal = journal
         self.grown: Callable[[int], object] = lambda size: None
         self.mapped: Callable[[AddressSpace, int, int], object] = lambda space, at, size: None
@@ -67,6 +78,7 @@ class RunRecorder:
         self._extents = Extents()
         self._numbers: dict[AddressSpace, int] = {}
         self._spaces = 0
+        self.end = 0
         self._layouts: list[tuple[int, MappingLog, list[tuple[int, int]]]] = []
         self._begin()
         machine.recorder = self
@@ -166,10 +178,30 @@ class RunRecorder:
             self._ops = None
             self._registers.saved.clear()
             self.grown(size)
+            if self._left is not None:
+                self._left -= size
+                self.full = self._left < 0
         self._cause = EntryCause.ANYWHERE
         self._active = False
         self._ram.effects = None
         self._registers.note = None
+        if self.full:
+            self._stop()
+
+    def _stop(self) -> None:
+        """Record no more."""
+        machine = self._machine
+        machine.recorder = None
+        for space in self._numbers:
+            space.memory.table.changes = None
+            space.memory.bytes.written = space.memory.recorded = None
+        moments = machine.moments
+        moments.started.remove(self._started)
+        moments.leaving.remove(self._leaving)
+        moments.switching.remove(self._switching)
+        moments.woken.remove(self._woken)
+        moments.executed.remove(self._executed)
+        self.end = self._cpu.blocks()
 
     def sync(self) -> None:
         """Have all that has happened in the journal, of a guest that stands."""

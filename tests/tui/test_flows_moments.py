@@ -27,6 +27,10 @@ NOT_HERE = {
     "play_all": "the same",
     "graph": "opens a line to type in",
     "interrupt": "the guest stands",
+    **dict.fromkeys(
+        ("step_back", "over_back", "line_back", "finish_back", "continue_back"),
+        "goes back in a run that is recorded: this one is not",
+    ),
 }
 """Actions that the walk leaves out, and why."""
 KEYS = {action.id: action.keys.split(",")[0] for action in ACTIONS}

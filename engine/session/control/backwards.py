@@ -5,10 +5,14 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
+from engine.cpu.ram import PAGE
 from engine.errors import CommandError, ProbeRejectedError
+from engine.guest.watched import WatchedRange
+from engine.history.journal import EntryCause
 from engine.history.timeline import Moment, Timeline
 from engine.probes.kprobe import Kprobe
 from engine.session.guest.past import PastSession
+from engine.session.guest.watchpoints import Watch, WatchEvent
 from engine.session.inspect.backtrace import Backtraces
 
 _RETURN: Final = re.compile(r"(?:\(p\d+\) )?(?:ret|br\.ret|iret|(?:c\.)?jr\s+(?:ra|x1)$)")
@@ -54,11 +58,16 @@ class Backwards:
 
     # -- single instructions ----------------------------------------------------------------------
 
-    def before(self, moment: Moment) -> Moment | None:
-        """The moment in front of another one; None in front of the first instruction."""
+    def before(self, moment: Moment, *, ended: bool = False) -> Moment | None:
+        """The moment in front of another one; None in front of the first instruction.
+
+        Args:
+            moment: it.
+            ended: it is the end of the run, whose last instruction is in front of it.
+        """
         for clock in range(moment.clock, max(moment.clock - 3, -1), -1):
             # What the kernel did at this very instruction is no step of the program.
-            here = moment.clock, moment.pc
+            here = (-1, -1) if ended else (moment.clock, moment.pc)
             earlier = [
                 each
                 for each in self._of_tick(clock)
@@ -100,7 +109,7 @@ class Backwards:
         """
         timeline = self.timeline
         now = timeline.now()
-        there = self.before(now)
+        there = self.before(now, ended=timeline.ended)
         if there is None:
             timeline.seek(now)
             raise CommandError("No more reverse-execution history.")
@@ -331,6 +340,90 @@ class Backwards:
             if following <= now:
                 break
             now = following
+        return found
+
+    # -- writes -----------------------------------------------------------------------------------
+
+    def last_write(self, address: int, size: int) -> str:
+        """Go back to the instruction that has last written to memory before now.
+
+        Returns:
+            The system call or signal that has written, in words; "" for an instruction.
+
+        Raises:
+            CommandError: nothing has, since the program was loaded.
+        """
+        timeline = self.timeline
+        now = timeline.now()
+        pages = self._pages(address, size)
+        taken = timeline.checkpoints.taken
+        index = bisect_left([(one.at, one.clock) for one in taken], (now.at, now.clock))
+        behind = now
+        for number in range(min(index, len(taken) - 1), -1, -1):
+            begin = taken[number]
+            if (begin.at, begin.clock) >= (behind.at, behind.clock) and number:
+                continue
+            last = number + 1 == len(taken) or behind == now
+            if last or pages.intersection(taken[number + 1].pages):
+                timeline.checkpoints.restore(number)
+                start = timeline.now()
+                found = self._writes(address, size, behind)
+                if found:
+                    moment, by = found[-1]
+                    timeline.seek(moment)
+                    return by
+                behind = start
+            else:
+                behind = Moment(begin.at, begin.clock, 0)
+            if self.cut():
+                break
+        timeline.seek(now)
+        raise CommandError(f"nothing has written to {address:#x} since the program was loaded")
+
+    def _pages(self, address: int, size: int) -> set[int]:
+        """Numbers of the pages of the arena behind an address now."""
+        found = set()
+        for at in range(address & -PAGE, address + size, PAGE):
+            mapping = self._session.seen.memory.find(at)
+            if mapping is None or mapping.physical is None:
+                raise CommandError(f"Cannot access memory at address {at:#x}")
+            found.add((mapping.physical + at - mapping.start) // PAGE)
+        return found
+
+    def _writes(self, address: int, size: int, end: Moment) -> list[tuple[Moment, str]]:
+        """Run on to a moment: the instructions that write to memory meanwhile, and what did."""
+        session, kernel, cpu = self._session, self._kernel, self._session.cpu
+        found: list[tuple[Moment, str]] = []
+        linux = session.arch.linux
+
+        def told(event: WatchEvent) -> None:
+            if event.hit.written is None:
+                return
+            if not event.by:
+                moment = Moment(kernel.at, cpu.blocks(), event.pc)
+            else:
+                entry = kernel.journal[kernel.at - 1]
+                pc = entry.pc
+                if entry.cause == EntryCause.SYSCALL:
+                    before = linux.syscall_before
+                    pc = pc - linux.syscall_size if before is None else before(pc)
+                moment = Moment(kernel.at - 1, entry.clock, pc)
+            if moment < end:
+                found.append((moment, event.by))
+
+        watch = Watch(told, [WatchedRange(address, size)])
+        session.watchpoints.add([watch])
+        try:
+            self.timeline.run_to_tick(end.at, end.clock, until=self.cut)
+            now = self.timeline.now()
+            while now < end and now.clock == end.clock and not self.timeline.ended:
+                kernel.step()
+                following = self.timeline.now()
+                if following <= now:
+                    break
+                now = following
+        finally:
+            session.watchpoints.remove([watch])
         return found
 
     # -- looking ----------------------------------------------------------------------------------

@@ -60,8 +60,13 @@ if TYPE_CHECKING:
     from engine.session.control.travel import Travel
 
 _SIGNALS: Final = range(1, 65)
-_BACK: Final = (cmd.StepBack, cmd.LineBack, cmd.FinishBack, cmd.ContinueBack, cmd.Seek)
+_BACK: Final = (
+    *(cmd.StepBack, cmd.LineBack, cmd.FinishBack, cmd.ContinueBack),
+    *(cmd.LastWrite, cmd.Seek),
+)
 _STEPS: Final = (cmd.StepInsn, cmd.StepOver, cmd.StepLine, cmd.StepPhase, cmd.FinishHit)
+_JOURNAL: Final = 512 << 20
+"""Bytes that the journal of a run may take; its history ends there."""
 _AHEAD: Final = 10_000
 """Commands that may be typed ahead of a step."""
 
@@ -171,7 +176,7 @@ class Control:
         """A fresh run with these probes."""
         self.session = session
         self._travel: Travel | None = None
-        if session.config.history:
+        if session.config.history and session.core is None:
             self._travel = _travel(session)
         self._stands_in: tuple[_Stand, _Stand] | None = None
         self._tracing = Tracing(
@@ -327,11 +332,14 @@ class Control:
         """True if the guest stands in its past."""
         return self._travel is not None and self._travel.there
 
-    def history(self) -> tuple[int, int] | None:
-        """(tick at which the guest stands, tick of the present); None without history."""
+    def history(self) -> tuple[int, int, bool] | None:
+        """Ticks at which the guest stands, and the run; whether it stands in the past.
+
+        None without history.
+        """
         if self._travel is None:
             return None
-        return self.session.cpu.coming(), self._travel.present().clock
+        return self.session.cpu.coming(), self._travel.present().clock, self._travel.there
 
     def _travelled(self, command: cmd.Command) -> str:
         """Carry out a motion that begins or ends in the past."""
@@ -348,16 +356,21 @@ class Control:
         if not travel.there:
             travel.leave()
             self._enter_past(travel)
-        travel.backwards.cut = self._halted
         running = self._running
-        running.state, running.origin = RunState.STOPPED, "insn"
+        running.state, running.origin = RunState.RUNNING, "insn"
+        running.want("", StopCause.ARRIVED)
+        travel.backwards.cut = lambda: bool(running.wanted)
         try:
             text = travel.carry_out(command, self._stop_places)
         except CommandError as error:
-            self._look_for_present()
             text = str(error)
+        finally:
+            running.state = RunState.STOPPED
+        text = running.wanted or text
         running.reason, running.cause = text or "stepped", StopCause.ARRIVED
-        if text:
+        if running.wanted:
+            running.cause = StopCause.INTERRUPTED
+        elif text:
             hit = text.startswith(("breakpoint", "probe"))
             running.cause = StopCause.HIT if hit else StopCause.CUT_SHORT
         self._look_for_present()
@@ -398,6 +411,13 @@ class Control:
             self._running.origin = "insn"
             if not self._running.ended:
                 self._running.reason, self._running.cause = reason, cause
+
+    def _leave_past(self) -> None:
+        """Stand in the run itself again."""
+        if self._stands_in is not None:
+            self._put(self._stands_in[0])
+        if self._travel is not None:
+            self._travel.there = False
 
     def _stand(self) -> _Stand:
         return _Stand(
@@ -585,6 +605,7 @@ class Control:
 
     def _restart(self) -> str:
         fresh, rows = self._load(), self.probes.rows  # if it fails, the old run goes on
+        self._leave_past()
         if self._exit_code is None:
             self._tracing.finish()
         self._shut()
@@ -776,7 +797,7 @@ class Control:
             listed=listed,
             alone=focus.alone,
             program_in_sight=self._tracing.programs.number(focus.space),
-            time=session.cpu.blocks(),
+            time=session.cpu.coming() if self._in_past else session.cpu.blocks(),
             system_calls=session.machine.syscall_count,
             waiting_in=waiting,
             events=self._events,
@@ -867,6 +888,7 @@ class Control:
 
     def close(self) -> None:
         """End the run and give everything back."""
+        self._leave_past()
         if self._exit_code is None:
             self._tracing.finish()
         self._shut()
@@ -875,8 +897,7 @@ class Control:
         """Close the session; whoever asks for attention meanwhile asks nobody."""
         with self._gate:
             self._hears = False
-        if self._stands_in is not None:
-            self._put(self._stands_in[0])
+        self._leave_past()
         if self._travel is not None:
             self._travel.close()
         self.session.close()
@@ -887,4 +908,4 @@ def _travel(session: Session) -> "Travel":
     from engine.session.control.travel import Travel  # few runs are recorded
     from engine.session.guest.past import record
 
-    return Travel(session, record(session))
+    return Travel(session, record(session, _JOURNAL))

@@ -15,7 +15,6 @@ from engine.session.protocol import commands as cmd
 
 OVER: Final = "No more reverse-execution history."
 """The words of gdb for the first instruction."""
-BACK: Final = (cmd.StepBack, cmd.LineBack, cmd.FinishBack, cmd.ContinueBack, cmd.Seek)
 
 
 class Travel:
@@ -63,6 +62,8 @@ class Travel:
         live = self._live
         pc = live.machine.current.hooks.original_pc(live.cpu.read_register(live.arch.roles.pc))
         present = Moment(len(self.recorder.journal), live.cpu.coming(), pc)
+        if self.recorder.full:
+            present = Moment(len(self.recorder.journal), self.recorder.end, 0)
         if self._past is not None:
             self._past.kernel.reached = present.clock
         return present
@@ -72,7 +73,7 @@ class Travel:
         if self.there:
             return
         present = self.present()
-        if self._live.machine.exit is None:
+        if self._live.machine.exit is None and not self.recorder.full:
             self.backwards.timeline.seek(present)
         else:
             self.backwards.timeline.end()
@@ -108,6 +109,9 @@ class Travel:
                 return backwards.to_last(places()) or OVER
             case cmd.Continue() | cmd.ContinueToHit():
                 return backwards.to_next(places(), self.present()) or ""
+            case cmd.LastWrite(address, size):
+                by = backwards.last_write(address, size)
+                return f"written by {by}" if by else ""
             case cmd.Seek(clock):
                 present = self.present()
                 if clock is None or clock >= present.clock:

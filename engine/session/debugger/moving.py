@@ -121,10 +121,13 @@ class Moving:
         """Run to another source line, over functions: next [N]."""
         self._repeat(rest, lambda: self._lines(over=True))
 
-    def _repeat(self, rest: str, once: Callable[[], bool]) -> None:
+    def _repeat(self, rest: str, once: Callable[[], bool], *, back: bool = False) -> None:
         """Do a step several times; only the last says where the guest stands."""
         debugger = self._debugger
-        debugger.need_run()
+        if back:
+            self._need_past()
+        else:
+            debugger.need_run()
         count = debugger.value(rest).number if rest else 1
         before = self._activation()
         for _ in range(count):
@@ -211,36 +214,57 @@ class Moving:
 
     # -- backwards --------------------------------------------------------------------------
 
+    def _need_past(self) -> None:
+        """Refuse what only a program can do that has run, be it that it has ended.
+
+        Raises:
+            CommandError: it has not.
+        """
+        debugger = self._debugger
+        if debugger.control.history() is None or debugger.control.state is RunState.READY:
+            debugger.need_run()
+        debugger.started = True
+
     def reverse_continue(self, rest: str) -> None:
         """Go back to the last hit of a breakpoint, or to the first instruction."""
-        self._debugger.need_run()
+        self._need_past()
         self._go(cmd.ContinueBack())
 
     def reverse_stepi(self, rest: str) -> None:
         """Go back by an instruction: reverse-stepi [N]."""
-        self._repeat(rest, lambda: self._moved(cmd.StepBack()))
+        self._repeat(rest, lambda: self._moved(cmd.StepBack()), back=True)
 
     def reverse_nexti(self, rest: str) -> None:
         """Go back by an instruction, over a call that has returned: reverse-nexti [N]."""
-        self._repeat(rest, lambda: self._moved(cmd.StepBack(over=True)))
+        self._repeat(rest, lambda: self._moved(cmd.StepBack(over=True)), back=True)
 
     def reverse_step(self, rest: str) -> None:
         """Go back to the begin of the source line before, into functions: reverse-step [N]."""
-        self._repeat(rest, lambda: self._moved(cmd.LineBack()))
+        self._repeat(rest, lambda: self._moved(cmd.LineBack()), back=True)
 
     def reverse_next(self, rest: str) -> None:
         """Go back to the begin of the source line before, over functions: reverse-next [N]."""
-        self._repeat(rest, lambda: self._moved(cmd.LineBack(over=True)))
+        self._repeat(rest, lambda: self._moved(cmd.LineBack(over=True)), back=True)
 
     def reverse_finish(self, rest: str) -> None:
         """Go back to the call of the function at hand."""
-        self._debugger.need_run()
+        self._need_past()
         self._go(cmd.FinishBack())
+
+    def last_write(self, rest: str) -> None:
+        """Go back to the instruction that has last written to a value: last-write EXPR."""
+        debugger = self._debugger
+        self._need_past()
+        if not rest:
+            raise CommandError("Argument required (expression to compute).")
+        value = debugger.value(rest)
+        if value.address is None or value.missing:
+            raise CommandError("Attempt to take address of value not located in memory.")
+        self._go(cmd.LastWrite(value.address, value.type.size or 1))
 
     def goto(self, rest: str) -> None:
         """Go to a tick of the guest's clock: goto begin|end|TICK."""
-        debugger = self._debugger
-        debugger.need_run()
+        self._need_past()
         word = rest.removeprefix("record").strip()
         if word in ("begin", "start"):
             clock: int | None = 0
@@ -278,11 +302,11 @@ class Moving:
         if found is None:
             debugger.put("No recording is currently active.")
             return
-        now, end = found
+        now, end, past = found
         debugger.put("Active record target: record-full")
-        debugger.put("Record mode:" if now >= end else "Replay mode:")
+        debugger.put("Replay mode:" if past else "Record mode:")
         debugger.put("Lowest recorded tick is 0.")
-        if now < end:
+        if past:
             debugger.put(f"Current tick is {now}.")
         debugger.put(f"Highest recorded tick is {end}.")
 

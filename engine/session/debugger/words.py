@@ -153,6 +153,7 @@ class WordTable:
             Word(("reverse-finish",), moving.reverse_finish, moves=True),
             Word(("record", "rec"), moving.record, moves=True),
             Word(("goto",), moving.goto, moves=True),
+            Word(("last-write", "lw"), moving.last_write, moves=True),
             Word(("until", "u"), moving.until, moves=True),
             Word(("advance",), moving.advance, moves=True),
             Word(("kill", "k"), moving.kill, moves=True),

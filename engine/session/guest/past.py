@@ -23,9 +23,14 @@ _OWN: Final = 1 << 30
 """Bytes of the arena for what the machinery of today needs."""
 
 
-def record(session: Session) -> RunRecorder:
-    """Record a session, whose configuration has `history`, from its first instruction on."""
-    return RunRecorder(session.machine, session.noted, Journal())
+def record(session: Session, budget: int | None = None) -> RunRecorder:
+    """Record a session, whose configuration has `history`, from its first instruction on.
+
+    Args:
+        session: it.
+        budget: bytes that the journal may take; None for any number.
+    """
+    return RunRecorder(session.machine, session.noted, Journal(), budget)
 
 
 class RecordedFiles:

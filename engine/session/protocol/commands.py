@@ -101,6 +101,13 @@ class ContinueBack(Struct, frozen=True):
     """Go back to the last hit of a stop, or to the first instruction."""
 
 
+class LastWrite(Struct, frozen=True):
+    """Go back to the instruction that has last written to memory."""
+
+    address: int
+    size: int
+
+
 class Seek(Struct, frozen=True):
     """Go to a tick of the guest's clock; to the present where that is None."""
 
@@ -413,6 +420,7 @@ Command: TypeAlias = (
     | LineBack
     | FinishBack
     | ContinueBack
+    | LastWrite
     | Seek
     | ContinueToHit
     | Halt

@@ -26,6 +26,26 @@ def test_each_has_what_changed_since_the_one_before() -> None:
             assert state_of(session) == states[index]
 
 
+def test_a_budget_thins_them() -> None:
+    """Those that are left lead to the same states."""
+    with recorded(SAMPLES / "x86_64" / "words") as ran, past(ran) as session:
+        kernel = session.kernel
+        checkpoints = Checkpoints(kernel, session.ram, budget=1)
+        states = {}
+        for clock in range(20, 1020, 20):
+            kernel.limit = clock
+            while session.cpu.blocks() < clock:
+                kernel.resume()
+            states[clock] = state_of(session)
+            checkpoints.take()
+            assert len(checkpoints.taken) <= 9
+        clocks = [taken.clock for taken in checkpoints.taken]
+        assert (clocks[0], clocks[-1]) == (20, 1000)
+        for index in (3, 0, len(clocks) - 1, 2, 5):
+            checkpoints.restore(index)
+            assert state_of(session) == states[clocks[index]]
+
+
 def test_the_nearest_one() -> None:
     with recorded(SAMPLES / "x86_64" / "words") as ran, past(ran) as session:
         kernel = session.kernel

@@ -1,5 +1,6 @@
 """Motions backwards lead to where a run forwards has been."""
 
+import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -8,9 +9,12 @@ from historykit import past, recorded
 from sessionkit import SAMPLES
 
 from engine.errors import CommandError
+from engine.guest.watched import WatchedRange
+from engine.history.journal import Op
 from engine.history.timeline import Moment
 from engine.session.control.backwards import Backwards, StopPlace
 from engine.session.guest.past import PastSession
+from engine.session.guest.watchpoints import Watch
 
 
 @contextmanager
@@ -132,3 +136,69 @@ def test_lines() -> None:
         name = module.symbol_at(timeline.now().pc)
         assert name is not None
         assert name.name == "transfer"
+
+
+def no_write(backwards: Backwards, cell: int) -> str:
+    """Go to the last write of a cell; why that cannot be done."""
+    try:
+        backwards.last_write(cell, 8)
+    except CommandError as error:
+        return str(error)
+    return ""
+
+
+def writes(session: PastSession, address: int, size: int, end: int) -> list[Moment]:
+    """The instructions that write to memory, by a run forwards with a watchpoint."""
+    kernel, found = session.kernel, []
+    timeline = Backwards(session).timeline
+    watch = Watch(lambda event: found.append(event.pc), [WatchedRange(address, size)])
+    session.watchpoints.add([watch])
+    moments: list[Moment] = []
+    while session.machine.exit is None and session.cpu.blocks() < end:
+        before = timeline.now()
+        kernel.step()
+        moments += [before] * bool(found)
+        found.clear()
+    session.watchpoints.remove([watch])
+    return moments
+
+
+@pytest.mark.parametrize("arch", ["x86_64", pytest.param("aarch64", marks=pytest.mark.slow)])
+def test_last_writes(arch: str) -> None:
+    """Of cells of the stack and of data: each write before another, and what wrote."""
+    choose = random.Random(7)
+    with recorded(SAMPLES / arch / "words") as ran:
+        with past(ran) as session:
+            backwards = Backwards(session)
+            backwards.timeline.seek_clock(300)
+            sp = session.cpu.read_register(session.arch.roles.sp)
+            cells = [sp + choose.randrange(-16, 24) * 8 for _ in range(3)]
+        for cell in cells:
+            with past(ran) as session:
+                wanted = writes(session, cell, 8, 300)
+            with past(ran) as session:
+                backwards = Backwards(session)
+                backwards.timeline.seek_clock(300)
+                got = []
+                while not (ended := no_write(backwards, cell)):
+                    got.append(backwards.timeline.now())
+                assert "nothing has written" in ended
+            end = [moment for moment in wanted if moment < Moment(1 << 40, 300, 0)]
+            assert got == sorted(set(end), reverse=True)
+
+
+def test_a_write_by_a_system_call() -> None:
+    """The call's own instruction is the place."""
+    guest = SAMPLES / "x86_64" / "lines"
+    with recorded(guest, "foo", stdin=b"one foo\n") as ran, past(ran) as session:
+        backwards = Backwards(session)
+        backwards.timeline.end()
+        read = next(
+            op
+            for entry in ran.journal
+            for op in entry.ops
+            if op[0] == Op.WRITE and b"foo" in op[2]
+        )
+        assert backwards.last_write(read[1], 3).startswith("read(0, ")
+        pc = backwards.timeline.now().pc
+        assert session.code_at(pc)[:2] == b"\x0f\x05"

@@ -2,8 +2,15 @@
 
 from pathlib import Path
 
+from controlkit import sample
 from guestrun import run
 from sessionkit import SAMPLES
+
+from engine.session.control.control import Control
+from engine.session.protocol import commands as cmd
+from engine.session.protocol import events as ev
+from engine.session.protocol.config import GuestConfig
+from engine.session.protocol.views import RunState
 
 
 def said(guest: str, *words: str, cwd: Path) -> str:
@@ -58,3 +65,42 @@ def test_from_a_crash_to_its_cause(tmp_path: Path) -> None:
     assert "add_setting (sum=4" in text
     assert "No more reverse-execution history." in text
     assert text.rstrip().splitlines()[-1].startswith("#0  read_value (entry=0x0)")
+
+
+def test_back_from_the_end_with_probes() -> None:
+    """Rows of the log stay; a restart, and what comes in meanwhile, find everything in order."""
+    said: list[ev.SessionEvent] = []
+    control = Control(GuestConfig(sample("x86_64", "structs"), history=True), said.append)
+    try:
+        control.execute(cmd.Define("p deposit", stops=True))
+        control.execute(cmd.Continue())
+        first = control.view()
+        control.execute(cmd.Continue())
+        second = control.view()
+        assert first.time < second.time
+        while control.state is not RunState.ENDED:
+            control.execute(cmd.Continue())
+        events, end = control.view().events, control.view().time
+        assert events > 2
+        control.session.attend()  # as a front end does that has something to say
+        for wanted in (second, first):
+            while (view := control.view()).time > wanted.time or view.state is RunState.ENDED:
+                control.execute(cmd.ContinueBack())
+                control.attention()
+            assert (view.pc, view.time) == (wanted.pc, wanted.time)
+            names = [row.name for row in view.registers if row.group == "general"]
+            assert {row.name: row.value for row in view.registers if row.name in names} == {
+                row.name: row.value for row in wanted.registers if row.name in names
+            }
+        assert control.view().events == events
+        control.execute(cmd.Seek(None))
+        assert (control.state, control.view().time) == (RunState.ENDED, end)
+        control.execute(cmd.StepBack())
+        assert control.view().state is RunState.STOPPED
+        control.execute(cmd.Restart())
+        assert (control.state, control.view().time) == (RunState.READY, 0)
+        control.execute(cmd.Continue())
+        assert control.view().pc == first.pc
+        assert not [each for each in said if isinstance(each, ev.Failed)]
+    finally:
+        control.close()
