@@ -2,9 +2,7 @@
 
 import os
 import re
-from array import array
-from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from hashlib import sha256
 from mmap import mmap
@@ -19,13 +17,14 @@ from engine.arch.kernelcpu import CpuModel
 from engine.arch.kernelsites import TextPatch
 from engine.errors import CommandError, ImageError
 from engine.image.elf import ElfImage
-from engine.image.headers import SHF_EXECINSTR
 from engine.image.kernel.columnfile import Column, ColumnSet, columns_of
 from engine.image.kernel.cpumodel import cpu_named
 from engine.image.kernel.kernelimage import KernelImage
 from engine.image.kernel.opening import find_module, laid_out_module, open_kernel
 from engine.image.kernel.sitetables import SiteTables
 from engine.probes.kernel_places import KernelPlaces
+from engine.session.kernel.image_tables import ImageTables, table_columns, text_of
+from engine.session.kernel.live_text import LiveText, patch_columns
 from engine.session.protocol.kernels import KernelChoice, Patched
 
 if TYPE_CHECKING:
@@ -34,8 +33,6 @@ if TYPE_CHECKING:
     from engine.image.lines import Lines
 
 _VERSION: Final = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?")
-_INIT: Final = (".init.text", ".exit.text")
-_MASK: Final = (1 << 64) - 1
 
 
 class ImageNames:
@@ -69,206 +66,6 @@ class ImageNames:
         if found is None and self._image.kernel is not None:
             found = self._image.kernel.names.find(name)
         return found
-
-
-class LiveText:
-    """The text of an image as a running kernel has it: the file's, patched when it is read."""
-
-    def __init__(
-        self, image: KernelImage, text: Sequence[tuple[int, int]], patches: ColumnSet
-    ) -> None:
-        """Take patches.
-
-        Args:
-            image: whose text it is.
-            text: the [start, end) of its parts, sorted.
-            patches: made at boot, see `patch_columns`.
-        """
-        self._image = image
-        self._text = text
-        self._starts = patches.numbers("addresses")
-        self._offsets = patches.numbers("offsets")
-        self._after = patches.numbers("after")
-        self._causes = patches.numbers("causes")
-        self._names = patches.bytes("names").decode().split()
-
-    def __len__(self) -> int:
-        """Number of patches."""
-        return len(self._starts)
-
-    def parts(self) -> Iterator[tuple[int, bytes]]:
-        """Address and live bytes of each part."""
-        for low, high in self._text:
-            yield low, self.read(low, high - low)
-
-    def read(self, address: int, size: int) -> bytes:
-        """Live bytes; those of the file where it is no text."""
-        data = self._image.read(address, size)
-        starts = self._starts
-        end = address + len(data)
-        at = bisect_left(starts, address)
-        while at and self._end(at - 1) > address:
-            at -= 1
-        if at == len(starts) or starts[at] >= end:
-            return data
-        live = bytearray(data)
-        self._patch(live, address, at, end)
-        return bytes(live)
-
-    def patch(self, memory: bytearray | mmap, low: int, at: int, size: int) -> None:
-        """Write patches into a copy of the file.
-
-        Args:
-            memory: it.
-            low: an address.
-            at: the place of that in the copy.
-            size: bytes from there on that may be patched.
-        """
-        starts = self._starts
-        first, last = bisect_left(starts, low), bisect_left(starts, low + size)
-        offsets, after = self._offsets, self._after.tobytes()
-        for number in range(first, last):
-            place = at + starts[number] - low
-            code = after[offsets[number] : offsets[number + 1]]
-            memory[place : place + len(code)] = code
-
-    def _end(self, number: int) -> int:
-        return self._starts[number] + self._offsets[number + 1] - self._offsets[number]
-
-    def _patch(self, live: bytearray, address: int, at: int, end: int) -> None:
-        starts, offsets, after = self._starts, self._offsets, self._after
-        low = 0
-        size = len(live)
-        while at < len(starts) and (start := starts[at]) < end:
-            code = after[offsets[at] : offsets[at + 1]]
-            low = start - address
-            high = low + len(code)
-            if low < 0 or high > size:
-                code = code[max(0, -low) : len(code) - max(0, high - size)]
-                low, high = max(0, low), min(high, size)
-            live[low:high] = code
-            at += 1
-
-    def patches_in(self, low: int, high: int) -> Iterator[TextPatch]:
-        """The patches that begin in [low, high)."""
-        first, last = bisect_left(self._starts, low), bisect_left(self._starts, high)
-        for number in range(first, last):
-            start = self._starts[number]
-            after = self._after[self._offsets[number] : self._offsets[number + 1]].tobytes()
-            before = self._image.read(start, len(after))
-            yield TextPatch(start, before, after, self._names[self._causes[number]])
-
-
-def patch_columns(patches: Iterable[TextPatch]) -> dict[str, Column]:
-    """Patches as columns, sorted: where, what, and by which table."""
-    addresses, offsets, after = array("Q"), array("I", (0,)), bytearray()
-    causes = array("B")
-    names: dict[str, int] = {}
-    for patch in sorted(patches):
-        addresses.append(patch.address)
-        after += patch.after
-        offsets.append(len(after))
-        causes.append(names.setdefault(patch.cause, len(names)))
-    return {
-        "addresses": addresses,
-        "offsets": offsets,
-        "after": after,
-        "causes": causes,
-        "names": " ".join(names).encode(),
-    }
-
-
-class ImageTables:
-    """The tables of an image as the rules for places ask them: sorted addresses.
-
-    Attributes:
-        text: the [start, end) of what is text once the kernel runs.
-        gone: the [start, end) of text that is freed.
-        ftrace: sites that are alive: those of text that is freed are dropped.
-        forbidden: the ranges of kprobes/blacklist.
-        labels: jump labels.
-        static_calls: static calls.
-        bugs: traps of BUG and WARN.
-        exceptions: instructions that may fault.
-        traces: the kernel has ftrace (DYNAMIC_FTRACE): any of its functions has a site.
-    """
-
-    def __init__(self, image: KernelImage, columns: ColumnSet, live: LiveText) -> None:
-        """Take columns.
-
-        Args:
-            image: it.
-            columns: of its tables, see `table_columns`.
-            live: its text.
-        """
-        self._live = live
-        self.text, self.gone = text_of(image)
-        self.ftrace: Sequence[int] = columns.numbers("ftrace")
-        lows, highs = columns.numbers("forbidden"), columns.numbers("forbidden_ends")
-        self.forbidden: Sequence[tuple[int, int]] = list(zip(lows, highs, strict=True))
-        self.labels: Sequence[int] = columns.numbers("labels")
-        self.static_calls: Sequence[int] = columns.numbers("static_calls")
-        self.bugs: Sequence[int] = columns.numbers("bugs")
-        self.exceptions: Sequence[int] = columns.numbers("exceptions")
-        self.traces = bool(columns.numbers("traces")[0])
-
-    def live(self, address: int, size: int) -> bytes:
-        """Text as a running kernel has it."""
-        return self._live.read(address, size)
-
-
-def table_columns(
-    sites: SiteTables, gone: Sequence[tuple[int, int]], kernel_traces: Callable[[], bool]
-) -> dict[str, Column]:
-    """The columns of `ImageTables`.
-
-    Args:
-        sites: the tables as they are.
-        gone: text that is freed.
-        kernel_traces: tells of a module's kernel whether it has ftrace.
-    """
-    alive = [s for s in sites.ftrace if not any(a <= s < b for a, b in gone)]
-    forbidden = sites.forbidden
-    return {
-        "ftrace": array("Q", alive),
-        "forbidden": array("Q", [low for low, _ in forbidden]),
-        "forbidden_ends": array("Q", [high for _, high in forbidden]),
-        "labels": _addresses(label.code for label in sites.jump_labels),
-        "static_calls": _addresses(call.address for call in sites.static_calls),
-        "bugs": _addresses(bug.address for bug in sites.bugs),
-        "exceptions": _addresses(entry.insn for entry in sites.exceptions),
-        "traces": bytes((bool(alive) or kernel_traces(),)),
-    }
-
-
-def _addresses(found: Iterable[int]) -> "array[int]":
-    return array("Q", sorted({address & _MASK for address in found}))
-
-
-def text_of(image: KernelImage) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-    """The [start, end) of an image's text, and of text that is freed after boot or loading.
-
-    Raises:
-        ImageError: it has none.
-    """
-    if image.is_module:
-        text: list[tuple[int, int]] = []
-        gone: list[tuple[int, int]] = []
-        for section in image.elf.sections:
-            if section.flags & SHF_EXECINSTR and section.size:
-                part = gone if section.name.startswith(_INIT) else text
-                part.append((section.addr, section.addr + section.size))
-        return sorted(text), sorted(gone)
-    names = image.names
-
-    def span(first: str, last: str) -> list[tuple[int, int]]:
-        start, end = names.find(first), names.find(last)
-        return [(start, end)] if start is not None and end is not None and start < end else []
-
-    found = span("_stext", "_etext")
-    if not found:
-        raise ImageError(f"{image.elf.name}: kallsyms: no _stext and _etext, so no text")
-    return found, span("_sinittext", "_einittext")
 
 
 def version_of(text: str) -> tuple[int, int, int]:
