@@ -185,18 +185,23 @@ def entry_rows(opened: OpenedKernel, starts: Sequence[int]) -> Iterator[KernelRo
         starts: addresses of the functions.
     """
     for start in starts:
-        yield row_of(opened, start, opened.places.event(start))
+        where = opened.at(start)
+        yield row_of(where, start, where.places.event(start))
 
 
 def matching_starts(opened: OpenedKernel, globs: Sequence[str]) -> list[int]:
     """Addresses of functions that patterns match, in the order of the patterns, each once.
+
+    MOD:GLOB are those of a module that is loaded.
 
     Raises:
         ProbeError: a pattern matches none.
     """
     found: dict[int, None] = {}
     for glob in globs:
-        starts = function_starts(opened, glob)
+        module, _, pattern = glob.partition(":")
+        inside = next((each for each in opened.loaded if each.image.module == module), None)
+        starts = function_starts(inside or opened, pattern if inside is not None else glob)
         if not starts:
             raise ProbeError(f"-f {glob}: no function matches")
         found.update(dict.fromkeys(starts))
@@ -225,8 +230,9 @@ def place_rows(
         starts: of the functions.
         together: all of a function's places are probed at once.
     """
-    places = opened.places
     for start in starts:
+        where = opened.at(start)
+        places = where.places
         function = places.function(start)
         if function is None:
             continue
@@ -238,7 +244,7 @@ def place_rows(
             armed = sorted(verdict.address for verdict in verdicts if verdict.ok)
             found = (places.crowded(verdict, armed) for verdict in verdicts)
         for verdict in found:
-            yield row_of(opened, verdict.address, verdict)
+            yield row_of(where, verdict.address, verdict)
 
 
 def _without_fill(code: bytes) -> int:

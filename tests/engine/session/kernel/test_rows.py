@@ -12,7 +12,7 @@ from kernelscore import SCORERS, ScoredKernel
 
 from engine.session.kernel.lines import defined_rows
 from engine.session.kernel.opened import OpenedKernel
-from engine.session.kernel.rows import function_starts
+from engine.session.kernel.rows import entry_rows, function_starts, matching_starts
 from engine.session.protocol.kernels import KernelChoice
 
 KERNELS = (AMD64_61, AMD64_612, ARM64_61)
@@ -70,6 +70,8 @@ def test_modules_that_are_loaded_are_known() -> None:
     assert [row.technique for row in rows[1::2]] in (["jump", "none"], ["breakpoint", "none"])
     assert [row.symbol for row in rows[:2]] == ["arc4_crypt", "arc4_crypt"]
     assert rows[2].errno == "ENOENT"
+    assert matching_starts(kernel, ["libarc4:arc4_cr*"]) == [rows[0].address]
+    assert next(entry_rows(kernel, [rows[0].address or 0])).technique == "ftrace"
     first, second = (each.image.elf for each in kernel.loaded)
     assert first.high <= second.low
     places = [each.places for each in kernel.loaded]
