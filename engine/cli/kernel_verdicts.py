@@ -83,6 +83,7 @@ def _as_json(row: "KernelRow") -> dict[str, Any]:
         "era": row.era,
         "verdict": "ok" if row.ok else "rejected",
         "technique": row.technique,
+        "how": None,
         "ftrace": row.ftrace,
         "optimized": row.optimized,
         "reason": row.reason,
@@ -90,6 +91,8 @@ def _as_json(row: "KernelRow") -> dict[str, Any]:
         "culprit": None if row.culprit is None else f"{row.culprit:#x}",
         "errno": row.errno or None,
         "register_kprobe": row.registered or None,
+        "rules": [{"rule": row.rule, "ok": False, "detail": row.reason}] if row.rule else [],
+        "lint": [],
     }
     if row.line is not None:
         shown |= {
