@@ -12,7 +12,7 @@ from typing import Final
 
 from engine.errors import ImageError
 from engine.image.headers import PF_R, PF_W, PF_X, Buffer
-from engine.image.kernel.kallsyms import KernelSymbols, read_kallsyms
+from engine.image.kernel.kallsyms import KernelSymbols, NamelessError, read_kallsyms
 from engine.image.kernel.kernelelf import MadeSection, MadeSegment, Piece, elf_of, with_symbols
 
 _MACHINE: Final = 183
@@ -50,9 +50,15 @@ def elf_of_raw(data: Buffer, name: str, symbols: KernelSymbols | None = None) ->
     (size,) = struct.unpack_from("<Q", data, 16)
     records = _Relocations(data)
     if symbols is None:
-        symbols = read_kallsyms(
-            data, name, base_of=records.value_at, address_of=records.address_of
-        )
+        try:
+            symbols = read_kallsyms(
+                data, name, base_of=records.value_at, address_of=records.address_of
+            )
+        except NamelessError as error:
+            if 2 * len(data) > size:
+                raise
+            cut = f"of {size} bytes in memory {len(data)} are there: is it cut short?"
+            raise NamelessError(f"{name}: Image header: {cut}") from error
         base = symbols.addresses[0] // _PIE_ALIGN * _PIE_ALIGN
     else:
         text = symbols.addresses[symbols.names.index("_stext")] if "_stext" in symbols.names else 0

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from kernelimages import AMD64_61, image_path
+from kernelimages import UML_61, image_path
 
 from engine.image.kernel.imagecache import ImageCache, KeptKernel
 from engine.image.kernel.opening import open_kernel
@@ -123,8 +123,8 @@ def test_several_processes_make_one_entry(tmp_path: Path) -> None:
 
 
 def test_an_image_is_the_same_from_the_cache(tmp_path: Path) -> None:
-    first = open_kernel(image_path(AMD64_61), cache=ImageCache(tmp_path))
-    again = open_kernel(image_path(AMD64_61), cache=ImageCache(tmp_path))
+    first = open_kernel(image_path(UML_61), cache=ImageCache(tmp_path))
+    again = open_kernel(image_path(UML_61), cache=ImageCache(tmp_path))
     assert first.names.names == again.names.names
     assert first.elf.buffer[:] == again.elf.buffer[:]
     assert again.kept is not None
