@@ -139,7 +139,8 @@ class GdbServer:
         self._control = control = Control(config, self._told, mode=mode)
         self._halt = Halting(control)
         self._interrupted = False
-        self._debugger = Debugger(control, self._say)
+        # As in an interface breakpoints are kprobes with names: what Linux emulates takes no slot.
+        self._debugger = Debugger(control, self._say, attached=True)
         self._interpreter = Interpreter(self._debugger)
         self._debugger.started = True
         gdb = control.session.arch.gdb

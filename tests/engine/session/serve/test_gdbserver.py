@@ -143,6 +143,40 @@ def test_gdb_sees_what_it_sees_of_a_process(program: Path) -> None:
     assert not path.exists()
 
 
+BACK = """
+set confirm off
+set sysroot /
+target remote {}
+break set if i == 5
+continue
+print table
+break *set if i == 2
+reverse-continue
+print table
+reverse-stepi
+print $pc < &main
+delete
+reverse-continue
+continue
+print i
+kill
+"""
+
+
+@pytest.mark.slow
+def test_gdb_goes_back_in_a_dynamic_program(program: Path) -> None:
+    """It stops in the dynamic linker on the way, as it does in each such program."""
+    path = program.with_name("back")
+    with served(f"unix:{path}", "--record", str(program), cwd=program.parent):
+        text = gdb(BACK.format(path), program)
+    assert "$1 = {44, 11, 22, 33}" in text
+    assert "set (i=i@entry=2, v=v@entry=22)" in text
+    assert "$2 = {0, 11, 0, 0}" in text
+    assert text.count("No more reverse-execution history.") == 2  # begin, and end
+    assert "set (i=i@entry=5, v=v@entry=55)" in text.rpartition("No more reverse")[2]
+    assert "$4 = 5" in text
+
+
 @pytest.mark.slow
 def test_gdb_drives_aarch64(tmp_path: Path) -> None:
     gcc = shutil.which("aarch64-linux-gnu-gcc")
