@@ -11,7 +11,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Mapping
 from enum import Enum, auto
-from itertools import islice
+from itertools import islice, pairwise
 from operator import add, le
 from typing import Final
 
@@ -155,8 +155,14 @@ class OrcTable:
         if not all(map(le, addresses, islice(addresses, 1, None))):
             # The kernel sorts modules when they come; of two at one address it takes the last
             # one, so that what ends a section stands in front of what begins there.
+            ordered = sorted(addresses)
+            shared = {low for low, high in pairwise(ordered) if low == high}
             self._order = sorted(
-                range(count), key=lambda at: (addresses[at], not self._is_end(at))
+                range(count),
+                key=lambda at: (
+                    addresses[at],
+                    addresses[at] in shared and not self._is_end(at),
+                ),
             )
             addresses = array("q", [addresses[at] for at in self._order])
         self.addresses = addresses
