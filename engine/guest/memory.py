@@ -96,6 +96,7 @@ class Memory:
         self._code = code = Translations(cpu, regions)
         self.traps = code.traps
         self.forget, self.invalidate_all = code.invalidate, code.invalidate_all
+        self.changing_code = code.together
         self.table = MappingTable()
         self.pager = Pager(self.table, ram, code, shared)
         self.views = MixedViews(self.table, code)

@@ -21,6 +21,7 @@ class Translations:
         self._cpu = cpu
         self.regions = regions or cpu.page_table.shown
         self.used = regions is None
+        self._together = 0
         self.traps: TrapTable = cpu.traps if regions is None else cpu.traps.another()
 
     @property
@@ -37,7 +38,7 @@ class Translations:
 
     def invalidate(self, start: int, size: int) -> None:
         """Forget translated code of a range whose bytes have changed."""
-        if not self.used:
+        if not self.used or self._together:
             return
         with self.elsewhere():
             self._cpu.invalidate(start, size)
@@ -46,6 +47,17 @@ class Translations:
         """Forget all translated code: cheaper than many ranges."""
         if self.used:
             self._cpu.invalidate_all()
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Meanwhile the guest stands still: what changes is forgotten at the end, all at once."""
+        self._together += 1
+        try:
+            yield
+        finally:
+            self._together -= 1
+            if not self._together:
+                self.invalidate_all()
 
     @contextmanager
     def elsewhere(self) -> Iterator[None]:

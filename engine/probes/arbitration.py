@@ -6,6 +6,7 @@ its candidacy says why. What changes there makes it a breakpoint again, until it
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Final
 
 from engine.probes.detourroom import RowMemory
@@ -15,6 +16,8 @@ from engine.probes.point import ProbePoint
 from engine.probes.target import ProbeTarget
 from engine.probes.technique import OTHER_PROBE, Buffers, RecordingCode, Technique
 
+_MANY: Final = 64
+"""Changes of code from which on it is cheaper to forget all that was translated."""
 AFTER: Final = 256
 """Hits of a breakpoint before it is looked at.
 
@@ -115,10 +118,16 @@ class Arbitration:
         """Points have got their breakpoints."""
         if not any(technique.ready for technique in self.replacing):
             return
+        wanted = [point for point in points if self.at_once or point.candidacy.hot]
+        many = len(wanted) > _MANY
+        with self._target.memory.changing_code() if many else nullcontext():
+            self._consider_each(wanted)
+
+    def _consider_each(self, points: Sequence[ProbePoint]) -> None:
         for point in points:
             if all(isinstance(probe, ReturnSite) for probe in point.probes):
                 continue  # which calls return there is not known yet
-            if not (self.at_once or point.candidacy.hot) or self.consider(point):
+            if self.consider(point):
                 continue
             if self.at_once and not all(probe.machinery for probe in point.probes):
                 names = ", ".join(str(probe) for probe in point.probes)

@@ -17,6 +17,8 @@ from engine.probes.slots import InsnSlots
 from engine.probes.target import ProbeTarget
 
 _MANY: Final = 64
+_PLANS: Final = 10_000
+"""Points whose plans are kept: with more, each plan is made again when it is needed."""
 
 
 class Arming:
@@ -163,8 +165,9 @@ class Arming:
         for point in points:
             self.counters.armed(point)
         self._techniques.armed(points)
-        for point in points:
-            point.forget_plan()
+        if len(self.points) > _PLANS:
+            for point in points:
+                point.forget_plan()
 
     def planted(self, point: ProbePoint) -> bytes:
         """The breakpoint that stands at a point."""

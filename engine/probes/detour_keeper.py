@@ -7,7 +7,7 @@ A hit goes through the same code whoever leads the guest there: `jump` writes a 
 from collections.abc import Callable, Sequence
 
 from engine.arch.jump import ArchJumps
-from engine.arch.recorder.generator import record
+from engine.arch.recorder.templates import RecorderTemplates
 from engine.arch.recording import NotCompilableError, Recorder, Work
 from engine.cpu.base import SharesTime
 from engine.probes.detourhits import DetourHits
@@ -58,6 +58,7 @@ class DetourKeeper:
         self.running = DetourHits(target, returns, self.memory, self.map)
         entries = returns.in_guest
         self.calls: GuestCalls | None = entries.calls if entries is not None else None
+        self._templates = RecorderTemplates(jumps.encoder)
         self._of: dict[ProbePoint, LiveDetour] = {}
         self.holds, self.enter = self.memory.holds, self.memory.enter
         self.resume, self.stopped = self.running.resume, self.running.stopped
@@ -104,7 +105,7 @@ class DetourKeeper:
         words = [counter for counter in counters if counter is not None]
         try:
             if len(words) == len(probes):
-                made = record(self.jumps.encoder, counted(found, words), shared.places, raw)
+                made = self._templates.record(counted(found, words), shared.places, raw)
                 if not isinstance(found, tuple) and calls:
                     calls.begin(shared.calls)
                 return made

@@ -1,5 +1,6 @@
 """Logical probes: what a user registers. Any number of them may share a `ProbePoint`."""
 
+import copy
 from collections.abc import Callable
 from enum import Flag, auto
 from typing import ClassVar
@@ -25,6 +26,25 @@ instruction is not executed, no later pre-handler and no post-handler runs."""
 
 PostHandler = Callable[["Kprobe", PtRegs, int], None]
 """Runs after the displaced instruction; the flags argument is always 0."""
+
+
+class _HitRecorders:
+    """The recorders of a probe.
+
+    Attributes:
+        record: see `Kprobe`.
+        compiles: makes `record` when that is asked for; None once it has.
+        recording: see `Kprobe`.
+        passes: likewise.
+    """
+
+    __slots__ = ("compiles", "passes", "record", "recording")
+
+    def __init__(self, record: Callable[[int], None] | None = None) -> None:
+        self.record = record
+        self.compiles: Callable[[], Callable[[int], None]] | None = None
+        self.recording: Recording | None = None
+        self.passes: Callable[..., bool] | None = None
 
 
 class Kprobe:
@@ -54,11 +74,8 @@ class Kprobe:
             of the user's.
         reference: of a uprobe: offset in its file of a counter of users, 0 for none
             (`engine.probes.refcount`).
-        prepare: sets `record` or `compiles`, `recording` and `passes` when one of them is first
-            asked for: most of a million probes are never hit. None once it has, or where nobody
-            has to.
-        compiles: makes `record` when it is first asked for: where code in the guest records
-            nobody asks. None likewise.
+        prepare: sets `record`, `recording` and `passes` when one of them is first asked for: most
+            of a million probes are never hit. None once it has, or where nobody has to.
     """
 
     machinery: ClassVar[bool] = False
@@ -66,12 +83,9 @@ class Kprobe:
 
     __slots__ = (
         "_name",
-        "_passes",
-        "_record",
-        "_recording",
+        "_recorders",
         "addr",
         "always",
-        "compiles",
         "flags",
         "hits",
         "mode",
@@ -106,11 +120,8 @@ class Kprobe:
         self.addr = addr
         self.pre_handler = pre_handler
         self.post_handler = post_handler
-        self._record = record
-        self._passes: Callable[..., bool] | None = None
-        self._recording: Recording | None = None
+        self._recorders = None if record is None else _HitRecorders(record)
         self.prepare: Callable[[Kprobe], None] | None = None
-        self.compiles: Callable[[], Callable[[int], None]] | None = None
         self.flags = flags
         self.rules = rules
         self.mode = mode
@@ -122,46 +133,60 @@ class Kprobe:
         self.origin: Kprobe | None = None
         self.reference = 0
 
-    def _ready(self) -> None:
-        prepare, self.prepare = self.prepare, None
-        if prepare is not None:
+    def _prepared(self) -> _HitRecorders:
+        """Its recorders, ready to be asked or changed."""
+        if self.prepare is not None:
+            prepare, self.prepare = self.prepare, None
             prepare(self)
+        if self._recorders is None:
+            self._recorders = _HitRecorders()
+        return self._recorders
+
+    def part_from_twin(self) -> None:
+        """It is a copy: what records it becomes its own."""
+        self._recorders = copy.copy(self._recorders)
 
     @property
     def record(self) -> Callable[[int], None] | None:
         """See the class."""
-        if self.prepare is not None:
-            self._ready()
-        if self.compiles is not None:
-            compiles, self.compiles = self.compiles, None
-            self._record = compiles()
-        return self._record
+        if self._recorders is None and self.prepare is None:
+            return None
+        found = self._prepared()
+        if found.compiles is not None:
+            compiles, found.compiles = found.compiles, None
+            found.record = compiles()
+        return found.record
 
     @record.setter
     def record(self, record: Callable[[int], None] | None) -> None:
-        self._record, self.compiles = record, None
+        found = self._prepared()
+        found.record, found.compiles = record, None
+
+    def record_by(self, compiles: Callable[[], Callable[[int], None]]) -> None:
+        """Have `record` made when it is first asked for: where code records nobody asks."""
+        self._prepared().compiles = compiles
 
     @property
     def recording(self) -> Recording | None:
         """See the class."""
-        if self.prepare is not None:
-            self._ready()
-        return self._recording
+        if self._recorders is None and self.prepare is None:
+            return None
+        return self._prepared().recording
 
     @recording.setter
     def recording(self, recording: Recording | None) -> None:
-        self._recording = recording
+        self._prepared().recording = recording
 
     @property
     def passes(self) -> Callable[..., bool] | None:
         """See the class."""
-        if self.prepare is not None:
-            self._ready()
-        return self._passes
+        if self._recorders is None and self.prepare is None:
+            return None
+        return self._prepared().passes
 
     @passes.setter
     def passes(self, passes: Callable[..., bool] | None) -> None:
-        self._passes = passes
+        self._prepared().passes = passes
 
     @property
     def enabled(self) -> bool:

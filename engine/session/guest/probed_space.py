@@ -516,6 +516,7 @@ class ProbedSpace:
 def twin_of(probe: Kprobe) -> Kprobe:
     """A probe that does the same in another address space, and has not been hit."""
     made = copy.copy(probe)
+    made.part_from_twin()
     made.origin = probe.origin or probe
     made.hits = made.nmissed = 0
     if isinstance(made, Kretprobe):

@@ -73,7 +73,7 @@ class Enclosing(Struct, frozen=True):
     indirect: bool = False
 
 
-class Place(Struct, frozen=True):
+class Place(Struct, frozen=True, gc=False):
     """An instruction that somebody wants to probe.
 
     Attributes:

@@ -24,8 +24,7 @@ class DefinedSet:
 
     def __init__(self) -> None:
         """None yet."""
-        self._order: dict[Defined, int] = {}
-        self._count = 0
+        self._order: dict[Defined, None] = {}
         self._siblings: dict[tuple[str, str], dict[Wish, Defined]] = {}
         self._sites: dict[Site, dict[Defined, None]] | None = None
 
@@ -53,13 +52,15 @@ class DefinedSet:
             same = self._siblings_of(named).get(_wish(definition))
             rivals |= {same} if same is not None else set()
         rivals |= self._at(definition)
-        for earlier in sorted(rivals, key=self._order.__getitem__):
+        ordered = list(rivals)
+        if len(rivals) > 1:  # hardly ever without an objection
+            ordered = [done for done in self._order if done in rivals]
+        for earlier in ordered:
             compatible(earlier.definition, definition)
 
     def add(self, done: Defined, definition: Definition) -> None:
         """One was carried out: `definition` is what it says."""
-        self._order[done] = self._count
-        self._count += 1
+        self._order[done] = None
         siblings = self._siblings.get(_name(definition))
         if siblings is not None:
             siblings[_wish(definition)] = done

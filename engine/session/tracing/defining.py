@@ -291,8 +291,10 @@ def _make(
     place: Place, mode: Mode, name: EventInfo, is_return: bool = False, maxactive: int = 0
 ) -> Kprobe:
     if place.rules is Rules.UPROBE:
-        kind = Uretprobe if is_return else Uprobe
-        return kind(place.path, place.file_offset or 0, mode=mode, name=name)
+        kind, offset = Uretprobe if is_return else Uprobe, place.file_offset or 0
+        if offset == place.link:
+            offset = place.link  # a million numbers are worth keeping once
+        return kind(place.path, offset, mode=mode, name=name)
     if is_return:
         return Kretprobe(maxactive=maxactive, mode=mode, name=name)
     return Kprobe(mode=mode, name=name)

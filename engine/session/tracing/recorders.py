@@ -136,7 +136,7 @@ class Recorders:
             call = self._call(probe, number, layout, base, space)
             space.manager.returns.replace_call(probe, call)
         else:
-            probe.compiles = partial(self._controls.recorder, info, make, probe.addr)
+            probe.record_by(partial(self._controls.recorder, info, make, probe.addr))
             probe.recording = self._in_guest(probe, number, layout, base, space)
 
     def _in_guest(

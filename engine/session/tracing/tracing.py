@@ -540,7 +540,7 @@ class Tracing:
                 self.options.output or "the output",
                 failure,
                 self._staging.lost + output.lost,
-                [*(p for event in self.events.values() for p in event.probes), *self._others()],
+                self._remarkable(),
             )
         )
         said += self.watches.remarks()
@@ -553,18 +553,28 @@ class Tracing:
         """Another trace of the same session has events of its own."""
         self._instances.append(other)
 
-    def _others(self) -> list[Kprobe]:
-        """Probes without an event: those of a file of handlers, and what they have registered."""
+    def _remarkable(self) -> list[Kprobe]:
+        """Probes with hits that were not served; those without an event come last."""
+        mine = [probe for event in self.events.values() for probe in event.probes if _lacks(probe)]
+        if self._main is not None:
+            return mine
+        return [*mine, *self._others(_lacks)]
+
+    def _others(self, wanted: Callable[[Kprobe], bool] = lambda probe: True) -> list[Kprobe]:
+        """Probes without an event: those of a file of handlers, and what they have registered.
+
+        Args:
+            wanted: which of them.
+        """
         if self._main is not None:
             return []
-        named = {
-            id(probe)
-            for tracing in (self, *self._instances)
-            for event in tracing.events.values()
-            for probe in event.probes
-        }
-        found = {id(probe): probe for probe in (*self.handled, *self._probing.manager.asked())}
-        return [probe for key, probe in found.items() if key not in named]
+        asked = (*self.handled, *self._probing.manager.asked())
+        found = dict.fromkeys(probe for probe in asked if wanted(probe))
+        for tracing in (self, *self._instances) if found else ():
+            for event in tracing.events.values():
+                for probe in event.probes:
+                    found.pop(probe, None)
+        return list(found)
 
     def _stuck_exception(self) -> list[Report]:
         """The remark about an exception that met a return trampoline and ended the program."""
@@ -642,3 +652,8 @@ def _target(session: Session, path: str, form: Format) -> OutputFile | OutputTre
     if isinstance(form, PlacedFormat):
         return session.outputs.add_tree("-o", path, lambda: form.is_directory, form.owns)
     return session.outputs.add("-o", path)
+
+
+def _lacks(probe: Kprobe) -> bool:
+    """True if hits of a probe were not served, or its calls not seen to return."""
+    return bool(probe.nmissed or (isinstance(probe, Kretprobe) and probe.unwatched))
