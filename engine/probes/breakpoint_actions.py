@@ -33,7 +33,7 @@ def _leave_step(came: int) -> int:
     return LEAVE
 
 
-class _Counted:
+class _CountedAction:
     """The action of a point that is to be looked at: at its last hit the engine has to see it.
 
     Of a hundred thousand points most are hit less often: an object takes a third of a closure.
@@ -239,9 +239,9 @@ class Breakpoints:
             self._inside.add(point)
         action, hits, recorded = self._action(point), self.waits(point), self.recorded
         traps = self._traps
-        first = _Counted(action, hits, ProbePoint.count, point) if hits else action
+        first = _CountedAction(action, hits, ProbePoint.count, point) if hits else action
         if not hits and recorded is not None and (hits := recorded.waits(point)):
-            first = _Counted(action, hits, self._ripens, point)
+            first = _CountedAction(action, hits, self._ripens, point)
         traps.plant(point.address, first, point.follow)
         replacement, slot = point.state.replacement, point.copy.slot
         if replacement is not None and replacement.trap is not None:
