@@ -3,7 +3,7 @@
 #
 #   sh samples/uml.sh [DIRECTORY]
 #
-# makes DIRECTORY (./uml) with linux.uml, initrd.gz and a folder for the kernel's memory, and says
+# makes DIRECTORY (./uml) with linux.uml and initrd.gz, and says
 # how to run it. Needs the packages user-mode-linux and busybox-static:
 #
 #   apt-get install user-mode-linux busybox-static
@@ -21,7 +21,7 @@ for needed in "$kernel" "$busybox"; do
     fi
 done
 
-mkdir -p "$target/memory"
+mkdir -p "$target"
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 mkdir "$root/bin" "$root/proc" "$root/sys" "$root/dev" "$root/tmp"
@@ -39,7 +39,7 @@ echo "Linux $(uname -r) with $(grep -c . /proc/modules) modules"
 seq 1 100 | grep 7 | wc -l
 echo hello > /tmp/greeting
 cat /tmp/greeting
-ps | grep -v '\[' | tail -n +2 | cut -c 1-5,20- | sort
+ps -o pid,comm | grep -v k | head -3
 poweroff -f
 END
 fi
@@ -49,5 +49,5 @@ find "$root" -exec touch -h -d @0 {} +
 cp "$kernel" "$target/linux.uml"
 
 path=$(cd "$target" && pwd)
-echo "kprobe-tui run --root / --share $path/memory:rw --env TMPDIR=$path/memory \\"
+echo "kprobe-tui run --root / --env TMPDIR=/dev/shm \\"
 echo "    $path/linux.uml mem=64M initrd=$path/initrd.gz con=null con0=fd:0,fd:1"

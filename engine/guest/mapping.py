@@ -3,7 +3,7 @@
 import errno
 from typing import NamedTuple, Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from engine.cpu.ram import PAGE
 
@@ -44,9 +44,9 @@ class SharedExtent(Struct, eq=False):
         mapped: bytes that mappings show of it; the pages go with the last.
         written: whether a mapping that may be written has ever shown it.
         mixed: whether one view may be written and another executed: the emulator does not
-            notice that code changes through another view, so only one is open at a time.
-        executing: which one.
-        both: both, as its code writes to the pages it stands in.
+            notice that code changes through another view, so each page is open for one of the two.
+        executing: numbers of the pages that are open to be executed.
+        both: of those that are open for both, as their code writes to them.
     """
 
     backing: Backing | None
@@ -56,8 +56,8 @@ class SharedExtent(Struct, eq=False):
     mapped: int = 0
     written: bool = False
     mixed: bool = False
-    executing: bool = False
-    both: bool = False
+    executing: set[int] = field(default_factory=set)
+    both: set[int] = field(default_factory=set)
 
 
 COPIED, WIPED, OMITTED = 0, 1, 2

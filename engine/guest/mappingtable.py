@@ -37,20 +37,22 @@ class ExtentViews:
 
     Attributes:
         mappings: all.
-        writing: those that may write and not execute.
+        writing: those that may write.
         executing: those that may execute.
+        both: those that may do both.
     """
 
-    __slots__ = ("executing", "mappings", "writing")
+    __slots__ = ("both", "executing", "mappings", "writing")
 
     def __init__(self) -> None:
-        self.mappings = self.writing = self.executing = 0
+        self.mappings = self.writing = self.executing = self.both = 0
 
     def count(self, mapping: Mapping, sign: int) -> None:
         """One mapping more, or one fewer."""
         self.mappings += sign
-        self.writing += sign * (mapping.perms & (WRITE | EXECUTE) == WRITE)
+        self.writing += sign * bool(mapping.perms & WRITE)
         self.executing += sign * bool(mapping.perms & EXECUTE)
+        self.both += sign * (mapping.perms & (WRITE | EXECUTE) == WRITE | EXECUTE)
 
 
 class MappingTable:

@@ -60,6 +60,7 @@ class Memory:
         ram: the pages of all address spaces.
         table: the mappings by address.
         pager: the pages behind them.
+        code: what the emulator has translated of it.
         views: shared pages that one mapping may write and another execute.
         bytes: copies in and out.
         mappings: all mappings, sorted by address.
@@ -99,7 +100,7 @@ class Memory:
         self.changing_code = code.together
         self.table = MappingTable()
         self.pager = Pager(self.table, ram, code, shared)
-        self.views = MixedViews(self.table, code)
+        self.code = code
         self.closed: dict[int, int] = {}
         self.watched: dict[int, int] = {}
         self._behind: RegionTable | None = None
@@ -110,6 +111,7 @@ class Memory:
         self.mappings = self.table.mappings
         self.shared = self.pager.shared
         self.shared.spaces.append(self)
+        self.views = MixedViews(self.table, self.shared.spaces)
         self.on_change: Callable[[str, int, int], None] = lambda what, start, size: None
         self.before_move: Callable[[int, int], None] = lambda start, size: None
         self.recorded: Callable[[str, int, int], None] | None = None
@@ -169,8 +171,13 @@ class Memory:
             self.recorded(what, start, size)
         self.on_change(what, start, size)
 
-    def unmap(self, start: int, size: int) -> None:
+    def unmap(self, start: int, size: int, *, around: bool = False) -> None:
         """Unmap a range; holes in it are no error.
+
+        Args:
+            start: first byte, page aligned.
+            size: bytes.
+            around: engine windows inside of it stay, if there is more than them.
 
         Raises:
             MappingError: EPERM if it touches an engine window.
@@ -178,8 +185,13 @@ class Memory:
         table = self.table
         end = start + page_up(size)
         touched = self.overlapping(start, end)
-        if any(mapping.reserved for mapping in touched):
-            raise MappingError(errno.EPERM)
+        windows = [mapping for mapping in touched if mapping.reserved]
+        if windows:
+            inside = start <= windows[0].start and windows[-1].end <= end
+            more = sum(mapping.size for mapping in windows) < end - start
+            if not (around and inside and more):
+                raise MappingError(errno.EPERM)
+            touched = [mapping for mapping in touched if not mapping.reserved]
         if len(touched) == 1 and touched[0].start < start and end < touched[0].end:
             table.need_room(1)
         if end - start >= _LARGE:

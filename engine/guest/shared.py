@@ -12,6 +12,8 @@ from typing import Protocol
 
 from engine.cpu.ram import PAGE, WRITE, Ram
 from engine.guest.mapping import Backing, Mapping, MappingError, SharedExtent, page_up
+from engine.guest.mappingtable import MappingTable
+from engine.guest.translations import Translations
 
 _PIECE = 1 << 16
 _ZERO = bytes(_PIECE)
@@ -51,7 +53,10 @@ def fill(ram: Ram, physical: int, backing: Backing, offset: int, size: int) -> N
 
 
 class FileViewer(Protocol):
-    """An address space, as files that change see it."""
+    """An address space, as files that change, and those who share pages with it, see it."""
+
+    table: MappingTable
+    code: Translations
 
     def shows(self, identity: object) -> int:
         """The number of mappings that show this file."""
@@ -172,11 +177,12 @@ class SharedPages:
             self._of_files.pop(extent.backing.identity, None)
         self._ram.release(extent.physical, extent.high - extent.low)
 
-    def flush(self, identity: object) -> None:
-        """Bring stores through mappings to a file, before it is looked at."""
+    def flush(self, identity: object, low: int = 0, high: int | None = None) -> None:
+        """Bring stores through mappings to a file, before some of its bytes are looked at."""
         extent = self._of_files.get(identity)
         if extent is not None:
-            self._flush(extent, extent.low, extent.high)
+            end = extent.high if high is None else min(high, extent.high)
+            self._flush(extent, max(low & -PAGE, extent.low), end)
 
     def flush_all(self) -> None:
         """Bring all stores to their files."""

@@ -15,6 +15,7 @@ from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
 from engine.linux.fs.calls import node_at, vectors_at
 from engine.linux.fs.vfs import Node, OpenFile
+from engine.linux.memory import MAP_PRIVATE, MAP_TYPE
 from engine.linux.thread import Thread
 
 # Call to the argument that holds a descriptor.
@@ -140,7 +141,7 @@ def before(k: Thread, name: str, arguments: tuple[int, ...]) -> FileChange | Non
         if index is not None:
             node = _node(k, arguments[index])
             if node is not None:
-                shared.flush(node)
+                _show(k, node, name, arguments)
         elif name in _EVERYTHING:
             shared.flush_all()
     changes = _CHANGES.get(name)
@@ -155,6 +156,17 @@ def before(k: Thread, name: str, arguments: tuple[int, ...]) -> FileChange | Non
     shared.flush(changed.node)
     finish = shared.file_changes(*changed)
     return FileChange(changed.node, changed.node.stat().size, finish)
+
+
+def _show(k: Thread, node: Node, name: str, arguments: tuple[int, ...]) -> None:
+    """Bring stores through mappings to a file that a call looks at."""
+    shared = k.memory.shared
+    if name != "mmap":
+        shared.flush(node)
+        return
+    _, size, _, flags, _, offset = arguments
+    if flags & MAP_TYPE == MAP_PRIVATE:  # those that are shared see each other's pages
+        shared.flush(node, offset, offset + size)
 
 
 def of_wait(k: Thread, name: str, arguments: tuple[int, ...]) -> FileChange | None:

@@ -1,6 +1,6 @@
 """Delivery of signals: into a handler, out of it again, or the end of the process."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from engine.arch.base import SignalFrame
 from engine.arch.recording import OUTSIDE
@@ -16,6 +16,10 @@ from engine.linux.thread import KeptSignal, Thread
 
 if TYPE_CHECKING:
     from engine.linux.tracee import Suspended
+
+
+_VIEWS: Final = 4
+"""Shared objects that a frame may stand in at most, with one more."""
 
 
 def deliver_all(k: Thread) -> None:
@@ -115,8 +119,7 @@ def _deliver(k: Thread, item: PendingSignal, crash: Crash | None) -> None:
     pc = k.pc()
     k.machine.delivering = number
     try:
-        with k.memory.opened():
-            k.arch.linux.signals.enter(_UserCpu(k.cpu, k.memory), frame, k.arch.plan.trampoline[0])
+        _make_frame(k, frame)
     except GuestFaultError as error:
         why = "the stack has no room for a signal frame"
         k.process.die(sig.SIGSEGV, Crash(sig.SIGSEGV, pc, error.address, why))
@@ -138,6 +141,22 @@ def _deliver(k: Thread, item: PendingSignal, crash: Crash | None) -> None:
         state.hand.actions[number] = sig.Action(flags=action.flags)
     if k.tracee is not None:
         k.tracee.entered_handler()
+
+
+def _make_frame(k: Thread, frame: SignalFrame) -> None:
+    """Put a signal's frame on the stack; GuestFaultError where that cannot be written."""
+    enter, code = k.arch.linux.signals.enter, k.arch.plan.trampoline[0]
+    for _ in range(_VIEWS):
+        try:
+            with k.memory.opened():
+                enter(_UserCpu(k.cpu, k.memory), frame, code)
+            return
+        except GuestFaultError as error:
+            if not k.memory.views.turn(error.address, "write"):
+                raise
+            k.memory.sync()  # it was refused only because others execute what it shares pages with
+    with k.memory.opened():
+        enter(_UserCpu(k.cpu, k.memory), frame, code)
 
 
 def rt_sigreturn(k: Thread) -> int:

@@ -13,12 +13,11 @@ from engine.linux.thread import Thread
 
 def opened(k: Thread, stop: Stop) -> bool:
     """True if an access was refused for the engine's own reasons, and may be repeated now."""
-    extent = k.memory.views.turn(stop.address, stop.access)
-    if extent is None:
+    views = k.memory.views
+    if not views.turn(stop.address, stop.access):
         return k.hooks.opened(stop.address, stop.access, k.pc())
-    here = k.memory.find(k.pc())
-    if stop.access == "write" and here is not None and here.extent is extent:
-        k.memory.views.open_both(extent)
+    if stop.access == "write" and views.same(stop.address, k.pc()):
+        views.open_both(stop.address)
     return True
 
 

@@ -157,7 +157,7 @@ def munmap(k: Thread, address: int, size: int) -> int:
     """Unmap."""
     if address % PAGE or not size or address + size > k.arch.plan.task_size:
         raise LinuxError(errno.EINVAL)
-    k.memory.unmap(address, size)
+    k.memory.unmap(address, size, around=True)
     return 0
 
 

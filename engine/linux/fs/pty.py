@@ -48,6 +48,8 @@ class Pty:
         hung: the master is closed.
         gone: called when the master is closed.
         activity: counts what happened, for edge-triggered epoll.
+        printed: the same of what came for the master.
+        taken: the same of reads that made room for what it types.
     """
 
     def __init__(self, number: int, jobs: Jobs, clock: Clock, node: Node) -> None:
@@ -57,7 +59,7 @@ class Pty:
         self.discipline = LineDiscipline(self.signal)
         self.size = bytes(8)
         self.locked = True
-        self.slaves = self.activity = 0
+        self.slaves = self.activity = self.printed = self.taken = 0
         self.used = self.hung = False
         self.gone: Callable[[], object] = lambda: None
 
@@ -220,6 +222,7 @@ class SlaveFile(OpenFile):
     def _took(self, data: bytes | None) -> bytes | None:
         if data is not None:
             self.pty.activity += 1
+            self.pty.taken += 1
         return data
 
     def next_deadline(self) -> int | None:
@@ -235,6 +238,7 @@ class SlaveFile(OpenFile):
         if discipline.settings.lflag & tio.TOSTOP:
             pty.terminal.check(SIGTTOU)
         pty.activity += 1
+        pty.printed += 1
         return discipline.write(data)
 
     def readiness(self) -> int:
@@ -312,8 +316,16 @@ class MasterFile(OpenFile):
 
     def write(self, data: bytes) -> int | None:
         """Take bytes: their number, None if it would block."""
+        discipline = self.pty.discipline
         self.pty.activity += 1
-        return self.pty.discipline.type(data)
+        before = len(discipline.output)
+        taken = discipline.type(data)
+        self.pty.printed += len(discipline.output) != before  # what it echoes
+        return taken
+
+    def came(self) -> tuple[int, int] | None:
+        """Counts of what came to read, and of room to write; see `OpenFile`."""
+        return self.pty.printed, self.pty.taken
 
     def readiness(self) -> int:
         """POLL* bits that hold now."""
