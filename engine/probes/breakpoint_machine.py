@@ -57,6 +57,7 @@ class BreakpointMachine:
         self._slot: int | None = None
         self._size = 0
         self._scratch: tuple[str, int] | None = None
+        self._arrived = False
         self._do: dict[Phase, Callable[[], str]] = {
             Phase.ARMED: self._armed,
             Phase.TRAP: self._trap,
@@ -183,6 +184,8 @@ class BreakpointMachine:
         regs = self._regs
         start = regs.ip = slot + point.plan.entry
         text = f"the copy runs in slot {slot:#x}"
+        ticks = cpu.blocks()
+        cpu.expect(point.follow)
         step: Callable[[], Stop | None] = cpu.step
         if isinstance(cpu, SingleSteps):
             text, step = f"one instruction of the copy in slot {slot:#x} runs", cpu.single_step
@@ -194,6 +197,7 @@ class BreakpointMachine:
                 continue  # before it
             if stop is not None or regs.ip != start or not point.plan.repeats:
                 break
+        self._arrived = cpu.blocks() != ticks
         if stop is None or (stop.access == "execute" and regs.ip != start):
             # A branch to where nothing can be executed was carried out: the fault is its target's.
             self.next = Phase.FIXUP
@@ -298,7 +302,8 @@ class BreakpointMachine:
 
     def _resume(self) -> str:
         self.next = None
-        self._cpu.expect(self.point.plan.next)
+        # A copy that has jumped is where it jumped to, and that the clock has seen.
+        self._cpu.expect(self._regs.ip if self._arrived else self.point.plan.next)
         return f"the guest goes on at {self._regs.ip:#x}"
 
     # -- the slot -------------------------------------------------------------------------
