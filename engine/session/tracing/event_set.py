@@ -69,7 +69,10 @@ class TraceEvent(Struct, eq=False):
 
     def add_patterned(self, probe: Kprobe) -> None:
         """A probe of a pattern makes it, too."""
-        self._patterned = [*(self._patterned or ()), probe]
+        if self._patterned is None:
+            self._patterned = [probe]
+        else:
+            self._patterned.append(probe)
 
     def remove(self, gone: "Collection[Defined]") -> None:
         """Lines make it no longer."""

@@ -9,6 +9,7 @@ from manyfunctions import many_functions
 from sessionkit import loaded
 from workcount import lines
 
+from engine.probes import arming
 from engine.session.protocol.requests import ProbeRequest
 from engine.session.tracing.graphing import Graphing
 
@@ -110,8 +111,10 @@ def test_definitions_leave_nothing_for_the_collector(programs: dict[int, Path]) 
 
 
 @pytest.mark.slow
-def test_memory_of_events(programs: dict[int, Path]) -> None:
+def test_memory_of_events(programs: dict[int, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """An event that nobody has hit takes little: a million of them are to fit in two gigabytes."""
+
+    monkeypatch.setattr(arming, "_PLANS", 0)
 
     def taken(count: int) -> int:
         program = programs[4 * FEW]
