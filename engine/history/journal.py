@@ -107,7 +107,8 @@ class Entry(NamedTuple):
     """All that happened to the program at one moment.
 
     Attributes:
-        clock: ticks of the guest's clock.
+        clock: ticks of the guest's clock; where the kernel does something on its own, the tick in
+            which the program goes on.
         pc: where the program stands, by its own addresses.
         thread: id of the one that has the processor.
         cause: the stop, one of `EntryCause`.

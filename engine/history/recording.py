@@ -124,7 +124,10 @@ class RunRecorder:
     def _open(self) -> list[Any]:
         thread = self._machine.current
         pc = thread.hooks.original_pc(self._cpu.read_register(self._pc))
-        self._head = (self._cpu.blocks(), pc, thread.tid, self._cause)
+        # Where the kernel comes by itself there may be a jump that is not counted yet.
+        anywhere = self._cause is EntryCause.ANYWHERE
+        clock = self._cpu.coming() if anywhere else self._cpu.blocks()
+        self._head = (clock, pc, thread.tid, self._cause)
         ops: list[Any] = []
         self._ops = ops
         return ops

@@ -165,7 +165,10 @@ class ReplayKernel(Kernel):
 
     def _due(self, entry: Entry) -> bool:
         """True if an entry that the program does not come to by itself is next."""
-        return not EntryCause(entry.cause).expected and self._here() == (entry.clock, entry.pc)
+        clock, pc = self._here()
+        if entry.cause == EntryCause.ANYWHERE:
+            clock = self._cpu.coming()
+        return not EntryCause(entry.cause).expected and (clock, pc) == (entry.clock, entry.pc)
 
     def _resume(self) -> None:
         thread = self._stands()
@@ -235,8 +238,11 @@ class ReplayKernel(Kernel):
             if stop.kind is StopKind.QUANTUM and rest == 0:
                 self._try(entry)
             return stop
-        if rest > 1:
-            return self._cpu.run(rest - 1)
+        coming = self._cpu.coming()
+        if coming < entry.clock:
+            return self._cpu.run(max(rest - 1, 0))
+        if coming > entry.clock:
+            raise self._diverged(entry, "the program has gone on")
         return self._cpu.step()
 
     def _try(self, entry: Entry) -> None:

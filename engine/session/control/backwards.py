@@ -77,6 +77,11 @@ class Backwards:
                 return earlier[-1]
         return None
 
+    def forget(self, clock: int) -> None:
+        """The run has gone on from a tick: what is remembered of it may not be what came."""
+        for known in [each for each in self._ticks if each >= clock]:
+            del self._ticks[known]
+
     def _of_tick(self, clock: int) -> list[Moment]:
         """All moments of a tick, in order."""
         found = self._ticks.get(clock)

@@ -37,6 +37,7 @@ class Travel:
         self._live = live
         self._past: PastSession | None = None
         self._backwards: Backwards | None = None
+        self._left = 0  # the tick of the present when it was last left
 
     @property
     def past(self) -> PastSession:
@@ -73,6 +74,8 @@ class Travel:
         if self.there:
             return
         present = self.present()
+        self.backwards.forget(self._left)
+        self._left = present.clock
         if self._live.machine.exit is None and not self.recorder.full:
             self.backwards.timeline.seek(present)
         else:
@@ -81,8 +84,11 @@ class Travel:
 
     def arrived(self) -> bool:
         """True if a motion of the past has come to the present."""
-        timeline = self.backwards.timeline
-        return timeline.ended or timeline.now() >= self.present()
+        timeline, present = self.backwards.timeline, self.present()
+        now = timeline.now()
+        # What the user has changed in the present comes at the very same instruction.
+        stands = self._live.machine.exit is None
+        return timeline.ended or now >= present or (stands and now[1:] == present[1:])
 
     def carry_out(self, command: cmd.Command, places: Callable[[], Sequence[StopPlace]]) -> str:
         """Carry a motion out in the past.

@@ -1,6 +1,8 @@
 """A recorded run is lived through again to the same end, and says where it cannot be."""
 
 import re
+import signal
+import threading
 from pathlib import Path
 
 import pytest
@@ -9,8 +11,11 @@ from sessionkit import SAMPLES
 
 from engine.history.journal import EntryCause, Op
 from engine.history.replaying import DivergenceError
+from engine.linux.fs.stdio import FeedStream, SinkStream
 from engine.linux.turns import Lengths
 from engine.probes.techniques import chosen
+from engine.session import GuestConfig, Session
+from engine.session.guest.past import PastSession, record
 
 GUESTS = Path(__file__).parents[2] / "data" / "guests"
 FOLDERS = [
@@ -82,6 +87,34 @@ def test_probes_do_not_change_it(arch: str, technique: str) -> None:
         assert sum(p.hits for point in again.probing.manager.placed() for p in point.probes) > 50
         left_out = chosen("auto").scratch(again.arch)
         assert state_of(again, left_out) == state_of(ran.session, left_out)
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.02, 0.05])
+def test_a_signal_of_the_users(delay: float) -> None:
+    """It comes wherever the program happens to be, and there again."""
+    guest = GUESTS / "amd64" / "guests-static"
+    sink = SinkStream(lambda data: None)
+    config = GuestConfig(str(guest), ("sync",), history=True, count_blocks=True, isolated=True)
+    session = Session(config, (FeedStream(b"", ended=True), sink, sink))
+    try:
+        recording = record(session)
+        timer = threading.Timer(delay, session.interrupt, (signal.SIGINT,))
+
+        def begin() -> None:
+            timer.start()
+            if not delay:
+                timer.join()
+
+        reports = session.run(begin)
+        timer.join()
+        again = PastSession(config, recording.journal, session.ram.size, session.opened)
+        try:
+            assert again.run().exit_code == reports.exit_code
+            assert state_of(again) == state_of(session)
+        finally:
+            again.close()
+    finally:
+        session.close()
 
 
 def test_a_difference_is_told_with_both_sides() -> None:
