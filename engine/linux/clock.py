@@ -1,8 +1,8 @@
 """The guest's time.
 
 Deterministic by default: it moves by what the guest does, never by the host's clock. Each
-look at the clock takes a microsecond; sleeping jumps; while an interval timer is armed, the
-count of executed blocks moves it too, so that a program that spins for an alarm gets it. A
+look at the clock takes a microsecond; sleeping jumps; once a timer has been armed, the count
+of executed blocks moves it too, so that a program that spins for an alarm gets it. A
 program that does nothing but look at the clock (a busy wait) sees it run faster and faster.
 """
 
@@ -109,7 +109,7 @@ class GuestClock:
         self._looks = 0
 
     def add_blocks(self, count: int) -> None:
-        """Executed blocks pass time (while a timer is armed)."""
+        """Executed blocks pass time (once a timer has been armed)."""
         self._now += count * BLOCK_NS
 
     def jump(self, deadline: int) -> None:

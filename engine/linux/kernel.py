@@ -96,6 +96,7 @@ class Kernel:
         self._alone = False  # nobody looks at the machine between two stretches
         self._served = False  # the call that the processor has stopped for has been carried out
         self._seen_blocks = 0
+        self._passes = False  # a timer has been armed: from then on what is executed takes time
         self._over: Why | None = None  # why the current thread's turn is over
         self._stale = False  # something may have ended a wait
         self._moment: int | None = None  # when time alone makes something happen
@@ -239,6 +240,7 @@ class Kernel:
             cpu is None
             or not self._alone
             or self._moment is not None
+            or self._passes
             or self.machine.syscall_count <= _OFTEN
             or self._seen(thread)
         ):
@@ -708,13 +710,16 @@ class Kernel:
         return any(thread.wait and thread.wait.host_fds for thread in self.scheduler.polled)
 
     def _clock_need_changed(self) -> None:
-        if self.machine.next_expiry() is not None or self.max_blocks is not None:
+        expires = self.machine.next_expiry() is not None
+        if expires or self.max_blocks is not None:
             self._cpu.count_blocks(True)
-            self._seen_blocks = self._cpu.blocks()
+            if not self._passes:
+                self._seen_blocks = self._cpu.blocks()
+        self._passes = self._passes or expires
 
     def _count_blocks(self) -> None:
         blocks = self._cpu.blocks()
-        if self._moment is not None:
+        if self._passes or self._moment is not None:
             self._clock.add_blocks(blocks - self._seen_blocks)
         self._seen_blocks = blocks
 
