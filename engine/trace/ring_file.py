@@ -16,7 +16,8 @@ import mmap
 import os
 import struct
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -168,7 +169,7 @@ class RingFile:
         self._name.unlink(missing_ok=True)
 
     def _store(self, pair: "_Pair", value: object) -> None:
-        data = json.dumps(value, separators=(",", ":")).encode()
+        data = memoryview(_json_of(value))
         place = pair.other
         if pair.room[place] < len(data):
             room = max(2 * len(data), _LEAST_ROOM)
@@ -180,6 +181,37 @@ class RingFile:
             done += os.pwrite(self._file, data[done:], pair.at[place] + done)
         pair.current = Blob(pair.at[place], len(data), zlib.crc32(data))
         pair.other = 1 - place
+
+
+class _EachEvent:
+    """Descriptions of events, made one at a time."""
+
+    def __init__(self, events: Iterable[EventInfo]) -> None:
+        self._events = events
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return (event.to_json() for event in self._events)
+
+
+def _json_of(value: object) -> bytearray:
+    """JSON of plain data, in which there may be a million events."""
+    dumps = partial(json.dumps, separators=(",", ":"))
+    if not isinstance(value, Mapping):
+        return bytearray(dumps(value).encode())
+    data = bytearray(b"{")
+    for key, item in value.items():
+        data += b"," if len(data) > 1 else b""
+        data += dumps(key).encode() + b":"
+        if not isinstance(item, _EachEvent):
+            data += dumps(item).encode()
+            continue
+        data += b"["
+        for number, one in enumerate(item):
+            data += b"," if number else b""
+            data += dumps(one).encode()
+        data += b"]"
+    data += b"}"
+    return data
 
 
 class _Pair:
@@ -200,7 +232,7 @@ def describe(
     symbols: Mapping[int, str] | None = None,
     returning: Iterable[int] = (),
 ) -> dict[str, Any]:
-    """The meaning of rows, as plain data.
+    """The meaning of rows, as plain data; the events one by one, as there may be a million.
 
     Args:
         events: the event table.
@@ -211,7 +243,7 @@ def describe(
     """
     return {
         "arch": arch,
-        "events": [event.to_json() for event in events],
+        "events": _EachEvent(events),
         "output": dict(output or {}),
         "symbols": {str(address): text for address, text in (symbols or {}).items()},
         "returning": sorted(returning),
