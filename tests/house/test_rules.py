@@ -5,6 +5,7 @@ may only be made smaller, and whoever puts something right takes it off the coun
 """
 
 import ast
+import subprocess
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
@@ -89,6 +90,18 @@ def test_docstrings_say_what_things_are(everything: list[Module]) -> None:
 
 def test_tests_mirror_the_code() -> None:
     check(astray(ROOT, SUITES), ASTRAY)
+
+
+def test_the_top_level_holds_what_it_may() -> None:
+    if not (ROOT / ".git").exists():
+        pytest.skip("no checkout of git's")
+    listed = subprocess.run(
+        ["git", "-C", str(ROOT), "ls-files"], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    tops = {PurePosixPath(path).parts[0] for path in listed}
+    assert {top for top in tops if not top.startswith(".")} == {
+        *("LICENSE", "README.md", "engine", "pyproject.toml", "samples", "tests", "tui")
+    }
 
 
 def test_imports_are_seen_by_the_contracts(everything: list[Module]) -> None:
