@@ -28,6 +28,12 @@ class ImageError(KprobeTuiError):
     hint = "readelf -lW FILE shows what the file claims"
 
 
+class ModuleKernelError(ImageError):
+    """A kernel module needs the image of its kernel, and has none or that of another."""
+
+    hint = "--kernel FILE names the image of the module's kernel"
+
+
 class NotElfError(ImageError):
     """The file is something else altogether: a script, text, a directory."""
 

@@ -1,11 +1,12 @@
 """`kprobe-tui call`, as a user runs it."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-from kernelimages import AMD64_61, image_path, module_path
+from kernelimages import AMD64_61, AMD64_612, image_path, module_path
 
 
 def called(*words: str | Path) -> subprocess.CompletedProcess[str]:
@@ -34,12 +35,18 @@ def test_a_call_that_fails_is_the_last_one() -> None:
     assert row["value"] is None
 
 
-def test_bad_usage_is_told() -> None:
+def test_bad_usage_is_told(tmp_path: Path) -> None:
+    module = shutil.copy(module_path("crc16"), tmp_path)
     for words in (("gcd(1)",), ("what",), ("nosuch(1)",)):
         done = called(image_path(AMD64_61), *words)
         assert done.returncode == 2
         assert words[0] in done.stderr
         assert "Traceback" not in done.stderr
     assert called(sys.executable, "f()").returncode == 2
+    choices: tuple[tuple[str | Path, ...], ...] = ((), ("--kernel", image_path(AMD64_612)))
+    for kernel in choices:
+        alone = called(*kernel, module, 'crc16(0, "a", 1)')
+        assert (alone.returncode, alone.stdout) == (2, "")
+        assert "--kernel FILE names the image of the module's kernel" in alone.stderr
     done = called("--kernel", image_path(AMD64_61), module_path("crc16"), 'crc16(0, "a", 1)')
     assert done.stdout == 'crc16(0, "a", 1) = (u16) 59585\n'

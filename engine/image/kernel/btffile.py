@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from engine.errors import ImageError
+from engine.errors import ImageError, ModuleKernelError
 from engine.image import headers
 from engine.image.elf import ElfImage
 from engine.image.kernel.btf import Btf
@@ -37,7 +37,7 @@ class _BtfFile:
     @property
     def types(self) -> BtfTypes | None:
         if self._error is not None:
-            raise ImageError(str(self._error))
+            raise type(self._error)(str(self._error))
         return self._types
 
 
@@ -50,7 +50,9 @@ def _read(image: ElfImage, data: bytes) -> Btf:
     elif image.section(".gnu.linkonce.this_module") is not None:
         kernel = btf_of(image.kernel) if image.kernel is not None else None
         if kernel is None:
-            raise ImageError(f"{image.name}: .BTF: types of a module need those of its kernel")
+            raise ModuleKernelError(
+                f"{image.name}: .BTF: types of a module need those of its kernel"
+            )
         base = kernel.btf
     kept = image.kept if base is None else None
     index = kept.columns(_KIND) if kept is not None else None

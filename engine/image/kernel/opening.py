@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from engine.errors import ImageError
+from engine.errors import ImageError, ModuleKernelError
 from engine.image.damage import Damage
 from engine.image.elf import ElfImage
 from engine.image.headers import SHF_ALLOC, Buffer
@@ -155,7 +155,7 @@ def laid_out_module(
     file = ModuleFile(module.data, name, kernel, loaded)
     image = KernelImage(ElfImage(file.laid_out(), name, name), kernel, tuple(file.unresolved))
     if kernel is not None and image.release.release != kernel.release.release:
-        raise ImageError(
+        raise ModuleKernelError(
             f"{name}: a module for Linux {image.release.release}, but {kernel.elf.name} is"
             f" {kernel.release.release}"
         )
