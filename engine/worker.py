@@ -28,6 +28,8 @@ OUTPUT_MAX: Final = 1 << 20
 """Bytes of output in the outbox from which on the guest's terminal fills up."""
 _PATIENCE: Final = 1.0
 """Seconds that the end of a guest waits for its last output to be taken."""
+_AT_ONCE: Final = 0.01
+"""Seconds that a guest's write waits for coming out of its terminal: no more than some 10 us."""
 SWITCH_INTERVAL: Final = 0.0005
 """Seconds between two offers of the interpreter's lock: keys must not wait for hits."""
 
@@ -129,6 +131,7 @@ class Worker:
         self._control.waiting = self._next
         self._control.wait = self._await
         self._control.before_end = self._all_out
+        self._control.wrote = self._wrote
         self._passing = threading.Lock()
         self._threads = (
             threading.Thread(target=self._work, name="engine", daemon=True),
@@ -210,6 +213,18 @@ class Worker:
                 data = self._terminal.read()
                 if data:
                     self.outbox.put(ev.Output(data))
+
+    def _wrote(self, size: int, clock: int, pc: int) -> None:
+        """The guest has written: what comes out of its terminal now is of this moment."""
+        end = time.monotonic() + _AT_ONCE
+        with self._passing:
+            while size > 0 and not self._closing:
+                data = self._terminal.read()
+                if data:  # at least as much as went in: a newline is two bytes, and there is echo
+                    self.outbox.put(ev.Output(data, clock, pc))
+                    size -= len(data)
+                elif time.monotonic() > end:
+                    break
 
     def _all_out(self) -> None:
         """Wait until what the guest wrote is in the outbox: its end comes behind that."""

@@ -50,6 +50,7 @@ from tui.settings import Settings
 from tui.store import EventStore
 from tui.widgets.bars import MessageLine, Question, StatusBar
 from tui.widgets.hints import Hints
+from tui.widgets.timeline import Timeline
 
 Result = TypeVar("Result")
 
@@ -73,6 +74,8 @@ _SAID: Final = (
     cmd.LoadHandlers,
     cmd.ChooseThread,
     cmd.StepAlone,
+    cmd.SetMark,
+    cmd.DeleteMark,
 )
 """Commands whose success is told: no view shows it by itself."""
 _MOTIONS: Final = (
@@ -302,8 +305,8 @@ class KprobeApp(App[int]):
                     self.programs.began(event)
                 case ev.FileMapped():
                     self.programs.mapped(event)
-                case ev.Output(data):
-                    panes.output.feed(data)
+                case ev.Output(data, time, pc):
+                    panes.output.feed(data, (time, pc) if time else None)
                     output = True
                 case ev.MemoryRead(cmd.ReadMemory(address, size, original), pieces, _):
                     if original:
@@ -451,6 +454,10 @@ class KprobeApp(App[int]):
                 self.say(f"that is in {path}; T chooses a thread that runs it", "warning")
             return
         self.controls.navigator.look_at(message.address, focus=message.focus)
+
+    def on_timeline_picked(self, message: Timeline.Picked) -> None:
+        """A moment of the run was clicked."""
+        self.controls.history.go_to(message.clock, None)
 
     def on_code_view_margin_clicked(self, message: CodeView.MarginClicked) -> None:
         """A breakpoint is to be set or cleared."""

@@ -17,6 +17,7 @@ from tui.panes.machinery import MachineryPane
 from tui.panes.registry import PANES, Panes, by_id, by_key
 from tui.widgets.pane import Pane
 from tui.widgets.state_lines import StateLine, registers_line, route_line
+from tui.widgets.timeline import Timeline
 from tui.widgets.titles import Tab
 from tui.widgets.virtual_lines import VirtualLines
 
@@ -68,7 +69,8 @@ class Body(Container):
         self.panes = panes
         self.choice = Layout()
         self._tiles = _Tiles(self.choice)
-        self._lines = {
+        self._lines: dict[str, Timeline | StateLine] = {
+            "timeline": Timeline(panes.events.store.density, id="timeline"),
             "state": StateLine(registers_line(pc, sp), id="state"),
             "route": StateLine(route_line, id="route"),
         }
@@ -202,9 +204,10 @@ class Body(Container):
         at = view.hit
         # A hit that is over is shown until the guest moves, if its phases were looked at.
         hit = at is not None and bool(at.next or (at.done and view.reason == at.done[-1].name))
-        wanted = hit, len(view.pids) > 1
-        if wanted != (choice.hit, choice.threads):
-            choice.hit, choice.threads = wanted
+        history = view.history is not None and view.history.end > 0
+        wanted = hit, len(view.pids) > 1, history
+        if wanted != (choice.hit, choice.threads, choice.history):
+            choice.hit, choice.threads, choice.history = wanted
             self.fit()
 
     def on_machinery_pane_verdict(self, message: MachineryPane.Verdict) -> None:

@@ -65,6 +65,13 @@ def _go(on: Controls, rest: str) -> None:
     on.navigator.go_to(_needed(rest, "a place"))
 
 
+def _goto(on: Controls, rest: str) -> None:
+    if rest.startswith("#"):
+        on.history.go(rest)
+    else:
+        _say(on, f"goto {rest}")
+
+
 def _examine(on: Controls, rest: str) -> None:
     address = on.browser.address_of(_needed(rest, "an address"))
     on.navigator.examine(address)
@@ -298,6 +305,9 @@ COMMANDS: Final[tuple[CommandSpec, ...]] = (
     CommandSpec(("undo",), "", "take the last change back", _post(cmd.Undo())),
     CommandSpec(("redo",), "", "do it again", _post(cmd.Redo())),
     CommandSpec(("go", "g"), "PLACE|#EVENT", "show a place", _go, places=True),
+    CommandSpec(
+        ("goto",), "#EVENT|40%|TICK|BOOKMARK|start|end", "go to a moment of the run", _goto
+    ),
     CommandSpec(("examine",), "PLACE", "show memory in its pane", _examine, places=True),
     CommandSpec(("pane",), "NAME", "go to a pane", _pane),
     CommandSpec(("thread", "inferior"), "[N]", "look at another thread", _thread),
@@ -437,6 +447,8 @@ def complete(on: Controls, line: str) -> list[str]:
         begun = rest.removeprefix("!").rpartition(" ")[2]
         front = line.removesuffix(begun)
         return [front + call for call in on.browser.kernel_names(name) if call.startswith(begun)]
+    if name == "goto":
+        return [f"{name} {found}" for found in on.history.complete(rest)]
     if spec is not None and spec.events:
         return [f"{name} {more}" for more in _complete_event(on, rest)]
     subjects = [known for known in on.desk.words if known.startswith(line) and " " in known]

@@ -9,6 +9,7 @@ from tui.body import Body
 from tui.desk import Desk
 from tui.function_trace import FunctionTrace
 from tui.guest_editor import GuestEditor
+from tui.history import HistoryWalk
 from tui.motions import Motions, SlowMotion
 from tui.navigator import Navigator
 from tui.panes.registry import Panes
@@ -30,6 +31,7 @@ class Controls(Struct, frozen=True):
         probes: places probes.
         guest: changes instructions, registers, memory.
         functions: traces functions.
+        history: goes to moments of the recorded run.
         quitting: ends the interface.
     """
 
@@ -43,6 +45,7 @@ class Controls(Struct, frozen=True):
     probes: ProbeEditor
     guest: GuestEditor
     functions: FunctionTrace
+    history: HistoryWalk
     quitting: Quitting
 
     @classmethod
@@ -51,6 +54,7 @@ class Controls(Struct, frozen=True):
         panes = body.panes
         navigator = Navigator(desk, browser, body)
         slow_motion = SlowMotion(desk, panes)
+        motions = Motions(desk, panes, navigator, slow_motion)
         return cls(
             desk,
             browser,
@@ -58,10 +62,11 @@ class Controls(Struct, frozen=True):
             panes,
             navigator,
             slow_motion,
-            Motions(desk, panes, navigator, slow_motion),
+            motions,
             ProbeEditor(desk, browser, panes, navigator),
             GuestEditor(desk, panes),
             FunctionTrace(desk, browser, body),
+            HistoryWalk(desk, body, panes, motions),
             Quitting(desk),
         )
 

@@ -27,9 +27,11 @@ BARS: Final = 3
 MACHINERY_ROWS: Final = 11
 """Rows of the machinery during a hit, its title included."""
 LINES: Final = ("timeline", "state", "route")
-"""Lines of one row above the panes, where there are such: the history of the run (the place is
-named here, no widget is in it yet), the most important registers, the phases of the hit."""
+"""Lines of one row above the panes, where there are such: the history of the run, the most
+important registers, the phases of the hit."""
 
+_ROOM: Final = 16
+"""Rows of the panes from which on the history has a line of its own."""
 _LEAST: Final = (16, 3)
 """Columns and rows that a place keeps when the bar beside it is moved."""
 _UPPER: Final = tuple(spec.id for spec in PANES if not spec.lower)
@@ -146,6 +148,7 @@ class Layout(Struct):
         hit: whether the program stands in the middle of a probe's hit.
         verdict: rows that the machinery needs for the probe at the cursor, 0 without one.
         threads: whether there is more than one thread.
+        history: whether there is something in the history of the run.
     """
 
     recent: list[str] = field(default_factory=list)
@@ -154,6 +157,7 @@ class Layout(Struct):
     hit: bool = False
     verdict: int = 0
     threads: bool = False
+    history: bool = False
 
     @property
     def focused(self) -> str:
@@ -187,11 +191,11 @@ class Layout(Struct):
             return Plan((), (Place(half, self.focused, room),), ())
         tree = self._tree(columns, rows)
         seen = {self._shown(cell) for cell in _cells(tree)}
-        lines: tuple[str, ...] = ()
+        wanted = {"timeline": self.history and rows >= _ROOM}
         if columns < WIDE:  # what has no pane there has a line
-            wanted = {"state": "registers" not in seen, "route": "machinery" not in seen}
-            wanted["route"] &= self.hit
-            lines = tuple(line for line in LINES if wanted.get(line))
+            wanted["state"] = "registers" not in seen
+            wanted["route"] = self.hit and "machinery" not in seen
+        lines = tuple(line for line in LINES if wanted.get(line))
         places: list[Place] = []
         bars: list[Bar] = []
         self._lay_out(tree, room.split_horizontal(len(lines))[1], places, bars)

@@ -1,8 +1,13 @@
 """Messages from panes to the app: panes know neither the engine nor each other."""
 
+from typing import TypeAlias
+
 from textual.message import Message
 
 from engine.session.protocol.commands import Command
+
+Moment: TypeAlias = tuple[int, int | None]
+"""A tick of the guest's clock, and the instruction of it that is meant, None for the first."""
 
 
 class Ask(Message):

@@ -35,6 +35,7 @@ MARKS: Final[dict[str, Mark]] = {
     "no": Mark("\N{BALLOT X}", "x"),
     "times": Mark("\N{MULTIPLICATION SIGN}", "x"),
     "more": Mark("\N{HORIZONTAL ELLIPSIS}", "~"),
+    "kept": Mark("\N{BOX DRAWINGS LIGHT VERTICAL AND HORIZONTAL}", "+"),
     "rule": Mark("\N{BOX DRAWINGS LIGHT HORIZONTAL}", "-"),
     "arrow": Mark("\N{RIGHTWARDS ARROW}", "->"),
     "branch": Mark("\N{DOWNWARDS ARROW WITH TIP RIGHTWARDS}", "~>"),

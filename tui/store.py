@@ -7,12 +7,16 @@ made for what is looked at. Long work (filter, fold, search) is done in slices.
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
 from typing import Final
 
 from engine.session.protocol.rows import (
+    HEAD,
+    TIME,
     Event,
     EventInfo,
     EventLines,
+    EventSource,
     EventText,
     Names,
     Ring,
@@ -20,6 +24,7 @@ from engine.session.protocol.rows import (
 )
 from tui.filters import EventFilter
 from tui.lineindex import Fold, LineIndex
+from tui.messages import Moment
 from tui.programs import Programs
 
 CAPACITY: Final = 1_000_000
@@ -77,6 +82,7 @@ class EventStore:
         self._clock = clock
         self._rates: deque[int] = deque(maxlen=_BUCKETS)
         self._bucket = 0
+        self._density: tuple[tuple[int, ...], list[int]] = (), []
 
     # -- rows -----------------------------------------------------------------------------
 
@@ -189,6 +195,35 @@ class EventStore:
         """The number of the program that a row is of."""
         event = self.event(number)
         return self.programs.of(event.thread_id, event.time)
+
+    def moment(self, number: int) -> Moment:
+        """The moment of a row: in front of the probed instruction, behind a return."""
+        event = self.event(number)
+        source = self.events[event.id].source
+        if event.returned_to is not None:
+            return event.time, event.returned_to
+        known = source in (EventSource.PROBE, EventSource.SYSCALL_ENTER)
+        return event.time, event.address if known else None
+
+    def at(self, time: int) -> int:
+        """The number of the first row of a tick or behind it."""
+        low, high = self.first, self.end
+        while low < high:
+            middle = (low + high) // 2
+            if TIME.unpack_from(self.row(middle), HEAD.size)[0] < time:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def density(self, end: int, cells: int) -> list[int]:
+        """The rows in each of equal stretches of the time up to a tick."""
+        known = (self._ring.overwritten, self._ring.written, end, cells)
+        if self._density[0] != known:
+            places = [self.at(-(-end * cell // cells)) for cell in range(cells)]
+            places.append(self.end)
+            self._density = known, [b - a for a, b in pairwise(places)]
+        return self._density[1]
 
     def _by_program(self, rows: bytes) -> Iterator[bytes]:
         """Pieces of rows of one program each, which are named by its files."""

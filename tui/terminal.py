@@ -11,11 +11,14 @@ import codecs
 import re
 from collections import deque
 from collections.abc import Callable
+from itertools import islice
 from typing import Final, NamedTuple
 
 from msgspec import Struct, field
 from rich.color import Color
 from rich.style import Style
+
+from tui.messages import Moment
 
 LINES_MAX: Final = 20_000
 CELLS_MAX: Final = 4096
@@ -46,6 +49,7 @@ class Line(Struct):
         cut: characters that were dropped because it was too long.
         changes: grows with every change.
         note: whether it is a remark and not the guest's.
+        moment: (tick, pc) of what wrote its first characters; None where that is not known.
     """
 
     runs: list[Run] = field(default_factory=list)
@@ -53,6 +57,7 @@ class Line(Struct):
     cut: int = 0
     changes: int = 0
     note: bool = False
+    moment: Moment | None = None
 
     @property
     def text(self) -> str:
@@ -124,8 +129,21 @@ class LineTerminal:
         self._sequence = ""
         self._length = 0
 
-    def feed(self, data: bytes) -> None:
-        """Take what the guest wrote, cut anywhere."""
+    def feed(self, data: bytes, moment: Moment | None = None) -> None:
+        """Take what the guest wrote, cut anywhere.
+
+        Args:
+            data: it.
+            moment: (tick, pc) of the instruction that has written it.
+        """
+        first = self.dropped + len(self.lines) - 1
+        self._feed(data)
+        if moment is not None:
+            for line in islice(self.lines, max(first - self.dropped, 0), None):
+                if line.moment is None and line.length:
+                    line.moment = moment
+
+    def _feed(self, data: bytes) -> None:
         text = self._decoder.decode(data)
         position, end = 0, len(text)
         while position < end:

@@ -41,6 +41,7 @@ class RunRecorder:
     Attributes:
         journal: what has been recorded.
         grown: told of each entry that has been added, by its bytes.
+        wrote: told of what the guest has written to the host, by its bytes.
         mapped: told (address space, start, size) of mappings that have come or changed.
         full: the budget was used up, and nothing is recorded any more.
         end: the tick up to which there is something then.
@@ -65,6 +66,7 @@ class RunRecorder:
         self._left = budget
         self.journal = journal
         self.grown: Callable[[int], object] = lambda size: None
+        self.wrote: Callable[[int], object] = lambda size: None
         self.mapped: Callable[[AddressSpace, int, int], object] = lambda space, at, size: None
         self._machine = machine
         self._cpu = machine.cpu
@@ -401,6 +403,7 @@ class RunRecorder:
 
     def _output(self, descriptor: int, data: bytes) -> None:
         self._op(Op.OUTPUT, descriptor, data)
+        self.wrote(len(data))
 
     def finished(self, end: Exit) -> None:
         """The run is over."""

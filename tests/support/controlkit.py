@@ -71,13 +71,20 @@ class Held:
         technique: str = "auto",
         returns: str = "auto",
         follow: bool = True,
+        history: bool = False,
         opened: OpenedProgram | None = None,
     ) -> None:
         self.said: list[ev.SessionEvent] = []
         self.terminal = GuestTerminal()
         self._out = b""
         config = GuestConfig(
-            guest, args, clock=clock, technique=technique, returns=returns, follow=follow
+            guest,
+            args,
+            clock=clock,
+            technique=technique,
+            returns=returns,
+            follow=follow,
+            history=history,
         )
         if opened is not None:
             config = replace(opened.config, args=args, technique=technique, returns=returns)
@@ -117,15 +124,27 @@ class Held:
         return [event for event in self.said if isinstance(event, kind)]
 
     @property
+    def _this_run(self) -> list[ev.SessionEvent]:
+        begun = max((i for i, e in enumerate(self.said) if isinstance(e, ev.Restarted)), default=0)
+        return self.said[begun:]
+
+    @property
+    def table(self) -> dict[int, EventInfo]:
+        """What kinds of events this run has."""
+        return {
+            info.id: info
+            for event in self._this_run
+            if isinstance(event, ev.Declared)
+            for info in event.infos
+        }
+
+    @property
     def events(self) -> list[Event]:
         """The recorded events of this run."""
-        begun = max((i for i, e in enumerate(self.said) if isinstance(e, ev.Restarted)), default=0)
-        table: dict[int, EventInfo] = {}
+        table = self.table
         found = []
-        for event in self.said[begun:]:
-            if isinstance(event, ev.Declared):
-                table.update((info.id, info) for info in event.infos)
-            elif isinstance(event, ev.Rows):
+        for event in self._this_run:
+            if isinstance(event, ev.Rows):
                 at = 0
                 while at < len(event.data):
                     found.append(decode(table, event.data, at))
@@ -160,6 +179,7 @@ def held(
     technique: str = "auto",
     returns: str = "auto",
     follow: bool = True,
+    history: bool = False,
     opened: OpenedProgram | None = None,
 ) -> Iterator[Held]:
     """A loaded guest that is given back at the end."""
@@ -170,6 +190,7 @@ def held(
         technique=technique,
         returns=returns,
         follow=follow,
+        history=history,
         opened=opened,
     )
     try:

@@ -28,7 +28,11 @@ NOT_HERE = {
     "graph": "opens a line to type in",
     "interrupt": "the guest stands",
     **dict.fromkeys(
-        ("step_back", "over_back", "line_back", "finish_back", "continue_back"),
+        (
+            *("step_back", "over_back", "line_back", "finish_back", "continue_back"),
+            *("to_moment", "event_before", "event_behind", "earlier", "later"),
+            *("mark", "go_to_moment"),
+        ),
         "goes back in a run that is recorded: this one is not",
     ),
 }

@@ -12,7 +12,7 @@ from textual.timer import Timer
 from tui.call_pairs import entry_nearby, partner
 from tui.filters import EventFilter, FilterError, compile_filter
 from tui.lineindex import Fold
-from tui.messages import Copied, Located, Say
+from tui.messages import Copied, Located, Moment, Say
 from tui.render import grouped, harmless, mark, sparkline, thread_look
 from tui.store import EventStore
 from tui.widgets.line_source import LineSource
@@ -130,6 +130,7 @@ Each line is a hit of a probe: time, thread, `NAME(ARGUMENTS)` and the place.
 | `%` | between the entry and the return of one call |
 | `G` | go to the end and follow it; any motion up stops following |
 | `Enter` | show its place in the other panes |
+| `@` | go to its moment, if the run is recorded; `{` `}`: of the event before, after |
 | `Y` | copy the line, or what `J` `K` select, as ftrace prints it |
 
 A return names the event of its entry (`of #N`) where that is not far. Time counts the guest's own
@@ -291,6 +292,12 @@ blocks of code; it is not nanoseconds.
             sparkline(rates, self.lines.looks.ascii_only) if any(rates) else "",
             count=text if kept or gone else "",
         )
+
+    @property
+    def moment(self) -> Moment | None:
+        """The moment of the event at the cursor."""
+        here = self._here()
+        return None if here is None else self.store.moment(here)
 
     # -- keys -------------------------------------------------------------------------------
 

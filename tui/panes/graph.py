@@ -13,7 +13,7 @@ from textual.timer import Timer
 from engine.session.protocol.rows import Names
 from engine.session.protocol.views import GuestView, ProbeView
 from tui.calltree import CLOSE, LEAF, LEFT, OPEN, POINT, CallTree, GraphLine
-from tui.messages import Located
+from tui.messages import Located, Moment
 from tui.render import grouped, harmless, mark
 from tui.store import EventStore
 from tui.widgets.line_source import LineSource
@@ -144,6 +144,7 @@ own blocks of code from a call to its return.
 | `space` | fold calls that repeat, or show each |
 | `a` | totals of each function, or the calls again |
 | `Enter` | go to the event and its place |
+| `@` | go to its moment, if the run is recorded |
 | `/` `n` `N` | find text, next, previous |
 | `G` | go to the end and follow it; any motion up stops following |
 
@@ -293,6 +294,13 @@ without a return, as by longjmp or an exception.
         """The title says so."""
         event.stop()
         self._show()
+
+    @property
+    def moment(self) -> Moment | None:
+        """The moment of the call or return at the cursor."""
+        at = self.lines.cursor
+        number = self.source.event(at) if at < self.lines.line_count else None
+        return None if number is None else self.calls.store.moment(number)
 
     def _locate(self, index: int, focus: bool) -> None:
         if 0 <= index < self.lines.line_count:

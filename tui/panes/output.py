@@ -13,7 +13,7 @@ from textual.widgets import Input
 
 from engine.session.protocol import commands
 from engine.session.protocol.views import GuestView, RunState
-from tui.messages import Ask
+from tui.messages import Ask, Moment
 from tui.render import grouped, harmless, mark
 from tui.terminal import LineTerminal
 from tui.widgets.line_source import LineSource
@@ -124,6 +124,7 @@ of the guest reaches your terminal.
 | `Enter` | type for the guest; keys go to it by themselves when it reads |
 | `Esc` | in the line: keys are commands again |
 | `Ctrl+D` | in the empty line: end of file |
+| `@` | go to the moment at which the line was written, if the run is recorded |
 | `/` `n` `N` | find text, next, previous |
 | `G` | go to the end and follow it |
 | `Y` | copy the line, or what `J` `K` select |
@@ -153,9 +154,15 @@ of the guest reaches your terminal.
         if view.state is RunState.ENDED and before is not RunState.ENDED:
             self.say(view.reason)
 
-    def feed(self, data: bytes) -> None:
-        """The guest has written something."""
-        self.source.roll.feed(data)
+    def feed(self, data: bytes, moment: Moment | None = None) -> None:
+        """The guest has written something, at a moment of its run if that is known."""
+        self.source.roll.feed(data, moment)
+
+    @property
+    def moment(self) -> Moment | None:
+        """The moment at which the line at the cursor was begun."""
+        lines, at = self.source.roll.lines, self.lines.cursor
+        return lines[at].moment if at < self.source.count else None
 
     def say(self, text: str) -> None:
         """Put a remark among the output, such as "exited with 0"."""

@@ -12,6 +12,7 @@ from textual.message import Message
 from textual.widget import Widget
 
 from engine.session.protocol.views import GuestView, RunState
+from tui.messages import Moment
 from tui.render import is_ascii
 from tui.widgets.prompt import Prompt
 from tui.widgets.titles import Tab, title
@@ -103,6 +104,11 @@ class Pane(Vertical):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """No key of the pane while something is typed in it."""
         return self.content.has_focus and super().check_action(action, parameters)
+
+    @property
+    def moment(self) -> Moment | None:
+        """The moment of the run that the row at the cursor is of; None for none."""
+        return None
 
     def show(self, view: GuestView) -> None:
         """Another view of the guest; a pane that shows nothing of it need not do anything."""

@@ -56,6 +56,27 @@ class Backwards:
         self._ticks: dict[int, list[Moment]] = {}
         self.cut: Callable[[], bool] = lambda: False
 
+    # -- places in time ---------------------------------------------------------------------------
+
+    def go_to(self, clock: int, pc: int) -> None:
+        """Go to the instruction of a tick, or of the one behind it, that is at an address.
+
+        Args:
+            clock: the tick.
+            pc: the address.
+
+        Raises:
+            CommandError: it does not execute there.
+        """
+        now = self.timeline.now()
+        for tick in (clock, clock + 1):
+            there = next((each for each in self._of_tick(tick) if each.pc == pc), None)
+            if there is not None:
+                self.timeline.seek(there)
+                return
+        self.timeline.seek(now)
+        raise CommandError(f"nothing at {pc:#x} executes in tick {clock}")
+
     # -- single instructions ----------------------------------------------------------------------
 
     def before(self, moment: Moment, *, ended: bool = False) -> Moment | None:

@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 _SIGNALS: Final = range(1, 65)
 _BACK: Final = (
     *(cmd.StepBack, cmd.LineBack, cmd.FinishBack, cmd.ContinueBack),
-    *(cmd.LastWrite, cmd.Seek),
+    *(cmd.LastWrite, cmd.Seek, cmd.SeekMark),
 )
 _STEPS: Final = (cmd.StepInsn, cmd.StepOver, cmd.StepLine, cmd.StepPhase, cmd.FinishHit)
 _JOURNAL: Final = 512 << 20
@@ -95,6 +95,8 @@ class Control:
             guest runs.
         wait: the same, but waits for one, None to give up; asked while the guest stands
             inside a blocked call.
+        wrote: told (bytes, tick, pc) of what a recorded guest has written, and the instruction
+            that has.
         before_end: called when the guest has ended, before that is told.
         questions: what a debugger is asked while the guest runs.
         config: what to run; a change holds from the next start.
@@ -134,6 +136,7 @@ class Control:
         self._terminal = terminal
         self.waiting: Callable[[], cmd.Command | None] = lambda: None
         self.wait: Callable[[], cmd.Command | None] = lambda: None
+        self.wrote: Callable[[int, int, int], object] = lambda size, clock, pc: None
         self.before_end: Callable[[], object] = lambda: None
         self.questions = StopQuestions()
         self.looks: Callable[[], str] = lambda: ""
@@ -178,6 +181,7 @@ class Control:
         self._travel: Travel | None = None
         if session.config.history and session.core is None:
             self._travel = _travel(session)
+            self._travel.landmarks.wrote = lambda size, clock, pc: self.wrote(size, clock, pc)
         self._stands_in: tuple[_Stand, _Stand] | None = None
         self._tracing = Tracing(
             session,
@@ -253,8 +257,8 @@ class Control:
         self._ahead.append(command)
         self._catch_up()
 
-    def carry_out(self, command: cmd.Command) -> None:
-        """The same for one who wants to know whether it can be done.
+    def carry_out(self, command: cmd.Command) -> str:
+        """The same for one who wants to know whether it can be done; what it came to.
 
         Raises:
             KprobeTuiError: it cannot.
@@ -262,7 +266,7 @@ class Control:
         self._next = None
         self._stepping = isinstance(command, _STEPS)
         try:
-            self._dispatch(command)
+            return self._dispatch(command)
         finally:
             if self._next is not None:
                 self._ahead.appendleft(self._next)
@@ -367,7 +371,8 @@ class Control:
         finally:
             running.state = RunState.STOPPED
         text = running.wanted or text
-        running.reason, running.cause = text or "stepped", StopCause.ARRIVED
+        arrived = "moved in time" if isinstance(command, cmd.Seek | cmd.SeekMark) else "stepped"
+        running.reason, running.cause = text or arrived, StopCause.ARRIVED
         if running.wanted:
             running.cause = StopCause.INTERRUPTED
         elif text:
@@ -377,6 +382,19 @@ class Control:
         if self.words is not None:
             self.words.moved()
         return self._running.reason
+
+    def _mark(self, command: cmd.SetMark | cmd.DeleteMark) -> str:
+        """Make the moment at hand a bookmark, or forget one."""
+        travel = self._travel
+        if travel is None:
+            raise CommandError("the run is not recorded: no moment of it can be found again")
+        if isinstance(command, cmd.DeleteMark):
+            travel.landmarks.unmark(command.name)
+            return f"bookmark {command.name} is gone"
+        if not self._stands():
+            raise CommandError("the program is running; Ctrl-C stops it")
+        moment = travel.now()
+        return f"bookmark {travel.landmarks.mark(command.name, moment)} at tick {moment.clock}"
 
     def _stop_places(self) -> "list[StopPlace]":
         """The places at which the user wants to stop."""
@@ -505,6 +523,8 @@ class Control:
                 if moment == self.moves and self._stands():
                     self._tell(ev.PartsRead(command, self._parts(branches)))
                 return ""
+            case cmd.SetMark() | cmd.DeleteMark():
+                return self._mark(command)
             case cmd.Restore(probes, stops):
                 text = self._restore(probes, stops)
             case cmd.LoadHandlers(path, on):
@@ -670,7 +690,13 @@ class Control:
             self._ahead.clear()
         elif isinstance(command, cmd.TypedLine):
             self._type(command)
-        elif self._running.motion(command) is None:
+        elif isinstance(command, _BACK) and self._in_past and len(self._ahead) < _AHEAD:
+            if isinstance(command, cmd.Seek | cmd.SeekMark):  # only the last of them counts
+                self._ahead = deque(
+                    each for each in self._ahead if not isinstance(each, cmd.Seek | cmd.SeekMark)
+                )
+            self._ahead.append(command)
+        elif self._running.motion(command) is None and not isinstance(command, _BACK):
             self._attempt(command, self._any_time)
         elif running.state is RunState.STOPPED:
             # The call has to end before anything else can happen. For a step that is all.
@@ -808,6 +834,7 @@ class Control:
             redo=self._editing.redo_text,
             histograms=self._histograms.texts(running=running.state is RunState.RUNNING),
             detours=viewing.detours.counts(),
+            history=self._travel.view() if self._travel is not None else None,
         )
         return self._view
 

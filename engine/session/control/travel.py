@@ -9,9 +9,11 @@ from engine.errors import CommandError
 from engine.history.recording import RunRecorder
 from engine.history.timeline import Moment
 from engine.session.control.backwards import Backwards, StopPlace
+from engine.session.control.landmarks import Landmarks
 from engine.session.guest.past import PastSession
 from engine.session.guest.session import Session
 from engine.session.protocol import commands as cmd
+from engine.session.protocol.views import HistoryView
 
 OVER: Final = "No more reverse-execution history."
 """The words of gdb for the first instruction."""
@@ -23,6 +25,7 @@ class Travel:
     Attributes:
         recorder: of the run.
         there: the guest stands in the past.
+        landmarks: bookmarks and the like.
     """
 
     def __init__(self, live: Session, recorder: RunRecorder) -> None:
@@ -34,6 +37,8 @@ class Travel:
         """
         self.recorder = recorder
         self.there = False
+        self.landmarks = Landmarks(live)
+        recorder.wrote = self.landmarks.written
         self._live = live
         self._past: PastSession | None = None
         self._backwards: Backwards | None = None
@@ -118,17 +123,45 @@ class Travel:
             case cmd.LastWrite(address, size):
                 by = backwards.last_write(address, size)
                 return f"written by {by}" if by else ""
-            case cmd.Seek(clock):
-                present = self.present()
-                if clock is None or clock >= present.clock:
-                    backwards.timeline.seek(present)
-                elif clock <= 0:
-                    backwards.timeline.start()
+            case cmd.Seek(clock, pc):
+                self._seek(clock, pc)
+            case cmd.SeekMark(name):
+                there = self.landmarks.mark_of(name)
+                if there < self.present():
+                    backwards.timeline.seek(there)
                 else:
-                    backwards.timeline.seek_clock(clock)
+                    self._seek(None, None)
             case _:
                 raise CommandError("that cannot be done in the past")
         return ""
+
+    def _seek(self, clock: int | None, pc: int | None) -> None:
+        timeline, present = self.backwards.timeline, self.present()
+        if clock is None or clock > present.clock or (clock == present.clock and pc is None):
+            if self._live.machine.exit is None and not self.recorder.full:
+                timeline.seek(present)
+            else:
+                timeline.end()
+        elif pc is not None:
+            self.backwards.go_to(clock, pc)
+        elif clock <= 0:
+            timeline.start()
+        else:
+            timeline.seek_clock(clock)
+
+    def now(self) -> Moment:
+        """The moment at which the guest stands."""
+        return self.backwards.timeline.now() if self.there else self.present()
+
+    def view(self) -> HistoryView:
+        """The run as a line."""
+        live = self._live
+        now = end = self.recorder.end if self.recorder.full else live.cpu.blocks()
+        if self.there:
+            now = self.past.cpu.coming()
+        taken = self._backwards.timeline.checkpoints.taken if self._backwards is not None else ()
+        ticks = (one.clock for one in taken)
+        return self.landmarks.view(min(now, end), end, past=self.there, checkpoints=ticks)
 
     def close(self) -> None:
         """Give the past back."""

@@ -182,14 +182,14 @@ class Debugger:
 
     # -- the guest --------------------------------------------------------------------------
 
-    def execute(self, command: cmd.Command) -> None:
-        """Have the guest carry a command out.
+    def execute(self, command: cmd.Command) -> str:
+        """Have the guest carry a command out; what it came to, in words.
 
         Raises:
             KprobeTuiError: it cannot.
         """
         with self._guard():
-            self.control.carry_out(command)
+            return self.control.carry_out(command)
 
     def move(self, command: cmd.Command) -> None:
         """Have it move; what held for the place where it stood is forgotten.

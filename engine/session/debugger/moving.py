@@ -263,18 +263,48 @@ class Moving:
         self._go(cmd.LastWrite(value.address, value.type.size or 1))
 
     def goto(self, rest: str) -> None:
-        """Go to a tick of the guest's clock: goto begin|end|TICK."""
+        """Go to a moment of the run: goto begin|end|TICK|PERCENT%|MARK."""
         self._need_past()
         word = rest.removeprefix("record").strip()
+        number = word.removesuffix("%").strip()
         if word in ("begin", "start"):
-            clock: int | None = 0
+            self._go(cmd.Seek(0))
         elif word == "end":
-            clock = None
-        elif word.isascii() and word.isdigit():
-            clock = int(word)
+            self._go(cmd.Seek())
+        elif not word or not word[0].isalpha():
+            if not (number.isascii() and number.isdigit()):
+                raise CommandError(
+                    "goto begin, goto end, goto TICK of the guest's clock, goto 40%, or goto MARK."
+                )
+            clock = int(number)
+            if number != word:
+                end = (self._debugger.control.history() or (0, 0, False))[1]
+                clock = end * min(clock, 100) // 100
+            self._go(cmd.Seek(clock))
         else:
-            raise CommandError("goto begin, goto end, or goto TICK of the guest's clock.")
-        self._go(cmd.Seek(clock))
+            self._go(cmd.SeekMark(word))
+
+    def mark(self, rest: str) -> None:
+        """Make the moment at which the program stands a bookmark: mark [NAME]."""
+        self._need_past()
+        self._debugger.put(self._debugger.execute(cmd.SetMark(rest)))
+
+    def unmark(self, rest: str) -> None:
+        """Forget a bookmark: unmark NAME."""
+        self._debugger.put(self._debugger.execute(cmd.DeleteMark(rest)))
+
+    def info_marks(self, rest: str) -> None:
+        """List the bookmarks: the tick of each, and where the program stands there."""
+        debugger = self._debugger
+        view = debugger.control.view().history
+        if view is None or not view.marks:
+            debugger.put("No bookmarks.")
+            return
+        debugger.put("Name        Tick             Address")
+        for one in view.marks:
+            where = debugger.scope.symbol(one.pc)
+            shown = f" <{where}>" if where else ""
+            debugger.put(f"{one.name:<11} {one.time:<16} {one.pc:#x}{shown}")
 
     def record(self, rest: str) -> None:
         """Record the program from its next start on, so that one can go back: record [stop]."""

@@ -109,9 +109,33 @@ class LastWrite(Struct, frozen=True):
 
 
 class Seek(Struct, frozen=True):
-    """Go to a tick of the guest's clock; to the present where that is None."""
+    """Go to a moment of the run.
+
+    Attributes:
+        clock: a tick of the guest's clock; None for the present.
+        pc: the instruction of it in front of which to stand; None for the first.
+    """
 
     clock: int | None = None
+    pc: int | None = None
+
+
+class SeekMark(Struct, frozen=True):
+    """Go to a bookmark."""
+
+    name: str
+
+
+class SetMark(Struct, frozen=True):
+    """Make the moment at which the guest stands a bookmark; "": named by a number."""
+
+    name: str = ""
+
+
+class DeleteMark(Struct, frozen=True):
+    """Forget a bookmark; any time."""
+
+    name: str
 
 
 class Define(Struct, frozen=True):
@@ -422,6 +446,9 @@ Command: TypeAlias = (
     | ContinueBack
     | LastWrite
     | Seek
+    | SeekMark
+    | SetMark
+    | DeleteMark
     | ContinueToHit
     | Halt
     | Restart

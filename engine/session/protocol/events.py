@@ -52,9 +52,17 @@ class Restarted(Struct, frozen=True):
 
 
 class Output(Struct, frozen=True):
-    """Bytes that the guest wrote to its terminal."""
+    """Bytes that the guest wrote to its terminal.
+
+    Attributes:
+        data: them.
+        time: the tick in which it has written the last of them, 0 where that is not known.
+        pc: the instruction that has.
+    """
 
     data: bytes
+    time: int = 0
+    pc: int = 0
 
 
 class Done(Struct, frozen=True):

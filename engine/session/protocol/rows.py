@@ -11,10 +11,20 @@ from engine.trace.program_times import ProgramTimes
 from engine.trace.ring import Ring
 from engine.trace.rowfilter import CompiledFilter
 from engine.trace.rowfilter import compile_filter as compile_row_filter
-from engine.trace.rows import HEAD, Event, EventInfo, EventSource, EventTable, Value, decode
+from engine.trace.rows import (
+    HEAD,
+    TIME,
+    Event,
+    EventInfo,
+    EventSource,
+    EventTable,
+    Value,
+    decode,
+)
 
 __all__ = [
     "HEAD",
+    "TIME",
     "CompiledFilter",
     "Event",
     "EventInfo",

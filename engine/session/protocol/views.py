@@ -421,6 +421,43 @@ class DetourCounts(Struct, frozen=True):
     freed: int = 0
 
 
+class MarkView(Struct, frozen=True):
+    """A bookmark: a moment of the run with a name.
+
+    Attributes:
+        name: it.
+        time: its tick.
+        pc: the instruction that is next there.
+    """
+
+    name: str
+    time: int
+    pc: int
+
+
+class HistoryView(Struct, frozen=True):
+    """The recorded run as a line, divided into equal stretches where it is told by these.
+
+    Attributes:
+        now: the tick at which the guest stands.
+        end: that of the present.
+        past: the guest stands in its past.
+        marks: bookmarks, in order.
+        threads: the thread that has the processor in each stretch, 0 for none; () where there is
+            but one.
+        written: 1 for each stretch in which the guest has written to its terminal.
+        checkpoints: 1 for each stretch in which there is a checkpoint.
+    """
+
+    now: int
+    end: int
+    past: bool
+    marks: tuple[MarkView, ...] = ()
+    threads: tuple[int, ...] = ()
+    written: bytes = b""
+    checkpoints: bytes = b""
+
+
 class GuestView(Struct, frozen=True):
     """Everything about the guest at one moment.
 
@@ -468,6 +505,7 @@ class GuestView(Struct, frozen=True):
         redo: what `Redo` would do again.
         histograms: the text of each hist trigger; at the most half a second old while it runs.
         detours: how many detour buffers there are.
+        history: the run from its start on, None where it is not recorded.
     """
 
     state: RunState = RunState.READY
@@ -511,3 +549,4 @@ class GuestView(Struct, frozen=True):
     redo: str = ""
     histograms: tuple[str, ...] = ()
     detours: DetourCounts = DetourCounts()
+    history: HistoryView | None = None

@@ -45,7 +45,7 @@ def test_what_the_past_refuses(tmp_path: Path) -> None:
     assert "$1 = 5" in text
     assert "$2 = 5" in text  # a change in the present is part of what is lived through again
     assert "already being recorded" in text
-    assert "goto begin, goto end, or goto TICK" in text
+    assert "goto begin, goto end, goto TICK" in text
 
 
 def test_without_a_recording(tmp_path: Path) -> None:

@@ -1,0 +1,103 @@
+"""Rows, bookmarks and the timeline lead to moments of the recorded run."""
+
+from controlkit import sample
+from flowkit import User, flow, place
+
+from engine.session import GuestConfig
+from engine.session.protocol.views import HistoryView, RunState
+from tui.widgets.timeline import Timeline
+
+
+def history(user: User) -> HistoryView:
+    """The run as it is known."""
+    assert user.view.history is not None
+    return user.view.history
+
+
+async def at(user: User, time: int, pc: int | None = None) -> None:
+    """Wait until the guest stands at a moment."""
+    await user.until(
+        lambda: user.view.time == time and (pc is None or user.view.pc == pc),
+        f"{time} {pc}",
+    )
+
+
+async def through_the_run(user: User) -> None:
+    assert not user.app.query_one(Timeline).display
+    await place(user, "probe print")
+    await user.press("c")
+    await user.state(RunState.ENDED)
+    await user.shows("now 100%")
+    end = user.view.time
+    events = user.panes.events
+    await user.press("6", "G", "k")
+    await user.until(lambda: events.moment is not None)
+    there = events.moment
+    assert there is not None
+    await user.press("at")
+    await at(user, *there)
+    assert history(user).past
+    await user.shows("past ")
+
+    await user.press("left_curly_bracket")
+    await user.until(lambda: user.view.time < there[0])
+    assert user.view.pc == user.address("print")
+    await user.press("right_curly_bracket")
+    await at(user, *there)
+    assert events.moment == there, "the log shows the event"
+
+    await user.press("m")
+    await user.type("here")
+    await user.press("enter")
+    await user.says("bookmark here")
+    await user.press("left_parenthesis", "left_parenthesis", "right_parenthesis")
+    await at(user, there[0] - end // 50)
+    await user.press("apostrophe")
+    await user.type("he")
+    await user.press("tab", "enter")
+    await at(user, *there)
+    for text, tick in (("25%", end // 4), ("70", 70), ("start", 0)):
+        await user.press("apostrophe")
+        await user.type(text)
+        await user.press("enter")
+        await at(user, tick)
+    await user.command("goto #1")
+    await at(user, events.store.moment(0)[0], user.address("print"))
+    await user.command("goto nowhere")
+    await user.says("there is no bookmark nowhere; there are here")
+
+    await user.press("7", "G", "k")
+    written = user.panes.output.moment
+    assert written is not None
+    await user.press("at")
+    await at(user, *written)
+    assert "syscall" in next(
+        line for line in user.screen.splitlines() if "\N{RIGHTWARDS ARROW}" in line
+    )
+
+    bar = user.app.query_one(Timeline)
+    await user.pilot.click(bar, offset=(bar.size.width // 2, 0))
+    await user.until(lambda: user.view.time != written[0])
+    assert 0.4 < user.view.time / end < 0.6
+    await user.press("8", "at")
+    await user.says("this row is of no moment of the run")
+    await user.press("apostrophe")
+    await user.type("end")
+    await user.press("enter")
+    await user.state(RunState.ENDED)
+
+
+def test_there_by_rows_keys_names_and_clicks() -> None:
+    flow(through_the_run, config=GuestConfig(sample("x86_64", "words"), history=True))
+
+
+def test_a_run_that_is_not_recorded_says_so() -> None:
+    async def steps(user: User) -> None:
+        await place(user, "probe print")
+        await user.press("c")
+        await user.state(RunState.ENDED)
+        assert not user.app.query_one(Timeline).display
+        await user.press("6", "at")
+        await user.says("the run is not recorded")
+
+    flow(steps, guest=sample("x86_64", "words"))

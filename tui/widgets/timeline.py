@@ -1,0 +1,144 @@
+"""The recorded run as a row: events, threads, output, checkpoints, bookmarks, and the moment."""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from textual import events
+from textual.content import Content
+from textual.message import Message
+from textual.widgets import Static
+
+from engine.session.protocol.views import GuestView, HistoryView
+from tui.render import grouped, is_ascii, mark, sparkline, thread_look
+
+_COLOURS: Final = {
+    "accent": "$text-accent",
+    "good": "$text-success",
+    "warn": "$text-warning",
+    "bad": "$text-error",
+    "note": "$text-secondary",
+}
+"""Looks of threads."""
+
+Density = Callable[[int, int], Sequence[int]]
+"""Numbers of events in so many equal stretches of the time up to a tick: (tick, stretches)."""
+
+
+class Timeline(Static):
+    """A bar from the begin of the run to its present; what is clicked is gone to.
+
+    A column stands for how many events there are in a stretch, in the colour of the thread that
+    runs there; where there are none, a checkpoint is marked. What is underlined has written
+    output, a bookmark is the first letter of its name, and the moment is the stretch in reverse.
+    """
+
+    DEFAULT_CSS = """
+    Timeline { height: 1; width: 1fr; text-wrap: nowrap; background: $boost; }
+    """
+
+    class Picked(Message):
+        """A tick was clicked."""
+
+        def __init__(self, clock: int) -> None:
+            super().__init__()
+            self.clock = clock
+
+    def __init__(self, density: Density, *, id: str | None = None) -> None:
+        """Nothing is shown yet.
+
+        Args:
+            density: tells of events.
+            id: of the widget.
+        """
+        super().__init__(id=id, markup=False)
+        self._density = density
+        self._history: HistoryView | None = None
+        self._shown: Content | None = None
+        self._bar = 0, 0
+
+    def show(self, view: GuestView) -> None:
+        """Another view."""
+        self._history = view.history
+        self._renew()
+
+    def on_resize(self) -> None:
+        """Another width."""
+        self._renew()
+
+    def _renew(self) -> None:
+        history = self._history
+        if history is None or not self.display or not self.is_attached:
+            return
+        shown = self._content(history, self.size.width, is_ascii(self.app))
+        if self._shown is None or not shown.is_same(self._shown):
+            self._shown = shown
+            self.update(shown, layout=False)
+
+    def _content(self, history: HistoryView, width: int, ascii_only: bool) -> Content:
+        now, end = history.now, max(history.end, 1)
+        at = f"{grouped(now)} of {grouped(end)}" if history.past else grouped(end)
+        share = min(round(100 * now / end), 99) if now < end else 100
+        front = f" {'past' if history.past else 'now'} {share:>3}% "
+        cells = width - len(front) - len(at) - 2
+        if cells < 8:
+            self._bar = len(front), 0
+            return Content.assemble(front, at)
+        self._bar = len(front), cells
+        counts = self._density(end, cells)
+        sparks = sparkline(counts, ascii_only)
+        marks = {min(one.time * cells // end, cells - 1): one.name for one in history.marks}
+        here = min(now * cells // end, cells - 1)
+        parts: list[str | tuple[str, str]] = [
+            (front, "bold $text-warning" if history.past else "")
+        ]
+        parts += [
+            self._cell(history, cell, cells, here, marks, sparks[cell] if counts[cell] else "")
+            for cell in range(cells)
+        ]
+        parts.append(f" {at} ")
+        return Content.assemble(*parts)
+
+    def _cell(
+        self,
+        history: HistoryView,
+        cell: int,
+        cells: int,
+        here: int,
+        marks: dict[int, str],
+        spark: str,
+    ) -> tuple[str, str]:
+        ascii_only = is_ascii(self.app)
+        sign, look = spark, ""
+        if history.threads:
+            threads = history.threads
+            tid = threads[min((2 * cell + 1) * len(threads) // (2 * cells), len(threads) - 1)]
+            look = _COLOURS.get(thread_look(tid), "")
+        if not spark:
+            kept = _any(history.checkpoints, cell, cells)
+            sign = mark("kept" if kept else "rule", ascii_only)
+            look = look or "dim"
+        if cell in marks:
+            sign, look = marks[cell][0], "bold $text-accent"
+        if _any(history.written, cell, cells):
+            look += " underline"
+        if cell == here:
+            look += " reverse"
+        return sign, look.strip()
+
+    def on_click(self, event: events.Click) -> None:
+        """Go there."""
+        first, cells = self._bar
+        history = self._history
+        if history is not None and cells and first <= event.x < first + cells:
+            cell = event.x - first
+            last = cell == cells - 1
+            self.post_message(self.Picked(history.end if last else history.end * cell // cells))
+
+
+def _any(flags: bytes, cell: int, cells: int) -> bool:
+    """True if one of the flags is set that a cell stands for."""
+    if not flags:
+        return False
+    low = cell * len(flags) // cells
+    high = max((cell + 1) * len(flags) // cells, low + 1)
+    return any(flags[low:high])
