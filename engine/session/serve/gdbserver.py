@@ -7,8 +7,7 @@ never what is planted. A word behind `monitor` is a line of this program's own c
 """
 
 import struct
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable
 from typing import Final
 
 from msgspec import Struct
@@ -28,25 +27,23 @@ from engine.session.debugger.stops import (
     UserStop,
     UserWatchpoint,
 )
-from engine.session.debugger.words import Word, split_word
+from engine.session.debugger.words import split_word
 from engine.session.protocol import commands as cmd
 from engine.session.protocol import events as ev
 from engine.session.protocol.config import GuestConfig, Mode
 from engine.session.protocol.views import RunState, StopCause
 from engine.session.serve import target
+from engine.session.serve.commandline import PassedLines, RecordedEvents
 from engine.session.serve.guestfiles import GuestFiles
 from engine.session.serve.linkmap import link_maps
 from engine.session.serve.packets import MOST, escaped
-from engine.trace.formats.base import Names
-from engine.trace.formats.ftrace import FtraceFormat
-from engine.trace.ring import Ring
-from engine.trace.rows import EventInfo
+from engine.session.serve.programmemory import ProgramMemory
+from engine.session.serve.watched import watch_bytes
 
 _SIZE: Final = 0x8000
 """Bytes of a packet that gdb may send."""
 _OK: Final = b"OK"
 _FAULT, _REFUSED, _DAMAGED = b"E0e", b"E01", b"E16"
-_DEFINITIONS: Final = ("p:", "p ", "r:", "r ", "-:", "P", "R")
 _SUPPORTED: Final = (
     f"PacketSize={_SIZE:x};QStartNoAckMode+;vContSupported+;swbreak+;hwbreak+;"
     "qXfer:features:read+;qXfer:auxv:read+;qXfer:threads:read+;qXfer:exec-file:read+;"
@@ -56,7 +53,6 @@ _REVERSE: Final = b";ReverseStep+;ReverseContinue+"
 _SOFTWARE, _HARDWARE, _WRITE, _READ, _ACCESS = b"0", b"1", b"2", b"3", b"4"
 _WATCHES: Final = {_WRITE: ("watch", "watch"), _READ: ("rwatch", "rwatch"),
                    _ACCESS: ("awatch", "awatch")}  # fmt: skip
-_TYPES: Final = {1: "unsigned char", 2: "unsigned short", 4: "unsigned int", 8: "unsigned long"}
 _GDB_SIGNALS: Final = {
     **{number: number for number in (1, 2, 3, 4, 5, 6, 8, 9, 11, 13, 14, 15)},
     7: 10,
@@ -84,7 +80,6 @@ _GDB_SIGNALS: Final = {
 """Linux's numbers of signals to gdb's."""
 _LINUX_SIGNALS: Final = {theirs: ours for ours, theirs in _GDB_SIGNALS.items()}
 _TRAP: Final = 5
-_EVENTS_KEPT, _EVENTS_SHOWN = 100_000, 20
 
 
 class _Breakpoint(Struct, frozen=True):
@@ -132,8 +127,7 @@ class GdbServer:
             KprobeTuiError: it cannot be loaded.
         """
         self._tell = tell
-        self._infos: dict[int, EventInfo] = {}
-        self._events = Ring(_EVENTS_KEPT, overwrite=True)
+        self._events = RecordedEvents()
         self.put: Callable[[bytes], object] = lambda body: None
         self.running = self._monitors = False
         self._control = control = Control(config, self._told, mode=mode)
@@ -142,6 +136,10 @@ class GdbServer:
         # As in an interface breakpoints are kprobes with names: what Linux emulates takes no slot.
         self._debugger = Debugger(control, self._say, attached=True)
         self._interpreter = Interpreter(self._debugger)
+        self._memory = ProgramMemory(control)
+        self._lines = PassedLines(
+            control, self._interpreter, self._events, "What moves the guest is gdb's own business."
+        )
         self._debugger.started = True
         gdb = control.session.arch.gdb
         if gdb is None:
@@ -237,13 +235,7 @@ class GdbServer:
     # -- what is told besides -------------------------------------------------------------------
 
     def _told(self, event: ev.SessionEvent) -> None:
-        if isinstance(event, ev.Declared):
-            self._infos.update((info.id, info) for info in event.infos)
-        elif isinstance(event, ev.Rows):
-            self._events.append(event.data)
-        elif isinstance(event, ev.Restarted):
-            self._infos.clear()
-            self._events.clear()
+        self._events.told(event)
         if isinstance(event, ev.Notice):
             self._tell(event.text)
         elif isinstance(event, ev.Remark):
@@ -335,27 +327,11 @@ class GdbServer:
 
     # -- memory -----------------------------------------------------------------------------
 
-    def _peek(self, address: int, size: int) -> bytes:
-        """The program's memory; what is planted does not show. GuestFaultError."""
-        session = self._control.session
-        with self._control.sight():
-            space = session.seen
-            return space.hooks.original(address, space.memory.peek(address, size))
-
     def _read_memory(self, rest: bytes) -> bytes:
         address, size = (int(word, 16) for word in rest.split(b","))
         self._need_program()
-        size = min(size, (_SIZE - 8) // 2)
-        try:
-            return self._peek(address, size).hex().encode()
-        except GuestFaultError:
-            pass
-        out = bytearray()  # as much as there is in front of the first that cannot be read
-        with suppress(GuestFaultError):
-            while len(out) < size:
-                at = address + len(out)
-                out += self._peek(at, min(size - len(out), 4096 - at % 4096))
-        return out.hex().encode() or _FAULT
+        found = self._memory.readable(address, min(size, (_SIZE - 8) // 2))
+        return found.hex().encode() or (_FAULT if size else b"")
 
     def _write_memory(self, rest: bytes) -> bytes:
         where, _, data = rest.partition(b":")
@@ -414,14 +390,10 @@ class GdbServer:
             place = BreakLocation(CodePlace(wanted.address))
             self._planted[wanted] = stops.add(UserBreakpoint(locations=[place]))
             return
-        kind = _TYPES.get(wanted.size)
-        if kind is None:
-            raise CommandError(f"{wanted.size} bytes cannot be watched as one")
         word, _ = _WATCHES[wanted.kind]
-        before = set(stops.all)
-        self._interpreter.line(f"{word} *({kind} *){wanted.address:#x}")
-        number = next(number for number in stops.all if number not in before)
-        self._planted[wanted] = stops.all[number]
+        self._planted[wanted] = watch_bytes(
+            self._debugger, self._interpreter, word, wanted.address, wanted.size
+        )
 
     def _is_code(self, address: int) -> bool:
         """True where code may run; gdb has functions that it calls return to the stack."""
@@ -661,21 +633,9 @@ class GdbServer:
         modules = self._control.session.seen.modules
         if modules.main is None:
             return target.libraries(0, ())
-        found = link_maps(modules.main, self._peek)
+        found = link_maps(modules.main, self._memory.read)
         main = found[0][1] if found else 0
         return target.libraries(main, [row for row in found[1:] if row[0]])
-
-    def _last_events(self, count: int) -> Iterator[str]:
-        """The last events as lines of ftrace's."""
-        session, events = self._control.session, self._events
-        names = Names(
-            lambda address: str(session.seen.modules.locate(address)),
-            session.machine.comms.get,
-            process=lambda thread: session.machine.pids.get(thread, thread),
-        )
-        form = FtraceFormat(self._infos, names)
-        for at in range(max(len(events) - count, 0), len(events)):
-            yield form.rows(events.row(at)).decode(errors="replace").rstrip("\n")
 
     # -- monitor ----------------------------------------------------------------------------
 
@@ -691,29 +651,13 @@ class GdbServer:
             self._monitors = False
         return _OK
 
-    def _carried_out(self, text: str) -> Iterator[str]:
-        if not text or text == "help":
-            yield "A line of gdb's words as this program has them, or a definition: p:EVENT PLACE"
-            yield "ARGS, r:EVENT PLACE ARGS, -:EVENT; events [N] shows those recorded last."
-            yield "What moves the guest is gdb's own business."
-            return
-        words = text.split()
-        if words[0] == "events" and len(words) <= 2 and words[-1].isdigit() | (len(words) == 1):
-            yield from self._last_events(int(words[1]) if len(words) == 2 else _EVENTS_SHOWN)
-            return
-        if text.startswith(_DEFINITIONS) and not text.startswith(("p /", "p *", "p &")):
-            try:
-                self._control.carry_out(cmd.Define(text))
-                yield f"{text.split()[0]}: done"
-                return
-            except KprobeTuiError:
-                if text[:2] != "p ":
-                    raise
-        name, _ = split_word(text)
-        word = self._interpreter.words.find(name)
-        if not isinstance(word, Word) or word.moves:
-            raise CommandError(f"{name} would move the guest behind gdb's back")
-        self._interpreter.line(text)
+    def _carried_out(self, text: str) -> list[str]:
+        told = self._lines.told(text)
+        if told is None:
+            if self._lines.moves(text):
+                raise CommandError(f"{split_word(text)[0]} would move the guest behind gdb's back")
+            self._interpreter.line(text)
+        return told or []
 
 
 def _thread(word: bytes) -> int:
