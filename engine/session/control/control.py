@@ -31,7 +31,7 @@ from engine.session.control.typed_words import TypedWords
 from engine.session.guest.calling import CallArguments, FunctionCalls
 from engine.session.guest.probing import Probing
 from engine.session.guest.session import Session
-from engine.session.guest.terminal import CapturedStreams, ChosenTerminal, GuestTerminal
+from engine.session.guest.terminal import ChosenTerminal, FrontEndStreams
 from engine.session.inspect.troubles import Troubles
 from engine.session.inspect.viewing import Viewing
 from engine.session.program.opening import OpenedProgram
@@ -114,7 +114,7 @@ class Control:
         tell: Callable[[ev.SessionEvent], object],
         *,
         mode: Mode = Mode.STRICT,
-        terminal: GuestTerminal | CapturedStreams | None = None,
+        terminal: FrontEndStreams | None = None,
         opened: OpenedProgram | None = None,
     ) -> None:
         """Load the program.

@@ -1,7 +1,7 @@
 """The state behind gdb's words: a guest, what is asked of it, and how values are found."""
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from difflib import get_close_matches
 from time import monotonic
@@ -14,6 +14,7 @@ from engine.errors import CommandError, GuestFaultError, KprobeTuiError
 from engine.escaping import escaped
 from engine.image.reader import DamagedError
 from engine.language.evaluation import Evaluator, checked, evaluate
+from engine.language.printing import Printer
 from engine.language.syntax import Expression
 from engine.language.values import TypedValue
 from engine.linux.signals import SI_USER, PendingSignal, info_kill
@@ -410,6 +411,18 @@ class Debugger:
             self._asking = False
             self.frames.moved()
 
+    def texts_at_hit(self, expressions: Iterable[str]) -> list[str]:
+        """Values of expressions at a hit, as `print` writes them, or why there is none."""
+        self.frames.moved()
+        self._asking = True
+        try:
+            scope = self.frames.innermost_scope()
+            printer = self.frames.printer(scope)
+            return [_text_of(printer, scope, one) for one in expressions]
+        finally:
+            self._asking = False
+            self.frames.moved()
+
     # -- expressions ------------------------------------------------------------------------
 
     def _scope(
@@ -543,6 +556,13 @@ def _may_move(stop: UserStop) -> bool:
     """True for a breakpoint at a place that another file may have, too."""
     wanted = stop.wanted if isinstance(stop, UserBreakpoint) else None
     return wanted is not None and wanted.address is None
+
+
+def _text_of(printer: Printer, scope: FrameScope, expression: str) -> str:
+    try:
+        return printer.text(evaluate(expression, scope))
+    except TROUBLE as error:
+        return f"<{message(error)}>"
 
 
 def _frame_at(place: CodePlace) -> NamedFrame:

@@ -28,6 +28,7 @@ class UserStop(Struct, kw_only=True):
         hits: so far.
         commands: carried out at each stop.
         only: a command's own question, asked in place of the condition.
+        at_hit: asked at each hit that counts, where no other question lets it pass by.
         event: what has happened at its last hit, where there is more than one thing to catch.
     """
 
@@ -44,6 +45,7 @@ class UserStop(Struct, kw_only=True):
     hits: int = 0
     commands: tuple[ScriptLine, ...] = ()
     only: Callable[[], bool] | None = None
+    at_hit: Callable[[], bool] | None = None
     event: str = ""
 
     @property
@@ -443,11 +445,13 @@ class UserStops:
         for each in self.all.values():
             each.hits = 0
         if not self._shared:  # else the list of probes has seen to it
-            ids = tuple(one.id for one in self._control.probes.rows)
-            self._control.carry_out(cmd.Delete(ids))
+            placed = [one for stop in self._breakpoints() for one in stop.locations if one.probe]
+            there = {row.id for row in self._control.probes.rows}
+            gone = there.intersection(one.probe for one in placed)
+            self._control.carry_out(cmd.Delete(tuple(gone)))
+            for one in placed:
+                one.probe = 0
             for stop in self._breakpoints():
-                for one in stop.locations:
-                    one.probe = 0
                 if stop.wanted is not None:
                     self._take(stop, places(stop))
             for stop in self._breakpoints():
@@ -550,7 +554,7 @@ class UserStops:
         if stop.ignore:
             stop.ignore -= 1
             return False
-        return True
+        return stop.at_hit is None or stop.at_hit()
 
 
 def placed_text(stop: UserBreakpoint) -> str:

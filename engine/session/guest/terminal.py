@@ -11,7 +11,7 @@ import select
 import struct
 import termios
 from collections import deque
-from typing import Final
+from typing import Final, Protocol
 
 from engine.errors import CommandError
 from engine.linux.fs import flags as fl
@@ -22,6 +22,19 @@ _KEPT_MOST: Final = 16 << 20
 """Bytes of output that are kept in memory."""
 _INPUT_MAX: Final = 1 << 20
 """Bytes typed ahead that are kept; a guest that never reads must not fill the host."""
+
+
+class FrontEndStreams(Protocol):
+    """Standard streams that a front end has for a guest."""
+
+    def streams(self) -> tuple[HostStream, ...]:
+        """Standard input, output and error."""
+
+    def write(self, data: bytes) -> None:
+        """The user has typed something."""
+
+    def resize(self, columns: int, rows: int) -> None:
+        """The terminal has another size."""
 
 
 class ChosenTerminal:
