@@ -1,5 +1,6 @@
 """`kprobe-tui serve`: a guest for other people's front ends."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -7,27 +8,95 @@ import click
 from engine.cli import console
 from engine.cli.options import config_of, guest_options, schedule_options
 from engine.cli.probe_options import guest_probe_options, probe_options
-from engine.session.protocol.config import Mode
-from engine.session.serve.serving import serve_gdb
+from engine.errors import CommandError
+from engine.session.protocol.config import GuestConfig, Mode, core_config
 
 
-@click.command(context_settings={"allow_interspersed_args": False})
+class _FrontEndCommand(click.Command):
+    """Keeps the words of its line apart: options, and GUEST ARGS."""
+
+    def __init__(self, *words: Any, **more: Any) -> None:
+        super().__init__(*words, **more)
+        for each in self.params:
+            if each.name == "guest":
+                each.required = False  # an editor may name it later
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse words, and remember those in front of GUEST."""
+        words = list(args)
+        rest = super().parse_args(ctx, args)
+        guest = [] if ctx.params["guest"] is None else [ctx.params["guest"], *ctx.params["args"]]
+        options = words[: len(words) - len(guest)]
+        if options[-1:] == ["--"]:
+            options.pop()
+        ctx.meta[__name__] = options, guest
+        return rest
+
+
+@click.command(cls=_FrontEndCommand, context_settings={"allow_interspersed_args": False})
 @click.option(
     "--gdb",
     "address",
     metavar="ADDR",
-    required=True,
     help="Speak gdb's remote protocol on 127.0.0.1:PORT (port 0: any) or unix:PATH.",
 )
-@click.option("--record", is_flag=True, help="Record the run, so that gdb can go backwards in it.")
+@click.option(
+    "--dap",
+    is_flag=True,
+    help="Speak the Debug Adapter Protocol on standard input and output, as an editor starts it.",
+)
+@click.option("--record", is_flag=True, help="Record the run, so that one can go back in it.")
 @probe_options
 @guest_probe_options
 @schedule_options
 @guest_options
-def serve(address: str, record: bool, mode_name: str, **values: Any) -> int:
-    """Load GUEST with ARGS, and let gdb drive it: (gdb) target remote ADDR.
+def serve(address: str | None, dap: bool, **values: Any) -> int:
+    """Load GUEST with ARGS, and let gdb drive it, or an editor.
 
-    The guest stands at its first instruction until gdb lets it run; its standard streams are those
-    of this command. The server ends with the guest.
+    With --gdb the guest stands at its first instruction until gdb lets it run: (gdb) target remote
+    ADDR; its standard streams are those of this command, which ends with the guest. With --dap the
+    editor may name the guest itself.
     """
-    return serve_gdb(config_of(values, history=record), address, Mode(mode_name), console.remark)
+    ctx = click.get_current_context()
+    if (address is None) is not dap:
+        raise click.UsageError("--gdb ADDR or --dap: one of them", ctx)
+    if dap:
+        # What gdb's half of the command needs is not read for this one, and the other way round.
+        from engine.session.serve.dap.dapserving import serve_dap_here
+
+        options, guest = ctx.meta[__name__]
+        if guest:
+            _configured(values)  # what is wrong with it is said here
+        return serve_dap_here(front_end_guest, options, guest, console.remark)
+    from engine.session.serve.serving import serve_gdb
+
+    if values["guest"] is None:
+        raise click.UsageError("Missing argument 'GUEST'.", ctx)
+    assert address is not None
+    config, mode = _configured(values)
+    return serve_gdb(config, address, mode, console.remark)
+
+
+def _configured(values: dict[str, Any]) -> tuple[GuestConfig, Mode]:
+    values = dict(values)
+    mode = Mode(values.pop("mode_name"))
+    return config_of(values, history=values.pop("record")), mode
+
+
+def front_end_guest(words: Sequence[str]) -> tuple[GuestConfig, Mode]:
+    """The guest that words stand for, as a front end gives them.
+
+    Raises:
+        CommandError: one of them means nothing.
+    """
+    try:
+        with serve.make_context("serve", list(words)) as context:
+            values = dict(context.params)
+            values.pop("address")
+            values.pop("dap")
+            config, mode = _configured(values)
+    except click.ClickException as error:
+        raise CommandError(f"launch: {error.format_message()}") from None
+    except click.exceptions.Exit:
+        raise CommandError("launch: options: --help is for a terminal") from None
+    return core_config(config), mode

@@ -1,6 +1,8 @@
-"""Servers that let other people's front ends drive a guest: gdb's remote protocol.
+"""Servers that let other people's front ends drive a guest.
 
-`packets` is the framing, `address` where a server listens, `connection` and `serving` one front
-end and all of them; `gdbserver` is what gdb asks, `target` has the documents that it reads,
-`linkmap` and `guestfiles` what it wants to know of libraries and files.
+gdb's remote protocol: `packets` is the framing, `address` where a server listens, `connection` and
+`serving` one front end and all of them; `gdbserver` is what gdb asks, `target` has the documents
+that it reads, `linkmap` and `guestfiles` what it wants to know of libraries and files. `dap` is
+the protocol of editors. Both have `commandline`, lines that are passed on, `programmemory`, and
+`watched`, bytes that stop the guest.
 """

@@ -1,0 +1,133 @@
+"""Instructions of a guest around an address, as many as were asked for."""
+
+from typing import Final
+
+from engine.arch.machine import Insn
+from engine.insn.decoder import Decoder
+from engine.session.debugger.debugger import Debugger
+from engine.session.serve.dap.bodies import DisassembledInstruction
+from engine.session.serve.dap.sources import SourceNames
+from engine.session.serve.programmemory import ProgramMemory
+
+_TOP: Final = 1 << 64
+_TRIES: Final = 16
+"""Places in front of an address at which decoding may begin, where no symbol says."""
+_FUNCTION_MOST: Final = 1 << 16
+
+
+class CodeListing:
+    """Decodes what the program has in its memory."""
+
+    def __init__(self, debugger: Debugger, memory: ProgramMemory, sources: SourceNames) -> None:
+        """Decode the code of a debugger's guest."""
+        self._debugger, self._memory, self._sources = debugger, memory, sources
+
+    def around(self, address: int, first: int, count: int) -> list[DisassembledInstruction]:
+        """Instructions: exactly `count`, what is none among them.
+
+        Args:
+            address: of an instruction.
+            first: number of the first one, 0 for that at the address.
+            count: of them.
+        """
+        before = self._before(address, -first) if first < 0 else []
+        found: list[Insn | int] = list(before[:count])
+        if len(found) < count:
+            passed = max(first, 0)
+            found += self._behind(address, passed + count - len(found))[passed:]
+        return self._told(found)
+
+    # -- decoding ---------------------------------------------------------------------------
+
+    def _behind(self, address: int, count: int) -> list[Insn | int]:
+        """From an address on; addresses stand for what cannot be read."""
+        arch = self._debugger.control.session.arch
+        found: list[Insn | int] = []
+        at = address
+        while len(found) < count:
+            wanted = (count - len(found)) * arch.insn_max
+            begin = at & -arch.code_unit
+            data = self._memory.readable(begin, min(wanted, _FUNCTION_MOST) + arch.code_unit)
+            insns = [one for one in Decoder(arch).all(begin, data) if one.address >= at]
+            if len(data) > arch.insn_max and len(insns) > 1 and not arch.code_unit > 1:
+                insns.pop()  # its end may be missing
+            if not insns:
+                found.append(at)
+                at = (at + arch.insn_align) % _TOP
+                continue
+            found += insns[: count - len(found)]
+            at = insns[-1].address + insns[-1].size
+        return found
+
+    def _before(self, address: int, count: int) -> list[Insn | int]:
+        """In front of an address: exactly so many, by address."""
+        found: list[Insn | int] = []
+        at = address
+        while len(found) < count:
+            insns = self._run_up(at)
+            if not insns:
+                at -= self._debugger.control.session.arch.insn_align
+                found.insert(0, at % _TOP)
+                if at < 0:
+                    found[:0] = [0] * (count - len(found))
+                continue
+            found[:0] = insns
+            at = insns[0].address
+        return found[len(found) - count :]
+
+    def _run_up(self, end: int) -> list[Insn]:
+        """Instructions up to an address: the last one ends there; none where nobody knows."""
+        arch = self._debugger.control.session.arch
+        module = self._debugger.control.session.seen.modules.at(end - 1)
+        symbol = module.symbol_at(end - 1) if module is not None else None
+        starts: list[int] = []
+        if symbol is not None and module is not None:
+            start = symbol.address + module.bias
+            if end - start <= _FUNCTION_MOST:
+                starts.append(start)
+        near = end - _TRIES * arch.insn_max
+        starts += range(max(near, 0) & -arch.code_unit, end, arch.insn_align)
+        for start in starts:
+            data = self._memory.readable(start, end - start)
+            if len(data) < end - start:
+                continue
+            insns = [one for one in Decoder(arch).all(start, data) if one.address < end]
+            whole = all(one.mnemonic != ".byte" for one in insns)
+            last = insns[-1] if insns else None
+            if last is not None and last.address + last.size == end and (whole or len(data) < 2):
+                return insns
+        return []
+
+    # -- telling ----------------------------------------------------------------------------
+
+    def _told(self, found: list[Insn | int]) -> list[DisassembledInstruction]:
+        debugger = self._debugger
+        target = debugger.control.session.arch.probes.target
+        told: list[DisassembledInstruction] = []
+        file, line = "", 0
+        for one in found:
+            if isinstance(one, int):
+                told.append(
+                    DisassembledInstruction(
+                        address=f"{one:#x}", instruction="??", presentation_hint="invalid"
+                    )
+                )
+                continue
+            place = debugger.places.at(one.address)
+            leads = target(one.raw, one.address)
+            name = debugger.bare_scope.symbol(leads) if leads is not None else ""
+            fresh = bool(place.line) and (place.file, place.line) != (file, line)
+            told.append(
+                DisassembledInstruction(
+                    address=f"{one.address:#x}",
+                    instruction=f"{one.text} <{name}>" if name else one.text,
+                    instruction_bytes=one.raw.hex(" "),
+                    symbol="" if "+" in place.symbol else place.symbol,
+                    location=self._sources.source(place.file) if fresh else None,
+                    line=place.line if fresh else 0,
+                    presentation_hint="invalid" if one.mnemonic == ".byte" else "",
+                )
+            )
+            if place.line:
+                file, line = place.file, place.line
+        return told
