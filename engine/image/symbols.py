@@ -30,7 +30,8 @@ _LINK_ORDER: Final = {"global": 0, "weak": 1, "local": 2}
 class SymbolTable:
     """The symbols of one image: all its tables merged, linkage stubs, unwind ranges.
 
-    The tables are .symtab, that of the separate debug file or of .gnu_debugdata, and .dynsym.
+    The tables are .symtab, that of the separate debug file or of .gnu_debugdata, and .dynsym;
+    of a stripped kernel that runs as a program, the names that it has of itself.
 
     Section and file symbols, undefined ones and the mapping symbols of ARM and RISC-V
     ($x, $d, ...) are left out.
@@ -48,6 +49,7 @@ class SymbolTable:
         """
         self.image = image
         self._debug_dirs = debug_dirs
+        self._in_order = False
         self._has_mapping_symbols = has_mapping_symbols(image)
 
     # -- by name -----------------------------------------------------------------
@@ -118,11 +120,14 @@ class SymbolTable:
         that starts last. A symbol without a size reaches to the next symbol in its
         section and counts only where no sized one covers. Among symbols of one start:
         functions, then untyped, then data; global, local, weak (perf's order: a strong
-        name says more); fewer leading underscores; shorter size; alphabetical. Where no
+        name says more); fewer leading underscores; shorter size; alphabetical. A kernel has put
+        its own names in such an order itself (compare_symbols() of scripts/kallsyms.c). Where no
         symbol covers, linkage stubs (NAME@plt) and then the unwind ranges of a stripped
         program answer.
         """
         sized, unsized = self._index.covering(address)
+        if sized and self._in_order:
+            return self._index.symbol(min(sized))
         if sized:
             return min(map(self._index.symbol, sized), key=_cover_key)
         found = [s for s in map(self._index.symbol, unsized) if self._reaches(s, address)]
@@ -133,6 +138,8 @@ class SymbolTable:
     def covering(self, address: int) -> list[Symbol]:
         """All symbols with a size that cover a link address, the one that `at` gives first."""
         sized, _ = self._index.covering(address)
+        if self._in_order:
+            return list(map(self._index.symbol, sorted(sized)))
         return sorted(map(self._index.symbol, sized), key=_cover_key)
 
     def span(self, address: int) -> tuple[Symbol | None, int, int]:
@@ -201,7 +208,7 @@ class SymbolTable:
     def _tables(self) -> tuple[SymbolSection, ...]:
         note: Callable[[str], None] = self._note
         found = [symtab.static_symbols(self.image, note)]
-        debug = self._debug_file()
+        debug = self._debug_file() or (self._kernel_file() if found == [None] else None)
         if debug is not None:
             moved = debugfiles.moved_sections(self.image, debug)
             found.append(symtab.static_symbols(debug, note, moved))
@@ -217,6 +224,22 @@ class SymbolTable:
             return found or debugfiles.embedded_debug_file(self.image)
         except ImageError as error:
             self.image.damage.note(str(error))
+            return None
+
+    def _kernel_file(self) -> ElfImage | None:
+        """The symbols that a kernel has of itself, where it is a program that was stripped."""
+        from engine.image.kernel.recognition import is_kernel  # few files are stripped
+
+        if not is_kernel(self.image):
+            return None
+        from engine.image.kernel.opening import program_names  # fewer are kernels
+
+        try:
+            found = program_names(self.image)
+            self._in_order = True
+            return found
+        except ImageError as error:
+            self._note(str(error))
             return None
 
     @cached_property

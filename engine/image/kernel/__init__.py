@@ -10,5 +10,6 @@ file, and what was derived of it as `columnfile` writes it; `scratch` holds what
 Types come from `btf` and `btftypes`; `btffile` finds them in a file, `btfscopes` has them where
 debug information is asked. `orc` are the unwind tables. `sitetables` are the places in the text
 that probes and patches ask for, `events` (with `eventarray`) the trace events that the kernel has
-itself, `cpumodel` the CPU that it is said to boot on.
+itself, `cpumodel` the CPU that it is said to boot on. `tasklayout` are the tasks of a kernel that
+runs as a program.
 """

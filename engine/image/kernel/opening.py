@@ -81,6 +81,28 @@ def open_kernel(
     return found
 
 
+def program_names(image: ElfImage, cache: ImageCache | None = None) -> ElfImage:
+    """The same file with the kernel's own names as its symbols, of a kernel that is a program.
+
+    Such is user-mode Linux: it is stripped like any other kernel, and runs as a process.
+
+    Args:
+        image: it.
+        cache: of images that were opened before.
+
+    Raises:
+        ImageError: it has no names, or is damaged.
+    """
+    kept = (ImageCache() if cache is None else cache).entry(image.buffer, image.identity)
+    made: Buffer | None = kept.image()
+    if made is None:
+        try:
+            made = kept.keep_image(_made(image.buffer, image.name))
+        except OSError as error:
+            raise ImageError(f"{image.name}: no room for what is in it: {error}") from error
+    return ElfImage(made, image.name, runnable=False, damage=image.damage)
+
+
 def _set_debug_file(image: ElfImage, data: Buffer, name: str) -> None:
     """An image in a file with debug information has it from there."""
     if data[:4] == _ELF:

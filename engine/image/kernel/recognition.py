@@ -86,10 +86,14 @@ def is_kernel_image(path: str | os.PathLike[str]) -> bool:
         data, _ = mapped(path)
         if is_object(head):
             return is_module(data, os.fspath(path))
-        elf = ElfImage(data, os.fspath(path), runnable=False)
-        return any(section.name in _KERNEL_SECTIONS for section in elf.sections)
+        return is_kernel(ElfImage(data, os.fspath(path), runnable=False))
     except (OSError, ImageError, ValueError):
         return False
+
+
+def is_kernel(image: ElfImage) -> bool:
+    """True for an ELF file that is a kernel, by the section of its exported symbols."""
+    return any(section.name in _KERNEL_SECTIONS for section in image.sections)
 
 
 def _head(path: str | os.PathLike[str]) -> bytes:

@@ -6,9 +6,19 @@ from contextlib import suppress
 
 import pytest
 from kallsymskit import LAYOUTS, TEXT, expected, image, symbols
-from kernelimages import AMD64_61, AMD64_612, ARM64_61, DATA, GOLDEN, UML_61, kernel_image
+from kernelimages import (
+    AMD64_61,
+    AMD64_612,
+    ARM64_61,
+    DATA,
+    GOLDEN,
+    UML_61,
+    image_path,
+    kernel_image,
+)
 
 from engine.errors import ImageError
+from engine.image import ElfImage, SymbolTable
 from engine.image.kernel.kallsyms import read_kallsyms
 
 
@@ -19,6 +29,35 @@ def test_names_are_the_kernels_own(name: str) -> None:
     told = lzma.decompress(path.read_bytes()).decode().splitlines()
     own = [line for line in told if "\t" not in line]
     assert list(names.lines()) == own
+
+
+def test_a_kernel_that_is_a_program_has_them_as_symbols() -> None:
+    image = ElfImage.open(image_path(UML_61))
+    assert image.section(".symtab") is None
+    table = image.once(SymbolTable)
+    path = DATA / GOLDEN[UML_61] / "kallsyms.txt.xz"
+    rows = [line.split() for line in lzma.decompress(path.read_bytes()).decode().splitlines()]
+    own = [(int(row[0], 16), row[2]) for row in rows if len(row) == 3]
+    text = image.section(".text")
+    assert text is not None
+    for address, name in random.Random(1).sample(own, 300):
+        assert address in {symbol.address for symbol in table.find_all(name)}
+        if text.holds(address):
+            found = table.at(address)
+            assert found is not None
+            assert found.is_function
+            assert found.address == address
+    schedule = table.find("__schedule")
+    assert schedule is not None
+    assert [one.name for one in table.covering(schedule.address)] == [
+        "__schedule",
+        "__sched_text_start",
+    ]
+    assert table.at(schedule.address) == schedule  # as the kernel itself prints it
+    read = table.find("vfs_read")
+    assert read is not None
+    assert table.at(read.address + read.size - 1) == read
+    assert read in list(table.functions())
 
 
 def test_what_has_no_names_is_told() -> None:

@@ -1,0 +1,145 @@
+"""The layout of the tasks of a kernel that runs as a program, read from its own code.
+
+Such is user-mode Linux. Its stacks are aligned to their size, and at the bottom of each lies a
+thread_info, whose first word is the task that runs there (arch/um/include/asm/thread_info.h).
+Where in a task its process id and name are no table of a stripped kernel says. The functions that
+ask for them do: dump_stack_print_info() prints both of `current`, __set_task_comm() writes the
+name, __switch_to() goes by the task's stack, and kernel_longjmp() is what changes stacks.
+do_task_dead() is where a task switches to another one for the last time.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from engine.arch.machine import Insn
+from engine.image.elf import ElfImage
+from engine.image.kernel.recognition import is_kernel
+from engine.image.symbols import SymbolTable
+
+Decode = Callable[[int, bytes], Sequence[Insn]]
+"""Instructions of x86-64, in Intel's syntax, given their address and bytes."""
+
+_X86_64: Final = 62
+_PAGE: Final = 4096
+_LARGEST: Final = 1 << 20
+_MASK: Final = 1 << 64
+_LONGEST: Final = 1024
+_LOAD: Final = re.compile(r"(\w+), ([qd])word ptr \[(\w+)(?: \+ (\w+))?\]")
+_ADDRESS: Final = re.compile(r"(\w+), \[(\w+) \+ (\w+)\]")
+_WHOLE: Final = re.compile(r"^(?:e(\w\w)|r(\d+)d)$")
+"""A register's lower half."""
+_NUMBER: Final = re.compile(r"(\w+), (0x\w+|\d+)")
+
+
+class TaskLayout(Struct, frozen=True):
+    """The layout of a kernel's tasks and stacks, and the places where another task runs.
+
+    Attributes:
+        size: bytes of a stack, which it is aligned to.
+        stack: offset in a task of the address of its stack.
+        pid: of its id, 32 bits; behind it lies that of its process.
+        comm: of its name, of 16 bytes.
+        switched: link address of an instruction that is the first on another stack.
+        renamed: link address of a function that gives the task of its first argument the name
+            of its second.
+        dies: that of the function that the task that runs comes to last.
+    """
+
+    size: int
+    stack: int
+    pid: int
+    comm: int
+    switched: int
+    renamed: int
+    dies: int
+
+
+def task_layout(image: ElfImage, symbols: SymbolTable, decode: Decode) -> TaskLayout | None:
+    """The layout of a kernel that runs as a program; None of another one, or of none.
+
+    Args:
+        image: the program.
+        symbols: of it.
+        decode: decodes its code.
+    """
+    if (image.machine, image.bits) != (_X86_64, 64) or not is_kernel(image):
+        return None
+
+    def code(name: str) -> Sequence[Insn]:
+        found = symbols.find(name)
+        if found is None:
+            return ()
+        raw = image.read_vaddr(found.address, min(found.size, _LONGEST))
+        return decode(found.address, raw)
+
+    current = _of_current(code("dump_stack_print_info"))
+    named = _offset_added(code("__set_task_comm"), "rdi")
+    stack = next(_loads(code("__switch_to"), "rsi"), None)
+    jump = code("kernel_longjmp")
+    changes = [insn for insn in jump if insn.operands.startswith("rsp, ")]
+    renamed = symbols.find("__set_task_comm")
+    dies = symbols.find("do_task_dead")
+    if current is None or stack is None or not changes or renamed is None or dies is None:
+        return None
+    size, pid, comm = current
+    if comm != named:
+        return None
+    switched = changes[-1].address + changes[-1].size
+    return TaskLayout(size, stack, pid, comm, switched, renamed.address, dies.address)
+
+
+def _of_current(code: Sequence[Insn]) -> tuple[int, int, int] | None:
+    """Size of a stack, offsets of id and name, from code that prints them of `current`."""
+    size = 0
+    bottoms: set[str] = set()
+    tasks: set[str] = set()
+    pid = comm = None
+    for insn in code:
+        words = insn.operands
+        load, number, address = _LOAD.match(words), _NUMBER.match(words), _ADDRESS.match(words)
+        target = _WHOLE.sub(r"r\1\2", words.partition(",")[0])
+        if insn.mnemonic == "mov" and load and load[2] == "q" and load[3] in bottoms:
+            made = tasks if load[4] is None else None
+        elif insn.mnemonic == "and" and number and _is_stack(_MASK - int(number[2], 0)):
+            size, made = _MASK - int(number[2], 0), bottoms
+        else:
+            made = None
+            if insn.mnemonic == "mov" and load and load[2] == "d" and load[3] in tasks:
+                pid = int(load[4] or "0", 0)
+            elif insn.mnemonic == "add" and number and number[1] in tasks:
+                comm = int(number[2], 0)
+            elif insn.mnemonic == "lea" and address and address[2] in tasks:
+                comm = int(address[3], 0)
+        bottoms.discard(target)
+        tasks.discard(target)
+        if made is not None:
+            made.add(target)
+        if insn.mnemonic == "call" and pid is not None and comm is not None:
+            break
+    return None if pid is None or comm is None else (size, pid, comm)
+
+
+def _is_stack(size: int) -> bool:
+    return _PAGE <= size <= _LARGEST and not size & (size - 1)
+
+
+def _offset_added(code: Sequence[Insn], register: str) -> int | None:
+    """The number that is added first to a register that holds an argument."""
+    for insn in code:
+        number, address = _NUMBER.match(insn.operands), _ADDRESS.match(insn.operands)
+        if insn.mnemonic == "add" and number and number[1] == register:
+            return int(number[2], 0)
+        if insn.mnemonic == "lea" and address and address[2] == register:
+            return int(address[3], 0)
+    return None
+
+
+def _loads(code: Sequence[Insn], register: str) -> Iterator[int]:
+    """Offsets of words that are read by way of a register that holds an argument."""
+    for insn in code:
+        load = _LOAD.match(insn.operands)
+        if insn.mnemonic == "mov" and load and load[2] == "q" and load[3] == register:
+            yield int(load[4] or "0", 0)

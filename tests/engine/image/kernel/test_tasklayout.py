@@ -1,0 +1,70 @@
+"""Where user-mode Linux keeps its tasks, read from its code."""
+
+import shutil
+from collections.abc import Sequence
+
+import pytest
+from kernelimages import UML_61, image_path
+from msgspec.structs import replace
+
+from engine import arch as architectures
+from engine.arch.machine import Insn
+from engine.image import ElfImage, SymbolTable
+from engine.image.kernel.tasklayout import TaskLayout, task_layout
+from engine.insn.disasm import Disassembler
+
+_DECODE = Disassembler(architectures.by_name("x86_64")).decode
+
+
+def test_the_layout_of_debians_kernel() -> None:
+    image = ElfImage.open(image_path(UML_61))
+    symbols = image.once(SymbolTable)
+    found = task_layout(image, symbols, _DECODE)
+    assert found == TaskLayout(
+        size=4 << 12,  # CONFIG_KERNEL_STACK_ORDER=2
+        stack=8,
+        pid=0x308,
+        comm=0x4B8,
+        switched=0x6004A195,
+        renamed=0x6017C057,
+        dies=0x60072DC7,
+    )
+    # The stack pointer has just been loaded there: mov rsp, [rdi + 8].
+    assert image.read_vaddr(found.switched - 4, 4) == bytes.fromhex("48 8b 67 08")
+
+
+def test_a_compiler_may_add_by_lea() -> None:
+    image = ElfImage.open(image_path(UML_61))
+    symbols = image.once(SymbolTable)
+
+    def spelled(insn: Insn) -> Insn:
+        register, _, number = insn.operands.partition(", ")
+        if insn.mnemonic != "add" or number != "0x4b8":
+            return insn
+        return replace(insn, mnemonic="lea", operands=f"{register}, [{register} + {number}]")
+
+    def decode(address: int, raw: bytes) -> Sequence[Insn]:
+        return [spelled(insn) for insn in _DECODE(address, raw)]
+
+    assert task_layout(image, symbols, decode) == task_layout(image, symbols, _DECODE)
+
+
+def test_functions_that_contradict_each_other_are_not_believed() -> None:
+    image = ElfImage.open(image_path(UML_61))
+    symbols = image.once(SymbolTable)
+
+    def decode(address: int, raw: bytes) -> Sequence[Insn]:
+        found = _DECODE(address, raw)
+        if address != 0x6017C057:  # __set_task_comm
+            return found
+        return [replace(insn, operands=insn.operands.replace("0x4b8", "0x4c0")) for insn in found]
+
+    assert task_layout(image, symbols, decode) is None
+
+
+def test_a_program_is_no_kernel() -> None:
+    path = shutil.which("ls")
+    if path is None:
+        pytest.skip("there is no ls")
+    image = ElfImage.open(path)
+    assert task_layout(image, SymbolTable(image), _DECODE) is None
