@@ -76,6 +76,7 @@ class Checkpoint(Struct):
     spaces: dict[int, _SavedSpace]
     comms: dict[int, bytes]
     pids: dict[int, int]
+    task: int | None
     calls: int
 
 
@@ -158,6 +159,7 @@ class Checkpoints:
             },
             dict(machine.comms),
             dict(machine.pids),
+            None if machine.inner is None else machine.inner.task,
             machine.syscall_count,
         )
         self.taken.append(taken)
@@ -311,7 +313,9 @@ class Checkpoints:
         for now, before in ((machine.comms, taken.comms), (machine.pids, taken.pids)):
             now.clear()
             now.update(before)  # type: ignore[arg-type]
-        machine.current, machine.tid = taken.current, taken.current.tid
+        if machine.inner is not None:
+            machine.inner.task = taken.task
+        machine.holds(taken.current)
 
 
 def _replace(space: AddressSpace, mappings: Iterable[Mapping]) -> None:

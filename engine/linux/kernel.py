@@ -548,7 +548,7 @@ class Kernel:
         cpu.go_on(thread.position)
         self._spare = thread.registers
         thread.registers = thread.position = None
-        machine.current, machine.tid = thread, thread.tid
+        machine.holds(thread)
         for listener in self.switched:
             listener()
 

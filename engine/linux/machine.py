@@ -6,6 +6,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
+
 from engine.arch.base import Arch
 from engine.cpu.base import Cpu
 from engine.guest.hooks import GuestHooks
@@ -43,6 +45,18 @@ _CRASHES: Final = 100
 """Faults that are kept."""
 
 
+class InnerKernel(Struct):
+    """A kernel that runs as a process, and has tasks of its own: user-mode Linux.
+
+    Attributes:
+        process: it.
+        task: id of its task that runs; None as long as it has none.
+    """
+
+    process: "Process"
+    task: int | None = None
+
+
 class Machine:
     """The computer that all processes of a guest are on.
 
@@ -72,6 +86,8 @@ class Machine:
         comms: name of each thread that there is or was, by thread id.
         pids: the process of each of them, likewise.
         tid: id of the current thread.
+        task: id under which events show what runs: `tid`, or that of the inner kernel's task.
+        inner: the kernel that runs as one of the processes; None without one.
         woken: blocked threads that something has happened to, in order.
         futexes: threads that wait for words of memory.
         blank: the processor's state when a program begins.
@@ -137,7 +153,8 @@ class Machine:
         self.pids: dict[int, int] = {}
         self.serving: Thread | None = None
         self.delivering = 0
-        self.tid = _FIRST_PID
+        self.tid = self.task = _FIRST_PID
+        self.inner: InnerKernel | None = None
         self.woken: deque[Thread] = deque()
         self.futexes = FutexQueues(self.wake)
         self.blank = cpu.save()
@@ -213,9 +230,25 @@ class Machine:
             tracees[thread.pid] = tracees.pop(thread.tid)
         before, thread.tid = thread.tid, thread.pid
         if thread is self.current:
-            self.tid = thread.tid
+            self.tid, self.task = thread.tid, self.task_of(thread)
         if self.recorder is not None:
             self.recorder.became_first(before, thread)
+
+    def holds(self, thread: "Thread") -> None:
+        """The processor has a thread's registers."""
+        self.current, self.tid, self.task = thread, thread.tid, self.task_of(thread)
+
+    def task_of(self, thread: "Thread") -> int:
+        """The id under which events show a thread.
+
+        The inner kernel's programs run for its task in processes that it traces.
+        """
+        inner = self.inner
+        if inner is None or inner.task is None:
+            return thread.tid
+        mine = thread.process is inner.process
+        traced = thread.tracee is not None and thread.tracee.tracer.process is inner.process
+        return inner.task if mine or traced else thread.tid
 
     def wake(self, thread: "Thread") -> None:
         """Something has happened that may end a thread's wait."""

@@ -24,6 +24,7 @@ class Moments:
         started: a new thread can run: (its maker, it).
         executed: a thread has begun another program: (it, its id before, the program's path).
         leaving: a thread ends: (it, whether its process ends with it).
+        task_over: a task of the inner kernel has ended: (its id, the bounds of its stack).
     """
 
     def __init__(self) -> None:
@@ -33,3 +34,4 @@ class Moments:
         self.started: list[Callable[[Thread, Thread], None]] = []
         self.executed: list[Callable[[Thread, int, bytes], None]] = []
         self.leaving: list[Callable[[Thread, bool], None]] = []
+        self.task_over: list[Callable[[int, int, int], None]] = []

@@ -233,6 +233,11 @@ class Arbitration:
         for code in self._codes:
             code.enter()
 
+    def show_thread(self) -> None:
+        """Something else runs here from now on, by id and name."""
+        for code in self._codes:
+            code.show_thread()
+
     def original_pc(self, address: int) -> int | None:
         """The program's own address for a place in such code; None elsewhere."""
         for code in self._codes:

@@ -62,7 +62,7 @@ class DetourKeeper:
         self._of: dict[ProbePoint, LiveDetour] = {}
         self.holds, self.enter = self.memory.holds, self.memory.enter
         self.resume, self.stopped = self.running.resume, self.running.stopped
-        self.name = self.running.name
+        self.name, self.show_thread = self.running.name, self.running.show_thread
 
     @property
     def ready(self) -> bool:

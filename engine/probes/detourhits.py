@@ -134,12 +134,16 @@ class DetourHits:
             cpu.expect(live.detour.window)
         return live
 
+    def show_thread(self) -> None:
+        """Whoever runs now is told to code that records."""
+        self._memory.show_thread(self._target.thread(), self.comm())
+
     def resume(self) -> None:
         """The guest is about to go on; in the middle of a window it goes on in the detour.
 
         A signal handler returns there, or a debugger has put it there.
         """
-        self._memory.show_thread(self._target.thread(), self.comm())
+        self.show_thread()
         if not self._detours.covers:
             return
         cpu, name = self._target.cpu, self._target.arch.roles.pc

@@ -11,13 +11,12 @@ Afterwards `entered` and `returned` bring the records in line with what the engi
 """
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
 from msgspec import Struct
 
 from engine.arch.recording import CALLS, CHAINED, LOWEST, SITE_SHIFT, SITES, CallEntry, CallWord
-from engine.guest.memory import Memory
 from engine.probes.callframes import CallFrame, CallFrames
 from engine.probes.callnumbers import CallNumbers
 from engine.probes.kretprobe import Kretprobe, KretprobeInstance
@@ -82,12 +81,19 @@ class GuestCalls:
         numbers: of the probes whose calls code may deal with.
     """
 
-    def __init__(self, memory: Memory, pending: PendingCalls) -> None:
-        """No code deals with calls yet."""
+    def __init__(
+        self, stack_at: Callable[[int], tuple[int, int] | None], pending: PendingCalls
+    ) -> None:
+        """No code deals with calls yet.
+
+        Args:
+            stack_at: see `engine.probes.target.ProbeTarget`.
+            pending: the calls.
+        """
         self.live = False
         self.damaged = 0
         self.numbers = CallNumbers()
-        self._memory = memory
+        self._stack_at = stack_at
         self._pending = pending
         self._frames = CallFrames(pending.elsewhere)
         self._shared: CallMemory | None = None
@@ -325,8 +331,8 @@ class GuestCalls:
         if self.numbers.tracker is not None:
             bounds = self.numbers.tracker.bounds(slot)
         else:
-            mapping = self._memory.find(slot)
-            bounds = None if mapping is None else (mapping.start, mapping.end, 0)
+            stack = self._stack_at(slot)
+            bounds = None if stack is None else (*stack, 0)
         if bounds is not None and bounds[:2] != self._stack:
             self._stack = bounds[:2]
             self._frames.spill()

@@ -79,6 +79,7 @@ class ProbeManager:
         returns: str = RETURNS[0],
         room: DetourRoom | None = None,
         technique: str = AUTO,
+        stack_at: Callable[[int], tuple[int, int] | None] = lambda address: None,
     ) -> None:
         """Plant nothing yet.
 
@@ -98,14 +99,24 @@ class ProbeManager:
             returns: how returns are caught, of `return_catchers.RETURNS`.
             room: where techniques may have code of their own; None: nowhere.
             technique: which are used, of `techniques.technique_names`.
+            stack_at: the bounds of the stack that an address lies on, where a mapping has
+                several; None of others, which are as large as their mapping.
 
         Raises:
             CommandError: the architecture cannot catch returns in that way.
         """
         self.regs = PtRegs(arch, cpu, memory)
         step = GuestStep(cpu, memory, arch.roles.pc)
+        find = memory.find
+
+        def bounds(address: int) -> tuple[int, int] | None:
+            found = stack_at(address)
+            if found is None and (mapping := find(address)) is not None:
+                found = mapping.start, mapping.end
+            return found
+
         self._target = target = ProbeTarget(
-            arch, cpu, memory, overlay, code_map, self.regs, step, mode, thread, notify
+            arch, cpu, memory, overlay, code_map, self.regs, step, mode, thread, notify, bounds
         )
         self.code_map, self.mode = code_map, mode
         self.points: dict[int, ProbePoint] = {}

@@ -152,6 +152,17 @@ class ReturnCatcher(Protocol):
     def lend(self, thread: int, child: int) -> None:
         """A thread of another process runs here, with the calls that are pending in a thread."""
 
+    def over(self, thread: int, low: int, high: int) -> None:
+        """A thread has ended in the middle of calls: none of them will return.
+
+        Linux gives their instances back, too (kprobe_flush_task()).
+
+        Args:
+            thread: its id.
+            low: bounds of its stack, on which another one may run now.
+            high: see there.
+        """
+
     def note(self, noted: Noted) -> None:
         """From now on somebody hears of each change that is made for a call."""
 

@@ -91,7 +91,7 @@ class ReturnSites:
         self._behind = frames.word if frames.stacked else 0
         unit, stacked = target.arch.code_unit, frames.stacked
         self.pending_calls = PendingCalls(self._left, unit, self._behind, stacked=stacked)
-        self.calls = GuestCalls(target.memory, self.pending_calls)
+        self.calls = GuestCalls(target.stack_at, self.pending_calls)
 
     @property
     def in_guest(self) -> GuestEntries | None:
@@ -192,6 +192,12 @@ class ReturnSites:
 
     def lend(self, thread: int, child: int) -> None:
         """Nothing: whose a call is tells its frame."""
+
+    def over(self, thread: int, low: int, high: int) -> None:
+        """All calls on the stack are gone."""
+        self.calls.sync()
+        self.pending_calls.sweep(self.frames.lowest_at(low), self.frames.lowest_at(high))
+        self.calls.reset()
 
     def note(self, noted: Noted) -> None:
         """Nothing is ever changed."""
@@ -347,10 +353,10 @@ class ReturnSites:
     def _sweep(self) -> None:
         """Frames below the stack pointer, on the same stack, are gone."""
         self.calls.sync()
-        stack = self._target.memory.find(self._target.regs.sp)
+        stack = self._target.stack_at(self._target.regs.sp)
         if stack is None:
             return
-        self.pending_calls.sweep(self.frames.lowest_at(stack.start), self.frames.frame()[0])
+        self.pending_calls.sweep(self.frames.lowest_at(stack[0]), self.frames.frame()[0])
         self.calls.reset()
 
     # -- places ---------------------------------------------------------------------------

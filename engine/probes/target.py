@@ -27,6 +27,7 @@ class ProbeTarget(Struct, frozen=True):
         step: software's side of a step.
         mode: strictness of probes that do not say otherwise.
         thread: id of the running thread.
+        stack_at: the bounds of the stack that an address lies on; None where nothing is mapped.
         notify: told, in words, what happened to a probe without the user's doing.
     """
 
@@ -40,3 +41,4 @@ class ProbeTarget(Struct, frozen=True):
     mode: Mode
     thread: Callable[[], int]
     notify: Callable[[str], None]
+    stack_at: Callable[[int], tuple[int, int] | None]

@@ -111,6 +111,9 @@ class RecordingCode(Protocol):
     def enter(self) -> None:
         """The processor is in this address space again, after it was in another one."""
 
+    def show_thread(self) -> None:
+        """Something else runs here from now on, by id and name."""
+
     def original_pc(self, address: int) -> int | None:
         """The program's own address for a place in it; None elsewhere."""
 

@@ -220,6 +220,11 @@ class TrampolineReturns:
         """They return in the new process, and once more in the one whose memory it is."""
         self.threads[child] = self.copied(thread, lambda rp: rp)
 
+    def over(self, thread: int, low: int, high: int) -> None:
+        """All calls of the thread are gone."""
+        for hook in self.threads.pop(thread, self._none()):
+            drop(hook.instance)
+
     def copied(self, thread: int, twin: Callable[[Kretprobe], Kprobe]) -> HookedCalls:
         """A copy of a thread's pending calls.
 
@@ -386,9 +391,9 @@ class TrampolineReturns:
 
     def _cut(self, slot: int) -> None:
         """Frames below one, on the same stack, are gone."""
-        stack = self._target.memory.find(self.frames.sp_of(slot))
+        stack = self._target.stack_at(self.frames.sp_of(slot))
         if stack is not None:
-            self._thread().below(slot, self.frames.lowest_at(stack.start))
+            self._thread().below(slot, self.frames.lowest_at(stack[0]))
 
     # -- what others see ------------------------------------------------------------------
 

@@ -198,6 +198,24 @@ class Calls:
             self._calls = self._stack.calls
             self._low, self._high, self._exact = 1, 0, True
 
+    def thread_over(self, thread: int, process: int, high: int) -> None:
+        """A thread has ended in the middle of calls: its stack is another's.
+
+        Args:
+            thread: its id.
+            process: the process that it was in.
+            high: the address behind its stack.
+        """
+        gone = self._stacks.pop((process, high, False), None)
+        if gone is None:
+            return
+        self._over += len(gone.calls)
+        self._threads.pop(thread, None)
+        if gone is self._stack:
+            self._stack, self._in_root, self._in_muted = Stack(1, 0, True), 0, 0
+            self._calls = self._stack.calls
+            self._low, self._high, self._exact = 1, 0, True
+
     # -- what code in the guest does ------------------------------------------------------
 
     def bounds(self, slot: int) -> tuple[int, int, int] | None:

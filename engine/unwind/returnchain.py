@@ -60,6 +60,10 @@ class ChainGuest(Protocol):
         """See `unwinder.UnwindGuest`."""
 
     @property
+    def ends_at(self) -> Callable[[int], bool] | None:
+        """See `unwinder.UnwindGuest`."""
+
+    @property
     def layout(self) -> Callable[[], object]:
         """Another object each time when memory is mapped otherwise."""
 
@@ -184,7 +188,7 @@ class ReturnChain:
             self._tails.clear()
             self._layout = layout
         rows, resolve, strip = self._rows, guest.resolve_return, unwind.strip
-        outermost = guest.outermost
+        outermost, ends_at = guest.outermost, guest.ends_at
         pc = guest.original_pc(registers[roles.pc])
         known = {name: registers[name] for name in self._names if name in registers}
         stack = _StackWindow(guest.read, self._size, big=self._big)
@@ -206,7 +210,7 @@ class ReturnChain:
                     notes.bases[row.base] = None
                 found.append(pc)
                 cfa = known[row.base] + row.offset & mask
-                if row.outermost:
+                if row.outermost or (ends_at is not None and ends_at(cfa)):
                     break
                 if cfa % unwind.alignment or cfa < sp + self._pushed:
                     return None

@@ -123,6 +123,8 @@ class UnwindGuest(Struct, frozen=True):
         layout: another object each time when memory is mapped otherwise.
         outermost: where a function returns to that nobody has called; None where there is no
             such address.
+        ends_at: whether a stack ends at a CFA, so that nobody has called whose frame it is; None
+            where no such stacks are known.
     """
 
     arch: Arch
@@ -135,6 +137,7 @@ class UnwindGuest(Struct, frozen=True):
     unwind_info: Callable[[int], tuple[int, bytes] | None] = lambda pc: None
     layout: Callable[[], object] = lambda: None
     outermost: int | None = None
+    ends_at: Callable[[int], bool] | None = None
 
 
 TABLES: Final[Mapping[str, type[DwarfTables | Ia64Tables]]] = {
@@ -382,6 +385,9 @@ class Unwinder:
                     caller = Caller(caller.cfa, real, {**caller.registers, pc: real})
                     step = _UnwindStep(source, row, caller, slot)
         assert caller.pc is not None, "there is a caller"
+        ends_at = self._view.ends_at
+        if ends_at is not None and not row.signal_frame and ends_at(caller.cfa):
+            return step, UnwindEnd(EndReason.OUTERMOST, "the stack begins here")
         if caller.pc == self._view.outermost:
             return step, UnwindEnd(EndReason.OUTERMOST, "the outermost frame has no caller")
         if caller.pc == 0:

@@ -4,6 +4,7 @@ import errno
 import os
 import struct
 from collections.abc import Callable
+from functools import cached_property
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from engine import arch as architectures
@@ -39,6 +40,7 @@ from engine.session.protocol.config import GuestConfig
 if TYPE_CHECKING:
     from engine.history.registers import NotedRegisters
     from engine.image.corefile import CoreFile
+    from engine.session.guest.kernel_stacks import KernelStacks
     from engine.session.kernel.opened import OpenedKernel
     from engine.session.kernel.supervisor import KernelSupervisor
 
@@ -231,7 +233,7 @@ class LoadedGuest:
         )
         tid = pid if self.core is None else self.core.threads[0].tid
         self.thread = machine.current = machine.caller = Thread(self.process, tid)
-        machine.tid = tid
+        machine.tid = machine.task = tid
         machine.first = self.process
         self._control_terminal()
         self.turns = config.turns.begin(config.seed)
@@ -282,6 +284,17 @@ class LoadedGuest:
     def modules(self) -> Modules:
         """The files in them."""
         return self.process.space.modules
+
+    @cached_property
+    def kernel_stacks(self) -> "KernelStacks | None":
+        """The stacks of a kernel's tasks, where the program is a kernel; None elsewhere."""
+        from engine.image.kernel.recognition import is_kernel  # most sessions do not ask
+
+        if self.opened.kernel is not None or not is_kernel(self.image):
+            return None
+        from engine.session.guest.kernel_stacks import kernel_stacks  # few guests are kernels
+
+        return kernel_stacks(self)
 
     def _note_registers(self) -> None:
         """Let what calls do to registers be seen by a recording."""

@@ -118,6 +118,7 @@ class ProbedSpace:
         self._symbols: dict[str, int | None] = {}
         self._arming = False
         plan = guest.arch.plan
+        stacks = guest.kernel_stacks if space is guest.space else None
         self.manager = ProbeManager(
             guest.arch,
             cpu,
@@ -126,13 +127,14 @@ class ProbedSpace:
             code,
             _windows(guest, memory),
             mode=rules.mode,
-            thread=partial(getattr, machine, "tid"),  # asked at each hit: no frame for it
+            thread=partial(getattr, machine, "task"),  # asked at each hit: no frame for it
             trampoline=plan.trampoline[0] + plan.page_size,
             notify=rules.notify,
             unmapped=self._unmapped,
             returns=config.returns,
             room=_detour_room(guest, memory, code.locate),
             technique=config.technique,
+            **({} if stacks is None else {"stack_at": stacks.at}),
         )
         space.modules.engine_name = self.manager.name
         hooks = space.hooks

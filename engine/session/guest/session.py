@@ -97,6 +97,10 @@ class Session(LoadedGuest):
 
             self.probing = Probing(self, mode)
             self._serve(self.probing)
+            if self.kernel_stacks is not None:
+                from engine.session.guest.kernel_tasks import KernelTasks  # few are kernels
+
+                KernelTasks(self, self.kernel_stacks, self.probing)
         return self.probing
 
     def _serve(self, probing: "Probing") -> None:

@@ -238,7 +238,7 @@ class StoppedRun:
 
     def _count(self, syscall: str) -> None:
         chosen = self.tasks.chosen
-        if chosen is not None and not chosen(self._session.machine.tid):
+        if chosen is not None and not chosen(self._session.machine.task):
             return
         self.hits += 1
         if self.hits == self._hit:

@@ -140,6 +140,7 @@ class Backtraces:
 
     def _view_of(self, space: AddressSpace) -> UnwindGuest:
         hooks, memory = space.hooks, space.memory
+        stacks = self._session.kernel_stacks if space is self._session.space else None
         return UnwindGuest(
             self._session.arch,
             space.modules.at,
@@ -151,6 +152,7 @@ class Backtraces:
             lambda address: hooks.unwind_info(address),
             lambda: memory.table.layout,
             None if self._session.supervisor is None else self._session.supervisor.end,
+            None if stacks is None else stacks.is_end,
         )
 
     def _reader(self, read: ReadMemory) -> ReadMemory:

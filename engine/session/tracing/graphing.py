@@ -95,7 +95,7 @@ class Graphing:
                 context.sink,
                 self._exits,
                 context.cpu.now,
-                lambda: session.machine.current.tid,
+                lambda: session.machine.task,
                 self._stack_of,
                 (lambda at: self._probing.here.manager.code_map.function(at))
                 if session.arch.roles.link
@@ -105,10 +105,13 @@ class Graphing:
             calls, machine = self.calls, session.machine
             calls.process = machine.current.pid
             session.kernel.switched.append(
-                lambda: calls.switched(machine.tid, machine.current.pid)
+                lambda: calls.switched(machine.task, machine.current.pid)
             )
             machine.moments.executed.append(lambda one, old, path: calls.process_over(one.pid))
             machine.moments.leaving.append(self._left)
+            machine.moments.task_over.append(
+                lambda task, low, high: calls.thread_over(task, machine.current.pid, high)
+            )
             self.calls.depth_max = options.depth_max
             self.calls.rooted = bool(options.under)
             self.calls.chosen = tracing.tasks.chosen
@@ -298,12 +301,17 @@ class Graphing:
     def _stack_at(self, slot: int) -> Stack:
         """The stack of the program that an address lies on."""
         base, _, size = self._session.machine.current.signals.altstack
-        mapping = self._session.seen.memory.find(slot)
+        if size and base <= slot < base + size:
+            return Stack(base, base + size, exact=True, signal=True)
+        seen, stacks = self._session.seen, self._session.kernel_stacks
+        if stacks is not None and seen is self._session.space:
+            bounds = stacks.at(slot)
+            if bounds is not None:
+                return Stack(*bounds, exact=True)
+        mapping = seen.memory.find(slot)
         low, high, exact = slot, slot + 1, False
         if mapping is not None:
             low, high, exact = mapping.start, mapping.end, mapping.name == "[stack]"
-        if size and base <= slot < base + size:
-            return Stack(base, base + size, exact=True, signal=True)
         if size and low <= base < high:
             low, high = (low, base) if slot < base else (base + size, high)
         return Stack(low, high, exact)

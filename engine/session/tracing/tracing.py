@@ -181,7 +181,7 @@ class Tracing:
             text_of=programs.text,
         )
         self._staging = Staging(consumer or self._consume, file=self._output.ring_file)
-        self._probing.attach(self._staging, lambda: session.machine.current.comm)
+        self._probing.attach(self._staging, lambda: comms.get(session.machine.task, b""))
         self._context = FetchContext(
             session.arch,
             ProbeCpu(session),

@@ -107,6 +107,9 @@ class Toy:
     def enter(self) -> None:
         pass
 
+    def show_thread(self) -> None:
+        pass
+
     def original_pc(self, address: int) -> int | None:
         return self.point.address if self.point is not None and self.holds(address) else None
 
