@@ -132,6 +132,7 @@ class Worker:
         self._control.wait = self._await
         self._control.before_end = self._all_out
         self._control.wrote = self._wrote
+        self._control.refills = True
         self._passing = threading.Lock()
         self._threads = (
             threading.Thread(target=self._work, name="engine", daemon=True),

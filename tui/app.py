@@ -299,6 +299,9 @@ class KprobeApp(App[int]):
                 case ev.Rows(data, _):
                     self.store.append(data)
                     rows = True
+                case ev.Refilling() | ev.Refilled() | ev.Erased():
+                    self._refill(event)
+                    rows = True
                 case ev.Declared(infos):
                     self.store.declare(infos)
                 case ev.ProgramBegan():
@@ -350,6 +353,32 @@ class KprobeApp(App[int]):
             panes.graph.drained()
         if output:
             panes.output.drained()
+
+    def _refill(self, event: ev.Refilling | ev.Refilled | ev.Erased) -> None:
+        """The log of the recorded run is made anew."""
+        events, store = self.panes.events, self.store
+        match event:
+            case ev.Erased(ids):
+                events.rearranged(lambda: store.erase(ids))
+                events.rests()
+            case ev.Refilling(done, end):
+                if not done:
+                    events.rearranged(store.begin_refill)
+                events.refilling(100 * done // max(end, 1))
+                if done:
+                    self.body.timeline.renew()
+                    return
+            case ev.Refilled(upto):
+                if upto is not None:
+                    events.rearranged(lambda: store.end_refill(upto))
+                    rest = "later rows are those of before; :refill fills in the rest"
+                    self.say(f"the log is filled in up to tick {grouped(upto)}; {rest}", "warning")
+                else:
+                    store.end_refill(None)
+                events.refilling(None)
+                events.rests()
+        self.panes.graph.rearranged()
+        self.body.timeline.renew()
 
     def _copy_listed(self, form: str, lines: tuple[str, ...]) -> None:
         """Put the definitions into the clipboard, as another tool takes them."""

@@ -69,8 +69,9 @@ class Body(Container):
         self.panes = panes
         self.choice = Layout()
         self._tiles = _Tiles(self.choice)
+        self.timeline = Timeline(panes.events.store.density, id="timeline")
         self._lines: dict[str, Timeline | StateLine] = {
-            "timeline": Timeline(panes.events.store.density, id="timeline"),
+            "timeline": self.timeline,
             "state": StateLine(registers_line(pc, sp), id="state"),
             "route": StateLine(route_line, id="route"),
         }

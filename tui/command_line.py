@@ -308,6 +308,7 @@ COMMANDS: Final[tuple[CommandSpec, ...]] = (
     CommandSpec(
         ("goto",), "#EVENT|40%|TICK|BOOKMARK|start|end", "go to a moment of the run", _goto
     ),
+    CommandSpec(("refill",), "", "make the log of the recorded run anew", _post(cmd.Refill())),
     CommandSpec(("examine",), "PLACE", "show memory in its pane", _examine, places=True),
     CommandSpec(("pane",), "NAME", "go to a pane", _pane),
     CommandSpec(("thread", "inferior"), "[N]", "look at another thread", _thread),

@@ -6,7 +6,7 @@ made for what is looked at. Long work (filter, fold, search) is done in slices.
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from itertools import pairwise
 from typing import Final
 
@@ -21,6 +21,7 @@ from engine.session.protocol.rows import (
     Names,
     Ring,
     decode,
+    whole,
 )
 from tui.filters import EventFilter
 from tui.lineindex import Fold, LineIndex
@@ -73,7 +74,9 @@ class EventStore:
         self.events: dict[int, EventInfo] = {}
         self.generation = 0
         self.names = Names() if names is None else names
-        self._ring = Ring(capacity, overwrite=True, most_bytes=most_bytes, count=True)
+        self._bounds = capacity, most_bytes
+        self._ring = self._make_ring()
+        self._old: Ring | None = None
         self.programs = Programs(lambda address, files: "") if programs is None else programs
         self._text = EventLines(self.events, self.names)
         self._index: LineIndex | None = None
@@ -119,11 +122,61 @@ class EventStore:
     def clear(self) -> None:
         """A new run: everything afresh, filter and fold stay."""
         self._ring.clear()
+        self._old = None
         self.events.clear()
         self._rates.clear()
         self.programs.clear()
         self.snapshot, self.snapshot_end = None, 0
         self._text = EventLines(self.events, self.names)
+        self._show(self.filter, self.fold)
+
+    def begin_refill(self) -> None:
+        """The rows that come from now on are those of the run from its start."""
+        self._old = self._ring
+        self._use(self._make_ring())
+
+    def end_refill(self, upto: int | None) -> None:
+        """No more of them comes.
+
+        Args:
+            upto: the tick from which on the rows are those of before; None for none.
+        """
+        old, self._old = self._old, None
+        if old is None or upto is None:
+            return
+        both = self._make_ring()
+        for ring, first, last in (
+            (self._ring, self._ring.overwritten, _at(self._ring, upto)),
+            (old, _at(old, upto), old.written),
+        ):
+            while first < last:
+                data, count = ring.stretch(first - ring.overwritten, last - first)
+                both.append(data)
+                first += count
+        self._use(both)
+
+    def erase(self, events: Container[int]) -> None:
+        """Take all rows of events out, by their ids."""
+        left = self._make_ring()
+        for data in self._ring.stretches():
+            kept, begin, position = [], 0, 0
+            while position < len(data):
+                low, words, second = HEAD.unpack_from(data, position)
+                behind = position + words * 8
+                if whole(low, second)[0] in events:
+                    kept.append(data[begin:position])
+                    begin = behind
+                position = behind
+            left.append(b"".join((*kept, data[begin:])))
+        self._use(left)
+
+    def _make_ring(self) -> Ring:
+        capacity, most_bytes = self._bounds
+        return Ring(capacity, overwrite=True, most_bytes=most_bytes, count=True)
+
+    def _use(self, ring: Ring) -> None:
+        self._ring = ring
+        self._density = (), []
         self._show(self.filter, self.fold)
 
     def take_snapshot(self) -> None:
@@ -207,14 +260,7 @@ class EventStore:
 
     def at(self, time: int) -> int:
         """The number of the first row of a tick or behind it."""
-        low, high = self.first, self.end
-        while low < high:
-            middle = (low + high) // 2
-            if TIME.unpack_from(self.row(middle), HEAD.size)[0] < time:
-                low = middle + 1
-            else:
-                high = middle
-        return low
+        return _at(self._ring, time)
 
     def density(self, end: int, cells: int) -> list[int]:
         """The rows in each of equal stretches of the time up to a tick."""
@@ -362,3 +408,16 @@ class EventStore:
             numbers = [self._index.row(each) for each in range(line, line + count)]
             rows = b"".join(map(self.row, numbers))
         return [text for piece in self._by_program(rows) for text in self._text.rows(piece)]
+
+
+def _at(ring: Ring, time: int) -> int:
+    """The number of the first row of a tick or behind it."""
+    low, high = ring.overwritten, ring.written
+    while low < high:
+        middle = (low + high) // 2
+        row = ring.row(middle - ring.overwritten)
+        if TIME.unpack_from(row, HEAD.size)[0] < time:
+            low = middle + 1
+        else:
+            high = middle
+    return low

@@ -174,11 +174,12 @@ class ReplayKernel(Kernel):
         thread = self._stands()
         if thread is None:
             return
+        held = thread.hooks.hold()  # in any case: code in the guest learns of the thread
         entry = self.next
         if entry is None:
             self._to_the_cut(thread)
             return
-        if self._due(entry) and not thread.hooks.hold():
+        if self._due(entry) and not held:
             self._apply(entry)
             return
         thread.memory.sync()
@@ -256,8 +257,9 @@ class ReplayKernel(Kernel):
         thread = self._stands()
         if thread is None:
             return
+        held = thread.hooks.hold()
         entry = self.next
-        if entry is not None and self._due(entry) and not thread.hooks.hold():
+        if entry is not None and self._due(entry) and not held:
             self._apply(entry)
             return
         if entry is None and self._cpu.coming() > self.reached:

@@ -96,6 +96,9 @@ class DetourMemory:
             return self.shared
         sink, memory = self.sink, self._memory
         assert sink is not None, "asked for while something is traced"
+        if sink.closed:
+            self.broken = "the run is over"
+            return None
         start, size = self._window
         room = -(-sink.capacity // PAGE) * PAGE
         guard = start + _RING + room

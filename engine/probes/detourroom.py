@@ -24,6 +24,10 @@ class RowMemory(Protocol):
     def capacity(self) -> int:
         """Bytes of rows that it holds."""
 
+    @property
+    def closed(self) -> bool:
+        """True if nothing can be written any more."""
+
     def drain(self) -> None:
         """Make it empty."""
 

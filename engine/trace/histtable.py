@@ -110,6 +110,12 @@ class HistTable(Struct):
         self._entries.clear()
         self.hits = self.dropped = 0
 
+    def take(self, other: "HistTable") -> None:
+        """Count on from what another table of the same form has."""
+        self._entries.clear()
+        self._entries.update(other._entries)
+        self.hits, self.dropped = other.hits, other.dropped
+
     def _reader(self, one: HistField) -> Reader:
         if one.name == "common_stacktrace":
             stack = self.names.stack

@@ -273,6 +273,24 @@ def whole(event_id: int, thread_id: int) -> tuple[int, int]:
     return event_id | (thread_id & ~THREAD_MOST) >> 8, thread_id & THREAD_MOST
 
 
+def renumbered(data: bytes, numbers: Mapping[int, int]) -> bytes:
+    """Whole rows with other event ids.
+
+    Args:
+        data: the rows.
+        numbers: the new id of each.
+    """
+    rows, position = bytearray(data), 0
+    heads = {old: row_head(new, 0) for old, new in numbers.items()}
+    while position < len(data):
+        low, words, second = HEAD.unpack_from(data, position)
+        event_id, thread = whole(low, second)
+        first, rest = heads[event_id]
+        HEAD.pack_into(rows, position, first, words, rest | thread)
+        position += words * 8
+    return bytes(rows)
+
+
 def string_at(data: bytes | memoryview, position: int, word: int) -> bytes | None:
     """A string of the row at a position by its word, None for one that could not be read."""
     size = word >> 32

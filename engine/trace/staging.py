@@ -175,6 +175,11 @@ class Staging:
             self.wipe()
         return good
 
+    @property
+    def closed(self) -> bool:
+        """True if nothing can be written any more."""
+        return self._closed
+
     def close(self) -> None:
         """Hand over what is left; nothing can be written any more."""
         if self._closed:

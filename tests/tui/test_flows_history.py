@@ -91,6 +91,38 @@ def test_there_by_rows_keys_names_and_clicks() -> None:
     flow(through_the_run, config=GuestConfig(sample("x86_64", "words"), history=True))
 
 
+async def late_probes(user: User) -> None:
+    store = user.panes.events.store
+    await user.press("c")
+    await user.state(RunState.ENDED)
+    assert not len(store)
+    await place(user, "p:chars print_char")
+    await user.until(lambda: len(store) > 100)
+    await user.shows("p:chars")
+    count, end = len(store), store.end
+    assert (store.first, count) == (0, end)
+    await user.press("6", "g", "g")
+    await user.until(lambda: user.panes.events.moment == store.moment(0))
+    await user.press("at")
+    await at(user, *store.moment(0))
+    await place(user, "p:whole print")
+    await user.until(lambda: store.end > end)
+    await user.until(lambda: user.panes.events.moment is not None)
+    assert {store.event(n).name for n in range(store.end)} == {"chars", "whole"}
+    times = [store.event(n).time for n in range(store.end)]
+    assert times == sorted(times)
+    await user.until(lambda: user.probes[0].hits == count, "hits of the past")
+    await user.command("delete 1")
+    await user.until(lambda: store.end == store.counts.total() > 0 and store.end < count)
+    assert {store.event(n).name for n in range(store.end)} == {"whole"}
+    await user.command("delete 2")
+    await user.until(lambda: not len(store))
+
+
+def test_a_late_probe_fills_the_log() -> None:
+    flow(late_probes, config=GuestConfig(sample("x86_64", "words"), history=True))
+
+
 def test_a_run_that_is_not_recorded_says_so() -> None:
     async def steps(user: User) -> None:
         await place(user, "probe print")

@@ -1,6 +1,6 @@
 """The event log: what was recorded, as it comes or as it is looked for."""
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from typing import ClassVar
 
 from rich.segment import Segment
@@ -153,6 +153,8 @@ blocks of code; it is not nanoseconds.
         self._wanted: int | None = None  # event that the cursor goes to once its line is known
         self._timer: Timer | None = None
         self._titling: Timer | None = None
+        self._filling: int | None = None
+        self._stays: int | None = None  # the time at which the cursor was before a refill
         self._matching = Slices(self, self._matched)
 
     def on_mount(self) -> None:
@@ -175,6 +177,32 @@ blocks of code; it is not nanoseconds.
         self._rebuilt(None)
         self.lines.action_bottom()
         self._show()
+
+    def refilling(self, share: int | None) -> None:
+        """The log is made anew.
+
+        Args:
+            share: percentage of the run that is done; None: that is over.
+        """
+        self._filling = share
+        self._title()
+
+    def rearranged(self, change: Callable[[], object]) -> None:
+        """Have the rows become others; the cursor stays at its time."""
+        here = self._here()
+        time = None if here is None else self.store.event(here).time
+        if self._stays is None and not self.lines.follow:
+            self._stays = time
+        self._matching.stop()
+        change()
+        self._rebuilt(None)
+        self._show()
+
+    def rests(self) -> None:
+        """All rows are there: the cursor goes to the time where it was."""
+        time, self._stays = self._stays, None
+        if time is not None and len(self.store):
+            self.goto(min(self.store.at(time), self.store.end - 1) + 1)
 
     def set_filter(self, text: str) -> None:
         """Show only events that match, all for "".
@@ -283,6 +311,7 @@ blocks of code; it is not nanoseconds.
                 text += f" ({(kept - store.pending) * 100 // max(kept, 1)}%)"
         gone = store.first
         rates = store.rates(12)
+        filling = self._filling
         self.retitle(
             store.filter.text if store.filter is not None else "",
             "" if store.fold is Fold.NONE else f"folding {store.fold.value}",
@@ -290,6 +319,7 @@ blocks of code; it is not nanoseconds.
             f"{grouped(store.skipped)} not looked at" if store.skipped else "",
             "follow" if self.lines.follow else "",
             sparkline(rates, self.lines.looks.ascii_only) if any(rates) else "",
+            "" if filling is None else f"filling the past {filling}%, Ctrl-C ends it",
             count=text if kept or gone else "",
         )
 

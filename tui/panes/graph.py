@@ -203,6 +203,11 @@ without a return, as by longjmp or an exception.
         self._anew()
         self.lines.action_bottom()
 
+    def rearranged(self) -> None:
+        """The rows of the store are others."""
+        self.source.forget()
+        self._anew()
+
     def show(self, view: GuestView) -> None:
         """Learn of which functions returns are events."""
         probes = view.probes

@@ -61,6 +61,10 @@ class Timeline(Static):
         self._history = view.history
         self._renew()
 
+    def renew(self) -> None:
+        """Other events are in the log."""
+        self._renew()
+
     def on_resize(self) -> None:
         """Another width."""
         self._renew()

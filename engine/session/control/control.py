@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -57,6 +57,7 @@ from engine.words import counted
 
 if TYPE_CHECKING:
     from engine.session.control.backwards import StopPlace
+    from engine.session.control.refill import LogRefill
     from engine.session.control.travel import Travel
 
 _SIGNALS: Final = range(1, 65)
@@ -98,6 +99,8 @@ class Control:
         wrote: told (bytes, tick, pc) of what a recorded guest has written, and the instruction
             that has.
         before_end: called when the guest has ended, before that is told.
+        refills: what is told of events is, of a recorded run, at each stop as if all that is
+            recorded now had been so from its start on.
         questions: what a debugger is asked while the guest runs.
         config: what to run; a change holds from the next start.
         looks: asked between two instructions of the guest once `notice` was called: why it is to
@@ -138,6 +141,7 @@ class Control:
         self.wait: Callable[[], cmd.Command | None] = lambda: None
         self.wrote: Callable[[int, int, int], object] = lambda size, clock, pc: None
         self.before_end: Callable[[], object] = lambda: None
+        self.refills = False
         self.questions = StopQuestions()
         self.looks: Callable[[], str] = lambda: ""
         self._on_foot = False
@@ -150,6 +154,7 @@ class Control:
         self._changed = 0
         self._gate = threading.Lock()
         self._hears = False
+        self._refill: LogRefill | None = None
         self._graph = GraphSwitch()
         self._handlers = HandlersSwitch(lambda text: tell(ev.Remark((escaped(text),))))
         self._alone = False
@@ -219,6 +224,16 @@ class Control:
         for switch in self._kernel_events.values():
             switch.begin(self._tracing)
         self._declare()
+        self._refill = None
+        if self._travel is not None:
+            self._refill = _refill(
+                self._travel,
+                self._tracing,
+                (self.probes, self._graph, self._kernel_events),
+                self._mode,
+                self._tell,
+                self._rows,
+            )
         with self._gate:
             self._hears = True
 
@@ -281,6 +296,8 @@ class Control:
                 self._stepping = isinstance(following, _STEPS)
                 self._attempt(following, self._dispatch)
                 following = self._next
+            if not self._ahead:
+                self._keep_log()
         self.refresh()
 
     def _attempt(self, command: cmd.Command, call: Callable[[cmd.Command], str]) -> None:
@@ -395,6 +412,45 @@ class Control:
             raise CommandError("the program is running; Ctrl-C stops it")
         moment = travel.now()
         return f"bookmark {travel.landmarks.mark(command.name, moment)} at tick {moment.clock}"
+
+    def _keep_log(self) -> None:
+        """Make the log what it would be if all that is recorded had been so from the start."""
+        refill, travel = self._refill, self._travel
+        if refill is None or travel is None or not self.refills:
+            return
+        live = self._running if self._stands_in is None else self._stands_in[0].running
+        if live.state is RunState.READY:
+            refill.accept()
+        self._cut = False
+        try:
+            while self._hears_on() and refill.is_due and not self._cut:
+                if live.state is RunState.RUNNING or live.machine is not None:
+                    return  # at the next stop
+                before, self._events = self._events, 0
+                if not refill.renew(self._hears_on):
+                    self._events = before
+        except Abandoned:
+            pass
+
+    def _hears_on(self) -> bool:
+        """Carry out what has come in meanwhile and moves nothing: whether to go on."""
+        done = False
+        while (command := self.waiting()) is not None:
+            if isinstance(command, cmd.Halt):
+                self._cut = True
+                self._ahead.clear()
+                break
+            moves = self._running.motion(command) is not None or isinstance(command, _BACK)
+            if moves or isinstance(command, cmd.Restart | cmd.TypedLine):
+                self._ahead.append(command)
+                if isinstance(command, cmd.Restart):
+                    self._cut = True
+            else:
+                self._attempt(command, self._any_time)
+                done = True
+        if done:
+            self.refresh()
+        return not self._cut
 
     def _stop_places(self) -> "list[StopPlace]":
         """The places at which the user wants to stop."""
@@ -525,6 +581,11 @@ class Control:
                 return ""
             case cmd.SetMark() | cmd.DeleteMark():
                 return self._mark(command)
+            case cmd.Refill():
+                if self._refill is None:
+                    raise CommandError("the run is not recorded: its past cannot be filled in")
+                self._refill.forget()
+                return ""
             case cmd.Restore(probes, stops):
                 text = self._restore(probes, stops)
             case cmd.LoadHandlers(path, on):
@@ -534,7 +595,7 @@ class Control:
                 self._tell(ev.WordsKnown(self._words().words()))
                 return ""
             case cmd.ListDefinitions(form):
-                lines = tuple(TraceListing(self._tracing).lines(form))
+                lines = tuple(TraceListing(self._present_tracing).lines(form))
                 self._tell(ev.Listed(form, lines))
                 return ""
             case cmd.SelectFrame(number):
@@ -601,7 +662,8 @@ class Control:
         return said
 
     def _edit(self, command: cmd.Command) -> str:
-        if not self._editing.is_of_list(command):
+        editing = self._present_editing
+        if not editing.is_of_list(command):
             if self._in_past:
                 raise CommandError("the past cannot be changed; goto end leads to the present")
             if self._running.state is RunState.RUNNING:
@@ -609,10 +671,20 @@ class Control:
             if self._running.machine is not None:
                 raise CommandError("in the middle of a hit; let it finish first")
         with self._edited(), self._focus.visit():
-            text = self._editing.carry_out(command)
+            text = editing.carry_out(command)
         self._changed += 1
         self._running.origin = ""
         return text
+
+    @property
+    def _present_tracing(self) -> Tracing:
+        """The trace of the run itself."""
+        return self._tracing if self._stands_in is None else self._stands_in[0].tracing
+
+    @property
+    def _present_editing(self) -> Editing:
+        """The changes of the run itself: the past has none."""
+        return self._editing if self._stands_in is None else self._stands_in[0].editing
 
     @contextmanager
     def _edited(self) -> Iterator[None]:
@@ -729,7 +801,7 @@ class Control:
 
     def _declare(self) -> None:
         """Tell of events that are new."""
-        infos = self._tracing.table
+        infos = self._present_tracing.table
         if len(infos) > self._declared:
             fresh = tuple(info for number, info in infos.items() if number > self._declared)
             self._declared = len(infos)
@@ -830,8 +902,8 @@ class Control:
             exit_code=self._exit_code,
             troubles=self._troubles.summary,
             changed=self._code_changes(),
-            undo=self._editing.undo_text,
-            redo=self._editing.redo_text,
+            undo=self._present_editing.undo_text,
+            redo=self._present_editing.redo_text,
             histograms=self._histograms.texts(running=running.state is RunState.RUNNING),
             detours=viewing.detours.counts(),
             history=self._travel.view() if self._travel is not None else None,
@@ -936,3 +1008,10 @@ def _travel(session: Session) -> "Travel":
     from engine.session.guest.past import record
 
     return Travel(session, record(session, _JOURNAL))
+
+
+def _refill(*arguments: Any) -> "LogRefill":
+    """The keeper of a recorded run's log."""
+    from engine.session.control.refill import LogRefill  # few runs are recorded
+
+    return LogRefill(*arguments)

@@ -46,12 +46,14 @@ class ProbeEntry(Struct, eq=False):
         placed: its places and the verdicts on them.
         defined: of a definition.
         stoppers: probes that stop the guest, one a place.
+        earlier: hits in the recorded past, from before it was placed.
     """
 
     row: ProbeRow
     placed: tuple[Placed, ...]
     defined: Defined | None = None
     stoppers: list[Kprobe] = field(default_factory=list)
+    earlier: int = 0
 
     @property
     def probes(self) -> tuple[Kprobe, ...]:
@@ -115,7 +117,7 @@ class ProbeViews:
             placed: something is probed in the address space in sight.
         """
         probes, row = entry.probes, entry.row
-        hits = sum(probe.hits for probe in probes)
+        hits = sum(probe.hits for probe in probes) + entry.earlier
         misses = sum(probe.nmissed for probe in probes)
         old = self._views.get(row.id)
         waits = bool(probes) and all(id(probe) in sights[-1].waiting for probe in probes)

@@ -48,12 +48,16 @@ class Travel:
     def past(self) -> PastSession:
         """The guest of the past, from whose start on all is known."""
         if self._past is None:
-            live = self._live
-            config = replace(live.config, history=False, record_schedule=None)
-            self.recorder.sync()
-            self._past = PastSession(config, self.recorder.journal, live.ram.size, live.opened)
+            self._past = self.fresh()
             self.present()  # as far as there is anything
         return self._past
+
+    def fresh(self) -> PastSession:
+        """The run once more, in front of its first instruction."""
+        live = self._live
+        config = replace(live.config, history=False, record_schedule=None)
+        self.recorder.sync()
+        return PastSession(config, self.recorder.journal, live.ram.size, live.opened)
 
     @property
     def backwards(self) -> Backwards:
@@ -74,6 +78,20 @@ class Travel:
             self._past.kernel.reached = present.clock
         return present
 
+    @property
+    def is_over(self) -> bool:
+        """True if the run has ended, or no more of it is recorded."""
+        return self.has_ended or self.recorder.full
+
+    @property
+    def has_ended(self) -> bool:
+        """True if the program has."""
+        return self._live.machine.exit is not None
+
+    def collect(self) -> None:
+        """Bring the counts of the run's own probes up to date."""
+        self._live.probes().collect()
+
     def leave(self) -> None:
         """Stand in the past, where the run stands now."""
         if self.there:
@@ -81,7 +99,7 @@ class Travel:
         present = self.present()
         self.backwards.forget(self._left)
         self._left = present.clock
-        if self._live.machine.exit is None and not self.recorder.full:
+        if not self.is_over:
             self.backwards.timeline.seek(present)
         else:
             self.backwards.timeline.end()
@@ -138,7 +156,7 @@ class Travel:
     def _seek(self, clock: int | None, pc: int | None) -> None:
         timeline, present = self.backwards.timeline, self.present()
         if clock is None or clock > present.clock or (clock == present.clock and pc is None):
-            if self._live.machine.exit is None and not self.recorder.full:
+            if not self.is_over:
                 timeline.seek(present)
             else:
                 timeline.end()

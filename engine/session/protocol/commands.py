@@ -138,6 +138,10 @@ class DeleteMark(Struct, frozen=True):
     name: str
 
 
+class Refill(Struct, frozen=True):
+    """Make the log of the recorded run anew, with what is recorded now; any time."""
+
+
 class Define(Struct, frozen=True):
     """Carry out a line of `kprobe_events`; any time.
 
@@ -449,6 +453,7 @@ Command: TypeAlias = (
     | SeekMark
     | SetMark
     | DeleteMark
+    | Refill
     | ContinueToHit
     | Halt
     | Restart

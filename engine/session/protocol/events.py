@@ -65,6 +65,34 @@ class Output(Struct, frozen=True):
     pc: int = 0
 
 
+class Refilling(Struct, frozen=True):
+    """The log of the recorded run is made anew; rows that come now are those of its past.
+
+    Attributes:
+        done: ticks that are done; 0 at the begin: the log is empty then.
+        end: all ticks.
+    """
+
+    done: int
+    end: int
+
+
+class Refilled(Struct, frozen=True):
+    """The log is as if what is recorded now had been so from the start.
+
+    Attributes:
+        upto: it was cut short: the log is new up to this tick, and as it was from there on.
+    """
+
+    upto: int | None = None
+
+
+class Erased(Struct, frozen=True):
+    """Rows of events, by their ids, are no longer in the log."""
+
+    events: frozenset[int]
+
+
 class Done(Struct, frozen=True):
     """A command was carried out; `text` says what it came to, "" if there is nothing to say."""
 
@@ -160,6 +188,9 @@ SessionEvent: TypeAlias = (
     Viewed
     | Declared
     | Rows
+    | Refilling
+    | Refilled
+    | Erased
     | ProgramBegan
     | FileMapped
     | Snapshot

@@ -20,6 +20,7 @@ from engine.trace.rows import (
     EventTable,
     Value,
     decode,
+    whole,
 )
 
 __all__ = [
@@ -40,4 +41,5 @@ __all__ = [
     "decode",
     "is_entry",
     "is_exit",
+    "whole",
 ]

@@ -344,6 +344,20 @@ class EventControls:
             yield b""
             yield from table
 
+    def take_tables(self, other: "EventControls") -> None:
+        """Have the histograms count on from those of another trace of the same events."""
+        for key, info in self._events.items():
+            there = other._events.get(key)
+            mine = self._controls.get(info.id)
+            theirs = other._controls.get(there.id) if there is not None else None
+            if mine is None or theirs is None:
+                continue
+            for armed in mine.triggers:
+                table = armed.table
+                for known in theirs.triggers:
+                    if table is not None and known.table and armed.trigger == known.trigger:
+                        table.take(known.table)
+
     def tables(self) -> Iterator[list[bytes]]:
         """The lines of each histogram; one that events share comes once for each."""
         yield from tables(

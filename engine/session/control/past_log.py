@@ -1,0 +1,185 @@
+"""The log of a recorded run as it would be, had what is recorded now been so from its start on."""
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from engine.arch.plan import Mode
+from engine.history.timeline import Moment
+from engine.session.control.asking import StopQuestions
+from engine.session.control.entries import ProbeEntry, ProbeRow
+from engine.session.control.focus import Focus
+from engine.session.control.probe_list import ProbeList
+from engine.session.control.running import Running
+from engine.session.control.switches import GraphSwitch, KernelSwitch
+from engine.session.guest.past import PastSession
+from engine.session.inspect.viewing import Viewing
+from engine.session.protocol.requests import TraceOptions
+from engine.session.tracing.tracing import Tracing
+from engine.trace.rows import EventInfo, renumbered
+from engine.trace.staging import Consumer
+
+_SLICE: Final = 20_000
+"""Ticks that are lived through at once."""
+_ASK: Final = 0.02
+"""Seconds between two looks at whether it is to go on."""
+
+
+class RecordedEvents(Struct, frozen=True):
+    """The events that are recorded of a run.
+
+    Attributes:
+        rows: the definitions that are on.
+        graph: patterns of traced functions.
+        depth: how deep calls of them are followed, 0 for all.
+        kernel: patterns of the kernel's events, by group.
+    """
+
+    rows: tuple[ProbeRow, ...] = ()
+    graph: tuple[str, ...] = ()
+    depth: int = 0
+    kernel: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    @classmethod
+    def of(
+        cls, probes: ProbeList, graph: GraphSwitch, kernel: dict[str, KernelSwitch]
+    ) -> "RecordedEvents":
+        """Those of now."""
+        return cls(
+            tuple(
+                replace(entry.row, stops=False)
+                for entry in probes.entries
+                if entry.defined is not None and entry.row.enabled
+            ),
+            graph.globs,
+            graph.depth if graph.globs else 0,
+            tuple((group, switch.globs) for group, switch in kernel.items()),
+        )
+
+
+class PastLog:
+    """Lives once through a recorded run, and records.
+
+    Attributes:
+        tracing: of that run.
+        refused: what could not be placed in it, in words.
+    """
+
+    def __init__(
+        self,
+        past: PastSession,
+        wanted: RecordedEvents,
+        mode: Mode,
+        number_of: Callable[[EventInfo], int],
+        take: Consumer,
+    ) -> None:
+        """Place the probes; the guest stands in front of its first instruction.
+
+        Args:
+            past: the run, which is closed with this.
+            wanted: what is to be recorded.
+            mode: strictness of placement.
+            number_of: gives the id that an event has in the log.
+            take: takes the rows, whose events have these ids.
+        """
+        self._past = past
+        self._number_of = number_of
+        self._take = take
+        self._numbers: dict[int, int] = {}
+        self._same = True
+        options = TraceOptions(mode=mode)
+        self.tracing = tracing = Tracing(past, options, consumer=self._rows, keep=lambda: None)
+        self._probing = probing = past.probes(mode)
+        self._probes = ProbeList(probing, tracing, mode)
+        focus = Focus(past)
+        self._running = Running(
+            past, probing, self._probes, Viewing(past, focus), focus, StopQuestions()
+        )
+        tracing.start()
+        self.refused = self._probes.restore(wanted.rows)
+        graph = GraphSwitch()
+        graph.globs, graph.depth = wanted.graph, wanted.depth
+        graph.begin(tracing)
+        for group, globs in wanted.kernel:
+            switch = KernelSwitch(group)
+            switch.globs = globs
+            switch.begin(tracing)
+
+    def _rows(self, data: bytes) -> None:
+        if len(self._numbers) != len(self.tracing.table):
+            table = self.tracing.table
+            self._numbers = {number: self._number_of(info) for number, info in table.items()}
+            self._same = all(here == there for here, there in self._numbers.items())
+        self._take(data if self._same else renumbered(data, self._numbers))
+
+    def run(self, end: Moment, *, over: bool, goes_on: Callable[[int], bool]) -> int | None:
+        """Live through the run.
+
+        Args:
+            end: the moment up to which.
+            over: there is nothing behind it.
+            goes_on: told the tick now and then: False ends it.
+
+        Returns:
+            The first tick of which not all rows are there; None where it has come to the end.
+
+        Raises:
+            DivergenceError: the run is not as it was recorded.
+        """
+        kernel, cpu, machine = self._past.kernel, self._past.cpu, self._past.machine
+        due = time.monotonic() + _ASK
+
+        def is_before() -> bool:
+            if machine.exit is not None:
+                return False
+            if over or kernel.at < end.at:
+                return True
+            return kernel.at == end.at and cpu.coming() < end.clock
+
+        try:
+            while is_before():
+                kernel.limit = cpu.blocks() + _SLICE
+                if not over and kernel.at >= end.at:
+                    kernel.limit = min(kernel.limit, end.clock - 1)
+                kernel.resume()
+                if time.monotonic() >= due:
+                    self.tracing.drain()
+                    if not goes_on(cpu.coming()):
+                        return max(cpu.coming() - 1, 0)
+                    due = time.monotonic() + _ASK
+        finally:
+            kernel.limit = None
+        if not over:
+            self._step_to(end)
+        self.tracing.drain()
+        return None
+
+    def _step_to(self, end: Moment) -> None:
+        """The instructions in front of a moment, in its tick."""
+        before = None
+        while self._past.machine.exit is None:
+            now = self._now()
+            if now >= end or now == before:
+                return
+            before = now
+            self._running.steps(1, over=False)
+
+    def _now(self) -> Moment:
+        past = self._past
+        pc = past.cpu.read_register(past.arch.roles.pc)
+        original = past.machine.current.hooks.original_pc(pc)
+        return Moment(past.kernel.at, past.cpu.coming(), original)
+
+    @property
+    def entries(self) -> list[ProbeEntry]:
+        """The definitions and what they have come to."""
+        self._probing.collect()
+        return self._probes.entries
+
+    def close(self) -> None:
+        """Give the run back."""
+        self.tracing.finish()
+        self._past.close()

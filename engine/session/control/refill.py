@@ -1,0 +1,175 @@
+"""Keeps the log of a recorded run true to what is recorded now."""
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+from msgspec.structs import replace
+
+from engine.arch.plan import Mode
+from engine.errors import KprobeTuiError
+from engine.session.control.past_log import PastLog, RecordedEvents
+from engine.session.control.probe_list import ProbeList
+from engine.session.control.switches import GraphSwitch, KernelSwitch
+from engine.session.control.travel import Travel
+from engine.session.protocol import events as ev
+from engine.session.tracing.tracing import Tracing
+from engine.trace.rows import EventInfo
+from engine.trace.staging import Consumer
+
+_TELL: Final = 0.1
+"""Seconds between two words about how far it is."""
+
+
+class LogRefill:
+    """Makes the log of one run anew when something else is recorded than before."""
+
+    def __init__(
+        self,
+        travel: Travel,
+        tracing: Tracing,
+        recorded: tuple[ProbeList, GraphSwitch, dict[str, KernelSwitch]],
+        mode: Mode,
+        tell: Callable[[ev.SessionEvent], object],
+        take: Consumer,
+    ) -> None:
+        """The log is as it should be: nothing has happened yet.
+
+        Args:
+            travel: the way to the run's past.
+            tracing: of the run.
+            recorded: what says what is recorded.
+            mode: strictness of placement.
+            tell: takes what is to be known.
+            take: takes the rows.
+        """
+        self._travel = travel
+        self._tracing = tracing
+        self._recorded = recorded
+        self._probes = recorded[0]
+        self._mode = mode
+        self._tell = tell
+        self._take = take
+        self._known = RecordedEvents()
+        self._events: dict[int, str] = {}
+        self._seen: object = None
+        self.accept()
+
+    def accept(self) -> None:
+        """The log is what is wanted, or as far as it is."""
+        known, self._known = self._known, RecordedEvents.of(*self._recorded)
+        if known.rows != self._known.rows:
+            self._events = {
+                entry.row.id: entry.event
+                for entry in self._probes.entries
+                if entry.defined is not None
+            }
+
+    def forget(self) -> None:
+        """The whole log is to be made anew."""
+        self._known, self._seen = RecordedEvents(depth=-1), None
+
+    @property
+    def is_due(self) -> bool:
+        """True if something else is recorded than the log shows."""
+        _, graph, kernel = self._recorded
+        seen = (
+            [entry.row for entry in self._probes.entries],
+            (graph.globs, graph.depth),
+            [switch.globs for switch in kernel.values()],
+        )
+        if seen == self._seen:
+            return False
+        due = RecordedEvents.of(*self._recorded) != self._known
+        if not due:
+            self._seen = seen
+        return due
+
+    def renew(self, goes_on: Callable[[], bool]) -> bool:
+        """Make the log what it should be.
+
+        Args:
+            goes_on: asked now and then: False ends it.
+
+        Returns:
+            True if all of it is told anew.
+        """
+        gone = self._gone()
+        if gone is not None:
+            self.accept()
+            self._tell(
+                ev.Erased(
+                    frozenset(
+                        number for number, info in self._tracing.table.items() if str(info) in gone
+                    )
+                )
+            )
+            return False
+        wanted = RecordedEvents.of(*self._recorded)
+        travel = self._travel
+        end, told = travel.present(), time.monotonic()
+
+        def may_go_on(clock: int) -> bool:
+            nonlocal told
+            if time.monotonic() - told >= _TELL:
+                told = time.monotonic()
+                self._tell(ev.Refilling(max(clock, 1), end.clock))
+            return goes_on() and RecordedEvents.of(*self._recorded) == wanted
+
+        if not travel.has_ended:
+            self._tracing.drain()
+        past = travel.fresh()
+        past.kernel.reached = end.clock
+        log: PastLog | None = None
+        upto: int | None = 0
+        try:
+            log = PastLog(past, wanted, self._mode, self._number_of, self._take)
+            for text in log.refused:
+                self._tell(ev.Notice(f"not in the past: {text}"))
+            self.accept()
+            self._tell(ev.Refilling(0, end.clock))
+            upto = log.run(end, over=travel.is_over, goes_on=may_go_on)
+            if upto is None and not travel.recorder.full:
+                self._count_on(log)
+        except KprobeTuiError as error:
+            upto = max(past.cpu.coming() - 1, 0)
+            self._tell(ev.Notice(f"the log of the past ends at tick {upto}: {error}"))
+        finally:
+            self.accept()
+            if upto is None and travel.recorder.full:
+                upto = end.clock  # what came later is not recorded
+            self._tell(ev.Refilled(upto))
+            if log is None:
+                past.close()
+            else:
+                log.close()
+        return upto is None
+
+    def _gone(self) -> set[str] | None:
+        """The events that are no longer recorded, if that is all that has changed."""
+        now, known = RecordedEvents.of(*self._recorded), self._known
+        left = set(now.rows)
+        if replace(now, rows=()) != replace(known, rows=()) or not left < set(known.rows):
+            return None
+        gone = {self._events[row.id] for row in set(known.rows) - left}
+        return None if gone & {self._events[row.id] for row in left} else gone
+
+    def _number_of(self, info: EventInfo) -> int:
+        """The id that an event of the past has in the run itself."""
+        table = self._tracing.table
+        for number in sorted(table, reverse=True):
+            known = table[number]
+            if (known.group, known.name) == (info.group, info.name):
+                return number
+        return self._tracing.add_event(lambda number: replace(info, id=number)).id
+
+    def _count_on(self, log: PastLog) -> None:
+        """Hits and histograms are those since the run began."""
+        self._travel.collect()
+        there = {entry.row.id: entry for entry in log.entries}
+        for entry in self._probes.entries:
+            past = there.get(entry.row.id)
+            if past is not None and entry.defined is not None:
+                hits = sum(probe.hits for probe in past.probes)
+                entry.earlier = hits - sum(probe.hits for probe in entry.probes)
+        self._tracing.controls.take_tables(log.tracing.controls)

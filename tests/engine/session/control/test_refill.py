@@ -1,0 +1,207 @@
+"""A probe that is placed late fills the log for the whole recorded past."""
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from controlkit import Held, held, sample
+from msgspec.structs import replace
+
+from engine.session.protocol import commands as cmd
+from engine.session.protocol import events as ev
+from engine.session.protocol.views import RunState
+from engine.trace.rows import Event, decode, renumbered
+from tui.store import EventStore
+
+Row = tuple[Any, ...]
+
+
+def log(guest: Held) -> list[Row]:
+    """The log as it is told: rows by names of events, in order."""
+    store = EventStore()
+    for event in guest.said:
+        match event:
+            case ev.Restarted():
+                store.clear()
+            case ev.Declared(infos):
+                store.declare(infos)
+            case ev.Rows(data, _):
+                store.append(data)
+            case ev.Refilling(0, _):
+                store.begin_refill()
+            case ev.Refilled(upto):
+                store.end_refill(upto)
+            case ev.Erased(ids):
+                store.erase(ids)
+    return [_row(store.event(number)) for number in range(store.first, store.end)]
+
+
+def _row(event: Event) -> Row:
+    return (
+        *(event.group, event.name, event.time, event.thread_id),
+        *(event.address, event.returned_to, event.values),
+    )
+
+
+@contextmanager
+def recorded(arch: str, name: str, *args: str, technique: str = "auto") -> Iterator[Held]:
+    with held(sample(arch, name), *args, history=True, technique=technique) as guest:
+        guest.control.refills = True
+        yield guest
+
+
+def from_the_start(
+    arch: str, name: str, *commands: cmd.Command, technique: str = "auto"
+) -> tuple[list[Row], Held]:
+    """The log of a run that records from its start on."""
+    with recorded(arch, name, technique=technique) as guest:
+        guest.do(*commands, cmd.Continue())
+        assert guest.control.state is RunState.ENDED
+        assert not guest.all(ev.Refilling)
+        return log(guest), guest
+
+
+CASES = [
+    ("x86_64", "race", "think", "auto"),
+    ("x86_64", "forkserver", "print", "auto"),
+    ("ia64", "recursion", "factorial", "auto"),
+    *(
+        pytest.param(*case, marks=pytest.mark.slow)
+        for case in (
+            ("aarch64", "race", "think", "auto"),
+            ("riscv64", "pipeline", "print", "auto"),
+            ("x86_64", "race", "think", "breakpoint"),
+            ("x86_64", "race", "think", "jump"),
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize(("arch", "name", "function", "technique"), CASES)
+def test_late_is_early(arch: str, name: str, function: str, technique: str) -> None:
+    """Entries, returns, system calls: placed at the end, in the middle and in the past."""
+    commands = (
+        cmd.Define(f"p {function}"),
+        cmd.Define(f"r:back {function} ret=$retval"),
+        cmd.TraceKernel(("write",), True, "syscalls"),
+    )
+    wanted, _ = from_the_start(arch, name, *commands, technique=technique)
+    assert len(wanted) > 10
+    with recorded(arch, name, technique=technique) as guest:
+        guest.do(cmd.Continue(), *commands)
+        assert log(guest) == wanted
+        end = guest.view.time
+        guest.do(cmd.Seek(end // 2), cmd.Delete((1,)))
+        assert log(guest) == [row for row in wanted if row[1] not in ("", f"p_{function}_0")]
+        guest.do(cmd.Undo())
+        assert log(guest) == wanted
+        assert guest.view.history is not None
+        assert guest.view.history.past
+        assert guest.probe(1).hits == sum(row[1] == f"p_{function}_0" for row in wanted)
+
+
+def test_in_the_middle_and_on() -> None:
+    """The run goes on behind what was filled in; a stop's own hit is not yet there."""
+    wanted, _ = from_the_start("x86_64", "words", cmd.Define("p:e print text=+0(%di):string"))
+    with recorded("x86_64", "words") as guest:
+        guest.do(cmd.ToggleBreak("print"), *[cmd.Continue()] * 5)
+        guest.do(cmd.Define("p:e print text=+0(%di):string"))
+        assert log(guest) == wanted[:4]
+        guest.do(cmd.Continue(), cmd.StepInsn())
+        assert log(guest) == wanted[:6]
+        guest.do(cmd.Delete((1,)), cmd.Continue())
+        assert guest.control.state is RunState.ENDED
+        assert log(guest) == wanted
+        assert guest.probe(2).hits == len(wanted)
+        guest.do(cmd.Enable((2,), False))
+        assert not log(guest)
+        guest.do(cmd.Enable((2,), True))
+        assert log(guest) == wanted
+
+
+def test_filters_histograms_and_graphs() -> None:
+    """They hold for the whole run, too."""
+    line, filter_ = "p:g/e print_char char=%di:u8", "char > 109"
+    changes = (cmd.SetFilter("g/e", filter_), cmd.ChangeTrigger("g/e", "hist:keys=char"))
+    wanted, _ = from_the_start("x86_64", "words", cmd.Define(line), *changes)
+    with recorded("x86_64", "words") as guest:
+        guest.do(cmd.Define(line), cmd.Continue())
+        everything = log(guest)
+        guest.do(*changes)
+        assert log(guest) == wanted
+        assert 0 < len(wanted) < len(everything)
+        guest.do(cmd.SetFilter("g/e", ""))
+        assert log(guest) == everything
+        guest.do(cmd.SetFilter("g/e", filter_))
+        graph = cmd.TraceFunctions(("print*",), True, 0)
+        guest.do(graph)
+        both = log(guest)
+        assert [row for row in both if row[0] == "g"] == wanted
+        texts = guest.view.histograms
+    with recorded("x86_64", "words") as guest:
+        guest.do(cmd.Define(line), *changes, graph, cmd.Continue())
+        assert log(guest) == both
+        assert guest.view.histograms == texts
+        assert "Hits: " in texts[0]
+
+
+def test_it_can_be_ended_and_taken_up_again() -> None:
+    """What was there before stays behind the tick where it was cut."""
+    lines = (cmd.Define("p:a print"), cmd.Define("p:b print_char"))
+    wanted, _ = from_the_start("x86_64", "words", *lines)
+    with recorded("x86_64", "words") as guest:
+        control = guest.control
+        guest.do(lines[0], cmd.Continue())
+        before = log(guest)
+        asked = iter([None, cmd.Refresh(), cmd.Halt()])
+        control.waiting = lambda: next(asked, None)
+        guest.do(lines[1])
+        (upto,) = [event.upto for event in guest.all(ev.Refilled)] or [None]
+        if upto is not None:  # else it was quicker
+            assert (
+                log(guest) == [row for row in wanted if row[1] == "a" or row[2] < upto]
+                or log(guest) == before
+            )
+        guest.do(cmd.Refill())
+        assert log(guest) == wanted
+
+
+def test_rows_with_other_numbers() -> None:
+    _, guest = from_the_start("x86_64", "words", cmd.Define("p:a print"))
+    rows = next(event.data for event in guest.all(ev.Rows))
+    info = guest.table[1]
+    for number in (2, 0xFFFF, 0x10001, 0xFF0007):
+        there = {number: replace(info, id=number)}
+        other = renumbered(rows, {1: number})
+        assert len(other) == len(rows)
+        assert decode(there, other).id == number
+        assert renumbered(other, {number: 1}) == rows
+
+
+FIELDS = ("%di", "+0(%di):u8", "$stack0", "$comm", "%sp", "+8(%sp):x64", "%ip:x64", "$stack")
+
+
+@pytest.mark.slow
+def test_random_definitions() -> None:
+    """100 definitions of places and values, with filters, placed late: the same rows."""
+    choose = random.Random(24)
+    functions = ("quick_sort", "swap", "print", "print_char", "main", "next_random")
+    with held(sample("x86_64", "sort")) as guest:
+        known = [name for name in functions if guest.control.probes.address_of(name)]
+    for number in range(20):
+        commands: list[cmd.Command] = []
+        for at in range(5):
+            fetches = " ".join(
+                f"a{index}={field}" for index, field in enumerate(choose.sample(FIELDS, 3))
+            )
+            kind = choose.choice("pr")
+            commands.append(cmd.Define(f"{kind}:g/e{at} {choose.choice(known)} {fetches}"))
+        if choose.random() < 0.5:
+            commands.append(cmd.SetFilter("g/e0", "common_pid == 1000"))
+        wanted, _ = from_the_start("x86_64", "sort", *commands)
+        with recorded("x86_64", "sort") as guest:
+            cut = choose.randrange(len(commands))
+            guest.do(*commands[:cut], cmd.Continue(), *commands[cut:])
+            assert log(guest) == wanted, (number, commands)
