@@ -44,6 +44,7 @@ def test_rows(arch: str, tmp_path: Path) -> None:
     assert all(row["loop_ns"] > 0 for row in rows)
 
 
+@pytest.mark.slow
 def test_an_earlier_run_stands_beside_the_new_one(tmp_path: Path) -> None:
     words = ("--calls", "1000", "--runs", "1", "--arch", "x86_64", "--no-peers")
     first = run("bench", *words, "--json", cwd=tmp_path)

@@ -69,6 +69,7 @@ def test_lines_build_on_each_other_if_asked() -> None:
     assert [row["errno"] for row in json.loads(done.stdout)] == [None, "EEXIST"]
 
 
+@pytest.mark.slow
 def test_many_functions_are_judged_by_several_processes_in_order() -> None:
     done = ran("check", "--json", image_path(AMD64_61))
     assert done.returncode == 0

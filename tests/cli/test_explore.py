@@ -70,6 +70,7 @@ def test_a_deadlock_is_found_and_both_threads_are_named(arch: str, tmp_path: Pat
     assert "deadlock: every thread waits" in again.err
 
 
+@pytest.mark.slow
 def test_the_number_of_processes_changes_nothing(tmp_path: Path) -> None:
     found = {
         run("explore", "--seeds", "12", "--jobs", jobs, RACE, cwd=tmp_path).out
@@ -103,6 +104,7 @@ def test_an_expression_stops_the_search(tmp_path: Path) -> None:
     assert done.out.startswith("seed 0: exited with 0, ")
 
 
+@pytest.mark.slow
 def test_an_expression_of_the_program_s_variables(tmp_path: Path) -> None:
     done = run("explore", "--seeds", "9", "--stop-if", "counter * 2 < 300", RACE, cwd=tmp_path)
     assert done.code == 1

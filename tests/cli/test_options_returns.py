@@ -186,7 +186,10 @@ def test_the_listing(arch: str, tmp_path: Path) -> None:
 
 
 @first_arch
-@pytest.mark.parametrize("what", ["signals", "segv", "setjmp", "smc", "deep 100000"])
+@pytest.mark.parametrize(
+    "what",
+    ["signals", "segv", "setjmp", "smc", pytest.param("deep 100000", marks=pytest.mark.slow)],
+)
 def test_returns_of_all_functions_have_no_effect(arch: str, what: str, tmp_path: Path) -> None:
     guest = str(GUESTS / archkit.debian(arch) / "guests-static")
     done = run("diff", "--clean-env", "-r", "*", guest, *what.split(), cwd=tmp_path)

@@ -390,6 +390,7 @@ def test_an_end_by_a_signal_says_so(arch: str) -> None:
 
 
 @both
+@pytest.mark.slow
 def test_a_flood_of_output_is_held_back_and_nothing_is_lost(arch: str) -> None:
     line = "all work and no play makes a dull guest\n"
     with front(moods(arch), "f", "some") as guest:

@@ -141,6 +141,7 @@ def test_the_code_keeps_all_contracts(copy: Path, monkeypatch: pytest.MonkeyPatc
     assert broken(copy, monkeypatch) == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("contract", "module", "text"), CONTROLS)
 def test_a_planted_import_breaks_its_contract(
     contract: str,
@@ -179,6 +180,7 @@ def restricted() -> set[str]:
     return {rule.partition(" -> ")[2] for rule in rules} - free
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("library", sorted(restricted()))
 def test_no_library_may_be_used_by_others(
     library: str, copy: Path, monkeypatch: pytest.MonkeyPatch

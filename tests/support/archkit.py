@@ -59,6 +59,11 @@ EMULATED: Final = tuple(arch.name for arch in architectures.records() if arch.co
 """Those that Unicorn runs."""
 JUMPING: Final = tuple(arch.name for arch in architectures.records() if arch.jumps is not None)
 """Those with jump probes."""
+FIRST_JUMPING: Final = tuple(
+    pytest.param(arch, marks=[pytest.mark.slow] if number else [])
+    for number, arch in enumerate(JUMPING)
+)
+"""The same, all but one with the slow tests."""
 ASSEMBLED: Final = tuple(
     arch.name for arch in architectures.records() if arch.engines.keystone is not None
 )

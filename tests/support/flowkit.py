@@ -23,7 +23,7 @@ from tui.widgets.bars import MessageLine
 
 PATIENCE = 60.0
 SMALL, LARGE = (80, 24), (120, 40)
-SIZES = [SMALL, LARGE]
+SIZES = [SMALL, pytest.param(LARGE, marks=pytest.mark.slow)]
 sizes = pytest.mark.parametrize("size", SIZES)
 both = pytest.mark.parametrize("arch", FIRST_COMPILED)
 

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import pytest
 from eventkit import INFOS, NAMES
 from textual.app import App, ComposeResult
 from textual.message import Message
@@ -19,7 +20,7 @@ from tui.store import EventStore
 from tui.widgets.hints import Hints
 from tui.widgets.list_pane import ListPane
 
-SIZES = [(80, 24), (120, 40), (20, 5)]
+SIZES = [(80, 24), pytest.param((120, 40), marks=pytest.mark.slow), (20, 5)]
 
 
 class Bench(App[None]):

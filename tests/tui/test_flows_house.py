@@ -32,6 +32,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_every_action_can_be_done() -> None:
     for action in ACTIONS:
         parts = {
@@ -286,7 +287,7 @@ def test_keys_of_the_settings_are_used_and_shown(state: Path) -> None:
     flow(steps, settings=settings)
 
 
-@pytest.mark.parametrize("size", [SMALL, LARGE])
+@pytest.mark.parametrize("size", [SMALL, pytest.param(LARGE, marks=pytest.mark.slow)])
 def test_only_ascii_where_that_is_asked_for(size: tuple[int, int]) -> None:
     async def steps(user: User) -> None:
         await user.command("b fibonacci")

@@ -34,7 +34,7 @@ async def stopped_in(user: User, function: str) -> None:
     await user.until(lambda: user.view.location == f"{function}+0x0")
 
 
-@pytest.mark.parametrize("size", [SMALL, LARGE])
+@pytest.mark.parametrize("size", [SMALL, pytest.param(LARGE, marks=pytest.mark.slow)])
 def test_pointers_are_followed_and_stay_open_while_the_guest_moves(size: tuple[int, int]) -> None:
     async def steps(user: User) -> None:
         await stopped_in(user, "transfer")

@@ -54,7 +54,9 @@ class Opened:
         return False
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGQUIT])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGQUIT, marks=pytest.mark.slow)]
+)
 def test_the_terminal_is_as_it_was(tmp_path: Path, number: int) -> None:
     opened = Opened(tmp_path, guest("x86_64", "process"), "ignore")
     opened.read_until(SCREEN_ON)
@@ -67,6 +69,7 @@ def test_the_terminal_is_as_it_was(tmp_path: Path, number: int) -> None:
     os.close(opened.slave)
 
 
+@pytest.mark.slow
 def test_the_list_of_samples_ends_likewise(tmp_path: Path) -> None:
     opened = Opened(tmp_path)
     opened.read_until(SCREEN_ON)

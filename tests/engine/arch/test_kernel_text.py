@@ -37,7 +37,12 @@ _BOOT = ("memory", "kernel at", "hyp tag")
 
 
 @pytest.mark.parametrize(
-    ("name", "share"), [(AMD64_61, 0.9999), (AMD64_612, 0.9998), (ARM64_61, 0.9998)]
+    ("name", "share"),
+    [
+        (AMD64_61, 0.9999),
+        pytest.param(AMD64_612, 0.9998, marks=pytest.mark.slow),
+        pytest.param(ARM64_61, 0.9998, marks=pytest.mark.slow),
+    ],
 )
 def test_the_live_text_is_the_kernels_own(name: str, share: float) -> None:
     """The rest depends on memory or on which code ran first."""

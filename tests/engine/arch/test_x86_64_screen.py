@@ -49,7 +49,7 @@ def _refused(raw: bytes, text: str = "") -> bool:
     return bool(found) and found[0].action is Screening.REFUSE
 
 
-@settings(max_examples=3000, deadline=None)
+@settings(max_examples=1000, deadline=None)
 @given(_VEX)
 def test_groups(raw: bytes) -> None:
     insn = next(_MD.disasm(raw, 0x1000, 1), None)

@@ -13,7 +13,7 @@ from typing import Any
 
 import archkit
 import pytest
-from archkit import JUMPING
+from archkit import FIRST_JUMPING, JUMPING
 from graphkit import compiled
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -190,13 +190,7 @@ WAYS = (
 )
 
 
-@pytest.mark.parametrize(
-    "arch",
-    [
-        pytest.param(arch, marks=[pytest.mark.slow] if number else [])
-        for number, arch in enumerate(JUMPING)
-    ],
-)
+@pytest.mark.parametrize("arch", FIRST_JUMPING)
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(ops=OPS, way=st.sampled_from(WAYS), inside=st.booleans())
 def test_calls_returns_and_jumps(
@@ -220,7 +214,7 @@ def mixed(seed: int, size: int = 600) -> str:
     return script([rng.randrange(200, 256) if rng.random() < 0.25 else op for op in ops])
 
 
-@pytest.mark.parametrize("arch", JUMPING)
+@pytest.mark.parametrize("arch", FIRST_JUMPING)
 def test_a_full_ring_in_the_middle_of_calls(
     programs: dict[str, Path], arch: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -313,7 +307,7 @@ class Editor:
                 (manager.disable if kind < 7 else manager.enable)(probe)
 
 
-@pytest.mark.parametrize("arch", JUMPING)
+@pytest.mark.parametrize("arch", FIRST_JUMPING)
 def test_probes_come_and_go_between_calls(programs: dict[str, Path], arch: str) -> None:
     for seed in range(6):
         play = Editor(arch, seed).play

@@ -344,8 +344,10 @@ def middle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build(folder, "middle", INTO_THE_MIDDLE, "-O1", "-static", "-fcf-protection=none")
 
 
-@pytest.mark.parametrize("others", [(), ("r",), ("r", "bodies")])
-@pytest.mark.parametrize("technique", ["auto", "jump"])
+@pytest.mark.parametrize(
+    "others", [(), pytest.param(("r",), marks=pytest.mark.slow), ("r", "bodies")]
+)
+@pytest.mark.parametrize("technique", [pytest.param("auto", marks=pytest.mark.slow), "jump"])
 @pytest.mark.parametrize("way", ["c3", "c1", "c4", "j3", "r3", "m3"])
 def test_a_computed_jump_into_the_window(
     middle: Path, way: str, technique: str, others: tuple[str, ...]

@@ -245,7 +245,7 @@ _SHAPED = st.tuples(
 
 
 @given(st.one_of(_SHAPED, _LINES, st.text(max_size=80)), st.sampled_from([X86, ARM]))
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=500, deadline=None)
 @example("p a " + "9" * 4090, X86)
 @example("p a " + "+0(" * 21, X86)
 @example("p a " + "0" * 4090 + ":u8", X86)

@@ -191,7 +191,10 @@ def _golden_spelling(kind: BtfType) -> str:
     return kind.raw_text
 
 
-@pytest.mark.parametrize("name", [AMD64_61, AMD64_612, ARM64_61])
+@pytest.mark.parametrize(
+    "name",
+    [AMD64_61, *(pytest.param(name, marks=pytest.mark.slow) for name in (AMD64_612, ARM64_61))],
+)
 def test_prototypes_are_what_bpftool_says(name: str) -> None:
     image = kernel_image(name)
     types = btf_of(image.elf)

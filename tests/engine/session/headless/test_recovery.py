@@ -129,7 +129,8 @@ print(kills, "kills")
     [
         pytest.param("ftrace", 1, marks=pytest.mark.slow),
         pytest.param("function_graph", 1, marks=pytest.mark.slow),
-        ("ftrace", 5),
+        ("ftrace", 29),
+        pytest.param("ftrace", 5, marks=pytest.mark.slow),
         pytest.param("function_graph", 7, marks=pytest.mark.slow),
         pytest.param("jsonl", 7, marks=pytest.mark.slow),
         pytest.param("perfetto", 7, marks=pytest.mark.slow),

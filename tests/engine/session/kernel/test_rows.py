@@ -38,7 +38,9 @@ def test_places_are_judged_as_the_kernel_did(name: str, kind: str) -> None:
     assert score.differences == []
 
 
-@pytest.mark.parametrize("kind", ["raw_offsets", "raw_entries", "raw_kretprobes"])
+@pytest.mark.parametrize(
+    "kind", ["raw_offsets", pytest.param("raw_entries", marks=pytest.mark.slow), "raw_kretprobes"]
+)
 def test_register_kprobe_answers_as_the_kernel_did(kind: str) -> None:
     score = SCORERS[kind](scored(AMD64_61), kind)
     assert score.total > 3000

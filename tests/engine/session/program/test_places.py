@@ -229,7 +229,7 @@ int main(int argc, char **argv)
 """
 
 
-@pytest.mark.parametrize("level", ["-O0", "-O2"])
+@pytest.mark.parametrize("level", ["-O0", pytest.param("-O2", marks=pytest.mark.slow)])
 def test_lines_begin_where_gdb_says(tmp_path: Path, level: str) -> None:
     program = build(tmp_path, "lines", _LINES, "-g", level)
     gdb = tool("gdb")

@@ -35,8 +35,8 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
     [
         ("entries", "jump"),
         ("returns", "auto"),
-        ("definitions", "auto"),
-        ("returns by definition", "breakpoint"),
+        pytest.param("definitions", "auto", marks=pytest.mark.slow),
+        pytest.param("returns by definition", "breakpoint", marks=pytest.mark.slow),
         ("one event", "breakpoint"),
     ],
 )

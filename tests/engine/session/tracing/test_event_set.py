@@ -32,7 +32,13 @@ def filled(limit: EventLimit, count: int) -> EventSet:
 WIDE = [kind for kind in map(format_named, FORMAT_NAMES) if kind.event_most > EVENT_LOW]
 
 
-@pytest.mark.parametrize("kind", WIDE, ids=lambda kind: kind.name)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, id=kind.name, marks=[pytest.mark.slow] if number else [])
+        for number, kind in enumerate(WIDE)
+    ],
+)
 def test_strict_mode_takes_more_than_linux(kind: type[FtraceFormat]) -> None:
     found = filled(EventLimit.of(kind, Mode.STRICT), 3 * EVENT_LOW)
     assert len(found.table) == 3 * EVENT_LOW
