@@ -28,8 +28,8 @@ OUTPUT_MAX: Final = 1 << 20
 """Bytes of output in the outbox from which on the guest's terminal fills up."""
 _PATIENCE: Final = 1.0
 """Seconds that the end of a guest waits for its last output to be taken."""
-_AT_ONCE: Final = 0.01
-"""Seconds that a guest's write waits for coming out of its terminal: no more than some 10 us."""
+_AT_ONCE: Final = 0.2
+"""Seconds that a guest's write waits at most for coming out of its terminal: some 10 us mostly."""
 SWITCH_INTERVAL: Final = 0.0005
 """Seconds between two offers of the interpreter's lock: keys must not wait for hits."""
 
@@ -131,9 +131,9 @@ class Worker:
         self._control.waiting = self._next
         self._control.wait = self._await
         self._control.before_end = self._all_out
-        self._control.wrote = self._wrote
         self._control.refills = True
         self._passing = threading.Lock()
+        self._terminal.writing = self._writing
         self._threads = (
             threading.Thread(target=self._work, name="engine", daemon=True),
             threading.Thread(target=self._listen, name="terminal", daemon=True),
@@ -211,21 +211,32 @@ class Worker:
         """Pass on what the guest writes, and what it could not take before."""
         while self._terminal.wait():
             with self._passing:
-                data = self._terminal.read()
-                if data:
-                    self.outbox.put(ev.Output(data))
+                self._pass()
 
-    def _wrote(self, size: int, clock: int, pc: int) -> None:
-        """The guest has written: what comes out of its terminal now is of this moment."""
-        end = time.monotonic() + _AT_ONCE
+    def _pass(self) -> None:
+        data = self._terminal.read()
+        if data:
+            self.outbox.put(ev.Output(data))
+
+    def _writing(self, write: Callable[[], int]) -> int:
+        """The guest writes: what comes out of its terminal at that is of this moment."""
+        moment = self._control.call_at_hand()
+        if moment is None:
+            return write()
         with self._passing:
-            while size > 0 and not self._closing:
+            self._pass()  # what is older; it makes room, too
+            taken = left = write()
+            end = time.monotonic() + _AT_ONCE
+            while left > 0 and not self._closing:
                 data = self._terminal.read()
-                if data:  # at least as much as went in: a newline is two bytes, and there is echo
-                    self.outbox.put(ev.Output(data, clock, pc))
-                    size -= len(data)
+                if data:  # no less than went in: a newline is two bytes, and there is echo
+                    self.outbox.put(ev.Output(data, *moment))
+                    left -= len(data)
                 elif time.monotonic() > end:
                     break
+                else:
+                    self._terminal.pending(1)
+        return taken
 
     def _all_out(self) -> None:
         """Wait until what the guest wrote is in the outbox: its end comes behind that."""

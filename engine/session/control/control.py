@@ -96,8 +96,6 @@ class Control:
             guest runs.
         wait: the same, but waits for one, None to give up; asked while the guest stands
             inside a blocked call.
-        wrote: told (bytes, tick, pc) of what a recorded guest has written, and the instruction
-            that has.
         before_end: called when the guest has ended, before that is told.
         refills: what is told of events is, of a recorded run, at each stop as if all that is
             recorded now had been so from its start on.
@@ -139,7 +137,6 @@ class Control:
         self._terminal = terminal
         self.waiting: Callable[[], cmd.Command | None] = lambda: None
         self.wait: Callable[[], cmd.Command | None] = lambda: None
-        self.wrote: Callable[[int, int, int], object] = lambda size, clock, pc: None
         self.before_end: Callable[[], object] = lambda: None
         self.refills = False
         self.questions = StopQuestions()
@@ -186,7 +183,6 @@ class Control:
         self._travel: Travel | None = None
         if session.config.history and session.core is None:
             self._travel = _travel(session)
-            self._travel.landmarks.wrote = lambda size, clock, pc: self.wrote(size, clock, pc)
         self._stands_in: tuple[_Stand, _Stand] | None = None
         self._tracing = Tracing(
             session,
@@ -361,6 +357,13 @@ class Control:
         if self._travel is None:
             return None
         return self.session.cpu.coming(), self._travel.present().clock, self._travel.there
+
+    def call_at_hand(self) -> tuple[int, int] | None:
+        """Tick and instruction of the call that is carried out; None where none is recorded."""
+        travel = self._travel
+        if travel is None or travel.recorder.full:
+            return None
+        return travel.landmarks.call()
 
     def _travelled(self, command: cmd.Command) -> str:
         """Carry out a motion that begins or ends in the past."""

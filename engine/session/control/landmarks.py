@@ -2,7 +2,7 @@
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import Final
 
@@ -23,14 +23,11 @@ class Landmarks:
 
     Attributes:
         marks: the user's bookmarks.
-        wrote: told (bytes, tick, pc) of what the guest has written to its terminal, where `pc` is
-            the instruction that has.
     """
 
     def __init__(self, session: Session) -> None:
         """The guest stands in front of its first instruction."""
         self.marks: dict[str, Moment] = {}
-        self.wrote: Callable[[int, int, int], object] = lambda size, clock, pc: None
         self._session = session
         self._turns = array("Q", (0,))
         self._threads = array("Q", (session.machine.tid,))
@@ -47,14 +44,18 @@ class Landmarks:
 
     def written(self, size: int) -> None:
         """The guest's thread at hand has written something."""
-        session = self._session
-        clock = session.cpu.blocks()
+        clock = self._session.cpu.blocks()
         if not self._written or self._written[-1] != clock:
             self._written.append(clock)
+
+    def call(self) -> tuple[int, int]:
+        """Tick and instruction of the system call that is carried out."""
+        session = self._session
         linux = session.arch.linux
         pc = session.seen.hooks.original_pc(session.cpu.read_register(session.arch.roles.pc))
         before = linux.syscall_before
-        self.wrote(size, clock, pc - linux.syscall_size if before is None else before(pc))
+        at = pc - linux.syscall_size if before is None else before(pc)
+        return session.cpu.blocks(), at
 
     def mark(self, name: str, moment: Moment) -> str:
         """Give a moment a name; what it is called.

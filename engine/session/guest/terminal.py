@@ -11,6 +11,7 @@ import select
 import struct
 import termios
 from collections import deque
+from collections.abc import Callable
 from typing import Final, Protocol
 
 from engine.errors import CommandError
@@ -117,6 +118,17 @@ class _KeptOutput(HostIO):
         return len(data)
 
 
+class _TerminalIO(HostIO):
+    """Tells a terminal of each write."""
+
+    def __init__(self, terminal: "GuestTerminal") -> None:
+        self._terminal = terminal
+
+    def write(self, fd: int, data: bytes) -> int:
+        """Write; the number of bytes taken."""
+        return self._terminal.writing(lambda: os.write(fd, data))
+
+
 class GuestTerminal:
     """The two ends of a pseudo-terminal.
 
@@ -124,6 +136,7 @@ class GuestTerminal:
 
     Attributes:
         dropped: bytes of input that found no room.
+        writing: carries a write of the guest's out, and gives what that does.
     """
 
     def __init__(self, columns: int = 80, rows: int = 24) -> None:
@@ -137,12 +150,13 @@ class GuestTerminal:
         self._waiting: deque[bytes] = deque()
         self._queued = 0
         self._ended, self._end = os.pipe()
+        self.writing: Callable[[Callable[[], int]], int] = lambda write: write()
         self.dropped = 0
         self.resize(columns, rows)
 
     def streams(self) -> tuple[HostStream, ...]:
         """Standard input, output and error of a guest."""
-        return tuple(HostStream(self._slave, HostIO(), fl.O_RDWR) for _ in range(3))
+        return tuple(HostStream(self._slave, _TerminalIO(self), fl.O_RDWR) for _ in range(3))
 
     def resize(self, columns: int, rows: int) -> None:
         """Tell the guest another size."""
@@ -173,11 +187,15 @@ class GuestTerminal:
         poller.register(self._ended, select.POLLIN)
         return self._master in dict(poller.poll())
 
-    def pending(self) -> bool:
-        """True if the guest has written something that was not read."""
+    def pending(self, patience: int = 0) -> bool:
+        """True if the guest has written something that was not read.
+
+        Args:
+            patience: milliseconds to wait for that.
+        """
         poller = select.poll()
         poller.register(self._master, select.POLLIN)
-        return bool(poller.poll(0))
+        return bool(poller.poll(patience))
 
     def read(self) -> bytes:
         """Take what the guest has written, b"" for nothing (yet)."""
