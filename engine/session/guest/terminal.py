@@ -118,7 +118,7 @@ class _KeptOutput(HostIO):
         return len(data)
 
 
-class _TerminalIO(HostIO):
+class _TerminalEnd(HostIO):
     """Tells a terminal of each write."""
 
     def __init__(self, terminal: "GuestTerminal") -> None:
@@ -156,7 +156,7 @@ class GuestTerminal:
 
     def streams(self) -> tuple[HostStream, ...]:
         """Standard input, output and error of a guest."""
-        return tuple(HostStream(self._slave, _TerminalIO(self), fl.O_RDWR) for _ in range(3))
+        return tuple(HostStream(self._slave, _TerminalEnd(self), fl.O_RDWR) for _ in range(3))
 
     def resize(self, columns: int, rows: int) -> None:
         """Tell the guest another size."""
