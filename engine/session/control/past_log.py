@@ -28,7 +28,7 @@ _ASK: Final = 0.02
 """Seconds between two looks at whether it is to go on."""
 
 
-class RecordedEvents(Struct, frozen=True):
+class LogContent(Struct, frozen=True):
     """The events that are recorded of a run.
 
     Attributes:
@@ -46,7 +46,7 @@ class RecordedEvents(Struct, frozen=True):
     @classmethod
     def of(
         cls, probes: ProbeList, graph: GraphSwitch, kernel: dict[str, KernelSwitch]
-    ) -> "RecordedEvents":
+    ) -> "LogContent":
         """Those of now."""
         return cls(
             tuple(
@@ -71,7 +71,7 @@ class PastLog:
     def __init__(
         self,
         past: PastSession,
-        wanted: RecordedEvents,
+        wanted: LogContent,
         mode: Mode,
         number_of: Callable[[EventInfo], int],
         take: Consumer,

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from engine.arch.plan import Mode
 from engine.errors import KprobeTuiError
-from engine.session.control.past_log import PastLog, RecordedEvents
+from engine.session.control.past_log import LogContent, PastLog
 from engine.session.control.probe_list import ProbeList
 from engine.session.control.switches import GraphSwitch, KernelSwitch
 from engine.session.control.travel import Travel
@@ -50,14 +50,14 @@ class LogRefill:
         self._mode = mode
         self._tell = tell
         self._take = take
-        self._known = RecordedEvents()
+        self._known = LogContent()
         self._events: dict[int, str] = {}
         self._seen: object = None
         self.accept()
 
     def accept(self) -> None:
         """The log is what is wanted, or as far as it is."""
-        known, self._known = self._known, RecordedEvents.of(*self._recorded)
+        known, self._known = self._known, LogContent.of(*self._recorded)
         if known.rows != self._known.rows:
             self._events = {
                 entry.row.id: entry.event
@@ -67,7 +67,7 @@ class LogRefill:
 
     def forget(self) -> None:
         """The whole log is to be made anew."""
-        self._known, self._seen = RecordedEvents(depth=-1), None
+        self._known, self._seen = LogContent(depth=-1), None
 
     @property
     def is_due(self) -> bool:
@@ -80,7 +80,7 @@ class LogRefill:
         )
         if seen == self._seen:
             return False
-        due = RecordedEvents.of(*self._recorded) != self._known
+        due = LogContent.of(*self._recorded) != self._known
         if not due:
             self._seen = seen
         return due
@@ -105,7 +105,7 @@ class LogRefill:
                 )
             )
             return False
-        wanted = RecordedEvents.of(*self._recorded)
+        wanted = LogContent.of(*self._recorded)
         travel = self._travel
         end, told = travel.present(), time.monotonic()
 
@@ -114,7 +114,7 @@ class LogRefill:
             if time.monotonic() - told >= _TELL:
                 told = time.monotonic()
                 self._tell(ev.Refilling(max(clock, 1), end.clock))
-            return goes_on() and RecordedEvents.of(*self._recorded) == wanted
+            return goes_on() and LogContent.of(*self._recorded) == wanted
 
         if not travel.has_ended:
             self._tracing.drain()
@@ -147,7 +147,7 @@ class LogRefill:
 
     def _gone(self) -> set[str] | None:
         """The events that are no longer recorded, if that is all that has changed."""
-        now, known = RecordedEvents.of(*self._recorded), self._known
+        now, known = LogContent.of(*self._recorded), self._known
         left = set(now.rows)
         if replace(now, rows=()) != replace(known, rows=()) or not left < set(known.rows):
             return None
