@@ -16,6 +16,7 @@ from engine.arch.engines import EngineNames
 from engine.arch.frames import ArchUnwind
 from engine.arch.jump import ArchJumps
 from engine.arch.machine import ArchCpu, FrameCpu, Insn, RegisterFile
+from engine.arch.nop_call import NopCalls
 from engine.arch.plan import ArchProbes
 from engine.arch.returns import ArchReturns
 
@@ -349,6 +350,7 @@ class Arch(Struct, frozen=True):
             None where a third-party engine decodes.
         code_unit: bytes that are decoded as a whole: an instruction's begin at a multiple of it.
         jumps: what jump probes need of it; None where there are none.
+        nop_calls: what calls in place of no-operations need of it; None where Linux has none.
         kernel_calls: calls functions of a kernel; None where that is not known.
         kernel_plan: the address space that they are called in; given with `kernel_calls`.
         kernel_modules: lays modules of a kernel out; None where none are known.
@@ -382,6 +384,7 @@ class Arch(Struct, frozen=True):
     probes: ArchProbes
     unwind: ArchUnwind | None = None
     jumps: ArchJumps | None = None
+    nop_calls: NopCalls | None = None
     kernel_calls: "Callable[[], KernelCalls] | None" = None
     kernel_plan: AddressPlan | None = None
     kernel_modules: "Callable[[], ModuleLinker] | None" = None

@@ -14,9 +14,12 @@ class BenchGuest(Struct, frozen=True):
             the text and the count as arguments, and ends with exit code 0. The count has at
             most 31 bits; the addresses have at most 32.
         work: code of the function: it returns the sum of its first two arguments.
+        nop: a no-operation that a uprobe may turn into a call (`engine.arch.nop_call`), to stand
+            in front of the function; nothing where there is no such one.
         fetches: eight registers as definitions name them, those of the arguments first.
     """
 
     main: Callable[[int, int, int, int], bytes]
     work: bytes
     fetches: tuple[str, ...]
+    nop: bytes = b""

@@ -163,13 +163,13 @@ def _as_json(cost: Cost, earlier: Earlier) -> dict[str, Any]:
 
 
 def _show(costs: list[Cost], earlier: Earlier) -> None:
-    plain = {_key(cost.case): cost.ns_per_hit for cost in costs if cost.case.entry != "jump"}
+    plain = {_key(cost.case): cost.ns_per_hit for cost in costs if cost.case.entry == "breakpoint"}
     head = f"{costs[0].arch:<37} ns/hit  bytes  breakpoint costs"
     console.write(f"{head:<64}{'earlier':>9}\n" if earlier else f"{head}\n")
     for cost in costs:
         other = plain.get(_key(cost.case))
         times = ""
-        if cost.case.entry == "jump" and other is not None and cost.ns_per_hit > 0:
+        if cost.case.entry != "breakpoint" and other is not None and cost.ns_per_hit > 0:
             times = f"{other / cost.ns_per_hit:.1f} times"
         size = cost.slot_bytes + cost.detour_bytes
         row = f"  {_title(cost.case):<35}{cost.ns_per_hit:>7.0f}{size:>7}  {times}"

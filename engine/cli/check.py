@@ -146,9 +146,10 @@ def _show_lines(found: "Iterator[Placed]", *, notes: bool) -> None:
             if finding.message != judgement.reason:
                 console.put(f"    {finding.severity} {finding.rule}: {finding.message}")
         if placed.no_jump is not None:
-            console.put(f"    no jump: {placed.no_jump.rule}: {placed.no_jump.detail}")
+            console.put(f"    no {placed.wished}: {placed.no_jump.rule}: {placed.no_jump.detail}")
         if placed.nearest_jump is not None:
-            console.put(f"    the nearest place for a jump: {placed.nearest_jump:#x}")
+            nearest_jump = f"{placed.nearest_jump:#x}"
+            console.put(f"    the nearest place for a {placed.wished}: {nearest_jump}")
         nearest = next((f.nearest for f in judgement.findings if f.severity == "error"), None)
         if nearest is not None:
             console.put(f"    the nearest place that would do: {nearest:#x}")

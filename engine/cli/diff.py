@@ -1,7 +1,7 @@
 """`kprobe-tui diff`: does a probe change the program?"""
 
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -12,6 +12,9 @@ from engine.cli.probe_options import guest_probe_options, probe_options
 from engine.session.headless.effect import compare
 from engine.session.protocol.config import Mode
 from engine.session.protocol.requests import DiffRequest, ProbeRequest
+
+_NOTICES: Final = 10
+"""Changes to probes that are told beside an effect."""
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
@@ -76,4 +79,8 @@ def diff(
     say("the probes have an effect:")
     for line in effect.lines:
         say(f"  {line}")
+    for line in probed.notices[:_NOTICES]:
+        say(f"  {line}")
+    if len(probed.notices) > _NOTICES:
+        say(f"  and {len(probed.notices) - _NOTICES} more changes to probes")
     return 1

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from enum import Enum, auto
-from typing import Final, NamedTuple, Protocol, runtime_checkable
+from typing import Final, NamedTuple, Protocol, SupportsIndex, runtime_checkable
 
 from msgspec import Struct
 
@@ -77,11 +77,19 @@ class Access(NamedTuple):
 class TrapTable(Protocol):
     """Breakpoints of one address space that are dealt with without leaving the CPU."""
 
-    def plant(self, address: int, action: TrapAction, follow: int) -> None:
+    def plant(self, address: int, action: TrapAction, follow: SupportsIndex) -> None:
         """Let `action` deal with the breakpoint at `address`.
 
         `follow` is the program's own address behind the instruction at hand: that the guest
-        goes on there takes no time. Not to be called from an action.
+        goes on there takes no time. Where that is another one at each hit, it is asked for it
+        behind the action. Not to be called from an action.
+        """
+
+    def hit(self, address: int) -> int:
+        """Inside an action: do what is done at another breakpoint.
+
+        Returns:
+            The address at which the guest goes on; LEAVE where that is the engine's to say.
         """
 
     def expect(self, address: int) -> None:

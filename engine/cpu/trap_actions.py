@@ -1,8 +1,9 @@
 """Actions of breakpoints by address: one table for each address space."""
 
 from collections.abc import Callable
+from typing import SupportsIndex
 
-from engine.cpu.base import TrapAction
+from engine.cpu.base import LEAVE, TrapAction
 from engine.cpu.leads import LeadTable
 
 
@@ -24,20 +25,20 @@ class TrapActions:
             back: by how much a reported address is behind that of the breakpoint.
             planted: called when something is.
         """
-        self.actions: dict[int, tuple[TrapAction, int]] = {}
+        self.actions: dict[int, tuple[TrapAction, SupportsIndex]] = {}
         self.leads = LeadTable()
         self._make: Callable[[int], object] = lambda address: None
         self._back = back
         self._planted = planted
 
-    def plant(self, address: int, action: TrapAction, follow: int) -> None:
+    def plant(self, address: int, action: TrapAction, follow: SupportsIndex) -> None:
         """Let an action deal with a breakpoint; never from inside an action.
 
         Args:
             address: where it stands.
             action: returns the address to go on at, LEAVE to leave it to the engine.
             follow: the program's own address behind the instruction at hand: going on there
-                takes no time.
+                takes no time; or what says it once the action is over.
         """
         pc = address + self._back
         self.actions[pc] = (action, follow)
@@ -53,13 +54,21 @@ class TrapActions:
         self.remove(address)
         self._planted()
 
-    def find(self, pc: int) -> tuple[TrapAction, int] | None:
+    def find(self, pc: int) -> tuple[TrapAction, SupportsIndex] | None:
         """The action for the address that a trap has left, made if it is due, and what follows."""
         found = self.actions.get(pc)
         if found is None:
             self._make(pc - self._back)
             found = self.actions.get(pc)
         return found
+
+    def hit(self, address: int) -> int:
+        """Inside an action: do what is done at another breakpoint; where the guest goes on.
+
+        LEAVE where the engine has to see to it, or nothing is done there.
+        """
+        found = self.find(address + self._back)
+        return LEAVE if found is None else found[0]()
 
     def lead(self, address: int, target: int, follow: int) -> None:
         """Let the guest go on elsewhere at a breakpoint, with nobody asked; never in an action.

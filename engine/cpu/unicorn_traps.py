@@ -8,11 +8,11 @@ elsewhere has none: host code sees to it (`leads`).
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, Protocol, cast
 
 from engine.arch.base import TrapKind
 from engine.cpu import native, unicorn_live
-from engine.cpu.base import LEAVE, TrapTable
+from engine.cpu.base import LEAVE, TrapAction, TrapTable
 from engine.cpu.leads import LeadTable
 from engine.cpu.trap_actions import TrapActions
 from engine.cpu.unicorn_clock import EXPECTED, UnicornClock
@@ -24,6 +24,14 @@ _NONE: Final = 0x7FFF_FFFF
 """No exception of Unicorn's."""
 _NOWHERE: Final = LeadTable()
 """Leads nowhere."""
+
+
+class _ShownTraps(Protocol):
+    """A table as the exception callback takes it."""
+
+    actions: dict[int, tuple[TrapAction, int]]
+
+    def find(self, pc: int) -> tuple[TrapAction, int] | None: ...
 
 
 class UnicornTraps:
@@ -68,6 +76,7 @@ class UnicornTraps:
 
         self.plant, self.remove = self._first.plant, self._first.remove
         self.lead, self.expect, self.ask = self._first.lead, self._first.expect, self._first.ask
+        self.hit = self._first.hit
 
     def _table(self) -> TrapActions:
         """A table by the pc that a trap leaves."""
@@ -145,7 +154,9 @@ class UnicornTraps:
     def _reaches(self, live: LiveRegisters) -> Callable[[], bool]:
         """The test that the exception callback makes, all at hand: it runs at each hit."""
         words, at = live.words, live.index[self._pc]
-        find, make = self._shown.actions.get, self._shown.find
+        # What follows may be an object: a word of the clock takes its index when it is set.
+        shown = cast("_ShownTraps", self._shown)
+        find, make = shown.actions.get, shown.find
         ticks, failed = self._ticks, self.failed
         leave, expected = LEAVE, EXPECTED
 
@@ -177,7 +188,7 @@ class UnicornTraps:
             return self.failed(error)
         if target == LEAVE:
             return False
-        self._ticks[EXPECTED] = entry[1]
+        self._ticks[EXPECTED] = int(entry[1])
         state.write_register(self._pc, target)
         return True
 

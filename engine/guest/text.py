@@ -188,7 +188,8 @@ class TextOverlay:
         for address, patch in self._patches.items():
             if patch.planted:
                 base = patch.base(address)
-                if memory.find(base) is not None:  # a copy may lack some (MADV_DONTFORK)
+                mapping = memory.find(base)  # a copy may lack some (MADV_DONTFORK)
+                if mapping is not None and not mapping.reserved:  # windows are empty there
                     memory.patch(base, self.original(base, len(patch.value)))
 
     def rewrite(self, address: int, data: bytes) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Final
 
+from engine.cpu.base import Stop
 from engine.probes.detourroom import RowMemory
 from engine.probes.lint import Check
 from engine.probes.pending_calls import ReturnSite
@@ -81,6 +82,12 @@ class Arbitration:
         """Hits may be led to some code from now on."""
         if code not in self._codes:
             self._codes = (*self._codes, code)
+
+    def follow(self, other: "Arbitration") -> None:
+        """The memory is a copy of another one's; nothing is probed here yet."""
+        for kind, technique in self._by_kind.items():
+            if kind in other._by_kind:
+                technique.follow(other._by_kind[kind])
 
     # -- breakpoints and their replacements -----------------------------------------------
 
@@ -208,7 +215,7 @@ class Arbitration:
         """Things that techniques have seen at the last hit, in words."""
         return tuple(technique.told for technique in self.replacing)
 
-    def trapped(self, address: int) -> ProbePoint | bool:
+    def trapped(self, address: int) -> ProbePoint | Stop | bool:
         """See to a breakpoint trap in such code (`RecordingCode.trapped`)."""
         for code in self._codes:
             seen = code.trapped(address)

@@ -20,7 +20,7 @@ from typing import Final
 
 from engine.probes.detourmap import DetourMap, LiveDetour
 from engine.probes.detours import KIND
-from engine.probes.jump import JumpsDone, jump_technique, scratch
+from engine.probes.jump import CONDITIONS, JumpsDone, jump_technique, scratch
 from engine.probes.jump_machine import JumpMachine
 from engine.probes.kprobe import Kprobe
 from engine.probes.lint import Check
@@ -130,5 +130,6 @@ DJPROBE: Final = TechniqueKind(
     usual=False,
     machine=JumpMachine,
     build=lambda host: jump_technique(host, SafetyChecks),
+    conditions=CONDITIONS,
     scratch=scratch,
 )

@@ -32,6 +32,9 @@ class Phase(Enum):
     RESTORE = "restore"
     DISPLACED = "displaced"
     BACK = "jump back"
+    CALL = "call"
+    SYSCALL = "system call"
+    RETURN = "return"
 
 
 class PhaseRecord(Struct, frozen=True):

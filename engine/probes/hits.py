@@ -132,6 +132,8 @@ class HitDispatcher:
                 self._hit_covered(point, pc)
                 return stop
             seen = self._techniques.trapped(at)
+            if isinstance(seen, Stop):
+                return seen
             if seen:
                 return None if seen is True else self._hit(seen)
             point = self.code.step_of(at)

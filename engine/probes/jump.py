@@ -19,14 +19,22 @@ from engine.probes.detourmap import DetourMap, LiveDetour
 from engine.probes.detours import KIND, Detour, build
 from engine.probes.detourwork import in_parts, not_worth, serving, trap, uncompiled
 from engine.probes.jump_machine import JumpMachine
-from engine.probes.jumprules import COMPUTED_ENTRY, JumpPlace, first_failure, moved
+from engine.probes.jumprules import (
+    COMPUTED_ENTRY,
+    JumpPlace,
+    checklist,
+    failing,
+    first_failure,
+    fitting,
+    moved,
+)
 from engine.probes.kprobe import Kprobe
 from engine.probes.lint import Check
 from engine.probes.pending_calls import ReturnSite
 from engine.probes.point import ProbePoint
 from engine.probes.point_state import Stage
-from engine.probes.technique import OTHER_PROBE, Buffers, Refused, TechniqueHost
-from engine.probes.technique_kind import TechniqueKind
+from engine.probes.technique import OTHER_PROBE, Buffers, Refused, Technique, TechniqueHost
+from engine.probes.technique_kind import TechniqueConditions, TechniqueKind
 
 
 class Handover(Protocol):
@@ -340,6 +348,9 @@ class JumpTechnique:
         """The handover may want a breakpoint there for longer."""
         self._handover.vacated(address)
 
+    def follow(self, other: Technique) -> None:
+        """A copy begins with breakpoints."""
+
     # -- what there is --------------------------------------------------------------------
 
     def standing(self) -> list[ProbePoint]:
@@ -369,6 +380,9 @@ def scratch(arch: Arch) -> tuple[str, ...]:
     return arch.jumps.scratch if arch.jumps is not None else ()
 
 
+CONDITIONS: Final = TechniqueConditions(
+    "a jump instead of the breakpoint, once it is hit often", checklist, failing, fitting
+)
 JUMP: Final = TechniqueKind(
     name="jump",
     help="at once, and say where not",
@@ -376,5 +390,6 @@ JUMP: Final = TechniqueKind(
     usual=True,
     machine=JumpMachine,
     build=lambda host: jump_technique(host, AtOnce),
+    conditions=CONDITIONS,
     scratch=scratch,
 )

@@ -55,6 +55,7 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule("landing-pad", "info", code.landing_pad, "no landing pad stands there"),
     Rule("page-end", "info", code.page_end, "its instruction lies in one page"),
     Rule("red-zone", "info", state.red_zone, "nothing below the stack pointer is in use"),
+    Rule("nop5-red-zone", "warning", state.nop_call, "a call there would damage nothing"),
     Rule("flags", "info", state.flags, "no condition flags are in use"),
     Rule("probed", "info", state.probed, "no probe stands there yet"),
 )

@@ -260,6 +260,7 @@ class ProbeManager:
             twins: where that keeps them.
         """
         self.counters.follow(other.counters)
+        self.techniques.follow(other.techniques)
         self._registry.follow(other.points, twin)
         self.counters.keep(self.points)
         self.returns.follow(other.returns, twins)

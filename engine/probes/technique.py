@@ -91,12 +91,12 @@ class RecordingCode(Protocol):
     def records(self) -> bool:
         """See the class."""
 
-    def trapped(self, address: int) -> ProbePoint | bool:
+    def trapped(self, address: int) -> ProbePoint | Stop | bool:
         """See to a breakpoint trap in it.
 
         Returns:
             The point whose hit is to be served there; True if that has been seen to, False if the
-            trap is none of its own.
+            trap is none of its own; what the guest's kernel is to make of it.
         """
 
     def holds(self, address: int) -> bool:
@@ -175,6 +175,9 @@ class Technique(Protocol):
 
     def vacated(self, address: int) -> None:
         """The breakpoint at an address is gone, and so is what stood in its place."""
+
+    def follow(self, other: "Technique") -> None:
+        """The memory is a copy of that of another one of the kind; nothing is probed here yet."""
 
     def buffers(self) -> Buffers:
         """Its code outside of the program's."""

@@ -10,12 +10,37 @@ from engine.guest.text import TextOverlay
 from engine.insn.disasm import Disassembler
 from engine.probes.detourroom import DetourRoom
 from engine.probes.manager import ProbeManager
+from engine.probes.site import FunctionCode
 
 CODE, DATA, STACK, NEAR = 0x400000, 0x440000, 0x480000, 0x4C0000
 CODE_SIZE, DATA_SIZE, STACK_SIZE = 4 * PAGE, 16 * PAGE, 2 * PAGE
 SP = STACK + PAGE
 """Where the stack pointer starts: a page above it and a page below."""
 READ, WRITE, EXECUTE = 1, 2, 4
+
+
+class PlainCode:
+    """A file's code without names or neighbours."""
+
+    bias = 0
+
+    class image:  # noqa: N801 - what rules ask of a file
+        load_segments = ()
+
+    def read(self, address: int, size: int) -> bytes:
+        return bytes(size)
+
+    def names_at(self, address: int) -> list[str]:
+        return []
+
+    def functions_at(self, address: int) -> list[tuple[int, int, str]]:
+        return []
+
+    def neighbours(self, start: int, end: int) -> list[FunctionCode]:
+        return []
+
+    def show(self, address: int, raw: bytes) -> str:
+        return raw.hex()
 
 
 class Names:

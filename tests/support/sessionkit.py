@@ -47,7 +47,12 @@ class Guest:
     @property
     def out(self) -> str:
         """What the guest wrote."""
-        return b"".join(self._written).decode()
+        return self.output.decode()
+
+    @property
+    def output(self) -> bytes:
+        """The same as bytes."""
+        return b"".join(self._written)
 
     @property
     def written(self) -> bytes:

@@ -141,7 +141,7 @@ def draw_detour(hit: HitView, pen: Pen) -> list[Text]:
     inside = None
     for number, part in enumerate(detour.parts):
         here = part.start <= at < part.start + part.size
-        rows.append(_detour_part(part, pen, here, "" if number else "detour"))
+        rows.append(_detour_part(part, pen, here, "" if number else detour.what))
         inside = part if here else inside
     if inside is not None and len(inside.code) > 1:
         for number, (address, text) in enumerate(inside.code[:_SHOWN]):

@@ -30,12 +30,14 @@ _MEDIUM = 34
 def technique_letter(probe: ProbeView) -> str:
     """J jump, B boosted, S single-stepped in a slot, X the same for a uprobe, E emulated.
 
-    A space for a probe that is not armed.
+    N is a call in place of a no-operation, a space a probe that is not armed.
     """
     if not probe.how or not probe.addresses:
         return " "
     if probe.technique == "jump":
         return "J"
+    if probe.technique == "nop5":
+        return "N"
     uprobe = ":/" in probe.definition or probe.place.startswith("/")
     return _LETTERS.get(probe.how, "X" if uprobe else "S")
 

@@ -62,7 +62,8 @@ class VerdictScreen(ModalScreen[int | None]):
                 yield Static(self._text(), markup=False)
             keys = "Esc back"
             if self._nearest is not None:
-                what = ", where a jump fits" if self._placed.judgement.ok else ""
+                wished = f", where a {self._placed.wished} fits"
+                what = wished if self._placed.judgement.ok else ""
                 keys = f"Enter goes to {self._nearest:#x}{what}   {keys}"
             yield Static(keys, id="hint", markup=False)
 
@@ -91,16 +92,17 @@ class VerdictScreen(ModalScreen[int | None]):
             parts.append((f"{sign} ", "$text-success" if check.ok else "bold $text-error"))
             parts.append((f"{check.rule:<12} ", "bold"))
             parts.append((harmless(check.detail, plain) + "\n", ""))
-        if self._placed.jump:
-            parts.append(("\na jump instead of the breakpoint, once it is hit often:\n", ""))
-        for check in self._placed.jump:
-            sign = mark("yes" if check.ok else "no", plain)
-            parts.append((f"{sign} ", "$text-success" if check.ok else "bold $text-error"))
-            parts.append((f"{check.rule:<16} ", "bold"))
-            parts.append((harmless(check.detail, plain) + "\n", ""))
-        if self._placed.nearest_jump is not None:
-            text = f"the nearest place for a jump: {self._placed.nearest_jump:#x}\n"
-            parts.append((text, "$text-accent"))
+        for number, (title, checks) in enumerate(self._placed.eras):
+            parts.append((f"\n{title}:\n", ""))
+            for check in checks:
+                sign = mark("yes" if check.ok else "no", plain)
+                parts.append((f"{sign} ", "$text-success" if check.ok else "bold $text-error"))
+                parts.append((f"{check.rule:<16} ", "bold"))
+                parts.append((harmless(check.detail, plain) + "\n", ""))
+            if not number and self._placed.nearest_jump is not None:
+                what = self._placed.wished
+                text = f"the nearest place for a {what}: {self._placed.nearest_jump:#x}\n"
+                parts.append((text, "$text-accent"))
         for finding in judgement.findings:
             if finding.severity != "error":
                 parts.append((f"{finding.severity:<8} ", "bold $text-warning"))

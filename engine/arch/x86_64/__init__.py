@@ -8,6 +8,7 @@ from engine.arch.x86_64.bench import BENCH
 from engine.arch.x86_64.engines import ENGINES
 from engine.arch.x86_64.frames import UNWIND
 from engine.arch.x86_64.jumps import JUMPS
+from engine.arch.x86_64.nop_calls import NOP_CALLS
 from engine.arch.x86_64.probes import PROBES
 from engine.arch.x86_64.screen import (
     FLOAT_SUSPECTS,
@@ -228,6 +229,7 @@ X86_64 = Arch(
     probes=PROBES,
     unwind=UNWIND,
     jumps=JUMPS,
+    nop_calls=NOP_CALLS,
     kernel_calls=_kernel_calls,
     # Documentation/arch/x86/x86_64/mm.rst: stacks in vmalloc's area.
     kernel_plan=AddressPlan(

@@ -39,4 +39,5 @@ BENCH: Final = BenchGuest(
     main=_main,
     work=bytes.fromhex("4889f8 4801f0 c3"),  # mov rax, rdi; add rax, rsi; ret
     fetches=("%di", "%si", "%dx", "%cx", "%r8", "%r9", "%bp", "%bx"),
+    nop=bytes.fromhex("0f1f440000"),
 )

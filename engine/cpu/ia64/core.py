@@ -323,9 +323,10 @@ class Ia64Cpu(Registers, MappedMemory):
         kind = (state.nats, self._clock.running)
         target = entry[0]()
         if target >= 0:
-            self._clock.expected[0] = entry[1]
+            follow = int(entry[1])
+            self._clock.expected[0] = follow
             if (state.nats, self._clock.running) != kind:
-                raise Redirected(target, entry[1])
+                raise Redirected(target, follow)
         return target
 
     def carry_out(self, address: int, raw: bytes) -> Stop | None:

@@ -1,5 +1,6 @@
 """Rules about what is in use at a place: stack, flags, other probes."""
 
+from engine.arch.plan import Rules
 from engine.probes.lintrules.finding import Finding
 from engine.probes.site import Site
 
@@ -15,6 +16,22 @@ def red_zone(site: Site) -> Finding | None:
         "info",
         f"the red zone is in use: {-low} to {-high} bytes below the stack pointer are read "
         f"later; a call or push planted here would overwrite them",
+    )
+
+
+def nop_call(site: Site) -> Finding | None:
+    """Linux 6.18 does not ask before it turns a uprobe's no-operation into a call."""
+    calls = site.arch.nop_calls
+    if calls is None or site.rules is not Rules.UPROBE or not calls.is_nop(site.plan.raw):
+        return None
+    lost = calls.lost(site.flow.red_zone.get(site.address))
+    if not lost:
+        return None
+    return Finding(
+        "nop5-red-zone",
+        "warning",
+        f"from its second hit on Linux 6.18 damages the program: the trampoline that it calls "
+        f"here overwrites {lost}, which are read later",
     )
 
 

@@ -46,13 +46,13 @@ class Case(Struct, frozen=True):
     """A case that is measured.
 
     Attributes:
-        technique: "breakpoint" or "jump", recording; "handler" (an empty one in Python), "return"
-            (a return probe), "graph" or "function" (the tracers), "file" (recording, and writing
-            what was recorded).
+        technique: "breakpoint", "jump" or "nop5", recording; "handler" (an empty one in Python),
+            "return" (a return probe), "graph" or "function" (the tracers), "file" (recording, and
+            writing what was recorded).
         args: registers recorded.
         string: whether a string of 32 bytes is recorded too.
         filter_pass: percentage of hits that a filter lets pass; None without one.
-        entry: what stands at the function: "breakpoint" or "jump".
+        entry: what stands at the function: "breakpoint", "jump", or "nop5" in front of it.
         format: of the file that events are written to, "" where nothing is written.
     """
 
@@ -77,6 +77,7 @@ _WRITTEN: Final = ("ftrace", "jsonl", "perfetto", "trace.dat", "perf.data", "ctf
 CASES: Final = (
     *_recorded("jump"),
     *_recorded("breakpoint"),
+    *_recorded("nop5"),
     *(
         Case(technique, 0, entry=entry)
         for technique in ("handler", "return", "graph", "function")
@@ -160,6 +161,10 @@ def peer_costs(request: BenchRequest) -> Iterator[PeerCost]:
         if request.live_kernel and native_program is not None:
             spent = bench_peers.kernel_uprobe(native_program, request.runs)
             yield PeerCost("kernel uprobe", 3, spent)
+            on_nop = native(Path(folder), nop=True)
+            if on_nop is not None:
+                spent = bench_peers.kernel_uprobe(on_nop, request.runs)
+                yield PeerCost("kernel uprobe, five-byte nop", 3, spent)
         if not request.peers:
             return
         tools: list[tuple[str, int, Callable[[], float | None]]] = [
@@ -177,12 +182,14 @@ def peer_costs(request: BenchRequest) -> Iterator[PeerCost]:
                 yield PeerCost(name, args, found)
 
 
-def program(arch: Arch, calls: int) -> bytes:
-    """An ELF file that calls its function `work` so often."""
+def program(arch: Arch, calls: int, *, nop: bool = False) -> bytes:
+    """An ELF file that calls its function `work` so often; with a no-operation in front of it."""
     start = _BASE + _CODE
     place = start + _WORK
     guest = _guest(arch)
     code, function = guest.main(start, calls, start + 0x200, place), guest.work
+    if nop:
+        function = guest.nop + function
     body = code.ljust(_WORK, b"\0") + function.ljust(0x100, b"\0") + _TEXT
     return _elf(arch, body, [("_start", start, len(code)), (_FUNCTION, place, len(function))])
 
@@ -212,18 +219,21 @@ def _elf(arch: Arch, body: bytes, functions: list[tuple[str, int, int]]) -> byte
     return head.ljust(_CODE, b"\0") + body + symbols + names + titles + rows
 
 
-def native(folder: Path) -> Native | None:
-    """The same as a program of the host, in a folder; None where the host is another machine."""
+def native(folder: Path, *, nop: bool = False) -> Native | None:
+    """The same as a program of the host, in a folder; None where the host is another machine.
+
+    With `nop`, which not all have, a no-operation stands in front of the function.
+    """
     if platform.machine() not in architectures.names() or sys.platform != "linux":
         return None
     arch = architectures.by_name(platform.machine())
-    if not can_measure(arch):
+    if not can_measure(arch) or (nop and not _guest(arch).nop):
         return None
 
     def command(calls: int) -> Command:
-        path = folder / f"bench-{calls}"
+        path = folder / f"bench-{'nop-' * nop}{calls}"
         if not path.exists():
-            path.write_bytes(program(arch, calls))
+            path.write_bytes(program(arch, calls, nop=nop))
             path.chmod(0o755)
         return [path]
 
@@ -242,28 +252,32 @@ def measure(arch: Arch, calls: int, runs: int) -> Iterator[Cost]:
     Raises:
         EngineError: a probe was not hit at each call, or is not what it should be.
     """
-    plain: dict[int, float] = {}
+    plain: dict[tuple[int, bool], float] = {}
     for case in CASES:
-        if case.entry == "jump" and arch.jumps is None:
+        nop = case.entry == "nop5"
+        if (case.entry == "jump" and arch.jumps is None) or (nop and not _guest(arch).nop):
             continue
-        in_code = arch.jumps is not None and case.technique not in ("handler", "file")
+        in_code = arch.jumps is not None and case.technique not in ("handler", "file", "nop5")
         count = calls if in_code else max(calls // 10, 1)
-        if count not in plain:
-            plain[count] = min(_run(arch, count, None)[0] for _ in range(runs))
+        if (count, nop) not in plain:
+            bare = Case("", 0, entry=case.entry)
+            plain[count, nop] = min(_run(arch, count, bare)[0] for _ in range(runs))
         found = [_run(arch, count, case) for _ in range(runs)]
         point = found[0][1]
         if point is None or point.entry != case.entry:
             continue
         quickest = min(spent for spent, _ in found)
-        spent = (quickest - plain[count]) / count * 1e9
-        loop = plain[count] / count * 1e9
+        unprobed = plain[count, nop]
+        spent = (quickest - unprobed) / count * 1e9
+        loop = unprobed / count * 1e9
         yield Cost(arch.name, case, spent, loop, point.slot_bytes, point.detour_bytes)
 
 
-def _definition(arch: Arch, case: Case) -> str:
+def _definition(arch: Arch, case: Case, program: Path) -> str:
     registers = _guest(arch).fetches
     kind = "r" if case.technique == "return" else "p"
-    words = [f"{kind}:{_EVENT} {_FUNCTION}"]
+    place = f"{program}:{_CODE + _WORK:#x}" if case.entry == "nop5" else _FUNCTION
+    words = [f"{kind}:kprobes/{_EVENT} {place}"]
     words += [f"a{number}={name}" for number, name in enumerate(registers[: case.args])]
     if case.string:
         words.append(f"s=+0({registers[2]}):string")
@@ -278,33 +292,32 @@ class _Point(Struct, frozen=True):
     detour_bytes: int
 
 
-def _run(arch: Arch, calls: int, case: Case | None) -> tuple[float, _Point | None]:
-    """CPU seconds of a run, and what stood at the function."""
-    technique = case.entry if case is not None else "breakpoint"
+def _run(arch: Arch, calls: int, case: Case) -> tuple[float, _Point | None]:
+    """CPU seconds of a run, and what stood at the function; a case of no technique is unprobed."""
     sink = SinkStream(lambda data: None)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "bench"
-        path.write_bytes(program(arch, calls))
+        path.write_bytes(program(arch, calls, nop=case.entry == "nop5"))
         path.chmod(0o755)
-        config = GuestConfig(str(path), isolated=True, technique=technique, count_blocks=True)
+        config = GuestConfig(str(path), isolated=True, technique=case.entry, count_blocks=True)
         session = Session(config, (FeedStream(ended=True), sink, sink))
         try:
-            if case is not None:
-                _prepare(session, arch, case, calls, Path(folder) / "events")
+            if case.technique:
+                _prepare(session, arch, case, calls, path)
             started = time.process_time()
             session.run()
             spent = time.process_time() - started
-            return spent, _checked(session, arch, case, calls) if case is not None else None
+            return spent, _checked(session, arch, case, calls) if case.technique else None
         finally:
             session.close()
             gc.collect()
 
 
-def _prepare(session: Session, arch: Arch, case: Case, calls: int, file: Path) -> None:
+def _prepare(session: Session, arch: Arch, case: Case, calls: int, program: Path) -> None:
     """Plant what is measured."""
     options = TraceOptions(output="/dev/null")
     if case.format:
-        options = TraceOptions(case.format, str(file))
+        options = TraceOptions(case.format, str(program.with_name("events")))
     tracing = Tracing(session, options)
     if case.technique in _TRACERS:
         Graphing(tracing, GraphOptions(_TRACERS[case.technique])).add(_FUNCTION)
@@ -313,7 +326,7 @@ def _prepare(session: Session, arch: Arch, case: Case, calls: int, file: Path) -
         tracing.start()
         session.probes().manager.register(probe)
     else:
-        tracing.definitions.define(_definition(arch, case))
+        tracing.definitions.define(_definition(arch, case, program))
     if case.filter_pass is not None:
         tracing.set_filter("kprobes", _EVENT, f"a0 <= {calls * case.filter_pass // 100}")
     if case.technique != "handler":

@@ -71,6 +71,7 @@ class Observed(Struct):
         points: probed places.
         unseen: addresses of words of signals' frames that are not compared.
         declared: the values that catching returns has replaced.
+        notices: what happened to probes without the user's doing.
         read: (address, size) to memory at the end, as the program knows it, while it is kept.
     """
 
@@ -82,6 +83,7 @@ class Observed(Struct):
     points: int = 0
     unseen: set[int] = field(default_factory=set)
     declared: DeclaredChanges = field(default_factory=DeclaredChanges)
+    notices: tuple[str, ...] = ()
     read: Callable[[int, int], bytes] | None = None
 
 
@@ -211,6 +213,7 @@ def _observe(
         seen.time = session.cpu.blocks()
         if session.probing is not None:
             session.probing.collect()
+            seen.notices = tuple(session.probing.notices)
             points = session.probing.manager.placed()
             seen.points = len(points)
             seen.hits = sum(p.hits for at in points for p in at.probes if not p.machinery)

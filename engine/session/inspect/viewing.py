@@ -13,8 +13,10 @@ from engine.linux.space import AddressSpace
 from engine.probes.detours import Detour
 from engine.probes.hit_machine import HitMachine, Phase, PhaseRecord
 from engine.probes.jump_machine import BufferPart, JumpMachine
+from engine.probes.nop_call_machine import NopCallMachine
 from engine.probes.point import ProbePoint
 from engine.probes.point_state import Stage
+from engine.probes.uprobe_call import UprobeCall
 from engine.session.guest.probed_space import ProbedSpace
 from engine.session.guest.session import Session
 from engine.session.inspect.backtrace import Backtraces, NamedFrame, comparison
@@ -237,7 +239,9 @@ class Viewing:
     def hit(self, machine: HitMachine, done: tuple[PhaseView, ...]) -> HitView:
         """A hit as far as it has come."""
         point, session = machine.point, self._session
-        detour = self.detours.of(machine) if isinstance(machine, JumpMachine) else None
+        detour = None
+        if isinstance(machine, JumpMachine | NopCallMachine):
+            detour = self.detours.of(machine)
         planted = self.planted().get(point.address, b"")
         slot = machine.slot
         code = self._slot_code(point, slot)
@@ -310,9 +314,9 @@ class DetourViews:
     def __init__(self, session: Session) -> None:
         """Nothing is looked at yet."""
         self._session = session
-        self._known: tuple[Detour | None, tuple[DetourPart, ...]] = None, ()
+        self._known: tuple[Detour | UprobeCall | None, tuple[DetourPart, ...]] = None, ()
 
-    def of(self, machine: JumpMachine) -> DetourView:
+    def of(self, machine: JumpMachine | NopCallMachine) -> DetourView:
         """The buffer that a hit goes through, and where the guest is in it."""
         session, detour = self._session, machine.detour
         if self._known[0] is not detour:
@@ -324,6 +328,7 @@ class DetourViews:
             jump=jump[0].text if jump else "",
             held=machine.point.state.held,
             parts=self._known[1],
+            what="detour" if isinstance(machine, JumpMachine) else "called",
             at=pc if detour.start <= pc < detour.end else None,
         )
 
@@ -335,7 +340,7 @@ class DetourViews:
         found = probing.manager.techniques.buffers()
         return DetourCounts(found.standing, len(found.waits), found.waits, found.freed)
 
-    def _part(self, part: BufferPart, detour: Detour) -> DetourPart:
+    def _part(self, part: BufferPart, detour: Detour | UprobeCall) -> DetourPart:
         code = detour.code[part.start - detour.start : part.end - detour.start]
         original = None
         if part.original is not None:
@@ -374,7 +379,7 @@ def _names(point: ProbePoint, machine: HitMachine) -> tuple[str, ...]:
 def _why_jump(point: ProbePoint) -> str:
     if point.why is not None:
         return point.why.detail
-    why = "every condition of a jump holds"
+    why = f"every condition of a {point.technique} holds"
     return f"{why}; a stop stands in front of it" if point.state.stage is Stage.STOP else why
 
 

@@ -3,7 +3,7 @@
 They go by the files, and by the memory of a guest where one is at hand.
 """
 
-from collections.abc import Callable, Iterator, Sized
+from collections.abc import Callable, Iterable, Iterator, Sized
 from functools import cached_property
 from itertools import groupby
 from typing import Final
@@ -22,11 +22,11 @@ from engine.insn.disasm import Disassembler
 from engine.probes.breakpoint import BREAKPOINT
 from engine.probes.callwork import COUNTED, call_entry, call_work
 from engine.probes.detourwork import not_worth, uncompiled
-from engine.probes.jump import JUMP
-from engine.probes.jumprules import JumpPlace, checklist, failing, fitting
+from engine.probes.jumpplace import JumpPlace
 from engine.probes.lint import Check, Finding, Judgement, judge
 from engine.probes.site import ImageCode, InMemory, Site
-from engine.probes.techniques import AUTO, chosen
+from engine.probes.technique_kind import TechniqueConditions, TechniqueKind
+from engine.probes.techniques import AUTO, TECHNIQUES, chosen
 from engine.session.program.functions import function_at
 from engine.session.program.libraries import Program, ProgramFile
 from engine.session.program.lookup import ProgramLookup
@@ -52,12 +52,25 @@ class Placed(Struct, frozen=True, eq=False, dict=True):
     Attributes:
         place: where.
         judgement: whether a probe may stand there, how and why.
-        wish: for a jump there; None where nobody may have one.
+        wish: for a jump there, or what is asked for in its place; None where nobody may have one.
+        others: wishes for what is not asked for: what other eras of Linux make of a place.
     """
 
     place: Place
     judgement: Judgement
     wish: "JumpWish | None" = None
+    others: "tuple[JumpWish, ...]" = ()
+
+    @cached_property
+    def eras(self) -> "tuple[tuple[str, tuple[Check, ...]], ...]":
+        """Outcomes of each technique, in words, and the conditions.
+
+        The one that is asked for comes first; none where no probe may stand.
+        """
+        if not self.judgement.ok or self.wish is None:
+            return ()
+        others = tuple((wish.title, wish.checks()) for wish in self.others)
+        return ((self.wish.title, self.jump), *others)
 
     @cached_property
     def jump(self) -> tuple[Check, ...]:
@@ -66,9 +79,15 @@ class Placed(Struct, frozen=True, eq=False, dict=True):
 
     @property
     def technique(self) -> str:
-        """The technique that would plant it: "jump" (a breakpoint first) or "breakpoint"."""
-        ok = self.wish is not None and self.judgement.ok and not self.lacks
-        return JUMP.stands if ok else BREAKPOINT.stands
+        """The technique that would plant it: "jump" (a breakpoint first), "breakpoint", ..."""
+        if self.wish is None or not self.judgement.ok or self.lacks:
+            return BREAKPOINT.stands
+        return self.wish.kind.stands
+
+    @property
+    def wished(self) -> str:
+        """Name of what is asked for there: "jump"."""
+        return self.wish.kind.stands if self.wish is not None else ""
 
     @cached_property
     def nearest_jump(self) -> int | None:
@@ -101,31 +120,47 @@ def _takes_all(place: JumpPlace) -> str:
 
 
 class JumpWish(Struct, frozen=True):
-    """A jump that is wanted at a place.
+    """A jump that is wanted at a place, or what another technique puts there.
 
     Attributes:
+        kind: of the technique.
         site: the place as the rules see it.
         refused: why none is asked for at all; None if one is.
         takes: says why a detour there could not do what is wanted, "" if it can.
     """
 
+    kind: TechniqueKind
     site: Site
     refused: Check | None
     takes: Callable[[JumpPlace], str] = _takes_all
 
+    @property
+    def _conditions(self) -> TechniqueConditions:
+        assert self.kind.conditions is not None, "it replaces breakpoints"
+        return self.kind.conditions
+
+    @property
+    def title(self) -> str:
+        """The outcome at a place that meets them, in words."""
+        return self._conditions.title
+
     def checks(self) -> tuple[Check, ...]:
         """All conditions, as far as the file tells."""
-        return checklist(self._place(self.takes)) if self.refused is None else (self.refused,)
+        if self.refused is not None:
+            return (self.refused,)
+        return self._conditions.checklist(self._place(self.takes))
 
     def failing(self) -> str:
         """Id of the first one that is not met, "" if all are."""
-        return failing(self._place(self.takes)) if self.refused is None else self.refused.rule
+        if self.refused is not None:
+            return self.refused.rule
+        return self._conditions.failing(self._place(self.takes))
 
     def nearest(self) -> int | None:
         """The nearest place of the function that meets them, whatever is wanted there."""
         if self.refused is not None:
             return None
-        for address in fitting(self._place(_takes_all)):
+        for address in self._conditions.fitting(self._place(_takes_all)):
             if judge(replace(self.site, address=address)).ok:
                 return address
         return None
@@ -168,6 +203,7 @@ class Verdicts:
         self._choice = chosen(technique)
         none = Check("technique", False, f"--technique {technique} asks for none")
         self._no_jumps = None if self._choice.replaces else none
+        self._kind, self._others = _kinds(self._choice.kinds)
         self.places = Places(arch, program)
         self.lookup = ProgramLookup(arch, program, self.places, mode)
         self._arch = arch
@@ -200,7 +236,9 @@ class Verdicts:
             brief: conditions of jumps and remarks are looked at only when they are asked for.
         """
         site = self.site(place, mode=mode, probed=probed, bias=bias)
-        placed = Placed(place, judge(site), JumpWish(site, self._no_jumps))
+        others = tuple(JumpWish(kind, site, None) for kind in self._others)
+        wish = JumpWish(self._kind, site, self._no_jumps)
+        placed = Placed(place, judge(site), wish, others)
         if not brief:
             _ = placed.jump, placed.judgement.findings
         return placed
@@ -384,6 +422,19 @@ class Verdicts:
             code = ImageCode(self._arch, file.image, file.symbols, self._decode, bias)
             self._codes[place.path, bias] = code
         return code
+
+
+def _kinds(asked: Iterable[TechniqueKind]) -> tuple[TechniqueKind, tuple[TechniqueKind, ...]]:
+    """The technique whose conditions are asked, and those with other conditions.
+
+    Args:
+        asked: those of a user's choice; where none of them replaces breakpoints, the first of all
+            that do is told of.
+    """
+    ranked = [kind for kind in (*asked, *TECHNIQUES) if kind.conditions is not None]
+    found = {id(kind.conditions): kind for kind in reversed(ranked)}
+    first = ranked[0]
+    return first, tuple(kind for kind in found.values() if kind.conditions != first.conditions)
 
 
 def _refused_return(placed: Placed, suggestion: int | None, why: str, errno: str) -> Placed:

@@ -230,7 +230,7 @@ class DetourPart(Struct, frozen=True):
 
 
 class DetourView(Struct, frozen=True):
-    """The detour buffer of a jump probe.
+    """The detour buffer of a jump probe, or the trampoline that a call leads to.
 
     Attributes:
         window: bytes of the program that the jump stands over.
@@ -238,6 +238,7 @@ class DetourView(Struct, frozen=True):
         held: why a breakpoint stands in front of the jump: "stop", "check"; "" for none.
         parts: of the buffer, in the order in which they stand.
         at: where the guest is in it, None if it is elsewhere.
+        what: "detour", or "called" for a trampoline.
     """
 
     window: bytes
@@ -245,6 +246,7 @@ class DetourView(Struct, frozen=True):
     held: Literal["", "stop", "check"]
     parts: tuple[DetourPart, ...]
     at: int | None = None
+    what: Literal["detour", "called"] = "detour"
 
 
 class HitView(Struct, frozen=True):

@@ -5,7 +5,17 @@ from collections import Counter
 
 import pytest
 from forms import State, aimed, forms, state
-from probekit import CODE, CODE_SIZE, DATA, DATA_SIZE, NEAR, STACK, STACK_SIZE, ProbeGuest
+from probekit import (
+    CODE,
+    CODE_SIZE,
+    DATA,
+    DATA_SIZE,
+    NEAR,
+    STACK,
+    STACK_SIZE,
+    PlainCode,
+    ProbeGuest,
+)
 
 from engine.arch.plan import Mode
 from engine.arch.program import (
@@ -60,27 +70,6 @@ def recordings(arch: str) -> list[Recording]:
         (RecordLayout.of(texts), ()),
     ]
     return [Recording(1, layout, SITE, 0, SITE, ops) for layout, ops in shapes]
-
-
-class PlainCode:
-    """A file's code without names or neighbours."""
-
-    bias = 0
-
-    class image:  # noqa: N801 - what rules ask of a file
-        load_segments = ()
-
-    def names_at(self, address: int) -> list[str]:
-        return []
-
-    def functions_at(self, address: int) -> list[tuple[int, int, str]]:
-        return []
-
-    def neighbours(self, start: int, end: int) -> list[FunctionCode]:
-        return []
-
-    def show(self, address: int, raw: bytes) -> str:
-        return raw.hex()
 
 
 class Bench:

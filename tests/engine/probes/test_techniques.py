@@ -89,6 +89,9 @@ class Toy:
     def vacated(self, address: int) -> None:
         pass
 
+    def follow(self, other: Technique) -> None:
+        pass
+
     def hit(self, point: ProbePoint) -> None:
         self.seen += 1
 

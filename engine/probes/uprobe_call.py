@@ -1,0 +1,58 @@
+"""The call that stands in place of a uprobe's no-operation."""
+
+from typing import Final
+
+from msgspec import Struct
+
+from engine.arch.nop_call import NopCalls
+
+KIND: Final = "nop5"
+"""Name for people of a point with a call (`Replacement.kind`)."""
+
+
+class UprobeCall(Struct, frozen=True):
+    """The call of one point, a `Replacement`; addresses are the guest's.
+
+    Attributes:
+        address: of the probe.
+        start: of the trampoline.
+        calls: what the architecture gives.
+        original: the no-operation.
+        jump: the call.
+    """
+
+    address: int
+    start: int
+    calls: NopCalls
+    original: bytes
+    jump: bytes
+
+    @property
+    def kind(self) -> str:
+        """Its name for people."""
+        return KIND
+
+    @property
+    def window(self) -> int:
+        """One past the last byte of the no-operation."""
+        return self.address + len(self.original)
+
+    @property
+    def bypass(self) -> int:
+        """Behind a breakpoint there is nothing to be done."""
+        return self.window
+
+    @property
+    def trap(self) -> int | None:
+        """None: the trampoline's serves all."""
+        return None
+
+    @property
+    def code(self) -> bytes:
+        """The trampoline, which it shares."""
+        return self.calls.code
+
+    @property
+    def end(self) -> int:
+        """One past the last byte of the trampoline."""
+        return self.start + len(self.code)
