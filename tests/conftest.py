@@ -13,7 +13,10 @@ import engine
 # Tests that may be skipped even there: pattern of the name, pattern of the reason.
 MAY_BE_SKIPPED: tuple[tuple[str, str], ...] = (
     # They change the kernel's probes, and few machines let them: only if the environment says so.
-    (r"(trace/test_(definition|filter)|tracing/test_tracing)_live\.py", "KPROBE_TUI_LIVE_KERNEL"),
+    (
+        r"(trace/test_(definition|filter)|tracing/test_tracing|live/test_recording)_live\.py",
+        "KPROBE_TUI_LIVE_KERNEL",
+    ),
     # libc-test is nobody's package; who has built it says where.
     (r"engine/test_libc_math\.py", "KPROBE_TUI_LIBC_TEST"),
     # Root is refused no file.

@@ -38,13 +38,6 @@ _OPTIONS: Final = (
         metavar="GLOB",
         help="An event on the return of every matching function.",
     ),
-    click.option(
-        "--watch",
-        "watches",
-        multiple=True,
-        metavar="EXPR",
-        help="An event for each store to a variable, *(TYPE *)ADDR, or ADDR,LEN; again and again.",
-    ),
     click.option("-o", "output", metavar="FILE", help="Write the trace there, not to stderr."),
     click.option(
         "--format",
@@ -91,12 +84,23 @@ _OPTIONS: Final = (
         metavar="NAME",
         help="A trace option of tracefs for the text: fields, raw, hex, verbose, noirq-info, ...",
     ),
-    task_options,
+)
+_WATCH: Final = click.option(
+    "--watch",
+    "watches",
+    multiple=True,
+    metavar="EXPR",
+    help="An event for each store to a variable, *(TYPE *)ADDR, or ADDR,LEN; again and again.",
 )
 
 
 def event_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of a set of events, which `trace` has and each of its instances."""
+    return recorded_options(_WATCH(task_options(command)))
+
+
+def recorded_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add those of them that do not need a guest."""
     for add in reversed(_OPTIONS):
         command = add(command)
     return command
@@ -109,7 +113,7 @@ def probes_of(values: dict[str, Any]) -> ProbeRequest:
         definitions,
         values.pop("globs"),
         values.pop("returns"),
-        watches=values.pop("watches"),
+        watches=values.pop("watches", ()),
     )
 
 

@@ -21,6 +21,8 @@ COMMANDS: Final[dict[str, str]] = {
     "run": "Run GUEST with ARGS; standard streams and exit code are the guest's.",
     "trace": "Run GUEST with ARGS and record events; standard streams and exit code are the "
     "guest's.",
+    "live": "Place the probes in the running kernel of this machine (root), and read what it "
+    "records.",
     "graph": "Run GUEST with ARGS and show its calls, as ftrace's function_graph tracer does.",
     "bt": "Run GUEST with ARGS up to a place and print the backtrace there.",
     "check": "Say for each place in GUEST whether a probe may stand there; nothing runs.",

@@ -92,6 +92,22 @@ def turns(text: str) -> TurnKind:
 _TIMEOUT: Final = click.option(
     "--timeout", type=seconds, metavar="S", help="Stop after S seconds."
 )
+_ENVIRONMENT: Final = (
+    click.option("--env", "env", metavar="K=V", multiple=True, help="Add to the environment."),
+    click.option("--env-all", is_flag=True, help="Pass the whole environment on."),
+    click.option("--clean-env", is_flag=True, help="Start from an empty environment."),
+)
+_ARGV0: Final = click.option("--argv0", metavar="NAME", help="The program's name for itself.")
+_MESSAGES: Final = (
+    click.option(
+        "--color",
+        type=click.Choice(["auto", "always", "never"]),
+        default="auto",
+        show_default=True,
+        help="Color in the engine's own messages.",
+    ),
+    click.option("--debug", is_flag=True, help="Show the engine's own figures and tracebacks."),
+)
 _GUEST_OPTIONS: Final = (
     click.option("--root", metavar="DIR", help="This tree is the guest's whole file system."),
     click.option(
@@ -105,11 +121,9 @@ _GUEST_OPTIONS: Final = (
     click.option(
         "--isolated", is_flag=True, help="Show the guest its own files and libraries only."
     ),
-    click.option("--env", "env", metavar="K=V", multiple=True, help="Add to the environment."),
-    click.option("--env-all", is_flag=True, help="Pass the whole environment on."),
-    click.option("--clean-env", is_flag=True, help="Start from an empty environment."),
+    *_ENVIRONMENT,
     click.option("--cwd", metavar="DIR", help="Working directory, a path of the guest."),
-    click.option("--argv0", metavar="NAME", help="The program's name for itself."),
+    _ARGV0,
     click.option(
         "--seed",
         type=click.IntRange(min=0),
@@ -151,14 +165,7 @@ _GUEST_OPTIONS: Final = (
         metavar="TIME",
         help="When the guest's clock starts: now, @SECONDS, 2026-01-01[T12:00[:00]][Z|+01:00].",
     ),
-    click.option(
-        "--color",
-        type=click.Choice(["auto", "always", "never"]),
-        default="auto",
-        show_default=True,
-        help="Color in the engine's own messages.",
-    ),
-    click.option("--debug", is_flag=True, help="Show the engine's own figures and tracebacks."),
+    *_MESSAGES,
     click.argument("guest", type=click.Path()),
     click.argument("args", nargs=-1, type=click.UNPROCESSED),
 )
@@ -271,6 +278,43 @@ def guest_options(command: Command) -> Command:
     for option in reversed(_GUEST_OPTIONS):
         command = option(command)
     return command
+
+
+def machine_options(command: Command) -> Command:
+    """Add the options of subcommands that start GUEST on this machine, if one is named."""
+    command = image_options(command)
+    for option in reversed(
+        (
+            *_ENVIRONMENT,
+            click.option("--cwd", metavar="DIR", help="Its working directory."),
+            _ARGV0,
+            *_MESSAGES,
+            click.argument("guest", type=click.Path(), required=False),
+            click.argument("args", nargs=-1, type=click.UNPROCESSED),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+_NO_GUEST: Final[dict[str, Any]] = {
+    "root": None,
+    "shares": (),
+    "isolated": False,
+    "seed": None,
+    "random_seed": None,
+    "max_blocks": None,
+    "memory": DEFAULT_MEMORY,
+    "cpus": 1,
+    "clock": "guest",
+    "start": None,
+}
+"""Values of what `machine_options` leave out."""
+
+
+def machine_config(values: dict[str, Any]) -> GuestConfig:
+    """The configuration that parsed `machine_options` stand for."""
+    return config_of({**_NO_GUEST, **values}, kernel=kernel_choice(values))
 
 
 def config_of(values: dict[str, Any], **more: Any) -> GuestConfig:

@@ -62,7 +62,7 @@ _returns_option: Final = click.option(
 )
 
 
-def _ids(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> tuple[int, ...]:
+def ids_of(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> tuple[int, ...]:
     """The ids of an option that takes several, again and again, with commas between them.
 
     Raises:
@@ -80,7 +80,7 @@ _pid_option: Final = click.option(
     "--pid",
     "pids",
     multiple=True,
-    callback=_ids,
+    callback=ids_of,
     metavar="PID[,PID...]",
     help="Only in these processes of the guest, with all their threads, or in these threads; the "
     "first one is 1000.",
@@ -101,7 +101,7 @@ def task_options(command: Command) -> Command:
 
 def tasks_of(values: dict[str, Any]) -> TaskChoice:
     """The choice that parsed options stand for."""
-    return TaskChoice(values.pop("pids"), values.pop("comms"))
+    return TaskChoice(values.pop("pids", ()), values.pop("comms", ()))
 
 
 _follow_option: Final = click.option(

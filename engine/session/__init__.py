@@ -7,7 +7,8 @@ The command line and the terminal interface are equal clients of what is here. F
 - `program`: a program's files, without a guest.
 - `guest`: a guest from its start to its end; `browse`: code to look around in.
 - `inspect`: a standing guest looked at.
-- `tracing`: definitions turned into recorded events.
+- `tracing`: definitions turned into recorded events; `live`: the running kernel of this machine
+  records them.
 - `control`: a guest that obeys a front end; `headless`: requests carried out as a whole.
 - `debugger`: gdb's words for a guest under control.
 - `serve`: the same for other people's front ends.

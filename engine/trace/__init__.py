@@ -6,5 +6,6 @@ the program's own); `export` writes it for other tools. Of a kernel's own text l
 (`probed_kernel`) would. Rows (`rows`) go into a `staging` and on to
 a `ring` or a `formats` class; `filter`, `trigger` and `histogram` are the kernel's; `function` and
 `graph` follow calls; a `ring_file` keeps what is not written yet, and `recovery` reads what a
-killed run has left of it.
+killed run has left of it. `ring_pages` and `kernel_rows` make rows of what a running kernel has
+recorded.
 """

@@ -98,7 +98,12 @@ def render_tracepoint(
 # -- the kernel's words ------------------------------------------------------------------
 
 
-def _tracefs(place: ExportPlace, arch: Arch) -> list[str]:
+def uprobe_line(place: ExportPlace, arch: Arch) -> str:
+    """A definition as `uprobe_events` takes it, its names and variables resolved.
+
+    Raises:
+        CannotError: that language has no words for a part of it.
+    """
     definition = place.definition
     head = f"{'r' if definition.is_return else 'p'}:{definition.group}/{definition.event}"
     target = definition.target
@@ -106,8 +111,11 @@ def _tracefs(place: ExportPlace, arch: Arch) -> list[str]:
     where = f"{place.path}:{place.file_offset:#x}" + (f"({counter:#x})" if counter else "")
     if re.search(r"[\s#]", place.path):
         raise CannotError("the file's path has a blank or a '#'")
-    words = [head, where, *(_kernel_arg(arg, arch) for arg in definition.args)]
-    return [f"echo {quoted(' '.join(words))} >> {TRACEFS}/uprobe_events"]
+    return " ".join([head, where, *(_kernel_arg(arg, arch) for arg in definition.args)])
+
+
+def _tracefs(place: ExportPlace, arch: Arch) -> list[str]:
+    return [f"echo {quoted(uprobe_line(place, arch))} >> {TRACEFS}/uprobe_events"]
 
 
 def _tracefs_enabled(

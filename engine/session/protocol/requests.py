@@ -148,6 +148,34 @@ class TraceRequest(Struct, frozen=True):
         return (self.options, *(each.options for each in self.instances))
 
 
+class LiveRequest(Struct, frozen=True):
+    """Events recorded by the running kernel of this machine.
+
+    Attributes:
+        config: the program that definitions are about; how it is started, if it is.
+        probes: make the events.
+        options: how the trace is shown.
+        filters: as of `TraceRequest`.
+        triggers: likewise.
+        starts: the program is started, and its processes' events are recorded.
+        pids: otherwise these processes', with all their threads and children; all if none.
+        seconds: for how long, None for no limit.
+        buffer: bytes of the kernel's buffer for each CPU.
+        randomized: a program that is started has random addresses, if the machine's have.
+    """
+
+    config: GuestConfig
+    probes: ProbeRequest
+    options: TraceOptions = TraceOptions()
+    filters: tuple[str, ...] = ()
+    triggers: tuple[str, ...] = ()
+    starts: bool = True
+    pids: tuple[int, ...] = ()
+    seconds: float | None = None
+    buffer: int = 8 << 20
+    randomized: bool = False
+
+
 class GraphRequest(Struct, frozen=True):
     """A run whose functions are traced.
 

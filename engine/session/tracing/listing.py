@@ -109,6 +109,27 @@ class TraceListing:
                 yield f"# {definition.command}: {error}"
         yield from exported(image, lines, form)
 
+    def exported(self) -> Iterator[tuple[Place, ExportPlace]]:
+        """All places of all events, as another tool would have them.
+
+        An event's filter and triggers come with the first of its places.
+        """
+        told: set[tuple[str, str]] = set()
+        verdicts = self._tracing.session.probes().verdicts
+        for done in self._tracing.definitions.defined:
+            for place in done.places:
+                here = verdicts.at_one(done.definition, done.places, place)
+                found = self._exported(place, here, told)
+                if found is not None:
+                    yield place, found
+        for patterned in self._tracing.definitions.patterned:
+            info, place = patterned.event.info, patterned.place
+            name = f"{info.group}/{info.name}"
+            definition = self._definition(place, name, patterned.is_return, "")
+            found = None if definition is None else self._exported(place, definition, told)
+            if found is not None:
+                yield place, found
+
     def functions(
         self, form: str, places: Iterable[Place], *, returns: bool, words: WordsAt
     ) -> Iterator[str]:

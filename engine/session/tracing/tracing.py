@@ -172,7 +172,7 @@ class Tracing:
         form = make_format(self.table, names, text)
         self._output = TraceOutput(
             form,
-            None if path is None or discard else _target(session, path, form),
+            None if path is None or discard else output_target(session, path, form),
             stream,
             discard=discard,
             backed=self.ring is None,
@@ -647,7 +647,7 @@ class Tracing:
         return f"{location.symbol.name}+{location.offset:#x}/{location.symbol.size:#x}"
 
 
-def _target(session: Session, path: str, form: Format) -> OutputFile | OutputTree:
+def output_target(session: Session, path: str, form: Format) -> OutputFile | OutputTree:
     """The file or files of a format; see `OutputFiles`."""
     if isinstance(form, PlacedFormat):
         return session.outputs.add_tree("-o", path, lambda: form.is_directory, form.owns)

@@ -1,0 +1,95 @@
+"""`kprobe-tui live`: the same definitions in the running kernel of this machine."""
+
+from typing import Any
+
+import click
+
+from engine.cli import console
+from engine.cli.instances import probes_of, recorded_options, trace_options
+from engine.cli.options import machine_config, machine_options, seconds, size
+from engine.cli.probe_options import ids_of
+from engine.cli.run import show
+from engine.session.headless.live import opened_live, owner_of
+from engine.session.protocol.requests import LiveRequest, ProbeRequest
+
+
+@click.command(context_settings={"allow_interspersed_args": False})
+@recorded_options
+@click.option(
+    "--pid",
+    "pids",
+    multiple=True,
+    callback=ids_of,
+    metavar="PID[,PID...]",
+    help="Record these processes of the machine, with all their threads and children.",
+)
+@click.option(
+    "--duration",
+    type=seconds,
+    metavar="S",
+    help="End after S seconds; a program that was started gets SIGTERM then.",
+)
+@click.option(
+    "--kernel-buffer",
+    type=size,
+    metavar="SIZE",
+    default="8M",
+    show_default=True,
+    help="The kernel's buffer for each CPU.",
+)
+@click.option(
+    "--aslr",
+    "randomized",
+    is_flag=True,
+    help="Random addresses for GUEST; without, they are the same each time, as under gdb.",
+)
+@machine_options
+def live(
+    pids: tuple[int, ...],
+    duration: float | None,
+    kernel_buffer: int,
+    randomized: bool,
+    **values: Any,
+) -> int:
+    """Place the probes in the running kernel of this machine (root), and read what it records.
+
+    They are uprobes in the program's file: GUEST is started with ARGS, and its processes' events
+    are recorded; or with --pid those of processes that run. Without either, give --duration or
+    end with Ctrl-C. Everything is removed at the end, and after a kill with the next start.
+    """
+    probes = probes_of(values)
+    if probes == ProbeRequest():
+        raise click.UsageError("nothing to trace: give -e DEF, -f GLOB or -r GLOB")
+    starts = values["guest"] is not None
+    if starts and pids:
+        raise click.UsageError("GUEST and --pid: one of them")
+    if not starts:
+        values["guest"] = owner_of(pids[0]) if pids else _file_of(probes)
+    request = LiveRequest(
+        machine_config(values),
+        probes,
+        trace_options(values),
+        values["filters"],
+        values["triggers"],
+        starts,
+        pids,
+        duration,
+        kernel_buffer,
+        randomized,
+    )
+    with opened_live(request, console.errors()) as recording:
+        reports = recording.run()
+    show(reports, values["color"])
+    return reports.exit_code
+
+
+def _file_of(probes: ProbeRequest) -> str:
+    """The file that the first definition names by its path."""
+    for line in probes.definitions:
+        for word in line.split():
+            path, colon, _ = word.rpartition(":")
+            if colon and path.startswith("/"):
+                return path
+    raise click.UsageError(
+        "without GUEST and --pid a definition names the file that it is about: PATH:OFFSET"
+    )

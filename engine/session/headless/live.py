@@ -1,0 +1,233 @@
+"""Requests to the running kernel of this machine carried out."""
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import BinaryIO, Final
+
+from msgspec.structs import replace
+
+from engine.errors import CommandError
+from engine.session.guest.session import Session
+from engine.session.headless.traces import TraceRun
+from engine.session.live.buffers import LiveRows
+from engine.session.live.command import CommandStart
+from engine.session.live.histograms import LiveHistograms
+from engine.session.live.kernel_probes import KernelProbes
+from engine.session.live.recording import LiveRecording, LiveTarget
+from engine.session.live.tracefs import Tracefs
+from engine.session.protocol.config import GuestConfig, Mode
+from engine.session.protocol.report import Reports
+from engine.session.protocol.requests import LiveRequest, TraceOptions, TraceRequest
+from engine.session.tracing.output import TraceOutput, remarks
+from engine.session.tracing.tracing import Tracing, output_target
+from engine.trace.formats import format_named
+from engine.trace.formats.base import Names, with_idle
+from engine.trace.ring import Ring
+from engine.trace.rows import EventInfo, EventSource
+
+_STACKS: Final = frozenset({"stacktrace", "userstacktrace"})
+"""Trace options that mean --stack."""
+
+
+class LiveOutput:
+    """Rows of the running kernel in an output format; a `LiveConsumer`."""
+
+    def __init__(
+        self,
+        output: TraceOutput,
+        ring: Ring | None,
+        histograms: LiveHistograms,
+        create: Callable[[], None],
+    ) -> None:
+        """Set up.
+
+        Args:
+            output: of the trace.
+            ring: keeps rows first; None to write them at once.
+            histograms: count them.
+            create: has the files of the run.
+        """
+        self._output = output
+        self._ring = ring
+        self._histograms = histograms
+        self._create = create
+
+    def begin(self) -> None:
+        """The output is emptied, and its header written."""
+        self._create()
+        self._output.begin()
+        if self._ring is None:
+            self._output.header()
+
+    def take(self, found: LiveRows) -> None:
+        """Write rows, behind a note of those that are missing."""
+        rows = self._histograms.count(found.rows)
+        if self._ring is not None:
+            self._ring.append(rows)
+            return
+        if found.lost:
+            self._output.text(self._output.format.lost(found.lost))
+        self._output.rows(rows)
+
+    def end(self, tail: Iterable[bytes]) -> None:
+        """Write what is left, and the lines that come behind the trace."""
+        if self._ring is not None:
+            self._output.ring(self._ring)
+        self._output.end()
+        lines = (*self._histograms.lines(), *tail)
+        self._output.tail(b"".join(line + b"\n" for line in lines))
+
+
+class LiveRun:
+    """The definitions of a request, understood and not placed yet."""
+
+    def __init__(self, tracing: Tracing, request: LiveRequest, stream: BinaryIO) -> None:
+        """Set up.
+
+        Args:
+            tracing: of the program that definitions are about; empty, and written nowhere.
+            request: what is recorded and how.
+            stream: for text where no file is named.
+
+        Raises:
+            CommandError: the running kernel cannot do what is asked.
+            ProbeError: a definition, a filter or a trigger is not accepted.
+        """
+        self._session = session = tracing.session
+        self._request = request
+        options = request.options
+        _check_machine(session)
+        is_program = session.opened.kernel is None
+        if not is_program and request.config.args:
+            raise CommandError("a kernel image is not started here: it takes no ARGS")
+        TraceRun(tracing, _as_trace(request))
+        probes = KernelProbes(tracing)
+        stacks = None
+        form = format_named(options.format)
+        if options.stack or _STACKS & set(options.text) or form.wants_stacks:
+            tracing.controls.stacks = True
+            number = max(tracing.table) + 1
+            stacks = EventInfo(number, "ftrace", "user_stack", (), source=EventSource.STACK)
+        target = LiveTarget(
+            _start(request.config, randomized=request.randomized)
+            if request.starts and is_program
+            else None,
+            request.pids,
+            request.seconds,
+        )
+        self._recording = LiveRecording(probes, target, request.buffer, stacks)
+        self._events = {**tracing.table, **({stacks.id: stacks} if stacks else {})}
+        self._stacks = stacks
+        self._tracing = tracing
+        self._stream = stream
+
+    def run(self) -> Reports:
+        """Record, with the trace written.
+
+        Raises:
+            CommandError: the running kernel refuses something, or the output cannot be written.
+        """
+        request, recording, session = self._request, self._recording, self._session
+        options, processes = request.options, recording.processes
+        path = options.output
+        discard = path == "/dev/null"
+        names = Names(
+            processes.symbol,
+            with_idle(processes.comm),
+            exact=False,
+            process=processes.process,
+            file=processes.file,
+            line=processes.line,
+            arch=session.arch.name,
+        )
+        form = format_named(options.format)(self._events, names, options.text)
+        target = None if path is None or discard else output_target(session, path, form)
+        output = TraceOutput(form, target, self._stream, discard=discard, text_of=processes.text)
+        ring = None
+        if options.buffer is not None:
+            ring = Ring(options.buffer, options.overwrite)
+        infos = list(self._tracing.infos.values())
+        histograms = LiveHistograms(infos, self._tracing.controls, processes, self._stacks)
+        writer = LiveOutput(output, ring, histograms, session.outputs.create)
+        try:
+            recording.run(writer)
+            profile = [os.fsencode(line) for line in recording.profile if options.profile]
+            head = [b"", b"# profile"] if options.profile else []
+            writer.end([*head, *map(names.shown, profile)])
+        finally:
+            output.close()
+        said = remarks(path or "the output", output.failure, output.lost, [])
+        remarked = (*recording.reports, *said, *session.remarks)
+        return Reports(recording.exit_code, "", remarked, session.opened.damage())
+
+
+@contextmanager
+def opened_live(request: LiveRequest, stream: BinaryIO) -> Iterator[LiveRun]:
+    """The program of a request with its definitions, closed at the end.
+
+    Raises:
+        CommandError: this is not root, or there is no tracefs.
+        KprobeTuiError: see `LiveRun`.
+    """
+    Tracefs.found()
+    session = Session(request.config)
+    try:
+        tracing = Tracing(session, TraceOptions(output="/dev/null", mode=request.options.mode))
+        try:
+            with session.opened.explained():
+                yield LiveRun(tracing, request, stream)
+        finally:
+            tracing.discard()
+    finally:
+        session.close()
+
+
+def _check_machine(session: Session) -> None:
+    """Refuse programs of other machines, which an emulator would run: their code is none of ours.
+
+    Raises:
+        CommandError: this is one.
+    """
+    machine = os.uname().machine
+    if session.arch.name != machine:
+        raise CommandError(
+            f"{session.config.guest} is for {session.arch.name}, and the running kernel is one of"
+            f" {machine}: `trace` emulates it"
+        )
+
+
+def _as_trace(request: LiveRequest) -> TraceRequest:
+    """The request as a guest's trace would have it."""
+    return TraceRequest(
+        request.config,
+        request.probes,
+        replace(request.options, output="/dev/null", mode=Mode.STRICT),
+        request.filters,
+        request.triggers,
+    )
+
+
+def _start(config: GuestConfig, *, randomized: bool) -> CommandStart:
+    """The start of a configuration's program by this machine.
+
+    Raises:
+        CommandError: it may not be executed.
+    """
+    path = os.path.abspath(config.guest)
+    if not os.access(path, os.X_OK):
+        raise CommandError(f"cannot run {config.guest}: it may not be executed")
+    argv = (config.guest if config.argv0 is None else config.argv0, *config.args)
+    return CommandStart(path, argv, config.env, config.cwd, randomized)
+
+
+def owner_of(pid: int) -> str:
+    """The file of a process that runs.
+
+    Raises:
+        CommandError: there is no such process, or it has none.
+    """
+    try:
+        return os.readlink(f"/proc/{pid}/exe")
+    except OSError as error:
+        raise CommandError(f"--pid {pid}: {error.strerror}") from error

@@ -1,0 +1,8 @@
+"""The running kernel of this machine: its uprobes record what a guest's probes would.
+
+`tracefs` finds the kernel's files and writes to them, `instance` is a trace instance and a group
+of events of our own, which go at the end, or with the next start after a kill. `kernel_probes`
+turns the definitions of a session into the kernel's lines, `command` starts a program that waits
+until its probes stand, `buffers` reads what was recorded, `processes` knows names and files in
+memory of those who recorded it.
+"""

@@ -1,0 +1,215 @@
+"""The definitions of a trace as lines that the running kernel takes, in groups of our own."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from engine.arch.base import Arch
+from engine.arch.plan import Mode, Rules
+from engine.errors import CommandError
+from engine.session.live.histograms import counts_here
+from engine.session.live.instance import KernelInstance
+from engine.session.live.tracefs import LiveKernelError, append, read_text
+from engine.session.program.places import Place
+from engine.session.tracing.listing import TraceListing
+from engine.session.tracing.tracing import Tracing
+from engine.trace.export import CannotError, ExportPlace, kprobe_line, uprobe_line
+from engine.trace.kernel_rows import KernelEvent, RowMaker, row_maker
+from engine.trace.rows import EventInfo
+from engine.trace.trigger import EventTrigger, TriggerAction
+
+UPROBES: Final = "uprobe_events"
+KPROBES: Final = "kprobe_events"
+_OTHERS: Final = {
+    TriggerAction.STACK: "it would record the kernel's own stack: give --stack",
+    TriggerAction.SNAPSHOT: "the rows are read as they come",
+}
+"""Triggers that mean something else in the running kernel."""
+
+
+class LiveProbe(Struct, frozen=True):
+    """One place of one event.
+
+    Attributes:
+        info: the event, as its rows are.
+        place: what it was made for.
+        exported: the place for the kernel.
+        kind: the file that takes its line.
+    """
+
+    info: EventInfo
+    place: Place
+    exported: ExportPlace
+    kind: str = UPROBES
+
+    def line(self, group: str, arch: Arch) -> str:
+        """The line that makes it an event of a group.
+
+        Raises:
+            CommandError: the kernel's language has no words for a part of it.
+        """
+        definition = replace(self.exported.definition, group=group)
+        place = replace(self.exported, definition=definition)
+        try:
+            return (uprobe_line if self.kind == UPROBES else kprobe_line)(place, arch)
+        except CannotError as error:
+            raise CommandError(
+                f"{self.exported.definition.command}: not for the running kernel: {error}"
+            ) from error
+
+
+class KernelProbes:
+    """The events of a trace in the running kernel.
+
+    Attributes:
+        probes: a place each.
+    """
+
+    def __init__(self, tracing: Tracing) -> None:
+        """Take the definitions of a trace; nothing is placed yet.
+
+        Raises:
+            CommandError: the running kernel does not do what is asked, by its rules.
+        """
+        self._tracing = tracing
+        self._arch = tracing.session.arch
+        self._groups: dict[str, str] = {}
+        if tracing.kernel_infos:
+            first = tracing.kernel_infos[0]
+            raise CommandError(
+                f"{first.group}/{first.name}: live places probes only; events that the kernel has"
+                " without one are not read"
+            )
+        self.probes = tuple(_probes(tracing))
+        if not self.probes:
+            raise CommandError("none of the places is in a file: there is nothing to place")
+        for probe in self.probes:
+            probe.line("g", self._arch)
+            self._judge(probe)
+        for info in self.infos.values():
+            for trigger in self._triggers(info):
+                _check_trigger(trigger, info)
+
+    def _judge(self, probe: LiveProbe) -> None:
+        """Refuse what the kernel refuses where a uprobe is hit first, without a word.
+
+        Raises:
+            CommandError: it would.
+        """
+        if probe.kind != UPROBES:
+            return
+        place = probe.place
+        there = Place(replace(place.around, rules=Rules.UPROBE), place.link, place.typed)
+        verdicts = self._tracing.session.probes().verdicts
+        judgement = verdicts.judge(there, mode=Mode.KERNEL, brief=True).judgement
+        if not judgement.ok:
+            raise CommandError(
+                f"{probe.exported.definition.command}: the running kernel places no uprobe at "
+                f"{place.name}: {judgement.reason} ({judgement.errno})"
+            )
+
+    @property
+    def infos(self) -> dict[tuple[str, str], EventInfo]:
+        """The events by group and name."""
+        return {(probe.info.group, probe.info.name): probe.info for probe in self.probes}
+
+    @property
+    def files(self) -> list[str]:
+        """The files that get breakpoints."""
+        return list(dict.fromkeys(p.exported.path for p in self.probes if p.kind == UPROBES))
+
+    def define(self, instance: KernelInstance) -> dict[int, RowMaker]:
+        """Define the events, with their filters and triggers; none is enabled.
+
+        Returns:
+            Makers of rows, by the number that records begin with.
+
+        Raises:
+            LiveKernelError: the kernel refuses something.
+        """
+        for group, _ in self.infos:
+            self._groups.setdefault(group, instance.group(len(self._groups)))
+        for probe in self.probes:
+            line = probe.line(self._groups[probe.info.group], self._arch)
+            instance.tracefs.define(probe.kind, line)
+        makers: dict[int, RowMaker] = {}
+        for info in self.infos.values():
+            directory = self._directory(instance, info)
+            event = KernelEvent.of(read_text(directory / "format"))
+            makers[event.number] = row_maker(info, event)
+            control = self._tracing.controls.of(info)
+            if control.filter is not None and not counts_here(control):
+                instance.tracefs.put(directory / "filter", control.filter.text)
+            for trigger in self._triggers(info):
+                instance.tracefs.put(directory / "trigger", _theirs(trigger.text, self._groups))
+        return makers
+
+    def enable(self, instance: KernelInstance) -> None:
+        """Have the events recorded; those that another one's trigger switches on are not yet.
+
+        Raises:
+            LiveKernelError: the kernel refuses to place a probe.
+        """
+        waiting = {
+            trigger.target
+            for info in self.infos.values()
+            for trigger in self._triggers(info)
+            if trigger.kind.action is TriggerAction.SWITCH_EVENT
+            and trigger.kind.on
+            and trigger.target != (info.group, info.name)
+        }
+        for key, info in self.infos.items():
+            if key in waiting:
+                continue
+            path = self._directory(instance, info) / "enable"
+            try:
+                append(path, "1")
+            except OSError as error:
+                lines = [p.exported.definition.command for p in self.probes if p.info is info]
+                raise LiveKernelError(
+                    f"{lines[0]}: the running kernel does not enable it: {error.strerror}"
+                ) from error
+
+    def profile(self, instance: KernelInstance) -> Iterator[str]:
+        """The lines of our events in the kernel's profiles, with what they are called here."""
+        names, files = {info.name for info in self.infos.values()}, set(self.files)
+        for kind in (KPROBES, UPROBES):
+            for line in instance.tracefs.listed(f"{kind.partition('_')[0]}_profile"):
+                words = line.split()
+                event = words[0] if kind == KPROBES else words[1]
+                if event in names and (kind == KPROBES or words[0] in files):
+                    yield line
+
+    def _directory(self, instance: KernelInstance, info: EventInfo) -> Path:
+        return instance.event(self._groups[info.group], info.name)
+
+    def _triggers(self, info: EventInfo) -> list[EventTrigger]:
+        """The kernel's triggers of an event, in the order in which they were given."""
+        armed = self._tracing.controls.of(info).triggers
+        return [one.trigger for one in reversed(armed) if one.trigger.hist is None]
+
+
+def _probes(tracing: Tracing) -> Iterator[LiveProbe]:
+    kernel = tracing.session.opened.kernel is not None
+    for place, exported in TraceListing(tracing).exported():
+        definition = exported.definition
+        info = tracing.infos[definition.group, definition.event]
+        yield LiveProbe(info, place, exported, KPROBES if kernel else UPROBES)
+
+
+def _check_trigger(trigger: EventTrigger, info: EventInfo) -> None:
+    why = _OTHERS.get(trigger.kind.action)
+    if why is not None:
+        raise CommandError(f"--trigger {info}:{trigger.text}: not for the running kernel: {why}")
+
+
+def _theirs(trigger: str, groups: Mapping[str, str]) -> str:
+    """A trigger with our groups' names."""
+    name, colon, rest = trigger.partition(":")
+    group, more, end = rest.partition(":")
+    if name not in ("enable_event", "disable_event") or group not in groups:
+        return trigger
+    return f"{name}{colon}{groups[group]}{more}{end}"

@@ -1,0 +1,209 @@
+"""Files that processes map, names they have and children they start, as the kernel tells perf.
+
+A trace has addresses and ids of threads only; the program that had them is often gone when its
+events are read. So the kernel is asked for its records of mmap, comm and fork, with times of the
+same clock as the trace's (perf_event_open(2), include/uapi/linux/perf_event.h).
+"""
+
+import ctypes
+import errno
+import mmap
+import os
+import struct
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+_SYSCALLS: Final = {"x86_64": 298, "aarch64": 241, "riscv64": 241}
+_PAGES: Final = 128
+"""Pages of data of a CPU's ring."""
+_CLOEXEC: Final = 8
+_SOFTWARE, _DUMMY = 1, 9
+_MONOTONIC: Final = 1
+_TID_TIME: Final = 1 << 1 | 1 << 2
+# Bits of perf_event_attr behind read_format.
+_INHERIT, _MMAP, _COMM, _TASK = 1 << 1, 1 << 8, 1 << 9, 1 << 13
+_MMAP_DATA, _SAMPLE_ID_ALL, _MMAP2, _COMM_EXEC, _USE_CLOCKID = (
+    1 << 17,
+    1 << 18,
+    1 << 23,
+    1 << 24,
+    1 << 25,
+)
+_FLAGS: Final = (
+    *(_INHERIT, _MMAP, _COMM, _TASK, _MMAP_DATA),
+    *(_SAMPLE_ID_ALL, _MMAP2, _COMM_EXEC, _USE_CLOCKID),
+)
+_ATTR: Final = struct.Struct("<IIQQQQQIIQQQQIiQIHHIIQ")
+_HEAD: Final = struct.Struct("<IHH")
+_LOST_RECORD, _COMM_RECORD, _FORK_RECORD, _MMAP2_RECORD = 2, 3, 7, 10
+_IS_EXEC: Final = 1 << 13
+_TAIL_PLACE, _HEAD_PLACE = 1032, 1024
+"""Offsets in the first page of a ring (struct perf_event_mmap_page)."""
+
+
+class MapNotice(Struct, frozen=True):
+    """A process has mapped something.
+
+    Attributes:
+        time: of CLOCK_MONOTONIC, in nanoseconds.
+        pid: the process.
+        start: address.
+        end: behind the last byte.
+        offset: of the first byte in the file.
+        path: of the file, or a name such as [heap] or //anon.
+    """
+
+    time: int
+    pid: int
+    start: int
+    end: int
+    offset: int
+    path: str
+
+
+class NameNotice(Struct, frozen=True):
+    """A thread has another name; `executed`: as its process is another program from here on."""
+
+    time: int
+    pid: int
+    tid: int
+    comm: bytes
+    executed: bool
+
+
+class ForkNotice(Struct, frozen=True):
+    """A thread of a process has started one, of the same process or of a new one."""
+
+    time: int
+    pid: int
+    parent: int
+    tid: int
+
+
+class MissedNotices(Struct, frozen=True):
+    """The kernel had no room for so many records."""
+
+    time: int
+    count: int
+
+
+Notice = MapNotice | NameNotice | ForkNotice | MissedNotices
+
+
+def parse_notices(data: bytes) -> Iterator[Notice]:
+    """The records of a stretch of a ring; of damaged ones what stands before them."""
+    at = 0
+    while at + _HEAD.size <= len(data):
+        kind, misc, size = _HEAD.unpack_from(data, at)
+        if size < _HEAD.size or at + size > len(data):
+            return
+        found = _parsed(kind, misc, data[at + _HEAD.size : at + size])
+        if found is not None:
+            yield found
+        at += size
+
+
+def _parsed(kind: int, misc: int, body: bytes) -> Notice | None:
+    if len(body) < 32:
+        return None
+    (time,) = struct.unpack_from("<Q", body, len(body) - 8)  # behind pid and tid
+    if kind == _MMAP2_RECORD and len(body) >= 64 + 16:
+        pid, _, start, length, offset = struct.unpack_from("<IIQQQ", body)
+        path = body[64:-16].partition(b"\0")[0]
+        return MapNotice(time, pid, start, start + length, offset, os.fsdecode(path))
+    if kind == _COMM_RECORD:
+        pid, tid = struct.unpack_from("<II", body)
+        comm = body[8:-16].partition(b"\0")[0]
+        return NameNotice(time, pid, tid, comm, bool(misc & _IS_EXEC))
+    if kind == _FORK_RECORD and len(body) >= 24 + 16:
+        pid, parent, tid = struct.unpack_from("<III", body)
+        return ForkNotice(time, pid, parent, tid)
+    if kind == _LOST_RECORD:
+        return MissedNotices(time, struct.unpack_from("<Q", body, 8)[0])
+    return None
+
+
+class Sideband:
+    """The kernel's records about some processes and their children, or about all.
+
+    Attributes:
+        failure: why there are none, "" while there are.
+    """
+
+    def __init__(self, pids: Sequence[int] = ()) -> None:
+        """Ask for them from here on; for all processes without `pids`, which are threads' ids."""
+        self.failure = ""
+        self._rings: list[tuple[int, mmap.mmap]] = []
+        try:
+            for pid in pids or (-1,):
+                for cpu in _online():
+                    self._open(pid, cpu)
+        except OSError as error:
+            self.failure = error.strerror or str(error)
+            self.close()
+
+    def _open(self, pid: int, cpu: int) -> None:
+        number = _SYSCALLS.get(os.uname().machine)
+        if number is None:
+            raise OSError(errno.ENOSYS, "not known for this machine")
+        flags = sum(_FLAGS)
+        attr = _ATTR.pack(
+            *(_SOFTWARE, _ATTR.size, _DUMMY, 0, _TID_TIME, 0, flags),
+            *(0, 0, 0, 0, 0, 0, 0, _MONOTONIC, 0, 0, 0, 0, 0, 0, 0),
+        )
+        libc = ctypes.CDLL(None, use_errno=True)
+        fd = libc.syscall(
+            ctypes.c_long(number), attr, ctypes.c_long(pid), ctypes.c_long(cpu), ctypes.c_long(-1),
+            ctypes.c_long(_CLOEXEC),
+        )  # fmt: skip
+        if fd < 0:
+            number = ctypes.get_errno()
+            if number == errno.ESRCH and pid != -1:
+                return  # a thread that is gone
+            raise OSError(number, os.strerror(number))
+        try:
+            ring = mmap.mmap(fd, (1 + _PAGES) * mmap.PAGESIZE)
+        except OSError:
+            os.close(fd)
+            raise
+        self._rings.append((fd, ring))
+
+    def read(self) -> list[Notice]:
+        """The records that have come since the last time, by time."""
+        found: list[Notice] = []
+        for _, ring in self._rings:
+            found += parse_notices(_taken(ring))
+        found.sort(key=lambda notice: notice.time)
+        return found
+
+    def close(self) -> None:
+        """Ask no longer."""
+        for fd, ring in self._rings:
+            ring.close()
+            os.close(fd)
+        self._rings.clear()
+
+
+def _taken(ring: mmap.mmap) -> bytes:
+    """The bytes that a ring has; they are free from here on."""
+    size = len(ring) - mmap.PAGESIZE
+    head: int = struct.unpack_from("<Q", ring, _HEAD_PLACE)[0]
+    tail: int = struct.unpack_from("<Q", ring, _TAIL_PLACE)[0]
+    if head == tail:
+        return b""
+    start, end = mmap.PAGESIZE + tail % size, mmap.PAGESIZE + head % size
+    data = ring[start:end] if start < end else ring[start:] + ring[mmap.PAGESIZE : end]
+    struct.pack_into("<Q", ring, _TAIL_PLACE, head)
+    return data
+
+
+def _online() -> list[int]:
+    """The numbers of the CPUs."""
+    found: list[int] = []
+    with open("/sys/devices/system/cpu/online", encoding="ascii") as file:
+        for part in file.read().strip().split(","):
+            first, _, last = part.partition("-")
+            found += range(int(first), int(last or first) + 1)
+    return found

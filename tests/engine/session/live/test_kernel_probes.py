@@ -1,0 +1,136 @@
+"""Definitions of a session as the running kernel's lines."""
+
+from pathlib import Path
+
+import pytest
+from livekit import LINES, PROGRAM, defined, placed
+from sessionkit import SAMPLES
+
+from engine.arch import by_name
+from engine.errors import CommandError
+from engine.session.live.instance import KernelInstance
+from engine.session.live.kernel_probes import KernelProbes
+from engine.session.live.tracefs import Tracefs
+from engine.session.protocol.requests import TraceOptions
+
+ARCH = by_name("x86_64")
+LOCKED = "p:a lock+7"
+
+
+def format_file(number: int) -> str:
+    """One of an event without arguments."""
+    return (
+        f"name: e\nID: {number}\nformat:\n"
+        "\tfield:unsigned long __probe_ip;\toffset:8;\tsize:8;\tsigned:0;\n"
+    )
+
+
+class PlainInstance(KernelInstance):
+    """An instance of plain files whose directories come when they are asked for."""
+
+    def event(self, group: str, name: str) -> Path:
+        found = super().event(group, name)
+        if not found.exists():
+            found.mkdir(parents=True)
+            for file in ("filter", "trigger", "enable"):
+                (found / file).write_text("")
+            (found / "format").write_text(format_file(1000 + len(list(found.parent.iterdir()))))
+        return found
+
+
+@pytest.fixture
+def instance(tmp_path: Path) -> PlainInstance:
+    (tmp_path / "uprobe_events").write_text("")
+    return PlainInstance(Tracefs(tmp_path), "mine")
+
+
+def defined_lines(instance: KernelInstance) -> list[str]:
+    return instance.tracefs.listed("uprobe_events")
+
+
+def test_lines(instance: PlainInstance) -> None:
+    with placed(*LINES) as probes:
+        lines = [probe.line("g", ARCH) for probe in probes.probes]
+        assert probes.files == [str(PROGRAM)]
+    heads = [line.split()[0] for line in lines]
+    assert heads == [
+        "p:g/transfer",
+        "r:g/transferred",
+        "p:g/deposit",
+        "r:g/deposited",
+        "p:g/person",
+    ]
+    where = {line.split()[0]: line.split()[1] for line in lines}
+    assert where["p:g/transfer"] == where["r:g/transferred"]
+    for line, given in zip(lines, LINES, strict=True):
+        path, _, offset = line.split()[1].rpartition(":")
+        assert path == str(PROGRAM)
+        assert 0 < int(offset, 16) < PROGRAM.stat().st_size
+        assert line.split()[2:] == given.split()[2:]
+
+
+def test_names_are_resolved() -> None:
+    with placed("p:a deposit $arg2:s32 home=+20($arg1):string") as probes:
+        (probe,) = probes.probes
+        assert probe.line("g", ARCH).split()[2:] == ["arg1=%si:s32", "home=+20(%di):string"]
+
+
+def test_filters_triggers_and_groups(instance: PlainInstance) -> None:
+    with defined("p:one/a transfer", "p:two/b deposit amount=%si:s32", "p:one/c deposit") as trace:
+        trace.set_filter("two", "b", "amount > 5")
+        trace.add_trigger("one", "a", "enable_event:two:b:3")
+        trace.add_trigger("one", "a", "traceoff if __probe_ip == 1")
+        trace.add_trigger("one", "c", "hist:keys=__probe_ip")
+        probes = KernelProbes(trace)
+        text = format_file(7).replace(
+            "format:\n", "format:\n\tfield:s32 amount;\toffset:16;\tsize:4;\tsigned:1;\n"
+        )
+        instance.event("mine_1", "b")
+        (instance.path / "events/mine_1/b/format").write_text(text)
+        makers = probes.define(instance)
+        assert len(makers) == 3
+        probes.enable(instance)
+
+    heads = [line.split()[0] for line in defined_lines(instance)]
+    assert heads == ["p:mine_0/a", "p:mine_1/b", "p:mine_0/c"]
+
+    def written(event: str, file: str) -> str:
+        return (instance.path / "events" / event / file).read_text()
+
+    assert written("mine_1/b", "filter") == "amount > 5\n"
+    triggers = written("mine_0/a", "trigger").splitlines()
+    assert triggers == ["enable_event:mine_1:b:3", "traceoff if __probe_ip == 1"]
+    assert written("mine_0/c", "trigger") == ""  # counted here
+    enabled = {name: written(name, "enable") for name in ("mine_0/a", "mine_0/c", "mine_1/b")}
+    assert enabled == {"mine_0/a": "1\n", "mine_0/c": "1\n", "mine_1/b": ""}
+
+
+@pytest.mark.parametrize(
+    ("trigger", "why"),
+    [("stacktrace", "give --stack"), ("snapshot", "as they come")],
+)
+def test_triggers_that_mean_something_else_there(trigger: str, why: str) -> None:
+    with defined("p:a deposit", options=TraceOptions(buffer=8)) as trace:
+        trace.add_trigger("kprobes", "a", trigger)
+        with pytest.raises(CommandError, match=why):
+            KernelProbes(trace)
+
+
+def test_events_without_a_probe_are_refused() -> None:
+    with (
+        defined("p:a deposit", "syscalls/sys_enter_write") as trace,
+        pytest.raises(CommandError, match="live places probes only"),
+    ):
+        KernelProbes(trace)
+    with defined() as trace, pytest.raises(CommandError, match="nothing to place"):
+        KernelProbes(trace)
+
+
+def test_places_where_the_kernel_places_nothing_without_a_word() -> None:
+    # It refuses an instruction with a lock prefix only once somebody enables the event.
+    program = SAMPLES / "x86_64" / "deadlock"
+    with (
+        defined(LOCKED, program=program) as trace,
+        pytest.raises(CommandError, match="the running kernel places no uprobe at"),
+    ):
+        KernelProbes(trace)

@@ -1,0 +1,232 @@
+"""Probes in the kernel that runs here; only if the environment says so.
+
+`KPROBE_TUI_LIVE_KERNEL=1`, as root, on x86-64 with tracefs mounted. Each test looks at the end for
+what it may have left behind.
+"""
+
+import json
+import os
+import platform
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+from compiled import build
+from guestrun import Outcome, run, start
+from livekernel import LIVE_KERNEL
+from livekit import DATA, LINES, PROGRAM
+
+from engine.session.live.instance import KINDS, PREFIX, remove_abandoned
+from engine.session.live.tracefs import Tracefs
+
+pytestmark = pytest.mark.skipif(
+    not os.environ.get(LIVE_KERNEL) or platform.machine() != "x86_64" or os.geteuid() != 0,
+    reason=f"changes the running kernel: wants {LIVE_KERNEL}, x86-64 and root",
+)
+
+TREE: Final = r"""
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+__attribute__((noinline)) long tick(long n) { __asm__ volatile(""); return n + 1; }
+static void *thread(void *n) { tick((long)n); return 0; }
+int main(int argc, char **argv)
+{
+    if (argc > 1 && argv[1][0] == 'x')
+        return tick(50) != 51;
+    for (long i = 0; argc > 1 && i < atol(argv[1]); i++)
+        tick(i);
+    if (argc > 2)
+        for (;;)
+            tick(1), usleep(2000);
+    pthread_t other;
+    for (long i = 0; i < 3; i++) {
+        pthread_create(&other, 0, thread, (void *)(10 + i));
+        pthread_join(other, 0);
+    }
+    int child = fork(), status;
+    if (!child) {
+        tick(20);
+        execl(argv[0], argv[0], "x", (char *)0);
+    }
+    waitpid(child, &status, 0);
+    tick(60 + status);
+    return 0;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(build(tmp_path_factory.mktemp("live"), "tree", TREE, "-O1", "-g", "-pthread"))
+
+
+def left(tracefs: Tracefs) -> list[str]:
+    """All that is of ours in the kernel."""
+    lines = [line for kind in KINDS for line in tracefs.listed(kind) if PREFIX in line]
+    names = os.listdir(tracefs.root / "instances")
+    return lines + [name for name in names if name.startswith(PREFIX)]
+
+
+@pytest.fixture
+def tracefs() -> Iterator[Tracefs]:
+    found = Tracefs.found()
+    remove_abandoned(found)
+    if left(found):
+        pytest.skip("somebody else uses live")
+    yield found
+    remove_abandoned(found)
+    assert left(found) == []
+
+
+@pytest.fixture
+def looping(tree: str) -> Iterator["subprocess.Popen[bytes]"]:
+    process = subprocess.Popen([tree, "0", "forever"])
+    yield process
+    process.kill()
+    process.wait()
+
+
+def events(done: Outcome) -> list[dict[str, object]]:
+    return [json.loads(line) for line in done.err.splitlines() if line.startswith('{"event"')]
+
+
+def values(done: Outcome, name: str = "n") -> list[object]:
+    found: list[object] = []
+    for event in events(done):
+        args = event["args"]
+        assert isinstance(args, dict)
+        found += [args[name]] if name in args else []
+    return found
+
+
+TICK = ("-e", "p:tick tick n=%di:s64", "--format", "jsonl")
+
+
+def test_it_records_what_was_recorded_once(tmp_path: Path, tracefs: Tracefs) -> None:
+    words = [word for line in LINES for word in ("-e", line)]
+    done = run("live", *words, str(PROGRAM), cwd=tmp_path)
+    before = (DATA / "trace.txt").read_text(errors="backslashreplace").splitlines()
+    told = [line.partition("DBZff")[2] for line in before if "DBZff" in line]
+    ours = [line.partition(" ..... ")[2] for line in done.err.splitlines() if " ..... " in line]
+    assert len(told) == len(ours) == 19
+    for own, line in zip(ours, told, strict=True):
+        name, _, rest = own.partition(": ")[2].partition(": (")
+        their_name, _, their_rest = line.partition(": ")[2].partition(": (")
+        assert name == their_name
+        if "\\" not in own + line and "\0" not in line and "^" not in line:
+            assert rest.partition(") ")[2] == their_rest.partition(") ")[2]
+    assert done.code == run("run", str(PROGRAM), cwd=tmp_path).code
+
+
+def test_threads_children_and_what_they_execute(
+    tree: str, tmp_path: Path, tracefs: Tracefs
+) -> None:
+    done = run("live", *TICK, tree, cwd=tmp_path)
+    assert (done.code, values(done)) == (0, [10, 11, 12, 20, 50, 60])
+    found = events(done)
+    assert len({event["tid"] for event in found}) == 5
+    assert len({event["pid"] for event in found}) == 2
+    assert all(str(event["symbol"]).startswith("tick+0x0/") for event in found)
+
+
+def test_filters_and_triggers_are_the_kernels(tree: str, tmp_path: Path, tracefs: Tracefs) -> None:
+    filtered = run("live", *TICK, "--filter", "kprobes/tick:n > 11 && n != 20", tree, cwd=tmp_path)
+    assert values(filtered) == [12, 50, 60]
+    off = run("live", *TICK, "--trigger", "kprobes/tick:traceoff if n == 12", tree, cwd=tmp_path)
+    assert values(off) == [10, 11, 12]
+    words = (
+        "-e",
+        "r:back tick ret=$retval:s64",
+        "--trigger",
+        "kprobes/back:disable_event:kprobes:tick",
+    )
+    switched = run("live", *TICK, *words, tree, cwd=tmp_path)
+    assert values(switched) == [10]
+    assert values(switched, "ret") == [11, 12, 13, 21, 51, 61]
+    counted = run("live", *TICK, "--trigger", "kprobes/tick:hist:keys=n", tree, cwd=tmp_path)
+    assert "Hits: 6" in counted.err
+
+
+def test_losses_are_counted(tree: str, tmp_path: Path, tracefs: Tracefs) -> None:
+    words = ("--kernel-buffer", "16K", tree, "60000")
+    done = run("live", *TICK, *words, cwd=tmp_path)
+    found = re.search(r"^kprobe-tui: (\d+) events lost", done.err, re.MULTILINE)
+    assert found is not None
+    assert len(values(done)) + int(found[1]) == 60006
+    said = [json.loads(line)["lost"] for line in done.err.splitlines() if '"lost"' in line]
+    assert sum(said) == int(found[1])
+
+
+def test_a_process_that_runs(
+    looping: "subprocess.Popen[bytes]", tmp_path: Path, tracefs: Tracefs
+) -> None:
+    words = ("--pid", str(looping.pid), "--duration", "0.3")
+    done = run("live", *TICK, *words, cwd=tmp_path)
+    assert done.code == 0
+    assert set(values(done)) == {1}
+    assert {event["pid"] for event in events(done)} == {looping.pid}
+    assert looping.poll() is None
+
+
+def recording(*words: str, folder: Path, tracefs: Tracefs) -> "subprocess.Popen[bytes]":
+    """A recording that has begun."""
+    process = start("live", *TICK, "-o", "out", *words, cwd=folder)
+    out = folder / "out"
+    while not (out.exists() and out.stat().st_size):
+        assert process.poll() is None
+        time.sleep(0.01)
+    return process
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, 143)])
+def test_signals_end_it(
+    number: signal.Signals,
+    code: int,
+    looping: "subprocess.Popen[bytes]",
+    tmp_path: Path,
+    tracefs: Tracefs,
+) -> None:
+    with recording("--pid", str(looping.pid), folder=tmp_path, tracefs=tracefs) as process:
+        process.send_signal(number)
+        assert process.wait(20) == code
+    assert left(tracefs) == []
+    assert looping.poll() is None
+
+
+def test_a_kill_leaves_what_the_next_start_removes(
+    looping: "subprocess.Popen[bytes]", tree: str, tmp_path: Path, tracefs: Tracefs
+) -> None:
+    with recording("--pid", str(looping.pid), folder=tmp_path, tracefs=tracefs) as process:
+        process.kill()
+    assert len(left(tracefs)) == 2
+    for line in (tmp_path / "out").read_text().splitlines()[:-1]:
+        json.loads(line)
+    done = run("live", *TICK, tree, "x", cwd=tmp_path)
+    assert values(done) == [50]
+    assert left(tracefs) == []
+
+
+def test_two_at_once_do_not_meet(
+    looping: "subprocess.Popen[bytes]", tree: str, tmp_path: Path, tracefs: Tracefs
+) -> None:
+    with recording("--pid", str(looping.pid), folder=tmp_path, tracefs=tracefs) as process:
+        assert values(run("live", *TICK, tree, "x", cwd=tmp_path)) == [50]
+        assert len(left(tracefs)) == 2
+        process.send_signal(signal.SIGINT)
+        process.wait(20)
+    assert b'"n":50' not in (tmp_path / "out").read_bytes()
+
+
+def test_what_the_kernel_has_no_words_for(tree: str, tmp_path: Path, tracefs: Tracefs) -> None:
+    done = run("live", "-e", "p:a syscalls/sys_enter_write", tree, cwd=tmp_path)
+    assert done.code == 2
+    done = run("live", "-f", "main", str(PROGRAM).replace("x86_64", "aarch64"), cwd=tmp_path)
+    assert (done.code, done.out) == (2, "")
+    assert "is for aarch64, and the running kernel is one of x86_64" in done.err
