@@ -11,7 +11,7 @@ from engine.cli.options import config_of, guest_options, lines_of, replay_option
 from engine.cli.probe_options import guest_probe_options, probe_options
 from engine.session.headless.effect import compare
 from engine.session.protocol.config import Mode
-from engine.session.protocol.requests import DiffRequest, ProbeRequest
+from engine.session.protocol.requests import DiffRequest, LiveDiffRequest, ProbeRequest
 
 _NOTICES: Final = 10
 """Changes to probes that are told beside an effect."""
@@ -38,6 +38,13 @@ _NOTICES: Final = 10
     help="The probes have handlers, too, which do nothing: the engine serves their hits, outside "
     "the emulator.",
 )
+@click.option(
+    "--live",
+    "is_live",
+    is_flag=True,
+    help="Compare with the running kernel of this machine instead (root): what the same probes "
+    "record there, event by event.",
+)
 @probe_options
 @guest_probe_options
 @replay_options
@@ -48,6 +55,7 @@ def diff(
     returns: tuple[str, ...],
     bodies: tuple[str, ...],
     served: bool,
+    is_live: bool,
     mode_name: str,
     **values: Any,
 ) -> int:
@@ -56,12 +64,18 @@ def diff(
     System calls with all registers, output, exit code, the guest's clock and memory are
     compared. The guest's output appears once. Exit code: 0 if the probes have no effect, 1 if
     they have one; the first difference is shown.
+
+    With --live the second run is one of the machine's own kernel, with the same probes as uprobes,
+    and the events are compared, addresses and times aside. Exit code: 0 if all that differs is
+    explained.
     """
     if not definitions and not globs and not returns and not bodies:
         raise click.UsageError(
             "nothing to probe: give -e DEF, -f GLOB, -r GLOB or --every-insn GLOB"
         )
     probes = ProbeRequest(tuple(lines_of(definitions)), globs, returns, bodies)
+    if is_live:
+        return _diff_live(values, probes, served)
     request = DiffRequest(config_of(values), probes, Mode(mode_name), served)
     effect = compare(request, lambda session: attached(session, values["timeout"]))
     say = partial(console.remark, color=values["color"])
@@ -83,4 +97,35 @@ def diff(
         say(f"  {line}")
     if len(probed.notices) > _NOTICES:
         say(f"  and {len(probed.notices) - _NOTICES} more changes to probes")
+    return 1
+
+
+_GUESTS_ONLY: Final = {
+    "root": "--root",
+    "isolated": "--isolated",
+    "shares": "--share",
+    "start": "--start",
+}
+"""Options that the machine cannot follow."""
+
+
+def _diff_live(values: dict[str, Any], probes: ProbeRequest, served: bool) -> int:
+    # A guest alone needs none of it.
+    from engine.session.headless.live_effect import compare_live
+
+    others = [option for name, option in _GUESTS_ONLY.items() if values.get(name)]
+    if served or others:
+        option = "--served" if served else others[0]
+        raise click.UsageError(f"--live runs GUEST on this machine, too: not with {option}")
+    request = LiveDiffRequest(config_of(values), probes)
+    effect = compare_live(request, lambda session: attached(session, values["timeout"]))
+    say = partial(console.remark, color=values["color"])
+    console.remarks((*effect.damage, *effect.remarks), values["color"])
+    guest, machine = effect.recorded
+    say(f"{effect.places} probes, {guest} events of the guest, {machine} of the running kernel")
+    for line in (*effect.comparison.lines(), *effect.lines):
+        say(line)
+    if effect.explained:
+        say("no difference that is not explained")
+        return 0
     return 1

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from sysroot import CHECKOUT
 from warmed import SAME_CODE
 
+from engine.cli.diff import diff
 from engine.cli.live import live
 
 SAMPLES = CHECKOUT / "samples" / "bin"
@@ -33,6 +34,13 @@ def test_usage(words: tuple[str, ...], text: str) -> None:
     done = CliRunner().invoke(live, words)
     assert done.exit_code == 2
     assert text in done.output
+
+
+@pytest.mark.parametrize("option", [("--served",), ("--isolated",), ("--root", "/")])
+def test_a_comparison_takes_nothing_that_only_a_guest_has(option: tuple[str, ...]) -> None:
+    done = CliRunner().invoke(diff, ["--live", "-f", "main", *option, SORT])
+    assert done.exit_code == 2
+    assert f"not with {option[0]}" in done.output
 
 
 AS_NOBODY = """

@@ -97,7 +97,6 @@ class LiveRun:
         self._session = session = tracing.session
         self._request = request
         options = request.options
-        _check_machine(session)
         is_program = session.opened.kernel is None
         if not is_program and request.config.args:
             raise CommandError("a kernel image is not started here: it takes no ARGS")
@@ -110,7 +109,7 @@ class LiveRun:
             number = max(tracing.table) + 1
             stacks = EventInfo(number, "ftrace", "user_stack", (), source=EventSource.STACK)
         target = LiveTarget(
-            _start(request.config, randomized=request.randomized)
+            command_start(request.config, randomized=request.randomized)
             if request.starts and is_program
             else None,
             request.pids,
@@ -171,19 +170,32 @@ def opened_live(request: LiveRequest, stream: BinaryIO) -> Iterator[LiveRun]:
         KprobeTuiError: see `LiveRun`.
     """
     Tracefs.found()
-    session = Session(request.config)
+    with opened_tracing(request.config) as tracing:
+        yield LiveRun(tracing, request, stream)
+
+
+@contextmanager
+def opened_tracing(config: GuestConfig) -> Iterator[Tracing]:
+    """A trace for the definitions of a program that does not run here, closed at the end.
+
+    Raises:
+        CommandError: the program is for another machine.
+        ImageError: it cannot be opened.
+    """
+    session = Session(config)
     try:
-        tracing = Tracing(session, TraceOptions(output="/dev/null", mode=request.options.mode))
+        check_machine(session)
+        tracing = Tracing(session, TraceOptions(output="/dev/null"))
         try:
             with session.opened.explained():
-                yield LiveRun(tracing, request, stream)
+                yield tracing
         finally:
             tracing.discard()
     finally:
         session.close()
 
 
-def _check_machine(session: Session) -> None:
+def check_machine(session: Session) -> None:
     """Refuse programs of other machines, which an emulator would run: their code is none of ours.
 
     Raises:
@@ -208,7 +220,7 @@ def _as_trace(request: LiveRequest) -> TraceRequest:
     )
 
 
-def _start(config: GuestConfig, *, randomized: bool) -> CommandStart:
+def command_start(config: GuestConfig, *, randomized: bool = False) -> CommandStart:
     """The start of a configuration's program by this machine.
 
     Raises:

@@ -27,6 +27,7 @@ class CommandStart(Struct, frozen=True):
         env: `K=V` each.
         cwd: its directory, None for ours.
         randomized: its addresses are, if the machine's usually are.
+        streams: descriptors that are its standard streams; None for ours.
     """
 
     path: str
@@ -34,6 +35,7 @@ class CommandStart(Struct, frozen=True):
     env: Sequence[str]
     cwd: str | None = None
     randomized: bool = False
+    streams: tuple[int, int, int] | None = None
 
 
 class LiveCommand:
@@ -119,6 +121,8 @@ def _become(start: CommandStart, read: int, write: int) -> None:
         if not start.randomized:
             libc = ctypes.CDLL(None, use_errno=True)
             libc.personality(ctypes.c_ulong(libc.personality(ctypes.c_ulong(_ASKED)) | _NO_RANDOM))
+        for stream, descriptor in enumerate(start.streams or ()):
+            os.dup2(descriptor, stream)
         if start.cwd is not None:
             os.chdir(start.cwd)
         env = dict(entry.split("=", 1) for entry in start.env)

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from engine.arch.base import Arch
 from engine.arch.plan import Mode, Rules
 from engine.errors import CommandError
+from engine.probes.lint import Judgement
 from engine.session.live.histograms import counts_here
 from engine.session.live.instance import KernelInstance
 from engine.session.live.tracefs import LiveKernelError, append, read_text
@@ -93,6 +94,12 @@ class KernelProbes:
             for trigger in self._triggers(info):
                 _check_trigger(trigger, info)
 
+    def _judgement(self, probe: LiveProbe) -> Judgement:
+        place = probe.place
+        there = Place(replace(place.around, rules=Rules.UPROBE), place.link, place.typed)
+        verdicts = self._tracing.session.probes().verdicts
+        return verdicts.judge(there, mode=Mode.KERNEL, brief=True).judgement
+
     def _judge(self, probe: LiveProbe) -> None:
         """Refuse what the kernel refuses where a uprobe is hit first, without a word.
 
@@ -101,15 +108,16 @@ class KernelProbes:
         """
         if probe.kind != UPROBES:
             return
-        place = probe.place
-        there = Place(replace(place.around, rules=Rules.UPROBE), place.link, place.typed)
-        verdicts = self._tracing.session.probes().verdicts
-        judgement = verdicts.judge(there, mode=Mode.KERNEL, brief=True).judgement
+        judgement = self._judgement(probe)
         if not judgement.ok:
             raise CommandError(
                 f"{probe.exported.definition.command}: the running kernel places no uprobe at "
-                f"{place.name}: {judgement.reason} ({judgement.errno})"
+                f"{probe.place.name}: {judgement.reason} ({judgement.errno})"
             )
+
+    def repeats(self, probe: LiveProbe) -> bool:
+        """True for a probe on a string instruction with a repeat prefix."""
+        return probe.kind == UPROBES and self._judgement(probe).plan.repeats
 
     @property
     def infos(self) -> dict[tuple[str, str], EventInfo]:

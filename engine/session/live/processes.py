@@ -12,6 +12,7 @@ from msgspec import Struct, field
 from engine.errors import ImageError
 from engine.guest.modules import Location, Module
 from engine.image import ElfImage
+from engine.session.live.eventlog import MemorySpot, SpotOf, memory_spot
 from engine.session.live.sideband import ForkNotice, MapNotice, MissedNotices, NameNotice, Notice
 from engine.trace.formats.base import Format, MappedFile, no_symbol
 from engine.trace.formats.mapped import mapped_file
@@ -22,6 +23,9 @@ _MAPS: Final = re.compile(
 )
 _DELETED: Final = " (deleted)"
 _NEVER: Final = 1 << 64
+_STACK: Final = "[stack]"
+_GROWN: Final = 8 << 20
+"""Bytes that a stack is allowed to have, as a rule."""
 
 
 class LiveRegion(Struct, frozen=True, order=True):
@@ -70,6 +74,16 @@ class LiveProcess(Struct):
         insort(left, region)
         self.regions = left
 
+    def spot(self, address: int) -> MemorySpot | None:
+        """The place of an address; the kernel does not tell that the stack has grown."""
+        region = self.find(address)
+        if region is not None:
+            return memory_spot(region.path, address - region.start + region.offset)
+        index = bisect_right(self.regions, address, key=lambda one: one.start)
+        above = self.regions[index] if index < len(self.regions) else None
+        grown = above is not None and above.path == _STACK and above.start - address < _GROWN
+        return memory_spot(_STACK, 0) if grown else None
+
     def find(self, address: int) -> LiveRegion | None:
         """The stretch that an address lies in."""
         index = bisect_right(self.regions, address, key=lambda region: region.start) - 1
@@ -96,6 +110,7 @@ class LiveProcesses:
         self._modules: dict[tuple[str, int], Module] = {}
         self._numbers = 0
         self._shown: LiveProcess | None = None
+        self._spots: dict[int, SpotOf] = {}
         self._now = 0
         self._until: dict[int, int] = {}
 
@@ -196,6 +211,11 @@ class LiveProcesses:
         return process
 
     # -- names -----------------------------------------------------------------------------
+
+    def spots(self, thread: int, time: int) -> SpotOf:
+        """Names addresses of a thread's process as it was at a time."""
+        process = self.turn_to(thread, time)
+        return self._spots.setdefault(process.number, process.spot)
 
     def comm(self, thread: int) -> bytes | None:
         """The name of a thread at the time that is asked about."""

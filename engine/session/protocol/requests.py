@@ -240,6 +240,20 @@ class DiffRequest(Struct, frozen=True):
     served: bool = False
 
 
+class LiveDiffRequest(Struct, frozen=True):
+    """A run in the guest and one of the running kernel's, with the same probes.
+
+    Attributes:
+        config: the program and how it is started.
+        probes: record the events that are compared.
+        buffer: bytes of the kernel's buffer for each CPU.
+    """
+
+    config: GuestConfig
+    probes: ProbeRequest
+    buffer: int = 32 << 20
+
+
 class ExploreRequest(Struct, frozen=True):
     """Runs under many schedules, until one ends in another way.
 

@@ -1,7 +1,7 @@
 """A trace: definitions turned into events, recorded as rows, written as text."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, BinaryIO, Final, Protocol
 
 from engine.arch.plan import Mode
@@ -47,7 +47,7 @@ from engine.trace.formats import FORMAT_NAMES, format_named
 from engine.trace.formats.base import Format, Names, PlacedFormat, with_idle
 from engine.trace.ring import Ring
 from engine.trace.ring_file import describe
-from engine.trace.rows import EventInfo, EventSource
+from engine.trace.rows import EventInfo, EventSource, EventTable
 from engine.trace.staging import Consumer, Staging
 from engine.trace.tracepoints import Selection
 
@@ -95,6 +95,10 @@ class KernelEvents(Protocol):
 
     def record_only(self, globs: Sequence[str]) -> None:
         """Of the chosen events only those that match are recorded from now on."""
+
+
+FormatMaker = Callable[[EventTable, Names, Collection[str]], Format]
+"""Makes an output format for the events of a table."""
 
 
 class Tracing:
@@ -352,7 +356,7 @@ class Tracing:
         """
         return self._events.add(make)
 
-    def print_as(self, make: type[Format], options: tuple[str, ...]) -> None:
+    def print_as(self, make: FormatMaker, options: tuple[str, ...]) -> None:
         """Print rows in another format than the one of the options; before `start`.
 
         Args:

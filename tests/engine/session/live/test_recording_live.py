@@ -21,6 +21,8 @@ from guestrun import Outcome, run, start
 from livekernel import LIVE_KERNEL
 from livekit import DATA, LINES, PROGRAM
 
+from engine.arch import by_name
+from engine.image import ElfImage, SymbolTable
 from engine.session.live.instance import KINDS, PREFIX, remove_abandoned
 from engine.session.live.tracefs import Tracefs
 
@@ -59,6 +61,14 @@ int main(int argc, char **argv)
     tick(60 + status);
     return 0;
 }
+"""
+
+PID: Final = r"""
+#include <time.h>
+#include <unistd.h>
+__attribute__((noinline)) void who(long n) { __asm__ volatile(""); }
+__attribute__((noinline)) void cpu(long n) { __asm__ volatile(""); }
+int main(void) { who(getpid()); cpu(time(0)); return 0; }
 """
 
 
@@ -230,3 +240,64 @@ def test_what_the_kernel_has_no_words_for(tree: str, tmp_path: Path, tracefs: Tr
     done = run("live", "-f", "main", str(PROGRAM).replace("x86_64", "aarch64"), cwd=tmp_path)
     assert (done.code, done.out) == (2, "")
     assert "is for aarch64, and the running kernel is one of x86_64" in done.err
+
+
+ARGS: Final = (
+    *("a=%ax:x64", "b=%bx:s32", "c=%cx:u16", "d=%dx:x8", "si=%si:x64", "di=%di:x64", "bp=%bp:x64"),
+    *("sp=%sp:x64", "fl=%flags:x32", "r8=%r8:s64", "r9=%r9:x64", "r10=%r10:x64", "r11=%r11:x64"),
+    *("r12=%r12:x64", "r13=%r13:u64", "r14=%r14:x64", "r15=%r15:x64", "ip=%ip:x64"),
+    *("s0=$stack0:x64", "s1=$stack1:x64", "st=$stack:x64", "m=+0(%sp):x64", "m8=+8(%sp):u8"),
+    *("arr=+0(%sp):x16[4]", "str=+0(%di):string", "str2=+0(%si):string", "v=+0(+0(%di)):u32"),
+    *("bits=%di:b4@2/64", "co=$comm", "im=\\42:s8", "ch=%ax:char", "cs=%cs:x16", "ss=%ss:x16"),
+    *("oa=%orig_ax:s64", "us=+0(%si):ustring", "x=+0(+8(%di)):string"),
+)
+
+
+def definitions() -> list[str]:
+    """A hundred of them, on as many instructions of the sample as it has functions for."""
+    image = ElfImage.open(str(PROGRAM))
+    symbols, probes = SymbolTable(image, ()), by_name("x86_64").probes
+    places: list[tuple[str, int]] = []
+    for name in ("transfer", "deposit", "chain_length", "print_person", "move_house"):
+        symbol = symbols.find(name)
+        assert symbol is not None
+        at = symbol.address
+        while at < symbol.address + symbol.size:
+            places.append((name, at - symbol.address))
+            at += probes.length(image.read_vaddr(at, 15))
+    found: list[str] = []
+    for number in range(100):
+        name, offset = places[number % len(places)]
+        if number % 9 == 8:
+            args = "ret=$retval:s64 low=$retval:x32 comm=$comm sp=%sp:x64 above=$stack0:x64"
+            found.append(f"r:d{number} {name} {args}")
+        else:
+            args = " ".join(ARGS[(number * 5 + each * 7) % len(ARGS)] for each in range(5))
+            found.append(f"p:d{number} {name}+{offset} {args}")
+    return found
+
+
+def test_a_hundred_definitions_here_and_in_the_guest(tmp_path: Path, tracefs: Tracefs) -> None:
+    (tmp_path / "definitions").write_text("\n".join(definitions()))
+    done = run("diff", "--live", "-e", "@definitions", str(PROGRAM), cwd=tmp_path)
+    assert done.code == 0, done.err
+    found = re.search(r"100 probes, (\d+) events of the guest, (\d+) of the running", done.err)
+    assert found is not None
+    assert found[1] == found[2]
+    assert int(found[1]) > 200
+    assert "not explained (" not in done.err
+    assert done.out == run("run", str(PROGRAM), cwd=tmp_path).out
+
+
+def test_a_program_that_can_tell_the_machine_from_a_guest(
+    tree: str, tmp_path: Path, tracefs: Tracefs
+) -> None:
+    pid = build(tmp_path, "pid", PID, "-O1")
+    done = run("diff", "--live", "-e", "p:who who n=%di:s64", str(pid), cwd=tmp_path)
+    assert done.code == 0, done.err
+    assert "ids (1: " in done.err
+    done = run("diff", "--live", "-e", "p:cpu cpu n=%di:s64", str(pid), cwd=tmp_path)
+    assert done.code == 1
+    assert "not explained (1)" in done.err
+    done = run("diff", "--live", *TICK[:2], tree, cwd=tmp_path)
+    assert (done.code, "6 events of both compared, 6 are the same" in done.err) == (0, True)

@@ -1,0 +1,56 @@
+"""Streams of the same kind as our own."""
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from engine.session.live.standins import standin_streams
+
+
+@contextmanager
+def output(number: int, descriptor: int) -> Iterator[None]:
+    """Our own stream is something else for a while."""
+    kept = os.dup(number)
+    os.dup2(descriptor, number)
+    os.close(descriptor)
+    try:
+        yield
+    finally:
+        os.dup2(kept, number)
+        os.close(kept)
+
+
+def test_what_is_given_can_be_read_and_moved_in() -> None:
+    with standin_streams(b"some input") as streams:
+        file = streams.descriptors[0]
+        assert os.read(file, 4) == b"some"
+        os.lseek(file, 0, os.SEEK_SET)
+        assert os.read(file, 100) == b"some input"
+
+
+@pytest.mark.parametrize("kind", ["file", "pipe", "terminal", "null"])
+def test_what_is_written_comes_back(kind: str, tmp_path: Path) -> None:
+    others: list[int] = []
+    if kind == "file":
+        descriptor = os.open(tmp_path / "out", os.O_CREAT | os.O_WRONLY)
+    elif kind == "pipe":
+        reading, descriptor = os.pipe()
+        others = [reading]
+    elif kind == "terminal":
+        reading, descriptor = os.openpty()
+        others = [reading]
+    else:
+        descriptor = os.open(os.devnull, os.O_WRONLY)
+    with output(1, descriptor), standin_streams(b"") as streams:
+        stream = streams.descriptors[1]
+        assert os.isatty(stream) == (kind == "terminal")
+        assert stat.S_ISREG(os.fstat(stream).st_mode) == (kind == "file")
+        os.write(stream, b"line\n" * 1000)
+        found = streams.written(1)
+    assert found == (None if kind == "null" else b"line\n" * 1000)
+    for each in others:
+        os.close(each)
