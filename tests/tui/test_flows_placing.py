@@ -100,8 +100,7 @@ def test_a_probe_by_a_part_of_a_name_and_an_edit_of_its_text(size: tuple[int, in
 
 def test_a_return_probe_and_back() -> None:
     async def steps(user: User) -> None:
-        await user.press("p", *"fibo")
-        await user.choices("fibonacci")
+        await user.press("p", *"fibo")  # and no waiting for names
         await user.press("ctrl+r")
         line = user.app.screen.query_one(Input)
         assert line.value == "r fibonacci ret=$retval"

@@ -236,7 +236,9 @@ class ProbeDialog(ModalScreen[str | None]):
         line = self.query_one(Input)
         if self._is_definition:
             self._take_offer()
-        elif self._place_text():
+            return
+        self._catch_up()
+        if self._place_text():
             line.value = self._browser.default_definition(self._place_text())
             line.cursor_position = len(line.value)
 
@@ -277,13 +279,16 @@ class ProbeDialog(ModalScreen[str | None]):
         if self._is_definition:
             self._place()
             return
-        # Names are looked up a moment after the last key: Enter must not outrun that.
+        self._catch_up()
+        if self._place_text():
+            self._place()
+
+    def _catch_up(self) -> None:
+        """Names are looked up a moment after the last key: the next key must not outrun that."""
         text = self.query_one(Input).value.strip()
         matches = self._browser.complete(text, _MATCHES) if text else self._here
         if self._matches != matches:
             self._show(text, matches)
-        if text or matches:
-            self._place()
 
     def _place(self) -> None:
         text = self.query_one(Input).value.strip()

@@ -869,6 +869,7 @@ static void memory(void) {
 
 int main(int argc, char **argv) {
     if (argc > 1 && !strcmp(argv[1], "child")) return 44;
+    signal(SIGINT, SIG_DFL);  // whoever runs this in the background has it ignored
     self = argv[0];
     setvbuf(stdout, 0, _IOFBF, 1 << 16);
     static void (*const parts[])(void) = {
