@@ -66,16 +66,13 @@ _REASONS: Final = 20
 @kernel_options
 @probe_options
 @click.argument("guest", type=click.Path())
+@click.pass_context
 def check(
-    definitions: tuple[str, ...],
-    globs: tuple[str, ...],
+    ctx: click.Context,
+    /,
     everything: bool,
     summary: bool,
     as_json: bool,
-    rules_name: str | None,
-    mode_name: str,
-    together: bool,
-    sequence: bool,
     form: str | None,
     **values: Any,
 ) -> int:
@@ -91,17 +88,7 @@ def check(
     Exit code: 0 if every place given with -e is accepted, 1 if one is rejected, 2 for bad
     usage, a bad definition, or a place that does not exist.
     """
-    if everything and (definitions or globs):
-        raise click.UsageError("--all stands alone: it has every place that -e and -f can name")
-    choice = kernel_choice(values, together=together, sequence=sequence)
-    request = CheckRequest(
-        config_of({**values, "args": ()}, kernel=choice),
-        tuple(lines_of(definitions)),
-        globs,
-        everything,
-        Rules(rules_name) if rules_name else None,
-        Mode(mode_name),
-    )
+    request = check_request(ctx)
     if form is not None:
         from engine.session.headless.kernel_checks import list_as
 
@@ -127,6 +114,31 @@ def check(
         _show_lines(found, notes=not everything)
     console.remarks(result.damage(), values["color"])
     return int(any(not placed.judgement.ok for placed in result.asked))
+
+
+def check_request(ctx: click.Context) -> CheckRequest:
+    """The request that a parsed command line stands for.
+
+    Raises:
+        UsageError: its options do not go together.
+        CommandError: a file of definitions cannot be read.
+    """
+    values = dict(ctx.params)
+    definitions, globs, everything = values["definitions"], values["globs"], values["everything"]
+    if everything and (definitions or globs):
+        raise click.UsageError("--all stands alone: it has every place that -e and -f can name")
+    rules = values["rules_name"]
+    choice = kernel_choice(
+        values, together=values.pop("together"), sequence=values.pop("sequence")
+    )
+    return CheckRequest(
+        config_of({**values, "args": ()}, kernel=choice),
+        tuple(lines_of(definitions)),
+        globs,
+        everything,
+        Rules(rules) if rules else None,
+        Mode(values["mode_name"]),
+    )
 
 
 # -- output ----------------------------------------------------------------------------

@@ -49,16 +49,8 @@ _NOTICES: Final = 10
 @guest_probe_options
 @replay_options
 @guest_options
-def diff(
-    definitions: tuple[str, ...],
-    globs: tuple[str, ...],
-    returns: tuple[str, ...],
-    bodies: tuple[str, ...],
-    served: bool,
-    is_live: bool,
-    mode_name: str,
-    **values: Any,
-) -> int:
+@click.pass_context
+def diff(ctx: click.Context, /, **values: Any) -> int:
     """Run GUEST with ARGS twice, without and with the probes, and compare the runs.
 
     System calls with all registers, output, exit code, the guest's clock and memory are
@@ -69,14 +61,9 @@ def diff(
     and the events are compared, addresses and times aside. Exit code: 0 if all that differs is
     explained.
     """
-    if not definitions and not globs and not returns and not bodies:
-        raise click.UsageError(
-            "nothing to probe: give -e DEF, -f GLOB, -r GLOB or --every-insn GLOB"
-        )
-    probes = ProbeRequest(tuple(lines_of(definitions)), globs, returns, bodies)
-    if is_live:
-        return _diff_live(values, probes, served)
-    request = DiffRequest(config_of(values), probes, Mode(mode_name), served)
+    if values["is_live"]:
+        return _diff_live(values)
+    request = diff_request(ctx)
     effect = compare(request, lambda session: attached(session, values["timeout"]))
     say = partial(console.remark, color=values["color"])
     console.remarks(effect.damage, values["color"])
@@ -100,6 +87,28 @@ def diff(
     return 1
 
 
+def diff_request(ctx: click.Context) -> DiffRequest:
+    """The request that a parsed command line stands for.
+
+    Raises:
+        UsageError: its options do not go together.
+        CommandError: a file of definitions cannot be read.
+    """
+    values = dict(ctx.params)
+    probes = _probes(values)
+    return DiffRequest(config_of(values), probes, Mode(values["mode_name"]), values["served"])
+
+
+def _probes(values: dict[str, Any]) -> ProbeRequest:
+    given = [values[name] for name in ("definitions", "globs", "returns", "bodies")]
+    if not any(given):
+        raise click.UsageError(
+            "nothing to probe: give -e DEF, -f GLOB, -r GLOB or --every-insn GLOB"
+        )
+    definitions, globs, returns, bodies = given
+    return ProbeRequest(tuple(lines_of(definitions)), globs, returns, bodies)
+
+
 _GUESTS_ONLY: Final = {
     "root": "--root",
     "isolated": "--isolated",
@@ -109,10 +118,11 @@ _GUESTS_ONLY: Final = {
 """Options that the machine cannot follow."""
 
 
-def _diff_live(values: dict[str, Any], probes: ProbeRequest, served: bool) -> int:
+def _diff_live(values: dict[str, Any]) -> int:
     # A guest alone needs none of it.
     from engine.session.headless.live_effect import compare_live
 
+    probes, served = _probes(values), values["served"]
     others = [option for name, option in _GUESTS_ONLY.items() if values.get(name)]
     if served or others:
         option = "--served" if served else others[0]

@@ -59,15 +59,7 @@ _SHOWN: Final = 20
 )
 @guest_options
 @click.pass_context
-def explore(
-    context: click.Context,
-    /,
-    seeds: int,
-    stop_if: str | None,
-    jobs: int | None,
-    schedule: str | None,
-    **values: Any,
-) -> int:
+def explore(context: click.Context, /, **values: Any) -> int:
     """Run GUEST with ARGS under many schedules of its threads, until one ends in another way.
 
     Half of the seeds have turns of random lengths, half go by random priorities. A run differs by
@@ -75,14 +67,7 @@ def explore(
     it takes. All runs get the same standard input; what they write is kept.
     Exit code: 0 if nothing differed, 1 if something did, 124 if --timeout ran out.
     """
-    request = ExploreRequest(
-        config_of(values),
-        seeds,
-        stop_if,
-        jobs or len(os.sched_getaffinity(0)),
-        values["timeout"],
-        schedule,
-    )
+    request = explore_request(context)
     found = explored(request)
     words = ["kprobe-tui", "run", *_options(context)]
     for line in _lines(found, request, words):
@@ -93,6 +78,24 @@ def explore(
     if found.trial is None:
         return 0 if found.in_time else 124
     return 1
+
+
+def explore_request(context: click.Context) -> ExploreRequest:
+    """The request that a parsed command line stands for.
+
+    Raises:
+        UsageError: its options do not go together.
+    """
+    values = dict(context.params)
+    schedule = values.pop("schedule")  # which `run` has, too, for another thing
+    return ExploreRequest(
+        config_of(values),
+        values["seeds"],
+        values["stop_if"],
+        values["jobs"] or len(os.sched_getaffinity(0)),
+        values["timeout"],
+        schedule,
+    )
 
 
 def _options(context: click.Context) -> Iterator[str]:

@@ -29,6 +29,7 @@ COMMANDS: Final[dict[str, str]] = {
     "diff": "Run GUEST with ARGS twice, without and with the probes, and compare the runs.",
     "explore": "Run GUEST with ARGS under many schedules of its threads, until one ends in "
     "another way.",
+    "sweep": "Carry out all cells of FILE, a matrix of runs in TOML, and keep what comes out.",
     "record": "Run GUEST with ARGS and write the run to a file, which replay lives through again.",
     "replay": "Live through a recorded run again, with events; FILE is all it needs.",
     "disasm": "Disassemble GUEST: the function around PLACE, or all executable sections.",

@@ -62,37 +62,17 @@ from engine.session.protocol.requests import ProbeRequest, TraceInstance, TraceR
 def trace(
     ctx: click.Context,
     /,
-    maxactive_default: bool,
-    handlers: str | None,
     listing: bool,
     describe: bool,
     list_form: str | None,
-    mode_name: str,
     **values: Any,
 ) -> int:
     """Run GUEST with ARGS and record events; standard streams and exit code are the guest's.
 
     The trace goes to stderr, or to the file of -o.
     """
-    instances: tuple[TraceInstance, ...] = ctx.meta[INSTANCES]
     runs = not (describe or listing or list_form is not None)
-    mode = Mode(mode_name)
-    probes = probes_of(values)
-    if probes == ProbeRequest() and handlers is None and not instances:
-        raise click.UsageError(
-            "nothing to trace: give -e DEF, -f GLOB, -r GLOB, --watch EXPR or --handlers FILE.py"
-        )
-    options = replace(trace_options(values, keeps=runs), mode=mode)
-    request = TraceRequest(
-        config_of(values),
-        probes,
-        options,
-        values["filters"],
-        values["triggers"],
-        handlers,
-        maxactive_default,
-        tuple(each.adapted(mode, keeps=runs) for each in instances),
-    )
+    request = trace_request(ctx, runs=runs)
     with opened_trace(request, console.errors()) as traced:
         for text in traced.refused:
             console.text(text)
@@ -113,3 +93,34 @@ def trace(
         reports = traced.run(attach)
     show(reports, values["color"])
     return reports.exit_code
+
+
+def trace_request(ctx: click.Context, *, runs: bool = True) -> TraceRequest:
+    """The request that a parsed command line stands for.
+
+    Args:
+        ctx: of the command.
+        runs: False where nothing is to be written.
+
+    Raises:
+        UsageError: its options do not go together.
+        CommandError: a file of definitions cannot be read.
+    """
+    values = dict(ctx.params)
+    instances: tuple[TraceInstance, ...] = ctx.meta[INSTANCES]
+    mode, handlers = Mode(values.pop("mode_name")), values["handlers"]
+    probes = probes_of(values)
+    if probes == ProbeRequest() and handlers is None and not instances:
+        raise click.UsageError(
+            "nothing to trace: give -e DEF, -f GLOB, -r GLOB, --watch EXPR or --handlers FILE.py"
+        )
+    return TraceRequest(
+        config_of(values),
+        probes,
+        replace(trace_options(values, keeps=runs), mode=mode),
+        values["filters"],
+        values["triggers"],
+        handlers,
+        values["maxactive_default"],
+        tuple(each.adapted(mode, keeps=runs) for each in instances),
+    )

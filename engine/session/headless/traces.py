@@ -108,6 +108,16 @@ class TraceRun:
         """Remarks about what was set up, for those who do not run it."""
         return (*self._session.opened.damage(), *self._session.remarks)
 
+    @property
+    def lost(self) -> int:
+        """Events that were not written, and hits that were missed."""
+        return sum(each.lost for each in self._all)
+
+    @property
+    def names(self) -> tuple[tuple[str, str], ...]:
+        """Groups and names of the events of the run's own trace, in their order."""
+        return tuple(self._tracing.infos)
+
     def write_ring(self) -> None:
         """Have what the ring holds written soon; from any thread."""
         self._session.attend()

@@ -507,6 +507,13 @@ class Tracing:
         self._output.commit()
 
     @property
+    def lost(self) -> int:
+        """Events that were not written, and hits that were missed; up to now, or at the end."""
+        own = [probe for event in self.events.values() for probe in event.probes]
+        missed = sum(probe.nmissed for probe in dict.fromkeys(own))
+        return self._staging.lost + self._output.lost + missed
+
+    @property
     def is_streamed(self) -> bool:
         """True if the output is no file of its own: what is recorded is to come out soon."""
         return self._output.is_stream

@@ -13,7 +13,7 @@ import os
 import re
 import struct
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final, Literal, cast
 
 from msgspec import Struct, field
@@ -38,7 +38,8 @@ try:
     import pyarrow.parquet as pq
 except ImportError as _missing:
     raise CommandError(
-        "formats parquet and arrow need the package pyarrow: pip install 'kprobe-tui[columns]'"
+        "formats parquet and arrow need the package pyarrow, and so does sweep: "
+        "pip install 'kprobe-tui[columns]'"
     ) from _missing
 
 _BATCH: Final = 8 << 20
@@ -131,7 +132,7 @@ class ColumnsFormat(ABC):
         for info in self._events.values():
             if _is_stack(info):
                 continue
-            stem = re.sub(r"[^A-Za-z0-9_.+-]", "_", f"{info.group}_{info.name}")
+            stem = file_stem(info.group, info.name)
             while stem in used:
                 stem += "_"
             used.add(stem)
@@ -477,6 +478,61 @@ class _Hole:
         data = os.pread(self._file, os.fstat(self._file).st_size - self._start, self._start)
         os.close(self._file)
         return data
+
+
+def file_stem(group: str, name: str) -> str:
+    """The name of an event's file in a directory of tables, without its suffix."""
+    return re.sub(r"[^A-Za-z0-9_.+-]", "_", f"{group}_{name}")
+
+
+def write_table(path: str, kinds: Mapping[str, str], rows: Sequence[Sequence[object]]) -> None:
+    """Write plain values as a Parquet file.
+
+    Args:
+        path: of the file, which is made or written over.
+        kinds: Arrow's names of the columns' types, "[]" behind that of lists' elements.
+        rows: the values; None is null.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    columns = list(zip(*rows, strict=True)) or [()] * len(kinds)
+    types = [_type_named(kind) for kind in kinds.values()]
+    arrays = [pa.array(one, kind) for one, kind in zip(columns, types, strict=True)]
+    table = pa.table(arrays, schema=pa.schema(list(zip(kinds, types, strict=True))))
+    pq.write_table(table, path, compression="zstd", store_schema=False)
+
+
+def read_table(paths: Sequence[str], columns: Sequence[str]) -> list[dict[str, Any]]:
+    """Rows of Parquet files, one after the other.
+
+    Args:
+        paths: of the files.
+        columns: that are read; what a file does not have is None.
+
+    Raises:
+        CommandError: a file is damaged.
+    """
+    found: list[dict[str, Any]] = []
+    for path in paths:
+        try:
+            with pq.ParquetFile(path) as file:
+                there = [name for name in columns if name in file.schema_arrow.names]
+                rows = file.read(there, use_threads=False).to_pylist()
+        except (OSError, pa.ArrowException) as error:
+            raise CommandError(f"{path}: no table of ours: {error}") from error
+        found += [{**dict.fromkeys(columns), **row} for row in rows]
+    return found
+
+
+def row_count(path: str) -> int:
+    """Rows of a Parquet file."""
+    return int(pq.read_metadata(path).num_rows)
+
+
+def _type_named(kind: str) -> Any:
+    one = pa.type_for_alias(kind.removesuffix("[]"))
+    return pa.list_(one) if kind.endswith("[]") else one
 
 
 def _is_stack(info: EventInfo) -> bool:

@@ -1,6 +1,7 @@
 """Tables of events: what pyarrow reads is what the rows have."""
 
 import os
+import re
 import signal
 import struct
 import subprocess
@@ -8,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import duckquery
 import pytest
 from compiled import build
 from foreign import write
@@ -182,3 +184,25 @@ def test_a_kill_leaves_whole_files(name: str, several: bool, tmp_path: Path) -> 
         assert again.code == 0, again.err
         assert f"events written to {ring.removesuffix('.ring')}" in again.err
         assert table(path).column("n").to_pylist() == list(range(198_999))
+
+
+def test_duckdb_reads_what_a_trace_has_written(tmp_path: Path) -> None:
+    guest = str(CHECKOUT / "samples" / "bin" / "x86_64" / "recursion")
+    definitions = "p:demo/ack ackermann m=%di:u32 n=%si:u32", "r:demo/back ackermann v=$retval:u32"
+    words = [word for line in definitions for word in ("-e", line)]
+    written = run(
+        "trace", "--stack", "--format", "parquet", "-o", "out", *words, guest, cwd=tmp_path
+    )
+    text = run("trace", *words, guest, cwd=tmp_path)
+    assert (written.code, text.code) == (0, 0)
+    lines = re.findall(r" (\d+): ack: \(ackermann\S*\) m=(\d+) n=(\d+)", text.err)
+    calls, returns = f"'{tmp_path}/out/demo_ack.parquet'", f"'{tmp_path}/out/demo_back.parquet'"
+    found = duckquery.rows(f"select time, m, n from {calls} order by time")
+    assert found == [tuple(map(int, line)) for line in lines]
+    assert len(found) > 10
+    # Each call returns, and has its caller's stack behind it.
+    ((count, least, returned),) = duckquery.rows(
+        f"select count(*), min(len(stack)), (select count(*) from {returns}) from {calls}"
+    )
+    assert count == returned == len(found)
+    assert least >= 3

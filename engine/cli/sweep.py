@@ -1,0 +1,259 @@
+"""`kprobe-tui sweep`: many runs, of which each is kept."""
+
+import os
+import signal
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from engine.cli import console
+from engine.cli.sweep_cells import SweepCell
+from engine.cli.sweep_plan import SweepPlan, sweep_plan
+from engine.errors import CutOff, KprobeTuiError
+from engine.session.headless.sweep.cells import CellOutcome, CellStatus, CellWork, not_run
+from engine.session.headless.sweep.executors import Executor, executor
+from engine.session.headless.sweep.results import RESULTS, ResultSet
+
+if TYPE_CHECKING:
+    from click._termui_impl import ProgressBar
+
+_SHOWN: Final = 20
+_ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_UNSURE: Final = tuple(
+    each.value for each in CellStatus if each not in (CellStatus.PASSED, CellStatus.FAILED)
+)
+
+
+@click.command()
+@click.option(
+    "-o",
+    "output",
+    metavar="DIR",
+    help="Directory of the data set; output in FILE, or FILE without .toml and with .sweep, if "
+    "not given.",
+)
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    metavar="K",
+    help="Processes that share the cells; as many as there are processors if not given.",
+)
+@click.option(
+    "--retry",
+    type=click.Choice([*_UNSURE, CellStatus.FAILED.value]),
+    multiple=True,
+    help="Run finished cells of this status again; again and again.",
+)
+@click.option("--list", "listing", is_flag=True, help="Print the cells' lines and do not run.")
+@click.option(
+    "--shown",
+    type=click.IntRange(min=0),
+    default=_SHOWN,
+    show_default=True,
+    metavar="N",
+    help="List so many cells that did not pass; 0 for all.",
+)
+@click.option("--debug", is_flag=True, help="Show tracebacks.")
+@click.argument("file", type=click.Path())
+def sweep(
+    output: str | None,
+    jobs: int | None,
+    retry: tuple[str, ...],
+    listing: bool,
+    shown: int,
+    debug: bool,
+    file: str,
+) -> int:
+    """Carry out all cells of FILE, a matrix of runs in TOML, and keep what comes out.
+
+    A cell is a run of trace, check, diff or explore. Results are Parquet files, a cell's at a
+    time: what is finished is not run again, also after a kill. The lines of those that did not
+    pass are printed.
+
+    Exit code: 0 if all cells passed, 1 if one did not, 2 for bad usage or a bad file.
+    """
+    plan = sweep_plan(file)
+    for remark in plan.remarks:
+        console.remark(remark)
+    if listing:
+        for cell in plan.cells:
+            console.put(cell.repeat)
+        return 0
+    with closing(ResultSet(output or plan.output)) as results:
+        _again(plan, results, retry)
+        todo = [cell for cell in plan.cells if cell.id not in results.finished]
+        done = len(plan.cells) - len(todo)
+        if done:
+            console.remark(f"{done} of {len(plan.cells)} cells are finished already")
+        if todo:
+            count = min(jobs or len(os.sched_getaffinity(0)), len(todo))
+            with closing(executor(count)) as workers:
+                _carry_out(plan, todo, results, workers)
+        return _summed_up(plan, results, shown)
+
+
+def _again(plan: SweepPlan, results: ResultSet, retry: tuple[str, ...]) -> None:
+    """Forget cells of some statuses."""
+    if not retry:
+        return
+    finished = [cell.id for cell in plan.cells if cell.id in results.finished]
+    for cell, row in zip(finished, results.rows(finished, ["status"]), strict=True):
+        if row["status"] in retry:
+            results.forget(cell)
+
+
+# -- running ---------------------------------------------------------------------------
+
+
+class _EndedError(Exception):
+    """A signal ends the sweep."""
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[list[int]]:
+    """Have signals end what is done in here by `_EndedError`; yields those that have come."""
+    come: list[int] = []
+
+    def heard(number: int, frame: FrameType | None) -> None:
+        come.append(number)
+        raise _EndedError
+
+    before = {number: signal.signal(number, heard) for number in _ENDING}
+    try:
+        yield come
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _carry_out(
+    plan: SweepPlan, todo: list[SweepCell], results: ResultSet, workers: Executor
+) -> None:
+    """Carry out cells.
+
+    Raises:
+        CutOff: a signal has ended it.
+        CommandError: what comes out cannot be kept.
+    """
+    cells = {cell.id: cell for cell in todo}
+    with _ended_by_signals() as come:
+        try:
+            with _Bar(len(todo)) as bar:
+
+                def publish(outcome: CellOutcome) -> None:
+                    cell = cells[outcome.cell]
+                    values = {**cell.labels, "repeat": cell.repeat}
+                    if results.publish(outcome, plan.kinds, values):
+                        bar.add(outcome)
+
+                for outcome in workers.outcomes(_works(plan, todo, results, publish)):
+                    publish(outcome)
+        except _EndedError:
+            results.look()
+            left = sum(cell.id not in results.finished for cell in todo)
+            console.remark(
+                f"ended by {signal.Signals(come[0]).name}: {left} of {len(plan.cells)} "
+                "cells are left, which the same line goes on with"
+            )
+            raise CutOff(128 + come[0]) from None
+
+
+def _works(
+    plan: SweepPlan,
+    todo: list[SweepCell],
+    results: ResultSet,
+    publish: Callable[[CellOutcome], None],
+) -> Iterator[CellWork]:
+    """The work of cells, made when somebody can do it; a cell that is none is published."""
+    cwd = os.getcwd()
+    for cell in todo:
+        folder = results.folder(cell.id)
+        try:
+            request = cell.request()
+        except (click.ClickException, KprobeTuiError) as error:
+            text = error.format_message() if isinstance(error, click.ClickException) else error
+            publish(not_run(cell.id, CellStatus.INVALID, str(text)))
+            continue
+        yield CellWork(
+            cell.id,
+            request,
+            cwd,
+            cell.stdin,
+            plan.seconds,
+            plan.memory,
+            plan.tables,
+            folder,
+            cell.files,
+        )
+
+
+class _Bar:
+    """A bar on a terminal; nothing elsewhere."""
+
+    def __init__(self, count: int) -> None:
+        self._statuses: Counter[str] = Counter()
+        self._bar: ProgressBar[int] = click.progressbar(
+            length=count,
+            file=sys.stderr,
+            label="cells",
+            show_pos=True,
+            item_show_func=lambda _: self._text(),
+            hidden=sys.stderr is None or not sys.stderr.isatty(),
+        )
+
+    def __enter__(self) -> "_Bar":
+        self._bar.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._bar.render_finish()
+
+    def add(self, outcome: CellOutcome) -> None:
+        """One more is finished."""
+        self._statuses[outcome.status.value] += 1
+        self._bar.update(1, current_item=None)
+
+    def _text(self) -> str:
+        return _counted(self._statuses)
+
+
+def _counted(statuses: Counter[str]) -> str:
+    """Numbers of cells by status, in the order of `CellStatus`."""
+    found = [f"{statuses[each.value]} {each.value}" for each in CellStatus if statuses[each.value]]
+    return ", ".join(found)
+
+
+# -- the end ---------------------------------------------------------------------------
+
+
+def _summed_up(plan: SweepPlan, results: ResultSet, shown: int) -> int:
+    """Print how the cells have ended; the exit code."""
+    ids = [cell.id for cell in plan.cells]
+    rows = results.rows(ids, ["status", "reason", "message", "stdout"])
+    counts = Counter(str(row["status"]) for row in rows)
+    console.put(f"{len(rows)} cells: {_counted(counts)}")
+    failed = [
+        (cell, row)
+        for cell, row in zip(plan.cells, rows, strict=True)
+        if row["status"] != CellStatus.PASSED.value
+    ]
+    for cell, row in failed[: shown or None]:
+        said = str(row["message"] or "").splitlines()[:1] or str(row["stdout"]).splitlines()[-1:]
+        console.put(": ".join((str(row["status"]), str(row["reason"]), *said)))
+        console.put(f"  {cell.repeat}")
+    if shown and len(failed) > shown:
+        console.put(
+            f"and {len(failed) - shown} more: --shown 0 lists all; so does the column repeat of "
+            f"{os.path.join(results.path, RESULTS)}"
+        )
+    strangers = len(results.finished) - len(ids)
+    if strangers:
+        console.remark(
+            f"{results.path} has {strangers} cells, too, that the file does not stand for any more"
+        )
+    return int(bool(failed))

@@ -1,0 +1,217 @@
+"""The file of a sweep: the cells that it stands for, and what is said of a bad one."""
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from engine.cli.sweep_file import SweepFileError
+from engine.cli.sweep_plan import SweepPlan, sweep_plan
+from engine.errors import CommandError
+
+SAMPLES = Path(__file__).parents[2] / "samples" / "bin"
+WORDS = SAMPLES / "x86_64" / "words"
+
+
+def plan(folder: Path, text: str) -> SweepPlan:
+    """The plan of a file with this text; @W is the path of a guest."""
+    (folder / "s.toml").write_text(text.replace("@W", str(WORDS)))
+    return sweep_plan(str(folder / "s.toml"))
+
+
+def lines(found: SweepPlan) -> list[str]:
+    """The cells' options, without the command and the guest."""
+    shown = []
+    for cell in found.cells:
+        line = cell.repeat.removeprefix("kprobe-tui ").replace(str(SAMPLES) + "/", "")
+        shown.append(line)
+    return shown
+
+
+def test_a_cell_is_a_command_line(tmp_path: Path) -> None:
+    (tmp_path / "in").write_text("a b\n")
+    found = plan(
+        tmp_path,
+        """
+        mode = ["trace", "check", "explore"]
+        output = "out"
+        [limits]
+        seconds = 2.5
+        memory = "1G"
+        [matrix]
+        guest = "@W"
+        args = ["a 'b c'", ["d"]]
+        input = "in"
+        seed = ["0-1", 7]
+        technique = ["jump", "breakpoint"]
+        [matrix.definitions]
+        main = ["p:t/m main", "r:t/r main"]
+        [options]
+        env = ["A=1", "B=2"]
+        [options.trace]
+        stack = true
+        profile = false
+        [options.explore]
+        seeds = 5
+        [[exclude]]
+        seed = 1
+        args = [["d"]]
+        """,
+    )
+    shown = lines(found)
+    # check has no arguments, inputs and seeds; explore has no definitions and techniques
+    assert [sum(line.startswith(mode) for line in shown) for mode in ("trace", "check")] == [10, 2]
+    assert len(shown) == 10 + 2 + 5
+    assert shown[0] == (
+        f"trace --timeout 2.5 --env=A=1 --env=B=2 --stack --technique=jump --seed 0 "
+        f"-e 'p:t/m main' -e 'r:t/r main' x86_64/words a 'b c' < {tmp_path}/in"
+    )
+    assert shown[10] == (
+        "check --env=A=1 --env=B=2 --technique=jump -e 'p:t/m main' -e 'r:t/r main' x86_64/words"
+    )
+    first = found.cells[0]
+    assert first.labels == {
+        "mode": "trace",
+        "guest": str(WORDS),
+        "guest_sha256": dict(first.files)[str(WORDS)],
+        "arch": "x86_64",
+        "args": ("a", "b c"),
+        "input": f"{tmp_path}/in",
+        "seed": 0,
+        "definitions": "main",
+        "technique": "jump",
+    }
+    assert found.cells[-1].labels["technique"] is None
+    assert set(dict(first.files)) == {str(WORDS), f"{tmp_path}/in"}
+    assert (found.seconds, found.memory, found.output) == (2.5, 1 << 30, f"{tmp_path}/out")
+    assert len({cell.id for cell in found.cells}) == len(found.cells)
+    for cell in found.cells:
+        assert shlex.split(cell.repeat)[:2] == ["kprobe-tui", cell.mode]
+        assert cell.request().config.guest == str(WORDS)
+
+
+def test_an_input_may_be_a_file_of_the_guest_s(tmp_path: Path) -> None:
+    (tmp_path / "in").write_text("a b\n")
+    found = plan(
+        tmp_path, '[matrix]\nguest="@W"\ninput="in"\nargs=["-f {input}"]\n[options]\nf="*"'
+    )
+    (cell,) = found.cells
+    path = f"{tmp_path}/in"
+    assert cell.words == ("-f", "*", "--share", path, str(WORDS), "-f", path)
+    assert cell.stdin is None
+    assert cell.labels["input"] == path
+    assert path in dict(cell.files)
+
+
+def test_guests_are_chosen_by_architecture_and_pattern(tmp_path: Path) -> None:
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for arch in ("x86_64", "aarch64", "riscv64"):
+        (folder / arch).symlink_to(SAMPLES / arch / "words")
+    (folder / "notes.txt").write_text("no program")
+    text = "mode='check'\n[matrix]\nguest = '{}'\n{}"
+    every = plan(tmp_path, text.format("bin/*", ""))
+    assert [cell.labels["arch"] for cell in every.cells] == ["aarch64", "riscv64", "x86_64"]
+    assert every.remarks == (f"left out, as they are no programs: {folder}/notes.txt",)
+    some = plan(tmp_path, text.format("bin/*", "arch = ['riscv64', 'x86_64']"))
+    assert [cell.labels["arch"] for cell in some.cells] == ["riscv64", "x86_64"]
+    each = plan(tmp_path, text.format("bin/{arch}", "arch = ['x86_64', 'aarch64']"))
+    assert [cell.labels["guest"] for cell in each.cells] == [
+        f"{folder}/x86_64",
+        f"{folder}/aarch64",
+    ]
+    named = plan(tmp_path, text.format("bin/notes.txt", ""))
+    assert named.cells[0].labels["arch"] is None  # what is named is tried
+
+
+def test_a_cell_is_another_one_when_its_files_have_changed(tmp_path: Path) -> None:
+    text = '[matrix]\nguest="@W"\ninput="in"\n[options]\ne="@defs"\n'
+    (tmp_path / "in").write_text("a")
+    (tmp_path / "defs").write_text("p:t/m main\n")
+    ids = [plan(tmp_path, text.replace("@defs", f"@{tmp_path}/defs")).cells[0].id]
+    for name, content in (("in", "b"), ("defs", "p:t/n main\n"), ("in", "a")):
+        (tmp_path / name).write_text(content)
+        ids.append(plan(tmp_path, text.replace("@defs", f"@{tmp_path}/defs")).cells[0].id)
+    (tmp_path / "defs").write_text("p:t/m main\n")
+    assert len(set(ids)) == 4
+    assert plan(tmp_path, text.replace("@defs", f"@{tmp_path}/defs")).cells[0].id == ids[0]
+
+
+BAD = [
+    ("[matrix\n", "s.toml: not TOML: ", "at line 1"),
+    ("a = 1\na = 2\n", "s.toml: not TOML: ", "at line 2"),
+    ("", "s.toml: there is no guest; [matrix] has guest"),
+    ("\n[matrix]\nseed = 1\n", "there is no guest"),
+    ("# hello\n\nmodes = 'trace'\n", "s.toml:3: modes: no such key; there is mode, output"),
+    ("mode = 'tarce'\n", "s.toml:1: mode: 'tarce' is none of trace, check, diff, explore"),
+    ("mode = []\n", "s.toml:1: mode: an empty list leaves no cells"),
+    ("matrix = 3\n", "s.toml:1: matrix: a table is wanted: [matrix]"),
+    ("tables = 'no'\n", "s.toml:1: tables: true or false is wanted"),
+    ("output = 3\n", "s.toml:1: output: the path of a directory is wanted"),
+    ("[limits]\n\nseconds = -1\n", "s.toml:3: limits.seconds: -1 is not a positive number"),
+    ("[limits]\nseconds = nan\n", "s.toml:2: limits.seconds: nan is not a positive number"),
+    ("[limits]\nmemory = 'lots'\n", "s.toml:2: limits.memory: 'lots' is not a size such as 512M"),
+    ("[limits]\nmemory = '64M'\n", "s.toml:2: limits.memory: 64M is less than the engine takes"),
+    ("[limits]\nsecond = 1\n", "s.toml:2: limits.second: no such key; there is seconds, memory"),
+    ("[matrix]\nguest = '/no/such'\n", "s.toml:2: matrix.guest: /no/such: No such file"),
+    ("[matrix]\nguest = '/usr'\n", "s.toml:2: matrix.guest: /usr: not a plain file"),
+    ("[matrix]\nguest = 'no*such'\n", "s.toml:2: matrix.guest: no file matches 'no*such'"),
+    ("[matrix]\nguest = 3\n", "s.toml:2: matrix.guest: 3 is no text"),
+    ("[matrix]\nguest = 'a{arch}'\n", "s.toml:2: matrix.guest: 'a{arch}': matrix.arch says what"),
+    ("[matrix]\nguest='@W'\narch='vax'\n", "s.toml:3: matrix.arch: 'vax' is none of x86_64, "),
+    ("[matrix]\nguest='@W'\narch='ia64'\n", "s.toml:2: matrix.guest: no guest is left"),
+    ("[matrix]\nguest='@W'\nseed = [\n 1,\n '9-3',\n]\n", "s.toml:3: matrix.seed: '9-3' is nei"),
+    ("[matrix]\nguest='@W'\nseed = true\n", "s.toml:3: matrix.seed: True is neither a seed nor"),
+    ("[matrix]\nguest='@W'\nseed = '0-99999999'\n", "matrix.seed: '0-99999999' is more than"),
+    ("[matrix]\nguest='@W'\nargs = \"'\"\n", 's.toml:3: matrix.args: "\'": No closing quotation'),
+    ("[matrix]\nguest='@W'\nargs = [[3]]\n", "s.toml:3: matrix.args: 3 is no text"),
+    ("[matrix]\nguest='@W'\ninput = 'gone'\n", "matrix.input: ", "gone: No such file"),
+    (
+        "[matrix]\nguest='@W'\ntecnique = 'jump'\n",
+        "matrix.tecnique: no such option of trace; there is",
+    ),
+    ("[matrix]\nguest='@W'\ntechnique = 'jmp'\n", "s.toml:3: matrix.technique: ", "is not one of"),
+    ("[matrix]\nguest='@W'\nenv = 'x'\n[options]\nf='*'\n", "--env x: not of the form K=V"),
+    ("[matrix]\nguest='@W'\ntimeout = 3\n", "matrix.timeout: limits.seconds says how long"),
+    ("[matrix]\nguest='@W'\n[options]\no = 'x'\n", "s.toml:4: options.o: output, at the top,"),
+    ("[matrix]\nguest='@W'\n[options]\nstack = 1\n", "s.toml:4: options.stack: true or false"),
+    ("[matrix]\nguest='@W'\n[options.tarce]\nf = '*'\n", "options.tarce: none of trace, check"),
+    (
+        "[matrix]\nguest='@W'\n[options.check]\nstack = true\n",
+        "options.check.stack: no such option of check",
+    ),
+    ("[matrix]\nguest='@W'\n[options]\nf = {a = 1}\n", "s.toml:4: options.f: none of trace"),
+    ("[matrix]\nguest='@W'\n[options]\npid = 'x'\n", "s.toml:4: options.pid: ", "'x' is no id"),
+    ("[matrix]\nguest='@W'\n", "nothing to trace: give -e DEF, -f GLOB"),
+    ("[matrix]\nguest='@W'\ndefinitions = {}\n", "matrix.definitions: an empty table leaves no"),
+    (
+        "[matrix]\nguest='@W'\n[matrix.definitions]\na = [3]\n",
+        "matrix.definitions.a: 3 is no text",
+    ),
+    ("[matrix]\nguest='@W'\ndefinitions = ['@gone']\n", "matrix.definitions: ", "gone: No such"),
+    ("exclude = 3\n[matrix]\nguest='@W'\n[options]\nf='*'\n", "exclude: tables are wanted"),
+    ("[matrix]\nguest='@W'\n[options]\nf='*'\n[[exclude]]\nsed = 3\n", "exclude.sed: no such key"),
+    ("[matrix]\nguest='@W'\n[options]\nf='*'\n[[exclude]]\nmode='trace'\n", "no cell is left"),
+]
+
+
+@pytest.mark.parametrize("bad", BAD, ids=lambda bad: " ".join(bad[0].split()))
+def test_what_is_wrong_is_said_with_its_place(bad: tuple[str, ...], tmp_path: Path) -> None:
+    text, *parts = bad
+    with pytest.raises(SweepFileError) as caught:
+        plan(tmp_path, text)
+    for part in parts:
+        assert part in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert "README" in caught.value.hint
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match=r"gone\.toml: No such file"):
+        sweep_plan(str(tmp_path / "gone.toml"))
+    (tmp_path / "s.toml").write_bytes(b"a = '\xff'")
+    with pytest.raises(SweepFileError, match=r"s\.toml: not UTF-8, at byte 5"):
+        sweep_plan(str(tmp_path / "s.toml"))
+    (tmp_path / "s.toml").write_text("a = " + "[" * 100_000)
+    with pytest.raises(SweepFileError, match=r"nested too deeply|not TOML"):
+        sweep_plan(str(tmp_path / "s.toml"))

@@ -1,0 +1,174 @@
+"""A warm worker keeps the limits of cells, and outlives what happens to them."""
+
+import contextlib
+import hashlib
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from engine.session.headless.sweep.cells import CellOutcome, CellRequest, CellStatus, CellWork
+from engine.session.headless.sweep.warm_worker import WarmWorker, WorkerLostError
+from engine.session.protocol.config import GuestConfig
+from engine.session.protocol.requests import (
+    CheckRequest,
+    DiffRequest,
+    ExploreRequest,
+    ProbeRequest,
+    TraceRequest,
+)
+
+SAMPLES = Path(__file__).parents[5] / "samples" / "bin" / "x86_64"
+PROBES = ProbeRequest(entries=("main",))
+
+Carry = Callable[..., CellOutcome]
+
+
+def config(name: str, *args: str) -> GuestConfig:
+    return GuestConfig(str(SAMPLES / name), args)
+
+
+def trace(name: str, *args: str) -> TraceRequest:
+    return TraceRequest(config(name, *args), PROBES)
+
+
+ENDLESS = trace("loop", "4000000000")
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[WarmWorker]:
+    with contextlib.closing(WarmWorker()) as found:
+        yield found
+
+
+@pytest.fixture
+def carry(worker: WarmWorker, tmp_path: Path) -> Carry:
+    """Has work done, with tables in `cell`."""
+
+    def begin(
+        request: CellRequest,
+        stdin: str | None = None,
+        seconds: float | None = None,
+        memory: int | None = None,
+    ) -> CellOutcome:
+        (tmp_path / "cell").mkdir()
+        worker.begin(
+            CellWork(
+                "ab", request, str(tmp_path), stdin, seconds, memory, True, str(tmp_path / "cell")
+            )
+        )
+        return worker.outcome()
+
+    return begin
+
+
+def test_a_traced_run(carry: Carry, tmp_path: Path) -> None:
+    (tmp_path / "in").write_text("one\ntwo\n")
+    found = carry(trace("lines"), stdin="in")
+    assert (found.cell, found.status) == ("ab", CellStatus.PASSED), found
+    facts = found.facts
+    assert (facts.exit_code, facts.events, facts.lost, facts.runs) == (0, 1, 0, 1)
+    assert facts.clock > 10
+    assert found.stdout.head.endswith(b"2 of 2 lines, longest 3\n")
+    assert found.stdout.size == len(found.stdout.head)
+    assert found.stdout.sha256 == hashlib.sha256(found.stdout.head).hexdigest()
+    assert 20 << 20 < found.peak < 1 << 30
+    assert found.seconds > facts.seconds > 0
+    assert os.listdir(tmp_path / "cell") == ["events"]
+    assert os.listdir(tmp_path / "cell/events") == ["kprobes_p_main_0.parquet"]
+
+
+def test_an_end_by_a_signal(carry: Carry) -> None:
+    found = carry(trace("crash"))
+    assert (found.status, found.facts.exit_code) == (CellStatus.FAILED, 139)
+    assert found.facts.reason.startswith("killed by SIGSEGV: read at 0x8")
+    assert any("crash.c:" in line for line in found.facts.message)
+
+
+def test_a_check_a_comparison_and_a_search(carry: Carry, tmp_path: Path) -> None:
+    found = carry(CheckRequest(config("words"), ("p:x main", "p:x main+1"), functions=("*",)))
+    assert (found.status, found.facts.exit_code, found.facts.runs) == (CellStatus.FAILED, 1, 0)
+    assert found.facts.refused == 1
+    assert found.facts.places > 5
+    (tmp_path / "cell").rename(tmp_path / "first")
+    found = carry(DiffRequest(config("words", "a", "b"), PROBES))
+    assert (found.status, found.facts.reason) == (CellStatus.PASSED, "no effect")
+    assert (found.facts.places, found.facts.events, found.facts.runs) == (1, 1, 2)
+    (tmp_path / "cell").rename(tmp_path / "second")
+    found = carry(ExploreRequest(config("race"), seeds=5))
+    assert (found.status, found.facts.exit_code) == (CellStatus.FAILED, 1)
+    assert found.facts.runs >= 2
+    assert found.facts.message[0].startswith("seed ")
+
+
+def test_what_cannot_begin(carry: Carry, tmp_path: Path) -> None:
+    bad = TraceRequest(config("words"), ProbeRequest(("p:x nosuch",)))
+    found = carry(bad)
+    assert (found.status, found.facts.exit_code) == (CellStatus.INVALID, 2)
+    assert "error: " in found.facts.reason
+    assert "  Command: p:x nosuch" in found.facts.message
+    (tmp_path / "cell").rename(tmp_path / "first")
+    found = carry(TraceRequest(GuestConfig("/etc/passwd", ()), PROBES))
+    assert found.status is CellStatus.INVALID
+    assert "/etc/passwd" in found.facts.reason
+
+
+def test_the_limit_of_time_keeps_what_was_recorded(carry: Carry, tmp_path: Path) -> None:
+    found = carry(ENDLESS, seconds=0.3)
+    assert (found.status, found.facts.exit_code) == (CellStatus.TIMEOUT, 124), found
+    assert found.facts.reason == "stopped by --timeout"
+    assert found.facts.clock < 1 << 40
+    assert os.listdir(tmp_path / "cell/events") == ["kprobes_p_main_0.parquet"]
+
+
+def test_the_limit_of_memory(carry: Carry, tmp_path: Path) -> None:
+    found = carry(ENDLESS, memory=20 << 20)
+    assert (found.status, found.facts.exit_code) == (CellStatus.MEMORY, 137)
+    assert "of 20 MiB of memory" in found.facts.reason
+    (tmp_path / "cell").rename(tmp_path / "first")
+    found = carry(CheckRequest(config("words")), memory=20 << 20)  # done before anybody looks
+    assert (found.status, found.facts.exit_code) == (CellStatus.MEMORY, 137)
+
+
+def children(process: int) -> list[int]:
+    with open(f"/proc/{process}/task/{process}/children") as file:
+        return [int(word) for word in file.read().split()]
+
+
+def test_a_process_that_dies_is_replaced(worker: WarmWorker, carry: Carry, tmp_path: Path) -> None:
+    assert carry(trace("words", "a")).status is CellStatus.FAILED
+    (tmp_path / "cell").rename(tmp_path / "first")
+    (runner,) = children(worker.process_id)
+    (tmp_path / "cell").mkdir()
+    work = CellWork("ab", ENDLESS, "/", None, None, None, True, str(tmp_path / "cell"))
+    worker.begin(work)
+    while not os.listdir(tmp_path / "cell"):  # it has begun
+        assert not worker.pipe.poll(0.01)
+    os.kill(runner, signal.SIGSEGV)
+    found = worker.outcome()
+    assert (found.status, found.facts.exit_code) == (CellStatus.CRASHED, 125)
+    assert found.facts.reason == "the engine's process was killed by SIGSEGV"
+    (tmp_path / "cell").rename(tmp_path / "second")
+    assert carry(trace("words", "a")).facts.exit_code == 21
+
+
+@pytest.mark.slow
+def test_nobody_is_left_behind(tmp_path: Path) -> None:
+    worker = WarmWorker()
+    work = CellWork("ab", ENDLESS, "/", None, None, None, True, str(tmp_path))
+    worker.begin(work)
+    while not os.listdir(tmp_path):
+        assert not worker.pipe.poll(0.01)
+    (runner,) = children(worker.process_id)
+    os.kill(worker.process_id, signal.SIGKILL)
+    with pytest.raises(WorkerLostError):
+        worker.outcome()
+    end = time.monotonic() + 60
+    while os.path.exists(f"/proc/{runner}/exe"):  # it is nobody's child of ours
+        assert time.monotonic() < end
+    worker.close()
+    with pytest.raises(WorkerLostError):
+        worker.begin(work)
