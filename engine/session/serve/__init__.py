@@ -3,6 +3,6 @@
 gdb's remote protocol: `packets` is the framing, `address` where a server listens, `connection` and
 `serving` one front end and all of them; `gdbserver` is what gdb asks, `target` has the documents
 that it reads, `linkmap` and `guestfiles` what it wants to know of libraries and files. `dap` is
-the protocol of editors. Both have `commandline`, lines that are passed on, `programmemory`, and
-`watched`, bytes that stop the guest.
+the protocol of editors. Both have `commandline`, lines that are passed on, `programmemory`,
+`watched`, bytes that stop the guest, and `attention`, which a guest that runs pays to both.
 """

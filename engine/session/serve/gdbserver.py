@@ -33,6 +33,7 @@ from engine.session.protocol import events as ev
 from engine.session.protocol.config import GuestConfig, Mode
 from engine.session.protocol.views import RunState, StopCause
 from engine.session.serve import target
+from engine.session.serve.attention import AttentionTimer
 from engine.session.serve.commandline import PassedLines, RecordedEvents
 from engine.session.serve.guestfiles import GuestFiles
 from engine.session.serve.linkmap import link_maps
@@ -153,6 +154,7 @@ class GdbServer:
         self._traps: set[int] = set()
         """Places that are no code, where gdb waits for a function's return."""
         self._files = GuestFiles(control.session)
+        self._attention = AttentionTimer(self._unheard, self._call)
         self._stop = b"T05"
         self._commands: dict[bytes, Callable[[bytes], bytes]] = {
             b"?": lambda rest: self._stop_reply(),
@@ -183,6 +185,7 @@ class GdbServer:
 
     def close(self) -> None:
         """Give back what belongs to the host."""
+        self._attention.close()
         self._files.close()
         self._control.close()
 
@@ -209,6 +212,14 @@ class GdbServer:
         self._interrupted = True
         if self.running:
             self._halt()
+        self._attention.wanted()
+
+    def _unheard(self) -> bool:
+        return self.running and self._interrupted
+
+    def _call(self) -> None:
+        self._control.attention()
+        self._control.nudge()
 
     @property
     def ended(self) -> bool:
@@ -459,6 +470,7 @@ class GdbServer:
         self.running = True
         if self._interrupted:
             self._halt()
+            self._attention.wanted()
         try:
             debugger.move(command)
             debugger.pending.clear()

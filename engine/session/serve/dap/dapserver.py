@@ -16,6 +16,7 @@ from engine.session.control.control import Control
 from engine.session.debugger.debugger import TROUBLE, message
 from engine.session.protocol import commands as cmd
 from engine.session.protocol.config import GuestConfig
+from engine.session.serve.attention import AttentionTimer
 from engine.session.serve.commandline import RecordedEvents
 from engine.session.serve.dap import bodies, requests
 from engine.session.serve.dap.announcer import Announcer
@@ -71,6 +72,7 @@ class DapServer:
         self._later: deque[DapRequest] = deque()
         self._unanswered: tuple[DapRequest, object] | None = None
         self._gone = False
+        self._attention = AttentionTimer(self._unheard, self._call)
         none = requests.NoArguments
         self._handlers: Handlers = {
             "initialize": Handler(requests.InitializeArguments, self._initialize),
@@ -86,6 +88,7 @@ class DapServer:
 
     def close(self) -> None:
         """Give back what belongs to the host."""
+        self._attention.close()
         self._editor.output.close()
         guest, self._guest = self._guest, None
         if guest is not None:
@@ -98,17 +101,23 @@ class DapServer:
     def arrived(self, body: bytes) -> None:
         """A message has come; from any thread. The guest listens if it runs."""
         self._messages.append(body)
-        self._listen()
+        self._attention.wanted()
 
     def vanished(self) -> None:
         """Nothing more will come; from any thread."""
         self._gone = True
-        self._listen()
+        self._attention.wanted()
 
-    def _listen(self) -> None:
+    def _unheard(self) -> bool:
+        """True for messages that a guest that runs is to answer."""
+        news = bool(self._messages) or (self._gone and not self.over)
+        return self._progress.running and news
+
+    def _call(self) -> None:
         guest = self._guest
-        if self._progress.running and guest is not None:
+        if guest is not None:
             guest.control.attention()
+            guest.control.nudge()
 
     def damaged(self, error: FramingError) -> None:
         """Nothing that comes can be understood any more."""
@@ -203,8 +212,7 @@ class DapServer:
         """The guest may move: who has asked for it gets an answer first."""
         self._answer()
         before, self._progress.running = self._progress.running, True
-        if self._messages or self._gone:
-            self._listen()
+        self._attention.wanted()  # what has come before may be heard now
         try:
             yield
         finally:
