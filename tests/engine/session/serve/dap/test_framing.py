@@ -25,7 +25,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 @given(st.lists(st.binary(max_size=80), max_size=5), st.data())
 def test_pieces_of_any_size_make_the_same_messages(
     bodies: list[bytes], data: st.DataObject
@@ -65,7 +65,7 @@ def test_what_is_no_header_says_so(data: bytes, why: str) -> None:
         list(MessageReader().take(data))
 
 
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 @given(st.binary(max_size=200))
 def test_any_bytes_are_taken_or_refused(data: bytes) -> None:
     try:
@@ -95,7 +95,7 @@ def test_what_is_no_request_says_so(body: bytes, seq: int | None, why: str) -> N
     assert caught.value.seq == seq
 
 
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 @given(JSON)
 def test_any_json_that_is_no_request_is_refused(value: Any) -> None:
     with pytest.raises(BadRequestError):
