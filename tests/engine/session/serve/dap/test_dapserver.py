@@ -1,10 +1,11 @@
 """An editor debugs programs: what it asks, what it is told, by the protocol's own schema."""
 
 import base64
+import subprocess
 from pathlib import Path
 
 import pytest
-from compiled import build
+from compiled import build, tool
 from dapkit import RefusedError, front_end
 from sysroot import CHECKOUT
 
@@ -426,3 +427,67 @@ def test_no_guest_yet(program: Path) -> None:
             editor.ask("launch", program=str(program))
         editor.ask("configurationDone")
         assert editor.event("exited")["body"]["exitCode"] == 7
+
+
+THREADS = """
+#include <pthread.h>
+#include <unistd.h>
+#include <stdexcept>
+#include <sys/wait.h>
+static void *work(void *p) { return p; }
+int main()
+{
+    pthread_t other;
+    pthread_create(&other, 0, work, 0);
+    pthread_join(other, 0);
+    try { throw std::runtime_error("bad"); } catch (std::exception &) { }
+    if (!fork())
+        _exit(3);
+    wait(0);
+    return 5;
+}
+"""
+
+
+@pytest.mark.slow
+def test_threads_and_other_things_that_stop(tmp_path: Path) -> None:
+    guest = str(tmp_path / "threads")
+    (tmp_path / "threads.cc").write_text(THREADS)
+    command = [tool("g++"), "-g", "-pthread", "-o", guest, "threads.cc"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    with front_end() as editor:
+        editor.launch(guest)
+        editor.ask("setFunctionBreakpoints", breakpoints=[{"name": "work"}])
+        editor.ask("setExceptionBreakpoints", filters=["throw", "catch", "fork"])
+        stop = editor.go()
+        first, second = (one["id"] for one in editor.ask("threads")["threads"])
+        assert stop["threadId"] == second
+        assert editor.frames(second)[0]["name"] == "work(void*)"
+        assert editor.frames(first)[-1]["name"] == "main"
+        told = [editor.run()["text"] for _ in range(3)]
+        assert told[:2] == ["exception thrown", "exception caught"]
+        assert told[2].startswith("forked process")
+        editor.ask("continue", threadId=first)
+        assert editor.event("exited")["body"]["exitCode"] == 5
+
+
+@pytest.mark.slow
+def test_another_architecture_and_its_core_file(tmp_path: Path) -> None:
+    gcc = tool("aarch64-linux-gnu-gcc")
+    (tmp_path / "debugged.c").write_text(PROGRAM)
+    guest, core = str(tmp_path / "debugged"), str(tmp_path / "core")
+    subprocess.run([gcc, "-g", "-static", "-o", guest, "debugged.c"], cwd=tmp_path, check=True)
+    with front_end() as editor:
+        editor.launch(guest)
+        editor.ask("setFunctionBreakpoints", breakpoints=[{"name": "set", "hitCondition": "== 3"}])
+        top = editor.top(editor.go())
+        assert editor.scope(top, "Arguments")["v"]["value"] == "22"
+        assert "<set+" in editor.scope(top, "Registers")["pc"]["value"]
+        assert editor.value(f"gcore {core}", context="repl") == f"Saved corefile {core}"
+    with front_end() as editor:
+        editor.launch(guest, core=core)
+        stop = editor.go()
+        assert "core file of debugged" in stop["description"]
+        assert editor.scope(editor.top(stop), "Arguments")["v"]["value"] == "22"
+        with pytest.raises(RefusedError, match="a core file does not move"):
+            editor.ask("continue", threadId=stop["threadId"])
