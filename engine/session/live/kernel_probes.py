@@ -1,5 +1,7 @@
 """The definitions of a trace as lines that the running kernel takes, in groups of our own."""
 
+import os
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
@@ -24,6 +26,9 @@ from engine.trace.trigger import EventTrigger, TriggerAction
 
 UPROBES: Final = "uprobe_events"
 KPROBES: Final = "kprobe_events"
+_NOP_CALLS: Final = (6, 18)
+"""The kernel's version since which a uprobe's five-byte no-operation becomes a call."""
+_DAMAGE: Final = "nop5-red-zone"
 _OTHERS: Final = {
     TriggerAction.STACK: "it would record the kernel's own stack: give --stack",
     TriggerAction.SNAPSHOT: "the rows are read as they come",
@@ -101,7 +106,7 @@ class KernelProbes:
         return verdicts.judge(there, mode=Mode.KERNEL, brief=True).judgement
 
     def _judge(self, probe: LiveProbe) -> None:
-        """Refuse what the kernel refuses where a uprobe is hit first, without a word.
+        """Refuse what the kernel refuses or does wrong only at a hit, without a word.
 
         Raises:
             CommandError: it would.
@@ -114,6 +119,18 @@ class KernelProbes:
                 f"{probe.exported.definition.command}: the running kernel places no uprobe at "
                 f"{probe.place.name}: {judgement.reason} ({judgement.errno})"
             )
+
+        definition = probe.exported.definition
+        calls = self._arch.nop_calls
+        makes_call = calls is not None and calls.is_nop(judgement.plan.raw)
+        if not makes_call or definition.strict_override or _release() < _NOP_CALLS:
+            return
+        for finding in judgement.findings:
+            if finding.rule == _DAMAGE:
+                raise CommandError(
+                    f"{definition.command}: {finding.message} (a '!' in front of the definition"
+                    " places it all the same)"
+                )
 
     def repeats(self, probe: LiveProbe) -> bool:
         """True for a probe on a string instruction with a repeat prefix."""
@@ -206,6 +223,12 @@ def _probes(tracing: Tracing) -> Iterator[LiveProbe]:
         definition = exported.definition
         info = tracing.infos[definition.group, definition.event]
         yield LiveProbe(info, place, exported, KPROBES if kernel else UPROBES)
+
+
+def _release() -> tuple[int, ...]:
+    """Version of the running kernel."""
+    found = re.match(r"(\d+)\.(\d+)", os.uname().release)
+    return tuple(map(int, found.groups())) if found else ()
 
 
 def _check_trigger(trigger: EventTrigger, info: EventInfo) -> None:

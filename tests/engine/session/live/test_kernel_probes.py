@@ -5,9 +5,11 @@ from pathlib import Path
 import pytest
 from livekit import LINES, PROGRAM, defined, placed
 from sessionkit import SAMPLES
+from sysroot import CHECKOUT
 
 from engine.arch import by_name
 from engine.errors import CommandError
+from engine.session.live import kernel_probes
 from engine.session.live.instance import KernelInstance
 from engine.session.live.kernel_probes import KernelProbes
 from engine.session.live.tracefs import Tracefs
@@ -134,3 +136,19 @@ def test_places_where_the_kernel_places_nothing_without_a_word() -> None:
         pytest.raises(CommandError, match="the running kernel places no uprobe at"),
     ):
         KernelProbes(trace)
+
+
+def test_places_where_the_kernel_damages_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    extra = CHECKOUT / "tests" / "data" / "uprobes" / "kf_extra"
+    line = f"p:g/red {extra}:0x1238"
+    monkeypatch.setattr(kernel_probes, "_release", lambda: (6, 18))
+    with (
+        defined(line, program=extra) as trace,
+        pytest.raises(CommandError, match=r"Linux 6.18 damages the program.* '!' in front"),
+    ):
+        KernelProbes(trace)
+    with defined(f"!{line}", program=extra) as trace:
+        assert len(KernelProbes(trace).probes) == 1
+    monkeypatch.setattr(kernel_probes, "_release", lambda: (6, 1))
+    with defined(line, program=extra) as trace:
+        assert len(KernelProbes(trace).probes) == 1
