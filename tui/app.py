@@ -184,6 +184,7 @@ class KprobeApp(App[int]):
         self._status = StatusBar(id="status")
         self._messages = MessageLine(self.body.focus_pane, id="message")
         self._definitions = definitions
+        self._recording = config.recording is not None
         self._restore = None if fresh else self._restoring()
 
     def _post(self, command: cmd.Command) -> None:
@@ -234,6 +235,8 @@ class KprobeApp(App[int]):
         for line in self._definitions:
             if line not in recalled:
                 self.post(cmd.Define(line))
+        if self._recording:  # all of it is the past, which can be looked at then
+            self.post(cmd.Continue())
         self.set_interval(PERIOD, self.bridge.tick)
         self.body.fit()
         if self.browser.kernel is not None:

@@ -1,5 +1,6 @@
 """`kprobe-tui replay`: live through a recorded run again, with events."""
 
+import os
 import signal
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -22,7 +23,7 @@ from engine.cli.probe_options import guest_probe_options, probe_options
 from engine.cli.run import show
 from engine.session import GuestConfig, Reports, Session
 from engine.session.headless.endings import explain
-from engine.session.headless.recordings import OpenedRecording
+from engine.session.headless.recordings import OpenedRecording, replayed
 from engine.session.headless.traces import LIST_FORMS, opened_trace
 from engine.session.protocol.config import Mode
 from engine.session.protocol.requests import ProbeRequest, TraceInstance, TraceRequest
@@ -54,6 +55,11 @@ def _output(descriptor: int, data: bytes) -> None:
     "--handlers", metavar="FILE.py", help="Register the probes that a Python file defines."
 )
 @click.option("--list", "listing", is_flag=True, help="List the definitions and do not run.")
+@click.option(
+    "--headless",
+    is_flag=True,
+    help="On a terminal, without events: no interface, but the run itself.",
+)
 @click.option("--quiet", is_flag=True, help="Leave out what the guest wrote.")
 @probe_options
 @guest_probe_options
@@ -81,8 +87,9 @@ def replay(
 ) -> int:
     """Live through a recorded run again, with events; FILE is all it needs.
 
-    What the guest wrote is written again, and the exit code is the guest's. The trace goes to
-    stderr, or to the file of -o.
+    On a terminal, without events, it opens in the interface. Else what the guest wrote is
+    written again, and the exit code is the guest's. The trace goes to stderr, or to the file
+    of -o.
     """
     instances: tuple[TraceInstance, ...] = ctx.meta[INSTANCES]
     mode = Mode(mode_name)
@@ -96,12 +103,21 @@ def replay(
     )
 
     def make(config: GuestConfig) -> Session:
-        session = recording.session(config)
+        session = replayed(recording.opened(config))
         if not quiet:
             session.kernel.output = _output
         return session
 
-    if probes == ProbeRequest() and handlers is None and not instances:
+    plain = probes == ProbeRequest() and handlers is None and not instances
+    if plain and not listing and not quiet and _is_interactive(values):
+        # The interface is another matter: who lives through a run headless does not load it.
+        from engine.cli.interface import InterfaceOptions
+
+        config = replace(config, guest=file, recording=file)
+        return int(
+            ctx.obj(InterfaceOptions(config, (), mode is Mode.KERNEL, color=values["color"]))
+        )
+    if plain:
         reports = _plain(make(config), values["timeout"])
     else:
         adapted = tuple(each.adapted(mode, keeps=not listing) for each in instances)
@@ -128,6 +144,13 @@ def replay(
     if recording.damage:
         console.remark(f"{file}: {recording.damage}")
     return reports.exit_code
+
+
+def _is_interactive(values: dict[str, Any]) -> bool:
+    """True if the user sits at a terminal, and has asked for nothing that needs none."""
+    if values["headless"] or values["timeout"] is not None:
+        return False
+    return os.isatty(0) and os.isatty(1)
 
 
 def _plain(session: Session, timeout: float | None) -> Reports:

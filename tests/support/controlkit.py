@@ -74,9 +74,6 @@ class Held:
         history: bool = False,
         opened: OpenedProgram | None = None,
     ) -> None:
-        self.said: list[ev.SessionEvent] = []
-        self.terminal = GuestTerminal()
-        self._out = b""
         config = GuestConfig(
             guest,
             args,
@@ -89,6 +86,19 @@ class Held:
         if opened is not None:
             config = replace(opened.config, args=args, technique=technique, returns=returns)
             opened = replace(opened, config=config)
+        self._hold(config, mode, opened)
+
+    @classmethod
+    def of(cls, config: GuestConfig) -> "Held":
+        """One of any configuration."""
+        found = cls.__new__(cls)
+        found._hold(config, Mode.STRICT, None)
+        return found
+
+    def _hold(self, config: GuestConfig, mode: Mode, opened: OpenedProgram | None) -> None:
+        self.said: list[ev.SessionEvent] = []
+        self.terminal = GuestTerminal()
+        self._out = b""
         self.control = Control(
             config, self._tell, mode=mode, terminal=self.terminal, opened=opened
         )

@@ -1,7 +1,10 @@
 """Rows, bookmarks and the timeline lead to moments of the recorded run."""
 
+from pathlib import Path
+
 from controlkit import sample
 from flowkit import User, flow, place
+from guestrun import run
 
 from engine.session import GuestConfig
 from engine.session.protocol.views import HistoryView, RunState
@@ -133,3 +136,19 @@ def test_a_run_that_is_not_recorded_says_so() -> None:
         await user.says("the run is not recorded")
 
     flow(steps, guest=sample("x86_64", "words"))
+
+
+async def a_file(user: User) -> None:
+    await user.state(RunState.ENDED)
+    await user.shows("total 21")
+    await place(user, "probe print")
+    store = user.panes.events.store
+    await user.until(lambda: len(store) > 10)
+    await user.press("6", "g", "g", "at")
+    await at(user, *store.moment(0))
+
+
+def test_a_recording_opens(tmp_path: Path) -> None:
+    run("record", "-o", "run.rec", sample("x86_64", "words"), cwd=tmp_path)
+    path = str(tmp_path / "run.rec")
+    flow(a_file, config=GuestConfig(path, recording=path))

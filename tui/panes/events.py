@@ -319,7 +319,7 @@ blocks of code; it is not nanoseconds.
             f"{grouped(store.skipped)} not looked at" if store.skipped else "",
             "follow" if self.lines.follow else "",
             sparkline(rates, self.lines.looks.ascii_only) if any(rates) else "",
-            "" if filling is None else f"filling the past {filling}%, Ctrl-C ends it",
+            "" if filling is None else f"filling {filling}%",
             count=text if kept or gone else "",
         )
 

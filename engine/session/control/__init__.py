@@ -5,5 +5,7 @@ probes that a user has placed are a `probe_list` of `entries`, which outlives a 
 triggers (`event_rules`) and what is traced (`switches`) do. `focus` is the thread that is looked
 at; `editing` changes a standing guest and takes changes back. Who carries typed words out
 (`typed_words`) sits on a control, and is asked (`asking`) whether to stop at a hit, a signal, a
-call or a fork.
+call or a fork. `travel` leads to the past of a recorded run and back, `backwards` moves in it, and
+`landmarks` are the moments of it that people look for. `refill` keeps the log true to what is
+recorded now: a `past_log` lives through the run for that.
 """

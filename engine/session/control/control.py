@@ -165,6 +165,8 @@ class Control:
         chosen = ChosenTerminal(self.config.tty) if self.config.tty else None
         terminal = chosen or self._terminal
         config = self.config
+        if config.recording is not None:
+            return _replayed(opened, config)
         if config.history:
             config = replace(config, count_blocks=True)
         try:
@@ -181,7 +183,11 @@ class Control:
         """A fresh run with these probes."""
         self.session = session
         self._travel: Travel | None = None
-        if session.config.history and session.core is None:
+        if self.config.recording is not None:
+            self._travel, damage = _through_again(session, self._replayed_output)
+            if damage:
+                self._tell(ev.Notice(f"{self.config.recording}: {damage}"))
+        elif session.config.history and session.core is None:
             self._travel = _travel(session)
         self._stands_in: tuple[_Stand, _Stand] | None = None
         self._tracing = Tracing(
@@ -232,6 +238,13 @@ class Control:
             )
         with self._gate:
             self._hears = True
+
+    def _replayed_output(self, descriptor: int, data: bytes) -> None:
+        """The guest of a recording writes."""
+        travel = self._travel
+        assert travel is not None, "a recording has a past"
+        travel.recorder.wrote(len(data))
+        self._tell(ev.Output(data.replace(b"\n", b"\r\n"), *travel.landmarks.call()))
 
     def _mapped(self, space: AddressSpace, start: int, size: int) -> None:
         """Code of a file has come."""
@@ -567,6 +580,8 @@ class Control:
                     terminal.resize(columns, rows)
                 return ""
             case cmd.Signal(number):
+                if self.config.recording is not None:
+                    raise CommandError("a recording gets the signals that were recorded")
                 if number not in _SIGNALS:
                     raise CommandError(f"there is no signal {number}")
                 self.session.interrupt(number)
@@ -1010,7 +1025,7 @@ def _travel(session: Session) -> "Travel":
     from engine.session.control.travel import Travel  # few runs are recorded
     from engine.session.guest.past import record
 
-    return Travel(session, record(session, _JOURNAL))
+    return Travel(session, record(session, _JOURNAL), None)
 
 
 def _refill(*arguments: Any) -> "LogRefill":
@@ -1018,3 +1033,27 @@ def _refill(*arguments: Any) -> "LogRefill":
     from engine.session.control.refill import LogRefill  # few runs are recorded
 
     return LogRefill(*arguments)
+
+
+def _replayed(opened: OpenedProgram | None, config: GuestConfig) -> Session:
+    """The run of a recording, before its first instruction."""
+    from engine.session.guest.past import replayed
+    from engine.session.program.recorded import RecordedGuest, recorded_guest
+
+    return replayed(opened if isinstance(opened, RecordedGuest) else recorded_guest(config))
+
+
+def _through_again(
+    session: Session, output: Callable[[int, bytes], object]
+) -> tuple["Travel", str]:
+    """The past of a recording's run; why that is not whole, "" if it is."""
+    from engine.session.control.travel import FinishedRecorder, Travel
+    from engine.session.guest.past import PastSession
+    from engine.session.program.recorded import RecordedGuest
+
+    assert isinstance(session, PastSession), "it is lived through again"
+    session.kernel.output = output
+    opened = session.opened
+    assert isinstance(opened, RecordedGuest), "it is in a recording"
+    recorder = FinishedRecorder(session.kernel.journal)
+    return Travel(session, recorder, session), opened.damage_text

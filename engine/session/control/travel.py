@@ -1,11 +1,13 @@
 """The past of the run at hand, and the way back to the present."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 from msgspec.structs import replace
 
 from engine.errors import CommandError
+from engine.history.journal import Journal
 from engine.history.recording import RunRecorder
 from engine.history.timeline import Moment
 from engine.session.control.backwards import Backwards, StopPlace
@@ -19,6 +21,36 @@ OVER: Final = "No more reverse-execution history."
 """The words of gdb for the first instruction."""
 
 
+class FinishedRecorder:
+    """Stands for the recorder of a run that is lived through again: all is recorded.
+
+    Attributes:
+        journal: what has been recorded.
+        wrote: told of what the guest writes, by its bytes.
+        full: never; and where it ended then.
+        end: that.
+    """
+
+    def __init__(self, journal: Journal) -> None:
+        """All of it is there."""
+        self.journal = journal
+        self.wrote: Callable[[int], object] = lambda size: None
+        self.full, self.end = False, 0
+
+    def sync(self) -> None:
+        """Everything is in the journal."""
+
+    @contextmanager
+    def edited(self) -> Iterator[None]:
+        """Nothing can be changed.
+
+        Raises:
+            CommandError: always.
+        """
+        raise CommandError("a recording cannot be changed; its probes can")
+        yield
+
+
 class Travel:
     """Goes to the past of one run.
 
@@ -28,18 +60,22 @@ class Travel:
         landmarks: bookmarks and the like.
     """
 
-    def __init__(self, live: Session, recorder: RunRecorder) -> None:
+    def __init__(
+        self, live: Session, recorder: "RunRecorder | FinishedRecorder", again: PastSession | None
+    ) -> None:
         """The guest stands in the present.
 
         Args:
             live: the run.
             recorder: has recorded it from its first instruction on.
+            again: it, if it is itself lived through again.
         """
         self.recorder = recorder
         self.there = False
         self.landmarks = Landmarks(live)
         recorder.wrote = self.landmarks.written
         self._live = live
+        self._again = again
         self._past: PastSession | None = None
         self._backwards: Backwards | None = None
         self._left = 0  # the tick of the present when it was last left
@@ -55,6 +91,8 @@ class Travel:
     def fresh(self) -> PastSession:
         """The run once more, in front of its first instruction."""
         live = self._live
+        if self._again is not None:
+            return self._again.again()
         config = replace(live.config, history=False, record_schedule=None)
         self.recorder.sync()
         return PastSession(config, self.recorder.journal, live.ram.size, live.opened)
@@ -66,15 +104,22 @@ class Travel:
             self._backwards = Backwards(self.past)
         return self._backwards
 
+    @property
+    def _at(self) -> int:
+        """Entries of the journal that have happened by now."""
+        if self._again is not None:
+            return self._again.kernel.at
+        return len(self.recorder.journal)
+
     def present(self) -> Moment:
         """The moment at which the run itself stands."""
         self.recorder.sync()
         live = self._live
         pc = live.machine.current.hooks.original_pc(live.cpu.read_register(live.arch.roles.pc))
-        present = Moment(len(self.recorder.journal), live.cpu.coming(), pc)
+        present = Moment(self._at, live.cpu.coming(), pc)
         if self.recorder.full:
             present = Moment(len(self.recorder.journal), self.recorder.end, 0)
-        if self._past is not None:
+        if self._past is not None and self._again is None:
             self._past.kernel.reached = present.clock
         return present
 

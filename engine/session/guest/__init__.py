@@ -5,5 +5,6 @@ adds the probes when somebody asks for them: in each address space their machine
 for them there is a `probed_space`, whose code `guest_code` knows. `outputs` are the files of the
 host's that a run writes, the schedule's (`schedule_file`) among them. `terminal` is a terminal of
 the guest's own. `watchpoints` watch bytes in each address space, `calling` calls a function of the
-guest's on a copy of its memory, `called_functions` plants what a kernel image's are served.
+guest's on a copy of its memory, `called_functions` plants what a kernel image's are served. `past`
+is a guest that is lived through again.
 """

@@ -1,4 +1,4 @@
-"""Runs as files: recorded, and lived through again with other probes."""
+"""Runs that are written to files."""
 
 import os
 import threading
@@ -7,21 +7,22 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from engine import arch as architectures
-from engine.errors import CommandError, KprobeTuiError
+from engine.errors import KprobeTuiError
 from engine.history import recordfile
 from engine.history.journal import Journal
-from engine.history.recordfile import RecordedProgram, RecordingError, RecordWriter
+from engine.history.recordfile import RecordedProgram, RecordWriter
 from engine.history.recording import RunRecorder
 from engine.linux.errno import LinuxError
 from engine.linux.space import AddressSpace
-from engine.session.guest.past import PastSession, RecordedFiles
+from engine.session.guest.past import replayed
 from engine.session.guest.session import Attach, Session
 from engine.session.headless.endings import explain
 from engine.session.program.libraries import CACHE
-from engine.session.program.opening import OpenedProgram, ProgramPaths
+from engine.session.program.recorded import OpenedRecording
 from engine.session.protocol.config import GuestConfig
 from engine.session.protocol.report import Report, Reports
+
+__all__ = ["OPTION", "OpenedRecording", "RecordedRun", "described", "replayed"]
 
 OPTION: Final = "-o"
 _FILE_MAX: Final = 1 << 28
@@ -166,76 +167,3 @@ def described(session: Session) -> RecordedProgram:
         config.cpus,
         session.ram.size,
     )
-
-
-class OpenedRecording:
-    """A recording that was opened.
-
-    Attributes:
-        program: the guest.
-        damage: why the recording is not whole, "" if it is.
-    """
-
-    def __init__(self, path: str) -> None:
-        """Read it.
-
-        Raises:
-            CommandError: the file cannot be read.
-            RecordingError: it is no recording, or one that cannot be used.
-        """
-        self._name = path
-        try:
-            with open(path, "rb") as file:
-                data = file.read()
-        except OSError as error:
-            raise CommandError(f"{path}: {error.strerror}") from error
-        self._recorded = recordfile.read(memoryview(data), path)
-        self._files = RecordedFiles(self._recorded.files)
-        self.program = self._recorded.program
-        self.damage = self._recorded.damage
-        if self.program.arch not in architectures.names():
-            raise RecordingError(f"{path}: of architecture {self.program.arch!r}, unknown here")
-        self._arch = architectures.by_name(self.program.arch)
-
-    def config(self, technique: str, returns: str, *, follow: bool) -> GuestConfig:
-        """The configuration of a run of it.
-
-        Args:
-            technique: of probes.
-            returns: how returns are caught.
-            follow: probes are in new processes and programs, too.
-        """
-        program = self.program
-        return GuestConfig(
-            guest=program.guest,
-            args=program.args,
-            isolated=True,
-            env=program.env,
-            cwd=program.cwd,
-            seed=program.seed,
-            cpus=program.cpus,
-            start=program.start,
-            technique=technique,
-            returns=returns,
-            follow=follow,
-        )
-
-    def session(self, config: GuestConfig) -> PastSession:
-        """A run of it, before its first instruction.
-
-        Raises:
-            ImageError: the program's file is not in the recording.
-            RecordingError: the recording makes no sense.
-        """
-        program = self.program
-        image = self._files.image(program.path)
-        if image is None:
-            raise RecordingError(f"{self._name}: the program is not in it")
-        if architectures.for_elf(image.machine, image.bits, image.byteorder) is not self._arch:
-            raise RecordingError(f"{self._name}: the program is not for {program.arch}")
-        paths = ProgramPaths(program.guest, program.path, program.real, program.typed)
-        opened = OpenedProgram(config, paths, image, self._arch)
-        recorded = self._recorded
-        session = PastSession(config, recorded.journal, program.arena, opened, self._files)
-        session.kernel.reached = recorded.reached
-        return session

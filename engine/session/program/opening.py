@@ -74,7 +74,12 @@ class OpenedProgram(Struct, frozen=True, eq=False):
 
         Raises:
             ImageError: it is no ELF file, or for a machine that is not supported.
+            CommandError: the recording that it is in cannot be read.
         """
+        if config.recording is not None:
+            from engine.session.program.recorded import recorded_guest  # few guests are
+
+            return recorded_guest(config)
         paths = locate(config.guest, config.root)
         root = os.path.abspath(config.root) if config.root is not None else ""
         kernel = None
@@ -142,11 +147,19 @@ class OpenedProgram(Struct, frozen=True, eq=False):
         Raises:
             CommandError: an option cannot be carried out.
         """
+        return self.program(GuestTree(*self.bare()))
+
+    def bare(self) -> tuple[FileSystem, ProgramImages]:
+        """The parts of a tree of files where no guest runs.
+
+        Raises:
+            CommandError: an option cannot be carried out.
+        """
         clock = GuestClock(start=self.config.start)
         fs = FileSystem(view_of(self.config), ProcView(), clock=clock, random_bytes=os.urandom)
         images = ProgramImages()
         images.damage = self.image.damage
-        return self.program(GuestTree(fs, images))
+        return fs, images
 
 
 def _kernel(path: str, choice: KernelChoice) -> "OpenedKernel | None":

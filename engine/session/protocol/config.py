@@ -50,6 +50,7 @@ class GuestConfig(Struct, frozen=True):
         count_blocks: keep the block clock running even if nothing else needs it.
         kernel: choices for a guest that is a kernel image.
         history: the run can be recorded.
+        recording: a file of a recorded run, which is lived through again; None for none.
         core: a core file of a process that ran the guest, to be looked at; None for none.
         called: the guest is a kernel image even if it could run as a program, as user-mode Linux
             could: its functions are called.
@@ -79,6 +80,7 @@ class GuestConfig(Struct, frozen=True):
     count_blocks: bool = False
     kernel: KernelChoice = KernelChoice()
     history: bool = False
+    recording: str | None = None
     core: str | None = None
     called: bool = False
 

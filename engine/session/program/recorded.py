@@ -1,0 +1,185 @@
+"""Programs that are in recordings of their runs: the file of one is all that is needed."""
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+
+from engine import arch as architectures
+from engine.errors import CommandError
+from engine.history import recordfile
+from engine.history.journal import Journal
+from engine.history.recordfile import RecordingError
+from engine.image import ElfImage
+from engine.linux.fs.filesystem import FileSystem
+from engine.linux.images import ProgramImages
+from engine.session.program.libraries import CACHE, GuestTree, Program, ProgramFile, parse_cache
+from engine.session.program.opening import OpenedProgram, ProgramPaths
+from engine.session.protocol.config import GuestConfig
+
+
+class RecordedFiles:
+    """The files that a recording holds.
+
+    Attributes:
+        cache: that of the guest's dynamic loader, b"" for none.
+    """
+
+    def __init__(self, files: Iterable[tuple[tuple[str, ...], bytes]]) -> None:
+        """Files by all the guest paths that each is known by."""
+        self._of: dict[str, tuple[tuple[str, ...], bytes]] = {}
+        self._images: dict[tuple[str, ...], ElfImage] = {}
+        for paths, data in files:
+            self._of.update((path, (paths, data)) for path in paths)
+        self.cache = self._of.pop(CACHE, ((), b""))[1]
+
+    def image(self, path: str) -> ElfImage | None:
+        """The ELF file of a guest path, None where none is known.
+
+        Raises:
+            ImageError: it is no ELF file.
+        """
+        paths, data = self._of.get(path, ((), b""))
+        if paths and paths not in self._images:
+            self._images[paths] = ElfImage.from_bytes(data, path)
+        return self._images.get(paths)
+
+    def paths(self, path: str) -> frozenset[str]:
+        """All the paths that a file is known by."""
+        return frozenset(self._of.get(path, ((), b""))[0])
+
+
+class RecordedTree(GuestTree):
+    """The files of a recording as a guest's tree."""
+
+    def __init__(self, files: RecordedFiles, fs: FileSystem, images: ProgramImages) -> None:
+        super().__init__(fs, images)
+        self._files = files
+
+    def open(self, path: str) -> ProgramFile | None:
+        """The ELF file of a path, None where the recording has none."""
+        image = self._files.image(path)
+        return None if image is None else ProgramFile(path, image, self._files.paths(path))
+
+    def problem(self, path: str) -> str:
+        """The word for why a path cannot be opened, "" where it can be."""
+        return "" if self._files.paths(path) else "FILE_NOT_FOUND"
+
+    @cached_property
+    def cached_libraries(self) -> Mapping[str, tuple[str, ...]]:
+        """Libraries of the loader's cache by their names."""
+        return parse_cache(self._files.cache)
+
+
+class RecordedGuest(OpenedProgram, frozen=True, eq=False, kw_only=True):
+    """The program of a recording.
+
+    Attributes:
+        files: those of the guest that the recording holds.
+        journal: what has happened.
+        reached: the tick that the recording goes up to if it was cut off.
+        arena: bytes of the recorded guest's physical memory.
+        damage_text: why the recording is not whole, "" if it is.
+    """
+
+    files: RecordedFiles
+    journal: Journal
+    reached: int
+    arena: int
+    damage_text: str = ""
+
+    def inspected(self) -> Program:
+        """It with its libraries, without a guest."""
+        fs, images = self.bare()
+        return self.program(RecordedTree(self.files, fs, images))
+
+
+class OpenedRecording:
+    """A recording that was opened.
+
+    Attributes:
+        program: the guest.
+        damage: why the recording is not whole, "" if it is.
+    """
+
+    def __init__(self, path: str) -> None:
+        """Read it.
+
+        Raises:
+            CommandError: the file cannot be read.
+            RecordingError: it is no recording, or one that cannot be used.
+        """
+        self._name = path
+        try:
+            with open(path, "rb") as file:
+                data = file.read()
+        except OSError as error:
+            raise CommandError(f"{path}: {error.strerror}") from error
+        self._recorded = recordfile.read(memoryview(data), path)
+        self._files = RecordedFiles(self._recorded.files)
+        self.program = self._recorded.program
+        self.damage = self._recorded.damage
+        if self.program.arch not in architectures.names():
+            raise RecordingError(f"{path}: of architecture {self.program.arch!r}, unknown here")
+        self._arch = architectures.by_name(self.program.arch)
+
+    def config(self, technique: str, returns: str, *, follow: bool) -> GuestConfig:
+        """The configuration of a run of it.
+
+        Args:
+            technique: of probes.
+            returns: how returns are caught.
+            follow: probes are in new processes and programs, too.
+        """
+        program = self.program
+        return GuestConfig(
+            guest=program.guest,
+            args=program.args,
+            isolated=True,
+            env=program.env,
+            cwd=program.cwd,
+            seed=program.seed,
+            cpus=program.cpus,
+            start=program.start,
+            technique=technique,
+            returns=returns,
+            follow=follow,
+        )
+
+    def opened(self, config: GuestConfig) -> RecordedGuest:
+        """The program.
+
+        Raises:
+            RecordingError: the recording makes no sense.
+            ImageError: the program's file in it is none.
+        """
+        program = self.program
+        image = self._files.image(program.path)
+        if image is None:
+            raise RecordingError(f"{self._name}: the program is not in it")
+        if architectures.for_elf(image.machine, image.bits, image.byteorder) is not self._arch:
+            raise RecordingError(f"{self._name}: the program is not for {program.arch}")
+        recorded = self._recorded
+        return RecordedGuest(
+            config,
+            ProgramPaths(program.guest, program.path, program.real, program.typed),
+            image,
+            self._arch,
+            files=self._files,
+            journal=recorded.journal,
+            reached=recorded.reached,
+            arena=program.arena,
+            damage_text=self.damage,
+        )
+
+
+def recorded_guest(config: GuestConfig) -> RecordedGuest:
+    """The program of the recording that a configuration names.
+
+    Raises:
+        CommandError: the file cannot be read.
+        RecordingError: it is no recording, or one that cannot be used.
+    """
+    assert config.recording is not None, "a recording is to be opened"
+    recording = OpenedRecording(config.recording)
+    return recording.opened(
+        recording.config(config.technique, config.returns, follow=config.follow)
+    )
