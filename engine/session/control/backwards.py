@@ -2,8 +2,11 @@
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Final, NamedTuple
+
+from msgspec.structs import replace
 
 from engine.cpu.ram import PAGE
 from engine.errors import CommandError, ProbeRejectedError
@@ -32,11 +35,31 @@ class StopPlace(NamedTuple):
         address: of it.
         accepts: says whether a hit there is one to stop at; asked in order.
         text: why the guest stops there.
+        arrived: called when it has stopped there.
+        behind: it stops behind the instruction where it runs forward.
     """
 
     address: int
     accepts: Callable[[], bool]
     text: str
+    arrived: Callable[[], object] = lambda: None
+    behind: bool = False
+
+
+class WatchPlace(NamedTuple):
+    """Bytes at whose accesses the user wants to stop.
+
+    Attributes:
+        ranges: where they are.
+        accepts: says whether an access is one to stop at; asked in order.
+        text: why the guest stops there.
+        arrived: called with the access at which it has stopped, and whether it went back to it.
+    """
+
+    ranges: tuple[WatchedRange, ...]
+    accepts: Callable[[WatchEvent], bool]
+    text: str
+    arrived: Callable[[WatchEvent, bool], object]
 
 
 class Backwards:
@@ -245,40 +268,63 @@ class Backwards:
 
     # -- stops ------------------------------------------------------------------------------------
 
-    def to_last(self, places: Iterable[StopPlace]) -> str:
+    def to_last(self, places: Iterable[StopPlace], watches: Sequence[WatchPlace] = ()) -> str:
         """Go back to the last hit of any place before now, or to the first instruction.
+
+        Args:
+            places: where to stop.
+            watches: at whose accesses, in front of the instructions.
 
         Returns:
             Why it is stopped at; "" at the first instruction.
         """
         now = self.timeline.now()
-        found = self._last(tuple(places), now)
+        found = self._last(tuple(places), now, watches)
         if found is None:
             self.timeline.start()
             return ""
         self.timeline.seek(found[0])
+        found[1].arrived()
         return found[1].text
 
-    def to_next(self, places: Iterable[StopPlace], end: Moment) -> str | None:
+    def to_next(
+        self, places: Iterable[StopPlace], end: Moment, watches: Sequence[WatchPlace] = ()
+    ) -> str | None:
         """Go on to the next hit of any place.
 
         Args:
             places: where to stop.
             end: the moment behind which there is nothing.
+            watches: at whose accesses to stop, behind the instructions.
 
         Returns:
             Why it is stopped at; None if there is no hit up to the end, to which it goes then.
         """
         now = self.timeline.now()
-        hits = self._between(tuple(places), now, end, first=True)
-        there = next((hit for hit in hits if now < hit[0] <= end), None)
+        hits = self._between(tuple(places), now, end, watches, first=True)
+        there = next(
+            (
+                hit
+                for hit in hits
+                if now < hit[0] <= end or (hit[1].behind and now <= hit[0] < end)
+            ),
+            None,
+        )
         if there is None:
             self.timeline.seek(end)
             return None
         self.timeline.seek(there[0])
+        if there[1].behind:
+            self._kernel.step()
+        there[1].arrived()
         return there[1].text
 
-    def _last(self, places: tuple[StopPlace, ...], end: Moment) -> tuple[Moment, StopPlace] | None:
+    def _last(
+        self,
+        places: tuple[StopPlace, ...],
+        end: Moment,
+        watches: Sequence[WatchPlace] = (),
+    ) -> tuple[Moment, StopPlace] | None:
         """The last hit in front of a moment, from one checkpoint to the next, the newest first."""
         taken = self.timeline.checkpoints.taken
         index = bisect_left([(one.at, one.clock) for one in taken], (end.at, end.clock))
@@ -289,7 +335,11 @@ class Backwards:
                 continue
             self.timeline.checkpoints.restore(number)
             start = self.timeline.now()
-            hits = [hit for hit in self._between(places, start, behind) if hit[0] < behind]
+            hits = [
+                hit
+                for hit in self._between(places, start, behind, watches, back=True)
+                if hit[0] < behind
+            ]
             if hits:
                 return hits[-1]
             if self.cut():
@@ -298,7 +348,14 @@ class Backwards:
         return None
 
     def _between(
-        self, places: tuple[StopPlace, ...], start: Moment, end: Moment, *, first: bool = False
+        self,
+        places: tuple[StopPlace, ...],
+        start: Moment,
+        end: Moment,
+        watches: Sequence[WatchPlace] = (),
+        *,
+        first: bool = False,
+        back: bool = False,
     ) -> list[tuple[Moment, StopPlace]]:
         """Run on from where the guest stands to a moment: the hits of places meanwhile.
 
@@ -306,6 +363,8 @@ class Backwards:
             places: where probes are planted for that.
             start: where the guest stands.
             end: where to go.
+            watches: bytes that are watched for that.
+            back: hits are gone back to.
             first: the first hit is enough; it stops soon behind it.
         """
         kernel, cpu = self._kernel, self._session.cpu
@@ -324,6 +383,18 @@ class Backwards:
 
             return Kprobe(addr=address, pre_handler=hit)
 
+        def watched(place: WatchPlace) -> Watch:
+            def told(event: WatchEvent) -> None:
+                moment = self._moment_of(event)
+                if start <= moment < end and place.accepts(event):
+                    arrived = partial(place.arrived, event, back)
+                    stop = StopPlace(event.pc, lambda: True, place.text, arrived, behind=True)
+                    hits.append((moment, stop))
+
+            return Watch(told, [replace(one) for one in place.ranges])
+
+        watching = [watched(place) for place in watches]
+        self._session.watchpoints.add(watching)
         probes = [probe_of(address) for address in {place.address for place in places}]
         planted: list[Kprobe] = []
         try:
@@ -339,8 +410,14 @@ class Backwards:
         finally:
             for probe in planted:
                 manager.unregister(probe)
+            self._session.watchpoints.remove(watching)
         if not (first and hits):
-            hits += self._ahead(places, end, hits)
+            self._session.watchpoints.add(watching)
+            try:
+                hits += self._ahead(places, end, hits)
+            finally:
+                self._session.watchpoints.remove(watching)
+        hits.sort(key=lambda hit: hit[0])
         return hits
 
     def _ahead(
@@ -418,22 +495,13 @@ class Backwards:
 
     def _writes(self, address: int, size: int, end: Moment) -> list[tuple[Moment, str]]:
         """Run on to a moment: the instructions that write to memory meanwhile, and what did."""
-        session, kernel, cpu = self._session, self._kernel, self._session.cpu
+        session, kernel = self._session, self._kernel
         found: list[tuple[Moment, str]] = []
-        linux = session.arch.linux
 
         def told(event: WatchEvent) -> None:
             if event.hit.written is None:
                 return
-            if not event.by:
-                moment = Moment(kernel.at, cpu.blocks(), event.pc)
-            else:
-                entry = kernel.journal[kernel.at - 1]
-                pc = entry.pc
-                if entry.cause == EntryCause.SYSCALL:
-                    before = linux.syscall_before
-                    pc = pc - linux.syscall_size if before is None else before(pc)
-                moment = Moment(kernel.at - 1, entry.clock, pc)
+            moment = self._moment_of(event)
             if moment < end:
                 found.append((moment, event.by))
 
@@ -451,6 +519,18 @@ class Backwards:
         finally:
             session.watchpoints.remove([watch])
         return found
+
+    def _moment_of(self, event: WatchEvent) -> Moment:
+        """The moment in front of what has just accessed watched bytes."""
+        kernel, linux = self._kernel, self._session.arch.linux
+        if not event.by:
+            return Moment(kernel.at, self._session.cpu.blocks(), event.pc)
+        entry = kernel.journal[kernel.at - 1]
+        pc = entry.pc
+        if entry.cause == EntryCause.SYSCALL:
+            before = linux.syscall_before
+            pc = pc - linux.syscall_size if before is None else before(pc)
+        return Moment(kernel.at - 1, entry.clock, pc)
 
     # -- looking ----------------------------------------------------------------------------------
 

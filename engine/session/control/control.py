@@ -56,7 +56,7 @@ from engine.unwind.compare import UNWINDERS
 from engine.words import counted
 
 if TYPE_CHECKING:
-    from engine.session.control.backwards import StopPlace
+    from engine.session.control.backwards import StopPlace, WatchPlace
     from engine.session.control.refill import LogRefill
     from engine.session.control.travel import Travel
 
@@ -97,6 +97,7 @@ class Control:
         wait: the same, but waits for one, None to give up; asked while the guest stands
             inside a blocked call.
         before_end: called when the guest has ended, before that is told.
+        watch_places: gives the accesses of the past at which the user wants to stop.
         refills: what is told of events is, of a recorded run, at each stop as if all that is
             recorded now had been so from its start on.
         questions: what a debugger is asked while the guest runs.
@@ -139,6 +140,7 @@ class Control:
         self.wait: Callable[[], cmd.Command | None] = lambda: None
         self.before_end: Callable[[], object] = lambda: None
         self.refills = False
+        self.watch_places: Callable[[], Sequence[WatchPlace]] = lambda: ()
         self.questions = StopQuestions()
         self.looks: Callable[[], str] = lambda: ""
         self._on_foot = False
@@ -398,7 +400,7 @@ class Control:
         running.want("", StopCause.ARRIVED)
         travel.backwards.cut = lambda: bool(running.wanted)
         try:
-            text = travel.carry_out(command, self._stop_places)
+            text = travel.carry_out(command, self._stop_places, self.watch_places)
         except CommandError as error:
             text = str(error)
         finally:
@@ -409,7 +411,7 @@ class Control:
         if running.wanted:
             running.cause = StopCause.INTERRUPTED
         elif text:
-            hit = text.startswith(("breakpoint", "probe"))
+            hit = text.startswith(("breakpoint", "probe", "watchpoint"))
             running.cause = StopCause.HIT if hit else StopCause.CUT_SHORT
         self._look_for_present()
         if self.words is not None:

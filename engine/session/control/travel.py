@@ -10,7 +10,7 @@ from engine.errors import CommandError
 from engine.history.journal import Journal
 from engine.history.recording import RunRecorder
 from engine.history.timeline import Moment
-from engine.session.control.backwards import Backwards, StopPlace
+from engine.session.control.backwards import Backwards, StopPlace, WatchPlace
 from engine.session.control.landmarks import Landmarks
 from engine.session.guest.past import PastSession
 from engine.session.guest.session import Session
@@ -158,12 +158,18 @@ class Travel:
         stands = self._live.machine.exit is None
         return timeline.ended or now >= present or (stands and now[1:] == present[1:])
 
-    def carry_out(self, command: cmd.Command, places: Callable[[], Sequence[StopPlace]]) -> str:
+    def carry_out(
+        self,
+        command: cmd.Command,
+        places: Callable[[], Sequence[StopPlace]],
+        watches: Callable[[], Sequence[WatchPlace]],
+    ) -> str:
         """Carry a motion out in the past.
 
         Args:
             command: it.
             places: where the user wants to stop.
+            watches: at which accesses.
 
         Returns:
             Why it stopped: a hit in words, `OVER`, or "" where it has come to its end.
@@ -180,9 +186,9 @@ class Travel:
             case cmd.FinishBack():
                 backwards.finish()
             case cmd.ContinueBack():
-                return backwards.to_last(places()) or OVER
+                return backwards.to_last(places(), watches()) or OVER
             case cmd.Continue() | cmd.ContinueToHit():
-                return backwards.to_next(places(), self.present()) or ""
+                return backwards.to_next(places(), self.present(), watches()) or ""
             case cmd.LastWrite(address, size):
                 by = backwards.last_write(address, size)
                 return f"written by {by}" if by else ""

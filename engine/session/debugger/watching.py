@@ -8,6 +8,7 @@ instruction.
 
 import re
 from functools import partial
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
@@ -30,6 +31,9 @@ from engine.session.guest.session import Session
 from engine.session.guest.watchpoints import Watch, WatchEvent
 from engine.session.inspect.frame_scope import FrameScope
 from engine.session.inspect.watched_expressions import Dependence, dependence, location
+
+if TYPE_CHECKING:
+    from engine.session.control.backwards import WatchPlace
 
 _UNREADABLE = "<unreadable>"
 
@@ -67,6 +71,7 @@ class Watching:
         self._expressions: dict[int, _WatchState] = {}  # by identity of the watchpoint
         self._told: dict[int, list[WatchEvent]] = {}
         debugger.watches = self._looks
+        debugger.control.watch_places = self._in_past
 
     # -- words ------------------------------------------------------------------------------
 
@@ -256,6 +261,53 @@ class Watching:
         finally:
             debugger.frames.moved()
         return f"watchpoint {reached[0].number}: {reached[0].text}"
+
+    def _in_past(self) -> "list[WatchPlace]":
+        """The accesses of the past to stop at: those to the bytes that are watched now."""
+        from engine.session.control.backwards import WatchPlace  # few go back
+
+        return [
+            WatchPlace(
+                tuple(one.watch.ranges),
+                partial(self._is_met, one.stop),
+                f"watchpoint {one.stop.number}: {one.stop.text}",
+                partial(self._went, one),
+            )
+            for one in self._expressions.values()
+            if one.stop.on and one.stop.sense is not STEPPED and one.watch.ranges
+        ]
+
+    def _is_met(self, stop: UserWatchpoint, event: WatchEvent) -> bool:
+        """True if an access of the past is one to stop at."""
+        hit = event.hit
+        if stop.sense is CHANGES and not hit.changed:
+            return False
+        if stop.sense is READS and not hit.read:
+            return False
+        self._debugger.frames.moved()
+        return self._debugger.stops.wants(stop)
+
+    def _went(self, one: _WatchState, event: WatchEvent, back: bool) -> None:
+        """The guest has gone to an access; the story tells values in the order of the motion."""
+        debugger, stop, hit = self._debugger, one.stop, event.hit
+        debugger.frames.moved()
+        scope = debugger.bare_scope
+        title = ["", f"{stop.sense.title} {stop.number}: {stop.text}", ""]
+        kind = one.value.type if one.value is not None else None
+
+        def text(data: bytes) -> str:
+            if kind is None or kind.size != len(data):
+                return data.hex(" ")
+            return self._text(TypedValue(kind, lambda: data, order=scope.order), scope)
+
+        first, second = (hit.new, hit.old) if back else (hit.old, hit.new)
+        if hit.changed and stop.sense is not READS:
+            values = [f"Old value = {text(first)}", f"New value = {text(second)}"]
+        else:
+            values = [f"Value = {text(hit.new)}"]
+        by = "Written" if hit.written else "Read"
+        stop.story = [*title, *values, *([f"{by} by {event.by}"] if event.by else [])]
+        debugger.stops.reached[:] = [stop]
 
     def _changes(self, one: _WatchState, events: list[WatchEvent]) -> bool:
         """True if what has happened is of the watchpoint's kind; its story is told then."""

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from controlkit import sample
 from guestrun import run
 from sessionkit import SAMPLES
@@ -104,3 +105,23 @@ def test_back_from_the_end_with_probes() -> None:
         assert not [each for each in said if isinstance(each, ev.Failed)]
     finally:
         control.close()
+
+
+@pytest.mark.parametrize("arch", ["x86_64", "aarch64"])
+def test_watchpoints_stop_backwards(arch: str, tmp_path: Path) -> None:
+    """In front of the store, with the values in the order of the motion, as under gdb."""
+    text = said(
+        f"{arch}/structs",
+        *("record", "break main", "run", "watch grace.balance", "continue", "continue"),
+        *("reverse-continue", "p grace.balance", "reverse-continue", "p grace.balance"),
+        *("continue", "p grace.balance", "reverse-continue", "reverse-continue"),
+        cwd=tmp_path,
+    )
+    lines = text.splitlines()
+    values = [line.partition("value = ")[2] for line in lines if "value = " in line]
+    forth, again, back = ["5000", "4700"], ["4700", "4900"], ["4900", "4700"]
+    assert values == [*forth, *again, *back, *forth[::-1], *forth, *forth[::-1]]
+    printed = [line.partition("= ")[2] for line in lines if line.startswith("$")]
+    assert printed == ["4700", "5000", "4700"]
+    assert text.count("Breakpoint 1, main") == 2
+    assert "Traceback" not in text
