@@ -13,6 +13,9 @@ _TOP: Final = 1 << 64
 _TRIES: Final = 16
 """Places in front of an address at which decoding may begin, where no symbol says."""
 _FUNCTION_MOST: Final = 1 << 16
+_PAGE: Final = 4096
+_HOPELESS: Final = 200
+"""Places where no decoding has led to an instruction's begin, after which nobody tries again."""
 
 
 class CodeListing:
@@ -52,8 +55,10 @@ class CodeListing:
             if len(data) > arch.insn_max and len(insns) > 1 and not arch.code_unit > 1:
                 insns.pop()  # its end may be missing
             if not insns:
-                found.append(at)
-                at = (at + arch.insn_align) % _TOP
+                size = arch.insn_align if data else _PAGE - at % _PAGE
+                gap = range(at, at + size, arch.insn_align)[: count - len(found)]
+                found += gap
+                at = (at + len(gap) * arch.insn_align) % _TOP
                 continue
             found += insns[: count - len(found)]
             at = insns[-1].address + insns[-1].size
@@ -61,18 +66,25 @@ class CodeListing:
 
     def _before(self, address: int, count: int) -> list[Insn | int]:
         """In front of an address: exactly so many, by address."""
-        found: list[Insn | int] = []
-        at = address
-        while len(found) < count:
-            insns = self._run_up(at)
-            if not insns:
-                at -= self._debugger.control.session.arch.insn_align
-                found.insert(0, at % _TOP)
-                if at < 0:
-                    found[:0] = [0] * (count - len(found))
-                continue
-            found[:0] = insns
-            at = insns[0].address
+        align = self._debugger.control.session.arch.insn_align
+        pieces: list[list[Insn | int]] = []
+        at, left, tries = address, count, _HOPELESS
+        while left > 0:
+            insns = self._run_up(at) if tries else []
+            if insns:
+                piece: list[Insn | int] = [*insns]
+                at = insns[0].address
+            else:
+                steps = 1 if tries else left
+                if not self._memory.readable((at - 1) % _TOP, 1):
+                    steps = min(left, (at - 1) % _PAGE // align + 1)
+                elif tries:
+                    tries -= 1
+                piece = [(at - step * align) % _TOP for step in range(steps, 0, -1)]
+                at = (at - steps * align) % _TOP
+            pieces.append(piece)
+            left -= len(piece)
+        found = [one for piece in reversed(pieces) for one in piece]
         return found[len(found) - count :]
 
     def _run_up(self, end: int) -> list[Insn]:

@@ -286,9 +286,9 @@ class DisassembleArguments(DapArguments):
     """Instructions around an address."""
 
     memory_reference: str
-    instruction_count: Annotated[int, Meta(ge=0, le=1 << 16)]
+    instruction_count: Annotated[int, Meta(ge=0, le=1 << 14)]
     offset: Near = 0
-    instruction_offset: Annotated[int, Meta(ge=-(1 << 20), le=1 << 20)] = 0
+    instruction_offset: Annotated[int, Meta(ge=-(1 << 16), le=1 << 16)] = 0
     resolve_symbols: bool = False
 
 

@@ -234,6 +234,10 @@ def test_steps_and_instructions(program: Path) -> None:
         assert nothing["unreadableBytes"] == 16
         holes = editor.ask("disassemble", memoryReference="0x0", instructionCount=2)
         assert [one["presentationHint"] for one in holes["instructions"]] == ["invalid"] * 2
+        far = editor.ask(
+            "disassemble", memoryReference="0x8000", instructionOffset=-5000, instructionCount=3
+        )["instructions"]  # fmt: skip
+        assert [one["address"] for one in far] == ["0x6c78", "0x6c79", "0x6c7a"]
 
 
 def test_signals_stop_a_guest_if_they_are_to(program: Path) -> None:
