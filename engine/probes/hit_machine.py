@@ -33,7 +33,7 @@ class Phase(Enum):
     DISPLACED = "displaced"
     BACK = "jump back"
     CALL = "call"
-    SYSCALL = "system call"
+    SYSCALL = "syscall"
     RETURN = "return"
 
 

@@ -83,6 +83,16 @@ class JumpPlace(Struct, eq=False, dict=True):
         """The address behind the window."""
         return self.address + self.size
 
+    def nearest(self, most: int) -> list[int]:
+        """Other instructions of the function, the nearest first, of `most` to either side."""
+        function = self.function
+        if function is None:
+            return []
+        at = bisect_left(function.starts, self.address)
+        near = function.starts[max(at - most, 0) : at + most]
+        others = [address for address in near if address != self.address]
+        return sorted(others, key=lambda address: abs(address - self.address))
+
     def show(self, address: int) -> str:
         """An instruction of the function in words."""
         found = self.function.around(address) if self.function is not None else None

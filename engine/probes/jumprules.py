@@ -385,14 +385,11 @@ def _failed(rule: JumpRule, wrong: Wrong) -> Check:
 
 def fitting(place: JumpPlace) -> Iterator[int]:
     """Other instructions of the function that can have a jump, the nearest first."""
-    function = place.function
     failure = failing(place)
-    if function is None or not failure or failure in _EVERYWHERE:
+    if not failure or failure in _EVERYWHERE:
         return
-    at = bisect_left(function.starts, place.address)
-    near = function.starts[max(at - _NEAR, 0) : at + _NEAR]
-    for address in sorted(near, key=lambda address: abs(address - place.address)):
-        if address != place.address and not failing(replace(place, address=address)):
+    for address in place.nearest(_NEAR):
+        if not failing(replace(place, address=address)):
             yield address
 
 

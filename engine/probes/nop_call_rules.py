@@ -5,7 +5,6 @@ and alone decide in kernel mode. Linux does not ask what the program has below i
 where the call and the trampoline write; in strict mode that decides too.
 """
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from typing import Final
 
@@ -145,11 +144,9 @@ def failing(place: JumpPlace) -> str:
 
 def fitting(place: JumpPlace) -> Iterator[int]:
     """Other instructions of the function that can have a call, the nearest first."""
-    function, failure = place.function, failing(place)
-    if function is None or not failure or failure in _EVERYWHERE:
+    failure = failing(place)
+    if not failure or failure in _EVERYWHERE:
         return
-    at = bisect_left(function.starts, place.address)
-    near = function.starts[max(at - _NEAR, 0) : at + _NEAR]
-    for address in sorted(near, key=lambda address: abs(address - place.address)):
-        if address != place.address and not failing(replace(place, address=address)):
+    for address in place.nearest(_NEAR):
+        if not failing(replace(place, address=address)):
             yield address

@@ -103,7 +103,7 @@ class Browser:
         opened = self.opened.kernel
         self.kernel = None if opened is None else _kernel_browser(opened)
         self._program = self.opened.inspected()
-        self.verdicts = Verdicts(self.arch, self._program, mode, memory=self._in_memory)
+        self.verdicts = Verdicts(self.arch, self._program, mode, config.technique, self._in_memory)
         self._mode = mode
         self._completer = DefinitionCompleter(self.arch, self.verdicts, self._functions, mode)
         self.pages = MemoryPages()

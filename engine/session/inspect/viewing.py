@@ -254,7 +254,7 @@ class Viewing:
             route=(*(phase.name for phase in done), *(phase.value for phase in machine.ahead)),
             done=done,
             next=machine.next.value if machine.next is not None else "",
-            how=point.how if detour is None else "detour",
+            how=point.how if detour is None else detour.what,
             reason=point.plan.reason if detour is None else _why_jump(point),
             original=point.plan.raw,
             planted=planted,

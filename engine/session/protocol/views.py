@@ -259,7 +259,7 @@ class HitView(Struct, frozen=True):
         route: names of the phases this hit goes through, in order.
         done: the phases carried out so far.
         next: name of the one that comes next, "" when the hit is over.
-        how: "emulated", "xol", "boosted" or "detour".
+        how: "emulated", "xol", "boosted", or `DetourView.what`.
         reason: why this way, in words.
         original: the displaced instruction's bytes.
         planted: what stands in their place.

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from compiled import build
-from controlkit import sample
+from controlkit import held, sample
 from guestrun import run
 from probekit import CODE, DATA, NEAR, SP, STACK, PlainCode, ProbeGuest
 from sessionkit import Guest, loaded
@@ -25,6 +25,7 @@ from engine.probes.regs import PtRegs
 from engine.probes.site import FunctionCode
 from engine.session.program.opening import OpenedProgram
 from engine.session.program.verdicts import Verdicts
+from engine.session.protocol import commands as cmd
 from engine.session.protocol.config import GuestConfig
 from engine.session.protocol.requests import TraceOptions
 from engine.session.tracing.tracing import Tracing
@@ -298,6 +299,35 @@ def test_a_hit_is_led_through_the_trampoline(nops: Path) -> None:
         guest.session.run()
         tracing.finish()
         assert (guest.text, guest.output.hex()) == wanted[:2]
+
+
+def test_a_stop_stands_in_front_of_the_call(nops: Path) -> None:
+    """Phases, the view of the trampoline, and a run from there: nothing is counted twice."""
+    with held(str(nops), technique="nop5") as guest:
+        guest.do(cmd.Define(f"p:g/calm {place(nops, 'calm_nop')} cx=%cx"))
+        guest.do(cmd.StopOnHit((1,), on=True))
+        for hits in (0, 1):
+            assert guest.do(cmd.Continue()).location == "calm+0xa"
+            assert len(guest.events) == hits
+        assert guest.view.probes[0].technique == "nop5"
+        for _ in range(3):
+            view = guest.do(cmd.StepPhase())
+        assert view.hit is not None
+        assert view.hit.detour is not None
+        assert (view.hit.how, view.hit.detour.what, view.hit.next) == (
+            *("called", "called"),
+            "syscall",
+        )
+        parts = {part.name: part for part in view.hit.detour.parts}
+        assert view.hit.detour.at == parts["syscall"].start
+        assert [text for _, text in parts["syscall"].code] == ["syscall"]
+        assert view.location == "calm+0xa"
+        while view.hit is not None and view.hit.next:
+            view = guest.do(cmd.StepPhase())
+        assert len(guest.events) == 2
+        guest.do(cmd.StopOnHit((1,), on=False))
+        assert guest.do(cmd.Continue()).exit_code == 0
+        assert (len(guest.events), guest.view.probes[0].hits) == (300, 300)
 
 
 # -- the machinery ------------------------------------------------------------------------
