@@ -172,8 +172,17 @@ class KprobeApp(App[int]):
         self.browser.pages.want = lambda start, size: self.post(
             cmd.ReadMemory(start, size, original=True)
         )
-        self.programs = Programs(self.browser.symbol_text)
-        names = Names(self.programs.symbol, self._comm, process=self._process)
+        naming = self.browser
+        self.programs = Programs(naming.symbol_text, naming.mapped_file, naming.source_line)
+        names = Names(
+            self.programs.symbol,
+            self._comm,
+            self._returning,
+            process=self._process,
+            file=self.programs.file,
+            line=self.programs.line,
+            arch=self.browser.arch.name,
+        )
         self.store = EventStore(names, programs=self.programs)
         self.panes = Panes(PaneSources(self.browser, self.store, names))
         roles = self.browser.arch.roles
@@ -205,6 +214,13 @@ class KprobeApp(App[int]):
     def _comm(self, thread: int) -> bytes | None:
         name = self.view.comms.get(thread) if thread else "<idle>"
         return None if name is None else name.encode(errors="surrogateescape")
+
+    def _returning(self, address: int) -> bool:
+        """True if returns of a function are recorded."""
+        return any(
+            probe.kind == "r" and probe.enabled and address in probe.addresses
+            for probe in self.view.probes
+        )
 
     def _process(self, thread: int) -> int:
         return self.view.pids.get(thread, thread)

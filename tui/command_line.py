@@ -165,10 +165,7 @@ def _write(on: Controls, rest: str) -> None:
 
 
 def _export(on: Controls, rest: str) -> None:
-    lines = on.panes.events.lines
-    text = lines.copy_text(range(lines.line_count))
-    _save(on, rest, text + "\n" if text else "", f"{lines.line_count} events")
-    on.quitting.exported()
+    on.export.run(rest)
 
 
 def _snapshot(on: Controls, rest: str) -> None:
@@ -322,7 +319,12 @@ COMMANDS: Final[tuple[CommandSpec, ...]] = (
     CommandSpec(
         ("copyas",), "|".join(_FORMS), "copy the probes for a real machine's tool", _copy_as
     ),
-    CommandSpec(("export", "copy"), "FILE", "write the events shown to a file", _export),
+    CommandSpec(
+        ("export", "copy"),
+        "[--all] [--format NAME] FILE",
+        "write the events shown to a file, as its name asks for or in a format of `trace`",
+        _export,
+    ),
     CommandSpec(("theme",), "NAME", "another theme", _theme),
     CommandSpec(("help", "h"), "[WORD]", "keys of the focused pane, or what a word does", _help),
     CommandSpec(("quit", "q", "exit"), "", "leave", lambda on, rest: on.quitting.ask()),

@@ -7,6 +7,7 @@ from msgspec import Struct
 from engine.session.browse import Browser
 from tui.body import Body
 from tui.desk import Desk
+from tui.event_export import EventExport
 from tui.function_trace import FunctionTrace
 from tui.guest_editor import GuestEditor
 from tui.history import HistoryWalk
@@ -33,6 +34,7 @@ class Controls(Struct, frozen=True):
         functions: traces functions.
         history: goes to moments of the recorded run.
         quitting: ends the interface.
+        export: writes the events to a file.
     """
 
     desk: Desk
@@ -47,6 +49,7 @@ class Controls(Struct, frozen=True):
     functions: FunctionTrace
     history: HistoryWalk
     quitting: Quitting
+    export: EventExport
 
     @classmethod
     def of(cls, desk: Desk, browser: Browser, body: Body) -> "Controls":
@@ -55,6 +58,7 @@ class Controls(Struct, frozen=True):
         navigator = Navigator(desk, browser, body)
         slow_motion = SlowMotion(desk, panes)
         motions = Motions(desk, panes, navigator, slow_motion)
+        quitting = Quitting(desk)
         return cls(
             desk,
             browser,
@@ -67,7 +71,8 @@ class Controls(Struct, frozen=True):
             GuestEditor(desk, panes),
             FunctionTrace(desk, browser, body),
             HistoryWalk(desk, body, panes, motions),
-            Quitting(desk),
+            quitting,
+            EventExport(desk, panes, quitting),
         )
 
 

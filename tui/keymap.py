@@ -104,6 +104,11 @@ def spelled(keys: str) -> str:
     return " ".join(_SPELLED.get(key, key) for key in keys.split(","))
 
 
+def _interrupt(on: "Controls") -> None:
+    if not on.export.cancel():
+        on.motions.interrupt()
+
+
 ACTIONS: Final[tuple[Action, ...]] = (
     Action(
         "go_on",
@@ -237,7 +242,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "ctrl+c",
         "stop",
         "Copy a selection; without one, stop the guest",
-        lambda on: on.motions.interrupt(),
+        _interrupt,
         priority=True,
         task="Run and step",
         show=True,

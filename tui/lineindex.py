@@ -74,6 +74,10 @@ class LineIndex:
         """Number of a line's (last) row; the oldest line is 0."""
         return self._rows[self._dead + line]
 
+    def numbers(self) -> "array[int]":
+        """Numbers of the (last) rows of all lines."""
+        return self._rows[self._dead :]
+
     def count(self, line: int) -> int:
         """Rows folded into a line."""
         return self._counts[self._dead + line] if self.fold is not Fold.NONE else 1

@@ -7,11 +7,16 @@ named by the program that its thread was in at its time, whatever the other pane
 from collections.abc import Callable, Iterator, Sequence
 
 from engine.session.protocol import events as ev
-from engine.session.protocol.rows import ProgramTimes
+from engine.session.protocol.rows import MappedFile, ProgramTimes
 from engine.session.protocol.views import ModuleView
 
-SymbolIn = Callable[[int, Sequence[ModuleView]], str]
+Files = Sequence[ModuleView]
+SymbolIn = Callable[[int, Files], str]
 """The name of an address where these files are."""
+FileIn = Callable[[int, Files], MappedFile | None]
+"""The one of these files whose code is at an address."""
+LineIn = Callable[[int, Files], tuple[str, int] | None]
+"""Source file and line of an address where these files are."""
 
 
 class Programs:
@@ -21,9 +26,14 @@ class Programs:
         shown: the number of the program whose addresses `symbol` names.
     """
 
-    def __init__(self, symbol_in: SymbolIn) -> None:
+    def __init__(
+        self,
+        symbol_in: SymbolIn,
+        file_in: FileIn = lambda address, files: None,
+        line_in: LineIn = lambda address, files: None,
+    ) -> None:
         """None is known yet."""
-        self._symbol_in = symbol_in
+        self._symbol_in, self._file_in, self._line_in = symbol_in, file_in, line_in
         self.clear()
 
     def clear(self) -> None:
@@ -53,6 +63,14 @@ class Programs:
     def symbol(self, address: int) -> str:
         """An address of the program that is shown, as the kernel's `%pS` prints it."""
         return self._symbol_in(address, self._files.get(self.shown, ()))
+
+    def file(self, address: int) -> MappedFile | None:
+        """The file of the program that is shown whose code is at an address."""
+        return self._file_in(address, self._files.get(self.shown, ()))
+
+    def line(self, address: int) -> tuple[str, int] | None:
+        """Source file and line of an address of the program that is shown."""
+        return self._line_in(address, self._files.get(self.shown, ()))
 
     def main(self, number: int) -> str:
         """The guest path of a program's file, "" if none is known."""

@@ -13,9 +13,9 @@ class Quitting:
         self._desk = desk
         self._exported = 0
 
-    def exported(self) -> None:
-        """All events that there are now are in a file."""
-        self._exported = self._desk.view.events
+    def exported(self, events: int) -> None:
+        """So many events, the first ones, are in a file."""
+        self._exported = events
 
     def ask(self) -> None:
         """Quit; ask first if that would lose something."""

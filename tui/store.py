@@ -52,6 +52,7 @@ class EventStore:
             before the first one of the run.
         snapshot_end: number of the row that came next then.
         generation: changes whenever lines are no longer what they were.
+        version: changes whenever rows are no longer numbered as they were.
     """
 
     def __init__(
@@ -72,7 +73,7 @@ class EventStore:
             programs: those that rows are of; by their `symbol` the names are.
         """
         self.events: dict[int, EventInfo] = {}
-        self.generation = 0
+        self.generation = self.version = 0
         self.names = Names() if names is None else names
         self._bounds = capacity, most_bytes
         self._ring = self._make_ring()
@@ -121,6 +122,7 @@ class EventStore:
 
     def clear(self) -> None:
         """A new run: everything afresh, filter and fold stay."""
+        self.version += 1
         self._ring.clear()
         self._old = None
         self.events.clear()
@@ -176,6 +178,7 @@ class EventStore:
 
     def _use(self, ring: Ring) -> None:
         self._ring = ring
+        self.version += 1
         self._density = (), []
         self._show(self.filter, self.fold)
 
@@ -318,6 +321,10 @@ class EventStore:
             self._index = None
         else:
             self._index = LineIndex(self._ring, self.events, filter_, fold)
+
+    def index(self, filter_: EventFilter, fold: Fold) -> LineIndex:
+        """Lines as they would be with another filter and fold; nothing is looked at yet."""
+        return LineIndex(self._ring, self.events, filter_, fold)
 
     def step(self, seconds: float) -> bool:
         """Do work that was put off, for so long; whether there is more."""

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from engine.arch.plan import Mode, Rules
 from engine.errors import ImageError, KprobeTuiError, ProbeError, ProbeSyntaxError
+from engine.guest.modules import Module
 from engine.image import Symbol
 from engine.image.pointers import pointer_text
 from engine.probes.site import InMemory
@@ -34,6 +35,8 @@ from engine.session.protocol.config import GuestConfig
 from engine.session.protocol.views import GuestView, MappingView, ModuleView
 from engine.trace import sched
 from engine.trace.definition import Definition, Deletion, parse
+from engine.trace.formats.base import MappedFile
+from engine.trace.formats.mapped import mapped_file
 
 if TYPE_CHECKING:
     from engine.session.browse.functions import FunctionList
@@ -213,6 +216,21 @@ class Browser:
         if module is None or symbol is None:
             return f"{address:#x}"
         return f"{symbol.name}+{address - module.bias - symbol.address:#x}/{symbol.size:#x}"
+
+    def mapped_file(self, address: int, modules: Sequence[ModuleView]) -> MappedFile | None:
+        """The file whose code is at an address, where these files are in memory."""
+        module = self._module(address, modules)
+        return None if module is None else mapped_file(module, address)
+
+    def source_line(self, address: int, modules: Sequence[ModuleView]) -> tuple[str, int] | None:
+        """Source file and line of an address, likewise."""
+        module = self._module(address, modules)
+        return None if module is None else module.line_at(address)
+
+    def _module(self, address: int, modules: Sequence[ModuleView]) -> Module | None:
+        view = _covering(address, modules)
+        file = self._file(view)
+        return None if view is None or file is None else Module(view.path, file.image, view.bias)
 
     def _file(self, module: ModuleView | None) -> ProgramFile | None:
         if module is None:

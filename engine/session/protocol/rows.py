@@ -4,7 +4,7 @@ An `events.Rows` carries whole rows as they were recorded, `events.Declared` the
 be of. `engine.trace.rows` describes their bytes.
 """
 
-from engine.trace.formats.base import Names
+from engine.trace.formats.base import MappedFile, Names
 from engine.trace.formats.event_text import EventLines, EventText
 from engine.trace.graph import is_entry, is_exit
 from engine.trace.program_times import ProgramTimes
@@ -33,6 +33,7 @@ __all__ = [
     "EventSource",
     "EventTable",
     "EventText",
+    "MappedFile",
     "Names",
     "ProgramTimes",
     "Ring",
