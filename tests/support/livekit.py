@@ -3,7 +3,8 @@
 Linux 6.18 on x86-64 ran samples/bin/x86_64/structs with the definitions of `definitions.txt`; the
 files are the first CPU's pages as trace_pipe_raw gave them, each up to its last used byte and
 behind its length; the events' format files; the kernel's own text; and what it told perf.
-`overwritten.bin` is the first page that was left of a buffer too small for fib(14).
+`overwritten.bin` is the first page that was left of a buffer too small for fib(14). The files of
+`kprobes` are Debian's Linux 6.1's, of lines that `KernelProbes` has made of its image.
 """
 
 import itertools

@@ -2,20 +2,21 @@
 
 import struct
 from collections.abc import Iterator
+from typing import Final
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from livekit import DATA, FORMATS, LAYOUT, LINES, defined, formats, pages
 
-from engine.arch.program import THREAD_MOST
+from engine.arch.program import THREAD_MOST, FieldType, ValueKind
 from engine.errors import CommandError
 from engine.session.tracing.tracing import Tracing
 from engine.trace.formats import format_named
 from engine.trace.formats.base import Names
 from engine.trace.kernel_rows import KernelEvent, RowMaker, row_maker, stack_maker, thread_of
 from engine.trace.ring_pages import RingRecord
-from engine.trace.rows import EventInfo, EventSource, decode
+from engine.trace.rows import Column, EventInfo, EventSource, decode
 
 BUSY = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -115,3 +116,44 @@ def test_damaged_records(
         return
     event = decode(tracing.table, row)
     assert 0 <= event.thread_id <= THREAD_MOST
+
+
+KPROBES: Final = {
+    "open": (
+        ("dfd", FieldType(ValueKind.SIGNED, 4)),
+        ("name", FieldType(ValueKind.STRING, 0)),
+        ("flags", FieldType(ValueKind.HEX, 8)),
+        ("comm", FieldType(ValueKind.STRING, 0)),
+    ),
+    "opened": (("ret", FieldType(ValueKind.SIGNED, 8)),),
+    "inside": (
+        ("ip", FieldType(ValueKind.HEX, 8)),
+        ("two", FieldType(ValueKind.HEX, 8, count=2)),
+        ("f", FieldType(ValueKind.BITFIELD, 4, width=4, offset=2)),
+        ("c", FieldType(ValueKind.HEX, 1)),
+    ),
+}
+"""The arguments of kprobes on do_sys_openat2 of Debian's Linux 6.1."""
+
+
+def test_kprobes_of_an_older_kernel() -> None:
+    infos: list[EventInfo] = []
+    for number, (name, args) in enumerate(KPROBES.items(), 1):
+        word = 4 if name == "opened" else 3
+        columns: list[Column] = []
+        for arg, kind in args:
+            columns.append(Column(arg, kind, word))
+            word += columns[-1].words
+        infos.append(
+            EventInfo(number, "mine", name, tuple(columns), word, name == "opened", symbolic=True)
+        )
+    events = formats((DATA / "kprobes_formats.txt").read_text())
+    made = {events[info.name].number: row_maker(info, events[info.name]) for info in infos}
+    (page,) = pages((DATA / "kprobes_pages.bin").read_bytes())
+    records = LAYOUT.decode(page).records
+    rows = b"".join(made[number_of(one)](one.time, one.data) for one in records)
+    form = format_named("ftrace")({info.id: info for info in infos}, Names(exact=True))
+    ours = [line.partition(b") ")[2] for line in form.rows(rows).splitlines()]
+    text = (DATA / "kprobes_trace.txt").read_bytes().splitlines()
+    assert ours == [line.partition(b") ")[2] for line in text]
+    assert len(ours) == 12
