@@ -13,6 +13,7 @@ from engine.errors import ImageError
 from engine.guest.modules import Location, Module
 from engine.image import ElfImage
 from engine.session.live.eventlog import MemorySpot, SpotOf, memory_spot
+from engine.session.live.kernel_symbols import FIRST, RunningSymbols
 from engine.session.live.sideband import ForkNotice, MapNotice, MissedNotices, NameNotice, Notice
 from engine.trace.formats.base import Format, MappedFile, no_symbol
 from engine.trace.formats.mapped import mapped_file
@@ -100,9 +101,14 @@ class LiveProcesses:
         missed: records of the kernel's that are missing: names may be wrong.
     """
 
-    def __init__(self) -> None:
-        """None yet."""
+    def __init__(self, kernel: RunningSymbols | None = None) -> None:
+        """None yet.
+
+        Args:
+            kernel: names the kernel's own addresses; the running one if None.
+        """
         self.missed = 0
+        self._kernel = kernel or RunningSymbols()
         self._processes: dict[int, list[LiveProcess]] = {}
         self._owners: dict[int, int] = {}
         self._comms: dict[int, list[tuple[int, bytes]]] = {}
@@ -247,7 +253,9 @@ class LiveProcesses:
         return found
 
     def symbol(self, address: int) -> str:
-        """An address in the process that is asked about, as `%pS` prints it."""
+        """An address in the process that is asked about, or the kernel's, as `%pS` prints it."""
+        if address >= FIRST:
+            return self._kernel.symbol(address)
         location = self.locate(self._shown, address)
         if location.symbol is None:
             return no_symbol(address)
