@@ -18,7 +18,8 @@ from engine.cpu.base import StopKind
 class EntryCause(IntEnum):
     """The stop of the program that an entry stands at.
 
-    ANYWHERE is none: the kernel did something on its own, as for a signal of the host's user.
+    ANYWHERE is none: the kernel did something on its own, as for a signal of the host's user. STEP
+    is one instruction of a thread that its tracer steps: it may lead to itself.
     """
 
     ANYWHERE = 0
@@ -26,6 +27,7 @@ class EntryCause(IntEnum):
     FAULT = 2
     TRAP = 3
     QUANTUM = 4
+    STEP = 5
 
     @property
     def expected(self) -> bool:
@@ -47,6 +49,7 @@ WORDS: Final = {
     EntryCause.FAULT: "a fault",
     EntryCause.TRAP: "an exception",
     EntryCause.QUANTUM: "the end of a turn",
+    EntryCause.STEP: "the end of a step",
 }
 
 

@@ -149,6 +149,13 @@ class RunRecorder:
         if self._ops is None:
             self._cause = CAUSES.get(kind, EntryCause.ANYWHERE)
 
+    def stepped(self, *, ends: bool) -> None:
+        """The program has been let go one instruction: that tells ticks from those of a run."""
+        if self._ops is None:
+            self._cause = EntryCause.STEP
+            if not ends:
+                self._open()
+
     def begins_call(self, pc: int) -> None:
         """The same as `stopped`, `enter` and `called` for a call of a program nobody watches."""
         machine = self._machine

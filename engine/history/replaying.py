@@ -102,6 +102,7 @@ class ReplayKernel(Kernel):
         self.zeroed: set[int] = set()
         self.limit: int | None = None
         self._tries = 0
+        self._stepped = False  # the thread has been let go one instruction since the last entry
         self._known: tuple[int, Entry | None] | None = None
         self._saved: list[object] = []
         self._do: dict[int, Callable[..., None]] = {
@@ -168,6 +169,8 @@ class ReplayKernel(Kernel):
         clock, pc = self._here()
         if entry.cause == EntryCause.ANYWHERE:
             clock = self._cpu.coming()
+        elif entry.cause == EntryCause.STEP and not self._stepped:
+            return False
         return not EntryCause(entry.cause).expected and (clock, pc) == (entry.clock, entry.pc)
 
     def _resume(self) -> None:
@@ -210,7 +213,7 @@ class ReplayKernel(Kernel):
     def go_back(self, at: int, inputs: int) -> None:
         """Stand at an entry again; all else is the caller's care."""
         self.at, self.inputs = at, inputs
-        self._tries = 0
+        self._tries, self._stepped = 0, False
         self._known = None
         self._saved.clear()
 
@@ -232,6 +235,8 @@ class ReplayKernel(Kernel):
         rest = entry.clock - now
         if rest < 0:
             raise self._diverged(entry, "the program has gone on")
+        if entry.cause == EntryCause.STEP:
+            return self._step_of_tracer(entry)
         if self.limit is not None and self.limit < entry.clock:
             return self._cpu.run(max(self.limit - now, 0))
         if EntryCause(entry.cause) is not EntryCause.ANYWHERE:
@@ -244,6 +249,17 @@ class ReplayKernel(Kernel):
             return self._cpu.run(max(rest - 1, 0))
         if coming > entry.clock:
             raise self._diverged(entry, "the program has gone on")
+        return self._cpu.step()
+
+    def _step_of_tracer(self, entry: Entry) -> Stop | None:
+        """Let the thread go the one instruction that a tracer has let it go.
+
+        Where a probe stands that may take several.
+        """
+        thread = self.machine.current
+        if self._stepped and not thread.hooks.hold():
+            raise self._diverged(entry, "the program has gone on")
+        self._stepped = True
         return self._cpu.step()
 
     def _try(self, entry: Entry) -> None:
@@ -266,6 +282,7 @@ class ReplayKernel(Kernel):
             self._cut_off()
             return
         thread.memory.sync()
+        self._stepped = True
         stop = self._cpu.step()
         if stop is not None:
             self.handle(stop)
@@ -356,7 +373,7 @@ class ReplayKernel(Kernel):
 
     def _apply(self, entry: Entry) -> None:
         self.at += 1
-        self._tries = 0
+        self._tries, self._stepped = 0, False
         self._saved.clear()
         machine, do = self.machine, self._do
         machine.serving = machine.current if entry.cause == EntryCause.SYSCALL else None

@@ -203,11 +203,11 @@ class Kernel:
         if self._goes_on(thread):
             thread.memory.sync()
             tracee = thread.tracee if thread.tracee is not None and thread.tracee.steps else None
-            debug = thread.debug
+            debug, single = thread.debug, False
             if debug is not None and debug.stops:
                 if not held and debug.meets():
                     return
-                waits = True
+                waits = single = True
             passing, thread.passing = thread.passing, -1
             if passing >= 0 and thread.pc() != passing:
                 hooks.passed(passing)
@@ -216,11 +216,13 @@ class Kernel:
             if tracee is not None:
                 stop = tracee.step()
             elif passing >= 0:
-                stop = self._cpu.step()
+                stop, single = self._cpu.step(), True
             else:  # as uprobes do: a signal waits for the end of the step
                 stop = self._cpu.step() if waits else self._run(thread)
             if stop is not None:
                 self._has_stopped(stop.kind)
+            elif self.machine.recorder is not None and (tracee is not None or single):
+                self.machine.recorder.stepped(ends=tracee is not None)
             if passing >= 0:
                 hooks.passed(passing)
             self._count_blocks()

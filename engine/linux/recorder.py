@@ -24,6 +24,13 @@ class KernelRecorder(Protocol):
     def stopped(self, kind: StopKind) -> None:
         """The program has stopped."""
 
+    def stepped(self, *, ends: bool) -> None:
+        """The program has been let go one instruction for a debugger, and nothing stopped it.
+
+        Args:
+            ends: something is done then; else it just goes on.
+        """
+
     def begins_call(self, pc: int) -> None:
         """A system call is carried out inside the processor; `pc` is behind it."""
 

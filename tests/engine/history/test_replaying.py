@@ -6,6 +6,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from compiled import build
 from historykit import past, recorded, state_of
 from sessionkit import SAMPLES
 
@@ -54,6 +55,77 @@ def test_guests(arch: str, name: str) -> None:
     with recorded(guest, name, isolated=False) as ran, past(ran) as again:
         assert again.run().exit_code == ran.exit
         assert state_of(again) == state_of(ran.session)
+
+
+TRACER = r"""
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* A tracer that changes the registers of a process, its system calls, and steps it. */
+int main(int argc, char **argv)
+{
+	static const int requests[] = {
+		PTRACE_CONT, PTRACE_SYSCALL, PTRACE_SYSEMU, PTRACE_SINGLESTEP, PTRACE_SYSEMU_SINGLESTEP
+	};
+	int way = requests[atoi(argv[1])], status, stops = 0;
+	pid_t child = fork();
+
+	if (!child) {
+		register long kept asm("r12") = 5;
+		char from[8] = "abcdefg", to[8];
+		char *source = from, *target = to;
+		long count = 8, turns = 4;
+
+		ptrace(PTRACE_TRACEME, 0, 0, 0);
+		asm volatile("int3" : "+r"(kept));
+		asm volatile("1: loop 1b" : "+c"(turns)); /* each step leads to itself */
+		asm volatile("rep movsb" : "+S"(source), "+D"(target), "+c"(count) : : "memory");
+		_exit(kept + (syscall(SYS_getppid) == 4242) + to[3] - 'd');
+	}
+	while (waitpid(child, &status, 0) == child && WIFSTOPPED(status) && ++stops < 400) {
+		struct user_regs_struct regs;
+		struct user_fpregs_struct floats;
+
+		ptrace(PTRACE_GETREGS, child, 0, &regs);
+		if (stops == 1) {
+			regs.r12 += 30;
+			regs.eflags ^= 1;
+			ptrace(PTRACE_SETREGS, child, 0, &regs);
+			ptrace(PTRACE_GETFPREGS, child, 0, &floats);
+			floats.xmm_space[0] = 7;
+			ptrace(PTRACE_SETFPREGS, child, 0, &floats);
+		}
+		if ((long)regs.orig_rax == SYS_getppid)
+			ptrace(PTRACE_POKEUSER, child, 8 * 10, 4242); /* rax */
+		if ((long)regs.orig_rax == SYS_exit_group)
+			way = PTRACE_CONT;
+		ptrace(way, child, 0, 0);
+	}
+	printf("%d stops, %x\n", stops, status);
+	return WEXITSTATUS(status);
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def tracer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("tracer"), "tracer", TRACER, "-static", "-O1")
+
+
+@pytest.mark.parametrize(("way", "end"), [(0, 35), (1, 36), (2, 36), (3, 36), (4, 36)])
+def test_tracers_inside(tracer: Path, way: int, end: int) -> None:
+    """Registers that a tracer writes, calls that it answers, and single steps."""
+    with recorded(tracer, str(way)) as ran, past(ran) as again:
+        assert again.run().exit_code == ran.exit
+        assert state_of(again) == state_of(ran.session)
+        assert again.kernel.at == len(ran.journal)
+    assert ran.exit == end
 
 
 @pytest.mark.parametrize("seed", range(3))
