@@ -41,9 +41,10 @@ class KretprobeInstance:
         entry: values captured at the entry, for the return event.
         next: the next older one of the same frame.
         gone: the call was left without a return.
+        copied: it was made in the process that this one is a copy of.
     """
 
-    __slots__ = ("data", "entry", "gone", "next", "ret_addr", "rp", "slot")
+    __slots__ = ("copied", "data", "entry", "gone", "next", "ret_addr", "rp", "slot")
 
     def __init__(self, rp: "Kretprobe", ret_addr: int, slot: int) -> None:
         self.rp = rp
@@ -52,7 +53,7 @@ class KretprobeInstance:
         self.data: Any = bytearray(rp.data_size) if rp.data_size else None
         self.entry: tuple[int, ...] | None = None
         self.next: KretprobeInstance | None = None
-        self.gone = False
+        self.gone = self.copied = False
 
     def twin(self, rp: "Kretprobe") -> "KretprobeInstance":
         """The same call in a copy of the process, of the probe that stands for its there.
@@ -62,6 +63,7 @@ class KretprobeInstance:
         made = KretprobeInstance(rp, self.ret_addr, self.slot)
         made.data = bytearray(self.data) if isinstance(self.data, bytearray) else self.data
         made.entry = self.entry
+        made.copied = True
         return made
 
 

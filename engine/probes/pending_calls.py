@@ -106,7 +106,9 @@ class PendingCalls:
         if site is not None:
             for instance in site.pending.values():
                 for call in chain(instance):
-                    call.rp.unwatched += 1  # it may return there once code is there again
+                    # It may return there once code is there again. A process that begins as a
+                    # copy and unmaps all that has no use for its calls.
+                    call.rp.unwatched += not call.copied
                 drop(instance)
             site.pending.clear()
 

@@ -1,5 +1,6 @@
 """A whole Linux kernel as a guest: Debian's user-mode Linux boots, runs programs, powers off."""
 
+import json
 import os
 import re
 import shutil
@@ -7,8 +8,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from guestrun import run
+from compiled import build
+from guestrun import Outcome, run
 from kernelimages import UML_61, image_path
+
+_QUICK = ("pty.legacy_count=0", "initcall_blacklist=raid6_select_algo,calibrate_xor_blocks")
+"""Words that make a boot short: without 512 devices and without measuring the processor."""
 
 _SCRIPT = Path(__file__).parents[2] / "samples" / "uml.sh"
 _BUSYBOX = "/usr/bin/busybox"
@@ -24,19 +29,95 @@ _OWN = re.compile(
 """Times, measured speeds, random names, and what follows from where the host puts the heap."""
 
 
+_INIT = r"""
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/reboot.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static char data[4096];
+
+/* Tell what is done: comm, call, what about, result. */
+static void did(const char *comm, const char *call, const char *what, long result)
+{
+	char line[128];
+	int size = snprintf(line, sizeof line, "did %s %s %s %ld\n", comm, call, what, result);
+	write(1, line, size);
+}
+
+static void work(const char *comm, int count)
+{
+	char path[32];
+
+	prctl(PR_SET_NAME, comm);
+	for (int i = 0; i < count; i++) {
+		snprintf(path, sizeof path, "/%s%d", comm, i);
+		int fd = open(path, O_CREAT | O_RDWR, 0600);
+		did(comm, "open", path, fd);
+		did(comm, "write", path, write(fd, data, 100 * i + 7));
+		lseek(fd, 0, SEEK_SET);
+		did(comm, "read", path, read(fd, data, sizeof data));
+		did(comm, "read", path, read(fd, data, sizeof data));
+		close(fd);
+	}
+	did(comm, "open", "/missing", open("/missing", O_RDONLY) < 0 ? -errno : 0);
+}
+
+int main(void)
+{
+	struct timespec nap = {0, 30000000};
+	int status;
+
+	work("first", 5);
+	for (int i = 0; i < 3; i++) {
+		char name[16];
+		snprintf(name, sizeof name, "child%d", i);
+		pid_t pid = fork();
+		if (!pid) {
+			work(name, i + 1);
+			nanosleep(&nap, 0);
+			_exit(i + 3);
+		}
+		did("first", "clone", name, pid);
+	}
+	for (int i = 0; i < 3; i++) {
+		pid_t pid = wait(&status);
+		did("first", "exit", "code", WEXITSTATUS(status));
+	}
+	reboot(RB_POWER_OFF);
+}
+"""
+"""Does some work in several processes, and tells of it."""
+
+
 def _settled(text: str) -> list[str]:
     return [_OWN.sub("", line) for line in text.splitlines()]
 
 
-@pytest.mark.slow
-def test_user_mode_linux_boots_and_powers_off(tmp_path: Path) -> None:
+def _made(folder: Path, **more: str) -> None:
+    """A kernel and an initramfs in a folder."""
     if not os.path.exists(_BUSYBOX) or shutil.which("gzip") is None:
         pytest.skip("needs busybox-static and gzip")
-    environment = {**os.environ, "KERNEL": str(image_path(UML_61)), "BUSYBOX": _BUSYBOX}
+    known = {"KERNEL": str(image_path(UML_61)), "BUSYBOX": _BUSYBOX}
     made = subprocess.run(
-        ["sh", _SCRIPT, tmp_path], env=environment, capture_output=True, text=True, check=False
+        ["sh", _SCRIPT, folder],
+        env={**os.environ, **known, **more},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert made.returncode == 0, made.stderr
+
+
+@pytest.mark.slow
+def test_user_mode_linux_boots_and_powers_off(tmp_path: Path) -> None:
+    _made(tmp_path)
     boots = [
         run(
             *("run", "--root", "/", "--env", "TMPDIR=/dev/shm", "./linux.uml", *_WORDS),
@@ -68,3 +149,175 @@ def test_user_mode_linux_boots_and_powers_off(tmp_path: Path) -> None:
     ours, theirs = _settled(first.out), _settled(native.stdout)
     missing = [line for line in theirs if line not in ours]
     assert all("epollctl" in line for line in missing), missing  # of standard input
+
+
+@pytest.fixture(scope="module")
+def worker(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a kernel whose init works, and tells what it does."""
+    folder = tmp_path_factory.mktemp("uml")
+    _made(folder, INIT=str(build(folder, "init", _INIT, "-static", "-O1", "-s")))
+    return folder
+
+
+def _ran(folder: Path, command: str, *words: str) -> Outcome:
+    guest = ("--root", "/", "--env", "TMPDIR=/dev/shm", "./linux.uml", *_WORDS, *_QUICK)
+    return run(command, *words, *guest, cwd=folder, deadline=900)
+
+
+def _did(console: str) -> dict[str, list[tuple[str, str, int]]]:
+    """What each process has told: call, what about, result."""
+    found: dict[str, list[tuple[str, str, int]]] = {}
+    for line in console.splitlines():
+        if line.startswith("did "):
+            _, comm, call, what, result = line.split()
+            found.setdefault(comm, []).append((call, what, int(result)))
+    return found
+
+
+_EVENT = re.compile(r" *(\S+)-(\d+) +\[000\] \S+ +\d+: (\w+): \(\S+(?: <- \S+)?\) ?(.*)")
+
+
+def _events(text: str, name: str) -> dict[str, list[str]]:
+    """The values of an event's rows by the name of the task."""
+    found: dict[str, list[str]] = {}
+    for match in _EVENT.finditer(text):
+        if match[3] == name:
+            found.setdefault(match[1], []).append(match[4])
+    return found
+
+
+_PATHS = (
+    *("ksys_read", "ksys_write", "vfs_open", "do_dentry_open", "path_openat", "getname_flags"),
+    *("kernel_wait4", "do_group_exit", "copy_process", "wake_up_new_task", "do_nanosleep"),
+    *("path_lookupat", "walk_component", "rw_verify_area", "alloc_empty_file", "fput"),
+)
+
+
+def _definitions() -> list[str]:
+    """Probes on the paths of system calls: arguments and results, and besides just hits."""
+    lines = [
+        "p:open do_filp_open name=+0(+0($arg2)):string",
+        "r:opened do_sys_openat2 fd=$retval:s32",
+        "r:read vfs_read size=$retval:s64",
+        "r:write vfs_write size=$retval:s64",
+        "p:exit do_exit code=$arg1:u64",
+        "r:clone kernel_clone pid=$retval:s32",
+        "r:slept hrtimer_nanosleep result=$retval:s64",
+        "r1:one hrtimer_nanosleep result=$retval:s64",
+        *(f"p:p_{name} {name}" for name in (*_PATHS, "vfs_read", "vfs_write", "kernel_clone")),
+        *(f"r:r_{name} {name} $retval" for name in (*_PATHS, "do_filp_open", "schedule_idle")),
+        *("p:p_schedule schedule", "r:r_schedule schedule", "r:r_exit do_exit"),
+        *("p:dead do_task_dead", "p:switch __switch_to from=+0x4b8($arg1):string"),
+    ]
+    return [word for line in lines for word in ("-e", line)]
+
+
+@pytest.mark.slow
+def test_probes_see_what_the_programs_of_the_kernel_do(worker: Path) -> None:
+    definitions = _definitions()
+    assert len(definitions) // 2 >= 50
+    texts = []
+    for technique in ("auto", "breakpoint", "jump"):
+        done = _ran(worker, "trace", "--technique", technique, *definitions, "-o", "trace.txt")
+        assert done.code == 0, done.err
+        assert "kprobes/one: 2 of 3 hits missed\n" in done.err
+        assert done.err.count("missed") == 2  # one has no more than one instance at a time
+        texts.append((worker / "trace.txt").read_text())
+        told = _did(done.out)
+    assert texts[0] == texts[1] == texts[2]
+    text = texts[0]
+
+    assert set(told) == {"first", "child0", "child1", "child2"}
+    events = {name: _events(text, name) for name in ("open", "opened", "read", "write", "exit")}
+    for comm, did in told.items():
+        opened = [(what, result) for call, what, result in did if call == "open"]
+        assert events["open"][comm] == [f'name="{what}"' for what, _ in opened]
+        assert events["opened"][comm] == [f"fd={result}" for _, result in opened]
+        read = [f"size={result}" for call, _, result in did if call == "read"]
+        assert events["read"][comm] == read
+        written = []
+        for call, what, result in did:
+            written += [f"size={result}"] if call == "write" else []
+            written.append(f"size={len(f'did {comm} {call} {what} {result}') + 1}")
+        assert events["write"][comm] == written
+    clones = [f"pid={result}" for call, _, result in told["first"] if call == "clone"]
+    assert _events(text, "clone")["first"] == clones
+    ids = {match[1]: int(match[2]) for match in _EVENT.finditer(text) if match[1] in told}
+    assert [f"pid={ids[f'child{number}']}" for number in range(3)] == clones
+    assert ids["first"] == 1
+    for number in range(3):
+        assert events["exit"][f"child{number}"] == [f"code={(number + 3) << 8}"]
+        assert _events(text, "slept")[f"child{number}"] == ["result=0"]
+    assert "r_exit" not in {match[3] for match in _EVENT.finditer(text)}
+    # The task that a switch leaves is the one that the event is of.
+    for comm, rows in _events(text, "switch").items():
+        left = "swapper" if comm == "<idle>" else comm
+        assert set(rows) == {f'from="{left}"'}
+
+
+@pytest.mark.slow
+def test_probes_in_the_kernel_change_nothing(worker: Path) -> None:
+    done = _ran(worker, "diff", *_definitions())
+    assert done.code == 0, done.err
+    assert "did first exit code 5" in done.out
+
+
+@pytest.mark.slow
+def test_filters_and_histograms_go_by_the_kernels_tasks(worker: Path) -> None:
+    done = _ran(
+        worker,
+        "trace",
+        *("-e", "r:read vfs_read size=$retval:s64", "-e", "p:open do_filp_open"),
+        *("--filter", 'kprobes/read:comm == "child2" && common_pid > 1'),
+        *("--trigger", "kprobes/open:hist:keys=common_pid.execname"),
+        *("-o", "trace.txt"),
+    )
+    assert done.code == 0, done.err
+    text = (worker / "trace.txt").read_text()
+    told = _did(done.out)
+    read = [f"size={result}" for call, _, result in told["child2"] if call == "read"]
+    assert _events(text, "read") == {"child2": read}
+    for comm, did in told.items():
+        opens = sum(call == "open" for call, _, _ in did)
+        # A key has the name that its task had first: process 1 had another one.
+        name, count = ("swapper", opens + 2) if comm == "first" else (comm, opens)
+        row = rf"common_pid: {name} +\[ *\d+\] }} hitcount: +{count}$"
+        assert re.search(row, text, re.M), comm
+
+
+@pytest.mark.slow
+def test_the_graph_of_each_task_is_one_of_nested_calls(worker: Path) -> None:
+    globs: tuple[str, ...] = (
+        "vfs_read",
+        "new_sync_read",
+        "*_read_iter",
+        "rw_verify_area",
+        "touch_atime",
+    )
+    globs += ("copy_page_to_iter", "_copy_to_iter", "atime_needs_update", "schedule", "__schedule")
+    words = [word for glob in globs for word in ("-f", glob)]
+    done = _ran(worker, "graph", "--format", "jsonl", *words, "-o", "graph.jsonl")
+    assert done.code == 0, done.err
+    stacks: dict[int, list[tuple[str, int]]] = {}
+    nested, calls = 0, set()
+    for line in (worker / "graph.jsonl").read_text().splitlines():
+        row = json.loads(line)
+        name, args = row["symbol"].partition("+")[0], row["args"]
+        stack = stacks.setdefault(row["tid"], [])
+        if row["event"].endswith("_exit"):
+            assert stack.pop() == (name, args["calltime"])
+            assert args["depth"] == len(stack)
+            assert not args["left"]
+            continue
+        assert args["depth"] == len(stack)
+        caller = args["parent"].partition("+")[0]
+        if stack and caller in {"vfs_read", "new_sync_read", "schedule", "touch_atime"}:
+            assert stack[-1][0] == caller  # it is called in its parent's code
+            nested += 1
+        calls.add((row["comm"], *(name for name, _ in stack), name))
+        stack.append((name, row["time"]))
+    assert nested > 100
+    path = ("vfs_read", "new_sync_read", "generic_file_read_iter", "copy_page_to_iter")
+    for comm in ("first", "child0", "child1", "child2"):
+        assert (comm, *path) in calls
+        assert (comm, "schedule", "__schedule") in calls
