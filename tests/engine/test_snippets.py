@@ -100,14 +100,14 @@ def test_sse_long(program: Path) -> None:
 @needs_host
 @pytest.mark.slow
 def test_sse_without_the_host_long(program: Path) -> None:
-    cases = sse(2424, LONG // 8, plain=True) + sse(2425, LONG // 8, unusual=True)
+    cases = sse(2424, LONG // 16, plain=True) + sse(2425, LONG // 16, unusual=True)
     compare(program, cases, snippets.PORTABLE)
 
 
 @needs_host
 @pytest.mark.slow
 def test_integers_and_strings_long(program: Path) -> None:
-    compare(program, integer(8086, LONG // 4))
+    compare(program, integer(8086, LONG // 8))
 
 
 @needs_host
@@ -119,7 +119,7 @@ def test_x87_long(program: Path) -> None:
 @needs_host
 @pytest.mark.slow
 def test_x87_without_the_host_long(program: Path) -> None:
-    compare(program, x87(7808, LONG // 4, exact=True), snippets.PORTABLE)
+    compare(program, x87(7808, LONG // 16, exact=True), snippets.PORTABLE)
 
 
 @pytest.fixture(scope="module")

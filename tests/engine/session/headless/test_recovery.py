@@ -127,11 +127,9 @@ print(kills, "kills")
 @pytest.mark.parametrize(
     ("name", "every"),
     [
-        pytest.param("ftrace", 1, marks=pytest.mark.slow),
-        pytest.param("function_graph", 1, marks=pytest.mark.slow),
+        pytest.param("ftrace", 2, marks=pytest.mark.slow),
+        pytest.param("function_graph", 3, marks=pytest.mark.slow),
         ("ftrace", 29),
-        pytest.param("ftrace", 5, marks=pytest.mark.slow),
-        pytest.param("function_graph", 7, marks=pytest.mark.slow),
         pytest.param("jsonl", 7, marks=pytest.mark.slow),
         pytest.param("perfetto", 7, marks=pytest.mark.slow),
         pytest.param("perf.data", 7, marks=pytest.mark.slow),
