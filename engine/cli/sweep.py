@@ -44,6 +44,11 @@ _UNSURE: Final = tuple(
     help="Processes that share the cells; as many as there are processors if not given.",
 )
 @click.option(
+    "--scheduler",
+    metavar="ADDRESS",
+    help="Hand the cells to the workers of a Dask cluster, whose scheduler is there: HOST:PORT.",
+)
+@click.option(
     "--retry",
     type=click.Choice([*_UNSURE, CellStatus.FAILED.value]),
     multiple=True,
@@ -63,6 +68,7 @@ _UNSURE: Final = tuple(
 def sweep(
     output: str | None,
     jobs: int | None,
+    scheduler: str | None,
     retry: tuple[str, ...],
     listing: bool,
     shown: int,
@@ -77,6 +83,8 @@ def sweep(
 
     Exit code: 0 if all cells passed, 1 if one did not, 2 for bad usage or a bad file.
     """
+    if jobs is not None and scheduler is not None:
+        raise click.UsageError("--jobs and --scheduler: one of them")
     plan = sweep_plan(file)
     for remark in plan.remarks:
         console.remark(remark)
@@ -92,7 +100,7 @@ def sweep(
             console.remark(f"{done} of {len(plan.cells)} cells are finished already")
         if todo:
             count = min(jobs or len(os.sched_getaffinity(0)), len(todo))
-            with closing(executor(count)) as workers:
+            with closing(executor(count, scheduler)) as workers:
                 _carry_out(plan, todo, results, workers)
         return _summed_up(plan, results, shown)
 

@@ -1,4 +1,4 @@
-"""Executors, which carry out the cells of a sweep.
+"""Executors, which carry out the cells of a sweep: processes of this machine, or a cluster.
 
 An executor is a class with the methods of `Executor` in a module beside this one, and a case in
 `executor`.
@@ -30,10 +30,18 @@ class Executor(Protocol):
         ...
 
 
-def executor(jobs: int) -> Executor:
+def executor(jobs: int, scheduler: str | None = None) -> Executor:
     """The executor that options choose.
 
     Args:
         jobs: processes of this machine.
+        scheduler: address of a Dask scheduler, whose workers carry out the cells instead.
+
+    Raises:
+        CommandError: it cannot be reached, or takes what is not installed.
     """
-    return LocalProcesses(jobs)
+    if scheduler is None:
+        return LocalProcesses(jobs)
+    from engine.session.headless.sweep.dask_cluster import DaskCluster  # an optional library
+
+    return DaskCluster(scheduler)

@@ -1,0 +1,256 @@
+"""The executor of a Dask distributed cluster, and what runs in its workers.
+
+Files below the current directory travel: their contents go to each worker once, by SHA-256, in
+plugins, which a worker that comes later gets, too; there they lie in a tree with the same relative
+paths. Any other file has to be there already, with the same contents. A task is a cell, carried
+out in a warm process beside the worker's own; its tables come back with the outcome. Dask runs the
+tasks of a lost worker elsewhere.
+"""
+
+import os
+import shutil
+import threading
+import uuid
+from collections.abc import Iterator
+from concurrent.futures import CancelledError
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from engine.errors import CommandError
+from engine.session.headless.sweep.cells import CellOutcome, CellStatus, CellWork, not_run
+from engine.session.headless.sweep.guests import content_digest
+from engine.session.headless.sweep.warm_worker import WarmWorker, WorkerLostError
+
+try:
+    from distributed import Client, KilledWorker, WorkerPlugin, as_completed, get_worker
+except ImportError as _missing:
+    raise CommandError(
+        "--scheduler needs the package distributed: pip install 'kprobe-tui[dask]'"
+    ) from _missing
+
+_REACHED_AFTER: Final = 10
+_WORKERS_AFTER: Final = 60
+"""Seconds until a scheduler, and a worker, have to be there."""
+_AHEAD: Final = 3
+"""Cells that are handed out for each thread of a worker."""
+_LEAST: Final = 8
+_ATTEMPTS: Final = 5
+_NAME: Final = "kprobe-tui-"
+
+Tables = dict[str, bytes]
+"""Files of a cell, by their paths in its folder."""
+
+
+class DaskCluster:
+    """A cluster's workers."""
+
+    def __init__(self, address: str) -> None:
+        """Connect.
+
+        Args:
+            address: of the scheduler, `HOST:PORT` or `tcp://HOST:PORT`.
+
+        Raises:
+            CommandError: it cannot be reached, or its workers do not have this package.
+        """
+        self._sweep = f"{_NAME}{uuid.uuid4().hex[:12]}"
+        self._sent: set[str] = set()
+        self._plugins: list[str] = []
+        try:
+            self._client = Client(
+                address, timeout=_REACHED_AFTER, set_as_default=False, direct_to_workers=False
+            )
+        except (OSError, TimeoutError, ValueError) as error:
+            raise CommandError(f"--scheduler {address}: it cannot be reached: {error}") from error
+        try:
+            self._client.wait_for_workers(1, timeout=_WORKERS_AFTER)
+            self._client.submit(content_digest, os.devnull, pure=False).exception()
+        except TimeoutError as error:
+            self._client.close()
+            raise CommandError(f"--scheduler {address}: it has no workers") from error
+
+    def outcomes(self, works: Iterator[CellWork]) -> Iterator[CellOutcome]:
+        """Carry out cells; see `Executor`."""
+        under_way: dict[str, CellWork] = {}
+        done = as_completed(loop=self._client.loop)
+        while True:
+            room = self._room() - len(under_way)
+            more = list(islice(works, room)) if room > 0 else []
+            self._send(more)
+            for work in more:
+                future = self._client.submit(
+                    carried_out, work, self._sweep, key=f"{self._sweep}-{work.cell}"
+                )
+                under_way[str(future.key)] = work
+                done.add(future)
+            if not under_way:
+                return
+            future = next(done)
+            yield self._outcome(future, under_way.pop(str(future.key)))
+
+    def _room(self) -> int:
+        """Cells that may be under way."""
+        threads: int = sum(self._client.nthreads().values())
+        return max(_LEAST, _AHEAD * threads)
+
+    def _send(self, works: list[CellWork]) -> None:
+        """Have all workers get the contents of files that none of them has.
+
+        Raises:
+            CommandError: a file cannot be read, or has changed.
+        """
+        contents: dict[str, tuple[int, bytes]] = {}
+        for path, digest in (each for work in works for each in work.files):
+            if digest in self._sent or digest in contents or not _travels(path):
+                continue
+            try:
+                mode, data = os.stat(path).st_mode, Path(path).read_bytes()
+                if content_digest(path) != digest:
+                    raise CommandError(f"{path}: it has changed since the sweep began")
+            except OSError as error:
+                raise CommandError(f"{path}: {error.strerror}") from error
+            contents[digest] = mode & 0o777, data
+        if not contents:
+            return
+        plugin = ContentPlugin(self._sweep, len(self._plugins), contents)
+        for left in reversed(range(_ATTEMPTS)):
+            try:
+                self._client.register_plugin(plugin)
+                break
+            except OSError as error:  # a worker died meanwhile; those that come get it, too
+                if not left:
+                    raise CommandError(f"files cannot be sent to the workers: {error}") from error
+        self._plugins.append(plugin.name)
+        self._sent |= contents.keys()
+
+    def _outcome(self, future: Any, work: CellWork) -> CellOutcome:
+        try:
+            outcome, tables = future.result()
+        except KilledWorker:
+            return not_run(work.cell, CellStatus.CRASHED, "its workers died, one after the other")
+        except (CancelledError, OSError) as error:
+            raise CommandError(f"the scheduler is gone: {error}; the same line goes on") from error
+        except Exception as error:  # a defect of ours, or another version of us there
+            return not_run(work.cell, CellStatus.ENGINE, f"a worker failed: {error!r}")
+        finally:
+            future.release()
+        for name, data in tables.items():
+            path = Path(work.folder, name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+        assert isinstance(outcome, CellOutcome)
+        return outcome
+
+    def close(self) -> None:
+        """Have the workers forget the files, and leave them."""
+        with suppress(Exception):  # there may be no cluster any more
+            for name in self._plugins:
+                self._client.unregister_worker_plugin(name)
+        self._client.close(timeout=_REACHED_AFTER)
+
+
+def _travels(path: str) -> bool:
+    """True for a file below the current directory, named from there."""
+    return not os.path.isabs(path) and os.path.normpath(path).split(os.sep)[0] != os.pardir
+
+
+# -- in a worker -----------------------------------------------------------------------
+
+_idle: list[WarmWorker] = []
+_guard = threading.Lock()
+
+
+class ContentPlugin(WorkerPlugin):
+    """Contents of files for every worker.
+
+    Attributes:
+        name: tells it from others.
+    """
+
+    def __init__(self, sweep: str, number: int, contents: dict[str, tuple[int, bytes]]) -> None:
+        """Some contents.
+
+        Args:
+            sweep: name of the sweep.
+            number: of the plugin.
+            contents: (mode, bytes) of files by their SHA-256.
+        """
+        self.name = f"{sweep}-{number}"
+        self._sweep = sweep
+        self._contents = contents
+
+    def setup(self, worker: Any) -> None:
+        """A worker is there."""
+        folder = Path(worker.local_directory, self._sweep, "contents")
+        folder.mkdir(parents=True, exist_ok=True)
+        for digest, (mode, data) in self._contents.items():
+            new = folder / f"{digest}.new"
+            new.write_bytes(data)
+            new.chmod(mode)
+            new.rename(folder / digest)
+
+    def teardown(self, worker: Any) -> None:
+        """The sweep is over."""
+        with _guard:
+            while _idle:
+                _idle.pop().close()
+        shutil.rmtree(Path(worker.local_directory, self._sweep), ignore_errors=True)
+
+
+def carried_out(work: CellWork, sweep: str) -> tuple[CellOutcome, Tables]:
+    """Carry out a cell in a worker.
+
+    Args:
+        work: of the cell, with paths from the current directory of the sweep.
+        sweep: name of the sweep.
+    """
+    home = Path(get_worker().local_directory, sweep)
+    tree, folder = home / "tree", home / "cells" / work.cell
+    tree.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    why = _lay_out(home / "contents", tree, work.files)
+    if why:
+        return not_run(work.cell, CellStatus.INVALID, why), {}
+    with _guard:
+        warm = _idle.pop() if _idle else WarmWorker()
+    try:
+        warm.begin(replace(work, cwd=str(tree), folder=str(folder)))
+        outcome = warm.outcome()
+    except WorkerLostError:
+        warm.close()
+        return not_run(work.cell, CellStatus.CRASHED, "its process was ended from outside"), {}
+    with _guard:
+        _idle.append(warm)
+    tables = {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+    shutil.rmtree(folder, ignore_errors=True)
+    return outcome, tables
+
+
+def _lay_out(contents: Path, tree: Path, files: tuple[tuple[str, str], ...]) -> str:
+    """Have files lie in a tree; why that cannot be, "" if they do."""
+    for path, digest in files:
+        if _travels(path):
+            target = tree / os.path.normpath(path)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with suppress(FileExistsError):
+                os.link(contents / digest, target)
+            continue
+        try:
+            same = content_digest(path) == digest
+        except OSError:
+            same = False
+        if not same:
+            return (
+                f"{path}: a worker does not have this file; "
+                "files below the current directory are sent, if they are named from there"
+            )
+    return ""
