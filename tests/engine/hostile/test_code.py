@@ -102,9 +102,10 @@ def test_the_engines_windows_cannot_be_touched(attack: Attack, arch: str, window
     facts = done.facts
     refused = {name for name, result in facts.items() if result < 0}
     assert refused >= {
-        *("mprotect", "mprotect all", "munmap", "munmap around", "mmap over", "mmap across"),
+        *("mprotect", "mprotect all", "munmap", "mmap over", "mmap across"),
         *("mremap onto", "mremap away", "mremap grow", "read into"),
     }
+    assert facts["munmap around"] <= 0  # what is around it may go, it stays: see below
     assert facts["mapped at hint"] == 0
     assert facts["store"] == facts["execute at the end"] == 11
 
