@@ -16,7 +16,6 @@ from engine.arch.engines import EngineNames
 from engine.arch.frames import ArchUnwind
 from engine.arch.jump import ArchJumps
 from engine.arch.machine import ArchCpu, FrameCpu, Insn, RegisterFile
-from engine.arch.nop_call import NopCalls
 from engine.arch.plan import ArchProbes
 from engine.arch.returns import ArchReturns
 
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from engine.arch.kernelmodules import ModuleLinker
     from engine.arch.kernelprobes import KernelPlaceRules
     from engine.arch.kernelsites import BootedKernel, KernelSites, TableShapes
+    from engine.arch.nop_call import NopCalls
     from engine.arch.ptrace import PtraceAbi
 
 
@@ -384,7 +384,7 @@ class Arch(Struct, frozen=True):
     probes: ArchProbes
     unwind: ArchUnwind | None = None
     jumps: ArchJumps | None = None
-    nop_calls: NopCalls | None = None
+    nop_calls: "Callable[[], NopCalls] | None" = None
     kernel_calls: "Callable[[], KernelCalls] | None" = None
     kernel_plan: AddressPlan | None = None
     kernel_modules: "Callable[[], ModuleLinker] | None" = None

@@ -16,13 +16,11 @@ from engine.arch.nop_call import NopCalls
 from engine.arch.plan import Rules
 from engine.probes.jumpplace import JumpPlace
 from engine.probes.lint import Check
-from engine.probes.nop_call_machine import nop_call_machine
-from engine.probes.nop_call_rules import checklist, damage, failing, first_failure, fitting
+from engine.probes.nop_call_rules import damage, first_failure
 from engine.probes.point import ProbePoint
 from engine.probes.point_state import Stage
 from engine.probes.technique import OTHER_PROBE, Buffers, Refused, Technique, TechniqueHost
-from engine.probes.technique_kind import TechniqueConditions, TechniqueKind
-from engine.probes.uprobe_call import KIND, UprobeCall
+from engine.probes.uprobe_call import UprobeCall
 from engine.probes.uprobe_trampoline import UprobeTrampolines
 
 _FIRST_HIT: Final = Check("nop5-hit", False, "it has not been hit: the first hit writes the call")
@@ -176,24 +174,3 @@ class NopCallTechnique:
     def buffers(self) -> Buffers:
         """The trampolines; they stay."""
         return Buffers(len(self.code.pages))
-
-
-def _build(host: TechniqueHost) -> NopCallTechnique | None:
-    calls = host.target.arch.nop_calls
-    return NopCallTechnique(host, calls) if calls is not None and host.room is not None else None
-
-
-NOP5: Final = TechniqueKind(
-    name="nop5",
-    help="a call in place of a uprobe's five-byte no-operation, as Linux 6.18 has it",
-    stands=KIND,
-    usual=False,
-    machine=nop_call_machine,
-    build=_build,
-    conditions=TechniqueConditions(
-        "a call instead of the breakpoint once it is hit, as Linux 6.18 makes it",
-        checklist,
-        failing,
-        fitting,
-    ),
-)

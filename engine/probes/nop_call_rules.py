@@ -26,7 +26,7 @@ _EVERYWHERE: Final = frozenset({"nop5-arch", "nop5-uprobe"})
 
 def _calls(place: JumpPlace) -> NopCalls:
     assert place.arch.nop_calls is not None, "the first rule has asked"
-    return place.arch.nop_calls
+    return place.arch.nop_calls()
 
 
 def _raw(place: JumpPlace) -> bytes:

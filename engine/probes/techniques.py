@@ -9,7 +9,7 @@ from engine.arch.base import Arch
 from engine.probes.breakpoint import BREAKPOINT
 from engine.probes.djprobe import DJPROBE
 from engine.probes.jump import JUMP
-from engine.probes.nop_call import NOP5
+from engine.probes.nop5 import NOP5
 from engine.probes.technique_kind import TechniqueKind
 
 TECHNIQUES: Final[tuple[TechniqueKind, ...]] = (BREAKPOINT, JUMP, DJPROBE, NOP5)

@@ -8,7 +8,6 @@ from engine.arch.x86_64.bench import BENCH
 from engine.arch.x86_64.engines import ENGINES
 from engine.arch.x86_64.frames import UNWIND
 from engine.arch.x86_64.jumps import JUMPS
-from engine.arch.x86_64.nop_calls import NOP_CALLS
 from engine.arch.x86_64.probes import PROBES
 from engine.arch.x86_64.screen import (
     FLOAT_SUSPECTS,
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from engine.arch.kernelmodules import ModuleLinker
     from engine.arch.kernelprobes import KernelPlaceRules
     from engine.arch.kernelsites import BootedKernel, KernelSites
+    from engine.arch.nop_call import NopCalls
     from engine.arch.ptrace import PtraceAbi
 
 # DWARF numbers: System V ABI, AMD64 supplement, figure 3.36.
@@ -113,6 +113,12 @@ def _ptrace() -> "PtraceAbi":
     from engine.arch.x86_64.user_regs import PTRACE  # few programs are traced
 
     return PTRACE
+
+
+def _nop_calls() -> "NopCalls":
+    from engine.arch.x86_64.nop_calls import NOP_CALLS
+
+    return NOP_CALLS
 
 
 def _kernel_calls() -> "KernelCalls":
@@ -229,7 +235,7 @@ X86_64 = Arch(
     probes=PROBES,
     unwind=UNWIND,
     jumps=JUMPS,
-    nop_calls=NOP_CALLS,
+    nop_calls=_nop_calls,
     kernel_calls=_kernel_calls,
     # Documentation/arch/x86/x86_64/mm.rst: stacks in vmalloc's area.
     kernel_plan=AddressPlan(

@@ -22,9 +22,9 @@ def red_zone(site: Site) -> Finding | None:
 def nop_call(site: Site) -> Finding | None:
     """Linux 6.18 does not ask before it turns a uprobe's no-operation into a call."""
     calls = site.arch.nop_calls
-    if calls is None or site.rules is not Rules.UPROBE or not calls.is_nop(site.plan.raw):
+    if calls is None or site.rules is not Rules.UPROBE or not calls().is_nop(site.plan.raw):
         return None
-    lost = calls.lost(site.flow.red_zone.get(site.address))
+    lost = calls().lost(site.flow.red_zone.get(site.address))
     if not lost:
         return None
     return Finding(

@@ -122,7 +122,7 @@ class KernelProbes:
 
         definition = probe.exported.definition
         calls = self._arch.nop_calls
-        makes_call = calls is not None and calls.is_nop(judgement.plan.raw)
+        makes_call = calls is not None and calls().is_nop(judgement.plan.raw)
         if not makes_call or definition.strict_override or _release() < _NOP_CALLS:
             return
         for finding in judgement.findings:
