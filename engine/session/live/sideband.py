@@ -15,7 +15,8 @@ from typing import Final
 
 from msgspec import Struct
 
-_SYSCALLS: Final = {"x86_64": 298, "aarch64": 241, "riscv64": 241}
+from engine import arch as architectures
+
 _PAGES: Final = 128
 """Pages of data of a CPU's ring."""
 _CLOEXEC: Final = 8
@@ -41,6 +42,16 @@ _LOST_RECORD, _COMM_RECORD, _FORK_RECORD, _MMAP2_RECORD = 2, 3, 7, 10
 _IS_EXEC: Final = 1 << 13
 _TAIL_PLACE, _HEAD_PLACE = 1032, 1024
 """Offsets in the first page of a ring (struct perf_event_mmap_page)."""
+
+
+def _syscall(machine: str) -> int | None:
+    """perf_event_open's number on a machine, by its `uname -m`; None on one that is not known."""
+    tables = (
+        one.linux.syscalls for one in architectures.records() if one.linux.machine == machine
+    )
+    return next(
+        (at for table in tables for at, name in table.items() if name == "perf_event_open"), None
+    )
 
 
 class MapNotice(Struct, frozen=True):
@@ -145,7 +156,7 @@ class Sideband:
             self.close()
 
     def _open(self, pid: int, cpu: int) -> None:
-        number = _SYSCALLS.get(os.uname().machine)
+        number = _syscall(os.uname().machine)
         if number is None:
             raise OSError(errno.ENOSYS, "not known for this machine")
         flags = sum(_FLAGS)

@@ -43,6 +43,7 @@ REASONS = {
     ("engine/image/ia64unwind.py", "*"): "a format of unwind tables: the IA-64 psABI's",
     ("engine/image/ia64unwindtext.py", "*"): "the same, as text",
     ("engine/image/index.py", "EM_ARM"): "symbols of files that no architecture here is for",
+    ("engine/image/kernel/tasklayout.py", "_X86_64"): "user-mode Linux, which is for no other",
     ("engine/image/symtab.py", "EM_ARM"): "the same: bit 0 says Thumb",
     ("engine/linux/fs/view.py", "x86-64-v"): "a folder of libraries on the host",
     ("engine/unwind/ia64.py", "*"): "the reader of that format of unwind tables",
