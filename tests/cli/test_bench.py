@@ -24,6 +24,7 @@ from engine.session.headless.bench import CASES, native, program
         for number, arch in enumerate(MEASURED)
     ],
 )
+@pytest.mark.slow
 def test_rows(arch: str, tmp_path: Path) -> None:
     """How quick anything was is nothing that a test can ask."""
     words = ("--calls", "1000", "--runs", "1", "--arch", arch, "--no-peers", "--json")

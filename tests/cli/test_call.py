@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from kernelimages import AMD64_61, AMD64_612, image_path, module_path
 
 
@@ -35,6 +36,7 @@ def test_a_call_that_fails_is_the_last_one() -> None:
     assert row["value"] is None
 
 
+@pytest.mark.slow
 def test_bad_usage_is_told(tmp_path: Path) -> None:
     module = shutil.copy(module_path("crc16"), tmp_path)
     for words in (("gcd(1)",), ("what",), ("nosuch(1)",)):

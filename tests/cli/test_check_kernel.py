@@ -37,6 +37,7 @@ def test_definitions_give_a_row_each_in_their_order(tmp_path: Path) -> None:
     assert rows[1]["reason"].startswith("not an instruction boundary")
 
 
+@pytest.mark.slow
 def test_lines_show_the_kernels_caret() -> None:
     done = ran("check", image_path(AMD64_612), "-e", "p vfs_read file count foo")
     assert done.returncode == 2
@@ -53,6 +54,7 @@ def test_a_kernel_has_no_uprobes() -> None:
     assert "--as uprobe" in done.stderr
 
 
+@pytest.mark.slow
 def test_another_era_has_other_rules() -> None:
     line = "p:a/b vfs_read count"
     assert ran("check", image_path(AMD64_612), "-e", line).returncode == 0
@@ -62,6 +64,7 @@ def test_another_era_has_other_rules() -> None:
     assert "--era new" in bad.stderr
 
 
+@pytest.mark.slow
 def test_lines_build_on_each_other_if_asked() -> None:
     twice = ("-e", "p:a/b vfs_read", "-e", "p:a/b vfs_read")
     assert ran("check", image_path(AMD64_61), *twice).returncode == 0
@@ -82,6 +85,7 @@ def test_many_functions_are_judged_by_several_processes_in_order() -> None:
     assert summary["techniques"]["ftrace"] == sum(row["ftrace"] for row in rows)
 
 
+@pytest.mark.slow
 def test_probes_together_lose_jumps() -> None:
     alone = ran("check", "--json", image_path(AMD64_61), "-f", "int_sqrt")
     together = ran("check", "--json", "--together", image_path(AMD64_61), "-f", "int_sqrt")
@@ -91,6 +95,7 @@ def test_probes_together_lose_jumps() -> None:
     assert any(row["rule"] == "optprobe.neighbour" for row in rows)
 
 
+@pytest.mark.slow
 def test_disasm_shows_the_text_as_it_runs() -> None:
     live = ran("disasm", image_path(AMD64_61), "vfs_read").stdout.splitlines()
     stored = ran("disasm", "--patched", "file", image_path(AMD64_61), "vfs_read").stdout
@@ -98,6 +103,7 @@ def test_disasm_shows_the_text_as_it_runs() -> None:
     assert " call " in stored.splitlines()[0]
 
 
+@pytest.mark.slow
 def test_a_module_is_asked_against_its_kernel() -> None:
     kernel = image_path(AMD64_61)
     module = module_path("cordic")
@@ -138,6 +144,7 @@ def test_definitions_for_a_real_machine(form: str) -> None:
     assert "no kernel image" in words.stderr
 
 
+@pytest.mark.slow
 def test_a_damaged_cache_is_made_anew_and_told_to_those_who_debug(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -90,6 +90,7 @@ def test_nothing_differs(tmp_path: Path) -> None:
         assert len(done.out.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_an_expression_stops_the_search(tmp_path: Path) -> None:
     guest = str(SAMPLES / "x86_64" / "pipeline")
     expression = "switches > 5 && exit == 0"
@@ -158,6 +159,7 @@ int main(void) { pthread_t t; pthread_create(&t, 0, work, 0); for (;;); }
 """
 
 
+@pytest.mark.slow
 def test_the_time_limit_ends_the_search(tmp_path: Path) -> None:
     program = build(tmp_path, "endless", ENDLESS, "-static", "-pthread")
     done = run("explore", "--timeout", "1", str(program), cwd=tmp_path)

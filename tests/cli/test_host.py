@@ -124,6 +124,7 @@ def test_an_endless_handler_is_cut_off(home: Path, handlers: str) -> None:
     assert kept.count(b" f: (factorial+0x0/0x21)") == 1
 
 
+@pytest.mark.slow
 def test_the_limit_of_time_holds_for_handlers(home: Path) -> None:
     done = run("trace", "--timeout", "1", "--handlers", "endless.py", SAMPLE, cwd=home)
 
@@ -150,6 +151,7 @@ PLACED = "probes = [Kprobe(symbol_name='main')]\n"
     ],
     ids=["body", "init", "exit", "list"],
 )
+@pytest.mark.slow
 def test_it_holds_for_all_of_a_handlers_file(
     home: Path, source: str, words: tuple[str, ...], printed: str
 ) -> None:

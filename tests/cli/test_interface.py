@@ -104,6 +104,7 @@ def test_quit_ends_it() -> None:
     assert (code, out) == (0, "")
 
 
+@pytest.mark.slow
 def test_an_interrupt_stops_the_guest_and_the_next_word_is_carried_out() -> None:
     words = ("--batch", "-ex", "run", "-ex", "info registers rip", "-ex", "print 7")
     process = subprocess.Popen(

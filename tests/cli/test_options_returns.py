@@ -109,6 +109,7 @@ def test_the_time_between(arch: str, tmp_path: Path) -> None:
 
 
 @first_arch
+@pytest.mark.slow
 def test_values_of_the_entry(arch: str, tmp_path: Path) -> None:
     """Registers and memory as they were there, for kprobes and, unlike in the kernel, uprobes."""
     register = archkit.argument(arch)

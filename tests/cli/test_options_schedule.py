@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from guestrun import run
 from sysroot import CHECKOUT
 
@@ -16,6 +17,7 @@ def recorded(home: Path, *words: str) -> list[str]:
     return (home / "s").read_text().splitlines()
 
 
+@pytest.mark.slow
 def test_every_command_follows_a_schedule(tmp_path: Path) -> None:
     guest = RACE
     lines = recorded(tmp_path, "run", *SHORT, "--record-schedule", "s", guest)

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from kernelimages import AMD64_61, ARM64_61, image_path, module_path
 
+pytestmark = pytest.mark.slow
+
 KSTRDUP = 'kstrdup("abc", GFP_KERNEL)'
 
 

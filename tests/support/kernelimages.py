@@ -26,6 +26,10 @@ UML_61 = "linux.uml"
 GOLDEN = {AMD64_61: "amd64-6.1", AMD64_612: "amd64-6.12", ARM64_61: "arm64-6.1", UML_61: "uml-6.1"}
 """Folders of `tests/data/kernel` with what the kernels themselves said."""
 
+SLOW_612 = pytest.param(AMD64_612, marks=pytest.mark.slow)
+SLOW_ARM64 = pytest.param(ARM64_61, marks=pytest.mark.slow)
+"""Parameters: the fast tests fetch and open the first image alone, and user-mode Linux."""
+
 DATA = Path(__file__).parents[1] / "data" / "kernel"
 
 _SECURITY = f"deb [signed-by={KEYS}] http://deb.debian.org/debian-security"

@@ -22,6 +22,7 @@ def test_a_fault_for_ever_ends_with_the_block_limit(attack: Attack) -> None:
     assert "block limit (--max-blocks)" in done.err
 
 
+@pytest.mark.slow
 def test_handlers_that_nest_use_up_the_stack(attack: Attack) -> None:
     done = attack("signals", "nested")
 

@@ -263,6 +263,7 @@ def test_only_image_errors_escape(
     st.lists(st.tuples(st.integers(0, 1 << 12), MUTATION.map(lambda m: m[1])), min_size=1),
 )
 @settings(max_examples=300, deadline=None)
+@pytest.mark.slow
 def test_damage_in_unwind_and_debug_sections_is_no_information(
     unwinding: bytes, section: tuple[int, int], mutations: list[tuple[int, bytes]]
 ) -> None:

@@ -12,6 +12,8 @@ from kernelimages import (
     DATA,
     GOLDEN,
     MODULES,
+    SLOW_612,
+    SLOW_ARM64,
     kernel_image,
     module_path,
 )
@@ -193,7 +195,7 @@ def _golden_spelling(kind: BtfType) -> str:
 
 @pytest.mark.parametrize(
     "name",
-    [AMD64_61, *(pytest.param(name, marks=pytest.mark.slow) for name in (AMD64_612, ARM64_61))],
+    [AMD64_61, SLOW_612, SLOW_ARM64],
 )
 def test_prototypes_are_what_bpftool_says(name: str) -> None:
     image = kernel_image(name)
@@ -219,7 +221,12 @@ def test_prototypes_are_what_bpftool_says(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "last"), [(AMD64_61, "end"), (AMD64_612, "signal"), (ARM64_61, None)]
+    ("name", "last"),
+    [
+        (AMD64_61, "end"),
+        pytest.param(AMD64_612, "signal", marks=pytest.mark.slow),
+        pytest.param(ARM64_61, None, marks=pytest.mark.slow),
+    ],
 )
 def test_layouts_tell_versions_apart(name: str, last: str | None) -> None:
     image = kernel_image(name)

@@ -1,14 +1,14 @@
 """The array of trace events, found without symbols."""
 
 import pytest
-from kernelimages import AMD64_61, AMD64_612, ARM64_61, kernel_image
+from kernelimages import AMD64_61, ARM64_61, SLOW_612, kernel_image
 
 from engine.image.kernel.eventarray import find_event_array
 from engine.image.kernel.events import OwnEvents
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [AMD64_61, AMD64_612])
+@pytest.mark.parametrize("name", [AMD64_61, SLOW_612])
 def test_it_is_where_the_symbols_are(name: str) -> None:
     image = kernel_image(name)
     symbols = image.symbol("__start_ftrace_events"), image.symbol("__stop_ftrace_events")

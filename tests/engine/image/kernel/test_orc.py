@@ -88,7 +88,10 @@ def test_damaged_types_leave_the_version() -> None:
     assert any(".BTF" in text for text in image.damage.found())
 
 
-@pytest.mark.parametrize(("name", "count"), [(AMD64_61, 384849), (AMD64_612, 450712)])
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [(AMD64_61, 384849), pytest.param(AMD64_612, 450712, marks=pytest.mark.slow)],
+)
 def test_kernels(name: str, count: int) -> None:
     image = kernel_image(name)
     table = OrcTable(image.elf)

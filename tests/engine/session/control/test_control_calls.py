@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import pytest
 from calledkernel import opened_image
 from controlkit import Held, held, sample
-from kernelimages import AMD64_61, ARM64_61, image_path
+from kernelimages import AMD64_61, SLOW_ARM64, image_path
 
 from engine.insn.disasm import Disassembler
 from engine.session.inspect.backtrace import Backtraces
@@ -14,7 +14,7 @@ from engine.session.protocol import commands as cmd
 from engine.session.protocol import events as ev
 from engine.session.protocol.views import RunState, StopCause
 
-both = pytest.mark.parametrize("image", [AMD64_61, pytest.param(ARM64_61, marks=pytest.mark.slow)])
+both = pytest.mark.parametrize("image", [AMD64_61, SLOW_ARM64])
 KSTRDUP = 'kstrdup("abc", GFP_KERNEL)'
 
 
@@ -118,7 +118,7 @@ def test_definitions_are_listed_for_a_real_machine() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("image", [AMD64_61, ARM64_61])
+@pytest.mark.parametrize("image", [AMD64_61, SLOW_ARM64])
 def test_backtraces_are_what_a_shadow_stack_says_at_every_instruction(image: str) -> None:
     calls = (
         KSTRDUP,

@@ -4,7 +4,7 @@ from functools import lru_cache
 
 import pytest
 from kernelgolden import golden_patches
-from kernelimages import AMD64_61, AMD64_612, ARM64_61, image_path
+from kernelimages import AMD64_61, SLOW_612, SLOW_ARM64, image_path
 
 from engine.session.kernel.opened import OpenedKernel
 from engine.session.kernel.patched_rows import PatchedRow, patched_rows
@@ -56,7 +56,7 @@ def test_what_is_alike_has_no_kinds_and_rows_do_not_depend_on_the_range() -> Non
     assert next(patched_rows(kernel, middle.address - 1, rows[-1].address)) == middle
 
 
-@pytest.mark.parametrize("name", [AMD64_61, AMD64_612, ARM64_61])
+@pytest.mark.parametrize("name", [AMD64_61, SLOW_612, SLOW_ARM64])
 def test_rows_are_the_text_of_the_running_kernel(name: str) -> None:
     kernel, known = opened(name), golden_patches(name)
     starts = function_starts(kernel)[::SAMPLE]

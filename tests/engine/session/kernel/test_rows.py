@@ -7,7 +7,7 @@ The rows are a sample of what Linux answered when probes were put there (see tes
 from functools import lru_cache
 
 import pytest
-from kernelimages import AMD64_61, AMD64_612, ARM64_61, DATA, GOLDEN, image_path, module_path
+from kernelimages import AMD64_61, DATA, GOLDEN, SLOW_612, SLOW_ARM64, image_path, module_path
 from kernelscore import SCORERS, ScoredKernel
 
 from engine.session.kernel.lines import defined_rows
@@ -15,7 +15,7 @@ from engine.session.kernel.opened import OpenedKernel
 from engine.session.kernel.rows import entry_rows, function_starts, matching_starts
 from engine.session.protocol.kernels import KernelChoice
 
-KERNELS = (AMD64_61, AMD64_612, ARM64_61)
+KERNELS = (AMD64_61, SLOW_612, SLOW_ARM64)
 LEAST = {"definitions": 300, "entries": 2000, "kretprobes": 600, "offsets": 7000}
 """Rows of each file at least."""
 

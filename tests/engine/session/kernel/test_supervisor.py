@@ -8,11 +8,11 @@ import zlib
 import lz4.block
 import pytest
 from calledkernel import buffer_of, called, in_module
-from kernelimages import AMD64_61, AMD64_612, ARM64_61, UML_61
+from kernelimages import AMD64_61, SLOW_612, SLOW_ARM64, UML_61
 
 from engine.errors import CommandError
 
-KERNELS = (AMD64_61, AMD64_612, ARM64_61)
+KERNELS = (AMD64_61, SLOW_612, SLOW_ARM64)
 TEXT = "The quick brown fox jumps over the lazy dog. " * 3
 
 
