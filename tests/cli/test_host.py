@@ -109,6 +109,7 @@ def test_what_was_recorded_is_written(home: Path) -> None:
 @pytest.mark.parametrize(
     "handlers", ["endless.py", pytest.param("stubborn.py", marks=pytest.mark.slow)]
 )
+@pytest.mark.slow
 def test_an_endless_handler_is_cut_off(home: Path, handlers: str) -> None:
     words = ("trace", "-e", "p:g/f factorial", "-o", "out", "--handlers", handlers, SAMPLE)
     process = start(*words, cwd=home)

@@ -58,6 +58,7 @@ def test_x87(program: Path) -> None:
 
 
 @needs_host
+@pytest.mark.slow
 def test_x87_without_the_host(program: Path) -> None:
     compare(program, x87(78, QUICK, exact=True), snippets.PORTABLE)
 
@@ -81,6 +82,7 @@ def test_sse(program: Path) -> None:
 
 
 @needs_host
+@pytest.mark.slow
 def test_sse_without_the_host(program: Path) -> None:
     cases = sse(24, QUICK, plain=True) + sse(25, QUICK // 3, unusual=True)
     compare(program, cases, snippets.PORTABLE)

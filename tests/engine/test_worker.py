@@ -311,6 +311,7 @@ def test_afresh_at_any_time(arch: str, mood: str, stopped: bool) -> None:
     "mood", ["r", "", *(pytest.param(each, marks=pytest.mark.slow) for each in "nstf")]
 )
 @pytest.mark.parametrize("halted", [False, True])
+@pytest.mark.slow
 def test_an_end_at_any_time(arch: str, mood: str, halted: bool) -> None:
     def once() -> None:
         with front(moods(arch), *([mood] if mood else []), clock="host") as guest:

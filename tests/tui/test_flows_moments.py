@@ -126,6 +126,7 @@ async def all_actions(user: User) -> None:
     assert walk.done | NOT_HERE.keys() == KEYS.keys()
 
 
+@pytest.mark.slow
 def test_after_every_action_all_panes_agree_with_the_guest() -> None:
     flow(all_actions)
 

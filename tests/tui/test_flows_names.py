@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from controlkit import sample
 from flowkit import User, flow, place
 
@@ -31,6 +32,7 @@ def check(user: User) -> None:
     assert all(line.isprintable() for line in user.screen.split("\n"))
 
 
+@pytest.mark.slow
 def test_names_are_shown_as_they_are(tmp_path: Path) -> None:
     async def steps(user: User) -> None:
         await place(user, "p:demo/f f\x1b]0;own\x07 s=+0(%di):string")

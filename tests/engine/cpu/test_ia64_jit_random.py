@@ -207,6 +207,7 @@ def _close(cores: list[BareIa64]) -> None:
     ("kind", "only"), [(unit, name) for unit, names in _BY_FORMAT.items() for name in names]
 )
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.slow
 def test_every_format_does_the_same(kind: str, only: str, seed: int) -> None:
     cores = _pair(_program(random.Random(f"{only}{seed}"), True, only, kind), seed, True)
     try:

@@ -34,6 +34,7 @@ def _memory(guest: Guest, writes: list[list[Any]]) -> list[list[Any]]:
 
 
 @pytest.mark.parametrize("name", _INDEX)
+@pytest.mark.slow
 def test_every_slot_does_what_was_recorded(name: str) -> None:
     lines = trace(name)
     start = next(lines)

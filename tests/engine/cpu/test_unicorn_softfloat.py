@@ -60,6 +60,7 @@ def test_the_known_version_is_led(name: str) -> None:
 
 
 @pytest.mark.parametrize("function", sorted(unicorn_softfloat.routines("aarch64")))
+@pytest.mark.slow
 def test_values_and_flags_are_unicorns(function: str) -> None:
     own = linkage.address_of(function)
     if not own or not native.possible():

@@ -179,6 +179,7 @@ def _quietly(ask: Callable[[], object]) -> None:
 
 
 @pytest.mark.parametrize("flags", [BUILDS[0], BUILDS[1], BUILDS[4], BUILDS[6]], ids=" ".join)
+@pytest.mark.slow
 def test_damage_is_an_image_error(flags: tuple[str, ...]) -> None:
     """Flipped bytes anywhere in the debug sections: an answer or an ImageError, and soon."""
     program = debugged("x86_64", *flags)

@@ -81,6 +81,7 @@ def test_a_seed_is_a_schedule(arch: str) -> None:
         *(("post", Mode.KERNEL, "x86_64"), ("return", Mode.KERNEL, "x86_64")),
     ],
 )
+@pytest.mark.slow
 def test_probes_change_no_schedule(kind: str, mode: Mode, arch: str) -> None:
     program = compiled("workers", arch)
     plain, _ = schedule(program, 3)

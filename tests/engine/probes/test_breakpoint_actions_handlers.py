@@ -95,6 +95,7 @@ def run(program: Path, arch: str, make: Make, technique: str, offset: int) -> tu
 @pytest.mark.parametrize("arch", JUMPING)
 @pytest.mark.parametrize("make", [looks, changes, diverts, leads_away])
 @pytest.mark.parametrize("technique", ["breakpoint", "jump"])
+@pytest.mark.slow
 def test_the_same_inside_and_outside(
     arch: str, make: Make, technique: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

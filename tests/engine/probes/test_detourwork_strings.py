@@ -78,6 +78,7 @@ def alike(arch: str, folder: Path, fetch: str, memory: bytes, calls: int) -> byt
 
 @pytest.mark.parametrize("arch", JUMPING)
 @pytest.mark.parametrize("fetch", [ALONE, LENT, ELSEWHERE, TWO])
+@pytest.mark.slow
 def test_all_lengths_at_all_alignments(
     arch: str, fetch: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -91,6 +92,7 @@ def test_all_lengths_at_all_alignments(
 @pytest.mark.parametrize("arch", JUMPING)
 @pytest.mark.parametrize("fetch", [ELSEWHERE, TWO])
 @pytest.mark.parametrize("behind", [0, 1, 7, 8, 15, 16, 24, 31, 32, 33, 47, 48, 63, 64])
+@pytest.mark.slow
 def test_the_end_of_a_mapping_behind_the_nul(
     arch: str, fetch: str, behind: int, tmp_path: Path
 ) -> None:

@@ -193,6 +193,7 @@ WAYS = (
 @pytest.mark.parametrize("arch", FIRST_JUMPING)
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(ops=OPS, way=st.sampled_from(WAYS), inside=st.booleans())
+@pytest.mark.slow
 def test_calls_returns_and_jumps(
     programs: dict[str, Path],
     arch: str,

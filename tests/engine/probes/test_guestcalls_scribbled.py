@@ -67,6 +67,7 @@ def scribbled(
 
 
 @pytest.mark.parametrize("arch", FIRST_JUMPING)
+@pytest.mark.slow
 def test_the_program_goes_on(programs: dict[str, Path], arch: str) -> None:
     found = places(programs[arch], arch)
     seen = 0

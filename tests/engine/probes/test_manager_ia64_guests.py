@@ -114,6 +114,7 @@ def test_handlers_run_before_and_behind_each_slot(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.slow
 def test_faults_in_slots_are_the_programs_own(name: str, tmp_path: Path) -> None:
     """Same signal at the same slot, stepped, boosted past the fault, and with handlers."""
     program = tmp_path / name

@@ -46,6 +46,7 @@ def mappings(one: Guest) -> dict[tuple[int, int], bytes]:
 
 @each
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: str(path.stem))
+@pytest.mark.slow
 def test_a_return_probe_on_every_function_changes_nothing(path: Path, way: str) -> None:
     with guest(path) as plain, guest(path, way) as probed:
         ends = plain.run()

@@ -173,6 +173,7 @@ def hook(one: Guest, name: str, where: int, take: Callable[[str, str, int], None
 
 
 @pytest.mark.parametrize("name", ["returns", "fptr_O3", "tail_O0", "deep_O2", "a_rp"])
+@pytest.mark.slow
 def test_stacks_in_handlers_and_events_are_the_same_in_all_ways(name: str) -> None:
     """So are the caller's frame marker, its register stack, and ar.pfs."""
     path = GUESTS / f"{name}.elf"

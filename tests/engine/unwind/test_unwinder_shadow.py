@@ -141,6 +141,7 @@ def test_every_function_has_a_return_probe(name: str, mode: Mode) -> None:
     ("arch", "args"),
     sorted({(arch, tuple(row["args"])) for arch, rows in LIBC.items() for row in rows}),
 )
+@pytest.mark.slow
 def test_libc_stops(arch: str, args: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     """qsort's callback, a signal's handler, exit, longjmp: as gdb saw them under qemu."""
     rows = [row for row in LIBC[arch] if tuple(row["args"]) == args]

@@ -273,6 +273,7 @@ def test_phases_by_hand_are_a_free_run(arch: str, name: str) -> None:
 
 
 @both
+@pytest.mark.slow
 def test_a_hit_by_phases_leaves_what_a_hit_at_once_leaves(arch: str) -> None:
     """At every instruction of a function: registers, stack, clock after the hit."""
     name, function = "recursion", "ackermann"

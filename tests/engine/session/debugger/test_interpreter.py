@@ -130,7 +130,7 @@ def _compare(program: Path, script: str) -> None:
         ("lists", "lists.gdb"),
         pytest.param("lists", "walks.gdb", marks=pytest.mark.slow),
         ("shapes", "shapes.gdb"),
-        ("calls", "calls.gdb"),
+        pytest.param("calls", "calls.gdb", marks=pytest.mark.slow),
         pytest.param("calls", "search.gdb", marks=pytest.mark.slow),
         ("watched", "watched.gdb"),
         pytest.param("watched", "followed.gdb", marks=pytest.mark.slow),

@@ -98,6 +98,7 @@ int main(void)
 """
 
 
+@pytest.mark.slow
 def test_threads_and_libraries_of_a_program_that_is_loaded_anywhere(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

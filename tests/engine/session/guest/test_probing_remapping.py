@@ -305,6 +305,7 @@ def mover(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.mark.parametrize("technique", ["auto", pytest.param("breakpoint", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("way", WAYS)
+@pytest.mark.slow
 def test_probes_follow_the_code_of_the_program(mover: Path, way: str, technique: str) -> None:
     with loaded(mover, way, technique=technique) as plain:
         plain.session.cpu.count_blocks(True)

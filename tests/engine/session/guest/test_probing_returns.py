@@ -198,6 +198,7 @@ def test_in_strict_mode_the_watched_return_address_is_hit(arch: str) -> None:
 
 @both
 @modes
+@pytest.mark.slow
 def test_a_return_probe_stops_at_each_entry_and_each_return(arch: str, mode: Mode) -> None:
     with guest_in(mode, arch) as guest:
         guest.do(cmd.Define("r:demo/r ackermann"), cmd.Continue())
@@ -242,6 +243,7 @@ def test_stops_can_be_had_and_given_up_in_the_middle_of_a_call(arch: str, mode: 
 @both
 @modes
 @pytest.mark.parametrize("probed", [False, True])
+@pytest.mark.slow
 def test_finish_ends_at_the_return_of_this_very_call(arch: str, mode: Mode, probed: bool) -> None:
     with guest_in(mode, arch) as guest:
         if probed:

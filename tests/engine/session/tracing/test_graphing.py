@@ -104,6 +104,7 @@ def fresh(path: Path, *args: str, root: str | None = None) -> Session:
 
 @pytest.mark.parametrize("arch", COMPILED)
 @pytest.mark.parametrize("name", ["recursion", "sort", "words"])
+@pytest.mark.slow
 def test_samples_one_instruction_at_a_time(
     arch: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
