@@ -88,7 +88,12 @@ static void names(void) {
     SHOW(bind(fd, ADDR(a)));
     a = v4("192.0.2.1", 0);
     SHOW(bind(fd, ADDR(a)));
-    a = v4("127.1.2.3", 0);
+    // A port that nobody has at 127.0.0.1 either, which is asked for below.
+    int scout = socket(AF_INET, SOCK_STREAM, 0);
+    a = v4("127.0.0.1", 0);
+    bind(scout, ADDR(a));
+    a = v4("127.1.2.3", port_of(scout));
+    close(scout);
     SHOW(bind(fd, ADDR(a)));
     NAME(fd);
     SHOW(bind(fd, ADDR(a)));
