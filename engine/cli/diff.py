@@ -114,6 +114,7 @@ _GUESTS_ONLY: Final = {
     "isolated": "--isolated",
     "shares": "--share",
     "start": "--start",
+    "max_blocks": "--max-blocks",
 }
 """Options that the machine cannot follow."""
 
@@ -124,10 +125,16 @@ def _diff_live(values: dict[str, Any]) -> int:
 
     probes, served = _probes(values), values["served"]
     others = [option for name, option in _GUESTS_ONLY.items() if values.get(name)]
-    if served or others:
-        option = "--served" if served else others[0]
+    if served:
+        others.append("--served")
+    if values.get("follow") == "no":
+        others.append("--follow no")
+    if Mode(values["mode_name"]) is Mode.KERNEL:
+        others.append("--mode kernel")
+    if others:
+        option = others[0]
         raise click.UsageError(f"--live runs GUEST on this machine, too: not with {option}")
-    request = LiveDiffRequest(config_of(values), probes)
+    request = LiveDiffRequest(config_of(values), probes, seconds=values["timeout"])
     effect = compare_live(request, lambda session: attached(session, values["timeout"]))
     say = partial(console.remark, color=values["color"])
     console.remarks((*effect.damage, *effect.remarks), values["color"])

@@ -80,7 +80,10 @@ class KernelTasks:
         before, self._low = self._low, low
         if self._dying and before != low:
             self._over(before)
-        pid = self._name(task)
+        try:
+            pid = self._name(task)
+        except GuestFaultError:
+            return  # no task's: nothing is known of it
         if pid != self._inner.task:
             self._inner.task = pid
             self._machine.task = self._machine.task_of(self._machine.current)

@@ -29,6 +29,8 @@ from engine.session.tracing.tracing import Tracing
 from engine.trace.formats.base import Names
 from engine.trace.rows import EventTable
 
+_OUT_OF_TIME: Final = 124
+"""Exit code of a guest that its limit of time has ended."""
 _STREAMS: Final = {1: "standard output", 2: "standard error"}
 
 
@@ -107,7 +109,9 @@ def compare_live(request: LiveDiffRequest, attach: Attach) -> LiveEffect:
         tracing.definitions.place(request.probes)
         probes = KernelProbes(tracing)
         start = replace(command_start(request.config), streams=streams.descriptors)
-        recording = LiveRecording(probes, LiveTarget(start), request.buffer)
+        recording = LiveRecording(
+            probes, LiveTarget(start, seconds=request.seconds), request.buffer
+        )
         theirs = EventLog(tracing.table)
         recording.run(_LogConsumer(theirs, recording.processes))
         if recording.lost:
@@ -117,7 +121,7 @@ def compare_live(request: LiveDiffRequest, attach: Attach) -> LiveEffect:
             )
         lines = [
             *_outputs(written, {number: streams.written(number) for number in _STREAMS}),
-            *_ends(reports, recording.exit_code),
+            *_ends(reports, _OUT_OF_TIME if recording.timed_out else recording.exit_code),
         ]
     comparison = compare_logs(log, theirs, facts)
     return LiveEffect(

@@ -20,6 +20,8 @@ from engine.trace.ring_pages import PageLayout
 _TYPE: Final = struct.Struct("<H")
 _IN_FLIGHT: Final = 1_000_000
 """Nanoseconds in which a record that has its time is there to be read."""
+_PAGES: Final = 256
+"""Pages of a CPU in one turn: a busy one keeps neither the others nor the end waiting."""
 _COUNTED: Final = re.compile(r"^(overrun|commit overrun|dropped events): (\d+)$", re.MULTILINE)
 
 
@@ -41,6 +43,7 @@ class LiveBuffers:
     Attributes:
         unknown: records of events that are none of ours.
         damaged: pages or records that make no sense.
+        more: the last turn has left some behind.
     """
 
     def __init__(self, instance: KernelInstance, makers: Mapping[int, RowMaker]) -> None:
@@ -56,6 +59,7 @@ class LiveBuffers:
         """
         self.unknown = 0
         self.damaged = 0
+        self.more = False
         self._makers = makers
         self._layout = PageLayout.of(read_text(instance.tracefs.root / "events" / "header_page"))
         self._cpus = sorted((instance.path / "per_cpu").iterdir())
@@ -74,8 +78,12 @@ class LiveBuffers:
         """
         until = time.clock_gettime_ns(time.CLOCK_MONOTONIC) - _IN_FLIGHT
         lost = 0
+        self.more = False
         for number, file in enumerate(self._files):
-            lost += self._drain(file, self._held[number])
+            missing, reached = self._drain(file, self._held[number], None if last else _PAGES)
+            lost += missing
+            if reached is not None:  # what follows there is later than this
+                self.more, until = True, min(until, reached)
         ready: list[list[tuple[int, bytes]]] = []
         for number, held in enumerate(self._held):
             count = len(held) if last else _count_until(held, until)
@@ -85,21 +93,35 @@ class LiveBuffers:
         rows = b"".join(row for _, row in merge(*ready, key=itemgetter(0)))
         return LiveRows(rows, lost)
 
-    def _drain(self, file: int, held: list[tuple[int, bytes]]) -> int:
-        """Read a CPU's pages up to the last record; the number of those lost before them."""
-        lost = 0
+    def _drain(
+        self, file: int, held: list[tuple[int, bytes]], most: int | None
+    ) -> tuple[int, int | None]:
+        """Read a CPU's pages.
+
+        Args:
+            file: of its pages.
+            held: rows go behind these.
+            most: pages, None for all.
+
+        Returns:
+            The records lost before those, and the time of the last record if there may be more.
+        """
+        lost = pages = 0
+        reached: int | None = None
         makers = self._makers
-        while True:
+        while most is None or pages < most:
             try:
                 data = os.read(file, self._layout.size)
             except BlockingIOError:
-                return lost
+                return lost, None
             if not data:
-                return lost
+                return lost, None
+            pages += 1
             page = self._layout.decode(data)
             lost += page.lost or 0
             self.damaged += page.damaged
             for record in page.records:
+                reached = record.time
                 try:
                     (number,) = _TYPE.unpack_from(record.data)
                     make = makers.get(number)
@@ -109,6 +131,7 @@ class LiveBuffers:
                     held.append((record.time, make(record.time, record.data)))
                 except struct.error:
                     self.damaged += 1
+        return lost, 0 if reached is None else reached
 
     def untold(self) -> int:
         """The records that are lost and were not told of by `read`; once nothing is written."""

@@ -61,17 +61,21 @@ def own_instance(tracefs: Tracefs) -> Iterator[KernelInstance]:
     What killed owners have left is removed first.
 
     Raises:
-        LiveKernelError: the kernel makes none.
+        LiveKernelError: the kernel makes none; or, behind the end of what was done with it,
+            something of it stays.
     """
     remove_abandoned(tracefs)
     name, lock = _made(tracefs)
     try:
-        yield KernelInstance(tracefs, name)
-    finally:
         try:
-            _remove(tracefs, name)
-        finally:
-            os.close(lock)
+            yield KernelInstance(tracefs, name)
+        except BaseException:
+            with suppress(LiveKernelError):  # the first reason is the one to be told
+                _remove(tracefs, name)
+            raise
+        _remove(tracefs, name)
+    finally:
+        os.close(lock)
 
 
 def _made(tracefs: Tracefs) -> tuple[str, int]:
@@ -124,6 +128,8 @@ def remove_abandoned(tracefs: Tracefs) -> list[str]:
         try:
             _remove(tracefs, name)
             removed.append(name)
+        except LiveKernelError:  # somebody uses it still; it hinders nobody
+            continue
         finally:
             os.close(lock)
     return removed

@@ -147,6 +147,7 @@ class LiveProcesses:
         with suppress(OSError):
             for thread in os.listdir(f"/proc/{pid}/task"):
                 self._owners[int(thread)] = pid
+                self.comm(int(thread))
             with open(f"/proc/{pid}/maps", encoding="utf-8", errors="surrogateescape") as file:
                 for line in file:
                     found = _MAPS.fullmatch(line.rstrip("\n"))

@@ -73,6 +73,7 @@ class LiveRecording:
         processes: those whose events were recorded.
         lost: records that the kernel had no room for.
         exit_code: of the program, 128+N at the end by signal N; 0 without one.
+        timed_out: the program had to be stopped, as the time was over.
         reports: what is to be said about it.
         profile: the kernel's counts of hits, once it is over.
     """
@@ -95,6 +96,7 @@ class LiveRecording:
         self.processes = LiveProcesses()
         self.lost = 0
         self.exit_code = 0
+        self.timed_out = False
         self.reports: list[Report] = []
         self.profile: list[str] = []
         self._probes = probes
@@ -109,47 +111,59 @@ class LiveRecording:
         Raises:
             CommandError: the running kernel refuses something; nothing of ours stays in it.
         """
-        with ExitStack() as stack:
-            ending = stack.enter_context(noted())
-            instance = stack.enter_context(own_instance(Tracefs.found()))
-            makers = self._prepared(instance)
-            buffers = LiveBuffers(instance, makers)
-            stack.callback(buffers.close)
-            command = None
-            if self._target.command is not None:
-                command = LiveCommand(self._target.command)
-                stack.callback(command.close)
-            sideband = self._follow(instance, command)
-            stack.callback(sideband.close)
-            consumer.begin()
-            self._probes.enable(instance)
-            instance.set("tracing_on", "1")
-
-            def read(*, last: bool = False) -> None:
-                rows = buffers.read(last=last)
-                self.processes.hear(sideband.read())  # behind the rows: it is no less complete
-                self.lost += rows.lost
-                if rows.rows or rows.lost:
-                    consumer.take(rows)
-
-            if command is not None:
-                command.go()
-            self._wait(command, ending, read)
-            instance.set("tracing_on", "0")
-            read(last=True)
-            untold = buffers.untold()
-            if untold:
-                self.lost += untold
-                consumer.take(LiveRows(b"", untold))
-            self._unknown, self._damaged = buffers.unknown, buffers.damaged
-            self.profile += self._probes.profile(instance)
-            if command is not None:
-                command.close()
-                self.exit_code = command.exit_code
-            if ending.last and (command is None or ending.last != signal.SIGINT):
-                # Ctrl-C is how a recording without a program of its own ends.
-                self.exit_code = 0 if ending.last == signal.SIGINT else 128 + ending.last
+        over = False
+        try:
+            with ExitStack() as stack:
+                sideband = self._recorded(consumer, stack)
+                over = True
+        except LiveKernelError as error:
+            if not over:
+                raise
+            self.reports.append(Report((str(error),)))  # what was recorded is no worse for it
         self.reports += self._remarks(sideband)
+
+    def _recorded(self, consumer: LiveConsumer, stack: ExitStack) -> Sideband:
+        """Record; what is to be undone is on the stack."""
+        ending = stack.enter_context(noted())
+        instance = stack.enter_context(own_instance(Tracefs.found()))
+        makers = self._prepared(instance)
+        buffers = _opened(instance, makers)
+        stack.callback(buffers.close)
+        command = None
+        if self._target.command is not None:
+            command = LiveCommand(self._target.command)
+            stack.callback(command.close)
+        sideband = self._follow(instance, command)
+        stack.callback(sideband.close)
+        consumer.begin()
+        self._probes.enable(instance)
+        instance.set("tracing_on", "1")
+
+        def read(*, last: bool = False) -> None:
+            rows = buffers.read(last=last)
+            self.processes.hear(sideband.read())  # behind the rows: it is no less complete
+            self.lost += rows.lost
+            if rows.rows or rows.lost:
+                consumer.take(rows)
+
+        if command is not None:
+            command.go()
+        self._wait(command, ending, read, buffers)
+        instance.set("tracing_on", "0")
+        read(last=True)
+        untold = buffers.untold()
+        if untold:
+            self.lost += untold
+            consumer.take(LiveRows(b"", untold))
+        self._unknown, self._damaged = buffers.unknown, buffers.damaged
+        self.profile += self._probes.profile(instance)
+        if command is not None:
+            command.close()
+            self.exit_code = command.exit_code
+        if ending.last and (command is None or ending.last != signal.SIGINT):
+            # Ctrl-C is how a recording without a program of its own ends.
+            self.exit_code = 0 if ending.last == signal.SIGINT else 128 + ending.last
+        return sideband
 
     # -- setting up ------------------------------------------------------------------------
 
@@ -190,7 +204,11 @@ class LiveRecording:
     # -- while it lasts ----------------------------------------------------------------------
 
     def _wait(
-        self, command: LiveCommand | None, ending: EndingSignals, read: Callable[[], None]
+        self,
+        command: LiveCommand | None,
+        ending: EndingSignals,
+        read: Callable[[], None],
+        buffers: LiveBuffers,
     ) -> None:
         """Read what comes until there is an end."""
         seconds = self._target.seconds
@@ -200,6 +218,8 @@ class LiveRecording:
         while True:
             now = time.monotonic()
             patience = _OFTEN if limit is None else min(_OFTEN, max(limit - now, 0))
+            if buffers.more:
+                patience = 0
             ending.wait(patience, others, patient=command is not None)
             read()
             if command is not None and command.poll():
@@ -217,7 +237,8 @@ class LiveRecording:
 
     def _say_over(self, ending: EndingSignals) -> None:
         if not ending.last:
-            said = f"stopped: the time limit (--duration {self._target.seconds:g}) ran out"
+            self.timed_out = True
+            said = f"stopped: the time limit ({self._target.seconds:g} s) ran out"
             self.reports.append(Report((said,)))
 
     def _remarks(self, sideband: Sideband) -> Iterator[Report]:
@@ -231,6 +252,8 @@ class LiveRecording:
             )
         if self._damaged:
             yield Report((f"{self._damaged} records of the kernel's make no sense",))
+        if self._unknown:
+            yield Report((f"{self._unknown} records of events that are none of ours",))
         if sideband.failure:
             yield Report((f"files and names of processes are not known: {sideband.failure}",))
         if self.processes.missed:
@@ -244,6 +267,18 @@ class LiveRecording:
                     *shared,
                 )
             )
+
+
+def _opened(instance: KernelInstance, makers: dict[int, RowMaker]) -> LiveBuffers:
+    """The buffers of an instance.
+
+    Raises:
+        CommandError: they cannot be read.
+    """
+    try:
+        return LiveBuffers(instance, makers)
+    except OSError as error:
+        raise LiveKernelError(f"tracefs cannot be read: {error}") from error
 
 
 def _threads(pid: int) -> list[int]:

@@ -85,7 +85,14 @@ class NameNotice(Struct, frozen=True):
 
 
 class ForkNotice(Struct, frozen=True):
-    """A thread of a process has started one, of the same process or of a new one."""
+    """A thread of a process has started one, of the same process or of a new one.
+
+    Attributes:
+        time: of it.
+        pid: process of the new thread.
+        parent: the thread that has started it.
+        tid: the new thread.
+    """
 
     time: int
     pid: int
@@ -129,7 +136,7 @@ def _parsed(kind: int, misc: int, body: bytes) -> Notice | None:
         comm = body[8:-16].partition(b"\0")[0]
         return NameNotice(time, pid, tid, comm, bool(misc & _IS_EXEC))
     if kind == _FORK_RECORD and len(body) >= 24 + 16:
-        pid, parent, tid = struct.unpack_from("<III", body)
+        pid, _, tid, parent = struct.unpack_from("<IIII", body)
         return ForkNotice(time, pid, parent, tid)
     if kind == _LOST_RECORD:
         return MissedNotices(time, struct.unpack_from("<Q", body, 8)[0])

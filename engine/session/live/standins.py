@@ -1,7 +1,12 @@
-"""Standard streams in the place of our own, of the same kind: programs treat them alike."""
+"""Standard streams in the place of our own, of the same kind: programs treat them alike.
 
+A terminal as standard input is a pipe here: what was typed comes, and behind it the end.
+"""
+
+import fcntl
 import os
 import stat
+import termios
 import threading
 import tty
 from collections.abc import Iterator
@@ -31,10 +36,21 @@ class StandinStreams:
         self.descriptors = (self._input(given), self._output(1), self._output(2))
 
     def _input(self, given: bytes) -> int:
-        file = self._own(os.memfd_create("stdin"))
-        os.write(file, given)
-        os.lseek(file, 0, os.SEEK_SET)
-        return file
+        try:
+            mode = os.fstat(0).st_mode
+        except OSError:
+            mode = 0
+        if stat.S_ISREG(mode):
+            file = self._own(os.memfd_create("stdin"))
+            with open(os.dup(file), "wb") as whole:
+                whole.write(given)
+            os.lseek(file, 0, os.SEEK_SET)
+            return file
+        if not given and not (stat.S_ISFIFO(mode) or os.isatty(0)):
+            return self._own(os.open(os.devnull, os.O_RDONLY))
+        reading, writing = os.pipe()
+        threading.Thread(target=_feed, args=(writing, given), daemon=True).start()
+        return self._own(reading)
 
     def _output(self, number: int) -> int:
         try:
@@ -44,6 +60,8 @@ class StandinStreams:
         if os.isatty(number):
             reading, writing = os.openpty()
             tty.setraw(writing)
+            size = fcntl.ioctl(number, termios.TIOCGWINSZ, bytes(8))
+            fcntl.ioctl(writing, termios.TIOCSWINSZ, size)
         elif stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
             reading, writing = os.pipe()
         elif stat.S_ISREG(mode):
@@ -88,6 +106,12 @@ class StandinStreams:
         for descriptor in self._open:
             os.close(descriptor)
         self._open.clear()
+
+
+def _feed(writing: int, given: bytes) -> None:
+    """Write all to a pipe, as long as somebody reads it."""
+    with suppress(BrokenPipeError), open(writing, "wb") as pipe:
+        pipe.write(given)
 
 
 @contextmanager

@@ -76,10 +76,10 @@ class Tracefs:
             raise self._refused(line, error, before) from error
 
     def listed(self, kind: str) -> list[str]:
-        """The definitions that there are, everybody's; none if the kernel has no such probes."""
+        """The definitions that there are, everybody's; none if the kernel has or shows none."""
         try:
             return read_text(self.root / kind).splitlines()
-        except FileNotFoundError:
+        except OSError:
             return []
 
     def put(self, path: Path, text: str) -> None:

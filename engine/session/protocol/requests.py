@@ -247,11 +247,13 @@ class LiveDiffRequest(Struct, frozen=True):
         config: the program and how it is started.
         probes: record the events that are compared.
         buffer: bytes of the kernel's buffer for each CPU.
+        seconds: that the second run has, None for no limit.
     """
 
     config: GuestConfig
     probes: ProbeRequest
     buffer: int = 32 << 20
+    seconds: float | None = None
 
 
 class ExploreRequest(Struct, frozen=True):

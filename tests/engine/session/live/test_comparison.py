@@ -96,7 +96,7 @@ def test_numbers(arg: FetchArg, left: int, right: int, reason: Reason | None) ->
     found = compared(arg, left, right)
     assert found.counts == ({} if reason is None else {reason: 1})
     assert found.same == (reason is None)
-    assert found.explained == (reason is not Reason.UNKNOWN)
+    assert found.explained == (reason not in (Reason.UNKNOWN, Reason.STALE))
 
 
 def test_what_follows_from_other_differences() -> None:
@@ -127,7 +127,6 @@ def test_strings_and_arrays() -> None:
     assert compared(text, b"one\0", b"one\0").same == 1
     assert compared(text, b"one\0", b"two\0").counts == {Reason.UNKNOWN: 1}
     assert compared(text, b"one\0", b"").counts == {Reason.FAULT: 1}
-    assert compared(text, b"\x10\x00\xff\x7f\0", b"\x58\x00\xfe\x7f\0").counts == {} or True
     address = b"\x11\x22\xff\x7f\0", b"\x58\x01\xfe\x7f\0"  # of the stack, read as a string
     assert compared(text, *address).counts == {Reason.ADDRESS: 1}
     halves = FetchArg("h", "+0(%di):x32[2]", Base(Source.REGISTER, "di"), (0,), HALVES)

@@ -57,18 +57,42 @@ def test_what_a_living_one_has_stays(tracefs: Tracefs) -> None:
     assert remove_abandoned(tracefs) == [path.name]
 
 
-def test_events_that_somebody_uses_are_named(
-    tracefs: Tracefs, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def busy(path: Path, text: str) -> None:
+@pytest.fixture
+def busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    def append(path: Path, text: str) -> None:
         raise OSError(16, "Device or resource busy")
 
+    monkeypatch.setattr(instance, "append", append)
+
+
+def use(tracefs: Tracefs, end: LiveKernelError | None = None) -> None:
+    with own_instance(tracefs) as mine:
+        line = f"p:{mine.group(0)}/e /bin/sh:0x10\n"
+        (tracefs.root / "uprobe_events").write_text(line)
+        if end is not None:
+            raise end
+
+
+@pytest.mark.usefixtures("busy")
+def test_events_that_somebody_uses_are_named_at_the_end(tracefs: Tracefs) -> None:
+    with pytest.raises(LiveKernelError, match=r"_0/e \(Device or resource busy\)"):
+        use(tracefs)
+
+
+@pytest.mark.usefixtures("busy")
+def test_they_hide_no_other_error(tracefs: Tracefs) -> None:
+    with pytest.raises(LiveKernelError, match="the first reason"):
+        use(tracefs, LiveKernelError("the first reason"))
+
+
+@pytest.mark.usefixtures("busy")
+def test_they_hinder_no_other_start(tracefs: Tracefs) -> None:
     left = f"{PREFIX}7_abcdef"
     (tracefs.root / "instances" / left).mkdir()
     (tracefs.root / "uprobe_events").write_text(f"p:{left}_0/e /bin/sh:0x10\n")
-    monkeypatch.setattr(instance, "append", busy)
-    with pytest.raises(LiveKernelError, match=rf"{left}_0/e \(Device or resource busy\)"):
-        remove_abandoned(tracefs)
+    assert remove_abandoned(tracefs) == []
+    with own_instance(tracefs) as mine:
+        assert mine.name != left
 
 
 def test_a_kernel_that_makes_no_instance(tmp_path: Path) -> None:

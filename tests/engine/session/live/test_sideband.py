@@ -33,11 +33,11 @@ def test_what_a_program_has_told() -> None:
 
 
 def test_forks_and_losses() -> None:
-    fork = struct.pack("<IHH", 7, 0, 48) + struct.pack("<IIIIQ", 5, 4, 6, 4, 99)
+    fork = struct.pack("<IHH", 7, 0, 48) + struct.pack("<IIIIQ", 5, 4, 6, 7, 99)
     lost = struct.pack("<IHH", 2, 0, 40) + struct.pack("<QQ", 1, 12)
     tail = struct.pack("<IIQ", 5, 6, 77)
     assert list(parse_notices(fork + tail + lost + tail)) == [
-        ForkNotice(77, 5, 4, 6),
+        ForkNotice(77, 5, 7, 6),
         MissedNotices(77, 12),
     ]
 

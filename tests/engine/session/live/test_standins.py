@@ -2,6 +2,7 @@
 
 import os
 import stat
+import termios
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,12 +25,39 @@ def output(number: int, descriptor: int) -> Iterator[None]:
         os.close(kept)
 
 
-def test_what_is_given_can_be_read_and_moved_in() -> None:
-    with standin_streams(b"some input") as streams:
+def test_a_file_that_is_given_can_be_read_and_moved_in(tmp_path: Path) -> None:
+    (tmp_path / "in").write_bytes(b"")
+    with (
+        output(0, os.open(tmp_path / "in", os.O_RDONLY)),
+        standin_streams(b"some input") as streams,
+    ):
         file = streams.descriptors[0]
         assert os.read(file, 4) == b"some"
         os.lseek(file, 0, os.SEEK_SET)
         assert os.read(file, 100) == b"some input"
+
+
+def test_what_came_by_a_pipe_or_was_typed_comes_by_a_pipe() -> None:
+    given = b"line\n" * 40_000  # more than a pipe holds
+    terminal = os.openpty()
+    for descriptor in (os.pipe()[0], terminal[1]):
+        with (
+            output(0, descriptor),
+            standin_streams(given) as streams,
+            open(os.dup(streams.descriptors[0]), "rb") as file,
+        ):
+            assert file.read() == given
+            assert not file.seekable()
+    with output(0, os.open(os.devnull, os.O_RDONLY)), standin_streams(b"") as streams:
+        assert os.path.samestat(os.fstat(streams.descriptors[0]), os.stat(os.devnull))
+
+
+def test_a_terminal_has_the_size_of_our_own() -> None:
+    reading, writing = os.openpty()
+    termios.tcsetwinsize(writing, (33, 101))
+    with output(1, writing), standin_streams(b"") as streams:
+        assert termios.tcgetwinsize(streams.descriptors[1]) == (33, 101)
+    os.close(reading)
 
 
 @pytest.mark.parametrize("kind", ["file", "pipe", "terminal", "null"])
