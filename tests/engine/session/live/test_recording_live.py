@@ -280,7 +280,9 @@ def definitions() -> list[str]:
 def test_a_hundred_definitions_here_and_in_the_guest(tmp_path: Path, tracefs: Tracefs) -> None:
     (tmp_path / "definitions").write_text("\n".join(definitions()))
     done = run("diff", "--live", "-e", "@definitions", str(PROGRAM), cwd=tmp_path)
-    assert done.code == 0, done.err
+    # Some have +0(+0(%di)), and what is there is no address: a 0, which is a guess only.
+    assert done.code == 1, done.err
+    assert "numbers that may not be readable (" in done.err
     found = re.search(r"100 probes, (\d+) events of the guest, (\d+) of the running", done.err)
     assert found is not None
     assert found[1] == found[2]
