@@ -8,7 +8,7 @@ a slot here, and the fix-ups put right what it leaves, as Linux's default_post_x
 planted breakpoint itself is never executed, so no action of the fast executor fires.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -17,7 +17,7 @@ from engine.arch.plan import Fixup, Verdict
 from engine.cpu.base import SingleSteps, Stop, StopKind
 from engine.errors import EngineError, GuestFaultError
 from engine.probes.breakpoint_actions import rebased
-from engine.probes.hit_machine import WORD, Phase, PhaseRecord, PhaseWatch, stop_name
+from engine.probes.hit_machine import WORD, Phase, stop_name
 from engine.probes.hits import HitDispatcher, Status
 from engine.probes.kretprobe import KretprobeInstance
 from engine.probes.stepping import StepStopError, failure
@@ -50,15 +50,14 @@ class BreakpointMachine:
         self.stop: Stop | None = None
         self.calls: Sequence[KretprobeInstance] = hits.returns.arriving(point)
         self._hits = hits
-        self._target = target
+        self.target = target
         self._arch, self._cpu, self._regs = arch, target.cpu, target.regs
-        self._watch = PhaseWatch(target)
         self._advance_by = back
         self._slot: int | None = None
         self._size = 0
         self._scratch: tuple[str, int] | None = None
         self._arrived = False
-        self._do: dict[Phase, Callable[[], str]] = {
+        self.phases: Mapping[Phase, Callable[[], str]] = {
             Phase.ARMED: self._armed,
             Phase.TRAP: self._trap,
             Phase.PRE: self._pre,
@@ -68,18 +67,6 @@ class BreakpointMachine:
             Phase.POST: self._post,
             Phase.RESUME: self._resume,
         }
-
-    def run(self) -> list[PhaseRecord]:
-        """Carry out all phases that are left."""
-        return self._watch.run(self)
-
-    def advance(self) -> PhaseRecord:
-        """Carry out one phase; EngineError if the hit is over or cannot be carried out."""
-        return self._watch.advance(self)
-
-    def act(self, phase: Phase) -> str:
-        """Do what a phase does; it in words."""
-        return self._do[phase]()
 
     @property
     def slot(self) -> int | None:
@@ -136,7 +123,7 @@ class BreakpointMachine:
         self.next = Phase.TRAP
         point = self.point
         size = len(point.plan.raw) if point.plan.bits else len(self._arch.breakpoint)
-        planted = self._target.memory.read(point.plan.base, size)
+        planted = self.target.memory.read(point.plan.base, size)
         if point.address == self._trampoline:
             return f"armed: the return trampoline, {planted.hex(' ')} at {point.address:#x}"
         raw = point.plan.raw.hex(" ")
@@ -192,7 +179,7 @@ class BreakpointMachine:
         if self._scratch is not None:
             text += f"; {self._scratch[0]} stands in for {self._arch.roles.pc}"
         while True:
-            stop = self._target.step.once(step)
+            stop = self.target.step.once(step)
             if stop is not None and stop.kind in (StopKind.HALTED, StopKind.QUANTUM):
                 continue  # before it
             if stop is not None or regs.ip != start or not point.plan.repeats:
@@ -214,7 +201,7 @@ class BreakpointMachine:
         operation = self.point.plan.operation
         assert operation is not None
         try:
-            target = operation.run(self._target.step)
+            target = operation.run(self.target.step)
         except (GuestFaultError, StepStopError) as error:
             step = failure(error, self.point.address)
             if step.pc == self.point.address:
@@ -285,12 +272,12 @@ class BreakpointMachine:
         if link is not None:
             self._cpu.write_register(link, value)
         else:
-            self._target.step.store(self._regs.sp, value.to_bytes(WORD, "little"))
+            self.target.step.store(self._regs.sp, value.to_bytes(WORD, "little"))
 
     def _trace_flag(self) -> None:
         place = self._regs.sp + 1
-        high = self._target.step.load(place, 1)[0]
-        self._target.step.store(place, bytes([high | 1]))
+        high = self.target.step.load(place, 1)[0]
+        self.target.step.store(place, bytes([high | 1]))
 
     def _post(self) -> str:
         served = self._hits.status is Status.HIT_SS
@@ -325,7 +312,7 @@ class BreakpointMachine:
                 raise EngineError("all slots of the XOL area are taken")
             area.owners[self._slot] = point
         self._size = len(plan.copy)
-        self._target.memory.sync()
+        self.target.memory.sync()
         if scratch and plan.scratch is not None:
             self._scratch = plan.scratch, self._cpu.read_register(plan.scratch)
             self._cpu.write_register(plan.scratch, plan.next)

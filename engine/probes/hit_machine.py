@@ -1,6 +1,6 @@
 """Hits one visible phase at a time: phases, their records, machines that go through them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Final, Protocol
 
@@ -66,13 +66,17 @@ class HitMachine(Protocol):
     """Carries one hit out, a phase at a time.
 
     Attributes:
+        target: the guest.
         point: the point that is hit.
-        next: the phase that `advance` carries out; None when the hit is over.
+        phases: what each of its phases does, which sets `next`; it in words.
+        next: the phase that it stands in front of; None when the hit is over.
         stop: what is left for the guest's kernel, as from `HitDispatcher.handle`.
         calls: those whose return has led here, newest first.
     """
 
+    target: ProbeTarget
     point: ProbePoint
+    phases: Mapping[Phase, Callable[[], str]]
     next: Phase | None
     stop: Stop | None
     calls: Sequence[KretprobeInstance]
@@ -93,20 +97,6 @@ class HitMachine(Protocol):
     def own(self) -> dict[str, int]:
         """Registers that hold something of the machinery's, and what the program would see."""
 
-    def run(self) -> list[PhaseRecord]:
-        """Carry out all phases that are left."""
-
-    def advance(self) -> PhaseRecord:
-        """Carry out one phase.
-
-        Raises:
-            EngineError: the hit is over, or it cannot be carried out (no slot is left, a
-                second re-entry).
-        """
-
-    def act(self, phase: Phase) -> str:
-        """Do what a phase does, set `next`; it in words."""
-
     def places(self) -> list[tuple[int, int]]:
         """(address, size) of what is looked at for changes, beside the stack."""
 
@@ -115,34 +105,36 @@ class HitMachine(Protocol):
 
 
 class PhaseWatch:
-    """Lets a hit advance and sees what its phases change."""
+    """Carries a hit out, and sees what its phases change."""
 
-    def __init__(self, target: ProbeTarget) -> None:
-        """Look at the registers and the memory of a guest."""
-        self._target = target
+    def __init__(self, hit: HitMachine) -> None:
+        """Stand in front of the phase that is the hit's next one."""
+        self._hit, self._target = hit, hit.target
 
-    def run(self, hit: HitMachine) -> list[PhaseRecord]:
-        """Carry out all phases of a hit that are left."""
+    def run(self) -> list[PhaseRecord]:
+        """Carry out all phases that are left."""
         records = []
-        while hit.next is not None:
-            records.append(self.advance(hit))
+        while self._hit.next is not None:
+            records.append(self.advance())
         return records
 
-    def advance(self, hit: HitMachine) -> PhaseRecord:
-        """Carry out the next phase of a hit.
+    def advance(self) -> PhaseRecord:
+        """Carry out the next phase.
 
         Raises:
-            EngineError: see `HitMachine.advance`.
+            EngineError: the hit is over, or it cannot be carried out (no slot is left, a
+                second re-entry).
         """
+        hit = self._hit
         phase = hit.next
         if phase is None:
             raise EngineError(f"the hit of {hit.point.address:#x} is over")
         before = self._registers()
-        words = self._words(hit)
-        text = hit.act(phase)
+        words = self._words()
+        text = hit.phases[phase]()
         after = self._registers()
         pc = self._target.arch.roles.pc
-        words |= {key: value for key, value in self._words(hit).items() if key not in words}
+        words |= {key: value for key, value in self._words().items() if key not in words}
         return PhaseRecord(
             phase,
             hit.point.address,
@@ -162,12 +154,12 @@ class PhaseWatch:
         cpu = self._target.cpu
         return {item.name: cpu.read_register(item.name) for item in self._target.arch.registers}
 
-    def _words(self, hit: HitMachine) -> dict[int, bytes]:
+    def _words(self) -> dict[int, bytes]:
         """The places that are looked at, and the words around the top of the stack."""
         top = self._target.regs.sp & -WORD
         stack = [(top + offset * WORD, WORD) for offset in range(-2, 2)]
         found = {}
-        for address, size in (*hit.places(), *stack):
+        for address, size in (*self._hit.places(), *stack):
             try:
                 found[address] = self._target.memory.read(address, size)
             except GuestFaultError:

@@ -4,7 +4,7 @@ Nothing is imitated: each phase executes the instructions of one part of the det
 debugger would that steps through it, and ends where the next part begins.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -13,7 +13,7 @@ from engine.cpu.base import Stop, StopKind
 from engine.errors import EngineError
 from engine.probes.detours import Detour
 from engine.probes.detourwork import serving
-from engine.probes.hit_machine import Phase, PhaseRecord, PhaseWatch, stop_name
+from engine.probes.hit_machine import Phase, stop_name
 from engine.probes.hits import HitDispatcher, Status
 from engine.probes.kretprobe import Kretprobe, KretprobeInstance
 from engine.probes.pending_calls import ReturnSite
@@ -81,10 +81,9 @@ class JumpMachine:
         self.next: Phase | None = Phase.ARMED
         self.stop: Stop | None = None
         self.calls: Sequence[KretprobeInstance] = ()
-        self._hits = hits
+        self._hits, self.target = hits, target
         self._arch, self._cpu = target.arch, target.cpu
         self._memory, self._regs = target.memory, target.regs
-        self._watch = PhaseWatch(target)
         self.detour = detour
         self.parts = parts(detour)
         self._entry = _PAST_IT if point.state.stage is Stage.CHECK else _TO_THE_START
@@ -92,7 +91,7 @@ class JumpMachine:
         self._enters = any(isinstance(probe, Kretprobe) for probe in served)
         self._returns = any(isinstance(probe, ReturnSite) for probe in served)
         self._slow = {detour.start + part.slow for part in detour.recorder.parts if part.slow >= 0}
-        self._do: dict[Phase, Callable[[], str]] = {
+        self.phases: Mapping[Phase, Callable[[], str]] = {
             Phase.ARMED: self._armed,
             Phase.TRAP: self._trap,
             Phase.PRE: self._pre,
@@ -103,18 +102,6 @@ class JumpMachine:
             Phase.DISPLACED: self._displaced,
             Phase.BACK: self._back,
         }
-
-    def run(self) -> list[PhaseRecord]:
-        """Carry out all phases that are left."""
-        return self._watch.run(self)
-
-    def advance(self) -> PhaseRecord:
-        """Carry out one phase; EngineError if the hit is over or cannot be carried out."""
-        return self._watch.advance(self)
-
-    def act(self, phase: Phase) -> str:
-        """Do what a phase does; it in words."""
-        return self._do[phase]()
 
     @property
     def slot(self) -> int | None:

@@ -10,6 +10,9 @@ from engine.probes.lint import Check
 from engine.probes.technique import Technique, TechniqueHost
 from engine.probes.technique_kind import TechniqueConditions, TechniqueKind
 
+KIND: Final = "nop5"
+"""What stands there, to people and to what looks for its machine (`Replacement.kind`)."""
+
 
 def _machine(hits: HitDispatcher) -> HitMachine:
     from engine.probes.nop_call_machine import nop_call_machine
@@ -47,7 +50,7 @@ def _fitting(place: JumpPlace) -> Iterator[int]:
 NOP5: Final = TechniqueKind(
     name="nop5",
     help="a call in place of a uprobe's five-byte no-operation, as Linux 6.18 has it",
-    stands="nop5",
+    stands=KIND,
     usual=False,
     machine=_machine,
     build=_build,

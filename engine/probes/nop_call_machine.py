@@ -6,13 +6,13 @@ back through the trampoline gives the program what they have left in them.
 """
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from engine.arch.nop_call import WORD
 from engine.cpu.base import Stop, StopKind
 from engine.errors import EngineError
 from engine.probes.breakpoint_machine import BreakpointMachine
-from engine.probes.hit_machine import HitMachine, Phase, PhaseRecord, PhaseWatch, stop_name
+from engine.probes.hit_machine import HitMachine, Phase, stop_name
 from engine.probes.hits import HitDispatcher, Status
 from engine.probes.jump_machine import BufferPart
 from engine.probes.kretprobe import KretprobeInstance
@@ -63,9 +63,8 @@ class NopCallMachine:
         self.stop: Stop | None = None
         self.calls: Sequence[KretprobeInstance] = ()
         self.detour = call
-        self._hits, self._target = hits, target
+        self._hits, self.target = hits, target
         self._cpu, self._regs = target.cpu, target.regs
-        self._watch = PhaseWatch(target)
         self._sp = target.regs.sp
         calls, start = call.calls, call.start
         restored = start + calls.pops[-1][0]
@@ -80,7 +79,7 @@ class NopCallMachine:
             BufferPart(Phase.RESTORE, start + calls.behind, restored),
             BufferPart(Phase.RETURN, restored, restored + 1),
         )
-        self._do: dict[Phase, Callable[[], str]] = {
+        self.phases: Mapping[Phase, Callable[[], str]] = {
             Phase.ARMED: self._armed,
             Phase.CALL: self._call,
             Phase.SAVE: self._save,
@@ -88,18 +87,6 @@ class NopCallMachine:
             Phase.RESTORE: self._restore,
             Phase.RETURN: self._return,
         }
-
-    def run(self) -> list[PhaseRecord]:
-        """Carry out all phases that are left."""
-        return self._watch.run(self)
-
-    def advance(self) -> PhaseRecord:
-        """Carry out one phase; EngineError if the hit is over or cannot be carried out."""
-        return self._watch.advance(self)
-
-    def act(self, phase: Phase) -> str:
-        """Do what a phase does; it in words."""
-        return self._do[phase]()
 
     @property
     def slot(self) -> int | None:
@@ -113,7 +100,7 @@ class NopCallMachine:
         frame = self._frame() if inside else None
         if frame is None:
             return {}
-        roles = self._target.arch.roles
+        roles = self.target.arch.roles
         return {roles.pc: frame.probe, roles.sp: frame.sp, **dict(frame.saved)}
 
     @property
@@ -139,14 +126,14 @@ class NopCallMachine:
         return self.point.address if phase is Phase.ARMED else None
 
     def _frame(self) -> TrampolineFrame | None:
-        return frame_in(self._target, self.detour.calls, self._regs.ip - self.detour.start)
+        return frame_in(self.target, self.detour.calls, self._regs.ip - self.detour.start)
 
     # -- the phases -----------------------------------------------------------------------
 
     def _armed(self) -> str:
         self.next = Phase.CALL
         call, point = self.detour, self.point
-        there = self._target.memory.read(point.address, len(call.original)).hex(" ")
+        there = self.target.memory.read(point.address, len(call.original)).hex(" ")
         if point.state.held:
             return f"armed: {there} at {point.address:#x}: a breakpoint in front of the call"
         was = call.original.hex(" ")
@@ -159,8 +146,8 @@ class NopCallMachine:
             return "the call was taken out: the guest goes on here"
         if self.point.state.held:
             place = self._sp - WORD
-            self._target.step.store(place, call.window.to_bytes(WORD, "little"))
-            self._cpu.write_register(self._target.arch.roles.sp, place)
+            self.target.step.store(place, call.window.to_bytes(WORD, "little"))
+            self._cpu.write_register(self.target.arch.roles.sp, place)
             self._regs.ip = call.start
             for probe in self.point.enabled():
                 probe.hits += probe.stops
@@ -192,7 +179,7 @@ class NopCallMachine:
         frame = self._frame()
         if frame is None:
             raise EngineError(f"the stack of the call at {call.address:#x} is gone")
-        undo(self._target, frame)
+        undo(self.target, frame)
         hits.current, hits.status = point, Status.HIT_ACTIVE
         try:
             moved = hits.run_pre(point)
@@ -213,7 +200,7 @@ class NopCallMachine:
 
     def _go_back(self, frame: TrampolineFrame) -> None:
         """Keep the handlers' registers on the stack; registers have the kernel's values."""
-        cpu, target, calls = self._cpu, self._target, self.detour.calls
+        cpu, target, calls = self._cpu, self.target, self.detour.calls
         values = [cpu.read_register(name) for name, _ in frame.saved]
         data = struct.pack(f"<{len(values) + 1}Q", *values, frame.behind)
         target.step.store(frame.sp - len(data), data)
@@ -243,9 +230,9 @@ class NopCallMachine:
     def _step_to(self, end: int) -> bool:
         """Execute up to an address; True if something else has come of it."""
         while self._regs.ip != end:
-            self._target.memory.sync()
+            self.target.memory.sync()
             before = self._regs.ip
-            stop = self._target.step.once(self._cpu.step)
+            stop = self.target.step.once(self._cpu.step)
             if stop is None or stop.kind in (StopKind.HALTED, StopKind.QUANTUM):
                 if self._regs.ip == before and stop is None:
                     raise EngineError(f"the trampoline stands still at {before:#x}")

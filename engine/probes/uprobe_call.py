@@ -1,13 +1,9 @@
 """The call that stands in place of a uprobe's no-operation."""
 
-from typing import Final
-
 from msgspec import Struct
 
 from engine.arch.nop_call import NopCalls
-
-KIND: Final = "nop5"
-"""Name for people of a point with a call (`Replacement.kind`)."""
+from engine.probes.nop5 import KIND
 
 
 class UprobeCall(Struct, frozen=True):

@@ -11,7 +11,7 @@ from engine.guest.hooks import SignalAnswer
 from engine.image.symtab import shown_place
 from engine.linux import signals as sig
 from engine.linux.thread import Thread
-from engine.probes.hit_machine import HitMachine
+from engine.probes.hit_machine import HitMachine, PhaseWatch
 from engine.probes.manager import ProbeManager
 from engine.probes.point import ProbePoint
 from engine.session.control.asking import StopQuestions
@@ -246,7 +246,7 @@ class Running:
             return
         machine = self._machine
         assert machine is not None
-        record = machine.advance()
+        record = PhaseWatch(machine).advance()
         shown = self._viewing.phase(record, machine)
         self._phases = (*self._phases, shown)
         self.origin = "insn" if shown.by_guest else "machinery"
@@ -482,7 +482,7 @@ class Running:
             return False
         machine = self._machine
         assert machine is not None
-        for record in machine.run():
+        for record in PhaseWatch(machine).run():
             self._phases = (*self._phases, self._viewing.phase(record, machine))
         self._hit_over(machine)
         return True

@@ -26,6 +26,7 @@ from engine.arch.x86_64.decode import decode
 from engine.cpu.base import Stop, StopKind
 from engine.errors import EngineError, ProbeRejectedError
 from engine.probes.breakpoint_machine import BreakpointMachine
+from engine.probes.hit_machine import PhaseWatch
 from engine.probes.hits import Status
 from engine.probes.kprobe import Kprobe, Uprobe
 
@@ -164,7 +165,7 @@ class Bench:
     def phases(self, values: State, site: int) -> Result:
         self.set(values, site)
         machine = BreakpointMachine(self.guest.manager.hits)
-        machine.run()
+        PhaseWatch(machine).run()
         return self.result(self.guest.pc, machine.stop)
 
     def probe(self, site: int, rules: Rules, handlers: bool) -> Kprobe:

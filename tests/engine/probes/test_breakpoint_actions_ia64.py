@@ -19,6 +19,7 @@ from engine.cpu.base import Stop, StopKind
 from engine.cpu.ram import PAGE
 from engine.errors import ProbeRejectedError
 from engine.probes.breakpoint_machine import BreakpointMachine
+from engine.probes.hit_machine import PhaseWatch
 from engine.probes.hits import Status
 from engine.probes.kprobe import Kprobe, Uprobe
 
@@ -48,7 +49,7 @@ class Bench:
         """The same in visible phases."""
         self.guest.start(slot, state, data)
         machine = BreakpointMachine(self.guest.manager.hits)
-        machine.run()
+        PhaseWatch(machine).run()
         return self.guest.outcome(machine.stop)
 
     def idle(self) -> bool:

@@ -6,7 +6,7 @@ from probekit import CODE, DATA, SP, ProbeGuest
 from engine.cpu.base import StopKind
 from engine.errors import EngineError
 from engine.probes.breakpoint_machine import BreakpointMachine
-from engine.probes.hit_machine import Phase
+from engine.probes.hit_machine import Phase, PhaseRecord, PhaseWatch
 from engine.probes.hits import Status
 from engine.probes.kprobe import Kprobe, Uprobe
 
@@ -20,13 +20,18 @@ def uprobe(guest: ProbeGuest, address: int) -> Uprobe:
     return probe
 
 
+def whole(guest: ProbeGuest) -> list[PhaseRecord]:
+    """A hit from its first phase to its last."""
+    return PhaseWatch(BreakpointMachine(guest.manager.hits)).run()
+
+
 def test_scratch_register_stands_in_and_comes_back() -> None:
     code = bytes.fromhex("488b05") + (DATA - CODE - 7).to_bytes(4, "little") + b"\xcc"
     guest = ProbeGuest("x86_64", code)  # mov rax, [rip+x]
     guest.memory.write(DATA, (77).to_bytes(8, "little"))
     guest["rsi"] = 0x1234
     uprobe(guest, CODE)
-    records = {record.phase: record for record in BreakpointMachine(guest.manager.hits).run()}
+    records = {record.phase: record for record in whole(guest)}
     assert list(records) == ALL
     assert records[Phase.TRAP].after == CODE + 1
     step = records[Phase.SLOT]
@@ -44,7 +49,7 @@ def test_return_address_of_a_copied_call_is_put_right() -> None:
     guest.memory.write(DATA, (CODE + 0x40).to_bytes(8, "little"))
     guest["rbx"] = DATA
     uprobe(guest, CODE)
-    records = {record.phase: record for record in BreakpointMachine(guest.manager.hits).run()}
+    records = {record.phase: record for record in whole(guest)}
     slot = guest.manager.area.page + guest.manager.area.slot_size
     ((place, wrong, right),) = records[Phase.FIXUP].memory
     assert place == SP - 8
@@ -58,7 +63,7 @@ def test_fault_in_the_slot_ends_the_hit_at_the_original() -> None:
     probe = Kprobe(addr=CODE)
     guest.manager.register(probe)
     machine = BreakpointMachine(guest.manager.hits)
-    last = machine.run()[-1]
+    last = PhaseWatch(machine).run()[-1]
     assert last.phase is Phase.SLOT
     assert last.stop is machine.stop is not None
     assert machine.stop.kind is StopKind.FAULT
@@ -66,7 +71,7 @@ def test_fault_in_the_slot_ends_the_hit_at_the_original() -> None:
     assert guest.pc == CODE
     assert guest.manager.hits.status is Status.IDLE
     with pytest.raises(EngineError, match="is over"):
-        machine.advance()
+        PhaseWatch(machine).advance()
 
 
 def test_fault_of_an_emulation() -> None:
@@ -74,7 +79,7 @@ def test_fault_of_an_emulation() -> None:
     guest.sp = 0x10
     uprobe(guest, CODE)
     machine = BreakpointMachine(guest.manager.hits)
-    assert machine.run()[-1].phase is Phase.EMULATED
+    assert PhaseWatch(machine).run()[-1].phase is Phase.EMULATED
     assert machine.stop is not None
     assert (machine.stop.address, machine.stop.access) == (8, "write")
     assert (guest.pc, guest.sp) == (CODE, 0x10)
@@ -93,9 +98,9 @@ def test_handlers_run_in_their_phases_and_may_move_pc() -> None:
     guest["x1"] = 5
     machine = BreakpointMachine(guest.manager.hits)
     while machine.next is not Phase.POST:
-        machine.advance()
+        PhaseWatch(machine).advance()
     assert seen == ["pre"]
-    machine.run()
+    PhaseWatch(machine).run()
     assert seen == ["pre", f"post {CODE + 4:#x}"]
     assert guest["x0"] == 5
     guest.pc = CODE
@@ -105,7 +110,7 @@ def test_handlers_run_in_their_phases_and_may_move_pc() -> None:
         return 1
 
     probe.pre_handler = skip
-    assert [record.phase for record in BreakpointMachine(guest.manager.hits).run()] == [
+    assert [record.phase for record in whole(guest)] == [
         *ALL[:3],
         Phase.RESUME,
     ]
@@ -119,7 +124,7 @@ def test_takes_up_a_trap_that_was_taken_and_refuses_other_places() -> None:
         BreakpointMachine(guest.manager.hits)
     guest.manager.register(Kprobe(addr=CODE + 1))
     guest.pc = CODE + 2
-    records = BreakpointMachine(guest.manager.hits, trapped=True).run()
+    records = PhaseWatch(BreakpointMachine(guest.manager.hits, trapped=True)).run()
     assert [record.phase for record in records] == ALL[2:]
     assert guest.pc == CODE + 4
 
@@ -130,14 +135,14 @@ def test_hit_inside_a_hit_is_missed_and_stepped() -> None:
 
     def enter(probe: Kprobe, regs: object) -> None:
         guest.pc = CODE + 1
-        BreakpointMachine(guest.manager.hits).run()
+        whole(guest)
         guest.pc = CODE
 
     outer = Kprobe(addr=CODE, pre_handler=enter)
     guest.manager.register_all([inner, outer])
     guest["rbx"] = 9
     guest.pc = CODE
-    BreakpointMachine(guest.manager.hits).run()
+    whole(guest)
     assert (guest["rax"], inner.hits, inner.nmissed, outer.hits) == (9, 1, 1, 1)
     assert (guest.pc, guest.manager.hits.status) == (CODE + 1, Status.IDLE)
 
@@ -146,6 +151,6 @@ def test_repeated_string_instruction_is_one_step() -> None:
     guest = ProbeGuest("x86_64", b"\xf3\xaa\xcc")  # rep stosb
     uprobe(guest, CODE)
     guest["rdi"], guest["rcx"], guest["rax"] = DATA, 5, 0x41
-    step = next(r for r in BreakpointMachine(guest.manager.hits).run() if r.phase is Phase.SLOT)
+    step = next(r for r in whole(guest) if r.phase is Phase.SLOT)
     assert step.registers == {"rdi": (DATA, DATA + 5), "rcx": (5, 0)}
     assert guest.memory.read(DATA, 6) == b"AAAAA\0"

@@ -7,7 +7,7 @@ from archkit import FIRST_JUMPING, JUMPING
 from controlkit import held, sample
 from jumpkit import after, jumps_of, only, opened, outcome, run_to, stopped_at_jump, symbol
 
-from engine.probes.hit_machine import Phase
+from engine.probes.hit_machine import Phase, PhaseWatch
 from engine.probes.jump_machine import JumpMachine, parts
 from engine.probes.kprobe import Kprobe
 from engine.session.inspect.backtrace import Backtraces
@@ -30,7 +30,7 @@ def test_hits_are_stepped_through_the_detour(arch: str, fetch: str) -> None:
         tracing.start()
         for _ in range(3):
             assert run_to(guest, point.address)
-            records = JumpMachine(manager.hits).run()
+            records = PhaseWatch(JumpMachine(manager.hits)).run()
             assert [record.phase for record in records[:5]] == [
                 Phase.ARMED,
                 Phase.JUMP,
@@ -68,7 +68,7 @@ def test_calls_and_returns_are_stepped_through_their_detours(arch: str) -> None:
             if point is None:
                 guest.session.kernel.step()
                 continue
-            texts = [record.text for record in JumpMachine(manager.hits).run()]
+            texts = [record.text for record in PhaseWatch(JumpMachine(manager.hits)).run()]
             told["enter"] += any("put on those that are pending" in text for text in texts)
             told["leave"] += any("the call's record goes" in text for text in texts)
             assert (point is entry) is not any("has returned" in text for text in texts)
@@ -92,7 +92,7 @@ def test_a_handler_runs_at_the_trap_in_its_detour(arch: str) -> None:
         point, detour = only(guest)
         assert detour.trap is not None
         assert run_to(guest, point.address)
-        records = JumpMachine(manager.hits).run()
+        records = PhaseWatch(JumpMachine(manager.hits)).run()
         assert seen == [point.address]
         assert "serves the hit" in records[2].text
         assert records[-1].after == detour.window
@@ -127,7 +127,7 @@ def test_a_fault_of_a_displaced_instruction_is_its_own(arch: str) -> None:
             assert run_to(guest, point.address)
             session.cpu.write_register(session.arch.roles.sp, 0x1000)
             machine = manager.machine(point)
-            last = machine.run()[-1]
+            last = PhaseWatch(machine).run()[-1]
             assert last.phase is (Phase.SLOT if point.replacement is None else Phase.DISPLACED)
             assert "it raised fault" in last.text
             assert machine.stop is not None

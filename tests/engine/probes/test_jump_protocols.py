@@ -8,7 +8,7 @@ from sessionkit import loaded
 
 from engine.probes.breakpoint_machine import BreakpointMachine
 from engine.probes.djprobe import CPUS, SafetyCheck
-from engine.probes.hit_machine import Phase
+from engine.probes.hit_machine import Phase, PhaseWatch
 from engine.probes.kprobe import Kprobe
 from engine.session.protocol import commands as cmd
 
@@ -167,7 +167,10 @@ def test_djprobe_frees_the_stub_once_all_cpus_have_passed(arch: str) -> None:
         for _ in range(CPUS):
             assert len(jumps.code.map.zombies) == 1
             assert run_to(guest, point.address)
-            records = {record.phase: record for record in BreakpointMachine(manager.hits).run()}
+            records = {
+                record.phase: record
+                for record in PhaseWatch(BreakpointMachine(manager.hits)).run()
+            }
             told.append(records[Phase.PRE].text)
         assert "1 of 4" in told[0]
         assert "the stub is freed" in told[-1]

@@ -10,6 +10,7 @@ from probekit import CODE, DATA, ProbeGuest
 
 from engine.arch.plan import Rules
 from engine.probes.breakpoint_machine import BreakpointMachine
+from engine.probes.hit_machine import PhaseWatch
 from engine.probes.kprobe import Kprobe
 
 # call f; int3; f: and edi, 0x3f; push rax; stmxcsr [rsp]; pop rsi; fnstsw ax; ret
@@ -66,7 +67,7 @@ def test_a_hit_phase_by_phase_ticks_as_others(rules: Rules, place: int) -> None:
             guest.manager.register(Kprobe(addr=CODE + place, rules=rules))
             while guest.pc != CODE + place:
                 assert guest.cpu.step() is None
-            BreakpointMachine(guest.manager.hits).run()
+            PhaseWatch(BreakpointMachine(guest.manager.hits)).run()
         guest.run_to_trap()
         ends.append(guest.cpu.blocks())
     assert ends[0] == ends[1]

@@ -19,7 +19,7 @@ from engine.arch.plan import InsnPlan, Mode, Rules, Verdict
 from engine.cpu.base import StopKind
 from engine.linux.fs.stdio import SinkStream
 from engine.probes.breakpoint_machine import BreakpointMachine
-from engine.probes.hit_machine import Phase
+from engine.probes.hit_machine import Phase, PhaseWatch
 from engine.probes.kprobe import Kprobe
 from engine.probes.manager import ProbeManager
 from engine.session import GuestConfig, Session
@@ -191,7 +191,7 @@ def test_phases_leave_what_the_fast_way_leaves() -> None:
             point = manager.points.get(pc)
             if point is not None and slowly and manager.traps(point):
                 machine = BreakpointMachine(manager.hits)
-                assert machine.run()[3].phase in (Phase.SLOT, Phase.EMULATED)
+                assert PhaseWatch(machine).run()[3].phase in (Phase.SLOT, Phase.EMULATED)
                 stop = machine.stop
             else:
                 stop = None

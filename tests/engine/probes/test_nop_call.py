@@ -17,7 +17,7 @@ from engine.cpu.ram import PAGE
 from engine.image import ElfImage
 from engine.image.symbols import SymbolTable
 from engine.probes.detourroom import DetourRoom
-from engine.probes.hit_machine import Phase, PhaseRecord
+from engine.probes.hit_machine import Phase, PhaseRecord, PhaseWatch
 from engine.probes.kprobe import Kprobe, Uprobe
 from engine.probes.nop_call import NopCallTechnique
 from engine.probes.point import ProbePoint
@@ -267,7 +267,7 @@ def _stepped(guest: Guest, tracing: Tracing) -> list[PhaseRecord]:
         kernel.step()
     machine = manager.machine(_point(guest))
     assert machine.began == machine.point.address
-    return machine.run()
+    return PhaseWatch(machine).run()
 
 
 def test_a_hit_is_led_through_the_trampoline(nops: Path) -> None:

@@ -8,7 +8,7 @@ from engine.arch.base import TrapKind
 from engine.arch.plan import Mode
 from engine.cpu.base import StopKind
 from engine.probes.breakpoint_machine import BreakpointMachine
-from engine.probes.hit_machine import Phase
+from engine.probes.hit_machine import Phase, PhaseWatch
 from engine.probes.trampoline import NAME
 
 
@@ -42,7 +42,7 @@ def walk(guest: ProbeGuest, texts: list[str]) -> None:
         if point is not None and point.armed:
             texts += [
                 f"{row.phase.value}: {row.text}"
-                for row in BreakpointMachine(guest.manager.hits).run()
+                for row in PhaseWatch(BreakpointMachine(guest.manager.hits)).run()
             ]
             continue
         guest.memory.sync()
@@ -60,7 +60,7 @@ def test_the_trampoline(arch: str) -> None:
     guest.memory.sync()
     while guest.pc != F:
         assert guest.cpu.step() is None
-    phases = {row.phase: row for row in BreakpointMachine(manager.hits).run()}
+    phases = {row.phase: row for row in PhaseWatch(BreakpointMachine(manager.hits)).run()}
     assert "replaced" in phases[Phase.PRE].text
     link = guest.arch.roles.link
     start, end = manager.trampoline() or (0, 0)
@@ -78,7 +78,7 @@ def test_the_trampoline(arch: str) -> None:
     while guest.pc != start:
         assert guest.cpu.step() is None
     assert manager.busy()
-    rows = BreakpointMachine(manager.hits).run()
+    rows = PhaseWatch(BreakpointMachine(manager.hits)).run()
     assert [row.phase for row in rows][-4:] == [
         Phase.PRE,
         Phase.EMULATED,
