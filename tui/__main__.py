@@ -52,6 +52,8 @@ def open_interface(options: "InterfaceOptions") -> int:
     settings = replace(settings, ascii=settings.ascii or options.ascii_only)
     guest = options.config
     signals = EndingSignals()
+    if _is_shown_elsewhere():
+        signals.hear_closing()
     if not guest.guest:
         _need_terminal()
         picker = Picker(settings.theme, settings.ascii)
@@ -77,7 +79,14 @@ def open_interface(options: "InterfaceOptions") -> int:
     return result if isinstance(result, int) else app.return_code or 0
 
 
+def _is_shown_elsewhere() -> bool:
+    """True if not a terminal shows the interface, but whoever started it (`serve --web`)."""
+    return bool(os.environ.get("TEXTUAL_DRIVER"))
+
+
 def _need_terminal() -> None:
+    if _is_shown_elsewhere():
+        return
     if not os.isatty(0) or not os.isatty(1):
         raise CommandError("the interface needs a terminal; 'kprobe-tui run' works without one")
 

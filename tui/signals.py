@@ -2,6 +2,7 @@
 
 SIGTERM, SIGHUP (a closed terminal) and SIGQUIT end it as quitting does, without a question. If
 that takes too long, or at a second signal, the process ends at once, from a thread of its own.
+Where a browser shows the interface, its closed pipe is the closed terminal.
 """
 
 import contextlib
@@ -43,6 +44,17 @@ class EndingSignals:
             # nohup has its meaning.
             if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, self._heard)
+
+    def hear_closing(self) -> None:
+        """Take the end of standard input for a signal, too: who shows the interface is gone."""
+        threading.Thread(target=self._await_closing, name="closing", daemon=True).start()
+
+    @staticmethod
+    def _await_closing() -> None:
+        pipe = select.poll()
+        pipe.register(0, 0)  # errors and the end are heard all the same
+        pipe.poll()
+        os.kill(os.getpid(), signal.SIGTERM)
 
     def _heard(self, number: int, frame: FrameType | None) -> None:
         if self._asked:

@@ -117,8 +117,9 @@ def interface(
     **values: Any,
 ) -> int:
     """Open GUEST in the terminal interface; without GUEST, pick one of the samples."""
-    steps = click.get_current_context().meta[_STEPS_KEY]
-    config = core_config(config_of({**values, "guest": values["guest"] or ""}))
+    context = click.get_current_context()
+    steps = context.meta[_STEPS_KEY]
+    config = opened_guest(context)
     if batch:
         return _batch(config, steps, mode_name)
     if steps:
@@ -133,6 +134,16 @@ def interface(
             fresh,
         )
     )
+
+
+def opened_guest(context: click.Context) -> GuestConfig:
+    """The guest that parsed words of the interface name; "" for none.
+
+    Raises:
+        CommandError: they contradict each other.
+    """
+    values = context.params
+    return core_config(config_of({**values, "guest": values["guest"] or ""}))
 
 
 def _batch(config: GuestConfig, steps: tuple[tuple[str, str], ...], mode_name: str) -> int:

@@ -1,19 +1,23 @@
 """`kprobe-tui serve`: a guest for other people's front ends."""
 
+import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from engine.cli import console
+from engine.cli.interface import interface, opened_guest
 from engine.cli.options import config_of, guest_options, schedule_options
 from engine.cli.probe_options import guest_probe_options, probe_options
 from engine.errors import CommandError
 from engine.session.protocol.config import GuestConfig, Mode, core_config
 
+_WEB: Final = "--web"
+
 
 class _FrontEndCommand(click.Command):
-    """Keeps the words of its line apart: options, and GUEST ARGS."""
+    """Keeps the words of its line apart: options, and GUEST ARGS; or those for the interface."""
 
     def __init__(self, *words: Any, **more: Any) -> None:
         super().__init__(*words, **more)
@@ -24,6 +28,11 @@ class _FrontEndCommand(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse words, and remember those in front of GUEST."""
         words = list(args)
+        name, given, _ = words[0].partition("=") if words else ("", "", "")
+        if name == _WEB:
+            count = 1 if given else 2
+            ctx.meta[_WEB] = words[count:]
+            return super().parse_args(ctx, words[:count])
         rest = super().parse_args(ctx, args)
         guest = [] if ctx.params["guest"] is None else [ctx.params["guest"], *ctx.params["args"]]
         options = words[: len(words) - len(guest)]
@@ -45,21 +54,30 @@ class _FrontEndCommand(click.Command):
     is_flag=True,
     help="Speak the Debug Adapter Protocol on standard input and output, as an editor starts it.",
 )
+@click.option(
+    _WEB,
+    "page",
+    metavar="ADDR",
+    help="Show the interface in a browser, at 127.0.0.1:PORT (port 0: any); what follows are words"
+    " of kprobe-tui GUEST.",
+)
 @click.option("--record", is_flag=True, help="Record the run, so that one can go back in it.")
 @probe_options
 @guest_probe_options
 @schedule_options
 @guest_options
-def serve(address: str | None, dap: bool, **values: Any) -> int:
-    """Load GUEST with ARGS, and let gdb drive it, or an editor.
+def serve(address: str | None, dap: bool, page: str | None, **values: Any) -> int:
+    """Load GUEST with ARGS, and let gdb drive it, an editor, or a browser.
 
     With --gdb the guest stands at its first instruction until gdb lets it run: (gdb) target remote
     ADDR; its standard streams are those of this command, which ends with the guest. With --dap the
-    editor may name the guest itself.
+    editor may name the guest itself. With --web each page has a guest of its own.
     """
     ctx = click.get_current_context()
+    if page is not None:
+        return _web(page, ctx.meta.get(_WEB))
     if (address is None) is not dap:
-        raise click.UsageError("--gdb ADDR or --dap: one of them", ctx)
+        raise click.UsageError("--gdb ADDR, --dap or --web ADDR: one of them", ctx)
     if dap:
         # What gdb's half of the command needs is not read for this one, and the other way round.
         from engine.session.serve.dap.dapserving import serve_dap_here
@@ -75,6 +93,20 @@ def serve(address: str | None, dap: bool, **values: Any) -> int:
     assert address is not None
     config, mode = _configured(values)
     return serve_gdb(config, address, mode, console.remark)
+
+
+def _web(address: str, words: list[str] | None) -> int:
+    if words is None:
+        raise click.UsageError("--web ADDR comes first, words of the interface follow it")
+    with interface.make_context("kprobe-tui", list(words)) as context:
+        config = opened_guest(context)
+    if context.params["batch"]:
+        raise click.UsageError("--batch has no interface that could be shown")
+    from engine.session.serve.web.webserving import serve_web
+
+    # As this process was started, without its own words: by the script, or as a module.
+    started = [sys.executable, *sys.orig_argv[1 : len(sys.orig_argv) - len(sys.argv[1:])]]
+    return serve_web([*started, *words], config, address, console.remark)
 
 
 def _configured(values: dict[str, Any]) -> tuple[GuestConfig, Mode]:
@@ -94,6 +126,7 @@ def front_end_guest(words: Sequence[str]) -> tuple[GuestConfig, Mode]:
             values = dict(context.params)
             values.pop("address")
             values.pop("dap")
+            values.pop("page")
             config, mode = _configured(values)
     except click.ClickException as error:
         raise CommandError(f"launch: {error.format_message()}") from None
