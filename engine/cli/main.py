@@ -35,7 +35,7 @@ COMMANDS: Final[dict[str, str]] = {
     "disasm": "Disassemble GUEST: the function around PLACE, or all executable sections.",
     "call": "Call functions of a kernel IMAGE or module: 'strlen(\"hello\")'.",
     "bench": "Measure what a hit costs: CPU nanoseconds over the unprobed run, by technique.",
-    "serve": "Load GUEST with ARGS, and let gdb drive it, or an editor.",
+    "serve": "Load GUEST with ARGS for gdb, an editor or a browser to drive.",
     "recover": "Print the events in RING, the FILE.ring beside the FILE of a trace that was "
     "killed.",
 }

@@ -67,7 +67,7 @@ class _FrontEndCommand(click.Command):
 @schedule_options
 @guest_options
 def serve(address: str | None, dap: bool, page: str | None, **values: Any) -> int:
-    """Load GUEST with ARGS, and let gdb drive it, an editor, or a browser.
+    """Load GUEST with ARGS for gdb, an editor or a browser to drive.
 
     With --gdb the guest stands at its first instruction until gdb lets it run: (gdb) target remote
     ADDR; its standard streams are those of this command, which ends with the guest. With --dap the

@@ -11,7 +11,7 @@ from engine.probes.technique import Technique, TechniqueHost
 from engine.probes.technique_kind import TechniqueConditions, TechniqueKind
 
 KIND: Final = "nop5"
-"""What stands there, to people and to what looks for its machine (`Replacement.kind`)."""
+"""The name of the technique, also to who looks for its machine (`Replacement.kind`)."""
 
 
 def _machine(hits: HitDispatcher) -> HitMachine:

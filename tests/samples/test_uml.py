@@ -19,6 +19,9 @@ _SCRIPT = Path(__file__).parents[2] / "samples" / "uml.sh"
 _BUSYBOX = "/usr/bin/busybox"
 _WORDS = ("mem=64M", "initrd=initrd.gz", "con=null", "con0=fd:0,fd:1")
 
+_SHOWN = ("--root", "/", "--env", "TMPDIR=/dev/shm", "--env", "HOME=/root")
+"""What the kernel needs of its host: it makes a folder in HOME, and panics where it cannot."""
+
 _OWN = re.compile(
     r"""\[mem\ .*|Total\ pages.*|hash\ table\ entries.*|Memory:.*|TCP:\ Hash.*|nTxBlock.*
     |Calibrating.*|audit\(.*|raid6:.*|\d+\ MB/sec.*|\ on\ /\S+/mconsole|lpj=\d+
@@ -120,7 +123,7 @@ def test_user_mode_linux_boots_and_powers_off(tmp_path: Path) -> None:
     _made(tmp_path)
     boots = [
         run(
-            *("run", "--root", "/", "--env", "TMPDIR=/dev/shm", "./linux.uml", *_WORDS),
+            *("run", *_SHOWN, "./linux.uml", *_WORDS),
             cwd=tmp_path,
             deadline=900,
         )
@@ -147,8 +150,16 @@ def test_user_mode_linux_boots_and_powers_off(tmp_path: Path) -> None:
     if "System halted" not in native.stdout:
         pytest.skip(f"this host does not boot it: {native.stdout[-200:]}{native.stderr[-200:]}")
     ours, theirs = _settled(first.out), _settled(native.stdout)
-    missing = [line for line in theirs if line not in ours]
-    assert all("epollctl" in line for line in missing), missing  # of standard input
+    missing = [line for line in theirs if line not in ours and "epollctl" not in line]
+    others = [line for line in ours if line not in theirs and "epollctl" not in line]
+    # A driver or two may find something else on the one side: memory, processor, files differ.
+    assert len(missing) <= 2, (missing, others)
+    assert len(others) <= 2, (missing, others)
+    assert len(ours) > 90
+    assert (
+        ours[ours.index("Run /init as init process") :]
+        == theirs[theirs.index("Run /init as init process") :]
+    )
 
 
 @pytest.fixture(scope="module")
@@ -160,7 +171,7 @@ def worker(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _ran(folder: Path, command: str, *words: str) -> Outcome:
-    guest = ("--root", "/", "--env", "TMPDIR=/dev/shm", "./linux.uml", *_WORDS, *_QUICK)
+    guest = (*_SHOWN, "./linux.uml", *_WORDS, *_QUICK)
     return run(command, *words, *guest, cwd=folder, deadline=900)
 
 

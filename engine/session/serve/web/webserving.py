@@ -37,7 +37,7 @@ _SHOWN: Final = (
     " font-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none';"
     " form-action 'none'; frame-ancestors 'none'"
 )
-"""What a page may load: nothing of other hosts."""
+"""The rules for a page: it loads nothing from other hosts."""
 _HEADERS: Final = {
     "Content-Security-Policy": _SHOWN,
     "Referrer-Policy": "no-referrer",
@@ -89,7 +89,7 @@ class WebServer(Server):
         self._pages: set[web.WebSocketResponse] = set()
 
     async def application(self) -> web.Application:
-        """What answers requests."""
+        """The application that answers requests."""
         answering = web.Application(middlewares=[self._guarded])
         answering.add_subapp(f"/{self._secret}/", await self._make_app())
         answering.on_shutdown.append(self._closed)
