@@ -213,10 +213,7 @@ def _begin(k: Thread, space: AddressSpace, start: loader.Start, name: bytes) -> 
         machine.recorder.replaced(process, before, space)
     machine.spaces.replaced(before, space)
     if not before.users:
-        if machine.recorder is not None:
-            machine.recorder.ended(before)
-        machine.spaces.ended(before)
-        before.memory.close()
+        reaping.space_left(machine, before)
     process.executed, process.exit_signal = True, SIGCHLD
     k.own_files()
     process.files, process.place = k.files, k.place

@@ -16,6 +16,8 @@ from engine.linux.thread import Thread
 from engine.linux.wait import Wait
 
 if TYPE_CHECKING:
+    from engine.linux.machine import Machine
+    from engine.linux.space import AddressSpace
     from engine.linux.tracee import Tracee
 
 _NOHANG, _UNTRACED, _EXITED, _CONTINUED, _NOWAIT = 1, 2, 4, 8, 0x01000000
@@ -50,30 +52,32 @@ def ended(process: Process, *, last: bool) -> None:
     if not last:
         for thread in threads:
             thread.files.leave()
-        leave_space(process, keep=process is machine.first)  # the report looks at that
+        leave_space(process)
     _tell_parent(process)
 
 
-def leave_space(process: Process, *, keep: bool = False) -> None:
-    """A process does not run in its address space any more; the last one takes it along.
-
-    Args:
-        process: which.
-        keep: it may still be looked at.
-    """
+def leave_space(process: Process) -> None:
+    """A process does not run in its address space any more; the last one takes it along."""
     space = process.space
     if space.users == 1:
         shm.memory_left(process)
     space.users -= 1
     if not space.users:
-        if keep:
-            space.memory.retire()
-        else:
-            recorder = process.machine.recorder
-            if recorder is not None:
-                recorder.ended(space)
-            process.machine.spaces.ended(space)
-            space.memory.close()
+        space_left(process.machine, space)
+
+
+def space_left(machine: "Machine", space: "AddressSpace") -> None:
+    """Nobody runs in an address space any more: it goes.
+
+    That of the first process stays, whoever has left it last: the report looks at it.
+    """
+    if space is machine.first.space:
+        space.memory.retire()
+        return
+    if machine.recorder is not None:
+        machine.recorder.ended(space)
+    machine.spaces.ended(space)
+    space.memory.close()
 
 
 def give_back(process: Process) -> None:

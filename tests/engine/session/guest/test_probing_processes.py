@@ -351,3 +351,38 @@ def test_a_probe_by_its_address_stays_with_its_program(tree: Path) -> None:
     assert done.code == 7, done.err
     assert "[0, 1000, 1003, 1005, 1007, 1008]" in done.out
     assert "late: stayed with a program that began another one" in done.err
+
+
+OUTLIVED = r"""
+#define _GNU_SOURCE
+#include <sched.h>
+#include <signal.h>
+#include <unistd.h>
+static char stack[1 << 16];
+static volatile int seen;
+__attribute__((noinline)) int work(int n) { seen = n; return n + 1; }
+static int sharing(void *none) { work(7); pause(); return 0; }
+int main(void)
+{
+    work(1);
+    clone(sharing, stack + sizeof stack, CLONE_VM | SIGCHLD, 0);
+    if (!fork()) {
+        work(3);
+        for (;;) pause();
+    }
+    usleep(1000);
+    signal(SIGTERM, SIG_IGN);
+    kill(0, SIGTERM);
+    return work(6);
+}
+"""
+
+
+@pytest.mark.parametrize(("follow", "numbers"), [("yes", [1, 3, 6, 7]), ("no", [1, 6, 7])])
+def test_memory_of_the_first_process_that_another_one_leaves_last(
+    tmp_path: Path, follow: str, numbers: list[int]
+) -> None:
+    program = build(tmp_path, "outlived", OUTLIVED, "-O1")
+    done = run("trace", "--follow", follow, "-e", "p work n=%di:u32", str(program), cwd=tmp_path)
+    assert done.code == 7, done.err
+    assert sorted(int(n) for n in re.findall(r" n=(\d+)", done.err)) == numbers
