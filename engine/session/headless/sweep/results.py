@@ -149,7 +149,7 @@ class ResultSet:
             os.mkdir(row)
             came = _came_out(outcome)
             columns = {**kinds, **_OUTCOME}
-            full = {**values, **came}
+            full = {**{name: _plain(value) for name, value in values.items()}, **came}
             rows = [[full.get(column) for column in columns]]
             write_table(os.path.join(row, _FILE), columns, rows)
             for table in _TABLES:
@@ -225,6 +225,13 @@ def _came_out(outcome: CellOutcome) -> dict[str, object]:
         "stderr": stderr.head.decode(errors="backslashreplace"),
         "stderr_bytes": stderr.size,
     }
+
+
+def _plain(value: object) -> object:
+    """A value that Parquet can hold."""
+    if isinstance(value, tuple):
+        return tuple(map(_plain, value))
+    return _text(value) if isinstance(value, str) else value
 
 
 def _text(text: str) -> str:

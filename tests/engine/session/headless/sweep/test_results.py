@@ -12,7 +12,7 @@ from engine.session.headless.sweep.cells import CellFacts, CellOutcome, CellStat
 from engine.session.headless.sweep.results import ResultSet
 
 KINDS = {"guest": "string", "args": "string[]", "seed": "int64"}
-VALUES = {"guest": "a\udcff", "args": ("x", "y"), "seed": None}
+VALUES = {"guest": "a\udcff", "args": ("x", "y\udcfe"), "seed": None}
 
 
 def outcome(cell: str, status: CellStatus = CellStatus.PASSED, clock: int = 7) -> CellOutcome:
@@ -25,8 +25,7 @@ def publish(results: ResultSet, cell: str, clock: int = 7) -> bool:
     folder = Path(results.folder(cell))
     (folder / "events").mkdir()
     (folder / "events" / "a_b.parquet").write_text(str(clock))
-    values = {**VALUES, "guest": "a"}
-    return results.publish(outcome(cell, clock=clock), KINDS, values)
+    return results.publish(outcome(cell, clock=clock), KINDS, VALUES)
 
 
 def test_a_cell_is_finished_once(tmp_path: Path) -> None:
@@ -44,12 +43,12 @@ def test_a_cell_is_finished_once(tmp_path: Path) -> None:
     results.close()
     assert sorted(os.listdir(tmp_path / "out")) == [".lock", "events", "results"]
     answer = duckquery.rows(
-        f"select cell, clock, args, seed, message, stdout, stdout_bytes "
+        f"select cell, clock, guest, args, seed, message, stdout, stdout_bytes "
         f"from '{tmp_path}/out/results/*/*.parquet' order by cell"
     )
     assert answer == [
-        ("0a", 7, ["x", "y"], None, "one\ntwo", "hi\\xff\n", 4),
-        ("0b", 1 << 40, ["x", "y"], None, "one\ntwo", "hi\\xff\n", 4),
+        ("0a", 7, "a\\xff", ["x", "y\\xfe"], None, "one\ntwo", "hi\\xff\n", 4),
+        ("0b", 1 << 40, "a\\xff", ["x", "y\\xfe"], None, "one\ntwo", "hi\\xff\n", 4),
     ]
 
 
