@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 
 from msgspec.structs import replace
 
+from engine.errors import EngineError
 from engine.session.guest.session import Session
 from engine.session.headless.checks import check
 from engine.session.headless.effect import compare
@@ -57,7 +58,7 @@ def carry_out(work: CellWork) -> CellFacts:
     """Do the work of a cell; standard streams are this process's.
 
     Raises:
-        KprobeTuiError: it could not begin, or the engine failed.
+        KprobeTuiError: it could not begin, or the engine failed, or its tables cannot be written.
     """
     started = time.perf_counter()
     end = None if work.seconds is None else time.monotonic() + work.seconds
@@ -177,9 +178,7 @@ def _checked(request: CheckRequest, work: CellWork) -> CellFacts:
         rows += map(_verdict, found.rest)
         damage = found.damage
     if work.tables:
-        folder = Path(work.folder) / VERDICTS
-        folder.mkdir()
-        write_table(str(folder / f"{VERDICTS}{ParquetFormat.suffix}"), _VERDICT_COLUMNS, rows)
+        _write_verdicts(Path(work.folder), rows)
     refused = sum(row[3] == _REJECTED for row in rows)
     return CellFacts(
         int(asked),
@@ -192,6 +191,17 @@ def _checked(request: CheckRequest, work: CellWork) -> CellFacts:
 
 
 _REJECTED: Final = "rejected"
+
+
+def _write_verdicts(folder: Path, rows: list[tuple[object, ...]]) -> None:
+    """Write the table, which is in its directory once it is whole."""
+    target = folder / "table"
+    try:
+        write_table(str(target), _VERDICT_COLUMNS, rows)
+        (folder / VERDICTS).mkdir()
+        target.rename(folder / VERDICTS / f"{VERDICTS}{ParquetFormat.suffix}")
+    except OSError as error:
+        raise EngineError(f"verdicts cannot be written: {error.strerror or error}") from error
 
 
 def _verdict(placed: "Placed") -> tuple[object, ...]:

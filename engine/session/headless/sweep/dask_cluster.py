@@ -10,6 +10,7 @@ tasks of a lost worker elsewhere.
 import os
 import shutil
 import threading
+import traceback
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
@@ -21,6 +22,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from engine.errors import CommandError
+from engine.history.recordfile import engine_version
 from engine.session.headless.sweep.cells import CellOutcome, CellStatus, CellWork, not_run
 from engine.session.headless.sweep.guests import content_digest
 from engine.session.headless.sweep.warm_worker import WarmWorker, WorkerLostError
@@ -67,14 +69,34 @@ class DaskCluster:
         except (OSError, TimeoutError, ValueError) as error:
             raise CommandError(f"--scheduler {address}: it cannot be reached: {error}") from error
         try:
-            self._client.wait_for_workers(1, timeout=_WORKERS_AFTER)
-            self._client.submit(content_digest, os.devnull, pure=False).exception()
-        except TimeoutError as error:
+            try:
+                self._client.wait_for_workers(1, timeout=_WORKERS_AFTER)
+            except TimeoutError as error:
+                raise CommandError(f"--scheduler {address}: it has no workers") from error
+            self._check_versions(address)
+            self._register({})
+        except BaseException:
             self._client.close()
-            raise CommandError(f"--scheduler {address}: it has no workers") from error
+            raise
+
+    def _check_versions(self, address: str) -> None:
+        """Have the workers that are there be of our version."""
+        mine = engine_version()
+        for worker, its in self._client.run(engine_version, on_error="return").items():
+            if its != mine:
+                why = f"kprobe-tui {its}, and not {mine}" if isinstance(its, str) else repr(its)
+                raise CommandError(
+                    f"--scheduler {address}: its worker {worker} cannot do our work: {why}"
+                )
 
     def outcomes(self, works: Iterator[CellWork]) -> Iterator[CellOutcome]:
         """Carry out cells; see `Executor`."""
+        try:
+            yield from self._outcomes(works)
+        except (CancelledError, OSError) as error:
+            raise CommandError(f"the scheduler is gone: {error}; the same line goes on") from error
+
+    def _outcomes(self, works: Iterator[CellWork]) -> Iterator[CellOutcome]:
         under_way: dict[str, CellWork] = {}
         done = as_completed(loop=self._client.loop)
         while True:
@@ -116,32 +138,41 @@ class DaskCluster:
             contents[digest] = mode & 0o777, data
         if not contents:
             return
-        plugin = ContentPlugin(self._sweep, len(self._plugins), contents)
+        self._register(contents)
+        self._sent |= contents.keys()
+
+    def _register(self, contents: dict[str, tuple[int, bytes]]) -> None:
+        """Have all workers get a plugin; the first, without contents, has them hear of the end."""
         for left in reversed(range(_ATTEMPTS)):
+            # A name that a worker has is taken from it first, as at the end of the sweep.
+            plugin = ContentPlugin(self._sweep, len(self._plugins), contents)
+            self._plugins.append(plugin.name)
             try:
                 self._client.register_plugin(plugin)
                 break
             except OSError as error:  # a worker died meanwhile; those that come get it, too
                 if not left:
                     raise CommandError(f"files cannot be sent to the workers: {error}") from error
-        self._plugins.append(plugin.name)
-        self._sent |= contents.keys()
 
     def _outcome(self, future: Any, work: CellWork) -> CellOutcome:
         try:
             outcome, tables = future.result()
         except KilledWorker:
             return not_run(work.cell, CellStatus.CRASHED, "its workers died, one after the other")
-        except (CancelledError, OSError) as error:
-            raise CommandError(f"the scheduler is gone: {error}; the same line goes on") from error
+        except (CancelledError, OSError):  # of the connection: a task gives none
+            raise
         except Exception as error:  # a defect of ours, or another version of us there
-            return not_run(work.cell, CellStatus.ENGINE, f"a worker failed: {error!r}")
+            why = f"a worker failed: {error!r}"
+            return not_run(work.cell, CellStatus.ENGINE, why, *_traced(error))
         finally:
             future.release()
         for name, data in tables.items():
             path = Path(work.folder, name)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(data)
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(data)
+            except OSError as error:
+                raise CommandError(f"{path}: it cannot be written: {error.strerror}") from error
         assert isinstance(outcome, CellOutcome)
         return outcome
 
@@ -153,6 +184,15 @@ class DaskCluster:
         self._client.close(timeout=_REACHED_AFTER)
 
 
+def _traced(error: BaseException) -> list[str]:
+    """Lines that tell where an exception comes from; the place itself first."""
+    *_, last = traceback.extract_tb(error.__traceback__)
+    return [
+        f"at {last.filename}:{last.lineno}",
+        *"".join(traceback.format_exception(error)).splitlines(),
+    ]
+
+
 def _travels(path: str) -> bool:
     """True for a file below the current directory, named from there."""
     return not os.path.isabs(path) and os.path.normpath(path).split(os.sep)[0] != os.pardir
@@ -161,6 +201,10 @@ def _travels(path: str) -> bool:
 # -- in a worker -----------------------------------------------------------------------
 
 _idle: list[WarmWorker] = []
+_busy: dict[WarmWorker, Path] = {}
+"""Those at work, with the folders of their sweeps in their worker's."""
+_over: set[Path] = set()
+"""Such folders of sweeps that are over: a task that waited meanwhile is nobody's."""
 _guard = threading.Lock()
 
 
@@ -195,10 +239,15 @@ class ContentPlugin(WorkerPlugin):
 
     def teardown(self, worker: Any) -> None:
         """The sweep is over."""
+        home = Path(worker.local_directory, self._sweep)
         with _guard:
+            _over.add(home)
             while _idle:
                 _idle.pop().close()
-        shutil.rmtree(Path(worker.local_directory, self._sweep), ignore_errors=True)
+            for warm, its in _busy.items():
+                if its == home:
+                    warm.kill()
+        shutil.rmtree(home, ignore_errors=True)
 
 
 def carried_out(work: CellWork, sweep: str) -> tuple[CellOutcome, Tables]:
@@ -208,7 +257,14 @@ def carried_out(work: CellWork, sweep: str) -> tuple[CellOutcome, Tables]:
         work: of the cell, with paths from the current directory of the sweep.
         sweep: name of the sweep.
     """
-    home = Path(get_worker().local_directory, sweep)
+    try:
+        return _carried_out(work, Path(get_worker().local_directory, sweep))
+    except OSError as error:  # one that came out of here would be one of the connection
+        why = f"a worker failed: {error}"
+        return not_run(work.cell, CellStatus.ENGINE, why, *_traced(error)), {}
+
+
+def _carried_out(work: CellWork, home: Path) -> tuple[CellOutcome, Tables]:
     tree, folder = home / "tree", home / "cells" / work.cell
     tree.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(folder, ignore_errors=True)
@@ -217,15 +273,24 @@ def carried_out(work: CellWork, sweep: str) -> tuple[CellOutcome, Tables]:
     if why:
         return not_run(work.cell, CellStatus.INVALID, why), {}
     with _guard:
+        if home in _over:
+            return not_run(work.cell, CellStatus.CRASHED, "its sweep is over"), {}
         warm = _idle.pop() if _idle else WarmWorker()
+        _busy[warm] = home
+    lost = True
     try:
         warm.begin(replace(work, cwd=str(tree), folder=str(folder)))
         outcome = warm.outcome()
+        lost = False
     except WorkerLostError:
-        warm.close()
         return not_run(work.cell, CellStatus.CRASHED, "its process was ended from outside"), {}
-    with _guard:
-        _idle.append(warm)
+    finally:
+        with _guard:
+            del _busy[warm]
+            if not lost and home not in _over:
+                _idle.append(warm)
+            else:
+                warm.close()
     tables = {
         str(path.relative_to(folder)): path.read_bytes()
         for path in folder.rglob("*")

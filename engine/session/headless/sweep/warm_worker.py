@@ -12,10 +12,12 @@ import gc
 import hashlib
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing import Pipe
@@ -23,7 +25,6 @@ from multiprocessing.connection import Connection
 from typing import Final
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from engine.errors import CutOff, EngineError, KprobeTuiError
 from engine.session.headless.sweep.cells import (
@@ -49,6 +50,8 @@ _PATIENCE: Final = 1.0
 _CELLS_MOST: Final = 1000
 _GROWTH_MOST: Final = 512 << 20
 """Cells and bytes after which a runner is replaced."""
+_GROWTH_PART: Final = 8
+"""The part of a limit of memory that cells may find taken by those before them."""
 _PR_SET_PDEATHSIG: Final = 1
 _OUT_OF_TIME: Final = 124
 _LIMITS: Final = "stopped by --"
@@ -105,6 +108,10 @@ class WarmWorker:
         assert isinstance(found, CellOutcome)
         return found
 
+    def kill(self) -> None:
+        """End it from another thread, which is to close it: `outcome` finds that it has died."""
+        self._process.kill()
+
     def close(self) -> None:
         """End it, whatever it does."""
         self.pipe.close()
@@ -134,7 +141,7 @@ def serve(descriptor: int) -> None:
     try:
         while True:
             work = pipe.recv()
-            if runner is None or runner.is_spent():
+            if runner is None or runner.is_spent(work.memory):
                 if runner is not None:
                     runner.end()
                 runner = _CellRunner(pipe, cell_runs.carry_out)
@@ -210,6 +217,8 @@ class _CellRunner:
                 for descriptor in (*out, *err):
                     os.close(descriptor)
                 _be_runner(there, keeper, carry_out)
+            except BaseException:
+                os.write(2, traceback.format_exc().encode(errors="replace"))
             finally:
                 os._exit(1)
         there.close()
@@ -223,11 +232,12 @@ class _CellRunner:
         self._cells = self._first = 0
         self._dead = False
 
-    def is_spent(self) -> bool:
-        """True if another one is to take its place."""
+    def is_spent(self, memory: int | None) -> bool:
+        """True if another one is to take its place for a cell that may take so much."""
         if self._dead or self._cells >= _CELLS_MOST:
             return True
-        return bool(self._first) and _resident(self._id) > self._first + _GROWTH_MOST
+        most = _GROWTH_MOST if memory is None else min(_GROWTH_MOST, memory // _GROWTH_PART)
+        return bool(self._first) and _resident(self._id) > self._first + most
 
     def outcome(self, work: CellWork) -> CellOutcome:
         """Have a cell's work done.
@@ -269,21 +279,17 @@ class _CellRunner:
                 with suppress(EOFError, OSError):
                     answer = self._pipe.recv()
                     assert isinstance(answer, _Answer)
-                    return answer if work.memory is None else _measured(answer, work.memory)
+                    return _measured(answer, work)
             if self._handle in ready or self._pipe.fileno() in ready:
                 return self._died(peak)
             if work.memory is not None:
                 peak = max(peak, _resident(self._id))
                 if peak > work.memory:
-                    return self._killed(CellStatus.MEMORY, _too_much(peak, work.memory), peak)
+                    self.end()
+                    return _dropped(work, CellStatus.MEMORY, _too_much(peak, work.memory), peak)
             if end is not None and time.monotonic() >= end:
-                return self._killed(CellStatus.TIMEOUT, f"{_LIMITS}timeout, by force", peak)
-
-    def _killed(self, status: CellStatus, why: str, peak: int) -> _Answer:
-        self.end()
-        code = EXIT_CODES[status]
-        said = "what was recorded is dropped"
-        return _Answer(status, CellFacts(code, why, message=(said,)), peak)
+                self.end()
+                return _dropped(work, CellStatus.TIMEOUT, f"{_LIMITS}timeout, by force", peak)
 
     def _died(self, peak: int) -> _Answer:
         code = self.end()
@@ -311,13 +317,19 @@ def _too_much(peak: int, memory: int) -> str:
     return f"its process took {peak >> 20} of {memory >> 20} MiB of memory"
 
 
-def _measured(answer: _Answer, memory: int) -> _Answer:
+def _measured(answer: _Answer, work: CellWork) -> _Answer:
     """The answer of a cell that may have taken too much for a moment."""
-    if answer.peak <= memory:
+    if work.memory is None or answer.peak <= work.memory:
         return answer
-    status, why = CellStatus.MEMORY, _too_much(answer.peak, memory)
-    facts = replace(answer.facts, exit_code=EXIT_CODES[status], reason=why)
-    return _Answer(status, facts, answer.peak)
+    return _dropped(work, CellStatus.MEMORY, _too_much(answer.peak, work.memory), answer.peak)
+
+
+def _dropped(work: CellWork, status: CellStatus, why: str, peak: int) -> _Answer:
+    """The answer of a cell that went over a limit: without tables."""
+    shutil.rmtree(work.folder, ignore_errors=True)
+    os.makedirs(work.folder, exist_ok=True)
+    facts = CellFacts(EXIT_CODES[status], why, message=("what was recorded is dropped",))
+    return _Answer(status, facts, peak)
 
 
 def _signal_name(number: int) -> str:
@@ -385,7 +397,10 @@ def _answered(work: CellWork, carry_out: CarryOut) -> _Answer:
         facts, status = _failed(CellStatus.INVALID, str(error)), CellStatus.INVALID
     except Exception as error:  # a defect of ours ends one cell, not the sweep
         why = f"the engine failed: {error!r}"
-        facts, status = _failed(CellStatus.ENGINE, why), CellStatus.ENGINE
+        *_, last = traceback.extract_tb(error.__traceback__)
+        at = f"at {last.filename}:{last.lineno}"  # a summary shows the first line alone
+        told = traceback.format_exc().splitlines()
+        facts, status = _failed(CellStatus.ENGINE, why, at, *told), CellStatus.ENGINE
     finally:
         _read_from(None)
     return _Answer(status, facts, _peak())

@@ -8,19 +8,29 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import duckquery
 import pytest
 
 from engine.cli import main
 from engine.errors import CommandError
+from engine.session.headless.sweep.cells import CellOutcome, CellStatus, CellWork
 from engine.session.headless.sweep.executors import executor
+from engine.session.headless.sweep.warm_worker import WorkerLostError
+from engine.session.protocol.config import GuestConfig
+from engine.session.protocol.requests import CheckRequest
 
-pytest.importorskip("distributed")
+distributed = pytest.importorskip("distributed")
+from engine.session.headless.sweep import dask_cluster  # noqa: E402
+from engine.session.headless.sweep.dask_cluster import carried_out  # noqa: E402
+
 SAMPLES = Path(__file__).parents[5] / "samples" / "bin"
 
 FILE = """
@@ -139,6 +149,131 @@ def test_a_file_that_does_not_travel_has_to_be_there(
         "select reason, events from 's.sweep/results/*/*.parquet'"
     )
     assert (reason, events) == ("exited with 21", 1)  # the same machine has it
+
+
+class FakeClient:
+    """A cluster with a worker; `versions` and `failures` are what comes from it."""
+
+    versions: ClassVar[dict[str, object]] = {}
+    failures: ClassVar[int] = 0
+    loop: ClassVar[object] = None
+
+    def __init__(self, address: str, **named: object) -> None:
+        self.plugins: list[str] = []
+
+    def wait_for_workers(self, count: int, timeout: float) -> None:
+        pass
+
+    def run(self, function: Callable[[], str], *, on_error: str) -> dict[str, object]:
+        assert on_error == "return"
+        return self.versions or {"tcp://w": function()}
+
+    def register_plugin(self, plugin: dask_cluster.ContentPlugin) -> None:
+        self.plugins.append(plugin.name)
+        if len(self.plugins) <= self.failures:
+            raise closed_error("worker died")
+
+    def nthreads(self) -> dict[str, int]:
+        raise closed_error("in nthreads")
+
+    def close(self, timeout: float = 0) -> None:
+        pass
+
+
+def closed_error(why: str) -> Exception:
+    found: Exception = distributed.comm.CommClosedError(why)
+    assert isinstance(found, OSError)
+    return found
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    monkeypatch.setattr(dask_cluster, "Client", FakeClient)
+    return monkeypatch
+
+
+@pytest.mark.parametrize("its", ["0.0.1", ModuleNotFoundError("No module named 'engine'")])
+def test_workers_of_another_version_are_refused(its: object, fake: pytest.MonkeyPatch) -> None:
+    fake.setattr(FakeClient, "versions", {"tcp://w": its})
+    with pytest.raises(
+        CommandError, match=r"its worker tcp://w cannot do our work: .*(0\.0|'eng)"
+    ):
+        executor(1, "w")
+
+
+def test_a_plugin_that_fails_is_sent_under_another_name(fake: pytest.MonkeyPatch) -> None:
+    fake.setattr(FakeClient, "failures", 2)
+    client: Any = dask_cluster.DaskCluster("w")._client
+    plugins = client.plugins
+    assert len(plugins) == len(set(plugins)) == 3
+
+
+def test_a_scheduler_that_is_gone_is_one_message(fake: pytest.MonkeyPatch) -> None:
+    cluster = dask_cluster.DaskCluster("w")
+    fake.setattr(dask_cluster, "as_completed", lambda loop: None)
+    with pytest.raises(CommandError, match="the scheduler is gone: in nthreads; the same line"):
+        list(cluster.outcomes(iter(())))
+
+
+class StuckWorker:
+    """A worker that waits until it is killed."""
+
+    def __init__(self) -> None:
+        self.begun, self.killed, self.closed = (threading.Event() for _ in range(3))
+        made.append(self)
+
+    def begin(self, work: CellWork) -> None:
+        self.begun.set()
+
+    def outcome(self) -> CellOutcome:
+        assert self.killed.wait(60)
+        raise WorkerLostError
+
+    def kill(self) -> None:
+        self.killed.set()
+
+    def close(self) -> None:
+        self.closed.set()
+
+
+made: list[StuckWorker] = []
+
+
+def test_a_sweep_that_is_over_leaves_no_run_at_a_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dask_cluster, "WarmWorker", StuckWorker)
+    worker = SimpleNamespace(local_directory=str(tmp_path))
+    monkeypatch.setattr(dask_cluster, "get_worker", lambda: worker)
+    request = CheckRequest(GuestConfig("/none", ()))
+    work = CellWork("ab", request, ".", None, None, None, True, "")
+    made.clear()
+    with ThreadPoolExecutor(2) as threads:
+        mine, other = (threads.submit(carried_out, work, name) for name in ("mine", "other"))
+        while len(made) < 2:
+            time.sleep(0.001)
+        assert all(each.begun.wait(60) for each in made)
+        dask_cluster.ContentPlugin("mine", 0, {}).teardown(worker)
+        assert mine.result(60)[0].status is CellStatus.CRASHED
+        assert not other.done()
+        assert carried_out(work, "mine")[0].facts.reason == "its sweep is over"
+        dask_cluster.ContentPlugin("other", 0, {}).teardown(worker)
+        assert other.result(60)[0].status is CellStatus.CRASHED
+    assert len(made) == 2
+    assert all(each.closed.is_set() for each in made)
+
+
+def test_an_error_at_a_worker_is_none_of_the_connection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    worker = SimpleNamespace(local_directory=str(tmp_path / "file"))
+    monkeypatch.setattr(dask_cluster, "get_worker", lambda: worker)
+    request = CheckRequest(GuestConfig("/none", ()))
+    outcome, _ = carried_out(CellWork("ab", request, ".", None, None, None, True, ""), "s")
+    assert outcome.status is CellStatus.ENGINE
+    assert "Not a directory" in outcome.facts.reason
+    assert outcome.facts.message[0].startswith("at ")
 
 
 def test_what_cannot_be_reached_is_said() -> None:

@@ -1,16 +1,27 @@
 """A warm worker keeps the limits of cells, and outlives what happens to them."""
 
 import contextlib
+import errno
+import gc
 import hashlib
 import os
 import signal
 import time
 from collections.abc import Callable, Iterator
+from multiprocessing import Pipe
 from pathlib import Path
 
 import pytest
 
-from engine.session.headless.sweep.cells import CellOutcome, CellRequest, CellStatus, CellWork
+from engine.errors import EngineError
+from engine.session.headless.sweep import cell_runs, warm_worker
+from engine.session.headless.sweep.cells import (
+    CellFacts,
+    CellOutcome,
+    CellRequest,
+    CellStatus,
+    CellWork,
+)
 from engine.session.headless.sweep.warm_worker import WarmWorker, WorkerLostError
 from engine.session.protocol.config import GuestConfig
 from engine.session.protocol.requests import (
@@ -27,12 +38,28 @@ PROBES = ProbeRequest(entries=("main",))
 Carry = Callable[..., CellOutcome]
 
 
+@contextlib.contextmanager
+def running(carry_out: Callable[[CellWork], CellFacts]) -> Iterator[warm_worker._CellRunner]:
+    """A runner that is forked from here, and ended at the end of a block."""
+    here, there = Pipe()
+    gc.freeze()  # what other tests have left behind is none of its
+    runner = warm_worker._CellRunner(there, carry_out)
+    gc.unfreeze()
+    with here, there:
+        yield runner
+        runner.end()
+
+
 def config(name: str, *args: str) -> GuestConfig:
     return GuestConfig(str(SAMPLES / name), args)
 
 
 def trace(name: str, *args: str) -> TraceRequest:
     return TraceRequest(config(name, *args), PROBES)
+
+
+def work_of(folder: str, stdin: str | None = None) -> CellWork:
+    return CellWork("ab", CheckRequest(config("words")), "/", stdin, None, None, True, folder)
 
 
 ENDLESS = trace("loop", "4000000000")
@@ -131,6 +158,69 @@ def test_the_limit_of_memory(carry: Carry, tmp_path: Path) -> None:
     (tmp_path / "cell").rename(tmp_path / "first")
     found = carry(CheckRequest(config("words")), memory=20 << 20)  # done before anybody looks
     assert (found.status, found.facts.exit_code) == (CellStatus.MEMORY, 137)
+    assert found.facts.message == ("what was recorded is dropped",)
+    assert os.listdir(tmp_path / "cell") == []
+
+
+def test_a_defect_is_told_with_its_place(tmp_path: Path) -> None:
+    def fail(work: CellWork) -> CellFacts:
+        raise ZeroDivisionError("nobody expects it")
+
+    with running(fail) as runner:
+        found = runner.outcome(work_of(str(tmp_path)))
+    assert (found.status, found.facts.exit_code) == (CellStatus.ENGINE, 125)
+    assert found.facts.reason == "the engine failed: ZeroDivisionError('nobody expects it')"
+    at, *lines = found.facts.message
+    assert at.startswith(f"at {__file__}:")
+    assert lines[0] == "Traceback (most recent call last):"
+    assert lines[-1] == "ZeroDivisionError: nobody expects it"
+
+
+def test_a_runner_that_fails_says_why(tmp_path: Path) -> None:
+    class EndError(BaseException):
+        pass
+
+    def fail(work: CellWork) -> CellFacts:
+        raise EndError
+
+    with running(fail) as runner:
+        found = runner.outcome(work_of(str(tmp_path)))
+    assert found.status is CellStatus.CRASHED
+    assert found.facts.reason == "the engine's process exited with 1"
+    assert b"EndError" in found.stderr.head
+
+
+def test_a_runner_that_has_grown_is_spent_the_sooner_the_less_a_cell_may_take(
+    tmp_path: Path,
+) -> None:
+    kept = []
+
+    def grow(work: CellWork) -> CellFacts:
+        if work.stdin is not None:
+            kept.append(b"x" * (48 << 20))
+        return CellFacts(0, "")
+
+    with running(grow) as runner:
+        runner.outcome(work_of(str(tmp_path)))
+        assert not runner.is_spent(256 << 20)
+        runner.outcome(work_of(str(tmp_path), "/dev/null"))
+        assert [runner.is_spent(most) for most in (None, 1 << 30, 256 << 20)] == [
+            *(False, False, True)
+        ]
+
+
+def test_a_table_of_verdicts_is_there_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: str, *given: object) -> None:
+        Path(path).write_text("half")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(cell_runs, "write_table", full)
+    request = CheckRequest(config("words"))
+    with pytest.raises(EngineError, match="verdicts cannot be written: No space left"):
+        cell_runs.carry_out(CellWork("ab", request, "/", None, None, None, True, str(tmp_path)))
+    assert not (tmp_path / "verdicts").exists()
 
 
 def children(process: int) -> list[int]:
