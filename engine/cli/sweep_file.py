@@ -1,10 +1,21 @@
 """The file of a sweep: TOML, with the line and the key of whatever is wrong in it."""
 
+import os
+import re
 import tomllib
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from engine.errors import CommandError
+
+_KEY: Final = r"\s*(?:[\w-]+|\"[^\"]*\"|'[^']*')\s*"
+_BEGINS: Final = re.compile(
+    rf"{_KEY}(?:\.{_KEY})*=|\s*\[{_KEY}(?:\.{_KEY})*\]\s*(?:#.*)?$"
+    rf"|\s*\[\[{_KEY}(?:\.{_KEY})*\]\]\s*(?:#.*)?$"
+)
+"""A line that begins something, if it is none of a text of several lines."""
+_PARSED_MOST: Final = 100
+"""Fronts of a file that are read for the line of an error."""
 
 
 class SweepFileError(CommandError):
@@ -43,29 +54,49 @@ class SweepFile:
         except RecursionError as error:
             raise SweepFileError(f"{path}: nested too deeply to be read") from error
 
-    def error(self, key: str, text: str) -> SweepFileError:
-        """The error at a key, with its line if that can be told."""
-        line = self._line(key.split(".")) if key else None
+    def error(self, key: str, text: str, number: int | None = None) -> SweepFileError:
+        """The error at a key, with its line if that can be told.
+
+        Args:
+            key: of the file.
+            text: what is wrong.
+            number: of the table, from 0, where the key is one of several tables.
+        """
+        keys: list[str | int] = [*key.split(".")] if key else []
+        line = self._line([*keys, *([] if number is None else [number])]) if keys else None
         place = self.path if line is None else f"{self.path}:{line}"
         return SweepFileError(f"{place}: {key}: {text}" if key else f"{place}: {text}")
 
-    def _line(self, keys: Sequence[str]) -> int | None:
-        """The line on which a value begins: behind the front of the file that has it not."""
+    def _line(self, keys: Sequence[str | int]) -> int | None:
+        """The line on which a value begins: behind the longest front of the file without it."""
         lines = self._text.split("\n")
-        last = 0
-        for end in range(1, len(lines) + 1):
-            try:
-                found: Any = tomllib.loads("\n".join(lines[:end]))
-            except tomllib.TOMLDecodeError:
-                continue
-            for key in keys:
-                found = found.get(key) if isinstance(found, dict) else None
-            if found is not None:
-                while lines[last].strip() == "" or lines[last].lstrip().startswith("#"):
-                    last += 1
-                return last + 1
-            last = end
-        return None
+        ends = [0, *(n for n, line in enumerate(lines) if n and _BEGINS.match(line)), len(lines)]
+        low, high = 0, len(ends) - 1
+        left = _PARSED_MOST
+        there = _value(self.data, keys) is not None
+        while there and high - low > 1:
+            at = middle = (low + high) // 2
+            found = None
+            while found is None and at < high:  # in a text of several lines nothing ends
+                if not left:
+                    return None
+                left -= 1
+                try:
+                    found = tomllib.loads("\n".join(lines[: ends[at]]))
+                except tomllib.TOMLDecodeError:
+                    at += 1
+            if found is None or _value(found, keys) is not None:
+                high = middle
+            else:
+                low = at
+        first = ends[low]
+        while there and (not lines[first].strip() or lines[first].lstrip().startswith("#")):
+            first += 1
+        return first + 1 if there else None
+
+    def beside(self, path: str) -> str:
+        """A path of the file's, from the current directory."""
+        return os.path.join(os.path.dirname(self.path), path)
 
     def known(self, where: str, table: dict[str, Any], names: Iterable[str]) -> None:
         """Refuse keys of a table that are none of some names."""
@@ -104,3 +135,22 @@ class SweepFile:
             if not isinstance(each, str) or not each or "\0" in each:
                 raise self.error(key, f"{each!r} is no text")
         return found
+
+
+def spelled(value: object) -> str:
+    """A value of the file as text."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _value(data: Any, keys: Sequence[str | int]) -> Any:
+    """What stands at a key; of several tables, in any of them. None for nothing."""
+    for key in keys:
+        if isinstance(data, list):
+            if isinstance(key, int):
+                data = data[key] if key < len(data) else None
+            else:
+                several = (each.get(key) for each in data if isinstance(each, dict))
+                data = next((each for each in several if each is not None), None)
+        else:
+            data = data.get(key) if isinstance(data, dict) else None
+    return data
