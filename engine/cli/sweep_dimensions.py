@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from engine.cli.sweep_file import SweepFile
+from engine.cli.sweep_cells import Label
+from engine.cli.sweep_file import SweepFile, spelled
 from engine.session.headless.sweep.guests import architecture, content_digest
 from engine.session.protocol.config import architectures
 
@@ -56,19 +57,18 @@ class SweepDimensions:
 
     def beside(self, path: str) -> str:
         """A path of the file's, from the current directory."""
-        return os.path.join(self._folder, path)
+        return self._file.beside(path)
 
     def paths(self, key: str, patterns: list[str]) -> list[str]:
         """Files that patterns stand for, in order."""
         found: list[str] = []
         for pattern in patterns:
             path = self.beside(pattern)
-            if os.path.exists(path) or not glob.has_magic(path):
+            if os.path.exists(path) or not glob.has_magic(pattern):
                 found.append(path)
                 continue
-            matching = sorted(
-                each for each in glob.glob(path, recursive=True) if os.path.isfile(each)
-            )
+            names = glob.glob(pattern, root_dir=self._folder or None, recursive=True)
+            matching = sorted(filter(os.path.isfile, map(self.beside, names)))
             if not matching:
                 raise self._file.error(key, f"no file matches {pattern!r}")
             found += matching
@@ -86,13 +86,13 @@ class SweepDimensions:
 
     # -- dimensions --------------------------------------------------------------------
 
-    def guests(self, matrix: dict[str, Any]) -> list[SweepGuest]:
+    def guests(self, matrix: dict[str, Any], where: str = "matrix") -> list[SweepGuest]:
         """Guests with their architectures."""
         if "guest" not in matrix:
             raise self._file.error(
                 "matrix.guest" if "matrix" in self._file.data else "", _NO_GUEST
             )
-        key = "matrix.guest"
+        key = f"{where}.guest"
         patterns = self._file.strings(key, matrix["guest"])
         arches: list[str] | None = None
         if "arch" in matrix:
@@ -126,11 +126,11 @@ class SweepDimensions:
             elif arches is None or arch in arches:
                 yield SweepGuest(path if path[:1] != "-" else f"./{path}", arch)
 
-    def arguments(self, matrix: dict[str, Any]) -> list[tuple[str, ...]]:
+    def arguments(self, matrix: dict[str, Any], where: str = "matrix") -> list[tuple[str, ...]]:
         """Lists of arguments."""
         if "args" not in matrix:
             return [()]
-        key, found = "matrix.args", []
+        key, found = f"{where}.args", []
         for each in self._file.values(key, matrix["args"]):
             if isinstance(each, str):
                 try:
@@ -144,21 +144,21 @@ class SweepDimensions:
             found.append(tuple(words))
         return found
 
-    def inputs(self, matrix: dict[str, Any]) -> list[str | None]:
+    def inputs(self, matrix: dict[str, Any], where: str = "matrix") -> list[str | None]:
         """Paths of inputs."""
         if "input" not in matrix:
             return [None]
-        key = "matrix.input"
+        key = f"{where}.input"
         paths = self.paths(key, self._file.strings(key, matrix["input"]))
         for path in paths:
             self.digest(key, path)
         return [*paths]
 
-    def seeds(self, matrix: dict[str, Any]) -> list[int | None]:
+    def seeds(self, matrix: dict[str, Any], where: str = "matrix") -> list[int | None]:
         """Seeds."""
         if "seed" not in matrix:
             return [None]
-        key = "matrix.seed"
+        key = f"{where}.seed"
         found: list[int | None] = []
         for each in self._file.values(key, matrix["seed"]):
             match = _SEEDS.fullmatch(each) if isinstance(each, str) else None
@@ -205,21 +205,38 @@ class SweepDimensions:
             found.append(line)
         return tuple(found)
 
-    def exclusions(self) -> list[dict[str, list[Any]]]:
-        """Values of dimensions whose cells are left out."""
+    def exclusions(self) -> list[dict[str, set[Label]]]:
+        """Labels of dimensions whose cells are left out, read as those of the matrix are."""
         given = self._file.data.get("exclude", [])
         if not isinstance(given, list) or not all(isinstance(each, dict) for each in given):
             raise self._file.error("exclude", "tables are wanted: [[exclude]]")
         known = ("mode", *_DIMENSIONS, *self.others)
+        skipped = set(self.skipped)
         found = []
-        for table in given:
+        for number, table in enumerate(given):
             self._file.known("exclude", table, known)
             if not table:
-                raise self._file.error("exclude", "an empty one would leave no cells")
-            found.append(
-                {
-                    column(key): value if isinstance(value, list) else [value]
-                    for key, value in table.items()
-                }
-            )
+                raise self._file.error("exclude", "an empty one would leave no cells", number)
+            found.append({column(key): self._excluded(key, table[key]) for key in table})
+        self.skipped = skipped  # a pattern of an exclusion is none of the matrix
         return found
+
+    def _excluded(self, key: str, value: Any) -> set[Label]:
+        """The labels that values of an exclusion stand for."""
+        table, where = {key: value}, "exclude"
+        match key:
+            case "guest":
+                matrix = self._file.table("matrix")
+                table |= {name: matrix[name] for name in ("arch",) if name in matrix}
+                return {guest.path for guest in self.guests(table, where)}
+            case "args":
+                return set(self.arguments(table, where))
+            case "input":
+                return set(self.inputs(table, where))
+            case "seed":
+                return set(self.seeds(table, where))
+        joint = "; " if key == "definitions" else ", "
+        return {
+            joint.join(map(spelled, each)) if isinstance(each, list) else spelled(each)
+            for each in (value if isinstance(value, list) else [value])
+        }

@@ -7,7 +7,7 @@ import click
 from msgspec import Struct
 
 from engine.cli.sweep_cells import MODES
-from engine.cli.sweep_file import SweepFile
+from engine.cli.sweep_file import SweepFile, spelled
 
 _OWN: Final = frozenset(
     (
@@ -37,11 +37,6 @@ class ModeOption(Struct, frozen=True):
     label: str
 
 
-def spelled(value: object) -> str:
-    """A value of the file as text."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
 class SweepOptions:
     """Makes words of a command line of what a file says."""
 
@@ -58,9 +53,7 @@ class SweepOptions:
                 return parameter
         return None
 
-    def choice(
-        self, key: str, name: str, value: object, modes: Sequence[str], *, one: bool
-    ) -> ModeOption:
+    def choice(self, key: str, name: str, value: object, modes: Sequence[str]) -> ModeOption:
         """An option with a value, for those modes that have it.
 
         Args:
@@ -68,7 +61,6 @@ class SweepOptions:
             name: of the option, without dashes.
             value: as the file has it.
             modes: subcommands.
-            one: it is one value of a dimension, not all of an option that is given several times.
 
         Raises:
             SweepFileError: no mode has it, or the value is none.
@@ -81,9 +73,7 @@ class SweepOptions:
             option = self._option(mode, name)
             if option is None:
                 continue
-            several = option.multiple and not one
-            values = value if isinstance(value, list) and (several or option.multiple) else [value]
-            assert isinstance(values, list)
+            values = value if isinstance(value, list) and option.multiple else [value]
             label = ", ".join(map(spelled, values))
             words[mode] = tuple(self._words(key, option, values))
             self._parsed(key, mode, words[mode])
@@ -133,11 +123,11 @@ class SweepOptions:
                     raise self._file.error(f"options.{name}", f"none of {', '.join(MODES)}")
                 for mine, its in value.items():
                     key = f"options.{name}.{mine}"
-                    choice = self.choice(key, mine, its, (name,), one=False)
+                    choice = self.choice(key, mine, its, (name,))
                     if name in found:
                         found[name] += choice.words[name]
                 continue
-            choice = self.choice(f"options.{name}", name, value, modes, one=False)
+            choice = self.choice(f"options.{name}", name, value, modes)
             for mode, words in choice.words.items():
                 found[mode] += words
         return found

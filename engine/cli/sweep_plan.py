@@ -16,7 +16,7 @@ from engine.cli.options import size
 from engine.cli.sweep_cells import KINDS, MODES, Label, SweepCell
 from engine.cli.sweep_dimensions import MOST, SweepDimensions, SweepGuest, column
 from engine.cli.sweep_file import SweepFile
-from engine.cli.sweep_options import ModeOption, SweepOptions, spelled
+from engine.cli.sweep_options import ModeOption, SweepOptions
 from engine.errors import CommandError
 from engine.session.headless.sweep.results import OUTCOME_COLUMNS
 
@@ -158,11 +158,14 @@ class _PlanMaker:
             paths = dimensions.paths("files", file.strings("files", file.data["files"]))
             shared += [(path, dimensions.digest("files", path)) for path in paths]
         excluded = dimensions.exclusions()
+        used: set[int] = set()
         seen: set[str] = set()
         usable: set[tuple[object, ...]] = set()
         for point in self._points(modes):
             cell = self._cell(point, common[point.mode], shared)
-            if cell.id in seen or any(_matches(each, cell) for each in excluded):
+            matching = {n for n, each in enumerate(excluded) if _matches(each, cell)}
+            used |= matching
+            if cell.id in seen or matching:
                 continue
             seen.add(cell.id)
             kind = (point.mode, point.name, *(option.label for option in point.options))
@@ -172,6 +175,9 @@ class _PlanMaker:
             yield cell
         if not seen:
             raise file.error("exclude", "no cell is left")
+        for number in range(len(excluded)):
+            if number not in used:
+                raise file.error("exclude", "it leaves out no cell: none has its values", number)
 
     def _points(self, modes: list[str]) -> Iterator[_MatrixPoint]:
         """The points of the matrix; several may be one cell."""
@@ -182,7 +188,7 @@ class _PlanMaker:
                 raise file.error(f"matrix.{name}", "a column of the results has this name")
         options = [
             [
-                self._options.choice(f"matrix.{name}", name, value, modes, one=True)
+                self._options.choice(f"matrix.{name}", name, value, modes)
                 for value in file.values(f"matrix.{name}", matrix[name])
             ]
             for name in dimensions.others
@@ -265,12 +271,6 @@ def _path_in(word: str) -> str:
     return value.removeprefix("@")
 
 
-def _matches(excluded: dict[str, list[Any]], cell: SweepCell) -> bool:
+def _matches(excluded: dict[str, set[Label]], cell: SweepCell) -> bool:
     """True if a cell has one of the values of each key."""
-    for name, values in excluded.items():
-        label = cell.labels[name]
-        mine = shlex.join(label) if isinstance(label, tuple) else spelled(label)
-        texts = (shlex.join(one) if isinstance(one, list) else spelled(one) for one in values)
-        if mine not in texts:
-            return False
-    return True
+    return all(cell.labels[name] in values for name, values in excluded.items())

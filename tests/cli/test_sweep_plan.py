@@ -124,6 +124,41 @@ def test_guests_are_chosen_by_architecture_and_pattern(tmp_path: Path) -> None:
     assert named.cells[0].labels["arch"] is None  # what is named is tried
 
 
+def test_what_is_excluded_is_read_as_the_matrix_is(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    for arch in ("x86_64", "aarch64"):
+        (tmp_path / "bin" / arch).symlink_to(SAMPLES / arch / "words")
+    for name in ("in0", "in1", "other"):
+        (tmp_path / name).write_text(name)
+    text = """
+        [matrix]
+        guest = ["bin/x86_64", "bin/aarch64"]
+        input = ["in*", "other"]
+        seed = "0-9"
+        cpus = [1, 2]
+        definitions = ["p:t/m main", ["p:t/m main", "r:t/r main"]]
+        """
+    size = 2 * 3 * 10 * 2 * 2
+    for excluded, gone in (
+        ("guest = 'bin/aarch*'", 3 * 10 * 2 * 2),
+        ("guest = 'bin/x86_64'\ninput = 'in*'\nseed = '2-4'", 2 * 3 * 2 * 2),
+        ("input = ['in1', 'other']\nseed = ['0-1', 9]", 2 * 2 * 3 * 2 * 2),
+        ("arch = 'x86_64'\ncpus = 2", 3 * 10 * 2),
+        ("definitions = [['p:t/m main', 'r:t/r main']]", 2 * 3 * 10 * 2),
+    ):
+        found = plan(tmp_path, f"{text}\n[[exclude]]\n{excluded}\n")
+        assert len(found.cells) == size - gone, excluded
+        assert found.remarks == ()
+
+
+def test_brackets_in_the_name_of_a_folder_are_no_pattern(tmp_path: Path) -> None:
+    folder = tmp_path / "a[bc]*"
+    folder.mkdir()
+    (folder / "in0").touch()
+    found = plan(folder, '[matrix]\nguest="@W"\ninput="in?"\n[options]\nf="*"')
+    assert [cell.labels["input"] for cell in found.cells] == [f"{folder}/in0"]
+
+
 def test_a_cell_is_another_one_when_its_files_have_changed(tmp_path: Path) -> None:
     text = '[matrix]\nguest="@W"\ninput="in"\n[options]\ne="@defs"\n'
     (tmp_path / "in").write_text("a")
@@ -192,6 +227,23 @@ BAD = [
     ("exclude = 3\n[matrix]\nguest='@W'\n[options]\nf='*'\n", "exclude: tables are wanted"),
     ("[matrix]\nguest='@W'\n[options]\nf='*'\n[[exclude]]\nsed = 3\n", "exclude.sed: no such key"),
     ("[matrix]\nguest='@W'\n[options]\nf='*'\n[[exclude]]\nmode='trace'\n", "no cell is left"),
+    (
+        "[matrix]\nguest='@W'\nseed='0-3'\n[options]\nf='*'\n[[exclude]]\nseed=1\n[[exclude]]\nseed=4\n",
+        "s.toml:8: exclude: it leaves out no cell: none has its values",
+    ),
+    (
+        "[matrix]\nguest='@W'\nseed='0-3'\n[options]\nf='*'\n[[exclude]]\nseed='3-1'\n",
+        "s.toml:7: exclude.seed: '3-1' is neither a seed nor",
+    ),
+    (
+        "[matrix]\nguest='@W'\n[options]\nf='*'\n[[exclude]]\nguest='gone'\n",
+        "s.toml:6: exclude.guest: ",
+        "gone: No such file",
+    ),
+    (
+        "[matrix]\nguest='@W'\n[options]\nf='*'\n[[exclude]]\nmode='trace'\n[[exclude]]\n",
+        "s.toml:7: exclude: an empty one would leave no cells",
+    ),
 ]
 
 
