@@ -226,8 +226,8 @@ class SweepDimensions:
         table, where = {key: value}, "exclude"
         match key:
             case "guest":
-                matrix = self._file.table("matrix")
-                table |= {name: matrix[name] for name in ("arch",) if name in matrix}
+                if "arch" in self._file.table("matrix"):
+                    table["arch"] = self._file.table("matrix")["arch"]
                 return {guest.path for guest in self.guests(table, where)}
             case "args":
                 return set(self.arguments(table, where))

@@ -16,6 +16,8 @@ _OWN: Final = frozenset(
     )
 )
 """Options that are the sweep's care."""
+_PATHS: Final = ("handlers", "schedule", "root", "shares")
+_CPUS: Final = ("golden", "host")
 _INSTEAD: Final = {
     "timeout": "limits.seconds says how long a cell may take",
     "o": "output, at the top, says where the data set is",
@@ -104,8 +106,17 @@ class SweepOptions:
                 continue
             if isinstance(value, bool) or not isinstance(value, str | int | float):
                 raise self._file.error(key, f"{value!r} is neither text nor a number")
-            text = str(value)
+            text = self._from_here(option, str(value))
             yield from (f"{name}={text}",) if name.startswith("--") else (name, text)
+
+    def _from_here(self, option: click.Option, text: str) -> str:
+        """A value with its path from the current directory, if it has one."""
+        if option.name == "definitions":
+            return f"@{self._file.beside(text[1:])}" if text[:1] == "@" else text
+        named = option.name == "cpu" and text not in _CPUS
+        if named or option.name in _PATHS or isinstance(option.type, click.Path):
+            return self._file.beside(text)
+        return text
 
     def _parsed(self, key: str, mode: str, words: Sequence[str]) -> None:
         """Have a subcommand look at options by themselves."""
