@@ -233,9 +233,9 @@ class _PlanMaker:
             if os.path.relpath(stdin).split(os.sep)[0] == os.pardir:
                 words += ["--share", stdin]  # else the guest sees it as it is
             stdin = None
-        words += [guest, *args]
         read = dict.fromkeys([guest, *([point.input] if point.input is not None else [])])
-        read.update(dict.fromkeys(filter(os.path.isfile, map(_path_in, words))))
+        read.update(dict.fromkeys(_files_in(words, args)))
+        words += [guest, *args]
         files = {path: self._dimensions.digest("matrix", path) for path in read}
         files.update(shared)
         identity = json.dumps([mode, words, stdin, sorted(files.items())])
@@ -263,6 +263,25 @@ class _PlanMaker:
             tuple(files.items()),
             f"{line} < {shlex.quote(stdin or os.devnull)}" if runs else line,
         )
+
+
+def _files_in(options: Sequence[str], args: Sequence[str]) -> Iterator[str]:
+    """Files that options name, and those arguments of the guest that are files which it sees."""
+    yield from filter(_is_read, map(_path_in, options))
+    for word in args:
+        if word and os.path.relpath(word).split(os.sep)[0] != os.pardir and _is_read(word):
+            yield word
+
+
+def _is_read(path: str) -> bool:
+    """True for a file with contents of its own; one that the kernel makes up has no size."""
+    try:
+        if not os.path.isfile(path):
+            return False
+        with open(path, "rb") as file:
+            return os.fstat(file.fileno()).st_size > 0 or not file.read(1)
+    except OSError:
+        return False
 
 
 def _path_in(word: str) -> str:
