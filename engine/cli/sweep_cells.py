@@ -65,4 +65,7 @@ class SweepCell(Struct, frozen=True):
             CommandError: a file of definitions cannot be read.
         """
         command, request = MODES[self.mode]
-        return request(command.make_context(self.mode, list(self.words)))
+        context = command.make_context(self.mode, list(self.words))
+        if "jobs" in context.params and context.params["jobs"] is None:
+            context.params["jobs"] = 1  # cells share the processors as it is
+        return request(context)
