@@ -129,7 +129,8 @@ def _ended_by_signals() -> Iterator[list[int]]:
 
     def heard(number: int, frame: FrameType | None) -> None:
         come.append(number)
-        raise _EndedError
+        if len(come) == 1:  # what follows it is at work on the end already
+            raise _EndedError
 
     before = {number: signal.signal(number, heard) for number in _ENDING}
     try:

@@ -17,6 +17,7 @@ from guestrun import run, start
 from sysroot import CHECKOUT
 
 from engine.cli import main
+from engine.cli.sweep import _ended_by_signals, _EndedError
 
 SAMPLES = CHECKOUT / "samples" / "bin"
 
@@ -217,6 +218,15 @@ def test_a_signal_ends_it_and_the_same_line_goes_on(tmp_path: Path) -> None:
     done = swept("s.toml", cwd=tmp_path)
     assert (done.code, done.out) == (0, "1 cells: 1 passed\n")
     assert sorted(os.listdir(tmp_path / "s.sweep")) == [".lock", "results"]
+
+
+def test_the_first_signal_alone_ends_it() -> None:
+    with _ended_by_signals() as come:
+        with pytest.raises(_EndedError):
+            os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGTERM)
+    assert come == [signal.SIGTERM, signal.SIGINT, signal.SIGTERM]
 
 
 def killed_when(process: "subprocess.Popen[bytes]", results: Path, count: int) -> None:

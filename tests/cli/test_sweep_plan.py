@@ -8,6 +8,7 @@ import pytest
 from engine.cli.sweep_file import SweepFileError
 from engine.cli.sweep_plan import SweepPlan, sweep_plan
 from engine.errors import CommandError
+from engine.session.protocol.requests import ExploreRequest
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "bin"
 WORDS = SAMPLES / "x86_64" / "words"
@@ -172,6 +173,74 @@ def test_a_cell_is_another_one_when_its_files_have_changed(tmp_path: Path) -> No
     assert plan(tmp_path, text.replace("@defs", f"@{tmp_path}/defs")).cells[0].id == ids[0]
 
 
+def test_files_of_the_host_alone_are_none_of_a_cell_s(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "data").write_text("1")
+    (tmp_path / "empty").touch()
+    other = tmp_path / "other"
+    other.mkdir()
+    monkeypatch.chdir(other)
+    (other / "mine").write_text("2")
+    words = ["/proc/uptime", str(tmp_path / "data"), "mine", "./mine", str(other / "mine")]
+    text = f'[matrix]\nguest="@W"\nargs=[{words}]\n[options]\nf=["*", "/proc/self/mem"]\n'
+    (cell,) = plan(tmp_path, text).cells
+    assert set(dict(cell.files)) == {str(WORDS), "mine", "./mine", str(other / "mine")}
+    (again,) = plan(tmp_path, text).cells
+    assert again.id == cell.id
+    (named,) = plan(tmp_path, f"files = ['data', 'empty']\n{text}").cells
+    assert set(dict(named.files)) == {*dict(cell.files), f"{tmp_path}/data", f"{tmp_path}/empty"}
+
+
+def test_paths_of_options_start_from_the_file_s_directory(tmp_path: Path) -> None:
+    (tmp_path / "defs").write_text("p:t/m main\n")
+    found = plan(
+        tmp_path,
+        """
+        mode = ["trace", "check"]
+        [matrix]
+        guest = "@W"
+        cpu = ["golden", "cpus/mine"]
+        e = ["@defs", "p:t/n main"]
+        [options]
+        share = ["data:rw", "/etc"]
+        root = "."
+        kernel = "boot/image"
+        cwd = "data"
+        [options.trace]
+        handlers = "h.py"
+        [options.check]
+        module = ["a.ko", "/b.ko"]
+        """,
+    )
+    at = f"{tmp_path}/"
+    both = f"--share={at}data:rw --share=/etc --root={at}. --kernel={at}boot/image --cwd=data"
+    shown = [line.removesuffix(" < /dev/null") for line in lines(found)]
+    assert shown[:4] == [
+        f"trace {both} --handlers={at}h.py {rest} x86_64/words"
+        for rest in (
+            f"--cpu=golden -e @{at}defs",
+            "--cpu=golden -e 'p:t/n main'",
+            f"--cpu={at}cpus/mine -e @{at}defs",
+            f"--cpu={at}cpus/mine -e 'p:t/n main'",
+        )
+    ]
+    assert shown[4] == (
+        f"check {both} --module={at}a.ko --module=/b.ko --cpu=golden -e @{at}defs x86_64/words"
+    )
+    assert [found.cells[n].labels["e"] for n in (0, 1)] == ["@defs", "p:t/n main"]
+    assert f"{at}defs" in dict(found.cells[0].files)
+
+
+def test_a_search_of_a_cell_takes_one_process(tmp_path: Path) -> None:
+    text = 'mode="explore"\n[matrix]\nguest="@W"\n'
+    for more, jobs in (("", 1), ("[options]\njobs = 3", 3)):
+        (cell,) = plan(tmp_path, text + more).cells
+        request = cell.request()
+        assert isinstance(request, ExploreRequest)
+        assert request.jobs == jobs
+
+
 BAD = [
     ("[matrix\n", "s.toml: not TOML: ", "at line 1"),
     ("a = 1\na = 2\n", "s.toml: not TOML: ", "at line 2"),
@@ -216,6 +285,11 @@ BAD = [
         "options.check.stack: no such option of check",
     ),
     ("[matrix]\nguest='@W'\n[options]\nf = {a = 1}\n", "s.toml:4: options.f: none of trace"),
+    (
+        "[matrix]\nguest='@W'\n[options]\nf='*'\nschedule='gone'\n",
+        "--schedule /",
+        "/gone: No such",
+    ),
     ("[matrix]\nguest='@W'\n[options]\npid = 'x'\n", "s.toml:4: options.pid: ", "'x' is no id"),
     ("[matrix]\nguest='@W'\n", "nothing to trace: give -e DEF, -f GLOB"),
     ("[matrix]\nguest='@W'\ndefinitions = {}\n", "matrix.definitions: an empty table leaves no"),
