@@ -159,15 +159,17 @@ class ArgumentMaker:
 
     def _raw(self, argument: Argument, kind: BtfType | None) -> bytes:
         """The bytes of an argument: those of a word, or of a structure."""
+        wanted = kind if kind is not None and kind.kind is TypeKind.RECORD else None
         if isinstance(argument, Object) and not argument.by_address:
             named = self._named_type(argument)
-            data = bytearray(named.size or 0)
-            self._fill(data, 0, named, argument.values)
-            if kind is not None and kind.kind is TypeKind.RECORD and kind.size != len(data):
-                raise CommandError(f"{named.text} is no {kind.text}")
-            return bytes(data)
-        if kind is not None and kind.kind is TypeKind.RECORD:
-            raise CommandError(f"a structure is needed, as ({kind.resolved.text}){{...}}")
+            if named.kind is TypeKind.RECORD and (kind is None or wanted is not None):
+                if wanted is not None and wanted.size != named.size:
+                    raise CommandError(f"{named.text} is no {wanted.text}")
+                return self._made(argument, named)
+        if wanted is not None:
+            raise CommandError(f"a structure is needed, as ({wanted.resolved.text}){{...}}")
+        if kind is not None and kind.kind in _NUMBERS and (kind.size or 0) > _WORD:
+            raise CommandError(f"{kind.text}: a number of more than {_WORD} bytes is not passed")
         return self._word(argument, kind).to_bytes(_WORD, "little")
 
     def _word(self, argument: Argument, kind: BtfType | None) -> int:
@@ -181,8 +183,27 @@ class ArgumentMaker:
                 return self._named(name)
             case Buffer():
                 return self._buffer(argument, kind)
-            case Object():
+            case Object(by_address=True):
                 return self._object(argument)
+            case Object():
+                return self._value(argument, kind)
+
+    def _value(self, argument: Object, kind: BtfType | None) -> int:
+        """A compound literal that is itself meant, and not its address: of an array it is that."""
+        named = self._named_type(argument)
+        if named.kind is TypeKind.ARRAY:
+            return self._object(argument)
+        if named.kind not in (*_NUMBERS, TypeKind.POINTER) or (named.size or 0) > _WORD:
+            wanted = "number" if kind is None else kind.text
+            raise CommandError(f"{named.text} is no {wanted}; & in front gives its address")
+        data = self._made(argument, named)
+        return int.from_bytes(data, "little", signed=named.is_signed) & (1 << 64) - 1
+
+    def _made(self, argument: Object, named: BtfType) -> bytes:
+        """The bytes of a compound literal of a type."""
+        data = bytearray(named.size or 0)
+        self._fill(data, 0, named, argument.values)
+        return bytes(data)
 
     def _named(self, name: str) -> int:
         if name in self.buffers:
@@ -226,10 +247,8 @@ class ArgumentMaker:
     def _object(self, argument: Object) -> int:
         """The address of an object in memory."""
         if not argument.is_array:
-            named = self._named_type(argument)
-            data = bytearray(named.size or 0)
-            self._fill(data, 0, named, argument.values)
-            return self._stored(bytes(data), user=argument.user)
+            made = self._made(argument, self._named_type(argument))
+            return self._stored(made, user=argument.user)
         name = argument.type[-1]
         width = _WIDTHS.get(name) if len(argument.type) == 1 else None
         kind = self._type(argument)
@@ -331,7 +350,9 @@ class ArgumentMaker:
         if kind.kind is TypeKind.RECORD:
             raw = self._raw(value, kind)
         elif kind.kind in (*_NUMBERS, TypeKind.POINTER):
-            raw = self._word(value, kind).to_bytes(_WORD, "little")[:size]
+            raw = self._word(value, kind).to_bytes(_WORD, "little")
+            below = isinstance(value, Number) and value.value < 0
+            raw = raw.ljust(size, b"\xff" if below else b"\0")[:size]
         else:
             raise CommandError(f"{kind.text}: cannot be given a value")
         data[at : at + size] = raw

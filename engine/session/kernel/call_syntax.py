@@ -9,6 +9,7 @@ from engine.language.tokens import Token, characters, split
 
 BUFFER_MAX: Final = 16 << 20
 _DEEP: Final = 32
+_LEAST: Final = -(1 << 63)
 _MASK: Final = (1 << 64) - 1
 _CONSTANTS: Final = {"NULL": 0, "false": 0, "true": 1, "GFP_KERNEL": 0xCC0}
 """Names that are macros; GFP_KERNEL is the same number in all kernels at hand."""
@@ -218,23 +219,26 @@ class _CallReader:
         return name
 
     def _number(self) -> int:
-        sign = 1
-        inverted = False
+        """A number behind its operators, which count in 64 bits, the innermost first."""
+        operators = []
         while self._next.kind == "op" and self._next.text in "+-~":
-            word = self._take().text
-            sign = -sign if word == "-" else sign
-            inverted ^= word == "~"
+            operators.append(self._take().text)
         if self._next.kind != "number":
             raise self._error(f"a number is missing {self._where()}")
         digits = self._take().text
         octal = len(digits) > 1 and digits[0] == "0" and digits.isdigit()
         try:
-            value = sign * int(digits, 8 if octal else 0)
+            value = int(digits, 8 if octal else 0)
         except ValueError:
             raise self._error(f"{digits}: no number") from None
-        if not -(1 << 63) <= value <= _MASK:
-            raise self._error(f"{value}: does not fit 64 bits")
-        return ~value if inverted else value
+        for operator in ("+", *reversed(operators)):
+            if operator == "-":
+                value = -value
+            elif operator == "~":
+                value = ~value if ~value >= _LEAST else ~value & _MASK
+            if not _LEAST <= value <= _MASK:
+                raise self._error(f"{value}: does not fit 64 bits")
+        return value
 
     def _quoted(self, user: bool) -> Argument:
         try:

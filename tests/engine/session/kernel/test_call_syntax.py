@@ -50,6 +50,22 @@ def test_every_kind_of_argument() -> None:
     assert read_call(' g ( "a,b)" ) ; ').arguments == (Text(b"a,b)\0"),)
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        *(("-~1", 2), ("~-1", 0), ("~~5", 5), ("- -5", 5), ("-+-~0", -1), ("~0x7f", -0x80)),
+        *(
+            ("~0xffffffffffffffff", 0),
+            ("~0xfffffffffffffffe", 1),
+            ("-~0x7fffffffffffffff", 1 << 63),
+        ),
+        *(("-0x8000000000000000", -(1 << 63)), ("~0x8000000000000000", (1 << 63) - 1)),
+    ],
+)
+def test_operators_in_front_of_a_number_are_applied_from_the_inside(text: str, value: int) -> None:
+    assert read_call(f"f({text})").arguments == (Number(value),)
+
+
 def test_objects_have_members_by_name_and_in_their_order() -> None:
     read = read_call(
         'f(&(struct qstr){.len = 3, .name = "abc"}, (struct a){{1, 2}, .b.c[1] = 3,})'
@@ -80,7 +96,15 @@ def test_objects_have_members_by_name_and_in_their_order() -> None:
     [
         *("", "f", "f(", "f(1", "f(,)", "f(1,)", 'f("x)', "f(&b[0])", "f(1 2)", "f(09)"),
         *("f('ab')", "f((u8[])1)", "f(&(struct a))", "f((struct a){.})", "f((struct a){1 2})"),
-        *("f(1) 2", "f(1 << 70)", "f(99999999999999999999)", "f(1.5)", "f(" + "(u8)" * 50 + "1)"),
+        *(
+            "f(1) 2",
+            "f(1 << 70)",
+            "f(99999999999999999999)",
+            "f(~99999999999999999999)",
+            "f(1.5)",
+            "f(-0x8000000000000001)",
+            "f(" + "(u8)" * 50 + "1)",
+        ),
     ],
 )
 def test_what_is_no_call_is_told(text: str) -> None:
