@@ -124,7 +124,8 @@ class KernelBrowser:
 
     def before_boot(self, low: int, high: int) -> dict[int, str]:
         """Bytes and instructions of the file in places of [low, high) that boot has changed."""
-        if not self._opened.live.patches_in(low - self._opened.arch.insn_max, high):
+        near = self._opened.live.patches_in(low - self._opened.arch.insn_max, high)
+        if next(near, None) is None:
             return {}
         return {
             row.address: f"{row.file.hex(' ')}  {row.before}  ({', '.join(row.kinds)})"

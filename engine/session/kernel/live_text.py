@@ -76,7 +76,6 @@ class LiveText:
 
     def _patch(self, live: bytearray, address: int, at: int, end: int) -> None:
         starts, offsets, after = self._starts, self._offsets, self._after
-        low = 0
         size = len(live)
         while at < len(starts) and (start := starts[at]) < end:
             code = after[offsets[at] : offsets[at + 1]]

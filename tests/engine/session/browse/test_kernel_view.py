@@ -1,9 +1,12 @@
 """What a kernel image's own kernel says, as an interface shows it."""
 
 from functools import cache
+from typing import NoReturn
 
+import pytest
 from kernelimages import AMD64_61, image_path
 
+from engine.session.browse import kernel_view
 from engine.session.browse.browser import Browser
 from engine.session.browse.kernel_view import KernelAnswer, KernelBrowser
 from engine.session.protocol.config import GuestConfig
@@ -77,3 +80,15 @@ def test_code_shows_what_boot_has_changed() -> None:
     assert kernel().exported(["p:m/r vfs_read a=$arg1"], "perf") == [
         "perf probe 'm:r=vfs_read a=$arg1'"
     ]
+
+
+def test_code_that_boot_leaves_alone_is_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    def compared(*given: object) -> NoReturn:
+        raise AssertionError("nothing is patched there")
+
+    start = place("vfs_read")
+    assert kernel().before_boot(start + 20, start + 25) == {}
+    monkeypatch.setattr(kernel_view, "patched_rows", compared)
+    assert kernel().before_boot(start + 20, start + 25) == {}
+    with pytest.raises(AssertionError):
+        kernel().before_boot(start, start + 5)
