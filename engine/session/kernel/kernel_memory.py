@@ -21,6 +21,8 @@ STACK: Final = "[kernel stack]"
 _HEAP_SIZE, _USER_SIZE, _STACK_SIZE = 256 << 20, 256 << 20, 1 << 16
 _TASK_SIZE: Final = 1 << 14
 _ALIGN: Final = 64
+_ORDERED_MOST: Final = PAGE << 10
+"""The most that a kernel's page allocator gives in one piece (MAX_ORDER)."""
 _KERNEL_BIT: Final = 63
 
 
@@ -34,14 +36,27 @@ class _Room:
         self._next, self._end = start, start + size
         self.sizes: dict[int, int] = {}
 
+    @property
+    def left(self) -> int:
+        """Bytes that are left."""
+        return self._end - self._next
+
     def give(self, size: int) -> int:
         """The address of so many bytes, zeros; 0 where there is no more."""
-        address = self._next
+        align = _alignment(size)
+        address = -(-self._next // align) * align
         if size < 0 or address + size > self._end:
             return 0
-        self._next = -(-(address + max(size, 1)) // _ALIGN) * _ALIGN
+        self._next = address + max(size, 1)
         self.sizes[address] = size
         return address
+
+
+def _alignment(size: int) -> int:
+    """As of kmalloc: what is of a power of two is aligned to it, and pages are pages."""
+    if size >= PAGE:
+        return size if size & size - 1 == 0 and size <= _ORDERED_MOST else PAGE
+    return max(_ALIGN, size if size & size - 1 == 0 else 0)
 
 
 def return_of(calls: KernelCalls) -> int:
@@ -131,6 +146,11 @@ class KernelMemory:
     def room(self, size: int, *, user: bool = False) -> int:
         """Zeroed memory; 0 where there is no more."""
         return (self._user if user else self._heap).give(size)
+
+    @property
+    def left(self) -> int:
+        """Bytes that `room` has left."""
+        return self._heap.left
 
     def needed(self, size: int, *, user: bool = False) -> int:
         """The same for what a user asks for.

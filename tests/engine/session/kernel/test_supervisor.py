@@ -3,6 +3,7 @@
 import binascii
 import hashlib
 import math
+import struct
 import zlib
 
 import lz4.block
@@ -115,6 +116,41 @@ def test_arguments_are_those_of_the_prototype() -> None:
     ):
         with pytest.raises(CommandError, match=why):
             called(AMD64_61, text)
+
+
+def test_memory_is_aligned_as_allocators_align_it() -> None:
+    for text, align in (
+        ("__kmalloc(96, GFP_KERNEL)", 64),
+        ("__kmalloc(512, GFP_KERNEL)", 512),
+        ("__kmalloc(8192, GFP_KERNEL)", 8192),
+        ("__kmalloc(5000, GFP_KERNEL)", 4096),
+        ("vmalloc(100)", 4096),
+        ("get_zeroed_page(GFP_KERNEL)", 4096),
+        ("__get_free_pages(GFP_KERNEL, 3)", 8 * 4096),
+    ):
+        found = called(AMD64_61, "__kmalloc(8, GFP_KERNEL)", text)[-1].value
+        assert found, text
+        assert found % align == 0, text
+    *_, emitted = called(AMD64_61, "memset(&page[4096], 1, 4)", 'sysfs_emit(page, "%d", 17)')
+    assert (emitted.value, emitted.printed) == (2, "")  # no WARN
+
+
+def test_objects_of_a_cache_one_or_many() -> None:
+    cache = "&(struct kmem_cache){.object_size = 96}"
+    one, many, none, more = called(
+        AMD64_61,
+        f"kmem_cache_alloc({cache}, GFP_KERNEL)",
+        f"kmem_cache_alloc_bulk({cache}, GFP_KERNEL, 3, &found[24])",
+        f"kmem_cache_alloc_bulk({cache}, GFP_KERNEL, 0x7fffffff, found)",
+        f"kmem_cache_alloc({cache}, GFP_KERNEL)",
+    )
+    places = struct.unpack("<3Q", buffer_of(many, "found"))
+    assert (many.value, len({one.value, *places})) == (3, 4)
+    assert all(place and place % 64 == 0 for place in places)
+    assert (none.value, none.failure) == (0, "")
+    assert more.value
+    (nowhere,) = called(AMD64_61, f"kmem_cache_alloc_bulk({cache}, GFP_KERNEL, 3, 0x10)")
+    assert nowhere.failure.startswith("kmem_cache_alloc_bulk: cannot write guest memory at 0x10;")
 
 
 def test_what_is_freed_twice_is_told() -> None:
