@@ -56,11 +56,13 @@ class PlacedArguments(Struct, frozen=True):
         registers: values of the registers of the convention, in order.
         stack: bytes of those on the stack.
         result: where a structure is to be returned that no registers hold; None else.
+        known: the prototype that was followed; None where there is none, as for assembly.
     """
 
     registers: tuple[int, ...]
     stack: bytes
     result: int | None
+    known: BtfFunction | None
 
 
 class ImageTypes(Struct, frozen=True):
@@ -141,7 +143,7 @@ class ArgumentMaker:
             stack += raw.ljust(_WORD * len(words), b"\0")
             if self._rules.large_by_address:
                 most = 0  # AAPCS64, C.13: what follows goes there, too
-        return PlacedArguments(tuple(registers), bytes(stack), result)
+        return PlacedArguments(tuple(registers), bytes(stack), result, known)
 
     def _result(self, known: BtfFunction | None) -> int | None:
         """The address for a result that registers do not hold."""

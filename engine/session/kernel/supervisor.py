@@ -199,12 +199,9 @@ class KernelSupervisor:
             return False
         written = self.calls.popleft()
         address = self._entry(written)
-        known = self._function(written.function)
-        placed = self.arguments.place(written, known)
+        placed = self.arguments.place(written, self._function(written.function))
         self.running, self.failure = written, ""
-        plain = known is not None and not known.parameters and bool(written.arguments)
-        self._known = None if plain else known  # assembly, whose prototype is empty
-        self._result = placed.result
+        self._known, self._result = placed.known, placed.result
         buffers = self.arguments.buffers
         self._before = {name: self._peek(b.address, b.size) for name, b in buffers.items()}
         self._printed, self._stubs = [], {}
