@@ -205,7 +205,8 @@ class Session(LoadedGuest):
         )
         links = _some(_planted(self.view.links.listed()))
         remarks = (*self.remarks, *ending, *troubles, *links)
-        return Reports(_exit_code(end), _reason(end), remarks, self.opened.damage(), troubles)
+        damage = self.opened.damage()
+        return Reports(_exit_code(end), _reason(end), remarks, damage, troubles, end.limit)
 
     def figures(self) -> Figures:
         """The engine's own figures so far."""

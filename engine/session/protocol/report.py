@@ -19,6 +19,7 @@ class Reports(Struct, frozen=True):
         remarks: in the order to show them.
         damage: remarks about damaged files, which come before all others.
         troubles: those of the remarks that are about what the guest asked for in vain.
+        limit: "timeout", "max-blocks" or "deadlock" if that has ended the run; "" if not.
     """
 
     exit_code: int
@@ -26,6 +27,7 @@ class Reports(Struct, frozen=True):
     remarks: tuple[Report, ...] = ()
     damage: tuple[Report, ...] = ()
     troubles: tuple[Report, ...] = ()
+    limit: str = ""
 
     def after(self, *damage: Report) -> "Reports":
         """The same with more about damaged files."""

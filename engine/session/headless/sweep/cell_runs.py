@@ -16,7 +16,7 @@ from engine.session.headless.checks import check
 from engine.session.headless.effect import compare
 from engine.session.headless.explore import Explored, explored
 from engine.session.headless.kernel_guests import check_image
-from engine.session.headless.sweep.cells import CellFacts, CellWork
+from engine.session.headless.sweep.cells import CUT, EXIT_CODES, CellFacts, CellStatus, CellWork
 from engine.session.headless.traces import opened_trace
 from engine.session.protocol.report import Report
 from engine.session.protocol.requests import (
@@ -35,9 +35,9 @@ EVENTS: Final = "events"
 VERDICTS: Final = "verdicts"
 _AGAIN: Final = 0.01
 """Seconds between two nudges: a stop that reaches the emulator between two runs is lost."""
-_OUT_OF_TIME: Final = 124
-_CUT: Final = "stopped by --timeout"
-"""As reports of runs say it."""
+_TIMEOUT, _BLOCKS = "timeout", "max-blocks"
+"""Limits of runs."""
+_OUT_OF_TIME: Final = EXIT_CODES[CellStatus.TIMEOUT]
 _VERDICT_COLUMNS: Final = {
     "address": "uint64",
     "symbol": "string",
@@ -82,7 +82,7 @@ def limited(session: Session, end: float | None) -> Iterator[None]:
     def watch() -> None:
         if over.wait(_left(end)):
             return
-        session.stop("timeout")
+        session.stop(_TIMEOUT)
         while not over.wait(_AGAIN):
             session.nudge()
 
@@ -138,6 +138,7 @@ def _traced(request: TraceRequest, work: CellWork, end: float | None) -> CellFac
         events=events,
         lost=lost,
         message=(*said, *_lines((*reports.damage, *reports.remarks))),
+        is_cut=reports.exit_code == _OUT_OF_TIME and reports.limit in (_TIMEOUT, _BLOCKS),
     )
 
 
@@ -246,7 +247,7 @@ def _compared(request: DiffRequest, end: float | None) -> CellFacts:
     effect = compare(request, lambda session: limited(session, end))
     plain, probed = effect.plain, effect.probed
     ends = [each.reports for each in (plain, probed) if each.reports is not None]
-    cut = any(each.reason == _CUT for each in ends)
+    cut = any(each.limit == _TIMEOUT for each in ends)
     said = [*_lines(effect.damage), *effect.refused]
     facts = CellFacts(
         int(bool(effect.lines)),
@@ -261,7 +262,7 @@ def _compared(request: DiffRequest, end: float | None) -> CellFacts:
     if not cut:
         return facts
     # Where the host's clock cuts runs off, they end at two places.
-    return replace(facts, exit_code=_OUT_OF_TIME, reason=ends[-1].reason, message=tuple(said))
+    return replace(facts, exit_code=_OUT_OF_TIME, reason=CUT, message=tuple(said), is_cut=True)
 
 
 # -- explore ---------------------------------------------------------------------------
@@ -271,10 +272,15 @@ def _explored(request: ExploreRequest, end: float | None) -> CellFacts:
     found = explored(replace(request, seconds=_left(end)))
     message = _lines(found.remarks)
     if found.trial is None or found.ran is None:
-        code, reason = 0, "nothing differed"
-        if not found.in_time:
-            code, reason = _OUT_OF_TIME, _CUT
-        return CellFacts(code, reason, clock=found.first.clock, runs=found.tried, message=message)
+        code, reason = (0, "nothing differed") if found.in_time else (_OUT_OF_TIME, CUT)
+        return CellFacts(
+            code,
+            reason,
+            clock=found.first.clock,
+            runs=found.tried,
+            message=message,
+            is_cut=not found.in_time,
+        )
     return CellFacts(
         1,
         found.ran.reason,

@@ -37,6 +37,8 @@ EXIT_CODES: Final = {
     CellStatus.CRASHED: 125,
 }
 """Exit codes that stand for an end: those of the command line, and that of a killed process."""
+CUT: Final = "stopped by --timeout"
+"""The reason of what a limit of time has ended, as reports of runs say it."""
 
 
 class CellWork(Struct, frozen=True):
@@ -79,6 +81,7 @@ class CellFacts(Struct, frozen=True):
         runs: of the guest.
         message: what there is to say besides, in lines.
         seconds: that the work took by itself.
+        is_cut: a limit of time or blocks has ended it.
     """
 
     exit_code: int
@@ -91,6 +94,7 @@ class CellFacts(Struct, frozen=True):
     runs: int = 1
     message: tuple[str, ...] = ()
     seconds: float = 0.0
+    is_cut: bool = False
 
 
 class KeptText(Struct, frozen=True):

@@ -28,6 +28,7 @@ from msgspec import Struct
 
 from engine.errors import CutOff, EngineError, KprobeTuiError
 from engine.session.headless.sweep.cells import (
+    CUT,
     EXIT_CODES,
     CellFacts,
     CellOutcome,
@@ -53,8 +54,6 @@ _GROWTH_MOST: Final = 512 << 20
 _GROWTH_PART: Final = 8
 """The part of a limit of memory that cells may find taken by those before them."""
 _PR_SET_PDEATHSIG: Final = 1
-_OUT_OF_TIME: Final = 124
-_LIMITS: Final = "stopped by --"
 _PAGE: Final = os.sysconf("SC_PAGESIZE")
 
 
@@ -289,7 +288,7 @@ class _CellRunner:
                     return _dropped(work, CellStatus.MEMORY, _too_much(peak, work.memory), peak)
             if end is not None and time.monotonic() >= end:
                 self.end()
-                return _dropped(work, CellStatus.TIMEOUT, f"{_LIMITS}timeout, by force", peak)
+                return _dropped(work, CellStatus.TIMEOUT, f"{CUT}, by force", peak)
 
     def _died(self, peak: int) -> _Answer:
         code = self.end()
@@ -386,7 +385,7 @@ def _answered(work: CellWork, carry_out: CarryOut) -> _Answer:
         facts = carry_out(work)
         status = _status(facts)
     except CutOff as end:
-        facts, status = CellFacts(end.code, f"{_LIMITS}timeout"), CellStatus.TIMEOUT
+        facts, status = CellFacts(end.code, CUT), CellStatus.TIMEOUT
     except EngineError as error:
         facts, status = _failed(CellStatus.ENGINE, str(error)), CellStatus.ENGINE
     except KprobeTuiError as error:
@@ -412,7 +411,7 @@ def _failed(status: CellStatus, why: str, *more: str) -> CellFacts:
 
 
 def _status(facts: CellFacts) -> CellStatus:
-    if facts.exit_code == _OUT_OF_TIME and facts.reason.startswith(_LIMITS):
+    if facts.is_cut:
         return CellStatus.TIMEOUT
     return CellStatus.FAILED if facts.exit_code else CellStatus.PASSED
 

@@ -12,6 +12,7 @@ from multiprocessing import Pipe
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from engine.errors import EngineError
 from engine.session.headless.sweep import cell_runs, warm_worker
@@ -149,6 +150,11 @@ def test_the_limit_of_time_keeps_what_was_recorded(carry: Carry, tmp_path: Path)
     assert found.facts.reason == "stopped by --timeout"
     assert found.facts.clock < 1 << 40
     assert os.listdir(tmp_path / "cell/events") == ["kprobes_p_main_0.parquet"]
+    (tmp_path / "cell").rename(tmp_path / "first")
+    blocks = TraceRequest(replace(config("loop", "4000000000"), max_blocks=10_000), PROBES)
+    found = carry(blocks)
+    assert (found.status, found.facts.exit_code) == (CellStatus.TIMEOUT, 124), found
+    assert found.facts.reason == "stopped by --max-blocks"
 
 
 def test_the_limit_of_memory(carry: Carry, tmp_path: Path) -> None:
