@@ -119,19 +119,22 @@ def test_arguments_are_those_of_the_prototype() -> None:
 
 
 def test_memory_is_aligned_as_allocators_align_it() -> None:
-    for text, align in (
-        ("__kmalloc(96, GFP_KERNEL)", 64),
-        ("__kmalloc(512, GFP_KERNEL)", 512),
-        ("__kmalloc(8192, GFP_KERNEL)", 8192),
-        ("__kmalloc(5000, GFP_KERNEL)", 4096),
-        ("vmalloc(100)", 4096),
-        ("get_zeroed_page(GFP_KERNEL)", 4096),
-        ("__get_free_pages(GFP_KERNEL, 3)", 8 * 4096),
-    ):
-        found = called(AMD64_61, "__kmalloc(8, GFP_KERNEL)", text)[-1].value
-        assert found, text
-        assert found % align == 0, text
-    *_, emitted = called(AMD64_61, "memset(&page[4096], 1, 4)", 'sysfs_emit(page, "%d", 17)')
+    aligned = {
+        "__kmalloc(96, GFP_KERNEL)": 64,
+        "__kmalloc(512, GFP_KERNEL)": 512,
+        "__kmalloc(8192, GFP_KERNEL)": 8192,
+        "__kmalloc(5000, GFP_KERNEL)": 4096,
+        "vmalloc(100)": 4096,
+        "get_zeroed_page(GFP_KERNEL)": 4096,
+        "__get_free_pages(GFP_KERNEL, 3)": 8 * 4096,
+    }
+    between = "__kmalloc(8, GFP_KERNEL)"
+    calls = [call for each in aligned for call in (between, each)]
+    page = "memset(&page[4096], 1, 4)", 'sysfs_emit(page, "%d", 17)'
+    *found, _, emitted = called(AMD64_61, *calls, *page)
+    for result, align in zip(found[1::2], aligned.values(), strict=True):
+        assert result.value, result.text
+        assert result.value % align == 0, result.text
     assert (emitted.value, emitted.printed) == (2, "")  # no WARN
 
 
