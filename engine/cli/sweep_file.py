@@ -143,7 +143,7 @@ def spelled(value: object) -> str:
 
 
 def _value(data: Any, keys: Sequence[str | int]) -> Any:
-    """What stands at a key; of several tables, in any of them. None for nothing."""
+    """The value at a key; of several tables, that of any of them. None for nothing."""
     for key in keys:
         if isinstance(data, list):
             if isinstance(key, int):

@@ -1,6 +1,7 @@
 """A cell of a sweep, the work that it is, and what came out: plain records."""
 
 import hashlib
+import traceback
 from enum import StrEnum
 from typing import Final
 
@@ -131,6 +132,13 @@ class CellOutcome(Struct, frozen=True):
     peak: int
     stdout: KeptText
     stderr: KeptText
+
+
+def traced(error: BaseException) -> list[str]:
+    """Lines that tell where an exception comes from; the place itself first."""
+    *_, last = traceback.extract_tb(error.__traceback__)
+    told = "".join(traceback.format_exception(error))
+    return [f"at {last.filename}:{last.lineno}", *told.splitlines()]
 
 
 def not_run(cell: str, status: CellStatus, why: str, *more: str) -> CellOutcome:

@@ -10,7 +10,6 @@ tasks of a lost worker elsewhere.
 import os
 import shutil
 import threading
-import traceback
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
@@ -23,7 +22,13 @@ from msgspec.structs import replace
 
 from engine.errors import CommandError
 from engine.history.recordfile import engine_version
-from engine.session.headless.sweep.cells import CellOutcome, CellStatus, CellWork, not_run
+from engine.session.headless.sweep.cells import (
+    CellOutcome,
+    CellStatus,
+    CellWork,
+    not_run,
+    traced,
+)
 from engine.session.headless.sweep.guests import content_digest
 from engine.session.headless.sweep.warm_worker import WarmWorker, WorkerLostError
 
@@ -163,7 +168,7 @@ class DaskCluster:
             raise
         except Exception as error:  # a defect of ours, or another version of us there
             why = f"a worker failed: {error!r}"
-            return not_run(work.cell, CellStatus.ENGINE, why, *_traced(error))
+            return not_run(work.cell, CellStatus.ENGINE, why, *traced(error))
         finally:
             future.release()
         for name, data in tables.items():
@@ -182,15 +187,6 @@ class DaskCluster:
             for name in self._plugins:
                 self._client.unregister_worker_plugin(name)
         self._client.close(timeout=_REACHED_AFTER)
-
-
-def _traced(error: BaseException) -> list[str]:
-    """Lines that tell where an exception comes from; the place itself first."""
-    *_, last = traceback.extract_tb(error.__traceback__)
-    return [
-        f"at {last.filename}:{last.lineno}",
-        *"".join(traceback.format_exception(error)).splitlines(),
-    ]
 
 
 def _travels(path: str) -> bool:
@@ -261,7 +257,7 @@ def carried_out(work: CellWork, sweep: str) -> tuple[CellOutcome, Tables]:
         return _carried_out(work, Path(get_worker().local_directory, sweep))
     except OSError as error:  # one that came out of here would be one of the connection
         why = f"a worker failed: {error}"
-        return not_run(work.cell, CellStatus.ENGINE, why, *_traced(error)), {}
+        return not_run(work.cell, CellStatus.ENGINE, why, *traced(error)), {}
 
 
 def _carried_out(work: CellWork, home: Path) -> tuple[CellOutcome, Tables]:

@@ -35,6 +35,7 @@ from engine.session.headless.sweep.cells import (
     CellStatus,
     CellWork,
     KeptText,
+    traced,
 )
 from engine.session.protocol.requests import CheckRequest
 
@@ -396,10 +397,7 @@ def _answered(work: CellWork, carry_out: CarryOut) -> _Answer:
         facts, status = _failed(CellStatus.INVALID, str(error)), CellStatus.INVALID
     except Exception as error:  # a defect of ours ends one cell, not the sweep
         why = f"the engine failed: {error!r}"
-        *_, last = traceback.extract_tb(error.__traceback__)
-        at = f"at {last.filename}:{last.lineno}"  # a summary shows the first line alone
-        told = traceback.format_exc().splitlines()
-        facts, status = _failed(CellStatus.ENGINE, why, at, *told), CellStatus.ENGINE
+        facts, status = _failed(CellStatus.ENGINE, why, *traced(error)), CellStatus.ENGINE
     finally:
         _read_from(None)
     return _Answer(status, facts, _peak())
