@@ -24,6 +24,8 @@ _TOP: Final = ("mode", "output", "tables", "files", "limits", "matrix", "options
 _LIMITS: Final = ("seconds", "memory")
 _LEAST_MEMORY: Final = 256 << 20
 _INPUT: Final = "{input}"
+_PLAIN: Final = bytes(each for each in range(0x20, 0x7F) if chr(each) not in "'\\")
+"""Characters that stand for themselves in a shell's $'...'."""
 
 
 class SweepPlan(Struct, frozen=True):
@@ -253,7 +255,7 @@ class _PlanMaker:
             labels[column(name)] = option.label if mode in option.words else None
         runs, limits = mode != "check", self._file.table("limits")
         timed = ["--timeout", str(limits["seconds"])] if runs and "seconds" in limits else []
-        line = shlex.join(["kprobe-tui", mode, *timed, *words])
+        line = " ".join(map(_quoted, ("kprobe-tui", mode, *timed, *words)))
         return SweepCell(
             hashlib.sha256(identity.encode(errors="surrogateescape")).hexdigest()[:16],
             mode,
@@ -261,7 +263,7 @@ class _PlanMaker:
             stdin,
             labels,
             tuple(files.items()),
-            f"{line} < {shlex.quote(stdin or os.devnull)}" if runs else line,
+            f"{line} < {_quoted(stdin or os.devnull)}" if runs else line,
         )
 
 
@@ -288,6 +290,17 @@ def _path_in(word: str) -> str:
     """The path in a word of a command line, if it has one: of an option, or of @FILE."""
     value = word.partition("=")[2] if word.startswith("--") else word
     return value.removeprefix("@")
+
+
+def _quoted(word: str) -> str:
+    """A word for a shell; bytes that are no UTF-8 as $'...' has them (POSIX 2024, 2.2.4)."""
+    raw = os.fsencode(word)
+    try:
+        raw.decode()
+    except UnicodeDecodeError:
+        plain = "".join(chr(each) if each in _PLAIN else f"\\{each:03o}" for each in raw)
+        return f"$'{plain}'"
+    return shlex.quote(word)
 
 
 def _matches(excluded: dict[str, set[Label]], cell: SweepCell) -> bool:

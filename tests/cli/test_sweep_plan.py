@@ -1,6 +1,8 @@
 """The file of a sweep: the cells that it stands for, and what is said of a bad one."""
 
+import os
 import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -102,6 +104,19 @@ def test_an_input_may_be_a_file_of_the_guest_s(tmp_path: Path) -> None:
     assert cell.stdin is None
     assert cell.labels["input"] == path
     assert path in dict(cell.files)
+
+
+def test_a_name_of_any_bytes_is_repeated_by_a_shell(tmp_path: Path) -> None:
+    name = b"in '\\\xff\n1"
+    (tmp_path / os.fsdecode(name)).write_text("a")
+    found = plan(tmp_path, '[matrix]\nguest="@W"\ninput="in*"\nargs=["{input}"]\n[options]\nf="*"')
+    (cell,) = found.cells
+    words = cell.repeat.removesuffix(" < /dev/null")
+    assert words.isascii()
+    shown = subprocess.run(
+        ["bash", "-c", f"printf '%s\\0' {words}"], capture_output=True, check=True
+    )
+    assert shown.stdout.split(b"\0")[-2] == os.fsencode(tmp_path) + b"/" + name
 
 
 def test_guests_are_chosen_by_architecture_and_pattern(tmp_path: Path) -> None:
