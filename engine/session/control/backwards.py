@@ -179,6 +179,9 @@ class Backwards:
         if self._function() == function and not self._returns():
             return  # it has jumped there
         found = self._last((StopPlace(call, lambda: self._sp() == sp, ""),), now)
+        if self.cut():
+            self._again(now)
+            return
         self.timeline.seek(there if found is None else found[0])
 
     def _call_before(self, pc: int) -> int | None:
@@ -260,6 +263,9 @@ class Backwards:
             self.step()
             return
         there = self._last((StopPlace(entry, lambda: self._sp() == cfa - slot, ""),), now)
+        if self.cut():
+            self._again(now)
+            return
         if there is None:
             self.timeline.seek(now)
             raise CommandError("the call of this function is not in the history")
@@ -276,10 +282,13 @@ class Backwards:
             watches: at whose accesses, in front of the instructions.
 
         Returns:
-            Why it is stopped at; "" at the first instruction.
+            Why it is stopped at; "" at the first instruction, or where it has begun: it was cut.
         """
         now = self.timeline.now()
         found = self._last(tuple(places), now, watches)
+        if self.cut():  # what was found may not be the last one
+            self._again(now)
+            return ""
         if found is None:
             self.timeline.start()
             return ""
@@ -298,7 +307,8 @@ class Backwards:
             watches: at whose accesses to stop, behind the instructions.
 
         Returns:
-            Why it is stopped at; None if there is no hit up to the end, to which it goes then.
+            Why it is stopped at; "" where it was cut; None if there is no hit up to the end, to
+            which it goes then.
         """
         now = self.timeline.now()
         hits = self._between(tuple(places), now, end, watches, first=True)
@@ -310,6 +320,10 @@ class Backwards:
             ),
             None,
         )
+        if there is None and self.cut():
+            here = self.timeline.now()
+            self._again(max(now, self._first_of(here.clock)))
+            return ""
         if there is None:
             self.timeline.seek(end)
             return None
@@ -318,6 +332,17 @@ class Backwards:
             self._kernel.step()
         there[1].arrived()
         return there[1].text
+
+    def _again(self, moment: Moment) -> None:
+        """Go to a moment, even if the guest seems to stand there: in the code of a probe."""
+        self.timeline.start()
+        self.timeline.seek(moment)
+
+    def _first_of(self, clock: int) -> Moment:
+        """The moment at which a tick begins."""
+        self.timeline.start()
+        self.timeline.seek_clock(clock)
+        return self.timeline.now()
 
     def _last(
         self,
@@ -365,7 +390,7 @@ class Backwards:
             end: where to go.
             watches: bytes that are watched for that.
             back: hits are gone back to.
-            first: the first hit is enough; it stops soon behind it.
+            first: the first hit behind the start is enough; it stops soon behind it.
         """
         kernel, cpu = self._kernel, self._session.cpu
         hits: list[tuple[Moment, StopPlace]] = []
@@ -376,7 +401,8 @@ class Backwards:
                 moment = Moment(kernel.at, cpu.now(), address)
                 if start <= moment < end or moment == end:
                     for place in places:
-                        if place.address == address and place.accepts():
+                        stands = first and moment == start and not place.behind
+                        if place.address == address and not stands and place.accepts():
                             hits.append((moment, place))
                             break
                 return 0
@@ -451,7 +477,8 @@ class Backwards:
         """Go back to the instruction that has last written to memory before now.
 
         Returns:
-            The system call or signal that has written, in words; "" for an instruction.
+            The system call or signal that has written, in words; "" for an instruction, or where
+            it has begun: it was cut.
 
         Raises:
             CommandError: nothing has, since the program was loaded.
@@ -471,6 +498,8 @@ class Backwards:
                 timeline.checkpoints.restore(number)
                 start = timeline.now()
                 found = self._writes(address, size, behind)
+                if self.cut():  # what was found may not be the last one
+                    break
                 if found:
                     moment, by = found[-1]
                     timeline.seek(moment)
@@ -480,6 +509,9 @@ class Backwards:
                 behind = Moment(begin.at, begin.clock, 0)
             if self.cut():
                 break
+        if self.cut():
+            self._again(now)
+            return ""
         timeline.seek(now)
         raise CommandError(f"nothing has written to {address:#x} since the program was loaded")
 

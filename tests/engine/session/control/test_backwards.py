@@ -80,6 +80,10 @@ def test_stops(arch: str) -> None:
             assert timeline.now() == moment
         assert backwards.to_last((place,)) == ""
         assert timeline.now().clock == 0
+        timeline.seek_clock(hits[0].clock)
+        assert timeline.now() == hits[0]  # where it stands already is no hit
+        assert backwards.to_next((place,), end) == "breakpoint 1"
+        assert timeline.now() == hits[1]
         assert session.memory.read(place.address, 1) == session.code_at(place.address)[:1]
 
 

@@ -1,0 +1,99 @@
+"""Motions in the past that are cut short, and a history that ends before its run does."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from controlkit import Held, held, sample
+
+from engine.history.timeline import Timeline
+from engine.session.protocol import commands as cmd
+from engine.session.protocol.views import StopCause
+
+
+@pytest.fixture
+def ended() -> Iterator[Held]:
+    """A run that has ended."""
+    with held(sample("x86_64", "sort"), history=True) as guest:
+        guest.do(cmd.Continue())
+        yield guest
+
+
+def cut(
+    guest: Held, monkeypatch: pytest.MonkeyPatch, motion: cmd.Command, command: cmd.Command
+) -> None:
+    """Carry a motion out, in whose first stretch another command comes in."""
+    asked = iter([command])
+    run = Timeline.run_to_tick
+
+    def first(*args: object, **options: object) -> None:
+        guest.control.waiting = lambda: next(asked, None)
+        guest.control.attention()
+        run(*args, **options)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Timeline, "run_to_tick", first)
+        guest.do(motion)
+
+
+def test_a_cut_motion_reaches_nothing(ended: Held, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Back it stays where it has begun; forwards it stays where it has come to."""
+    end = ended.view.time
+    cut(ended, monkeypatch, cmd.ContinueBack(), cmd.Halt())
+    assert ended.view.time == end
+    stack = ended.registers()["rsp"]
+    ended.do(cmd.Seek(5), cmd.ToggleBreak("swap"), cmd.Continue())
+    inside = ended.do(cmd.StepInsn())
+    behind = ended.do(cmd.FinishBack(), cmd.StepOver())
+    assert inside.time < behind.time
+    middle = ended.do(cmd.Delete((1,)), cmd.Seek(end // 2))
+    for motion, begun in (
+        (cmd.ContinueBack(), middle),
+        (cmd.LastWrite(stack, 8), middle),
+        (cmd.FinishBack(), inside),
+        (cmd.StepBack(over=True), behind),
+    ):
+        ended.do(cmd.Seek(begun.time, begun.pc))
+        cut(ended, monkeypatch, motion, cmd.Halt())
+        view = ended.view
+        assert (view.time, view.pc) == (begun.time, begun.pc), motion
+        assert view.cause is StopCause.INTERRUPTED
+    cut(ended, monkeypatch, cmd.Continue(), cmd.Halt())
+    view = ended.view
+    assert view.history is not None
+    assert view.history.past
+    assert view.time < end
+    assert view.cause is StopCause.INTERRUPTED
+
+
+def test_a_motion_that_is_cut_in_the_code_of_a_probe(
+    ended: Held, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The guest stands in its own code then, and finds the place from there on."""
+    ended.do(cmd.Seek(5), cmd.ToggleBreak("swap"))
+    hits = [ended.do(cmd.Continue()).time for _ in range(2)]
+    ended.do(cmd.Seek(5))
+    program = ended.control.session
+    pc, run, halts = program.arch.roles.pc, Timeline.run_to_tick, iter([cmd.Halt()])
+    asked: list[bool] = []
+
+    def ran(timeline: Timeline, at: int, clock: int, until: Callable[[], bool]) -> None:
+        def heard() -> bool:
+            inside = program.cpu.read_register(pc) != timeline.now().pc
+            if inside and not asked:
+                asked.append(inside)
+                ended.control.waiting = lambda: next(halts, None)
+                program.hooks.attention()
+            return until()
+
+        run(timeline, at, clock, heard)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("engine.history.timeline._SLICE", 1)
+        patched.setattr(Timeline, "run_to_tick", ran)
+        patched.setattr(ended.control.questions, "accepts", lambda number: False)
+        view = ended.do(cmd.Continue())
+    assert asked
+    assert view.cause is StopCause.INTERRUPTED
+    assert view.raw_pc == view.pc
+    assert 5 <= view.time <= hits[0]
+    assert ended.do(cmd.Continue()).time == hits[view.time == hits[0]]
