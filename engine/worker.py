@@ -197,7 +197,7 @@ class Worker:
             self._control.refresh()
             while not self._closing and (command := self._await()) is not None:
                 self._control.execute(command)
-        except Exception as error:
+        except BaseException as error:  # whatever it is: nobody obeys any more
             self.outbox.put(ev.Crashed(repr(error), traceback.format_exc()))
 
     def _learn(self) -> None:

@@ -17,6 +17,7 @@ from controlkit import moods, sample
 from engine.errors import ImageError
 from engine.session import GuestConfig
 from engine.session.control.control import Control
+from engine.session.control.running import Abandoned
 from engine.session.protocol import commands as cmd
 from engine.session.protocol import events as ev
 from engine.session.protocol.views import GuestView, RunState
@@ -430,9 +431,12 @@ def test_a_program_that_cannot_be_loaded(tmp_path: Path) -> None:
     assert len(os.listdir("/proc/self/fd")) <= before
 
 
-def test_a_defect_of_the_engine_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("defect", [RuntimeError, Abandoned])
+def test_a_defect_of_the_engine_is_told(
+    monkeypatch: pytest.MonkeyPatch, defect: type[BaseException]
+) -> None:
     def broken(self: Control) -> GuestView:
-        raise RuntimeError("a defect")
+        raise defect("a defect")
 
     guest = Front(sample("x86_64", "loop"))
     monkeypatch.setattr(Control, "view", broken)

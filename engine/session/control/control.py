@@ -403,6 +403,8 @@ class Control:
             text = travel.carry_out(command, self._stop_places, self.watch_places)
         except CommandError as error:
             text = str(error)
+        except Abandoned:
+            text = ""
         finally:
             running.state = RunState.STOPPED
         text = running.wanted or text

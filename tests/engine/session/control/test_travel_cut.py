@@ -7,7 +7,7 @@ from controlkit import Held, held, sample
 
 from engine.history.timeline import Timeline
 from engine.session.protocol import commands as cmd
-from engine.session.protocol.views import StopCause
+from engine.session.protocol.views import RunState, StopCause
 
 
 @pytest.fixture
@@ -97,3 +97,11 @@ def test_a_motion_that_is_cut_in_the_code_of_a_probe(
     assert view.raw_pc == view.pc
     assert 5 <= view.time <= hits[0]
     assert ended.do(cmd.Continue()).time == hits[view.time == hits[0]]
+
+
+def test_a_restart_in_the_middle_of_a_motion(ended: Held, monkeypatch: pytest.MonkeyPatch) -> None:
+    end = ended.view.time
+    ended.do(cmd.Seek(5))
+    cut(ended, monkeypatch, cmd.Continue(), cmd.Restart())
+    assert (ended.view.state, ended.view.time) == (RunState.READY, 0)
+    assert ended.do(cmd.Continue()).time == end
