@@ -180,6 +180,8 @@ class RunRecorder:
 
     def leave(self) -> None:
         """The program goes on."""
+        if self.full:
+            return
         for _, _, changes in self._layouts:
             if changes:
                 self._remap()
@@ -226,6 +228,9 @@ class RunRecorder:
         names = [register.name for register in self._machine.arch.registers]
         before = [self._cpu.read_register(name) for name in names]
         self.sync()
+        if self.full:
+            yield
+            return
         self._open()
         self.enter()
         try:
@@ -409,6 +414,8 @@ class RunRecorder:
             self._op(Op.EXIT, process.pid, code, end.signal, _crash(end.crash))
 
     def _output(self, descriptor: int, data: bytes) -> None:
+        if self.full:
+            return
         self._op(Op.OUTPUT, descriptor, data)
         self.wrote(len(data))
 

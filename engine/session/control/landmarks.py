@@ -2,7 +2,7 @@
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 from typing import Final
 
@@ -25,16 +25,24 @@ class Landmarks:
         marks: the user's bookmarks.
     """
 
-    def __init__(self, session: Session) -> None:
-        """The guest stands in front of its first instruction."""
+    def __init__(self, session: Session, is_full: Callable[[], bool] = lambda: False) -> None:
+        """The guest stands in front of its first instruction.
+
+        Args:
+            session: the run.
+            is_full: says that no more of it is recorded: nobody can go to what comes then.
+        """
         self.marks: dict[str, Moment] = {}
         self._session = session
+        self._is_full = is_full
         self._turns = array("Q", (0,))
         self._threads = array("Q", (session.machine.tid,))
         self._written = array("Q")
         session.machine.moments.switching.append(self._switching)
 
     def _switching(self, before: Thread | None, thread: Thread | None, why: Why) -> None:
+        if self._is_full():
+            return
         now, tid = self._session.cpu.blocks(), 0 if thread is None else thread.tid
         if self._turns[-1] == now:
             self._threads[-1] = tid

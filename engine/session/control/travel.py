@@ -72,7 +72,7 @@ class Travel:
         """
         self.recorder = recorder
         self.there = False
-        self.landmarks = Landmarks(live)
+        self.landmarks = Landmarks(live, lambda: recorder.full)
         recorder.wrote = self.landmarks.written
         self._live = live
         self._again = again

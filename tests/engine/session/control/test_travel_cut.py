@@ -5,8 +5,10 @@ from collections.abc import Callable, Iterator
 import pytest
 from controlkit import Held, held, sample
 
+from engine.history.recording import RunRecorder
 from engine.history.timeline import Timeline
 from engine.session.protocol import commands as cmd
+from engine.session.protocol import events as ev
 from engine.session.protocol.views import RunState, StopCause
 
 
@@ -105,3 +107,27 @@ def test_a_restart_in_the_middle_of_a_motion(ended: Held, monkeypatch: pytest.Mo
     cut(ended, monkeypatch, cmd.Continue(), cmd.Restart())
     assert (ended.view.state, ended.view.time) == (RunState.READY, 0)
     assert ended.do(cmd.Continue()).time == end
+
+
+def test_no_more_is_recorded() -> None:
+    """The run goes on and can be changed; what was recorded of it can be gone to."""
+    with held(sample("x86_64", "words"), history=True) as guest:
+        recorder = guest.control.session.machine.recorder
+        assert isinstance(recorder, RunRecorder)
+        recorder._left = 0  # the next entry is the last
+        guest.do(cmd.ToggleBreak("print"), *[cmd.Continue()] * 8)
+        assert recorder.full
+        assert recorder.end < guest.view.time
+        stack = guest.registers()["rsp"]
+        guest.do(cmd.WriteMemory(stack - 64, b"changed"), cmd.SetMark("here"))
+        guest.do(cmd.Delete((1,)), cmd.Continue())
+        assert guest.view.state is RunState.ENDED
+        assert not recorder._ops
+        entries = len(recorder.journal)
+        assert guest.do(cmd.Seek(10)).time == 10
+        view = guest.do(cmd.Seek())
+        assert view.history is not None
+        assert (view.state, view.history.past) == (RunState.ENDED, False)
+        assert view.history.end == recorder.end
+        assert len(recorder.journal) == entries
+        assert not guest.all(ev.Failed)
