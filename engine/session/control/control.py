@@ -78,7 +78,6 @@ class _Stand(Struct):
     session: Session
     tracing: Tracing
     probing: Probing
-    histograms: Histograms
     troubles: Troubles
     focus: Focus
     viewing: Viewing
@@ -213,7 +212,8 @@ class Control:
         self._running.looks = lambda: self.looks()
         self._running.on_foot = self._on_foot
         self._editing = Editing(session, self.probes, self._focus)
-        self._events = self._declared = self._told = self._calls = 0
+        self._events = self._declared = self._calls = 0
+        self._told: dict[Probing, int] = {}
         self._origin: Origin = ""
         self._exit_code: int | None = None
         self._next: cmd.Command | None = None
@@ -518,7 +518,6 @@ class Control:
             self.session,
             self._tracing,
             self._probing,
-            self._histograms,
             self._troubles,
             self._focus,
             self._viewing,
@@ -527,12 +526,12 @@ class Control:
         )
 
     def _put(self, stand: _Stand) -> None:
+        seen = self._code_changes()
         self.session, self._tracing, self._probing = stand.session, stand.tracing, stand.probing
-        self._histograms, self._troubles = stand.histograms, stand.troubles
+        self._troubles = stand.troubles
         self._focus, self._viewing = stand.focus, stand.viewing
         self._running, self._editing = stand.running, stand.editing
-        self._told = len(self._probing.notices)
-        self._changed += 1
+        self._changed = seen + 1 - self._probing.changes
 
     def _stand_in_past(self, travel: "Travel") -> _Stand:
         past = travel.past
@@ -549,7 +548,6 @@ class Control:
             past,
             tracing,
             probing,
-            Histograms(tracing),
             Troubles(past),
             focus,
             viewing,
@@ -833,10 +831,11 @@ class Control:
         """Hand over what was recorded, and a view of how things are."""
         if not self._running.ended:
             self._tracing.drain()
-        notices = self._probing.notices
-        for text in notices[self._told :]:
-            self._tell(ev.Notice(text))
-        self._told = len(notices)
+        present = self._probing if self._stands_in is None else self._stands_in[0].probing
+        for probing in dict.fromkeys((present, self._probing)):
+            for text in probing.notices[self._told.get(probing, 0) :]:
+                self._tell(ev.Notice(text))
+            self._told[probing] = len(probing.notices)
         self._tell_damage()
         self._tell_troubles()
         self._tell(ev.Viewed(self.view()))
