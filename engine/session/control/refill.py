@@ -12,6 +12,7 @@ from engine.session.control.past_log import LogContent, PastLog
 from engine.session.control.probe_list import ProbeList
 from engine.session.control.switches import GraphSwitch, KernelSwitch
 from engine.session.control.travel import Travel
+from engine.session.guest.past import PastSession
 from engine.session.protocol import events as ev
 from engine.session.tracing.tracing import Tracing
 from engine.trace.rows import EventInfo
@@ -118,11 +119,12 @@ class LogRefill:
 
         if not travel.has_ended:
             self._tracing.drain()
-        past = travel.fresh()
-        past.kernel.reached = end.clock
+        past: PastSession | None = None
         log: PastLog | None = None
         upto: int | None = 0
         try:
+            past = travel.fresh()
+            past.kernel.reached = end.clock
             log = PastLog(past, wanted, self._mode, self._number_of, self._take)
             for text in log.refused:
                 self._tell(ev.Notice(f"not in the past: {text}"))
@@ -132,17 +134,17 @@ class LogRefill:
             if upto is None and not travel.recorder.full:
                 self._count_on(log)
         except KprobeTuiError as error:
-            upto = max(past.cpu.coming() - 1, 0)
+            upto = 0 if past is None else max(past.cpu.coming() - 1, 0)
             self._tell(ev.Notice(f"the log of the past ends at tick {upto}: {error}"))
         finally:
             self.accept()
             if upto is None and travel.recorder.full:
                 upto = end.clock  # what came later is not recorded
             self._tell(ev.Refilled(upto))
-            if log is None:
-                past.close()
-            else:
+            if log is not None:
                 log.close()
+            elif past is not None:
+                past.close()
         return upto is None
 
     def _gone(self) -> set[str] | None:
@@ -151,7 +153,10 @@ class LogRefill:
         left = set(now.rows)
         if replace(now, rows=()) != replace(known, rows=()) or not left < set(known.rows):
             return None
-        gone = {self._events[row.id] for row in set(known.rows) - left}
+        going = set(known.rows) - left
+        if any(row.rules.triggers for row in going):
+            return None  # they have written rows of their own, or kept others from being written
+        gone = {self._events[row.id] for row in going}
         return None if gone & {self._events[row.id] for row in left} else gone
 
     def _number_of(self, info: EventInfo) -> int:

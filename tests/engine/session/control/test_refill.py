@@ -9,6 +9,9 @@ import pytest
 from controlkit import Held, held, sample
 from msgspec.structs import replace
 
+from engine.errors import ImageError
+from engine.session.control.travel import Travel
+from engine.session.guest.past import PastSession
 from engine.session.protocol import commands as cmd
 from engine.session.protocol import events as ev
 from engine.session.protocol.views import RunState
@@ -145,6 +148,34 @@ def test_filters_histograms_and_graphs() -> None:
         assert log(guest) == both
         assert guest.view.histograms == texts
         assert "Hits: " in texts[0]
+
+
+@pytest.mark.parametrize("trigger", ["stacktrace", "traceoff"])
+def test_rows_that_a_trigger_has_caused_go_with_it(trigger: str) -> None:
+    """Stacks of other events' kind, and rows that were not written."""
+    lines = (cmd.Define("p:g/a print"), cmd.Define("p:g/b print_char"))
+    wanted, _ = from_the_start("x86_64", "words", lines[1])
+    with recorded("x86_64", "words") as guest:
+        guest.do(*lines, cmd.ChangeTrigger("g/a", trigger), cmd.Continue())
+        assert log(guest) != wanted
+        guest.do(cmd.Delete((1,)))
+        assert log(guest) == wanted
+
+
+def test_a_run_that_cannot_be_opened_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That is said, and the log stays as it was."""
+    with recorded("x86_64", "words") as guest:
+        guest.do(cmd.Define("p:a print"), cmd.Continue())
+        before = log(guest)
+
+        def fails(travel: Travel) -> PastSession:
+            raise ImageError("it is gone")
+
+        monkeypatch.setattr(Travel, "fresh", fails)
+        guest.do(cmd.Define("p:b print_char"))
+        (notice,) = guest.all(ev.Notice)
+        assert "it is gone" in notice.text
+        assert log(guest) == before
 
 
 def test_it_can_be_ended_and_taken_up_again() -> None:
