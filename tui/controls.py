@@ -58,7 +58,7 @@ class Controls(Struct, frozen=True):
         navigator = Navigator(desk, browser, body)
         slow_motion = SlowMotion(desk, panes)
         motions = Motions(desk, panes, navigator, slow_motion)
-        quitting = Quitting(desk)
+        quitting = Quitting(desk, panes.events.store)
         return cls(
             desk,
             browser,

@@ -29,7 +29,7 @@ class EventExport:
         self._slices = Slices(panes.events, self._over, self._tell)
         self._file: EventOutput | None = None
         self._selection: EventSelection | None = None
-        self._done = self._seen = 0
+        self._done, self._seen = 0, (0, 0)
 
     @property
     def idle(self) -> bool:
@@ -54,7 +54,7 @@ class EventExport:
         file = EventOutput(path, form or format_of(path), store.events, store.names)
         self._file, self._done = file, 0
         self._selection = EventSelection(store, everything=everything)
-        self._seen = store.end
+        self._seen = store.version, store.end
         self._slices.start(self._write(file, self._selection))
 
     def cancel(self) -> bool:
@@ -101,7 +101,7 @@ class EventExport:
         noun = "event" if count == 1 else "events"
         self._desk.say(f"{grouped(count)} {noun} written to {file.path} ({file.format})")
         if self._selection.is_all:
-            self._quitting.exported(self._seen)
+            self._quitting.exported(*self._seen)
 
 
 def _read(words: str) -> tuple[str, str, bool]:

@@ -2,27 +2,30 @@
 
 from engine.session.protocol.views import RunState
 from tui.desk import Desk
+from tui.store import EventStore
 from tui.widgets.bars import Question
 
 
 class Quitting:
     """Ends the interface, after a question if that would lose something."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: Desk, store: EventStore) -> None:
         """Nothing is in a file yet."""
         self._desk = desk
-        self._exported = 0
+        self._store = store
+        self._exported = store.version, 0
 
-    def exported(self, events: int) -> None:
-        """So many events, the first ones, are in a file."""
-        self._exported = events
+    def exported(self, version: int, end: int) -> None:
+        """The events that the store had in a version, up to a number, are in a file."""
+        self._exported = version, end
 
     def ask(self) -> None:
         """Quit; ask first if that would lose something."""
-        view = self._desk.view
+        view, store = self._desk.view, self._store
+        version, end = self._exported
         losses = []
-        if view.events > self._exported:
-            losses.append(f"{view.events} events are in no file (:export FILE)")
+        if len(store) and (store.version != version or store.end > end):
+            losses.append(f"{store.end} events are in no file (:export FILE)")
         if view.state in (RunState.RUNNING, RunState.WAITING, RunState.STOPPED):
             losses.append("the program is alive")
         if losses:
