@@ -146,7 +146,7 @@ class EventStore:
         old, self._old = self._old, None
         if old is None or upto is None:
             return
-        both = self._make_ring()
+        both = self._make_ring(self._ring.dropped())
         for ring, first, last in (
             (self._ring, self._ring.overwritten, _at(self._ring, upto)),
             (old, _at(old, upto), old.written),
@@ -159,7 +159,10 @@ class EventStore:
 
     def erase(self, events: Container[int]) -> None:
         """Take all rows of events out, by their ids."""
-        left = self._make_ring()
+        dropped = self._ring.dropped()
+        left = self._make_ring(
+            Counter({number: rows for number, rows in dropped.items() if number not in events})
+        )
         for data in self._ring.stretches():
             kept, begin, position = [], 0, 0
             while position < len(data):
@@ -172,9 +175,9 @@ class EventStore:
             left.append(b"".join((*kept, data[begin:])))
         self._use(left)
 
-    def _make_ring(self) -> Ring:
+    def _make_ring(self, dropped: Counter[int] | None = None) -> Ring:
         capacity, most_bytes = self._bounds
-        return Ring(capacity, overwrite=True, most_bytes=most_bytes, count=True)
+        return Ring(capacity, True, most_bytes, count=True, dropped=dropped)
 
     def _use(self, ring: Ring) -> None:
         self._ring = ring

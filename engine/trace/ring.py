@@ -65,8 +65,16 @@ class Ring:
         overwrite: bool = False,
         most_bytes: int | None = None,
         count: bool = False,
+        dropped: Counter[int] | None = None,
     ) -> None:
         """Make an empty one, `count` asking for `counts`.
+
+        Args:
+            capacity: see the attributes, as for what is not named here.
+            overwrite: see there.
+            most_bytes: see there.
+            count: keep `counts`.
+            dropped: rows that it is to have dropped already, by event id.
 
         Raises:
             ValueError: the capacity is not positive.
@@ -76,12 +84,13 @@ class Ring:
         self.capacity = capacity
         self.overwrite = overwrite
         self.most_bytes = most_bytes
-        self.counts: Counter[int] | None = Counter() if count else None
+        before = Counter[int]() if dropped is None else dropped
+        self.counts: Counter[int] | None = before.copy() if count else None
         self.lost = 0
-        self.overwritten = 0
+        self.overwritten = before.total()
         self._chunks: deque[_Chunk] = deque()
         self._bytes = 0
-        self._end = 0
+        self._end = self.overwritten
         """Number of the row that comes next, counted from the first one ever kept."""
 
     def __len__(self) -> int:
@@ -158,6 +167,16 @@ class Ring:
         last = min(first + max(rows, 1), chunk.rows)
         piece = memoryview(chunk.data)[chunk.offset(first) : chunk.offset(last)]
         return bytes(piece), last - first
+
+    def dropped(self) -> Counter[int]:
+        """Rows dropped for later ones, by event id; of a ring that counts."""
+        if self.counts is None or not self.overwritten:
+            return Counter()
+        kept = Ring(count=True)
+        for data in self.stretches():
+            kept.append(data)
+        assert kept.counts is not None
+        return self.counts - kept.counts
 
     def clear(self) -> None:
         """Forget all rows and counts."""

@@ -199,6 +199,24 @@ def test_a_new_run_begins_afresh_and_keeps_the_filter() -> None:
     assert store.filter.text == "n<15"
 
 
+def test_what_was_overwritten_is_remembered() -> None:
+    """By event, whatever is taken out or made anew."""
+    store = EventStore(NAMES, capacity=10)
+    store.declare(INFOS)
+    store.append(b"".join(fact(time, time) + ret(time, time) for time in range(8)))
+    store.erase({RET})
+    assert (store.first, store.end, len(store)) == (3, 8, 5)
+    assert store.counts == {FACT: 8}
+    assert store.event(3).time == 3
+
+    store.begin_refill()
+    store.append(facts(15))
+    store.end_refill(12)
+    assert (store.first, store.end, len(store)) == (5, 12, 7)
+    assert store.counts == {FACT: 12}
+    assert store.event(5).time == 5
+
+
 def test_rows_overwritten_before_the_filter_saw_them_are_counted() -> None:
     store = EventStore(NAMES, capacity=1000)
     store.declare(INFOS)
