@@ -105,7 +105,12 @@ class HistoryWalk:
     def mark(self) -> None:
         """Ask for the name of a bookmark at the moment at hand."""
         self._desk.ask(
-            Question("bookmark", "NAME; empty: a number", lambda text: self._mark(text.strip()))
+            Question(
+                "bookmark",
+                "NAME; empty: a number",
+                lambda text: self._mark(text.strip()),
+                empty=True,
+            )
         )
 
     def _mark(self, name: str) -> None:

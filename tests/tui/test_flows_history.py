@@ -68,6 +68,8 @@ async def through_the_run(user: User) -> None:
     await at(user, events.store.moment(0)[0], user.address("print"))
     await user.command("goto nowhere")
     await user.says("there is no bookmark nowhere; there are here")
+    await user.press("m", "enter")
+    await user.says("bookmark m1")
 
     await user.press("7", "G", "k")
     written = user.panes.output.moment

@@ -117,6 +117,7 @@ class Question(Struct, frozen=True):
         text: to begin with.
         complete: what a line that is being typed may become.
         old: `text` is what holds now: it is selected, and what is typed takes its place.
+        empty: an empty line is an answer, too.
     """
 
     what: str
@@ -125,6 +126,7 @@ class Question(Struct, frozen=True):
     text: str = ""
     complete: Callable[[str], list[str]] = _nothing
     old: bool = False
+    empty: bool = False
 
 
 class MessageLine(Horizontal):
@@ -215,7 +217,7 @@ class MessageLine(Horizontal):
             self._history.append(event.value)
             del self._history[:-500]
         self.action_leave()
-        if event.value:
+        if event.value or self._question.empty:
             try:
                 self._question.answer(event.value)
             except KprobeTuiError as error:
