@@ -12,6 +12,8 @@ from tui.widgets.bars import Question
 
 _STEPS: Final = 50
 """Steps of a key from the begin of the run to its end."""
+_DIGITS: Final = 20
+"""Of a tick or an event's number, at the most."""
 
 
 class HistoryWalk:
@@ -141,6 +143,8 @@ class HistoryWalk:
         number = text.removeprefix("#").removesuffix("%").strip()
         history = self._desk.view.history
         assert history is not None
+        if number.isdigit() and len(number) > _DIGITS:
+            raise CommandError(f"{number[:_DIGITS]}...: no run is as long as that")
         if text[0] == "#":
             if not (number.isascii() and number.isdigit()):
                 raise CommandError(f"{text}: #N, the number of an event")

@@ -33,7 +33,7 @@ class Navigator:
             KprobeTuiError: there is none.
         """
         text = text.strip()
-        if re.fullmatch(r"#\s*\d+", text):
+        if re.fullmatch(r"#\s*\d{1,20}", text):
             self._body.show_pane("events")
             self._panes.events.goto(int(text[1:]))
             return

@@ -2,10 +2,12 @@
 
 from pathlib import Path
 
+import pytest
 from controlkit import sample
 from flowkit import User, flow, place
 from guestrun import run
 
+from engine.errors import CommandError
 from engine.session import GuestConfig
 from engine.session.protocol.views import HistoryView, RunState
 from tui.widgets.timeline import Timeline
@@ -68,6 +70,9 @@ async def through_the_run(user: User) -> None:
     await at(user, events.store.moment(0)[0], user.address("print"))
     await user.command("goto nowhere")
     await user.says("there is no bookmark nowhere; there are here")
+    for text in ("9" * 5000, f"#{'9' * 5000}", f"{'9' * 5000}%"):
+        with pytest.raises(CommandError, match="no run is as long as that"):
+            user.app.controls.history.go(text)
     await user.press("m", "enter")
     await user.says("bookmark m1")
 

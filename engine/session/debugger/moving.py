@@ -25,6 +25,8 @@ from engine.session.debugger.stops import (
 from engine.session.protocol import commands as cmd
 from engine.session.protocol.views import RunState, StopCause
 
+_DIGITS: Final = 20
+"""Of a tick, at the most."""
 _TOLD: Final = (StopCause.HIT, StopCause.EVENT, StopCause.SIGNAL)
 
 
@@ -272,7 +274,7 @@ class Moving:
         elif word == "end":
             self._go(cmd.Seek())
         elif not word or not word[0].isalpha():
-            if not (number.isascii() and number.isdigit()):
+            if not (number.isascii() and number.isdigit() and len(number) <= _DIGITS):
                 raise CommandError(
                     "goto begin, goto end, goto TICK of the guest's clock, goto 40%, or goto MARK."
                 )

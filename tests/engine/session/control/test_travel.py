@@ -40,13 +40,14 @@ def test_what_the_past_refuses(tmp_path: Path) -> None:
         "x86_64/structs",
         *("record", "break deposit", "run", "reverse-stepi", "set var $rax = 5", "goto end"),
         *("set var $rax = 5", "p $rax", "reverse-stepi", "stepi", "p $rax", "record", "goto 9x"),
+        "goto " + "9" * 5000,
         cwd=tmp_path,
     )
     assert "the past cannot be changed" in text
     assert "$1 = 5" in text
     assert "$2 = 5" in text  # a change in the present is part of what is lived through again
     assert "already being recorded" in text
-    assert "goto begin, goto end, goto TICK" in text
+    assert text.count("goto begin, goto end, goto TICK") == 2
 
 
 def test_without_a_recording(tmp_path: Path) -> None:
