@@ -5,5 +5,7 @@ to it between them: memory, registers, mappings, threads. `journal` is the recor
 by the guest's clock; `recording` makes it while a guest runs, `registers` sees what system calls
 and signals write to registers, `layout` which mappings have changed. `replaying` is a kernel that
 carries no call out: it lets the program run and does to it what the journal says, so it needs
-neither the host nor the files that the guest has used, and says so where the two differ.
+neither the host nor the files that the guest has used, and says so where the two differ. A
+`timeline` goes to any moment of such a run, from the nearest `checkpoint` on; `recordfile` keeps a
+run in a file.
 """

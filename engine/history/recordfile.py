@@ -58,7 +58,6 @@ class RecordedProgram(Struct, frozen=True):
         clock: whose time it saw.
         cpus: processors that it was told of.
         arena: bytes of its physical memory.
-        returns: how returns were caught.
     """
 
     engine: str
