@@ -1,11 +1,14 @@
 """A guest under control of a front end: it runs, stops, steps, and is changed in between.
 
-`control` carries out commands and tells events; `running` and its `motions` move the guest. The
-probes that a user has placed are a `probe_list` of `entries`, which outlives a run as filters and
-triggers (`event_rules`) and what is traced (`switches`) do. `focus` is the thread that is looked
-at; `editing` changes a standing guest and takes changes back. Who carries typed words out
-(`typed_words`) sits on a control, and is asked (`asking`) whether to stop at a hit, a signal, a
-call or a fork. `travel` leads to the past of a recorded run and back, `backwards` moves in it, and
-`landmarks` are the moments of it that people look for. `refill` keeps the log true to what is
-recorded now: a `past_log` lives through the run for that.
+`control` carries out commands and tells what came of them. A guest and all that works on it is a
+`stand`; the `standpoint` says whether a front end stands in the run itself or in its past, and
+leads from one to the other. `running` and its `motions` move the guest. The probes that a user has
+placed are a `probe_list` of `entries`, which outlives a run as filters and triggers
+(`event_rules`) and what is traced (`switches`) do. `focus` is the thread that is looked at;
+`editing` changes a standing guest and takes changes back. What is told of events comes from
+`told_events`. Who carries typed words out (`typed_words`) sits on a control, and is asked
+(`asking`) whether to stop at a hit, a signal, a call or a fork. `travel` leads to the past of a
+recorded run and back, `backwards` moves in it, and `landmarks` are the moments of it that people
+look for. `refill` keeps the log true to what is recorded now: a `past_log` lives through the run
+for that.
 """

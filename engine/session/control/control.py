@@ -9,10 +9,8 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.arch.plan import Mode
@@ -20,25 +18,21 @@ from engine.errors import CommandError, KprobeTuiError, ProbeSyntaxError
 from engine.escaping import escaped
 from engine.linux.space import AddressSpace
 from engine.session.control.asking import StopQuestions
-from engine.session.control.editing import Editing
 from engine.session.control.entries import ProbeRow
-from engine.session.control.event_rules import Histograms
-from engine.session.control.focus import Focus
 from engine.session.control.probe_list import ProbeList
-from engine.session.control.running import Abandoned, Running
+from engine.session.control.running import Abandoned
+from engine.session.control.stand import GuestStand
+from engine.session.control.standpoint import Standpoint
 from engine.session.control.switches import GraphSwitch, HandlersSwitch, KernelSwitch
+from engine.session.control.told_events import ToldEvents
 from engine.session.control.typed_words import TypedWords
 from engine.session.guest.calling import CallArguments, FunctionCalls
-from engine.session.guest.probing import Probing
 from engine.session.guest.session import Session
 from engine.session.guest.terminal import ChosenTerminal, FrontEndStreams
-from engine.session.inspect.troubles import Troubles
-from engine.session.inspect.viewing import Viewing
 from engine.session.program.opening import OpenedProgram
 from engine.session.protocol import commands as cmd
 from engine.session.protocol import events as ev
 from engine.session.protocol.config import GuestConfig
-from engine.session.protocol.requests import TraceOptions
 from engine.session.protocol.views import (
     GuestView,
     Origin,
@@ -49,15 +43,12 @@ from engine.session.protocol.views import (
 )
 from engine.session.tracing.handlers import blamed
 from engine.session.tracing.listing import TraceListing
-from engine.session.tracing.tracing import Tracing
-from engine.trace.rows import count_rows
 from engine.trace.tracepoints import GROUPS
 from engine.unwind.compare import UNWINDERS
 from engine.words import counted
 
 if TYPE_CHECKING:
-    from engine.session.control.backwards import StopPlace, WatchPlace
-    from engine.session.control.refill import LogRefill
+    from engine.session.control.backwards import WatchPlace
     from engine.session.control.travel import Travel
 
 _SIGNALS: Final = range(1, 65)
@@ -66,31 +57,14 @@ _BACK: Final = (
     *(cmd.LastWrite, cmd.Seek, cmd.SeekMark),
 )
 _STEPS: Final = (cmd.StepInsn, cmd.StepOver, cmd.StepLine, cmd.StepPhase, cmd.FinishHit)
-_JOURNAL: Final = 512 << 20
-"""Bytes that the journal of a run may take; its history ends there."""
 _AHEAD: Final = 10_000
 """Commands that may be typed ahead of a step."""
-
-
-class _Stand(Struct):
-    """A guest to stand in, and what looks at it and moves it."""
-
-    session: Session
-    tracing: Tracing
-    probing: Probing
-    troubles: Troubles
-    focus: Focus
-    viewing: Viewing
-    running: Running
-    editing: Editing
 
 
 class Control:
     """One guest, run after run.
 
     Attributes:
-        session: the run at hand.
-        probes: the list of those placed in it.
         waiting: gives the next command that has come in, None for none; asked while the
             guest runs.
         wait: the same, but waits for one, None to give up; asked while the guest stands
@@ -149,10 +123,8 @@ class Control:
         self._ahead: deque[cmd.Command] = deque()
         self._stepping = self._cut = False
         self._view = GuestView()
-        self._changed = 0
         self._gate = threading.Lock()
         self._hears = False
-        self._refill: LogRefill | None = None
         self._graph = GraphSwitch()
         self._handlers = HandlersSwitch(lambda text: tell(ev.Remark((escaped(text),))))
         self._alone = False
@@ -180,73 +152,84 @@ class Control:
             fresh.lent.append(chosen.close)
         return fresh
 
-    def _begin(self, session: Session, rows: Iterable[ProbeRow]) -> None:
+    def _begin(self, session: Session, rows: Iterable[ProbeRow], changed: int = 0) -> None:
         """A fresh run with these probes."""
-        self.session = session
-        self._travel: Travel | None = None
-        if self.config.recording is not None:
-            self._travel, damage = _through_again(session, self._replayed_output)
-            if damage:
-                self._tell(ev.Notice(f"{self.config.recording}: {damage}"))
-        elif session.config.history and session.core is None:
-            self._travel = _travel(session)
-        self._stands_in: tuple[_Stand, _Stand] | None = None
-        self._tracing = Tracing(
+        self._told = ToldEvents(self._tell)
+        travel = self._travel(session)
+        present = GuestStand(
             session,
-            TraceOptions(mode=self._mode),
-            consumer=self._rows,
+            self._mode,
+            self.questions,
+            take=self._told.rows,
             keep=lambda: self._tell(ev.Snapshot()),
+            alone=self._alone,
+            unwinder=self._unwinder,  # as the run before had it
         )
-        self._tracing.programs.tell = self._tell
-        self._probing = session.probes(self._mode)
-        self._probing.mapped.append(self._mapped)
-        self.probes = ProbeList(self._probing, self._tracing, self._mode)
-        self._histograms = Histograms(self._tracing)
-        self._troubles = Troubles(session)
-        self._focus = Focus(session, alone=self._alone)
-        self._viewing = Viewing(session, self._focus)
-        self._viewing.choose(self._unwinder, now=False)  # as the run before had it
-        self._running = Running(
-            session, self._probing, self.probes, self._viewing, self._focus, self.questions
-        )
-        self._running.looks = lambda: self.looks()
-        self._running.on_foot = self._on_foot
-        self._editing = Editing(session, self.probes, self._focus)
-        self._events = self._declared = self._calls = 0
-        self._told: dict[Probing, int] = {}
+        self._place = Standpoint(present, travel, self._past_of, changed)
+        tracing = present.tracing
+        tracing.programs.tell = self._tell
+        present.probing.mapped.append(self._mapped)
+        present.running.looks = lambda: self.looks()
+        present.running.on_foot = self._on_foot
+        self._calls = 0
         self._origin: Origin = ""
         self._exit_code: int | None = None
         self._next: cmd.Command | None = None
         session.hooks.attention = self._heard
-        self._tracing.start()
+        tracing.start()
         for failure in self.probes.restore(tuple(rows)):
             self._tell(ev.Notice(failure))
-        self._graph.begin(self._tracing)
+        self._graph.begin(tracing)
         failure = self._handlers.begin(session)
         if failure:
             self._tell(ev.Notice(failure))
         for switch in self._kernel_events.values():
-            switch.begin(self._tracing)
-        self._declare()
-        self._refill = None
-        if self._travel is not None:
-            self._refill = _refill(
-                self._travel,
-                self._tracing,
-                (self.probes, self._graph, self._kernel_events),
-                self._mode,
-                self._tell,
-                self._rows,
-            )
+            switch.begin(tracing)
+        self._told.declare(tracing)
+        if travel is not None:
+            recorded = (self.probes, self._graph, self._kernel_events)
+            self._told.begin_log(travel, tracing, recorded, self._mode)
         with self._gate:
             self._hears = True
 
-    def _replayed_output(self, descriptor: int, data: bytes) -> None:
-        """The guest of a recording writes."""
-        travel = self._travel
-        assert travel is not None, "a recording has a past"
-        travel.recorder.wrote(len(data))
-        self._tell(ev.Output(data.replace(b"\n", b"\r\n"), *travel.landmarks.call()))
+    def _travel(self, session: Session) -> "Travel | None":
+        """The way to the past of a run that begins; None where it is not recorded."""
+        recording = self.config.recording
+        if recording is None and (not session.config.history or session.core is not None):
+            return None
+        from engine.session.control import travel  # few runs are recorded
+
+        if recording is None:
+            return travel.recorded(session)
+        return travel.lived_through(session, recording, self._tell)
+
+    def _past_of(self, session: Session) -> GuestStand:
+        """Somewhere to stand in a guest of the past."""
+        past = GuestStand(
+            session,
+            self._mode,
+            StopQuestions(),
+            take=lambda data: None,
+            unwinder=self._unwinder,
+        )
+        session.hooks.attention = self._heard
+        past.running.state = RunState.STOPPED
+        return past
+
+    @property
+    def session(self) -> Session:
+        """The run at hand, or its guest of the past where that is looked at."""
+        return self._here.session
+
+    @property
+    def _here(self) -> GuestStand:
+        """The guest in which the front end stands, and all that works on it."""
+        return self._place.here
+
+    @property
+    def probes(self) -> ProbeList:
+        """The list of the probes that are placed in the run."""
+        return self._place.present.probes
 
     def _mapped(self, space: AddressSpace, start: int, size: int) -> None:
         """Code of a file has come."""
@@ -270,11 +253,11 @@ class Control:
 
     def notice(self) -> None:
         """Something has happened in the guest that may be a reason to stop: `looks` is asked."""
-        self._running.notice()
+        self._here.running.notice()
 
     def look_at_each(self, *, on: bool) -> None:
         """Have `looks` asked behind each instruction: nothing runs freely then."""
-        self._on_foot = self._running.on_foot = on
+        self._on_foot = self._here.running.on_foot = on
 
     # -- commands -----------------------------------------------------------------------------
 
@@ -326,15 +309,16 @@ class Control:
         if isinstance(command, cmd.Restart):
             self.config = replace(self.config, core=None)
             return self._restart()
-        if isinstance(command, _BACK):
+        into_past = self._place.in_past and isinstance(command, cmd.Continue | cmd.ContinueToHit)
+        if into_past or isinstance(command, _BACK):
             return self._travelled(command)
-        motion = self._running.motion(command)
+        motion = self._here.running.motion(command)
         if isinstance(command, cmd.TypedLine):
             self._cut = False
             return self._words().carry_out(command.text)
         if motion is None:
             return self._any_time(command)
-        running = self._running
+        running = self._here.running
         if running.ended:
             raise CommandError("the program has ended; r starts it afresh")
         if self.session.core is not None:
@@ -342,15 +326,13 @@ class Control:
         self._moves_on()
         if self.words is not None:
             self.words.begins_to_move()
-        if self._in_past and isinstance(command, cmd.Continue | cmd.ContinueToHit):
-            return self._travelled(command)
         try:
             with blamed(self._handlers.path or None):
                 motion()
         except Abandoned:
             pass
-        if self._in_past:
-            self._look_for_present()
+        if self._place.in_past:
+            self._place.look_for_present()
         elif running.ended:
             self._ended()
         if self.words is not None:
@@ -359,98 +341,34 @@ class Control:
 
     # -- the past ---------------------------------------------------------------------------
 
-    @property
-    def _in_past(self) -> bool:
-        """True if the guest stands in its past."""
-        return self._travel is not None and self._travel.there
-
     def history(self) -> tuple[int, int, bool] | None:
         """Ticks at which the guest stands, and the run; whether it stands in the past.
 
         None without history.
         """
-        if self._travel is None:
-            return None
-        return self.session.cpu.coming(), self._travel.present().clock, self._travel.there
+        return self._place.history()
 
     def call_at_hand(self) -> tuple[int, int] | None:
         """Tick and instruction of the call that is carried out; None where none is recorded."""
-        travel = self._travel
-        if travel is None or travel.recorder.full:
-            return None
-        return travel.landmarks.call()
+        return self._place.call_at_hand()
 
     def _travelled(self, command: cmd.Command) -> str:
         """Carry out a motion that begins or ends in the past."""
-        travel = self._travel
-        if travel is None:
-            raise CommandError(
-                "the run is not recorded; record, then run it: its past is there from then on"
-            )
-        if self._running.machine is not None:
-            raise CommandError("in the middle of a hit; let it finish first")
+        place = self._place
+        place.check()
         self._moves_on()
         if self.words is not None:
             self.words.begins_to_move()
-        if not travel.there:
-            travel.leave()
-            self._enter_past(travel)
-        running = self._running
-        running.state, running.origin = RunState.RUNNING, "insn"
-        running.want("", StopCause.ARRIVED)
-        travel.backwards.cut = lambda: bool(running.wanted)
-        try:
-            text = travel.carry_out(command, self._stop_places, self.watch_places)
-        except CommandError as error:
-            text = str(error)
-        except Abandoned:
-            text = ""
-        finally:
-            running.state = RunState.STOPPED
-        text = running.wanted or text
-        arrived = "moved in time" if isinstance(command, cmd.Seek | cmd.SeekMark) else "stepped"
-        running.reason, running.cause = text or arrived, StopCause.ARRIVED
-        if running.wanted:
-            running.cause = StopCause.INTERRUPTED
-        elif text:
-            hit = text.startswith(("breakpoint", "probe", "watchpoint"))
-            running.cause = StopCause.HIT if hit else StopCause.CUT_SHORT
-        self._look_for_present()
+        place.go(command, self.watch_places)
         if self.words is not None:
             self.words.moved()
-        return self._running.reason
-
-    def _mark(self, command: cmd.SetMark | cmd.DeleteMark) -> str:
-        """Make the moment at hand a bookmark, or forget one."""
-        travel = self._travel
-        if travel is None:
-            raise CommandError("the run is not recorded: no moment of it can be found again")
-        if isinstance(command, cmd.DeleteMark):
-            travel.landmarks.unmark(command.name)
-            return f"bookmark {command.name} is gone"
-        if not self._stands():
-            raise CommandError("the program is running; Ctrl-C stops it")
-        moment = travel.now()
-        return f"bookmark {travel.landmarks.mark(command.name, moment)} at tick {moment.clock}"
+        return place.here.running.reason
 
     def _keep_log(self) -> None:
         """Make the log what it would be if all that is recorded had been so from the start."""
-        refill, travel = self._refill, self._travel
-        if refill is None or travel is None or not self.refills:
-            return
-        live = self._running if self._stands_in is None else self._stands_in[0].running
-        if live.state is RunState.READY:
-            refill.accept()
-        self._cut = False
-        try:
-            while self._hears_on() and refill.is_due and not self._cut:
-                if live.state is RunState.RUNNING or live.machine is not None:
-                    return  # at the next stop
-                before, self._events = self._events, 0
-                if not refill.renew(self._hears_on):
-                    self._events = before
-        except Abandoned:
-            pass
+        if self.refills and self._told.has_log:
+            self._cut = False
+            self._told.keep(self._place.present.running, self._hears_on)
 
     def _hears_on(self) -> bool:
         """Carry out what has come in meanwhile and moves nothing: whether to go on."""
@@ -460,7 +378,7 @@ class Control:
                 self._cut = True
                 self._ahead.clear()
                 break
-            moves = self._running.motion(command) is not None or isinstance(command, _BACK)
+            moves = self._here.running.motion(command) is not None or isinstance(command, _BACK)
             if moves or isinstance(command, cmd.Restart | cmd.TypedLine):
                 self._ahead.append(command)
                 if isinstance(command, cmd.Restart):
@@ -471,89 +389,6 @@ class Control:
         if done:
             self.refresh()
         return not self._cut
-
-    def _stop_places(self) -> "list[StopPlace]":
-        """The places at which the user wants to stop."""
-        from engine.session.control.backwards import StopPlace
-
-        found = []
-        assert self._stands_in is not None
-        live = self._stands_in[0]
-        for view in self.probes.views(live.focus.space):
-            if view.stops and view.enabled:
-                kind = "breakpoint" if view.kind == "b" else "probe"
-                text = f"{kind} {view.id}: {view.definition}"
-                for address in view.addresses:
-                    accepts = partial(self.questions.accepts, view.id)
-                    found.append(StopPlace(address, accepts, text))
-        return found
-
-    def _enter_past(self, travel: "Travel") -> None:
-        """Stand in the guest of the past."""
-        if self._stands_in is None:
-            self._stands_in = self._stand(), self._stand_in_past(travel)
-        self._put(self._stands_in[1])
-
-    def _look_for_present(self) -> None:
-        """Stand in the run itself again where a motion has come to the present."""
-        travel = self._travel
-        if travel is not None and travel.there and travel.arrived():
-            assert self._stands_in is not None
-            reason, cause = self._running.reason, self._running.cause
-            travel.there = False
-            self._put(self._stands_in[0])
-            self._running.origin = "insn"
-            if not self._running.ended:
-                self._running.reason, self._running.cause = reason, cause
-
-    def _leave_past(self) -> None:
-        """Stand in the run itself again."""
-        if self._stands_in is not None:
-            self._put(self._stands_in[0])
-        if self._travel is not None:
-            self._travel.there = False
-
-    def _stand(self) -> _Stand:
-        return _Stand(
-            self.session,
-            self._tracing,
-            self._probing,
-            self._troubles,
-            self._focus,
-            self._viewing,
-            self._running,
-            self._editing,
-        )
-
-    def _put(self, stand: _Stand) -> None:
-        seen = self._code_changes()
-        self.session, self._tracing, self._probing = stand.session, stand.tracing, stand.probing
-        self._troubles = stand.troubles
-        self._focus, self._viewing = stand.focus, stand.viewing
-        self._running, self._editing = stand.running, stand.editing
-        self._changed = seen + 1 - self._probing.changes
-
-    def _stand_in_past(self, travel: "Travel") -> _Stand:
-        past = travel.past
-        tracing = Tracing(past, TraceOptions(mode=self._mode), consumer=lambda data: None)
-        probing = past.probes(self._mode)
-        probes = ProbeList(probing, tracing, self._mode)
-        focus = Focus(past)
-        viewing = Viewing(past, focus)
-        viewing.choose(self._unwinder, now=False)
-        running = Running(past, probing, probes, viewing, focus, StopQuestions())
-        past.hooks.attention = self._heard
-        running.state = RunState.STOPPED
-        return _Stand(
-            past,
-            tracing,
-            probing,
-            Troubles(past),
-            focus,
-            viewing,
-            running,
-            Editing(past, probes, focus),
-        )
 
     def _words(self) -> TypedWords:
         if self.words is None:
@@ -589,46 +424,44 @@ class Control:
                 self.session.interrupt(number)
                 return f"signal {number} sent"
             case cmd.ReadMemory(address, size, original):
-                pieces = self._editing.read(address, size, original)
-                self._tell(ev.MemoryRead(command, pieces, self._code_changes()))
+                pieces = self._here.editing.read(address, size, original)
+                self._tell(ev.MemoryRead(command, pieces, self._place.changes))
                 return ""
             case cmd.ReadWords(address, count):
-                self._tell(ev.WordsRead(command, self._viewing.words(address, count)))
+                self._tell(ev.WordsRead(command, self._here.viewing.words(address, count)))
                 return ""
             case cmd.ReadParts(moment, branches):
-                if moment == self.moves and self._stands():
+                if moment == self.moves and self._here.stands:
                     self._tell(ev.PartsRead(command, self._parts(branches)))
                 return ""
             case cmd.SetMark() | cmd.DeleteMark():
-                return self._mark(command)
+                return self._place.mark(command)
             case cmd.Refill():
-                if self._refill is None:
-                    raise CommandError("the run is not recorded: its past cannot be filled in")
-                self._refill.forget()
+                self._told.forget()
                 return ""
             case cmd.Restore(probes, stops):
                 text = self._restore(probes, stops)
             case cmd.LoadHandlers(path, on):
                 text = self._handlers.load(path) if on else self._handlers.unload()
-                self._changed += 1
+                self._place.change()
             case cmd.AskWords():
                 self._tell(ev.WordsKnown(self._words().words()))
                 return ""
             case cmd.ListDefinitions(form):
-                lines = tuple(TraceListing(self._present_tracing).lines(form))
+                lines = tuple(TraceListing(self._place.present.tracing).lines(form))
                 self._tell(ev.Listed(form, lines))
                 return ""
             case cmd.SelectFrame(number):
                 self.frame = number
                 return ""
             case cmd.Unwind(unwinder):
-                said = self._viewing.choose(unwinder, now=self._stands())
-                self._unwinder = self._viewing.unwinder.name
+                said = self._here.viewing.choose(unwinder, now=self._here.stands)
+                self._unwinder = self._here.viewing.unwinder.name
                 return said
             case cmd.ChooseThread(tid):
                 return self._choose(tid)
             case cmd.StepAlone(on):
-                said = self._focus.step_alone(on=on)
+                said = self._here.focus.step_alone(on=on)
                 self._alone = on
                 return said
             case cmd.TraceFunctions(globs, on, depth):
@@ -638,7 +471,7 @@ class Control:
             case _:
                 done = self.probes.carry_out(command, self._tell)
                 text = self._edit(command) if done is None else done
-        self._declare()
+        self._told.declare(self._place.present.tracing)
         return text
 
     def _restore(
@@ -655,9 +488,9 @@ class Control:
 
     def _parts(self, branches: tuple[cmd.Branch, ...]) -> tuple[PartsView | None, ...]:
         """Parts of values."""
-        variables, words = self._viewing.variables, self.words
+        variables, words = self._here.viewing.variables, self.words
         found: list[PartsView | None] = []
-        with self._focus.visit():
+        with self._here.focus.visit():
             for branch in branches:
                 if branch.frame != cmd.DISPLAYS:
                     parts = variables.parts(
@@ -670,62 +503,38 @@ class Control:
 
     def _choose(self, tid: int) -> str:
         """Look at another thread."""
-        running, machine = self._running, self.session.machine
-        if not self._stands():
+        running, machine = self._here.running, self.session.machine
+        if not self._here.stands:
             raise CommandError("the program is not standing; Ctrl-C stops it")
         if running.machine is not None and tid not in (0, machine.tid):
             raise CommandError("in the middle of a hit; let it finish first")
-        said = self._focus.choose(tid or machine.tid)
+        said = self._here.focus.choose(tid or machine.tid)
         self._moves_on()
-        self._changed += 1  # the same addresses may have other code now
+        self._place.change()  # the same addresses may have other code now
         running.origin = ""
         return said
 
     def _edit(self, command: cmd.Command) -> str:
-        editing = self._present_editing
+        editing = self._place.present.editing
         if not editing.is_of_list(command):
-            if self._in_past:
+            if self._place.in_past:
                 raise CommandError("the past cannot be changed; goto end leads to the present")
-            if self._running.state is RunState.RUNNING:
+            if self._here.running.state is RunState.RUNNING:
                 raise CommandError("the program is running; Ctrl-C stops it")
-            if self._running.machine is not None:
+            if self._here.running.machine is not None:
                 raise CommandError("in the middle of a hit; let it finish first")
-        with self._edited(), self._focus.visit():
+        with self._place.edited(), self._here.focus.visit():
             text = editing.carry_out(command)
-        self._changed += 1
-        self._running.origin = ""
+        self._place.change()
+        self._here.running.origin = ""
         return text
-
-    @property
-    def _present_tracing(self) -> Tracing:
-        """The trace of the run itself."""
-        return self._tracing if self._stands_in is None else self._stands_in[0].tracing
-
-    @property
-    def _present_editing(self) -> Editing:
-        """The changes of the run itself: the past has none."""
-        return self._editing if self._stands_in is None else self._stands_in[0].editing
-
-    @contextmanager
-    def _edited(self) -> Iterator[None]:
-        """The user changes the guest meanwhile, which is part of its history."""
-        if self._travel is None or self.session.machine.exit is not None:
-            yield
-            return
-        with self._travel.recorder.edited():
-            yield
 
     def _restart(self) -> str:
         fresh, rows = self._load(), self.probes.rows  # if it fails, the old run goes on
-        self._leave_past()
-        if self._exit_code is None:
-            self._tracing.finish()
-        self._shut()
+        self.close()
         self._tell(ev.Restarted())
-        changes = self._code_changes()
-        self._begin(fresh, rows)
+        self._begin(fresh, rows, self._place.changes + 1)
         self._moves_on()
-        self._changed = changes + 1
         return "started afresh"
 
     def _ended(self) -> None:
@@ -739,9 +548,9 @@ class Control:
             self._tell(ev.Notice(str(error)))
         reports = self.session.report(end)
         self._exit_code = reports.exit_code
-        self._running.reason = reports.reason
+        self._here.running.reason = reports.reason
         self._tell_troubles()
-        for remark in (*reports.damage, *self._tracing.finish(), *reports.remarks):
+        for remark in (*reports.damage, *self._here.tracing.finish(), *reports.remarks):
             if remark not in reports.troubles:  # these were told when they happened
                 self._tell(ev.Remark(remark.lines))
 
@@ -753,7 +562,7 @@ class Control:
             self._obey(command)
         self._stand_in_call()
         self.refresh()
-        while self._running.state is RunState.STOPPED:  # in the middle of a blocked call
+        while self._here.running.state is RunState.STOPPED:  # in the middle of a blocked call
             command = self.wait()
             if command is None:
                 raise Abandoned
@@ -763,13 +572,13 @@ class Control:
 
     def _stand_in_call(self) -> None:
         """Stop inside a blocked call if the user wants a stop; he may have said so before it."""
-        running, blocked_in = self._running, self.session.kernel.waiting_in
+        running, blocked_in = self._here.running, self.session.kernel.waiting_in
         if blocked_in and running.wanted and running.cause is StopCause.INTERRUPTED:
             running.state, running.reason = RunState.STOPPED, f"interrupted in {blocked_in}()"
 
     def _obey(self, command: cmd.Command) -> None:
         """Carry out a command in the middle of a run."""
-        running, blocked_in = self._running, self.session.kernel.waiting_in
+        running, blocked_in = self._here.running, self.session.kernel.waiting_in
         if isinstance(command, cmd.Restart):
             self._next = command
             self._ahead.clear()
@@ -782,13 +591,13 @@ class Control:
             self._ahead.clear()
         elif isinstance(command, cmd.TypedLine):
             self._type(command)
-        elif isinstance(command, _BACK) and self._in_past and len(self._ahead) < _AHEAD:
+        elif isinstance(command, _BACK) and self._place.in_past and len(self._ahead) < _AHEAD:
             if isinstance(command, cmd.Seek | cmd.SeekMark):  # only the last of them counts
                 self._ahead = deque(
                     each for each in self._ahead if not isinstance(each, cmd.Seek | cmd.SeekMark)
                 )
             self._ahead.append(command)
-        elif self._running.motion(command) is None and not isinstance(command, _BACK):
+        elif self._here.running.motion(command) is None and not isinstance(command, _BACK):
             self._attempt(command, self._any_time)
         elif running.state is RunState.STOPPED:
             # The call has to end before anything else can happen. For a step that is all.
@@ -803,7 +612,7 @@ class Control:
 
     def _type(self, command: cmd.TypedLine) -> None:
         """Carry a line of words out in the middle of a run."""
-        running = self._running
+        running = self._here.running
         if running.state is not RunState.STOPPED:
             self._tell(ev.Failed(command, "the program is running", "Ctrl-C stops it"))
         elif self._words().moves(command.text):
@@ -814,35 +623,20 @@ class Control:
 
     # -- telling ---------------------------------------------------------------------------------
 
-    def _rows(self, data: bytes) -> None:
-        count = count_rows(data)
-        self._events += count
-        self._tell(ev.Rows(data, count))
-
-    def _declare(self) -> None:
-        """Tell of events that are new."""
-        infos = self._present_tracing.table
-        if len(infos) > self._declared:
-            fresh = tuple(info for number, info in infos.items() if number > self._declared)
-            self._declared = len(infos)
-            self._tell(ev.Declared(fresh))
-
     def refresh(self) -> None:
         """Hand over what was recorded, and a view of how things are."""
-        if not self._running.ended:
-            self._tracing.drain()
-        present = self._probing if self._stands_in is None else self._stands_in[0].probing
-        for probing in dict.fromkeys((present, self._probing)):
-            for text in probing.notices[self._told.get(probing, 0) :]:
+        if not self._here.running.ended:
+            self._here.tracing.drain()
+        for stand in dict.fromkeys((self._place.present, self._place.here)):
+            for text in stand.fresh_notices():
                 self._tell(ev.Notice(text))
-            self._told[probing] = len(probing.notices)
         self._tell_damage()
         self._tell_troubles()
         self._tell(ev.Viewed(self.view()))
 
     def _tell_troubles(self) -> None:
         """Tell what the guest has asked for in vain since."""
-        for line in self._troubles.fresh():
+        for line in self._here.troubles.fresh():
             self._tell(ev.Remark((line,)))
 
     def _tell_damage(self) -> None:
@@ -853,14 +647,11 @@ class Control:
                     self._damage.add(line)
                     self._tell(ev.Notice(f"{remark.lines[0]} {line}"))
 
-    def _code_changes(self) -> int:
-        return self._changed + self._probing.changes
-
     def view(self) -> GuestView:
         """Make the view of this moment."""
-        session, viewing, kernel = self.session, self._viewing, self.session.kernel
-        running, focus = self._running, self._focus
-        stands = self._stands()
+        session, viewing, kernel = self.session, self._here.viewing, self.session.kernel
+        running, focus = self._here.running, self._here.focus
+        stands = self._here.stands
         state = running.state
         if state is RunState.RUNNING and kernel.waiting_in:
             state = RunState.WAITING
@@ -915,36 +706,38 @@ class Control:
             threads=len(session.machine.threads),
             listed=listed,
             alone=focus.alone,
-            program_in_sight=self._tracing.programs.number(focus.space),
-            time=session.cpu.coming() if self._in_past else session.cpu.blocks(),
+            program_in_sight=self._here.tracing.programs.number(focus.space),
+            time=session.cpu.coming() if self._place.in_past else session.cpu.blocks(),
             system_calls=session.machine.syscall_count,
             waiting_in=waiting,
-            events=self._events,
+            events=self._told.count,
             exit_code=self._exit_code,
-            troubles=self._troubles.summary,
-            changed=self._code_changes(),
-            undo=self._present_editing.undo_text,
-            redo=self._present_editing.redo_text,
-            histograms=self._histograms.texts(running=running.state is RunState.RUNNING),
+            troubles=self._here.troubles.summary,
+            changed=self._place.changes,
+            undo=self._place.present.editing.undo_text,
+            redo=self._place.present.editing.redo_text,
+            histograms=self._place.present.histograms.texts(
+                running=running.state is RunState.RUNNING
+            ),
             detours=viewing.detours.counts(),
-            history=self._travel.view() if self._travel is not None else None,
+            history=self._place.view(),
         )
         return self._view
 
     @contextmanager
     def sight(self) -> Iterator[None]:
         """Have the processor hold the thread in sight, to be looked at, while the guest stands."""
-        with self._focus.visit() if self._stands() else nullcontext():
+        with self._here.focus.visit() if self._here.stands else nullcontext():
             yield
 
     @property
     def thread(self) -> int:
         """Id of the thread in sight."""
-        return self._focus.thread.tid
+        return self._here.focus.thread.tid
 
     def probe_views(self) -> tuple[ProbeView, ...]:
         """The list of probes, with what words ask of their stops."""
-        views = self.probes.views(self._focus.space)
+        views = self.probes.views(self._here.focus.space)
         if self.words is None:
             return views
         return tuple(
@@ -955,7 +748,7 @@ class Control:
     @property
     def state(self) -> RunState:
         """The guest's state."""
-        return self._running.state
+        return self._here.running.state
 
     def call(self, address: int, given: CallArguments, results: Sequence[str]) -> dict[str, int]:
         """Call a function of the guest on a copy of its memory; the registers of its result.
@@ -963,12 +756,12 @@ class Control:
         Raises:
             CommandError: the guest does not stand, or the function cannot be called.
         """
-        running = self._running
+        running = self._here.running
         if running.state not in (RunState.STOPPED, RunState.READY) or running.machine is not None:
             raise CommandError("The program does not stand where a function can be called.")
-        if self._focus.chosen is not None:
+        if self._here.focus.chosen is not None:
             raise CommandError("Functions are called by the thread that runs.")
-        calls = FunctionCalls(self.session, self._probing, self._halted)
+        calls = FunctionCalls(self.session, self._here.probing, self._halted)
         machine = self.session.machine
         recorder, machine.recorder = machine.recorder, None  # it leaves no trace
         try:
@@ -991,13 +784,9 @@ class Control:
         except Abandoned:
             return True
 
-    def _stands(self) -> bool:
-        """True if the guest can be looked at."""
-        return self._running.state is not RunState.RUNNING or bool(self.session.kernel.waiting_in)
-
     def _moved(self) -> bool:
         """True if the guest has moved since this was asked last: looks are taken once a stop."""
-        running, calls = self._running, self.session.machine.syscall_count
+        running, calls = self._here.running, self.session.machine.syscall_count
         blocked = running.state is RunState.RUNNING and calls != self._calls
         self._calls = calls
         origin, running.origin = running.origin, None
@@ -1007,35 +796,13 @@ class Control:
         return True
 
     def close(self) -> None:
-        """End the run and give everything back."""
-        self._leave_past()
+        """End the run and give everything back; whoever asks for attention asks nobody."""
+        self._place.leave_past()
         if self._exit_code is None:
-            self._tracing.finish()
-        self._shut()
-
-    def _shut(self) -> None:
-        """Close the session; whoever asks for attention meanwhile asks nobody."""
+            self._here.tracing.finish()
         with self._gate:
             self._hears = False
-        self._leave_past()
-        if self._travel is not None:
-            self._travel.close()
-        self.session.close()
-
-
-def _travel(session: Session) -> "Travel":
-    """The past of a run that begins."""
-    from engine.session.control.travel import Travel  # few runs are recorded
-    from engine.session.guest.past import record
-
-    return Travel(session, record(session, _JOURNAL), None)
-
-
-def _refill(*arguments: Any) -> "LogRefill":
-    """The keeper of a recorded run's log."""
-    from engine.session.control.refill import LogRefill  # few runs are recorded
-
-    return LogRefill(*arguments)
+        self._place.close()
 
 
 def _replayed(opened: OpenedProgram | None, config: GuestConfig) -> Session:
@@ -1044,19 +811,3 @@ def _replayed(opened: OpenedProgram | None, config: GuestConfig) -> Session:
     from engine.session.program.recorded import RecordedGuest, recorded_guest
 
     return replayed(opened if isinstance(opened, RecordedGuest) else recorded_guest(config))
-
-
-def _through_again(
-    session: Session, output: Callable[[int, bytes], object]
-) -> tuple["Travel", str]:
-    """The past of a recording's run; why that is not whole, "" if it is."""
-    from engine.session.control.travel import FinishedRecorder, Travel
-    from engine.session.guest.past import PastSession
-    from engine.session.program.recorded import RecordedGuest
-
-    assert isinstance(session, PastSession), "it is lived through again"
-    session.kernel.output = output
-    opened = session.opened
-    assert isinstance(opened, RecordedGuest), "it is in a recording"
-    recorder = FinishedRecorder(session.kernel.journal)
-    return Travel(session, recorder, session), opened.damage_text

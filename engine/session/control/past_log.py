@@ -11,14 +11,10 @@ from engine.arch.plan import Mode
 from engine.history.timeline import Moment
 from engine.session.control.asking import StopQuestions
 from engine.session.control.entries import ProbeEntry, ProbeRow
-from engine.session.control.focus import Focus
 from engine.session.control.probe_list import ProbeList
-from engine.session.control.running import Running
+from engine.session.control.stand import GuestStand
 from engine.session.control.switches import GraphSwitch, KernelSwitch
 from engine.session.guest.past import PastSession
-from engine.session.inspect.viewing import Viewing
-from engine.session.protocol.requests import TraceOptions
-from engine.session.tracing.tracing import Tracing
 from engine.trace.rows import EventInfo, renumbered
 from engine.trace.staging import Consumer
 
@@ -90,16 +86,12 @@ class PastLog:
         self._take = take
         self._numbers: dict[int, int] = {}
         self._same = True
-        options = TraceOptions(mode=mode)
-        self.tracing = tracing = Tracing(past, options, consumer=self._rows, keep=lambda: None)
-        self._probing = probing = past.probes(mode)
-        self._probes = ProbeList(probing, tracing, mode)
-        focus = Focus(past)
-        self._running = Running(
-            past, probing, self._probes, Viewing(past, focus), focus, StopQuestions()
+        self._stand = stand = GuestStand(
+            past, mode, StopQuestions(), take=self._rows, keep=lambda: None
         )
+        self.tracing = tracing = stand.tracing
         tracing.start()
-        self.refused = self._probes.restore(wanted.rows)
+        self.refused = stand.probes.restore(wanted.rows)
         graph = GraphSwitch()
         graph.globs, graph.depth = wanted.graph, wanted.depth
         graph.begin(tracing)
@@ -165,7 +157,7 @@ class PastLog:
             if now >= end or now == before:
                 return
             before = now
-            self._running.steps(1, over=False)
+            self._stand.running.steps(1, over=False)
 
     def _now(self) -> Moment:
         past = self._past
@@ -176,8 +168,8 @@ class PastLog:
     @property
     def entries(self) -> list[ProbeEntry]:
         """The definitions and what they have come to."""
-        self._probing.collect()
-        return self._probes.entries
+        self._stand.probing.collect()
+        return self._stand.probes.entries
 
     def close(self) -> None:
         """Give the run back."""

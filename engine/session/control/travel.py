@@ -12,13 +12,19 @@ from engine.history.recording import RunRecorder
 from engine.history.timeline import Moment
 from engine.session.control.backwards import Backwards, StopPlace, WatchPlace
 from engine.session.control.landmarks import Landmarks
-from engine.session.guest.past import PastSession
+from engine.session.guest.past import PastSession, record
 from engine.session.guest.session import Session
+from engine.session.program.recorded import RecordedGuest
 from engine.session.protocol import commands as cmd
+from engine.session.protocol import events as ev
 from engine.session.protocol.views import HistoryView
 
 OVER: Final = "No more reverse-execution history."
 """The words of gdb for the first instruction."""
+
+
+_JOURNAL: Final = 512 << 20
+"""Bytes that the journal of a run may take; its history ends there."""
 
 
 class FinishedRecorder:
@@ -236,3 +242,33 @@ class Travel:
         """Give the past back."""
         if self._past is not None:
             self._past.close()
+
+
+def recorded(session: Session) -> Travel:
+    """The way to the past of a run that begins, and is recorded from here on."""
+    return Travel(session, record(session, _JOURNAL), None)
+
+
+def lived_through(
+    session: Session, path: str, tell: Callable[[ev.SessionEvent], object]
+) -> Travel:
+    """The way to the past of a recording's run.
+
+    Args:
+        session: it, before its first instruction.
+        path: of the recording.
+        tell: takes what the guest writes, and in what the recording is not whole.
+    """
+    assert isinstance(session, PastSession), "it is lived through again"
+    opened = session.opened
+    assert isinstance(opened, RecordedGuest), "it is in a recording"
+    travel = Travel(session, FinishedRecorder(session.kernel.journal), session)
+
+    def written(descriptor: int, data: bytes) -> None:
+        travel.recorder.wrote(len(data))
+        tell(ev.Output(data.replace(b"\n", b"\r\n"), *travel.landmarks.call()))
+
+    session.kernel.output = written
+    if opened.damage_text:
+        tell(ev.Notice(f"{path}: {opened.damage_text}"))
+    return travel

@@ -1,0 +1,103 @@
+"""Tells the events of a run."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from engine.arch.plan import Mode
+from engine.errors import CommandError
+from engine.session.control.probe_list import ProbeList
+from engine.session.control.running import Abandoned, Running
+from engine.session.control.switches import GraphSwitch, KernelSwitch
+from engine.session.protocol import events as ev
+from engine.session.protocol.views import RunState
+from engine.session.tracing.tracing import Tracing
+from engine.trace.rows import count_rows
+
+if TYPE_CHECKING:
+    from engine.session.control.refill import LogRefill
+    from engine.session.control.travel import Travel
+
+
+class ToldEvents:
+    """Tells one run's events: their kinds, their rows, and what becomes of its log later.
+
+    Attributes:
+        count: rows told since the start of the run, or since all of the log was told anew.
+    """
+
+    def __init__(self, tell: Callable[[ev.SessionEvent], object]) -> None:
+        """Nothing was told yet."""
+        self.count = 0
+        self._tell = tell
+        self._declared = 0
+        self._refill: LogRefill | None = None
+
+    def rows(self, data: bytes) -> None:
+        """Tell rows."""
+        count = count_rows(data)
+        self.count += count
+        self._tell(ev.Rows(data, count))
+
+    def declare(self, tracing: Tracing) -> None:
+        """Tell of the events of a trace that are new."""
+        infos = tracing.table
+        if len(infos) > self._declared:
+            fresh = tuple(info for number, info in infos.items() if number > self._declared)
+            self._declared = len(infos)
+            self._tell(ev.Declared(fresh))
+
+    def begin_log(
+        self,
+        travel: "Travel",
+        tracing: Tracing,
+        recorded: tuple[ProbeList, GraphSwitch, dict[str, KernelSwitch]],
+        mode: Mode,
+    ) -> None:
+        """From here on the log of a recorded run can be made anew.
+
+        Args:
+            travel: the way to the run's past.
+            tracing: of the run.
+            recorded: what says what is recorded.
+            mode: strictness of placement.
+        """
+        from engine.session.control.refill import LogRefill  # few runs are recorded
+
+        self._refill = LogRefill(travel, tracing, recorded, mode, self._tell, self.rows)
+
+    @property
+    def has_log(self) -> bool:
+        """True if it can."""
+        return self._refill is not None
+
+    def keep(self, running: Running, goes_on: Callable[[], bool]) -> None:
+        """Make the log what it would be if all that is recorded had been so from the start.
+
+        Args:
+            running: the run itself; where it stands in a hit, the log waits for the next stop.
+            goes_on: asked now and then: False ends it.
+        """
+        refill = self._refill
+        if refill is None:
+            return
+        if running.state is RunState.READY:
+            refill.accept()
+        try:
+            while goes_on() and refill.is_due:
+                if running.state is RunState.RUNNING or running.machine is not None:
+                    return
+                before, self.count = self.count, 0
+                if not refill.renew(goes_on):
+                    self.count = before
+        except Abandoned:
+            pass
+
+    def forget(self) -> None:
+        """Have all of the log made anew when it is kept next.
+
+        Raises:
+            CommandError: the run is not recorded.
+        """
+        if self._refill is None:
+            raise CommandError("the run is not recorded: its past cannot be filled in")
+        self._refill.forget()
