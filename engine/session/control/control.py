@@ -187,8 +187,12 @@ class Control:
             switch.begin(tracing)
         self._told.declare(tracing)
         if travel is not None:
+            from engine.session.control.refill import LogRefill  # few runs are recorded
+
             recorded = (self.probes, self._graph, self._kernel_events)
-            self._told.begin_log(travel, tracing, recorded, self._mode)
+            self._told.refill = LogRefill(
+                travel, tracing, recorded, self._mode, self._tell, self._told.rows
+            )
         with self._gate:
             self._hears = True
 
@@ -366,7 +370,7 @@ class Control:
 
     def _keep_log(self) -> None:
         """Make the log what it would be if all that is recorded had been so from the start."""
-        if self.refills and self._told.has_log:
+        if self.refills and self._told.refill is not None:
             self._cut = False
             self._told.keep(self._place.present.running, self._hears_on)
 

@@ -3,11 +3,8 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from engine.arch.plan import Mode
 from engine.errors import CommandError
-from engine.session.control.probe_list import ProbeList
 from engine.session.control.running import Abandoned, Running
-from engine.session.control.switches import GraphSwitch, KernelSwitch
 from engine.session.protocol import events as ev
 from engine.session.protocol.views import RunState
 from engine.session.tracing.tracing import Tracing
@@ -15,22 +12,22 @@ from engine.trace.rows import count_rows
 
 if TYPE_CHECKING:
     from engine.session.control.refill import LogRefill
-    from engine.session.control.travel import Travel
 
 
 class ToldEvents:
     """Tells one run's events: their kinds, their rows, and what becomes of its log later.
 
     Attributes:
+        refill: makes the log of a recorded run anew; None for any other run.
         count: rows told since the start of the run, or since all of the log was told anew.
     """
 
     def __init__(self, tell: Callable[[ev.SessionEvent], object]) -> None:
         """Nothing was told yet."""
+        self.refill: LogRefill | None = None
         self.count = 0
         self._tell = tell
         self._declared = 0
-        self._refill: LogRefill | None = None
 
     def rows(self, data: bytes) -> None:
         """Tell rows."""
@@ -46,30 +43,6 @@ class ToldEvents:
             self._declared = len(infos)
             self._tell(ev.Declared(fresh))
 
-    def begin_log(
-        self,
-        travel: "Travel",
-        tracing: Tracing,
-        recorded: tuple[ProbeList, GraphSwitch, dict[str, KernelSwitch]],
-        mode: Mode,
-    ) -> None:
-        """From here on the log of a recorded run can be made anew.
-
-        Args:
-            travel: the way to the run's past.
-            tracing: of the run.
-            recorded: what says what is recorded.
-            mode: strictness of placement.
-        """
-        from engine.session.control.refill import LogRefill  # few runs are recorded
-
-        self._refill = LogRefill(travel, tracing, recorded, mode, self._tell, self.rows)
-
-    @property
-    def has_log(self) -> bool:
-        """True if it can."""
-        return self._refill is not None
-
     def keep(self, running: Running, goes_on: Callable[[], bool]) -> None:
         """Make the log what it would be if all that is recorded had been so from the start.
 
@@ -77,7 +50,7 @@ class ToldEvents:
             running: the run itself; where it stands in a hit, the log waits for the next stop.
             goes_on: asked now and then: False ends it.
         """
-        refill = self._refill
+        refill = self.refill
         if refill is None:
             return
         if running.state is RunState.READY:
@@ -98,6 +71,6 @@ class ToldEvents:
         Raises:
             CommandError: the run is not recorded.
         """
-        if self._refill is None:
+        if self.refill is None:
             raise CommandError("the run is not recorded: its past cannot be filled in")
-        self._refill.forget()
+        self.refill.forget()
