@@ -172,11 +172,12 @@ class Ring:
         """Rows dropped for later ones, by event id; of a ring that counts."""
         if self.counts is None or not self.overwritten:
             return Counter()
-        kept = Ring(count=True)
-        for data in self.stretches():
-            kept.append(data)
-        assert kept.counts is not None
-        return self.counts - kept.counts
+        kept = Counter[int]()
+        for data in self.stretches():  # one after the other: they are many
+            counted = Ring(count=True)
+            counted.append(data)
+            kept.update(counted.counts)
+        return self.counts - kept
 
     def clear(self) -> None:
         """Forget all rows and counts."""
