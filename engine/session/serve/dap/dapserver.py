@@ -127,7 +127,7 @@ class DapServer:
         """Answer all that has come, and what it leads to.
 
         Raises:
-            OSError: nobody reads the answers.
+            EditorGoneError: nobody reads the answers.
         """
         while not self.over and (self._later or self._messages):
             if self._later:

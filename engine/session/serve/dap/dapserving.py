@@ -7,7 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from engine.session.serve.dap.dapserver import DapServer
-from engine.session.serve.dap.framing import FramingError, MessageReader, MessageWriter
+from engine.session.serve.dap.framing import (
+    EditorGoneError,
+    FramingError,
+    MessageReader,
+    MessageWriter,
+)
 from engine.session.serve.dap.launching import Configure
 
 _PIECE: Final = 1 << 16
@@ -37,8 +42,8 @@ class DapConnection:
             while not server.over:
                 self._news.get()
                 server.work()
-        except OSError:
-            return  # nobody reads
+        except EditorGoneError:
+            return
         if self.damage is not None:
             raise self.damage
 

@@ -48,7 +48,7 @@ class Editor:
         """Tell it something; the texts gathered so far come first.
 
         Raises:
-            OSError: nobody listens.
+            EditorGoneError: nobody listens.
         """
         self.output.flush()
         self.writer.event(name, body)

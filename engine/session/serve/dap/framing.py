@@ -24,6 +24,10 @@ class FramingError(CommandError):
     """Bytes that are no message: nobody knows where the next one begins."""
 
 
+class EditorGoneError(OSError):
+    """Nobody reads what is written to the front end."""
+
+
 class BadRequestError(CommandError):
     """A message that is no request.
 
@@ -112,7 +116,7 @@ def request_of(body: bytes) -> DapRequest | None:
     if parts.get("type") in ("response", "event"):
         return None
     try:
-        return msgspec.convert(found, DapRequest)
+        request = msgspec.convert(found, DapRequest)
     except msgspec.ValidationError as error:
         seq, command = parts.get("seq"), parts.get("command")
         raise BadRequestError(
@@ -120,6 +124,10 @@ def request_of(body: bytes) -> DapRequest | None:
             seq if isinstance(seq, int) and 0 <= seq < 1 << 53 else None,
             command if isinstance(command, str) else "",
         ) from None
+    if _has_nul(request.arguments):
+        text = f"{request.command[:60]}: a text with a NUL in it"
+        raise BadRequestError(text, request.seq, request.command)
+    return request
 
 
 def without_nulls(value: Any) -> Any:
@@ -129,6 +137,20 @@ def without_nulls(value: Any) -> Any:
     if isinstance(value, list):
         return [without_nulls(part) for part in value]
     return value
+
+
+def _has_nul(arguments: dict[str, Any]) -> bool:
+    """True where a text is in them that no name or line of the host's can be."""
+    waiting: list[Any] = [arguments]
+    while waiting:  # by no recursion: they may be as deep as the decoder goes
+        value = waiting.pop()
+        if isinstance(value, dict):
+            waiting += [*value, *value.values()]
+        elif isinstance(value, list):
+            waiting += value
+        elif isinstance(value, str) and "\0" in value:
+            return True
+    return False
 
 
 class MessageWriter:
@@ -144,7 +166,7 @@ class MessageWriter:
         """The answer to a request that was carried out.
 
         Raises:
-            OSError: nobody reads it.
+            EditorGoneError: nobody reads it.
         """
         self._response(request.seq, request.command, success=True, body=body)
 
@@ -158,7 +180,7 @@ class MessageWriter:
             why: the word that front ends know: "notStopped", "cancelled".
 
         Raises:
-            OSError: nobody reads it.
+            EditorGoneError: nobody reads it.
         """
         body = {"error": {"id": 1, "format": _braced(text), "showUser": not why}}
         self._response(seq, command, success=False, message=why or text, body=body)
@@ -171,7 +193,7 @@ class MessageWriter:
         """Something that has happened.
 
         Raises:
-            OSError: nobody reads it.
+            EditorGoneError: nobody reads it.
         """
         if body is None:
             self._send("event", event=name)
@@ -183,8 +205,11 @@ class MessageWriter:
             self._seq += 1
             data = _encoded({"seq": self._seq, "type": kind, **parts})
             whole = memoryview(b"Content-Length: %d\r\n\r\n%b" % (len(data), data))
-            while whole:
-                whole = whole[os.write(self._descriptor, whole) :]
+            try:
+                while whole:
+                    whole = whole[os.write(self._descriptor, whole) :]
+            except OSError as error:
+                raise EditorGoneError(*error.args) from None
 
 
 def _braced(text: str) -> str:

@@ -419,6 +419,7 @@ def test_no_guest_yet(program: Path) -> None:
             ({"program": f"{program}.c"}, "is a text file, not an ELF program"),
             ({"program": str(program), "options": ["--colour"]}, "No such option"),
             ({"program": str(program), "args": "x"}, "Expected `array`"),
+            ({"program": "/a\0b"}, "launch: a text with a NUL in it"),
         ):
             with pytest.raises(RefusedError, match=why):
                 editor.ask("launch", **wanted)
@@ -427,6 +428,8 @@ def test_no_guest_yet(program: Path) -> None:
         editor.launch(program, noDebug=True)
         placed = editor.ask("setFunctionBreakpoints", breakpoints=[{"name": "set"}])
         assert not placed["breakpoints"][0]["verified"]
+        with pytest.raises(RefusedError, match="setBreakpoints: a text with a NUL"):
+            editor.ask("setBreakpoints", source={"path": "/a\0b"}, breakpoints=[{"line": 1}])
         with pytest.raises(RefusedError, match="there is a guest"):
             editor.ask("launch", program=str(program))
         editor.ask("configurationDone")

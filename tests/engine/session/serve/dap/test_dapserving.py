@@ -56,7 +56,7 @@ def fuzzed(rng: random.Random, schema: dict[str, Any], deep: int = 0) -> Any:
     """A value of a schema, or something else."""
     if rng.random() < 0.06:
         return rng.choice(
-            [None, -1, 1 << 70, 1.5, "", "x" * 300, [], {}, [[]], True, "\u0000\ud800"]
+            [None, -1, 1 << 70, 1.5, "", "x" * 300, [], {}, [[]], True, "a\0b", "\ud800"]
         )
     if "$ref" in schema:
         return fuzzed(rng, definitions()[schema["$ref"].rpartition("/")[2]], deep)
@@ -78,7 +78,8 @@ def fuzzed(rng: random.Random, schema: dict[str, Any], deep: int = 0) -> Any:
     return {
         "string": rng.choice(
             ["main", "0x400780", "payment", "1", "*", "set x", "signals", "$rip", "deposit",
-             str(CHECKOUT / "samples" / "structs.c"), "print 1/0", "info registers", "0x7ffff/8"]
+             str(CHECKOUT / "samples" / "structs.c"), "print 1/0", "info registers", "0x7ffff/8",
+             "/a\0b", "source /a\0b", "gcore /a\0b"]
         ),
         "integer": rng.choice([0, 1, 2, 3, 7, 54, 1000, 1 << 31, -5]),
         "number": rng.random(),

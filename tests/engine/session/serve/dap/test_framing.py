@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from engine.session.serve.dap.framing import (
     BadRequestError,
     DapRequest,
+    EditorGoneError,
     FramingError,
     MessageReader,
     MessageWriter,
@@ -87,12 +88,27 @@ def test_any_bytes_are_taken_or_refused(data: bytes) -> None:
         (b'{"seq": 7, "command": "threads", "arguments": []}', 7, "arguments"),
         (b'{"seq": 12, "command": "\\ud800"}', 12, "no JSON"),
         (b'{"seq": "7", "command": "threads"}', None, "seq"),
+        (b'{"seq": 7, "command": "x", "arguments": {"a": [{"b": "\\u0000"}]}}', 7, "x: .* a NUL"),
+        (b'{"seq": 7, "command": "x", "arguments": {"a": {"\\u0000": 1}}}', 7, "x: .* a NUL"),
     ],
 )
 def test_what_is_no_request_says_so(body: bytes, seq: int | None, why: str) -> None:
     with pytest.raises(BadRequestError, match=why) as caught:
         request_of(body)
     assert caught.value.seq == seq
+
+
+def test_any_depth_is_taken_or_refused() -> None:
+    for begin, end in ((b"[", b"]"), (b'{"a":', b"}")):
+        taken = []
+        for depth in range(50, 1000, 10):
+            arguments = b'{"a": %b1%b}' % (begin * depth, end * depth)
+            try:
+                request_of(b'{"seq": 1, "command": "x", "arguments": %b}' % arguments)
+            except BadRequestError:
+                continue
+            taken.append(depth)
+        assert max(taken) > 100
 
 
 @settings(max_examples=30, deadline=None)
@@ -107,6 +123,14 @@ def test_requests_without_what_says_nothing() -> None:
     assert request_of(body) == DapRequest(3, "x", {"b": [{}]})
     assert request_of(b'{"type": "response", "seq": 1}') is None
     assert request_of(b'{"seq": 0, "command": "x"}') == DapRequest(0, "x")  # nvim-dap's first
+
+
+def test_who_does_not_read_is_gone() -> None:
+    source, sink = os.pipe()
+    os.close(source)
+    with pytest.raises(EditorGoneError):
+        MessageWriter(sink).event("initialized")
+    os.close(sink)
 
 
 def test_names_that_are_no_unicode_are_written_as_bytes() -> None:
