@@ -8,9 +8,11 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
+from engine.errors import CommandError
 from engine.escaping import escaped
 from engine.linux.fs import flags as fl
 from engine.linux.fs.stdio import HostIO, HostStream
+from engine.session.serve.dap.framing import EditorGoneError
 
 Put = Callable[[str, str], object]
 """Takes a category ("stdout", "stderr", "console") and a text."""
@@ -18,6 +20,8 @@ _OFTEN: Final = 0.05
 """Seconds that a text waits for more, at the most."""
 _MANY: Final = 1 << 16
 """Characters that do not wait."""
+_LINE_MOST: Final = 4095
+"""Bytes of a line in front of its end, of which a terminal keeps no more (n_tty.c)."""
 _COLOR: Final = re.compile("(\x1b\\[[0-9;]*m)")
 _PLAIN: Final = "\t\n\r"
 
@@ -92,7 +96,7 @@ class OutputEvents:
             again.wait(_OFTEN)
             try:
                 self.flush()
-            except OSError:  # nobody reads; who reads requests hears of it, too
+            except EditorGoneError:  # who reads requests hears of it, too
                 return
 
 
@@ -115,19 +119,23 @@ class ConsoleStreams:
         """Open one; `output` takes what is written.
 
         Raises:
-            OSError: the host has none left.
+            CommandError: the host has none left.
         """
         self._output = output
-        self._master, self._slave = os.openpty()
+        try:
+            self._master, self._slave = os.openpty()
+        except OSError as error:
+            why = f"a terminal for the program: {error.strerror}"
+            raise CommandError(why) from None
         settings = termios.tcgetattr(self._slave)
         settings[3] &= ~termios.ECHO  # nobody reads it
         termios.tcsetattr(self._slave, termios.TCSANOW, settings)
         os.set_blocking(self._master, False)
 
     def streams(self) -> tuple[HostStream, ...]:
-        """Standard input, output and error of a guest."""
-        found = [HostStream(self._slave, HostIO(), fl.O_RDWR)]
-        for category in ("stdout", "stderr"):
+        """Standard input, output and error of a guest; /dev/tty is the first one again."""
+        found = []
+        for category in ("stdout", "stdout", "stderr"):
 
             def take(data: bytes, category: str = category) -> None:
                 self._output.add_bytes(category, data)
@@ -136,11 +144,25 @@ class ConsoleStreams:
         return tuple(found)
 
     def write(self, data: bytes) -> None:
-        """The user has typed something; what the terminal has no room for is lost."""
+        """The user has typed something.
+
+        Raises:
+            CommandError: the terminal has no room for it, or for all of it.
+        """
+        longest = max(map(len, data.split(b"\n")))
+        by_lines = termios.tcgetattr(self._slave)[3] & termios.ICANON
+        if by_lines and longest > _LINE_MOST:
+            raise CommandError(
+                f"a line of {longest} bytes; a terminal takes {_LINE_MOST}: a file may hold more"
+            )
         try:
-            os.write(self._master, data)
+            taken = os.write(self._master, data)
         except BlockingIOError:
-            self._output.add("console", "The program does not read; its terminal is full.\n")
+            taken = 0
+        if taken < len(data):
+            raise CommandError(
+                f"The program does not read: its terminal took {taken} of {len(data)} bytes."
+            )
 
     def resize(self, columns: int, rows: int) -> None:
         """Its size stays."""

@@ -12,6 +12,7 @@ from sysroot import CHECKOUT
 STRUCTS = CHECKOUT / "samples" / "bin" / "x86_64" / "structs"
 SOURCE = str(CHECKOUT / "samples" / "structs.c")
 PROGRAM = """\
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,6 +50,10 @@ int main(int argc, char **argv)
     if (argc > 1 && !strcmp(argv[1], "read") && fgets(line, sizeof line, stdin)) {
         printf("%s read %s", getenv("WHO"), line);
         fprintf(stderr, "%c", line[0]);
+    }
+    if (argc > 1 && !strcmp(argv[1], "terminal")) {
+        write(0, "to 0\\n", 5);
+        write(open("/dev/tty", O_RDWR), "to /dev/tty\\n", 12);
     }
     return 7;
 }
@@ -313,6 +318,11 @@ def test_what_a_program_reads_and_writes(program: Path) -> None:
         assert editor.event("exited")["body"]["exitCode"] == 7
         assert editor.output() == "ready\nit read \u00fcber all\n"
         assert editor.output("stderr").startswith("\\x")
+    with front_end() as editor:
+        editor.launch(program, args=["terminal"])
+        editor.ask("configurationDone")
+        editor.event("exited")
+        assert editor.output() == "ready\nto 0\nto /dev/tty\n"
 
 
 def test_lines_of_words(program: Path) -> None:
