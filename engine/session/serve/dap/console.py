@@ -42,6 +42,7 @@ class ConsoleRequests:
                 any_time=True,
                 moves=self._moves,
                 answer=_NOTHING,
+                unforeseen=True,
                 then=self._announcer.tell_typed,
             ),
             "completions": Handler(
@@ -116,7 +117,6 @@ class ConsoleRequests:
         """A line of words that lets the guest move: what it prints comes on the way."""
         guest = self._guest
         guest.stopped.select(wanted.frame_id)
-        self._editor.event("continued", bodies.ContinuedBody(guest.control.thread))
         with self._printing(lambda shown: self._editor.output.add("console", shown)):
             guest.interpreter.line(text)
         return "step"

@@ -70,7 +70,7 @@ class DapServer:
         self._streams: ConsoleStreams | None = None
         self._messages: deque[bytes] = deque()
         self._later: deque[DapRequest] = deque()
-        self._unanswered: tuple[DapRequest, object] | None = None
+        self._unanswered: tuple[DapRequest, Handler] | None = None
         self._gone = False
         self._attention = AttentionTimer(self._unheard, self._call)
         none = requests.NoArguments
@@ -188,29 +188,34 @@ class DapServer:
     def _move(self, request: DapRequest, handler: Handler, arguments: Any) -> None:
         """Carry a motion out; it is answered before the guest moves, and a stop is told."""
         assert self._guest is not None
-        self._unanswered = request, handler.answer
+        self._unanswered = request, handler
         try:
             reason = handler.carry(arguments)
         except TROUBLE as error:
-            if self._unanswered is not None:
+            if self._unanswered is not None:  # it has not moved: all numbers hold
                 self._unanswered = None
                 raise
             self._editor.say(message(error))
             reason = "step"
-        finally:
-            self._guest.stopped.forget()
+        self._guest.stopped.forget()
         self._answer()
         self._announcer.tell_stop(str(reason))
 
     def _answer(self) -> None:
         unanswered, self._unanswered = self._unanswered, None
         if unanswered is not None:
-            self._writer.answer(*unanswered)
+            request, handler = unanswered
+            self._writer.answer(request, handler.answer)
 
     @contextmanager
     def _moving(self) -> Iterator[None]:
         """The guest may move: who has asked for it gets an answer first."""
-        self._answer()
+        if self._unanswered is not None:
+            _, handler = self._unanswered
+            self._answer()
+            if handler.unforeseen and self._guest is not None:
+                going = bodies.ContinuedBody(self._guest.control.thread)
+                self._editor.event("continued", going)
         before, self._progress.running = self._progress.running, True
         self._attention.wanted()  # what has come before may be heard now
         try:

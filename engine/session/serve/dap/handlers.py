@@ -34,6 +34,7 @@ class Handler(Struct, frozen=True):
         halts: it stops the guest if that runs, and comes then.
         moves: asked with arguments: True if the guest moves; the request is answered before.
         answer: the answer's body in that case.
+        unforeseen: the front end does not know that the guest moves, and is told so.
         then: done behind the answer, or behind the motion.
     """
 
@@ -43,6 +44,7 @@ class Handler(Struct, frozen=True):
     halts: bool = False
     moves: Callable[[Any], bool] = never
     answer: object = None
+    unforeseen: bool = False
     then: Callable[[], object] | None = None
 
 

@@ -358,8 +358,14 @@ def test_lines_of_words(program: Path) -> None:
         assert typed("next") == ""
         assert editor.stop()["reason"] == "step"
         assert f"{line_of('table[i & 3]')}\t" in editor.output("console")
-        with pytest.raises(RefusedError, match="No line 99999"):
-            typed("jump 99999")
+        # What is refused has moved nothing, and what was known still holds.
+        top = editor.top(stop)
+        for line, why in (("jump 99999", "No line 99999"), ("until nonsense", '"nonsense"')):
+            editor.events.clear()
+            with pytest.raises(RefusedError, match=why):
+                typed(line)
+            assert "continued" not in [event["event"] for event in editor.events]
+            assert editor.scope(top, "Arguments")["i"]["value"] == "3"
         typed("kill")
         editor.event("terminated")
         typed("run")
