@@ -156,7 +156,8 @@ class Announcer:
         if not self._told_end:
             self._told_end = True
             self._editor.event("exited", bodies.ExitedBody(code))
-            if guest.control.config.history and _last_moment(guest):
+            walked = guest.control.config.history and not guest.launched.no_debug
+            if walked and _last_moment(guest):
                 body = bodies.StoppedBody(
                     reason="pause",
                     thread_id=guest.control.thread,

@@ -74,6 +74,7 @@ class MotionRequests:
         if guest.control.session.core is not None:
             return "exception"
         if guest.launched.no_debug:
+            guest.exceptions.choose({}, runs=False)
             guest.word("continue")
             return "step"
         if guest.launched.stop_on_entry:

@@ -450,6 +450,13 @@ def test_no_guest_yet(program: Path) -> None:
             editor.ask("launch", program=str(program))
         editor.ask("configurationDone")
         assert editor.event("exited")["body"]["exitCode"] == 7
+    # A signal that would end the program does, and no past is offered.
+    with front_end() as editor:
+        editor.launch(program, noDebug=True, record=True, args=["abort"])
+        editor.ask("configurationDone")
+        editor.event("terminated")
+        assert "stopped" not in [message.get("event") for message in editor.all]
+        assert "terminated with signal SIGABRT" in editor.output("console")
 
 
 THREADS = """
