@@ -94,6 +94,8 @@ class FrontEndBreakpoints:
         stops = self._debugger.stops
         changing: AbstractContextManager[None] = stops.while_running() if runs else nullcontext()
         with changing:
+            if kind == "source":
+                self._adopt(group, wanted)
             free = [one for one in self._groups.get((kind, group), []) if self._stands(one)]
             kept: list[_FrontEndBreakpoint | None] = []
             for each in wanted:
@@ -111,6 +113,33 @@ class FrontEndBreakpoints:
             ]
         self._groups[kind, group] = found
         return [self._told(one) for one in found]
+
+    def _adopt(self, group: str, wanted: Sequence[WantedBreakpoint]) -> None:
+        """Take those that words have placed in a file for the front end's, which knows them.
+
+        One at a line where another one of the front end's stays is left alone.
+        """
+        typed = self._groups.get(("typed", ""), [])
+        file = self._sources.known(group) if typed else ""
+        mine = self._groups.setdefault(("source", group), [])
+        asked = {one.line for one in wanted if isinstance(one, SourceBreakpoint)}
+        taken = {
+            one.wanted.line
+            for one in mine
+            if isinstance(one.wanted, SourceBreakpoint) and self._stands(one)
+        }
+        for one in list(typed):
+            stop = one.stop
+            if not isinstance(stop, UserBreakpoint) or not self._stands(one):
+                continue
+            place = stop.locations[0].place if stop.locations else None
+            if place is None or place.file != file or place.line in asked & taken:
+                continue
+            taken.add(place.line)
+            typed.remove(one)
+            one.kind, one.file = "source", file
+            one.wanted = SourceBreakpoint(line=place.line)
+            mine.append(one)
 
     def _stands(self, one: _FrontEndBreakpoint) -> bool:
         stop = one.stop
@@ -131,9 +160,6 @@ class FrontEndBreakpoints:
     def _place_of(self, one: _FrontEndBreakpoint, group: str) -> WantedPlace:
         wanted = one.wanted
         if isinstance(wanted, SourceBreakpoint):
-            at = self._sources.address_at(group, wanted.line)
-            if at is not None:  # a line of a text of ours
-                return WantedPlace(f"*{at:#x}", address=at)
             one.file = self._sources.known(group)
             return WantedPlace(f"{one.file}:{wanted.line}", file=one.file, line=wanted.line)
         if isinstance(wanted, InstructionBreakpoint):
@@ -168,8 +194,12 @@ class FrontEndBreakpoints:
         if wanted.condition:
             checked(wanted.condition, self._debugger.scope)
         stop = watch_bytes(self._debugger, self._interpreter, word, address_of(address), int(size))
-        self._ask(stop, wanted)
-        self._debugger.set_condition(stop, wanted.condition)
+        try:
+            self._ask(stop, wanted)
+            self._debugger.set_condition(stop, wanted.condition)
+        except TROUBLE:
+            self._debugger.stops.delete(stop)
+            raise
         return stop
 
     def _ask(self, stop: UserStop, wanted: WantedBreakpoint) -> None:

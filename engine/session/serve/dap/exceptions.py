@@ -84,10 +84,13 @@ class ExceptionFilters:
         told: dict[str, DapBreakpoint] = {}
         signals: set[int] = set()
         with stops.while_running() if runs else nullcontext():
-            for key in [key for key in self._stops if chosen.get(key[0]) != key[1]]:
-                gone = self._stops.pop(key)
-                if stops.all.get(gone.number) is gone:
-                    stops.delete(gone)
+            for key, stop in list(self._stops.items()):
+                stands = stops.all.get(stop.number) is stop
+                if stands and chosen.get(key[0]) == key[1]:
+                    continue
+                del self._stops[key]
+                if stands:  # else a word has deleted it
+                    stops.delete(stop)
             for name, condition in chosen.items():
                 try:
                     told[name] = self._turn_on(name, condition, signals)
