@@ -1,5 +1,6 @@
 """Source files as the front end and as the program call them."""
 
+import filecmp
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -25,6 +26,15 @@ def address_of(reference: str) -> int:
     return number
 
 
+def _may_be(name: str, path: str) -> bool:
+    """True unless the program's own file is here, and a file of the front end's is another."""
+    try:
+        here = os.path.isabs(name) and os.path.exists(name)
+        return not here or filecmp.cmp(name, path, shallow=False)
+    except OSError:  # one of them cannot be read
+        return False
+
+
 class SourceNames:
     """Finds files of the front end in the debug information, wherever the program was built."""
 
@@ -37,6 +47,7 @@ class SourceNames:
         """The path by which the program knows a file of the front end's; itself if it does not."""
         for name in dict.fromkeys((path, os.path.realpath(path))):
             if any(module.lines.has_file(name) for module in self._modules()):
+                self._shown.pop(name, None)
                 if name != path:
                     self._shown[name] = path
                 return name
@@ -44,7 +55,8 @@ class SourceNames:
         for at in range(1, len(parts)):
             found = self._ending_in("/".join(parts[at:]))
             if found:
-                if len(found) == 1:  # else nobody knows which of them it is
+                # Of several nobody knows which it is.
+                if len(found) == 1 and _may_be(found[0], path):
                     self._shown[found[0]] = path
                     return found[0]
                 break
@@ -67,10 +79,6 @@ class SourceNames:
         there = os.path.exists(shown)
         hint = "" if there else "deemphasize"
         return DapSource(os.path.basename(shown), shown, presentation_hint=hint)
-
-    def address_at(self, path: str, line: int) -> int | None:
-        """The address of a line of a text that is no file; None for a line of a file."""
-        return None
 
     def lines(self, path: str, first: int, last: int) -> Iterator[int]:
         """The lines of a file that have code."""
