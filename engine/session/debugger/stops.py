@@ -332,6 +332,8 @@ class UserStops:
             for one in () if _is_probe(other) else other.locations:
                 if one is not wanted and one.probe and one.place.address == address:
                     wanted.probe = one.probe
+                    if self._shared and not (other.on and one.is_live):
+                        self._control.carry_out(cmd.Enable((one.probe,)))
                     return
         toggle = self._control.probes.toggle_break if self._running else self._toggle
         toggle(self._place_text(address))
@@ -365,12 +367,24 @@ class UserStops:
         """Let one address of a breakpoint stop nobody."""
         probe, gone.probe = gone.probe, 0
         used = any(one.probe == probe for stop in self._breakpoints() for one in stop.locations)
-        if not probe or used:
+        if not probe:
+            return
+        if used:
+            if self._shared and not self._is_live(probe):
+                self._control.carry_out(cmd.Enable((probe,), on=False))
             return
         if self._running:
             self._control.probes.delete((probe,))
         else:
             self._control.carry_out(cmd.Delete((probe,)))
+
+    def _is_live(self, probe: int) -> bool:
+        """True for a row that somebody wants to stop at."""
+        return any(
+            stop.on and one.is_live and one.probe == probe
+            for stop in self._breakpoints()
+            for one in stop.locations
+        )
 
     def delete(self, stop: UserStop) -> None:
         """Forget it."""
@@ -401,7 +415,7 @@ class UserStops:
         for one in stop.locations:
             wanted = stop.on and one.is_live
             if self._shared and one.probe:
-                self._control.carry_out(cmd.Enable((one.probe,), wanted))
+                self._control.carry_out(cmd.Enable((one.probe,), self._is_live(one.probe)))
             elif wanted and not one.probe:
                 self._arm(stop, one)
             elif not wanted:

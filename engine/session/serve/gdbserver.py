@@ -21,12 +21,7 @@ from engine.session.control.control import Control
 from engine.session.debugger.debugger import Debugger
 from engine.session.debugger.interpreter import Halting, Interpreter
 from engine.session.debugger.places import CodePlace
-from engine.session.debugger.stops import (
-    BreakLocation,
-    UserBreakpoint,
-    UserStop,
-    UserWatchpoint,
-)
+from engine.session.debugger.stops import UserStop, UserWatchpoint
 from engine.session.debugger.words import split_word
 from engine.session.protocol import commands as cmd
 from engine.session.protocol import events as ev
@@ -392,14 +387,13 @@ class GdbServer:
         return _OK
 
     def _plant(self, wanted: _Breakpoint) -> None:
-        """Have the guest stop there."""
+        """Have the guest stop there, whatever words behind `monitor` place and delete."""
         stops = self._debugger.stops
         if wanted.kind == _SOFTWARE and not self._is_code(wanted.address):
             self._traps.add(wanted.address)
             return
         if wanted.kind == _SOFTWARE:
-            place = BreakLocation(CodePlace(wanted.address))
-            self._planted[wanted] = stops.add(UserBreakpoint(locations=[place]))
+            self._planted[wanted] = stops.add_own(CodePlace(wanted.address), lambda: True)
             return
         word, _ = _WATCHES[wanted.kind]
         self._planted[wanted] = watch_bytes(
@@ -413,14 +407,20 @@ class GdbServer:
         return mapping is not None and bool(mapping.perms & EXECUTE)
 
     def _sync(self, *, removes: bool) -> None:
-        """Take out what gdb has taken out, unless the guest only steps: that does no harm."""
-        if not removes:
-            return
+        """Take out what gdb has taken out, unless the guest only steps: that does no harm.
+
+        A watchpoint that a word has deleted is watched again.
+        """
         stops = self._debugger.stops
-        for gone in [one for one in self._planted if one not in self._wanted]:
-            stop = self._planted.pop(gone)
-            if stops.all.get(stop.number) is stop:
-                stops.delete(stop)
+        for wanted, stop in list(self._planted.items()):
+            stands = not stop.number or stops.all.get(stop.number) is stop
+            if wanted in self._wanted:
+                if not stands:
+                    self._plant(wanted)
+            elif removes or not stands:
+                del self._planted[wanted]
+                if stands:
+                    stops.delete(stop)
 
     # -- motions ----------------------------------------------------------------------------
 

@@ -87,6 +87,16 @@ def test_what_others_place_has_its_number_here(guest: Held) -> None:
     assert [probe.id for probe in guest.view.probes] == [2]
 
 
+def test_a_word_runs_to_where_a_breakpoint_is_disabled(guest: Held) -> None:
+    say(guest, "break fibonacci")
+    say(guest, "disable 1")
+    assert "fibonacci (n=" in say(guest, "advance fibonacci")
+    (row,) = guest.view.probes
+    assert not row.enabled, "as it was"
+    say(guest, "enable 1")
+    assert say(guest, "continue").startswith("\nBreakpoint 1, fibonacci (n=")
+
+
 def test_words_at_the_beginning_and_behind_the_end(guest: Held) -> None:
     assert "_start" in say(guest, "info symbol $pc")
     assert "exited normally" in say(guest, "run")

@@ -277,6 +277,44 @@ def test_what_is_written_is_read_and_what_is_planted_is_not_seen() -> None:
         server.close()
 
 
+def test_words_and_gdb_stop_at_one_place_and_delete_each_their_own() -> None:
+    server = GdbServer(GuestConfig(SAMPLE))
+    said: list[bytes] = []
+
+    def monitor(line: str) -> str:
+        said.clear()
+        server.put = said.append
+        assert server.answer(b"qRcmd," + line.encode().hex().encode()) == b"OK"
+        return "".join(bytes.fromhex(one[1:].decode()).decode() for one in said)
+
+    def runs_on(packet: bytes = b"vCont;c") -> str:
+        return server.answer(packet).decode().partition("thread")[0]
+
+    try:
+        assert "Breakpoint 1 at 0x400760" in monitor("break *0x400760")
+        assert server.answer(b"Z0,400760,1") == b"OK"
+        assert runs_on() == "T05swbreak:;"
+        # A word deletes what a word has set, and gdb what is gdb's.
+        monitor("delete")
+        assert runs_on() == "T05swbreak:;"
+        assert "Breakpoint" in monitor("break *0x400760")
+        assert server.answer(b"z0,400760,1") == b"OK"
+        assert runs_on() == "T05"
+        monitor("disable")
+        assert server.answer(b"Z0,400760,1") == b"OK"
+        assert runs_on() == "T05swbreak:;"
+        assert server.answer(b"z0,400760,1") == b"OK"
+        (stack,) = struct.unpack("<Q", bytes.fromhex(server.answer(b"p7").decode()))
+        assert server.answer(b"Z2,%x,8" % (stack - 8)) == b"OK"
+        assert runs_on().startswith("T05watch:")
+        monitor("delete")
+        assert runs_on().startswith("T05watch:")
+        assert server.answer(b"z2,%x,8" % (stack - 8)) == b"OK"
+        assert runs_on() == "W00"
+    finally:
+        server.close()
+
+
 def test_documents_come_in_pieces() -> None:
     server = GdbServer(GuestConfig(SAMPLE))
     try:
