@@ -1,5 +1,6 @@
 """Instructions of a guest around an address, as many as were asked for."""
 
+from itertools import takewhile
 from typing import Final
 
 from engine.arch.machine import Insn
@@ -14,8 +15,8 @@ _TRIES: Final = 16
 """Places in front of an address at which decoding may begin, where no symbol says."""
 _FUNCTION_MOST: Final = 1 << 16
 _PAGE: Final = 4096
-_HOPELESS: Final = 200
-"""Places where no decoding has led to an instruction's begin, after which nobody tries again."""
+_ENOUGH: Final = 1 << 19
+"""Bytes decoded in search of instructions, after which each place in front stands for itself."""
 
 
 class CodeListing:
@@ -68,18 +69,20 @@ class CodeListing:
         """In front of an address: exactly so many, by address."""
         align = self._debugger.control.session.arch.insn_align
         pieces: list[list[Insn | int]] = []
-        at, left, tries = address, count, _HOPELESS
+        at, left, decoded = address, count, 0
         while left > 0:
-            insns = self._run_up(at) if tries else []
+            insns: list[Insn] = []
+            searches = decoded < _ENOUGH
+            if searches:
+                insns, size = self._run_up(at)
+                decoded += size
             if insns:
                 piece: list[Insn | int] = [*insns]
                 at = insns[0].address
             else:
-                steps = 1 if tries else left
+                steps = 1 if searches else left
                 if not self._memory.readable((at - 1) % _TOP, 1):
                     steps = min(left, (at - 1) % _PAGE // align + 1)
-                elif tries:
-                    tries -= 1
                 piece = [(at - step * align) % _TOP for step in range(steps, 0, -1)]
                 at = (at - steps * align) % _TOP
             pieces.append(piece)
@@ -87,8 +90,11 @@ class CodeListing:
         found = [one for piece in reversed(pieces) for one in piece]
         return found[len(found) - count :]
 
-    def _run_up(self, end: int) -> list[Insn]:
-        """Instructions up to an address: the last one ends there; none where nobody knows."""
+    def _run_up(self, end: int) -> tuple[list[Insn], int]:
+        """Instructions up to an address: the last one ends there; none where nobody knows.
+
+        And the bytes that were decoded for that.
+        """
         arch = self._debugger.control.session.arch
         module = self._debugger.control.session.seen.modules.at(end - 1)
         symbol = module.symbol_at(end - 1) if module is not None else None
@@ -99,16 +105,18 @@ class CodeListing:
                 starts.append(start)
         near = end - _TRIES * arch.insn_max
         starts += range(max(near, 0) & -arch.code_unit, end, arch.insn_align)
+        decoded = 0
         for start in starts:
             data = self._memory.readable(start, end - start)
+            decoded += end - start
             if len(data) < end - start:
                 continue
             insns = [one for one in Decoder(arch).all(start, data) if one.address < end]
-            whole = all(one.mnemonic != ".byte" for one in insns)
-            last = insns[-1] if insns else None
-            if last is not None and last.address + last.size == end and (whole or len(data) < 2):
-                return insns
-        return []
+            if insns and insns[-1].address + insns[-1].size == end:
+                # Behind what is no instruction, which is one by itself.
+                tail = takewhile(lambda one: one.mnemonic != ".byte", reversed(insns))
+                return [*tail][::-1] or insns[-1:], decoded
+        return [], decoded
 
     # -- telling ----------------------------------------------------------------------------
 

@@ -288,8 +288,7 @@ class DisassembleArguments(DapArguments):
     memory_reference: str
     instruction_count: Annotated[int, Meta(ge=0, le=1 << 14)]
     offset: Near = 0
-    instruction_offset: Annotated[int, Meta(ge=-(1 << 16), le=1 << 16)] = 0
-    resolve_symbols: bool = False
+    instruction_offset: Annotated[int, Meta(ge=-(1 << 14), le=1 << 14)] = 0
 
 
 class ReadMemoryArguments(DapArguments):
