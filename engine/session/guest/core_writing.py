@@ -54,6 +54,8 @@ def write_core(session: Session, path: str, signal: int, siginfo: bytes = b"") -
     mappings = [one for one in session.seen.memory.mappings if _is_dumped(one)]
     if len(mappings) > _SEGMENTS_MOST:
         raise CommandError(f"{path}: {len(mappings)} mappings are more than a core file can have")
+    if os.path.exists(path) and not os.path.isfile(path):  # which a file would take the place of
+        raise CommandError(f"{path}: not a regular file")
     notes = b"".join(_notes(session, abi, signal, siginfo, mappings))
     temporary = f"{path}.new"
     try:

@@ -1,5 +1,6 @@
 """Core files both ways: gdb reads ours, we read gdb's and our own."""
 
+import os
 import random
 import re
 import shutil
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 from compiled import build
 from guestrun import run
+from sysroot import CHECKOUT
 
 from engine.errors import KprobeTuiError
 from engine.image.corefile import is_core, open_core
@@ -110,6 +112,16 @@ def test_what_a_kernel_and_gdb_leave_of_a_process(crash: Path) -> None:
     )
     assert "The program is not being run." in done.err
     assert done.out.count("Thread ") >= 1
+
+
+def test_a_core_takes_the_place_of_no_device(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    guest = str(CHECKOUT / "samples" / "bin" / "x86_64" / "structs")
+    done = run("--batch", "-ex", "starti", "-ex", f"gcore {pipe}", guest, cwd=tmp_path)
+    assert f"{pipe}: not a regular file" in done.err
+    assert pipe.is_fifo()
+    assert [each.name for each in tmp_path.iterdir()] == ["pipe"]
 
 
 @pytest.mark.slow
