@@ -28,7 +28,6 @@ class RecordedEvents:
         """None yet."""
         self._infos: dict[int, EventInfo] = {}
         self._rows = Ring(_KEPT, overwrite=True)
-        self._format: tuple[Control, FtraceFormat] | None = None
 
     def told(self, event: ev.SessionEvent) -> int:
         """Take note of an event of the guest's; how many recorded ones it has brought."""

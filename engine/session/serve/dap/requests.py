@@ -68,16 +68,12 @@ class DapSource(DapArguments, omit_defaults=True):
     Attributes:
         name: to show.
         path: on the host.
-        source_reference: 0, or the number of a text that is asked for.
         presentation_hint: "normal", "emphasize" or "deemphasize".
-        origin: where it comes from, in words.
     """
 
     name: str = ""
     path: str = ""
-    source_reference: int = 0
     presentation_hint: str = ""
-    origin: str = ""
 
 
 class WantedBreakpoint(DapArguments, kw_only=True):
@@ -265,14 +261,12 @@ class CompletionsArguments(DapArguments):
 
     text: str
     column: int = 1
-    frame_id: Reference = 0
 
 
 class SourceArguments(DapArguments):
     """A source file whose text is asked for."""
 
     source: DapSource = field(default_factory=DapSource)
-    source_reference: Reference = 0
 
 
 class ModulesArguments(DapArguments):
