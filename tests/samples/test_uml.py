@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import re
 import shutil
 import subprocess
@@ -11,6 +12,12 @@ import pytest
 from compiled import build
 from guestrun import Outcome, run
 from kernelimages import UML_61, image_path
+from sessionkit import loaded
+
+from engine.arch.plan import Mode
+from engine.session.inspect.backtrace import Backtraces
+from engine.session.protocol.requests import TraceOptions
+from engine.unwind.unwinder import EndReason
 
 _QUICK = ("pty.legacy_count=0", "initcall_blacklist=raid6_select_algo,calibrate_xor_blocks")
 """Words that make a boot short: without 512 devices and without measuring the processor."""
@@ -332,3 +339,55 @@ def test_the_graph_of_each_task_is_one_of_nested_calls(worker: Path) -> None:
     for comm in ("first", "child0", "child1", "child2"):
         assert (comm, *path) in calls
         assert (comm, "schedule", "__schedule") in calls
+
+
+_BOTTOMS = {"new_thread_handler", "fork_handler", "uml_finishsetup"}
+"""The functions that a stack of the kernel's begins with."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", [None, Mode.STRICT, Mode.KERNEL])
+def test_backtraces_end_where_stacks_begin(worker: Path, mode: Mode | None) -> None:
+    config = {
+        "root": "/",
+        "isolated": False,
+        "cwd": str(worker),
+        "shares": ((str(worker), False),),
+        "env": ("TMPDIR=/dev/shm", "HOME=/tmp", "PATH=/bin"),
+    }
+    stops, chance = 0, random.Random(1)
+    below: set[str] = set()
+    with loaded(worker / "linux.uml", *_WORDS, *_QUICK, **config) as guest:
+        session = guest.session
+        if mode is not None:
+            tracing = guest.tracing(TraceOptions(mode=mode))
+            for name in ("kernel_init_freeable", "do_one_initcall", "schedule", "vfs_*"):
+                tracing.definitions.on_returns(name)
+            tracing.start()
+        kernel, machine, cpu = session.kernel, session.machine, session.cpu
+        cpu.count_blocks(True)
+        backtraces = Backtraces(session)
+        while machine.exit is None:
+            kernel.scheduler.turn_end = end = cpu.blocks() + chance.randrange(1, 600)
+            kernel.resume()
+            thread = machine.current
+            if cpu.blocks() < max(end, 350_000) or machine.exit is not None:
+                continue
+            if thread.process is not session.process or thread.wait is not None:
+                continue
+            pc = session.space.hooks.original_pc(cpu.read_register("rip"))
+            main = session.modules.main
+            assert main is not None
+            if not main.contains(pc):
+                continue
+            found = backtraces.take()
+            names = [frame.function for frame in found.frames]
+            assert found.reason is EndReason.OUTERMOST, list(found.lines())
+            assert names[-1] in _BOTTOMS, list(found.lines())
+            # What is called at the end only has no name in the kernel's own table.
+            assert "" not in names or "do_uml_exitcalls" in names, list(found.lines())
+            below.add(names[-2])
+            stops += 1
+    assert "first exit code 5" in guest.out
+    assert stops >= 1000
+    assert {"kernel_init", "kthread", "userspace"} <= below
