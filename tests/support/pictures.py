@@ -21,6 +21,11 @@ SCENES: Final = {
         (110, 34),
         "p ~fibonacci enter 8 b 1 c @stopped full_stop full_stop full_stop",
     ),
+    "past": (
+        "x86_64",
+        (110, 34),
+        "p ~fibonacci enter @ready c @ended left_curly_bracket left_curly_bracket F @stopped",
+    ),
     "why": ("x86_64", (110, 34), "g ~fibonacci+1 enter y"),
     "narrow": ("x86_64", (80, 24), "p ~fibonacci enter 8 b 1 c @stopped"),
 }
@@ -35,7 +40,7 @@ async def take(name: str) -> str:
     from tui.app import KprobeApp
 
     arch, size, steps = SCENES[name]
-    app = KprobeApp(GuestConfig(f"samples/bin/{arch}/recursion"))
+    app = KprobeApp(GuestConfig(f"samples/bin/{arch}/recursion", history=True))
     paints: Any = Paints(app)
     async with app.run_test(size=size) as pilot:
         for step in steps.split():
