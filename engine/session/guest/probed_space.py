@@ -74,6 +74,10 @@ class Wanted(Struct):
         return Wanted(self.place, probe, self.ready, self.anywhere, self.late)
 
 
+_COPIED: Final = ".syscall_stub"
+"""The section of user-mode Linux that its processes run, too (arch/um/kernel/skas/clone.c)."""
+
+
 class ProbingRules(Struct, frozen=True):
     """Settings and knowledge that the probes of all address spaces of a guest share.
 
@@ -136,6 +140,14 @@ class ProbedSpace:
             technique=config.technique,
             **({} if stacks is None else {"stack_at": stacks.at}),
         )
+        main = space.modules.main
+        if stacks is not None and main is not None:
+            copied = main.image.section(_COPIED)
+            if copied is not None:
+                start = copied.addr + main.bias
+                self.manager.blacklist.add(
+                    start, start + copied.size, "the kernel copies this code into its processes"
+                )
         space.modules.engine_name = self.manager.name
         hooks = space.hooks
         hooks.stopped = self.manager.handle
