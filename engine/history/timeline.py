@@ -17,6 +17,9 @@ _SECONDS: Final = 0.1
 _SHARE: Final = 20
 """So many times the time that the last checkpoint has taken goes by before the next."""
 
+_STOPS: Final = 64
+"""Stops on the way to an instruction of a tick, at the most: somebody wants to be heard."""
+
 
 class HistoryError(KprobeTuiError):
     """A moment is not in the history."""
@@ -158,6 +161,10 @@ class Timeline:
         if self.ended:
             return
         self._machine.current.memory.sync()
-        stop = self._cpu.run_to(moment.pc)
-        if stop is not None:
+        for _ in range(_STOPS):
+            stop = self._cpu.run_to(moment.pc)
+            if stop is None:
+                return
             self._kernel.handle(stop)
+            if self.ended or self._kernel.at != moment.at:
+                return

@@ -8,6 +8,7 @@ import pytest
 from historykit import Ran, State, past, recorded, state_of
 from sessionkit import SAMPLES
 
+from engine.cpu.base import Stop
 from engine.history.timeline import HistoryError, Moment, Timeline
 
 GUESTS = Path(__file__).parents[2] / "data" / "guests"
@@ -112,6 +113,29 @@ def test_ticks() -> None:
             assert timeline.now().clock == clock
         timeline.start()
         assert timeline.now() == Moment(1, 0, session.machine.current.pc())
+
+
+def test_somebody_wants_to_be_heard_on_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A processor that is halted in the middle of a tick goes on to the instruction."""
+    with recorded(SAMPLES / "x86_64" / "structs") as ran, past(ran) as session:
+        timeline = Timeline(session.kernel, session.ram)
+        timeline.seek_clock(3)
+        session.kernel.step()
+        session.kernel.step()
+        there = timeline.now()
+        assert there.clock == 3
+        timeline.start()
+        run = session.cpu.run_to
+        halts = iter([session.cpu.halt])
+
+        def run_to(address: int) -> Stop | None:
+            next(halts, lambda: None)()
+            return run(address)
+
+        monkeypatch.setattr(session.cpu, "run_to", run_to)
+        timeline.seek(there)
+        assert timeline.now() == there
+        assert next(halts, None) is None
 
 
 def test_a_moment_that_never_was() -> None:
