@@ -2,7 +2,7 @@
 
 The binding loads the constants of twenty architectures, which takes twenty times as long as
 opening the library; its numbers are read from its text. Asked for are addresses, mnemonics and
-operands.
+operands, and which registers an instruction writes to.
 """
 
 import ctypes
@@ -20,6 +20,8 @@ _VERSION: Final = 5
 """Of the library whose `cs_insn` this is."""
 # cs_insn: id, address, size, bytes, mnemonic, op_str, detail.
 _INSN: Final = struct.Struct("@IQH24s32s160sP")
+_REGISTERS: Final = ctypes.c_uint16 * 64
+"""cs_regs."""
 _NUMBER: Final = r"(?m)^%s *= *(?:\(?(\d+)(?: *<< *(\d+))?\)?|(CS_\w+)) *(?:#.*)?$"
 
 
@@ -49,6 +51,14 @@ def _library() -> ctypes.CDLL:
         *(ctypes.c_uint64, ctypes.c_size_t, _VOID),
     )
     library.cs_disasm.restype = ctypes.c_size_t
+    count = ctypes.POINTER(ctypes.c_uint8)
+    registers = ctypes.POINTER(ctypes.c_uint16)
+    library.cs_regs_access.argtypes = (
+        *(ctypes.c_size_t, _VOID),
+        *(registers, count, registers, count),
+    )
+    library.cs_reg_name.argtypes = ctypes.c_size_t, ctypes.c_uint
+    library.cs_reg_name.restype = ctypes.c_char_p
     major = library.cs_version(None, None) >> 8
     if major != _VERSION:
         raise CapstoneError(f"this is Capstone {major}")
@@ -115,6 +125,37 @@ class Capstone:
             (at, size, _words(mnemonic), _words(operands))
             for _, at, size, _, mnemonic, operands, _ in _INSN.iter_unpack(records)
         ]
+
+    def written(self, raw: bytes, address: int) -> frozenset[str]:
+        """The registers that an instruction writes to, implied ones too, as Capstone spells them.
+
+        The engine has been opened with CS_OPT_DETAIL on.
+
+        Raises:
+            CapstoneError: nobody knows: it does not decode, or this Capstone does not tell of the
+                architecture's.
+        """
+        library, found = self._library, _VOID()
+        count = library.cs_disasm(
+            self._handle, bytes(raw), len(raw), address, 1, ctypes.byref(found)
+        )
+        if not count:
+            raise CapstoneError("no instruction")
+        reads, writes = _REGISTERS(), _REGISTERS()
+        read, written = ctypes.c_uint8(), ctypes.c_uint8()
+        try:
+            self._check(
+                library.cs_regs_access(
+                    *(self._handle, found),
+                    *(reads, ctypes.byref(read), writes, ctypes.byref(written)),
+                )
+            )
+        finally:
+            library.cs_free(found, count)
+        return frozenset(
+            library.cs_reg_name(self._handle, each).decode("ascii")
+            for each in writes[: written.value]
+        )
 
 
 def _words(raw: bytes) -> str:

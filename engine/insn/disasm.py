@@ -4,6 +4,8 @@ from collections.abc import Callable
 from functools import lru_cache, reduce
 from operator import or_
 
+from msgspec import structs
+
 from engine.arch.base import Arch
 from engine.arch.engines import CapstoneNames
 from engine.arch.machine import Insn
@@ -20,6 +22,13 @@ def _capstone(names: CapstoneNames) -> Capstone:
         return Capstone(number(names.arch), mode, options)
     except CapstoneError as error:
         raise EngineError(f"no disassembler for {names.arch}: {error}") from error
+
+
+@lru_cache(maxsize=8)
+def _detailed(names: CapstoneNames) -> Capstone:
+    """The same, which tells of registers too."""
+    detail = ("CS_OPT_DETAIL", "CS_OPT_ON")
+    return _capstone(structs.replace(names, options=(*names.options, detail)))
 
 
 class Disassembler:
@@ -49,3 +58,16 @@ class Disassembler:
             for at, size, mnemonic, operands in engine.disassemble(raw, address)
         )
         return found if self._respell is None else tuple(map(self._respell, found))
+
+    def written(self, address: int, raw: bytes) -> frozenset[str] | None:
+        """The registers that an instruction writes to, by the decoder's names: eax, w0.
+
+        None where nobody knows: the architecture has a decoder of its own, or Capstone does not
+        tell of its registers (RISC-V).
+        """
+        if self._own is not None or self._names is None:
+            return None
+        try:
+            return _detailed(self._names).written(raw, address)
+        except CapstoneError:
+            return None
