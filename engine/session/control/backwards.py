@@ -11,9 +11,11 @@ from msgspec.structs import replace
 from engine.cpu.ram import PAGE
 from engine.errors import CommandError, ProbeRejectedError
 from engine.guest.watched import WatchedRange
-from engine.history.journal import EntryCause
 from engine.history.timeline import Moment, Timeline
 from engine.probes.kprobe import Kprobe
+from engine.session.control.register_writes import RegisterWrites
+from engine.session.control.stretches import PastStretches
+from engine.session.control.truths import Condition, Truths
 from engine.session.guest.past import PastSession
 from engine.session.guest.watchpoints import Watch, WatchEvent
 from engine.session.inspect.backtrace import Backtraces
@@ -75,6 +77,7 @@ class Backwards:
         self._session = session
         self._kernel = session.kernel
         self.timeline = Timeline(session.kernel, session.ram)
+        self._stretches = PastStretches(session, self.timeline)
         self._backtraces = Backtraces(session)
         self._ticks: dict[int, list[Moment]] = {}
         self.cut: Callable[[], bool] = lambda: False
@@ -255,22 +258,44 @@ class Backwards:
         symbol = module.symbol_at(now.pc) if module is not None else None
         if inner is None or inner.cfa is None or module is None or symbol is None:
             raise CommandError("it is not known where this function begins")
-        entry, cfa = symbol.address + module.bias, inner.cfa
-        slot = session.arch.bits // 8 if session.arch.roles.link is None else 0
-        if session.arch.code_unit > 1:
-            slot = 0  # calls of bundles leave the stack alone
-        if now.pc == entry:
+        if now.pc == symbol.address + module.bias:
             self.step()
             return
-        there = self._last((StopPlace(entry, lambda: self._sp() == cfa - slot, ""),), now)
+        there = self._entered(now.pc, inner.cfa)
         if self.cut():
             self._again(now)
             return
         if there is None:
             self.timeline.seek(now)
             raise CommandError("the call of this function is not in the history")
-        self.timeline.seek(there[0])
+        self.timeline.seek(there)
         self.step()
+
+    def _entered(self, pc: int, cfa: int) -> Moment | None:
+        """The moment at which a call of now has begun; None if it is not in the history.
+
+        The guest may stand anywhere afterwards.
+
+        Args:
+            pc: an address of the function.
+            cfa: of the call.
+
+        Raises:
+            CommandError: it is not known where the function begins.
+        """
+        session = self._session
+        module = session.seen.modules.at(pc)
+        symbol = module.symbol_at(pc) if module is not None else None
+        if module is None or symbol is None:
+            raise CommandError("it is not known where this function begins")
+        slot = session.arch.bits // 8 if session.arch.roles.link is None else 0
+        if session.arch.code_unit > 1:
+            slot = 0  # calls of bundles leave the stack alone
+        entry, now = symbol.address + module.bias, self.timeline.now()
+        if now.pc == entry and self._sp() == cfa - slot:
+            return now
+        there = self._last((StopPlace(entry, lambda: self._sp() == cfa - slot, ""),), now)
+        return None if there is None else there[0]
 
     # -- stops ------------------------------------------------------------------------------------
 
@@ -411,7 +436,7 @@ class Backwards:
 
         def watched(place: WatchPlace) -> Watch:
             def told(event: WatchEvent) -> None:
-                moment = self._moment_of(event)
+                moment = self._stretches.moment_of(event)
                 if start <= moment < end and place.accepts(event):
                     arrived = partial(place.arrived, event, back)
                     stop = StopPlace(event.pc, lambda: True, place.text, arrived, behind=True)
@@ -527,42 +552,111 @@ class Backwards:
 
     def _writes(self, address: int, size: int, end: Moment) -> list[tuple[Moment, str]]:
         """Run on to a moment: the instructions that write to memory meanwhile, and what did."""
-        session, kernel = self._session, self._kernel
         found: list[tuple[Moment, str]] = []
 
         def told(event: WatchEvent) -> None:
             if event.hit.written is None:
                 return
-            moment = self._moment_of(event)
+            moment = self._stretches.moment_of(event)
             if moment < end:
                 found.append((moment, event.by))
 
         watch = Watch(told, [WatchedRange(address, size)])
-        session.watchpoints.add([watch])
-        try:
-            self.timeline.run_to_tick(end.at, end.clock, until=self.cut)
-            now = self.timeline.now()
-            while now < end and now.clock == end.clock and not self.timeline.ended:
-                kernel.step()
-                following = self.timeline.now()
-                if following <= now:
-                    break
-                now = following
-        finally:
-            session.watchpoints.remove([watch])
+        self._stretches.run(watch, end, self.cut)
         return found
 
-    def _moment_of(self, event: WatchEvent) -> Moment:
-        """The moment in front of what has just accessed watched bytes."""
-        kernel, linux = self._kernel, self._session.arch.linux
-        if not event.by:
-            return Moment(kernel.at, self._session.cpu.blocks(), event.pc)
-        entry = kernel.journal[kernel.at - 1]
-        pc = entry.pc
-        if entry.cause == EntryCause.SYSCALL:
-            before = linux.syscall_before
-            pc = pc - linux.syscall_size if before is None else before(pc)
-        return Moment(kernel.at - 1, entry.clock, pc)
+    def last_register_write(self, name: str, tid: int, callee: tuple[int, int] | None) -> str:
+        """Go back to the instruction of a thread that has last written to a register before now.
+
+        Args:
+            name: of the register.
+            tid: the thread.
+            callee: (pc, CFA) of the call at whose begin the register is meant: that of the frame
+                inside of the one whose register it is; None for the registers of now.
+
+        Returns:
+            The system call or the like that has written, in words; "" for an instruction, or where
+            it has begun: it was cut.
+
+        Raises:
+            CommandError: nothing has, since the thread began.
+        """
+        timeline, session = self.timeline, self._session
+        if timeline.ended:
+            raise CommandError("the program has ended: no register of it is left")
+        register = next(one for one in session.arch.registers if one.name == name)
+        now = timeline.now()
+        before = now if callee is None else self._entered(*callee)
+        found = None
+        if before is not None:
+            timeline.seek(before)
+            writes = RegisterWrites(session, self._stretches)
+            found = writes.last(register, tid, before, self.cut)
+        if self.cut():
+            self._again(now)
+            return ""
+        if found is None:
+            timeline.seek(now)
+            raise CommandError(f"nothing has written to {name} since thread {tid} began")
+        timeline.seek(found[0])
+        return found[1]
+
+    # -- conditions -------------------------------------------------------------------------------
+
+    def first_time(self, condition: Condition, present: Moment) -> str:
+        """Go to the first moment at which a condition is true, behind what has made it so.
+
+        One that lives with a call is looked for from the call's begin up to now.
+
+        Args:
+            condition: it.
+            present: the end of what is recorded.
+
+        Returns:
+            What has made it true, in words; "" where it has begun: it was cut.
+
+        Raises:
+            CommandError: it is true nowhere, or the guest has ended.
+        """
+        end = present if condition.call is None else self.timeline.now()
+        return self._when(
+            condition,
+            lambda truths, floor: truths.first(condition, floor, end),
+        )
+
+    def last_time(self, condition: Condition) -> str:
+        """Go back to the last moment before now at which a condition became true.
+
+        Returns:
+            What has made it true, in words; "" where it has begun: it was cut.
+
+        Raises:
+            CommandError: it has not, or the guest has ended.
+        """
+        now = self.timeline.now()
+        return self._when(condition, lambda truths, floor: truths.last(condition, floor, now))
+
+    def _when(self, condition: Condition, find: Callable[[Truths, Moment | None], str]) -> str:
+        session, now = self._session, self.timeline.now()
+        ended = self.timeline.ended
+        text = ""
+        try:
+            floor = None if condition.call is None else self._entered(*condition.call)
+            if not self.cut():
+                text = find(Truths(session, self._stretches, self.cut), floor)
+        except CommandError:
+            self._back_to(now, ended=ended)
+            raise
+        if self.cut():
+            self._back_to(now, ended=ended)
+            return ""
+        return text
+
+    def _back_to(self, moment: Moment, *, ended: bool) -> None:
+        if ended:
+            self.timeline.end()
+        else:
+            self._again(moment)
 
     # -- looking ----------------------------------------------------------------------------------
 

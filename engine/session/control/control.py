@@ -50,11 +50,13 @@ from engine.words import counted
 if TYPE_CHECKING:
     from engine.session.control.backwards import WatchPlace
     from engine.session.control.travel import Travel
+    from engine.session.control.truths import Condition
 
 _SIGNALS: Final = range(1, 65)
 _BACK: Final = (
     *(cmd.StepBack, cmd.LineBack, cmd.FinishBack, cmd.ContinueBack),
-    *(cmd.LastWrite, cmd.Seek, cmd.SeekMark),
+    *(cmd.LastWrite, cmd.LastRegisterWrite, cmd.FirstTime, cmd.LastTime),
+    *(cmd.Seek, cmd.SeekMark),
 )
 _STEPS: Final = (cmd.StepInsn, cmd.StepOver, cmd.StepLine, cmd.StepPhase, cmd.FinishHit)
 _AHEAD: Final = 10_000
@@ -71,6 +73,8 @@ class Control:
             inside a blocked call.
         before_end: called when the guest has ended, before that is told.
         watch_places: gives the accesses of the past at which the user wants to stop.
+        condition: gives an expression a meaning where the guest stands, to be asked when it was
+            true.
         refills: what is told of events is, of a recorded run, at each stop as if all that is
             recorded now had been so from its start on.
         questions: what a debugger is asked while the guest runs.
@@ -114,6 +118,7 @@ class Control:
         self.before_end: Callable[[], object] = lambda: None
         self.refills = False
         self.watch_places: Callable[[], Sequence[WatchPlace]] = lambda: ()
+        self.condition: Callable[[str], Condition] = _no_condition
         self.questions = StopQuestions()
         self.looks: Callable[[], str] = lambda: ""
         self._on_foot = False
@@ -363,7 +368,7 @@ class Control:
         self._moves_on()
         if self.words is not None:
             self.words.begins_to_move()
-        place.go(command, self.watch_places)
+        place.go(command, self.watch_places, self.condition)
         if self.words is not None:
             self.words.moved()
         return place.here.running.reason
@@ -815,3 +820,7 @@ def _replayed(opened: OpenedProgram | None, config: GuestConfig) -> Session:
     from engine.session.program.recorded import RecordedGuest, recorded_guest
 
     return replayed(opened if isinstance(opened, RecordedGuest) else recorded_guest(config))
+
+
+def _no_condition(text: str) -> "Condition":
+    raise CommandError(f"{text}: nobody knows expressions here")

@@ -14,6 +14,7 @@ from engine.session.protocol.views import HistoryView, RunState, StopCause
 if TYPE_CHECKING:
     from engine.session.control.backwards import WatchPlace
     from engine.session.control.travel import Travel
+    from engine.session.control.truths import Condition
 
 
 class Standpoint:
@@ -129,12 +130,18 @@ class Standpoint:
         if self.here.running.machine is not None:
             raise CommandError("in the middle of a hit; let it finish first")
 
-    def go(self, command: cmd.Command, watches: "Callable[[], Sequence[WatchPlace]]") -> None:
+    def go(
+        self,
+        command: cmd.Command,
+        watches: "Callable[[], Sequence[WatchPlace]]",
+        condition: "Callable[[str], Condition]",
+    ) -> None:
         """Carry a motion out that begins or ends in the past of a recorded run.
 
         Args:
             command: it.
             watches: gives the accesses at which the user wants to stop.
+            condition: gives an expression a meaning where the guest stands.
         """
         travel = self.travel
         assert travel is not None, "the run is recorded"
@@ -148,7 +155,7 @@ class Standpoint:
         running.want("", StopCause.ARRIVED)
         travel.backwards.cut = lambda: bool(running.wanted)
         try:
-            text = travel.carry_out(command, self.present.stop_places, watches)
+            text = travel.carry_out(command, self.present.stop_places, watches, condition)
         except CommandError as error:
             text = str(error)
         except Abandoned:

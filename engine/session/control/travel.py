@@ -12,6 +12,7 @@ from engine.history.recording import RunRecorder
 from engine.history.timeline import Moment
 from engine.session.control.backwards import Backwards, StopPlace, WatchPlace
 from engine.session.control.landmarks import Landmarks
+from engine.session.control.truths import Condition
 from engine.session.guest.past import PastSession, record
 from engine.session.guest.session import Session
 from engine.session.program.recorded import RecordedGuest
@@ -169,6 +170,7 @@ class Travel:
         command: cmd.Command,
         places: Callable[[], Sequence[StopPlace]],
         watches: Callable[[], Sequence[WatchPlace]],
+        condition: Callable[[str], Condition],
     ) -> str:
         """Carry a motion out in the past.
 
@@ -176,6 +178,7 @@ class Travel:
             command: it.
             places: where the user wants to stop.
             watches: at which accesses.
+            condition: gives an expression a meaning where the guest stands.
 
         Returns:
             Why it stopped: a hit in words, `OVER`, or "" where it has come to its end.
@@ -198,6 +201,13 @@ class Travel:
             case cmd.LastWrite(address, size):
                 by = backwards.last_write(address, size)
                 return f"written by {by}" if by else ""
+            case cmd.LastRegisterWrite(register, tid, callee):
+                by = backwards.last_register_write(register, tid, callee)
+                return f"written by {by}" if by else ""
+            case cmd.FirstTime(text):
+                return backwards.first_time(condition(text), self.present())
+            case cmd.LastTime(text):
+                return backwards.last_time(condition(text))
             case cmd.Seek(clock, pc):
                 self._seek(clock, pc)
             case cmd.SeekMark(name):

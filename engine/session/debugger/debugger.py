@@ -204,9 +204,13 @@ class Debugger:
         try:
             self.execute(command)
         finally:
-            if self.control.session is not self._looked_at:
-                self.renew()
+            self.follow()
             self.frames.moved()
+
+    def follow(self) -> None:
+        """Look at the guest in which the front end stands, if that is another one now."""
+        if self.control.session is not self._looked_at:
+            self.renew()
 
     @property
     def state(self) -> RunState:
@@ -424,6 +428,19 @@ class Debugger:
             self.frames.moved()
 
     # -- expressions ------------------------------------------------------------------------
+
+    def scope_of(
+        self, frame: NamedFrame | None, number: int, *, exact: bool = True, depth: int = 0
+    ) -> FrameScope:
+        """The meaning of names in a frame that may be one of another moment.
+
+        Args:
+            frame: it; None for none.
+            number: of it.
+            exact: its pc is where it goes on, and not behind a call.
+            depth: how many functions were inlined into each other down to it.
+        """
+        return self._scope(frame, number, exact, depth)
 
     def _scope(
         self, frame: NamedFrame | None, number: int, exact: bool, depth: int | None = None

@@ -202,10 +202,20 @@ class SelectedFrames:
         if not frames:
             return self._scope(None, 0, True, None)
         at = min(at, len(frames) - 1)
-        depth = 0
-        while at + depth < len(frames) and frames[at + depth].inlined:
+        return self._scope(frames[at], at, self.exact(at), self.depth(at))
+
+    def depth(self, number: int) -> int:
+        """The number of functions inlined into each other from a frame's outwards."""
+        frames, depth = self.all, 0
+        while number + depth < len(frames) and frames[number + depth].inlined:
             depth += 1
-        return self._scope(frames[at], at, self.exact(at), depth)
+        return depth
+
+    def callee(self, number: int) -> NamedFrame | None:
+        """The frame of the call that a frame has made, inlined functions aside; None for none."""
+        frames = self.all
+        cfa = frames[number].cfa
+        return next((one for one in reversed(frames[:number]) if one.cfa != cfa), None)
 
     def printer(self, scope: FrameScope) -> Printer:
         """Prints values of a frame."""

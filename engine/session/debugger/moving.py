@@ -8,9 +8,10 @@ from msgspec.structs import replace
 from engine.errors import CommandError
 from engine.language.ctypes import INT, CType
 from engine.language.evaluation import Evaluator
-from engine.language.values import made
+from engine.language.values import RegisterPlace, made
 from engine.linux.signals import SIGINT
 from engine.session.debugger.catching import received_text
+from engine.session.debugger.conditions import PastConditions
 from engine.session.debugger.debugger import Debugger
 from engine.session.debugger.looking import Looking
 from engine.session.debugger.places import WantedPlace
@@ -41,6 +42,7 @@ class Moving:
         """Move a debugger's guest."""
         self._debugger = debugger
         self._looking = looking
+        self._conditions = PastConditions(debugger)
         self.at_stop: Callable[[], object] = lambda: None
 
     # -- running ----------------------------------------------------------------------------
@@ -254,15 +256,43 @@ class Moving:
         self._go(cmd.FinishBack())
 
     def last_write(self, rest: str) -> None:
-        """Go back to the instruction that has last written to a value: last-write EXPR."""
+        """Go back to what has last written to a value in memory or a register: last-write EXPR."""
         debugger = self._debugger
         self._need_past()
         if not rest:
             raise CommandError("Argument required (expression to compute).")
         value = debugger.value(rest)
+        place = value.place
+        if isinstance(place, RegisterPlace) and not value.missing:
+            if not rest.lstrip().startswith("$"):
+                debugger.put(f"{rest} is in ${place.name} here.")
+            frames = debugger.frames
+            callee = frames.callee(frames.selected) if frames.all else None
+            meant = None
+            if callee is not None:
+                if callee.cfa is None:
+                    raise CommandError("it is not known where the calls inside of this one begin")
+                meant = callee.pc, callee.cfa
+            self._go(cmd.LastRegisterWrite(place.name, debugger.thread, meant))
+            return
         if value.address is None or value.missing:
             raise CommandError("Attempt to take address of value not located in memory.")
         self._go(cmd.LastWrite(value.address, value.type.size or 1))
+
+    def first_time(self, rest: str) -> None:
+        """Go to the first moment of the recorded run at which a value is true: first-time EXPR."""
+        self._time(rest, cmd.FirstTime(rest))
+
+    def last_time(self, rest: str) -> None:
+        """Go back to the last moment before this at which a value became true: last-time EXPR."""
+        self._time(rest, cmd.LastTime(rest))
+
+    def _time(self, rest: str, command: cmd.Command) -> None:
+        self._need_past()
+        if not rest:
+            raise CommandError("Argument required (expression to compute).")
+        self._conditions.ask(rest)
+        self._go(command)
 
     def goto(self, rest: str) -> None:
         """Go to a moment of the run: goto begin|end|TICK|PERCENT%|MARK."""

@@ -157,6 +157,8 @@ class WordTable:
             Word(("mark", "bookmark"), moving.mark),
             Word(("unmark",), moving.unmark),
             Word(("last-write", "lw"), moving.last_write, moves=True),
+            Word(("first-time", "ft"), moving.first_time, moves=True),
+            Word(("last-time", "lt"), moving.last_time, moves=True),
             Word(("until", "u"), moving.until, moves=True),
             Word(("advance",), moving.advance, moves=True),
             Word(("kill", "k"), moving.kill, moves=True),

@@ -104,7 +104,7 @@ class Watchpoints:
             by = f"delivery of {sig.name(machine.delivering)}"
         elif machine.serving is not None:
             thread = machine.serving
-            by = _call_text(thread)
+            by = call_text(thread)
         for hit in hits:
             watch = self._owners.get(id(hit.range))
             if watch is not None:
@@ -150,7 +150,7 @@ class Watchpoints:
             self.lost(list(lost.values()))
 
 
-def _call_text(thread: Thread) -> str:
+def call_text(thread: Thread) -> str:
     """A system call with its arguments: small numbers are decimal, as descriptors and sizes."""
     call = thread.call
     shown = (str(each) if each < _SMALL else f"{each:#x}" for each in call.arguments)

@@ -108,6 +108,32 @@ class LastWrite(Struct, frozen=True):
     size: int
 
 
+class LastRegisterWrite(Struct, frozen=True):
+    """Go back to the instruction of a thread that has last written to a register.
+
+    Attributes:
+        register: its name.
+        thread: id of the thread.
+        callee: (pc, CFA) of the call at whose begin the register is meant; None for now.
+    """
+
+    register: str
+    thread: int
+    callee: tuple[int, int] | None = None
+
+
+class FirstTime(Struct, frozen=True):
+    """Go to the first moment of the recorded run at which an expression is true."""
+
+    text: str
+
+
+class LastTime(Struct, frozen=True):
+    """Go back to the last moment before now at which an expression became true."""
+
+    text: str
+
+
 class Seek(Struct, frozen=True):
     """Go to a moment of the run.
 
@@ -449,6 +475,9 @@ Command: TypeAlias = (
     | FinishBack
     | ContinueBack
     | LastWrite
+    | LastRegisterWrite
+    | FirstTime
+    | LastTime
     | Seek
     | SeekMark
     | SetMark

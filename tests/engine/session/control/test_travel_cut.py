@@ -1,12 +1,15 @@
 """Motions in the past that are cut short, and a history that ends before its run does."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 from controlkit import Held, held, sample
 
 from engine.history.recording import RunRecorder
-from engine.history.timeline import Timeline
+from engine.history.timeline import Moment, Timeline
+from engine.session.control.stretches import PastStretches
+from engine.session.control.truths import Condition
 from engine.session.protocol import commands as cmd
 from engine.session.protocol import events as ev
 from engine.session.protocol.views import RunState, StopCause
@@ -25,16 +28,30 @@ def cut(
 ) -> None:
     """Carry a motion out, in whose first stretch another command comes in."""
     asked = iter([command])
-    run = Timeline.run_to_tick
+    run, steps = Timeline.run_to_tick, PastStretches.steps
 
-    def first(*args: object, **options: object) -> None:
+    def ask() -> None:
         guest.control.waiting = lambda: next(asked, None)
         guest.control.attention()
+
+    def first(*args: object, **options: object) -> None:
+        ask()
         run(*args, **options)  # type: ignore[arg-type]
+
+    def first_steps(stretches: PastStretches, end: Moment, cut: Callable[[], bool]) -> object:
+        ask()
+        return steps(stretches, end, cut)
 
     with monkeypatch.context() as patched:
         patched.setattr(Timeline, "run_to_tick", first)
+        patched.setattr(PastStretches, "steps", first_steps)
         guest.do(motion)
+
+
+def never(address: int, text: str) -> Condition:
+    """A condition of some bytes, or of a register, that is true nowhere."""
+    registers = ("rax",) if text == "registers" else ()
+    return Condition(text, lambda: (False, ((address, 8),)), 1000, 1000, registers)
 
 
 def test_a_cut_motion_reaches_nothing(ended: Held, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,9 +65,15 @@ def test_a_cut_motion_reaches_nothing(ended: Held, monkeypatch: pytest.MonkeyPat
     behind = ended.do(cmd.FinishBack(), cmd.StepOver())
     assert inside.time < behind.time
     middle = ended.do(cmd.Delete((1,)), cmd.Seek(end // 2))
+    ended.control.condition = partial(never, stack)
     for motion, begun in (
         (cmd.ContinueBack(), middle),
         (cmd.LastWrite(stack, 8), middle),
+        (cmd.LastRegisterWrite("rax", 1000), middle),
+        (cmd.FirstTime("memory"), middle),
+        (cmd.LastTime("memory"), middle),
+        (cmd.FirstTime("registers"), middle),
+        (cmd.LastTime("registers"), middle),
         (cmd.FinishBack(), inside),
         (cmd.StepBack(over=True), behind),
     ):

@@ -1,0 +1,102 @@
+"""Stretches of a guest's past that are lived through again, to see what happens in them."""
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from engine.history.journal import EntryCause
+from engine.history.timeline import Moment, Timeline
+from engine.session.guest.past import PastSession
+from engine.session.guest.watchpoints import Watch, WatchEvent
+
+_NARROWEST: Final = 16
+"""Ticks of the first stretch back; each next one is four times as wide."""
+_FRUITLESS: Final = 1 << 20
+"""Steps that lead to no later moment before nobody waits any longer for one."""
+
+
+class PastStretches:
+    """Runs a guest of the past over stretches of its run.
+
+    Attributes:
+        timeline: its moments.
+    """
+
+    def __init__(self, session: PastSession, timeline: Timeline) -> None:
+        """Nothing is lived through yet."""
+        self._session = session
+        self._kernel = session.kernel
+        self.timeline = timeline
+
+    def back(
+        self, before: Moment, widest: int, floor: Moment | None = None
+    ) -> Iterator[tuple[Moment, Moment]]:
+        """Stretches in front of a moment, the newest first: begin and end; it stands at the begin.
+
+        Args:
+            before: where the newest ends.
+            widest: ticks of a stretch, at the most.
+            floor: where the oldest begins; None for the first instruction.
+        """
+        timeline, end, width = self.timeline, before, _NARROWEST
+        lowest = 0 if floor is None else floor.clock
+        while True:
+            clock = end.clock - width
+            if clock > lowest:
+                timeline.seek_clock(clock)
+            elif floor is None:
+                timeline.start()
+            else:
+                timeline.seek(floor)
+            start = timeline.now()
+            if start < end:
+                yield start, end
+                end = start
+            if clock <= lowest:
+                return
+            width = min(4 * width, widest)
+
+    def steps(self, end: Moment, cut: Callable[[], bool]) -> Iterator[Moment]:
+        """Go on instruction by instruction up to a moment: each moment behind another one."""
+        timeline, fruitless = self.timeline, 0
+        now = timeline.now()
+        while now < end and not timeline.ended and fruitless < _FRUITLESS and not cut():
+            self._kernel.step()
+            following = timeline.now()
+            fruitless = 0 if following > now else fruitless + 1
+            now = following
+            yield now
+
+    def run(self, watch: Watch, end: Moment, until: Callable[[], bool]) -> None:
+        """Go on to a moment while bytes are watched.
+
+        Args:
+            watch: the bytes.
+            end: the moment.
+            until: asked between two stretches of the journal's, and in the last tick between two
+                instructions: True ends it.
+        """
+        watchpoints, timeline = self._session.watchpoints, self.timeline
+        watchpoints.add([watch])
+        try:
+            timeline.run_to_tick(end.at, end.clock, until=until)
+            if not until() and timeline.now().clock == end.clock:
+                for _ in self.steps(end, until):
+                    pass
+        finally:
+            watchpoints.remove([watch])
+
+    def moment_of(self, event: WatchEvent) -> Moment:
+        """The moment in front of what has just accessed watched bytes."""
+        if not event.by:
+            return Moment(self._kernel.at, self._session.cpu.blocks(), event.pc)
+        return self.of_entry()
+
+    def of_entry(self) -> Moment:
+        """The moment in front of what has led to the last entry of the journal's."""
+        kernel, linux = self._kernel, self._session.arch.linux
+        entry = kernel.journal[kernel.at - 1]
+        pc = entry.pc
+        if entry.cause == EntryCause.SYSCALL:
+            before = linux.syscall_before
+            pc = pc - linux.syscall_size if before is None else before(pc)
+        return Moment(kernel.at - 1, entry.clock, pc)
