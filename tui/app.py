@@ -31,7 +31,7 @@ from tui.controls import Controls
 from tui.guest_input import GuestInput
 from tui.key_queue import KeyQueue
 from tui.keymap import BY_ID, Action, bindings, spelled
-from tui.messages import Ask, Copied, Located, Say
+from tui.messages import Ask, Copied, Located, Say, Written
 from tui.palette import Everything
 from tui.panes.code_view import CodeView
 from tui.panes.graph import GraphPane
@@ -502,6 +502,10 @@ class KprobeApp(App[int]):
                 self.say(f"that is in {path}; T chooses a thread that runs it", "warning")
             return
         self.controls.navigator.look_at(message.address, focus=message.focus)
+
+    def on_written(self, message: Written) -> None:
+        """The user wants to know what has written a register or memory last."""
+        self.controls.history.who_wrote(message.register, message.address, message.size)
 
     def on_timeline_picked(self, message: Timeline.Picked) -> None:
         """A moment of the run was clicked."""

@@ -46,6 +46,25 @@ class HistoryWalk:
         if self._desk.view.history is None:
             raise CommandError("the run is not recorded (--no-history)")
 
+    def who_wrote(self, register: str, address: int, size: int) -> None:
+        """Go back to what has last written to a register of the thread in sight, or to memory.
+
+        Args:
+            register: its name; "" for bytes of memory.
+            address: of the bytes.
+            size: how many.
+        """
+        try:
+            self._need()
+        except CommandError as error:
+            self._desk.say(str(error), "warning")
+            return
+        view = self._desk.view
+        if register:
+            self._motions.run(cmd.LastRegisterWrite(register, view.thread))
+        else:
+            self._motions.run(cmd.LastWrite(address, size))
+
     def row(self) -> None:
         """Go to the moment of the row at the cursor."""
         pane = self._body.focused

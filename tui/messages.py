@@ -35,6 +35,23 @@ class Located(Message):
         self.program = program
 
 
+class Written(Message):
+    """The user wants to know what has written last."""
+
+    def __init__(self, register: str = "", address: int = 0, size: int = 0) -> None:
+        """Ask for a register, or for bytes.
+
+        Args:
+            register: a register; "" for bytes of memory.
+            address: of the bytes.
+            size: how many.
+        """
+        super().__init__()
+        self.register = register
+        self.address = address
+        self.size = size
+
+
 class Say(Message):
     """Something short for the user, in the message line."""
 

@@ -21,6 +21,10 @@ def _copy_as(form: str, on: Controls) -> None:
     on.desk.post(cmd.ListDefinitions(form))
 
 
+def _typed(begin: str, on: Controls) -> None:
+    on.desk.ask(command_question(on, begin))
+
+
 _MORE: Final[tuple[tuple[str, Callable[[Controls], object]], ...]] = (
     ("Screenshot: the screen as an SVG file", lambda on: on.desk.take_picture()),
     ("Copy as text: the row at the cursor", lambda on: on.body.copy_row()),
@@ -33,9 +37,17 @@ _MORE: Final[tuple[tuple[str, Callable[[Controls], object]], ...]] = (
         (f"Copy all probes for a real machine: {form}", partial(_copy_as, form))
         for form in ("tracefs", "perf", "bpftrace")
     ),
+    *(
+        (text, partial(_typed, f"{word} "))
+        for text, word in (
+            ("Who wrote: the last write of a variable, a field or a register", "last-write"),
+            ("First time: the first moment of the run at which EXPR is true", "first-time"),
+            ("Last time: the last moment before now at which EXPR became true", "last-time"),
+        )
+    ),
     (
         "Export events: those that are shown, to a file",
-        lambda on: on.desk.ask(command_question(on, "export ")),
+        partial(_typed, "export "),
     ),
 )
 """Entries that have no key of their own, or are looked for under another name."""

@@ -101,6 +101,33 @@ def test_there_by_rows_keys_names_and_clicks() -> None:
     flow(through_the_run, config=GuestConfig(sample("x86_64", "words"), history=True))
 
 
+async def who_wrote(user: User) -> None:
+    await user.command("break deposit")
+    await user.press("c")
+    await user.until(lambda: user.view.location == "deposit+0x0")
+    lines = user.panes.registers.lines
+    await user.press("2")
+    lines.move_to(next(n for n, r in enumerate(lines.source.registers) if r.name == "rdi"))
+    await user.press("W")
+    await user.until(lambda: user.view.location == "transfer+0xb")
+    assert history(user).past
+    await user.press("W")
+    await user.until(lambda: user.view.location.startswith("main"))
+    await user.press("c")
+    await user.until(lambda: user.view.location == "deposit+0x0")
+    await user.press("5")
+    await user.until(lambda: user.panes.memory.source.data(0))
+    await user.press("W")
+    await user.until(lambda: user.view.location == "transfer+0x1c", "the call of it")
+    await user.command("first-time grace.balance == 5000")
+    await user.until(lambda: user.view.time == 0)
+    await user.shows("grace.balance == 5000 is true from the beginning")
+
+
+def test_who_wrote_what_is_at_the_cursor() -> None:
+    flow(who_wrote, config=GuestConfig(sample("x86_64", "structs"), history=True))
+
+
 async def late_probes(user: User) -> None:
     store = user.panes.events.store
     await user.press("c")

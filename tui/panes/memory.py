@@ -11,7 +11,7 @@ from textual.message import Message
 from engine.session.browse import Browser
 from engine.session.protocol import commands as cmd
 from engine.session.protocol.views import GuestView, RunState, StackWord
-from tui.messages import Ask, Located
+from tui.messages import Ask, Located, Written
 from tui.render import harmless, mark
 from tui.widgets.line_source import LineSource
 from tui.widgets.list_pane import ListPane
@@ -210,7 +210,12 @@ class MemoryRows(LineSource):
         if self.mode == "map":
             mappings = self._view.mappings
             return mappings[index].start if mappings else 0
-        return self._base + index * (self._word if self.mode == "stack" else 16)
+        return self._base + index * self.size
+
+    @property
+    def size(self) -> int:
+        """Bytes of a line of the stack or of bytes."""
+        return self._word if self.mode == "stack" else 16
 
     def data(self, index: int) -> bytes:
         """The bytes of a line as far as they are known; none of a line of the map.
@@ -245,6 +250,7 @@ class MemoryPane(ListPane[MemoryRows]):
 | `Enter` | stack: go where the word points; map: show the mapping's bytes |
 | `g` | go to an address |
 | `=` | set bytes at the cursor |
+| `W` | who wrote them: go back to what wrote them last, again: to the write before |
 | `Y` | copy |
 
 The stack follows the stack pointer. Beside a word stand the registers that point at it, and
@@ -253,6 +259,7 @@ where it leads, from pointer to pointer; `return` marks the return addresses of 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("m", "mode", "Stack/bytes/map", show=False, id="memory.mode"),
         Binding("equals_sign", "set", "Set", show=False, key_display="=", id="memory.set"),
+        Binding("W", "who_wrote", "Who wrote", show=False, id="memory.who_wrote"),
     ]
 
     class Editing(Message):
@@ -325,6 +332,13 @@ where it leads, from pointer to pointer; `return` marks the return addresses of 
         """Ask for bytes."""
         index = self.lines.cursor
         self.post_message(self.Editing(self.source.address(index), self.source.data(index)))
+
+    def action_who_wrote(self) -> None:
+        """Go back to what has written to the word, or to the bytes, last."""
+        source = self.source
+        if source.mode != "map":
+            address = source.address(self.lines.cursor)
+            self.post_message(Written(address=address, size=source.size))
 
     def on_virtual_lines_chosen(self, event: VirtualLines.Chosen) -> None:
         """Go to the place that a word points at, or into a mapping."""

@@ -7,7 +7,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 
 from engine.session.protocol.views import GuestView, RegisterView
-from tui.messages import Located
+from tui.messages import Located, Written
 from tui.render import harmless
 from tui.widgets.line_painter import GUTTER
 from tui.widgets.line_source import LineSource
@@ -201,6 +201,7 @@ class RegistersPane(ListPane[RegisterRows]):
 |---|---|
 | `Enter` | show the address that the register holds |
 | `=` | set the register |
+| `W` | who wrote it: go back to what wrote it last, again: to the write before |
 | `h` `l` | to the other column, where there are two |
 | `v` | more registers: system, then float and vector |
 | `D` | decimal or hexadecimal |
@@ -213,6 +214,7 @@ stands where it leads, from pointer to pointer, to a string, an instruction or a
         Binding("v", "more", "More", show=False, id="registers.more"),
         Binding("D", "radix", "Dec/hex", show=False, id="registers.radix"),
         Binding("equals_sign", "set", "Set", show=False, key_display="=", id="registers.set"),
+        Binding("W", "who_wrote", "Who wrote", show=False, id="registers.who_wrote"),
     ]
 
     class Editing(Message):
@@ -253,6 +255,11 @@ stands where it leads, from pointer to pointer, to a string, an instruction or a
         """Ask for a value."""
         if (register := self.source.register) is not None:
             self.post_message(self.Editing(register.name, register.value))
+
+    def action_who_wrote(self) -> None:
+        """Go back to what has written to the register last."""
+        if (register := self.source.register) is not None:
+            self.post_message(Written(register.name))
 
     def on_virtual_lines_chosen(self, event: VirtualLines.Chosen) -> None:
         """Show the address that the register holds."""
