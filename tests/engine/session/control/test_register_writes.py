@@ -76,7 +76,6 @@ def says_so(session: PastSession, register: str, pc: int) -> bool:
             marks=pytest.mark.slow,
         ),
         pytest.param("x86_64", "words", ("rax", "rcx", "r12"), 2, marks=pytest.mark.slow),
-        ("aarch64", "race", ("x0", "x19"), 1),
         pytest.param(
             "aarch64", "race", ("x0", "x8", "x19", "x30", "sp", "cpsr"), 2, marks=pytest.mark.slow
         ),

@@ -76,7 +76,10 @@ def nothing(session: PastSession) -> Look:
     return lambda: (number(session, *counter) == 0, (counter,))
 
 
-@pytest.mark.parametrize("make", [remainder, pytest.param(noise, marks=pytest.mark.slow), nothing])
+@pytest.mark.parametrize(
+    "make",
+    [*(pytest.param(make, marks=pytest.mark.slow) for make in (remainder, noise)), nothing],
+)
 @pytest.mark.parametrize("arch", ["x86_64", pytest.param("aarch64", marks=pytest.mark.slow)])
 def test_memory_of_threads(arch: str, make: Callable[[PastSession], Look]) -> None:
     with recorded(SAMPLES / arch / "race") as ran:
@@ -95,10 +98,8 @@ def test_memory_of_threads(arch: str, make: Callable[[PastSession], Look]) -> No
             assert backwards.timeline.now() == wanted[0]
 
 
-@pytest.mark.parametrize(
-    ("arch", "register"),
-    [("x86_64", "rbx"), pytest.param("aarch64", "x19", marks=pytest.mark.slow)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("arch", "register"), [("x86_64", "rbx"), ("aarch64", "x19")])
 def test_registers_of_a_thread(arch: str, register: str) -> None:
     """Looked at in front of each instruction of the thread; with memory besides."""
 
