@@ -26,6 +26,12 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 _PASSED: Final = frozenset(("PATH", "LANG", "TERM", "TZ", "HOME", "USER", "COLUMNS", "LINES"))
 """Variables that a guest gets unless told otherwise: what programs need, and nothing that could
 be a secret."""
+_PAGE_DRIVER: Final = "textual.drivers.web_driver:WebDriver"
+_OF_PAGE: Final = (
+    *("COLUMNS", "ROWS", "TEXTUAL_COLOR_SYSTEM", "TEXTUAL_DRIVER", "TEXTUAL_FPS"),
+    *("TERM_PROGRAM", "TERM_PROGRAM_VERSION"),
+)
+"""What textual-serve tells an interface in a page (app_service.py): none of it is the user's."""
 _LEAST_MEMORY: Final = 1 << 14
 _MOST: Final = 1 << 62
 """Of blocks and bytes: more than any run comes to."""
@@ -373,6 +379,11 @@ def config_of(values: dict[str, Any], **more: Any) -> GuestConfig:
     )
 
 
+def is_in_page() -> bool:
+    """True if not a terminal shows the interface, but a page of `serve --web`."""
+    return os.environ.get("TEXTUAL_DRIVER") == _PAGE_DRIVER
+
+
 def _environment() -> dict[str, str]:
     """The environment as the user has it.
 
@@ -380,6 +391,9 @@ def _environment() -> dict[str, str]:
     another locale of the guest's.
     """
     found = dict(os.environ)
+    if is_in_page():
+        for name in _OF_PAGE:
+            found.pop(name, None)
     plain = not found.get("LC_ALL") and found.get("LANG", "") in ("", "C", "POSIX")
     if plain and found.get("LC_CTYPE") in _COERCED:
         with contextlib.suppress(OSError), open("/proc/self/environ", "rb") as file:

@@ -109,6 +109,9 @@ def test_environment(home: Path) -> None:
     assert {"A=1", "B=x=y", "E=", "LC_TIME=C", "LINES=24"} <= set(plain)
     assert not {"SECRET_TOKEN=x", "LD_PRELOAD="} & set(plain)
     assert "SECRET_TOKEN=x" in self_lines(home, "--env-all", env=secret)
+    page = {"TEXTUAL_DRIVER": "textual.drivers.web_driver:WebDriver", "COLUMNS": "80"}
+    told = self_lines(home, "--env-all", env=page)
+    assert not [line for line in told if line.startswith(("TEXTUAL_", "COLUMNS="))]
     both = process(home, "--env-all", "--clean-env", "./run", "self")
     assert (both.code, "one of them" in both.err) == (2, True)
 
