@@ -43,6 +43,7 @@ def open_interface(options: "InterfaceOptions") -> int:
     # Textual takes a quarter of a second to import: only who sees it pays for that.
     from msgspec.structs import replace
 
+    from engine.cli.options import is_in_page
     from tui.app import KprobeApp
     from tui.samples import Picker
     from tui.settings import load_settings
@@ -52,16 +53,22 @@ def open_interface(options: "InterfaceOptions") -> int:
     settings = replace(settings, ascii=settings.ascii or options.ascii_only)
     guest = options.config
     signals = EndingSignals()
-    if _is_shown_elsewhere():
+    in_page, size = is_in_page(), None
+    if in_page:
         signals.hear_closing()
     if not guest.guest:
         _need_terminal()
         picker = Picker(settings.theme, settings.ascii)
         signals.app = picker
+        if in_page:
+            from tui.page_drivers import FirstDriver
+
+            picker.driver_class = FirstDriver
         picked = picker.run()
         if not isinstance(picked, str):  # by a key, or a signal
             return picker.return_code or 0
         guest = replace(guest, guest=picked)
+        size = picker.size if in_page else None
     app = KprobeApp(
         guest,
         definitions=options.definitions,
@@ -75,17 +82,18 @@ def open_interface(options: "InterfaceOptions") -> int:
         app.bridge.close()
         raise
     signals.app = app
-    result = app.run()
+    if size is not None:
+        from tui.page_drivers import NextDriver
+
+        app.driver_class = NextDriver
+    result = app.run(size=size)
     return result if isinstance(result, int) else app.return_code or 0
 
 
-def _is_shown_elsewhere() -> bool:
-    """True if not a terminal shows the interface, but whoever started it (`serve --web`)."""
-    return bool(os.environ.get("TEXTUAL_DRIVER"))
-
-
 def _need_terminal() -> None:
-    if _is_shown_elsewhere():
+    from engine.cli.options import is_in_page
+
+    if is_in_page():
         return
     if not os.isatty(0) or not os.isatty(1):
         raise CommandError("the interface needs a terminal; 'kprobe-tui run' works without one")

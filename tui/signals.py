@@ -49,14 +49,13 @@ class EndingSignals:
         """Take the end of standard input for a signal, too: who shows the interface is gone."""
         threading.Thread(target=self._await_closing, name="closing", daemon=True).start()
 
-    @staticmethod
-    def _await_closing() -> None:
+    def _await_closing(self) -> None:
         pipe = select.poll()
         pipe.register(0, 0)  # errors and the end are heard all the same
         pipe.poll()
-        os.kill(os.getpid(), signal.SIGTERM)
+        self._heard(signal.SIGTERM, None)  # Textual has taken the signal itself
 
-    def _heard(self, number: int, frame: FrameType | None) -> None:
+    def _heard(self, number: int, _: FrameType | None) -> None:
         if self._asked:
             self._at_once(128 + number)
         self._asked = True
