@@ -10,9 +10,10 @@ import contextlib
 import logging
 import secrets
 import shlex
+from asyncio.subprocess import Process
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from engine.errors import CommandError
 from engine.session.control.control import Control
@@ -21,6 +22,7 @@ from engine.session.serve.address import listening
 
 try:
     from aiohttp import WSCloseCode, web
+    from aiohttp.http_exceptions import HttpProcessingError
     from textual_serve.app_service import AppService
     from textual_serve.server import Server
 except ImportError as _missing:
@@ -32,6 +34,12 @@ _PATIENCE: Final = 5.0
 """Seconds that an interface has to end by itself when its page is gone."""
 _SIZE: Final = range(1, 1001)
 """Columns, and rows, that a page may ask for."""
+_TYPED_MOST: Final = 1 << 16
+"""Bytes that a page may type, or paste, at once."""
+_ERROR_MOST: Final = 200
+"""Characters that are told of an error: some hold what was said."""
+_PAGES_MOST: Final = 32
+"""Pages at a time: each is a process, with a guest."""
 _SHOWN: Final = (
     "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline';"
     " font-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none';"
@@ -44,6 +52,11 @@ _HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
 }
 
+_NO_MESSAGE: Final = (
+    *(ValueError, TypeError, LookupError, AttributeError, AssertionError),
+    RecursionError,
+)
+
 Tell = Callable[[str], object]
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -51,17 +64,83 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class InterfaceProcess(AppService):
     """The process of an interface that a page shows."""
 
+    def __init__(
+        self, command: str, page: web.WebSocketResponse, downloads: Any, tell: Tell
+    ) -> None:
+        """Nothing is started yet.
+
+        Args:
+            command: starts it.
+            page: shows it.
+            downloads: see `AppService`.
+            tell: takes what the user should know.
+        """
+
+        async def close() -> None:
+            await page.close()
+
+        super().__init__(
+            command,
+            write_bytes=page.send_bytes,
+            write_str=page.send_str,
+            close=close,
+            download_manager=downloads,
+        )
+        self._tell = tell
+        self._stops = False
+
+    async def run(self) -> None:
+        """Pass on what it says; when it has ended, however that was, the page is closed."""
+        with contextlib.suppress(asyncio.CancelledError):  # so ends what has ended at once, too
+            await super().run()
+        if not self._stops:
+            await self.remote_close()
+
+    async def send_bytes(self, data: bytes) -> bool:
+        """Type something; False if it is too much, or nobody reads it."""
+        if len(data) > _TYPED_MOST:
+            self._tell(
+                f"a page typed {len(data)} bytes at once, of {_TYPED_MOST}: they are dropped"
+            )
+            return False
+        return await super().send_bytes(data)
+
+    async def set_terminal_size(self, width: int, height: int) -> None:
+        """The page has another size.
+
+        Raises:
+            TypeError: it is no number of columns, or of rows.
+        """
+        if type(width) is not int or type(height) is not int:
+            raise TypeError("a size is two numbers")
+        await super().set_terminal_size(_bounded(width), _bounded(height))
+
     async def stop(self) -> None:
         """Ask it to end, and end it if it does not."""
+        process = self._process
+        if process is None:
+            return
+        self._stops = True
+        ending = asyncio.ensure_future(self._end(process))
         try:
-            await asyncio.wait_for(super().stop(), _PATIENCE)
-        except TimeoutError:
-            self._task = None
-            if self._process is not None:
-                with contextlib.suppress(ProcessLookupError):
-                    self._process.kill()
-        if self._process is not None:
-            await self._process.wait()
+            await asyncio.wait({ending}, timeout=_PATIENCE)
+        finally:  # even if nobody waits for it any more
+            ending.cancel()
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            # The pipes go, too, whatever is left in them.
+            process._transport.close()  # type: ignore[attr-defined]
+            await process.wait()
+        (error,) = await asyncio.gather(ending, return_exceptions=True)
+        if isinstance(error, Exception) and not isinstance(error, ConnectionError):
+            self._tell(f"an interface said what cannot be shown: {_clipped(error)}")
+
+    async def _end(self, process: Process) -> None:
+        await super().stop()
+        assert process.stdout is not None
+        while await process.stdout.read(_TYPED_MOST):  # it does not end while it waits to write
+            pass
+        await process.wait()
 
 
 class WebServer(Server):
@@ -100,35 +179,35 @@ class WebServer(Server):
 
     async def handle_websocket(self, request: web.Request) -> web.WebSocketResponse:
         """Start an interface for a page, and pass on what both say, until one of them is gone."""
-        page = web.WebSocketResponse(heartbeat=15)
+        page = web.WebSocketResponse(timeout=_PATIENCE, heartbeat=15)
         await page.prepare(request)
-
-        async def close() -> None:
-            await page.close()
-
-        process = InterfaceProcess(
-            self.command,
-            write_bytes=page.send_bytes,
-            write_str=page.send_str,
-            close=close,
-            download_manager=self.download_manager,
-        )
+        if len(self._pages) >= _PAGES_MOST:
+            self._tell(f"{_PAGES_MOST} pages are open: another one is not shown")
+            await page.close(code=WSCloseCode.TRY_AGAIN_LATER)
+            return page
+        process = InterfaceProcess(self.command, page, self.download_manager, self._tell)
         self._pages.add(page)
         try:
             await process.start(_size(request, "width", 80), _size(request, "height", 24))
             await self._process_messages(page, process)
-        except (ValueError, TypeError, LookupError, AttributeError, AssertionError) as error:
-            self._tell(f"a page said what is no message ({error!r}): it is closed")
+        except _NO_MESSAGE as error:
+            self._tell(f"a page said what is no message ({_clipped(error)}): it is closed")
+        except ConnectionError:  # it is gone
+            pass
+        except OSError as error:
+            self._tell(f"an interface cannot be started: {error.strerror}")
         finally:
-            self._pages.discard(page)
-            await process.stop()
+            try:
+                await process.stop()
+            finally:
+                self._pages.discard(page)
             await page.close()
         return page
 
     @web.middleware
     async def _guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Answer nobody who does not know the secret."""
-        word = request.path.split("/", 2)[1]
+        word = request.path.removeprefix("/").partition("/")[0]  # or "*", or a host to connect to
         if not secrets.compare_digest(word.encode(), self._secret.encode()):
             return web.Response(status=403, text="the address is not whole: a word is missing\n")
         try:
@@ -140,19 +219,35 @@ class WebServer(Server):
         return answer
 
     async def _closed(self, _: web.Application) -> None:
-        for page in tuple(self._pages):
-            await page.close(code=WSCloseCode.GOING_AWAY)
+        closing = [
+            asyncio.ensure_future(page.close(code=WSCloseCode.GOING_AWAY)) for page in self._pages
+        ]
+        if closing:  # a page that does not listen keeps nobody waiting
+            await asyncio.wait(closing, timeout=_PATIENCE)
 
 
 class _Told(logging.Handler):
-    """Tells what textual-serve logs, without the places in its code."""
+    """Tells what aiohttp and textual-serve log, without the places in their code."""
 
     def __init__(self, tell: Tell) -> None:
         super().__init__(logging.WARNING)
         self._tell = tell
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._tell(record.getMessage())
+        error = record.exc_info[1] if record.exc_info else None
+        if isinstance(error, HttpProcessingError):
+            return  # whoever it was was answered that it is no request
+        why = "" if error is None else f": {_clipped(error)}"
+        self._tell(f"{record.getMessage()}{why}")
+
+
+def _clipped(error: BaseException) -> str:
+    text = repr(error)
+    return text if len(text) <= _ERROR_MOST else f"{text[:_ERROR_MOST]}..."
+
+
+def _bounded(size: int) -> int:
+    return min(max(size, _SIZE.start), _SIZE.stop - 1)
 
 
 def _size(request: web.Request, name: str, otherwise: int) -> int:
@@ -178,9 +273,10 @@ def serve_web(command: Sequence[str], config: GuestConfig, address: str, tell: T
         Control(config, lambda event: None).close()  # whoever opens a page would not see why
     socket, where = listening(address)
     server = WebServer(command, config.guest or "kprobe-tui", where, tell)
-    log = logging.getLogger("textual-serve")
-    log.propagate = False
-    log.addHandler(_Told(tell))
+    for name in ("textual-serve", "aiohttp.server"):
+        log = logging.getLogger(name)
+        log.propagate = False
+        log.addHandler(_Told(tell))
     tell(f"open {server.url} in a browser; Ctrl-C ends this")
     web.run_app(
         server.application(),
