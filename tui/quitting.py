@@ -26,7 +26,8 @@ class Quitting:
         losses = []
         if len(store) and (store.version != version or store.end > end):
             losses.append(f"{store.end} events are in no file (:export FILE)")
-        if view.state in (RunState.RUNNING, RunState.WAITING, RunState.STOPPED):
+        alive = view.state in (RunState.RUNNING, RunState.WAITING, RunState.STOPPED)
+        if alive and view.exit_code is None:  # else it is the past of a run that is over
             losses.append("the program is alive")
         if losses:
             self._desk.ask(Question("quit", f"y or n: {', '.join(losses)}", self._answer))

@@ -28,6 +28,22 @@ class AskedDesk:
         self.asked = ""
 
 
+def test_a_program_that_is_alive() -> None:
+    """One that has ended is not, even if one stands in its past."""
+    desk = AskedDesk()
+    quitting = Quitting(cast(Desk, desk), EventStore(NAMES))
+    for state, exit_code, alive in (
+        (RunState.STOPPED, None, True),
+        (RunState.RUNNING, None, True),
+        (RunState.STOPPED, 0, False),
+        (RunState.RUNNING, 0, False),
+        (RunState.ENDED, 0, False),
+    ):
+        desk.view = GuestView(state=state, exit_code=exit_code)
+        quitting.ask()
+        assert ("alive" in desk.asked) is alive, (state, exit_code)
+
+
 def test_events_that_are_in_no_file() -> None:
     store, desk = EventStore(NAMES), AskedDesk()
     quitting = Quitting(cast(Desk, desk), store)
