@@ -100,6 +100,17 @@ class Timeline:
         self._nearest(at, clock)
         self._to(at, clock)
 
+    def approach(self, at: int, clock: int, until: Callable[[], bool]) -> None:
+        """Go up to an entry's end and the begin of a tick, or to the end; no probe may be armed.
+
+        Args:
+            at: entries of the journal that are done there.
+            clock: the tick.
+            until: asked between two stretches: True ends it.
+        """
+        self._nearest(at, clock)
+        self._to(at, clock, until)
+
     def _nearest(self, at: int, clock: int) -> None:
         """Go back to the checkpoint from which a moment is reached soonest."""
         index = self.checkpoints.before(clock, at)
@@ -109,14 +120,16 @@ class Timeline:
         if not ahead or (taken.at, taken.clock) > (now.at, now.clock):
             self.checkpoints.restore(index)
 
-    def _to(self, at: int, clock: int) -> None:
+    def _to(self, at: int, clock: int, until: Callable[[], bool] = lambda: False) -> None:
         """Go on up to an entry's end and the begin of a tick."""
         kernel, cpu = self._kernel, self._cpu
-        while kernel.at < at and not self.ended:
-            self._go(None)
-        while cpu.coming() < clock and not self.ended and kernel.at == at:
-            self._go(clock - 1)
-        kernel.limit = None
+        try:
+            while kernel.at < at and not self.ended and not until():
+                self._go(None)
+            while cpu.coming() < clock and not self.ended and kernel.at == at and not until():
+                self._go(clock - 1)
+        finally:
+            kernel.limit = None
 
     def run_to_tick(self, at: int, clock: int, until: Callable[[], bool]) -> None:
         """Go on up to an entry's end and the begin of a tick; probes may be armed.
@@ -126,15 +139,10 @@ class Timeline:
             clock: the tick.
             until: asked between two stretches: True ends it.
         """
-        kernel, cpu = self._kernel, self._cpu
         self._keeps = False  # nothing of the machinery's is to be in a checkpoint
         try:
-            while kernel.at < at and not self.ended and not until():
-                self._go(None)
-            while cpu.coming() < clock and not self.ended and kernel.at == at and not until():
-                self._go(clock - 1)
+            self._to(at, clock, until)
         finally:
-            kernel.limit = None
             self._keeps = True
 
     def _go(self, limit: int | None) -> None:

@@ -1,7 +1,7 @@
 """The place of a front end: in the run itself, or in its past."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from engine.errors import CommandError
@@ -146,14 +146,16 @@ class Standpoint:
         travel = self.travel
         assert travel is not None, "the run is recorded"
         if not travel.there:
-            travel.leave()
             if self._past is None:
                 self._past = self._make_past(travel.past)
             self._stand_in(self._past)
+            self.here.session.attend()  # who hears meanwhile hears there
         running = self.here.running
         running.state, running.origin = RunState.RUNNING, "insn"
         running.want("", StopCause.ARRIVED)
         travel.backwards.cut = lambda: bool(running.wanted)
+        if not travel.there and not self._leave_present(travel):
+            return
         try:
             text = travel.carry_out(command, self.present.stop_places, watches, condition)
         except CommandError as error:
@@ -171,6 +173,25 @@ class Standpoint:
             hit = text.startswith(("breakpoint", "probe", "watchpoint"))
             running.cause = StopCause.HIT if hit else StopCause.CUT_SHORT
         self.look_for_present()
+
+    def _leave_present(self, travel: "Travel") -> bool:
+        """Live through the run once more, up to its present; False if that was cut."""
+        past = self.here.running
+        with suppress(Abandoned):
+            try:
+                travel.leave()
+            finally:
+                past.state = RunState.STOPPED
+                if not travel.there:
+                    self.leave_past()
+        if not travel.there:
+            running = self.here.running
+            running.origin = "insn"
+            if not running.ended and past.wanted:
+                running.reason, running.cause = past.wanted, StopCause.INTERRUPTED
+            return False
+        past.state = RunState.RUNNING
+        return True
 
     def look_for_present(self) -> None:
         """Stand in the run itself again where a motion has come to the present."""

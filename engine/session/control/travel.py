@@ -145,16 +145,17 @@ class Travel:
         self._live.probes().collect()
 
     def leave(self) -> None:
-        """Stand in the past, where the run stands now."""
-        if self.there:
-            return
-        present = self.present()
+        """Stand in the past, where the run stands now, unless that is cut."""
+        present, timeline = self.present(), self.backwards.timeline
         self.backwards.forget(self._left)
         self._left = present.clock
+        timeline.approach(present.at, present.clock, self.backwards.cut)
+        if self.backwards.cut():
+            return
         if not self.is_over:
-            self.backwards.timeline.seek(present)
+            timeline.seek(present)
         else:
-            self.backwards.timeline.end()
+            timeline.end()
         self.there = True
 
     def arrived(self) -> bool:

@@ -132,6 +132,41 @@ def test_a_restart_in_the_middle_of_a_motion(ended: Held, monkeypatch: pytest.Mo
     assert ended.do(cmd.Continue()).time == end
 
 
+def test_the_first_way_back_is_seen_and_can_be_cut(ended: Held) -> None:
+    """The run is lived through once more for it, which takes as long as it did."""
+    end, seen = ended.view.time, []
+
+    def halt() -> cmd.Command | None:
+        seen.append(ended.view.state)
+        return cmd.Halt() if len(seen) == 1 else None
+
+    ended.control.waiting = halt
+    view = ended.do(cmd.Seek(5))
+    assert seen[0] is RunState.RUNNING
+    assert view.history is not None
+    assert (view.state, view.time, view.history.past) == (RunState.ENDED, end, False)
+    assert ended.do(cmd.Seek(5)).time == 5
+    assert ended.do(cmd.Seek()).state is RunState.ENDED
+
+
+@pytest.mark.parametrize("command", [cmd.Halt(), cmd.Restart()])
+def test_the_first_way_back_is_cut_in_the_middle_of_a_run(command: cmd.Command) -> None:
+    with held(sample("x86_64", "sort"), history=True) as guest:
+        stands = guest.do(cmd.ToggleBreak("quicksort"), *[cmd.Continue()] * 5)
+        asked = iter([command])
+        guest.control.waiting = lambda: next(asked, None)
+        view = guest.do(cmd.Seek(5))
+        if command == cmd.Restart():
+            assert (view.state, view.time) == (RunState.READY, 0)
+            return
+        assert (view.time, view.pc) == (stands.time, stands.pc)
+        assert view.cause is StopCause.INTERRUPTED
+        guest.do(cmd.Continue())
+        assert guest.do(cmd.Seek(5)).time == 5
+        guest.do(cmd.Seek(), cmd.Delete((1,)), cmd.Continue())
+        assert guest.view.state is RunState.ENDED
+
+
 def test_no_more_is_recorded() -> None:
     """The run goes on and can be changed; what was recorded of it can be gone to."""
     with held(sample("x86_64", "words"), history=True) as guest:
