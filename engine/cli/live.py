@@ -9,7 +9,7 @@ from engine.cli.instances import probes_of, recorded_options, trace_options
 from engine.cli.options import machine_config, machine_options, seconds, size
 from engine.cli.probe_options import ids_of
 from engine.cli.run import show
-from engine.session.headless.live import opened_live, owner_of
+from engine.session.headless.live import opened_live, owner_of, running_image
 from engine.session.protocol.requests import LiveRequest, ProbeRequest
 
 
@@ -55,14 +55,14 @@ def live(
 
     They are uprobes in the program's file: GUEST is started with ARGS, and its processes' events
     are recorded; or with --pid those of processes that run. Without either, give --duration or
-    end with Ctrl-C. Everything is removed at the end, and after a kill with the next start.
+    end with Ctrl-C. If GUEST is the running kernel's image they are kprobes; it is taken, if it is
+    where distributions have it, without GUEST, --pid and a file in the definitions. Everything is
+    removed at the end, and after a kill with the next start.
     """
     probes = probes_of(values)
     if probes == ProbeRequest():
         raise click.UsageError("nothing to trace: give -e DEF, -f GLOB or -r GLOB")
     starts = values["guest"] is not None
-    if starts and pids:
-        raise click.UsageError("GUEST and --pid: one of them")
     if not starts:
         values["guest"] = owner_of(pids[0]) if pids else _file_of(probes)
     request = LiveRequest(
@@ -84,12 +84,10 @@ def live(
 
 
 def _file_of(probes: ProbeRequest) -> str:
-    """The file that the first definition names by its path."""
+    """The file that the first definition names by its path; without one the running kernel's."""
     for line in probes.definitions:
         for word in line.split():
             path, colon, _ = word.rpartition(":")
             if colon and path.startswith("/"):
                 return path
-    raise click.UsageError(
-        "without GUEST and --pid a definition names the file that it is about: PATH:OFFSET"
-    )
+    return running_image()

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from engine.image.kernel.imagecache import KeptKernel
 
 _MAX_SECTIONS = 1 << 18  # a linked file has dozens; bounds what a damaged count can cost
-_NT_GNU_BUILD_ID = 3
 _KERNEL_BIT = 63
 _READ_MAX = 64 << 20
 """Bytes of a file that are read; a larger one is mapped."""
@@ -386,9 +385,9 @@ class ElfImage:
         if section := self.section(".note.gnu.build-id"):
             areas.append((section.offset, section.size))
         for offset, size in areas:
-            for owner, kind, desc in headers.notes(self.data(offset, size), self.layout.order):
-                if owner == b"GNU" and kind == _NT_GNU_BUILD_ID and desc:
-                    return desc.hex()
+            found = headers.gnu_build_id(self.data(offset, size), self.layout.order)
+            if found is not None:
+                return found
         return None
 
     @cached_property

@@ -38,6 +38,7 @@ BTF: Final = ".BTF"
 
 ET_EXEC: Final = 2
 ET_DYN: Final = 3
+NT_GNU_BUILD_ID: Final = 3
 NOT_A_PROGRAM: Final = {
     0: "has no type (ET_NONE)",
     1: "is an object file (ET_REL); link it first",
@@ -190,6 +191,14 @@ def notes(data: bytes, order: str) -> Iterator[tuple[bytes, int, bytes]]:
             data[desc : desc + descsz],
         )
         place = desc + (descsz + 3 & ~3)
+
+
+def gnu_build_id(data: bytes, order: str) -> str | None:
+    """The GNU build-id of a note area, in lower-case hex; None if it has none."""
+    for owner, kind, desc in notes(data, order):
+        if owner == b"GNU" and kind == NT_GNU_BUILD_ID and desc:
+            return desc.hex()
+    return None
 
 
 def foreign(data: Buffer) -> str:

@@ -13,6 +13,7 @@ from warmed import SAME_CODE
 
 from engine.cli.diff import diff
 from engine.cli.live import live
+from engine.errors import CommandError
 
 SAMPLES = CHECKOUT / "samples" / "bin"
 SORT = str(SAMPLES / "x86_64" / "sort")
@@ -23,8 +24,6 @@ PLACES_NOTHING = ("-f", "no_function_has_this_name")
     ("words", "text"),
     [
         ((SORT,), "nothing to trace: give -e DEF, -f GLOB or -r GLOB"),
-        (("-f", "main", "--pid", "1", SORT), "GUEST and --pid: one of them"),
-        (("-f", "main"), "a definition names the file"),
         (("-f", "main", "--pid", "x"), "'x' is no id"),
         (("-f", "main", "--duration", "0", SORT), "--duration"),
         (("-f", "main", "--kernel-buffer", "1", SORT), "--kernel-buffer"),
@@ -34,6 +33,12 @@ def test_usage(words: tuple[str, ...], text: str) -> None:
     done = CliRunner().invoke(live, words)
     assert done.exit_code == 2
     assert text in done.output
+
+
+def test_no_file_and_no_image_of_the_running_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.session.headless.live._IMAGES", ("/nowhere/vmlinuz-{}",))
+    with pytest.raises(CommandError, match=r"a definition names the file .* give it as GUEST"):
+        CliRunner().invoke(live, ["-f", "main"], catch_exceptions=False)
 
 
 @pytest.mark.parametrize("option", [("--served",), ("--isolated",), ("--root", "/")])

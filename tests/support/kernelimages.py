@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -77,16 +78,42 @@ def _fetched(name: str) -> Path:
     return path
 
 
-def _unpack(archive: Path, name: str, folder: Path, work: Path) -> None:
+def fetched_modules(name: str, modules: Sequence[str]) -> list[Path]:
+    """Modules of an image's kernel, as they are loaded, from its package.
+
+    Raises:
+        SysrootUnavailable: they cannot be had.
+    """
+    folder = cache_directory() / "kernel-images" / f"modules-of-{name}"
+    folder.mkdir(parents=True, exist_ok=True)
+    found = [folder / f"{module}.ko" for module in modules]
+    with locked(folder):
+        if not all(path.is_file() for path in found):
+            package, debian, source = _PACKAGES[name]
+            with tempfile.TemporaryDirectory(dir=folder) as work:
+                archive = package_file(package, debian, Path(work), source)
+                tree = _extracted(archive, [f"./*/{path.name}" for path in found], Path(work))
+                for path in found:
+                    next(tree.rglob(path.name)).rename(path)
+    return found
+
+
+def _extracted(archive: Path, wanted: Sequence[str], work: Path) -> Path:
+    """The folder of a package's files that match a pattern."""
     tree = work / "tree"
     tree.mkdir()
-    wanted = [f"./{_FILES[name]}"]
-    if name == AMD64_61:
-        wanted += [f"./*/{module}.ko*" for module in _MODULES]
     with subprocess.Popen(["dpkg-deb", "--fsys-tarfile", archive], stdout=subprocess.PIPE) as tar:
         subprocess.run(
             ["tar", "-x", "--wildcards", *wanted], cwd=tree, stdin=tar.stdout, check=True
         )
+    return tree
+
+
+def _unpack(archive: Path, name: str, folder: Path, work: Path) -> None:
+    wanted = [f"./{_FILES[name]}"]
+    if name == AMD64_61:
+        wanted += [f"./*/{module}.ko*" for module in _MODULES]
+    tree = _extracted(archive, wanted, work)
     if name == AMD64_61:
         modules = folder / "modules"
         modules.mkdir(exist_ok=True)

@@ -15,6 +15,7 @@ from engine.session.live.command import CommandStart
 from engine.session.live.histograms import LiveHistograms
 from engine.session.live.kernel_probes import KernelProbes
 from engine.session.live.recording import LiveRecording, LiveTarget
+from engine.session.live.running_image import check_running
 from engine.session.live.tracefs import Tracefs
 from engine.session.protocol.config import GuestConfig, Mode
 from engine.session.protocol.report import Reports
@@ -28,6 +29,8 @@ from engine.trace.rows import EventInfo, EventSource
 
 _STACKS: Final = frozenset({"stacktrace", "userstacktrace"})
 """Trace options that mean --stack."""
+_IMAGES: Final = ("/boot/vmlinuz-{}", "/lib/modules/{}/vmlinuz", "/usr/lib/debug/boot/vmlinux-{}")
+"""Paths where distributions have the image of a kernel's release."""
 
 
 class LiveOutput:
@@ -97,9 +100,13 @@ class LiveRun:
         self._session = session = tracing.session
         self._request = request
         options = request.options
-        is_program = session.opened.kernel is None
-        if not is_program and request.config.args:
-            raise CommandError("a kernel image is not started here: it takes no ARGS")
+        kernel = session.opened.kernel
+        if kernel is not None:
+            if request.config.args:
+                raise CommandError("a kernel image is not started here: it takes no ARGS")
+            check_running(kernel)
+        elif request.starts and request.pids:
+            raise CommandError("GUEST and --pid: one of them, as GUEST would be started")
         TraceRun(tracing, _as_trace(request))
         probes = KernelProbes(tracing)
         stacks = None
@@ -110,7 +117,7 @@ class LiveRun:
             stacks = EventInfo(number, "ftrace", "user_stack", (), source=EventSource.STACK)
         target = LiveTarget(
             command_start(request.config, randomized=request.randomized)
-            if request.starts and is_program
+            if request.starts and kernel is None
             else None,
             request.pids,
             request.seconds,
@@ -243,3 +250,21 @@ def owner_of(pid: int) -> str:
         return os.readlink(f"/proc/{pid}/exe")
     except OSError as error:
         raise CommandError(f"--pid {pid}: {error.strerror}") from error
+
+
+def running_image() -> str:
+    """An image of the kernel that runs, where distributions have it.
+
+    Raises:
+        CommandError: there is none that may be read.
+    """
+    release = os.uname().release
+    tried = [place.format(release) for place in _IMAGES]
+    found = next((path for path in tried if os.access(path, os.R_OK)), None)
+    if found is None:
+        raise CommandError(
+            "without GUEST and --pid a definition names the file that it is about, PATH:OFFSET; or"
+            f" it is about the running kernel, whose image is not there ({tried[0]}): give it as"
+            " GUEST"
+        )
+    return found

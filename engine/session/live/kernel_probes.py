@@ -132,6 +132,16 @@ class KernelProbes:
                     " places it all the same)"
                 )
 
+    def _why(self, probe: LiveProbe) -> str:
+        """The rule by which the kernel has refused a place, which it does not tell of a kprobe."""
+        kernel = self._tracing.session.opened.kernel
+        if kernel is None:
+            return ""
+        places = kernel.at(probe.place.link).places
+        judge = places.returning if probe.exported.definition.is_return else places.event
+        refusal = judge(probe.place.link).refusal
+        return "" if refusal is None else f": {refusal.detail}"
+
     def repeats(self, probe: LiveProbe) -> bool:
         """True for a probe on a string instruction with a repeat prefix."""
         return probe.kind == UPROBES and self._judgement(probe).plan.repeats
@@ -159,7 +169,10 @@ class KernelProbes:
             self._groups.setdefault(group, instance.group(len(self._groups)))
         for probe in self.probes:
             line = probe.line(self._groups[probe.info.group], self._arch)
-            instance.tracefs.define(probe.kind, line)
+            try:
+                instance.tracefs.define(probe.kind, line)
+            except LiveKernelError as error:
+                raise LiveKernelError(f"{error}{self._why(probe)}") from error
         makers: dict[int, RowMaker] = {}
         for info in self.infos.values():
             directory = self._directory(instance, info)

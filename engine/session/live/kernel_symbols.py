@@ -10,6 +10,10 @@ from engine.trace.formats.base import no_symbol
 KALLSYMS: Final = Path("/proc/kallsyms")
 FIRST: Final = 1 << 63
 """The lowest address that is the kernel's."""
+_TRAMPOLINES: Final = frozenset(
+    ("arch_rethook_trampoline", "__kretprobe_trampoline", "kretprobe_trampoline")
+)
+"""The code that a function with a return probe returns to, in Linux 6.0, 5.15 and before."""
 
 
 class RunningSymbols:
@@ -22,7 +26,10 @@ class RunningSymbols:
         self._names: list[str] = []
 
     def symbol(self, address: int) -> str:
-        """An address as `%pS` prints it; a number for one below all symbols, or without a list."""
+        """An address as the kernel prints it in a trace (trace_output.c, trace_seq_print_sym).
+
+        A number for one below all symbols, or without a list.
+        """
         starts = self._read()
         index = bisect_right(starts, address) - 1
         if index < 0:
@@ -30,6 +37,8 @@ class RunningSymbols:
         start = starts[index]
         end = starts[index + 1] if index + 1 < len(starts) else start
         name, _, module = self._names[index].partition("\t")
+        if address == start and name in _TRAMPOLINES:  # the caller is known to another probe only
+            return "[unknown/kretprobe'd]"
         return f"{name}+{address - start:#x}/{end - start:#x}" + (f" {module}" if module else "")
 
     def _read(self) -> list[int]:

@@ -25,6 +25,8 @@ _OFTEN: Final = 0.05
 _GRACE: Final = 2.0
 """Seconds that a program has to end by itself when the recording ends."""
 _TRIES: Final = 20
+_OTHERS_ONLY: Final = "set_event_notrace_pid"
+"""The file of threads that are not recorded, since Linux 5.7."""
 _SHARED: Final = ("/lib", "/usr/", "/bin", "/sbin", "/opt")
 
 
@@ -184,6 +186,7 @@ class LiveRecording:
         """Choose whose events are recorded, and have their names known."""
         pids = [command.pid] if command is not None else list(self._target.pids)
         if not pids:
+            leave_out_ourselves(instance)
             return Sideband()
         instance.set("options/event-fork", "1")  # before: a new thread is either seen or followed
         threads: set[int] = set()
@@ -279,6 +282,12 @@ def _opened(instance: KernelInstance, makers: dict[int, RowMaker]) -> LiveBuffer
         return LiveBuffers(instance, makers)
     except OSError as error:
         raise LiveKernelError(f"tracefs cannot be read: {error}") from error
+
+
+def leave_out_ourselves(instance: KernelInstance) -> None:
+    """Have what this process does not recorded: where reading is probed, it would never end."""
+    if (instance.path / _OTHERS_ONLY).exists():
+        instance.set(_OTHERS_ONLY, " ".join(map(str, _threads(os.getpid()))))
 
 
 def _threads(pid: int) -> list[int]:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from kernelimages import AMD64_61, image_path
 from livekit import LINES, PROGRAM, defined, placed
 from sessionkit import SAMPLES
 from sysroot import CHECKOUT
@@ -152,3 +153,11 @@ def test_places_where_the_kernel_damages_the_program(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(kernel_probes, "_release", lambda: (6, 1))
     with defined(line, program=extra) as trace:
         assert len(KernelProbes(trace).probes) == 1
+
+
+def test_the_rule_behind_a_refused_kprobe(tmp_path: Path) -> None:
+    (tmp_path / "kprobe_events").mkdir()  # refuses to be written to
+    with placed("p:a do_int3", program=image_path(AMD64_61)) as probes:
+        instance = PlainInstance(Tracefs(tmp_path), "mine")
+        with pytest.raises(CommandError, match=r"'p:mine_0/a do_int3': EISDIR: .*blacklist"):
+            probes.define(instance)

@@ -34,3 +34,14 @@ def test_processes_leave_the_kernels_addresses_to_it(tmp_path: Path) -> None:
     processes = LiveProcesses(RunningSymbols(tmp_path / "kallsyms"))
     assert processes.symbol(0xFFFFFFFF81363FA0) == "do_sys_openat2+0x0/0x170"
     assert processes.symbol(0x1234) == "0x1234"
+
+
+def test_where_a_return_probe_has_the_function_return_to(tmp_path: Path) -> None:
+    path = tmp_path / "kallsyms"
+    path.write_text(
+        "ffffffff81000000 T _stext\nffffffff81078fa0 T arch_rethook_trampoline\n"
+        "ffffffff81078ff0 t arch_rethook_trampoline_callback\n"
+    )
+    symbols = RunningSymbols(path)
+    assert symbols.symbol(0xFFFFFFFF81078FA0) == "[unknown/kretprobe'd]"
+    assert symbols.symbol(0xFFFFFFFF81078FA1) == "arch_rethook_trampoline+0x1/0x50"
