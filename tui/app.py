@@ -88,6 +88,7 @@ _MOTIONS: Final = (
     cmd.StepLine,
     cmd.StepOver,
     cmd.StepPhase,
+    cmd.PhaseBack,
 )
 """Commands after which it is said why the guest stands."""
 

@@ -272,6 +272,7 @@ _FORMS: Final = ("tracefs", "perf", "bpftrace")
 
 COMMANDS: Final[tuple[CommandSpec, ...]] = (
     CommandSpec(("phase",), "", "the next phase of a hit", _post(cmd.StepPhase())),
+    CommandSpec(("reverse-phase",), "", "the phase before", _post(cmd.PhaseBack())),
     CommandSpec(("interrupt",), "", "stop the program", _post(cmd.Halt())),
     CommandSpec(("probe",), "PLACE [ARGS]", "place a probe", _probe("p"), places=True),
     CommandSpec(("retprobe",), "PLACE [ARGS]", "probe a return", _probe("r"), places=True),

@@ -80,6 +80,8 @@ async def all_actions(user: User) -> None:
     for _ in range(4):
         await walk.act("phase")
         assert user.view.hit is not None
+    await walk.act("phase_back")
+    await walk.act("phase")
     await walk.act("step")
     for action in ("step", "step_over", "phase", "step_line", "next_line"):
         await walk.act(action)

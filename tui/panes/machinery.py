@@ -213,6 +213,7 @@ hit, carries the displaced instructions out, and jumps back behind them.
 | key | does |
 |---|---|
 | `.` | carry out the next phase |
+| `,` | back by a phase; outside of a hit to the last one of the hit before |
 | `P` | play the phases; `+` and `-` change the speed |
 | `i` | all that is left of the hit at once |
 | `y` | why this technique and this way |

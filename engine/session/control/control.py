@@ -56,7 +56,7 @@ _SIGNALS: Final = range(1, 65)
 _BACK: Final = (
     *(cmd.StepBack, cmd.LineBack, cmd.FinishBack, cmd.ContinueBack),
     *(cmd.LastWrite, cmd.LastRegisterWrite, cmd.FirstTime, cmd.LastTime),
-    *(cmd.Seek, cmd.SeekMark),
+    *(cmd.Seek, cmd.SeekMark, cmd.PhaseBack),
 )
 _STEPS: Final = (cmd.StepInsn, cmd.StepOver, cmd.StepLine, cmd.StepPhase, cmd.FinishHit)
 _AHEAD: Final = 10_000
@@ -198,6 +198,7 @@ class Control:
             self._told.refill = LogRefill(
                 travel, tracing, recorded, self._mode, self._tell, self._told.rows
             )
+            self._place.begin_history(recorded, self._mode, self._lives_on)
         with self._gate:
             self._hears = True
 
@@ -318,6 +319,10 @@ class Control:
         if isinstance(command, cmd.Restart):
             self.config = replace(self.config, core=None)
             return self._restart()
+        if isinstance(command, cmd.PhaseBack) or self._place.in_past:
+            done = self._by_phase(command)
+            if done is not None:
+                return done
         into_past = self._place.in_past and isinstance(command, cmd.Continue | cmd.ContinueToHit)
         if into_past or isinstance(command, _BACK):
             return self._travelled(command)
@@ -350,6 +355,39 @@ class Control:
 
     # -- the past ---------------------------------------------------------------------------
 
+    def _by_phase(self, command: cmd.Command) -> str | None:
+        """Carry out what is about phases of a hit in the past; None where there is more to do."""
+        place = self._place
+        back, moves = isinstance(command, cmd.PhaseBack), False
+        if back:
+            place.need_history()
+        elif isinstance(command, cmd.StepPhase):
+            pass
+        elif self._here.running.motion(command) is not None:
+            moves = True
+        else:
+            if isinstance(command, _BACK):
+                place.leave_hit()
+            return None
+        if self.words is not None:
+            self.words.begins_to_move()
+        if back:
+            place.phase_back()
+            moved = True
+        elif moves:
+            moved = place.finish_hit()
+            moved = moved and isinstance(command, cmd.StepInsn | cmd.StepOver | cmd.FinishHit)
+            if not moved:
+                place.leave_hit()
+        else:
+            moved = place.phase_on()
+        if not moved:
+            return None
+        self._moves_on()
+        if self.words is not None:
+            self.words.moved()
+        return self._here.running.reason
+
     def history(self) -> tuple[int, int, bool] | None:
         """Ticks at which the guest stands, and the run; whether it stands in the past.
 
@@ -372,6 +410,11 @@ class Control:
         if self.words is not None:
             self.words.moved()
         return place.here.running.reason
+
+    def _lives_on(self) -> bool:
+        """Hear what has come in while the past is lived through: whether to go on."""
+        self._heard()
+        return not self._here.running.wanted
 
     def _keep_log(self) -> None:
         """Make the log what it would be if all that is recorded had been so from the start."""

@@ -113,6 +113,17 @@ class ProbeList:
                 return entry
         raise CommandError(f"there is no probe {probe_id}")
 
+    def planted_addresses(self) -> set[int]:
+        """The addresses of the list's probes, in all processes."""
+        return {
+            found.addr
+            for space in self._probing.spaces.values()
+            for entry in self.entries
+            for probe in entry.probes
+            if (found := self._probing.stand_in(probe, space)) is not None
+            and found.addr is not None
+        }
+
     # -- editing --------------------------------------------------------------------------
 
     def carry_out(

@@ -72,6 +72,8 @@ class Running:
         self._phases: tuple[PhaseView, ...] = ()
         self._over: HitView | None = None
         self._over_in = session.seen
+        self._began = 0, 0  # (tick, address) of the hit at hand, or of the last one
+        self._earlier = 0  # phases of hits at the same moment before that
         self._halted = False
         self._stays = False  # at a return's trampoline, instead of going on behind it
         self.state, self.reason = RunState.READY, "loaded"
@@ -126,6 +128,25 @@ class Running:
         if self._machine is not None:
             return self._viewing.hit(self._machine, self._phases)
         return self._over if self._over_in is self._session.seen else None
+
+    @property
+    def phase(self) -> tuple[int, int, int] | None:
+        """(tick, address, phases carried out) of the hit at hand, None where there is none.
+
+        Behind a hit the same, if something else is hit at its very moment.
+        """
+        done = self._earlier + len(self._phases)
+        if self._machine is None and (self._over is None or self._place() != self._began):
+            return None
+        return (*self._began, done)
+
+    def meets(self) -> ProbePoint | None:
+        """The point whose hit comes next, where the guest stands in front of one."""
+        return self._point() if self._machine is None else None
+
+    def _place(self) -> tuple[int, int]:
+        """The tick, and the program's own address."""
+        return self._probing.standing()
 
     def stands_at(self, pc: int) -> int:
         """The program's own address for the processor's pc: where the hit at hand began."""
@@ -473,6 +494,13 @@ class Running:
         manager, point = self._manager, self._point()
         if point is None:
             return False
+        place, cpu = self._place(), self._session.cpu
+        coming = cpu.coming()
+        if cpu.blocks() != coming:  # its tick begins here, as with the trap of a run
+            cpu.turn_back(coming)
+            cpu.expect(manager.regs.ip)
+        self._earlier = self._earlier + len(self._phases) if place == self._began else 0
+        self._began = place
         self._machine, self._phases, self._over = manager.machine(point), (), None
         return True
 

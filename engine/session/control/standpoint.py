@@ -12,7 +12,12 @@ from engine.session.protocol import commands as cmd
 from engine.session.protocol.views import HistoryView, RunState, StopCause
 
 if TYPE_CHECKING:
+    from engine.arch.plan import Mode
+    from engine.history.timeline import Moment
     from engine.session.control.backwards import WatchPlace
+    from engine.session.control.past_hits import HitPosition, PastHits
+    from engine.session.control.probe_list import ProbeList
+    from engine.session.control.switches import GraphSwitch, KernelSwitch
     from engine.session.control.travel import Travel
     from engine.session.control.truths import Condition
 
@@ -24,6 +29,7 @@ class Standpoint:
         present: the run itself.
         here: where the front end stands: that, or the guest of the past.
         travel: the way to the past; None where the run is not recorded.
+        hits: those of the past; None where the run is not recorded.
     """
 
     def __init__(
@@ -45,6 +51,7 @@ class Standpoint:
         self.travel = travel
         self._make_past = make_past
         self._past: GuestStand | None = None
+        self.hits: PastHits | None = None
         self._changed = changed
 
     @property
@@ -117,16 +124,49 @@ class Standpoint:
 
     # -- motions --------------------------------------------------------------------------------
 
+    def begin_history(
+        self,
+        recorded: "tuple[ProbeList, GraphSwitch, dict[str, KernelSwitch]]",
+        mode: "Mode",
+        goes_on: Callable[[], bool],
+    ) -> None:
+        """The run is recorded: hits of its past can be gone to, phase by phase.
+
+        Args:
+            recorded: what is placed.
+            mode: strictness of placement.
+            goes_on: asked while the past is lived through: False ends it.
+        """
+        from engine.session.control.past_hits import PastHits  # few runs are recorded
+
+        travel, running = self.travel, self.present.running
+        assert travel is not None, "the run is recorded"
+
+        def mid_hit() -> tuple[int, int] | None:
+            phase = running.phase if running.machine is not None else None
+            return None if phase is None else phase[:2]
+
+        travel.mid_hit = mid_hit
+        self.hits = PastHits(travel, self._make_past, recorded, mode, goes_on)
+
+    def need_history(self) -> None:
+        """Refuse what only a recorded run can do.
+
+        Raises:
+            CommandError: it is not recorded.
+        """
+        if self.travel is None:
+            raise CommandError(
+                "the run is not recorded; record, then run it: its past is there from then on"
+            )
+
     def check(self) -> None:
         """See that a motion may lead to the past, or in it.
 
         Raises:
             CommandError: the run is not recorded, or the guest stands in the middle of a hit.
         """
-        if self.travel is None:
-            raise CommandError(
-                "the run is not recorded; record, then run it: its past is there from then on"
-            )
+        self.need_history()
         if self.here.running.machine is not None:
             raise CommandError("in the middle of a hit; let it finish first")
 
@@ -145,11 +185,7 @@ class Standpoint:
         """
         travel = self.travel
         assert travel is not None, "the run is recorded"
-        if not travel.there:
-            if self._past is None:
-                self._past = self._make_past(travel.past)
-            self._stand_in(self._past)
-            self.here.session.attend()  # who hears meanwhile hears there
+        self._stand_past()
         running = self.here.running
         running.state, running.origin = RunState.RUNNING, "insn"
         running.want("", StopCause.ARRIVED)
@@ -193,10 +229,197 @@ class Standpoint:
         past.state = RunState.RUNNING
         return True
 
-    def look_for_present(self) -> None:
-        """Stand in the run itself again where a motion has come to the present."""
+    def _stand_past(self) -> None:
+        """Look at the past, outside of any hit, though it may still have to be lived through."""
         travel = self.travel
-        if travel is not None and travel.there and travel.arrived():
+        assert travel is not None, "the run is recorded"
+        if self._past is None:
+            self._past = self._make_past(travel.past)
+        if self.hits is not None:
+            self.hits.shown = False
+        if self.here is not self._past:
+            self._stand_in(self._past)
+        if not travel.there:
+            self.here.session.attend()  # who hears meanwhile hears there
+
+    # -- phases of hits ---------------------------------------------------------------------------
+
+    def _position(self) -> "HitPosition | None":
+        """The place between phases at which the front end stands; None outside of hits."""
+        travel, hits = self.travel, self.hits
+        assert travel is not None
+        assert hits is not None, "the run is recorded"
+        if travel.there:
+            return hits.position
+        return self._of_present()
+
+    def _of_present(self) -> "HitPosition | None":
+        from engine.history.timeline import Moment  # few runs are recorded
+        from engine.session.control.past_hits import HitPosition
+
+        travel, phase = self.travel, self.present.running.phase
+        if travel is None or phase is None:
+            return None
+        clock, pc, done = phase
+        return HitPosition(Moment(travel.present().at, clock, pc), done)
+
+    def phase_back(self) -> None:
+        """Go back by a phase of a hit, or to the last phase of the hit before.
+
+        Raises:
+            CommandError: no probe is hit before, or the hit cannot be gone back to.
+        """
+        from engine.session.control.past_hits import Cut
+
+        travel, hits = self.travel, self.hits
+        assert travel is not None
+        assert hits is not None, "the run is recorded"
+        position, seen = self._position(), self.here.running.hit
+        here, there, shown = self.here, travel.there, hits.shown
+        self._stand_past()
+        running = self.here.running
+        running.state = RunState.RUNNING
+        running.want("", StopCause.ARRIVED)
+        travel.backwards.cut = lambda: bool(running.wanted)
+        if not travel.there and not self._leave_present(travel):
+            return
+        try:
+            moment, done = self._phase_before(position)
+            hits.live(moment, done)
+            if done and position is not None and seen is not None and not hits.goes_as(seen):
+                raise CommandError(
+                    "this hit goes another way where its probe stands from the start of the "
+                    "run on: its phases cannot be gone back to"
+                )
+        except (Cut, Abandoned, CommandError) as error:
+            running.state = RunState.STOPPED
+            travel.there, hits.shown = there, shown
+            if here is not self.here:
+                self._stand_in(here)
+            if isinstance(error, CommandError):
+                raise
+            return
+        running.state = RunState.STOPPED
+        self._show(moment, done)
+
+    def _phase_before(self, position: "HitPosition | None") -> "tuple[Moment, int]":
+        """The hit, and how many phases of it are done, a phase before a place."""
+        travel, hits = self.travel, self.hits
+        assert travel is not None
+        assert hits is not None, "the run is recorded"
+        if position is not None and position.done:
+            return position.moment, position.done - 1
+        now = travel.now()
+        moment = hits.before(now)
+        if moment is None:
+            raise CommandError("no probe is hit before this moment")
+        if hits.end_of(moment) is None:
+            hits.live(moment, None)
+        end = hits.end_of(moment)
+        assert end is not None, "it has been seen"
+        return moment, end[0] - 1 if end[1] == now else end[0]
+
+    def phase_on(self) -> bool:
+        """Carry out the next phase of a hit in the past; False where no probe is hit there.
+
+        Raises:
+            CommandError: the hit cannot be carried out.
+        """
+        from engine.session.control.past_hits import Cut
+
+        travel, hits = self.travel, self.hits
+        if travel is None or hits is None or not travel.there:
+            return False
+        position = hits.position
+        if position is None or hits.is_over:
+            now = travel.now()
+            if position is not None and now == position.moment:
+                return False  # a return goes on where it has led
+            running = self.here.running
+            state = running.state
+            running.state = RunState.RUNNING
+            try:
+                if not hits.is_at(now):
+                    return False
+                hits.live(now, 1)
+            except (Cut, Abandoned):
+                return True
+            finally:
+                running.state = state
+            self._show(now, 1)
+            return True
+        hits.advance()
+        self._show(position.moment, position.done + 1)
+        return True
+
+    def _show(self, moment: "Moment", done: int) -> None:
+        """Stand between the phases of a hit of the past."""
+        travel, hits = self.travel, self.hits
+        assert travel is not None
+        assert hits is not None, "the run is recorded"
+        lived = hits.lived
+        end = hits.end_of(moment)
+        behind = end is not None and end[0] == done
+        timeline = travel.backwards.timeline
+        if end is not None and behind and lived is not None and hits.ended:
+            timeline.end()
+        else:
+            timeline.seek(end[1] if end is not None and behind else moment)
+        assert lived is not None, "it has been gone to"
+        hits.shown = True
+        self._stand_in(lived.stand)
+        running = lived.stand.running
+        running.state, running.cause = RunState.STOPPED, StopCause.ARRIVED
+        running.origin = "insn"
+        if not done:
+            running.reason = "in front of a hit"
+        self.look_for_present(phases=True)
+
+    def finish_hit(self) -> bool:
+        """Carry out what is left of the hit of the past at hand; False if there is none."""
+        hits, travel = self.hits, self.travel
+        if hits is None or travel is None or not hits.shown:
+            return False
+        middle = hits.in_middle
+        position = hits.position
+        if not middle:
+            return False
+        while not hits.is_over:
+            hits.advance()
+            position = hits.position
+        assert position is not None
+        self._show(position.moment, position.done)
+        return True
+
+    def leave_hit(self) -> None:
+        """Stand in the past as it was without probes, where a hit of it is over."""
+        hits = self.hits
+        if hits is not None and hits.shown and self.in_past and not hits.in_middle:
+            self._stand_past()
+
+    def look_for_present(self, *, phases: bool = False) -> None:
+        """Stand in the run itself again where a motion has come to the present.
+
+        Args:
+            phases: it was one by phases: where the run itself stands in the middle of a hit, it
+                has come there at that phase.
+        """
+        travel = self.travel
+        if travel is None or not travel.there:
+            return
+        position = self.hits.position if self.hits is not None else None
+        present = self._of_present() if phases else None
+        middle = position is not None and self.hits is not None and self.hits.in_middle
+        if middle or (present is not None and travel.now() == present.moment):
+            arrived = (
+                present is not None
+                and position is not None
+                and position.moment == present.moment
+                and position.done >= present.done
+            )
+        else:
+            arrived = travel.arrived()
+        if arrived:
             past = self.here.running
             self.leave_past()
             running = self.here.running
@@ -206,6 +429,8 @@ class Standpoint:
 
     def leave_past(self) -> None:
         """Stand in the run itself again."""
+        if self.hits is not None:
+            self.hits.shown = False
         if self.here is not self.present:
             self._stand_in(self.present)
         if self.travel is not None:
@@ -214,6 +439,8 @@ class Standpoint:
     def close(self) -> None:
         """End the run and its past."""
         self.leave_past()
+        if self.hits is not None:
+            self.hits.close()
         if self.travel is not None:
             self.travel.close()
         self.present.session.close()

@@ -65,6 +65,8 @@ class Travel:
         recorder: of the run.
         there: the guest stands in the past.
         landmarks: bookmarks and the like.
+        mid_hit: gives tick and address at which the hit has begun in whose middle the run itself
+            stands; None where it does not.
     """
 
     def __init__(
@@ -79,6 +81,7 @@ class Travel:
         """
         self.recorder = recorder
         self.there = False
+        self.mid_hit: Callable[[], tuple[int, int] | None] = lambda: None
         self.landmarks = Landmarks(live, lambda: recorder.full)
         recorder.wrote = self.landmarks.written
         self._live = live
@@ -122,8 +125,10 @@ class Travel:
         """The moment at which the run itself stands."""
         self.recorder.sync()
         live = self._live
-        pc = live.machine.current.hooks.original_pc(live.cpu.read_register(live.arch.roles.pc))
-        present = Moment(self._at, live.cpu.coming(), pc)
+        present = Moment(self._at, *live.probes().standing())
+        began = self.mid_hit()
+        if began is not None:  # of what comes then the past knows nothing yet
+            present = Moment(self._at, *began)
         if self.recorder.full:
             present = Moment(len(self.recorder.journal), self.recorder.end, 0)
         if self._past is not None and self._again is None:

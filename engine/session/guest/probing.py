@@ -138,6 +138,21 @@ class Probing:
         """Address of a symbol in the first process; None while its file is not mapped."""
         return self.first.where(name)
 
+    def standing(self) -> tuple[int, int]:
+        """(tick, address) of the program's own next instruction, of a guest that stands.
+
+        In front of a return's trampoline that is the one behind the return, in a tick of its own.
+        """
+        guest = self._guest
+        pc = guest.cpu.read_register(guest.arch.roles.pc)
+        manager = self.here.manager
+        trampoline = manager.trampoline()
+        point = manager.points.get(pc) if trampoline is not None and trampoline[0] == pc else None
+        calls = manager.returns.arriving(point) if point is not None else ()
+        if calls:
+            return guest.cpu.coming() + 1, calls[0].ret_addr
+        return guest.cpu.coming(), manager.original_pc(pc)
+
     # -- probes by place ------------------------------------------------------------------
 
     def place(self, wanted: Iterable[Wanted]) -> None:

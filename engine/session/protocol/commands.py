@@ -67,6 +67,10 @@ class StepPhase(Struct, frozen=True):
     """Carry out the next phase of the hit at hand; without one, an instruction."""
 
 
+class PhaseBack(Struct, frozen=True):
+    """Go back by a phase of a hit; outside of one, to the last phase of the hit before."""
+
+
 class FinishHit(Struct, frozen=True):
     """Carry out all that is left of the hit at hand."""
 
@@ -490,6 +494,7 @@ Command: TypeAlias = (
     | StepOver
     | StepLine
     | StepPhase
+    | PhaseBack
     | FinishHit
     | RunTo
     | Finish

@@ -1,0 +1,521 @@
+"""Hits in the past of a run: where they are, and their phases one by one.
+
+A hit's phases depend on all that its probes have done before: when a jump took a breakpoint's
+place, which calls are pending, which slot is free. So the run is lived through once more with the
+probes in place from its start on, up to the hit, and then phase by phase.
+"""
+
+import time
+from bisect import bisect_left
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from msgspec import Struct
+
+from engine.arch.plan import Mode, Rules
+from engine.errors import CommandError, ProbeError
+from engine.history.timeline import Moment
+from engine.probes.kprobe import Kprobe, Uprobe
+from engine.probes.kretprobe import Kretprobe, KretprobeInstance, Uretprobe
+from engine.session.control.entries import ProbeEntry
+from engine.session.control.past_log import LogContent
+from engine.session.control.probe_list import ProbeList
+from engine.session.control.stand import GuestStand
+from engine.session.control.switches import GraphSwitch, KernelSwitch
+from engine.session.control.travel import Travel
+from engine.session.guest.past import PastSession
+from engine.session.guest.probed_space import Wanted
+from engine.session.program.places import Place
+from engine.session.protocol.views import HitView
+
+_SLICE: Final = 20_000
+"""Ticks that are lived through at once."""
+_ASK: Final = 0.02
+"""Seconds between two looks at whether it is to go on."""
+_STEPS: Final = 100_000
+"""Instructions between the tick before a hit and the hit, at the most."""
+
+GoesOn = Callable[[], bool]
+"""Asked now and then: False ends what takes long."""
+
+
+class Cut(BaseException):
+    """The user wants no more of it."""
+
+
+class _Patience:
+    """Asks now and then whether to go on."""
+
+    def __init__(self, goes_on: GoesOn) -> None:
+        self._goes_on = goes_on
+        self._due = time.monotonic() + _ASK
+
+    def look(self) -> None:
+        """Ask, if it is time to.
+
+        Raises:
+            Cut: it is not to go on.
+        """
+        if time.monotonic() >= self._due:
+            if not self._goes_on():
+                raise Cut
+            self._due = time.monotonic() + _ASK
+
+
+def moment_of(past: PastSession) -> Moment:
+    """The moment at which a guest of the past stands, the machinery's code left out."""
+    return Moment(past.kernel.at, *past.probes().standing())
+
+
+class FoundHits:
+    """Lives once through a run, and notes the moments at which probes are hit.
+
+    Attributes:
+        moments: in order, each once.
+        past: the run.
+    """
+
+    def __init__(self, past: PastSession, entries: Iterable[ProbeEntry], mode: Mode) -> None:
+        """Place probes that do nothing else; the guest stands in front of its first instruction.
+
+        Args:
+            past: the run, which is closed with this.
+            entries: whose hits are looked for.
+            mode: strictness of placement.
+        """
+        self.moments: list[Moment] = []
+        self.past = past
+        self._upto = Moment(-1, -1, 0)
+        probing = past.probes(mode)
+        for entry in entries:
+            if entry.row.enabled:
+                wanted = [
+                    Wanted(one.place, self._probe(one.place, entry.catches_returns), anywhere=True)
+                    for one in entry.placed
+                ]
+                probing.place_each(wanted)
+
+    def _probe(self, place: Place, returns: bool) -> Kprobe:
+        """A probe that notes its hits: of a return probe entry and return."""
+        kernel, cpu = self.past.kernel, self.past.cpu
+
+        probing = self.past.probes()
+
+        def note(pc: int, clock: int = 0) -> None:
+            moment = Moment(kernel.at, clock or cpu.now(), pc)
+            if not self.moments or self.moments[-1] != moment:
+                self.moments.append(moment)
+
+        def hit(probe: Kprobe, regs: object) -> None:
+            note(probe.addr or 0)
+
+        if not returns:
+            if place.rules is not Rules.UPROBE:
+                return Kprobe(mode=Mode.KERNEL, pre_handler=hit)
+            uprobe = Uprobe(place.path, place.file_offset or 0, mode=Mode.KERNEL)
+            uprobe.handler = hit
+            return uprobe
+        made: Kretprobe
+        if place.rules is Rules.UPROBE:
+            made = Uretprobe(place.path, place.file_offset or 0, maxactive=1 << 20)
+        else:
+            made = Kretprobe(maxactive=1 << 20)
+        made.entry_handler = lambda call, regs: note(call.rp.addr or 0)
+
+        def returned(call: KretprobeInstance, regs: object) -> None:
+            # From a trampoline the program goes on in the next tick.
+            note(call.ret_addr, cpu.now() + (probing.here.manager.trampoline() is not None))
+
+        made.handler = returned
+        return made
+
+    def before(self, moment: Moment, goes_on: GoesOn) -> Moment | None:
+        """The last hit in front of a moment; None for none.
+
+        Raises:
+            Cut: it was not to go on.
+        """
+        self._run(moment, goes_on)
+        index = bisect_left(self.moments, moment)
+        return self.moments[index - 1] if index else None
+
+    def has(self, moment: Moment, goes_on: GoesOn) -> bool:
+        """True if a probe is hit at a moment, which is one of the recorded run's inside.
+
+        Raises:
+            Cut: it was not to go on.
+        """
+        self._run(Moment(*moment[:2], moment.pc + 1), goes_on)
+        index = bisect_left(self.moments, moment)
+        return index < len(self.moments) and self.moments[index] == moment
+
+    def _run(self, end: Moment, goes_on: GoesOn) -> None:
+        if end <= self._upto:
+            return
+        past, patience = self.past, _Patience(goes_on)
+        kernel, cpu, machine = past.kernel, past.cpu, past.machine
+        try:
+            while machine.exit is None and (
+                kernel.at < end.at or (kernel.at == end.at and cpu.coming() < end.clock)
+            ):
+                limit = cpu.blocks() + _SLICE
+                kernel.limit = limit if kernel.at < end.at else min(limit, end.clock - 1)
+                kernel.resume()
+                patience.look()
+        finally:
+            kernel.limit = None
+        for _ in range(_STEPS):
+            if machine.exit is not None or moment_of(past) >= end:
+                break
+            kernel.step()
+        self._upto = end
+        self.moments.sort()
+
+    def close(self) -> None:
+        """Give the run back."""
+        self.past.close()
+
+
+class HitPosition(Struct, frozen=True):
+    """A place between the phases of hits at one moment.
+
+    Attributes:
+        moment: in front of the hits' instruction; a return and a probe may be hit at the same.
+        done: phases that have been carried out since.
+    """
+
+    moment: Moment
+    done: int
+
+
+class LivedHits:
+    """A guest of the past in which the probes stand, and which goes through hits phase by phase.
+
+    Attributes:
+        stand: it.
+        past: the same.
+        moment: of the hits at which it stands, or has stood last.
+        done: phases that were carried out there.
+    """
+
+    def __init__(self, stand: GuestStand, past: PastSession) -> None:
+        """The guest stands in front of its first instruction."""
+        self.stand = stand
+        self.past = past
+        self.moment = Moment(-1, -1, 0)
+        self.done = 0
+        self._last = 0  # the point of the hit at hand, or of the last one
+
+    @property
+    def between(self) -> bool:
+        """True if a hit is over, and nothing else is hit at its moment."""
+        running = self.stand.running
+        if running.machine is not None:
+            return False
+        point = running.meets()
+        return self.now() != self.moment or point is None or point.address == self._last
+
+    def now(self) -> Moment:
+        """The moment at which it stands; not in the middle of a hit."""
+        return moment_of(self.past)
+
+    def go_to(self, moment: Moment, patience: _Patience) -> bool:
+        """Go on to the hits of a moment; False if there is none.
+
+        Raises:
+            Cut: it was not to go on.
+        """
+        past, running = self.past, self.stand.running
+        kernel, cpu, machine = past.kernel, past.cpu, past.machine
+        if running.machine is not None:
+            self._pass()
+        begin = max(moment.clock - 2, 0)  # a return is caught in front of its tick
+        try:
+            while machine.exit is None and (
+                kernel.at < moment.at or (kernel.at == moment.at and cpu.coming() < begin)
+            ):
+                limit = cpu.blocks() + _SLICE
+                kernel.limit = limit if kernel.at < moment.at else min(limit, begin - 1)
+                kernel.resume()
+                running.wanted = ""
+                if not past.machine.current.hooks.hold():
+                    self._pass()
+                patience.look()
+        finally:
+            kernel.limit = None
+        for _ in range(_STEPS):
+            if machine.exit is not None or (now := self.now()) > moment:
+                return False
+            if now == moment and (point := running.meets()) is not None:
+                self.moment, self.done, self._last = moment, 0, point.address
+                self._look()
+                return True
+            if running.meets() is not None:
+                self._pass()
+            else:
+                running.step_phase()
+            patience.look()
+        return False
+
+    def _pass(self) -> None:
+        """Carry out the hit at hand, if there is one."""
+        running = self.stand.running
+        if running.machine is not None or running.meets() is not None:
+            running.step_phase()
+            while running.machine is not None:
+                running.step_phase()
+
+    def advance(self) -> None:
+        """Carry out the next phase of the hits at the moment."""
+        running = self.stand.running
+        if running.machine is None:
+            point = running.meets()
+            self._last = point.address if point is not None else 0
+        running.step_phase()
+        self.done += 1
+        self._look()
+
+    def _look(self) -> None:
+        """Take what has been recorded, as at each stop of a run: what code records starts anew."""
+        self.stand.tracing.drain()
+        self.stand.probing.collect()
+
+    def close(self) -> None:
+        """Give the run back."""
+        self.stand.tracing.finish()
+        self.past.close()
+
+
+class PlacedContent(Struct, frozen=True):
+    """All whose hits there are: the list of probes, functions that are traced, kernel's events."""
+
+    rows: object
+    log: LogContent
+
+
+class PastHits:
+    """The hits of one run's past.
+
+    Attributes:
+        lived: the guest in which the front end sees a hit; None for none.
+        shown: the front end stands in that guest.
+    """
+
+    def __init__(
+        self,
+        travel: Travel,
+        stand_in: Callable[[PastSession], GuestStand],
+        recorded: tuple[ProbeList, GraphSwitch, dict[str, KernelSwitch]],
+        mode: Mode,
+        goes_on: GoesOn,
+    ) -> None:
+        """Nobody has asked for any.
+
+        Args:
+            travel: the way to the run's past.
+            stand_in: makes somewhere to stand of that.
+            recorded: what is placed.
+            mode: strictness of placement.
+            goes_on: asked now and then: False ends what takes long.
+        """
+        self._travel = travel
+        self._stand_in = stand_in
+        self._recorded = recorded
+        self._probes = recorded[0]
+        self._mode = mode
+        self._goes_on = goes_on
+        self._content: PlacedContent | None = None
+        self._found: FoundHits | None = None
+        self.lived: LivedHits | None = None
+        self.shown = False
+        self._ends: dict[Moment, tuple[int, Moment]] = {}
+
+    # -- where they are -------------------------------------------------------------------------
+
+    def before(self, moment: Moment) -> Moment | None:
+        """The moment of the last hit in front of another moment; None for none.
+
+        Raises:
+            Cut: it was not to go on.
+        """
+        return self._hits().before(moment, self._goes_on)
+
+    def is_at(self, moment: Moment) -> bool:
+        """True if a probe is hit at a moment of the past.
+
+        Raises:
+            Cut: it was not to go on.
+        """
+        entries = [entry for entry in self._probes.entries if entry.row.enabled]
+        if not entries:
+            return False
+        if self._found is None and not any(entry.catches_returns for entry in entries):
+            # Whoever steps where no probe is does not wait for all hits to be looked for.
+            places = self._probes.planted_addresses()
+            if moment.pc not in places:
+                return False
+        return self._hits().has(moment, self._goes_on)
+
+    def _hits(self) -> FoundHits:
+        probes, graph, kernel = self._recorded
+        now = PlacedContent(
+            [
+                (
+                    entry.row.kind,
+                    entry.row.line,
+                    entry.row.enabled,
+                    entry.row.stops,
+                    entry.row.rules,
+                )
+                for entry in probes.entries
+            ],
+            LogContent.of(probes, graph, kernel),
+        )
+        if now != self._content or self._found is None:
+            self._forget()
+            self._content = now
+            self._found = FoundHits(self._travel.fresh(), probes.entries, self._mode)
+        self._found.past.kernel.reached = self._travel.present().clock
+        return self._found
+
+    def _forget(self) -> None:
+        """Something else is placed now."""
+        self.close()
+        self._ends.clear()
+
+    # -- phases ---------------------------------------------------------------------------------
+
+    @property
+    def position(self) -> HitPosition | None:
+        """The place in a hit of the past at which the front end stands; None outside of hits."""
+        if self.lived is None or not self.shown:
+            return None
+        return HitPosition(self.lived.moment, self.lived.done)
+
+    def end_of(self, moment: Moment) -> tuple[int, Moment] | None:
+        """Phases of the hits of a moment, and the moment behind; None while nobody has seen it."""
+        return self._ends.get(moment)
+
+    def live(self, moment: Moment, done: int | None) -> None:
+        """Have the hits of a moment carried out up to a phase.
+
+        Args:
+            moment: of the hits.
+            done: phases to carry out; None for all.
+
+        Raises:
+            Cut: it was not to go on.
+            CommandError: with the probes of now, placed from the start on, there is no such hit.
+        """
+        self._hits()
+        lived, patience = self.lived, _Patience(self._goes_on)
+        there = lived is not None and lived.moment == moment
+        if lived is not None and there and done is not None and lived.done > done:
+            lived, there = None, False
+        if lived is not None and not there and (lived.moment > moment or self._is_over(lived)):
+            lived = None
+        if lived is None:
+            lived = self._begin()
+        try:
+            self._go(lived, moment, done, patience, there=there)
+        except BaseException:
+            if lived is not self.lived:
+                lived.close()
+            raise
+        if lived is not self.lived:
+            if self.lived is not None:
+                self.lived.close()
+            self.lived = lived
+        self.settle()
+
+    def _go(
+        self,
+        lived: LivedHits,
+        moment: Moment,
+        done: int | None,
+        patience: _Patience,
+        *,
+        there: bool,
+    ) -> None:
+        """Have a guest go to a phase of the hits of a moment."""
+        lived.past.kernel.reached = self._travel.present().clock
+        if not there and not lived.go_to(moment, patience):
+            raise CommandError(
+                f"the hit at {moment.pc:#x} in tick {moment.clock} does not come about where its "
+                "probe stands from the start of the run on: its phases cannot be gone back to"
+            )
+        while (done is None or lived.done < done) and not (lived.done and lived.between):
+            lived.advance()
+            patience.look()
+        if done is not None and lived.done < done:
+            raise CommandError("the hit has fewer phases where its probe stands from the start on")
+
+    def settle(self) -> None:
+        """Note how the hits at hand end, where they have."""
+        lived = self.lived
+        if lived is not None and lived.done and lived.between:
+            self._ends[lived.moment] = lived.done, lived.now()
+
+    @staticmethod
+    def _is_over(lived: LivedHits) -> bool:
+        return lived.stand.session.machine.exit is not None
+
+    def _begin(self) -> LivedHits:
+        """A guest with the probes, in front of its first instruction."""
+        probes, graph, kernel = self._recorded
+        past = self._travel.fresh()
+        stand = self._stand_in(past)
+        stand.tracing.start()
+        stand.probes.restore(probes.rows)
+        traced = GraphSwitch()
+        traced.globs, traced.depth = graph.globs, graph.depth
+        try:
+            traced.begin(stand.tracing)
+        except ProbeError:
+            pass
+        for group, switch in kernel.items():
+            copied = KernelSwitch(group)
+            copied.globs = switch.globs
+            copied.begin(stand.tracing)
+        return LivedHits(stand, past)
+
+    def goes_as(self, seen: HitView) -> bool:
+        """True if the hit at hand goes the way of one that was seen, as far as both have come."""
+        now = self.lived.stand.running.hit if self.lived is not None else None
+        return now is None or all(
+            one.name == other.name for one, other in zip(seen.done, now.done, strict=False)
+        )
+
+    @property
+    def is_over(self) -> bool:
+        """True if all phases of the hits at hand are carried out."""
+        return (
+            self.lived is not None
+            and self.lived.moment in self._ends
+            and (self._ends[self.lived.moment][0] == self.lived.done)
+        )
+
+    @property
+    def in_middle(self) -> bool:
+        """True if some of the phases are carried out, and some are left."""
+        return self.lived is not None and self.lived.done > 0 and not self.is_over
+
+    @property
+    def ended(self) -> bool:
+        """True if the run has ended with the hit at hand."""
+        return self.lived is not None and self._is_over(self.lived)
+
+    def advance(self) -> None:
+        """Carry out the next phase of the hits at hand."""
+        assert self.lived is not None, "there are some"
+        self.lived.advance()
+        self.settle()
+
+    def close(self) -> None:
+        """Give all runs back."""
+        if self._found is not None:
+            self._found.close()
+        if self.lived is not None:
+            self.lived.close()
+        self._found = self.lived = None
+        self.shown = False

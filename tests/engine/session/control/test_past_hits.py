@@ -1,0 +1,245 @@
+"""Hits phase by phase, backwards as forwards: the same states for every technique."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from compiled import build
+from controlkit import Held, held, sample
+from sysroot import CHECKOUT
+
+from engine.image import ElfImage
+from engine.image.symbols import SymbolTable
+from engine.session.protocol import commands as cmd
+from engine.session.protocol.views import RunState
+
+UPROBES = CHECKOUT / "tests" / "data" / "uprobes"
+
+
+class State(NamedTuple):
+    """What a user sees of a moment.
+
+    Attributes:
+        moment: tick and the program's own address.
+        pc: of the processor.
+        phase: that was carried out last; "" outside of a hit.
+        registers: all.
+    """
+
+    moment: tuple[int, int]
+    pc: int
+    phase: str
+    registers: dict[str, int]
+
+
+def state(guest: Held) -> State:
+    view, travel = guest.view, guest.control._place.travel
+    assert travel is not None
+    now = travel.now()
+    phase = view.hit.done[-1].name if view.hit and view.hit.done else ""
+    return State((now.clock, now.pc), view.raw_pc, phase, guest.registers())
+
+
+def stands_at_hit(guest: Held) -> bool:
+    return guest.control._place.here.running.meets() is not None
+
+
+def played(guest: Held, hits: int) -> list[list[State]]:
+    """The next hits: the state in front of each, and behind each of its phases."""
+    found = []
+    for number in range(hits):
+        if not (number and stands_at_hit(guest)):
+            guest.do(cmd.ContinueToHit())
+        if guest.view.state is RunState.ENDED:
+            break
+        states = [state(guest)]
+        while True:
+            view = guest.do(cmd.StepPhase())
+            states.append(state(guest))
+            assert view.hit is not None
+            if not view.hit.next:
+                break
+        found.append(states)
+    return found
+
+
+def check(guest: Held, hits: int) -> list[str]:
+    """Hits forwards, backwards, and forwards again; the ways that they went."""
+    forth = played(guest, hits)
+    assert len(forth) == hits
+    behind: State | None = None
+    for states in reversed(forth):
+        # From elsewhere to behind the hit; where it ends in front of the next one that is there.
+        if behind is not None and behind.moment != states[-1].moment:
+            guest.do(cmd.PhaseBack())
+            assert state(guest) == states[-1]
+        for wanted in states[-2:0:-1]:
+            guest.do(cmd.PhaseBack())
+            assert state(guest) == wanted
+        guest.do(cmd.PhaseBack())
+        behind = state(guest)
+        assert behind._replace(phase="") == states[0]._replace(phase="")
+    for states in forth[:-1]:
+        if state(guest).moment != states[0].moment:
+            guest.do(cmd.Seek(*states[0].moment))
+        for wanted in states[1:]:
+            guest.do(cmd.StepPhase())
+            assert state(guest) == wanted
+    return sorted({" ".join(each.phase for each in states[1:]) for states in forth})
+
+
+BREAKPOINT = "armed trap pre-handlers out of line fix-up post-handlers resume"
+EMULATED = "armed trap pre-handlers emulated post-handlers resume"
+
+
+@contextmanager
+def recorded(
+    arch: str, name: str, *lines: str, technique: str = "auto", returns: str = "auto"
+) -> Iterator[Held]:
+    path = name if "/" in name else sample(arch, name)
+    with held(path, history=True, technique=technique, returns=returns) as guest:
+        for line in lines:
+            guest.do(cmd.Define(line, stops=technique in ("jump", "djprobe")))
+        yield guest
+
+
+@pytest.mark.parametrize(
+    ("arch", "name", "line", "hits"),
+    [
+        ("x86_64", "structs", "p deposit", 2),
+        pytest.param("aarch64", "structs", "p deposit", 4, marks=pytest.mark.slow),
+        pytest.param("riscv64", "structs", "p deposit", 4, marks=pytest.mark.slow),
+        pytest.param("ia64", "recursion", "p fibonacci", 5, marks=pytest.mark.slow),
+    ],
+)
+def test_breakpoints(arch: str, name: str, line: str, hits: int) -> None:
+    with recorded(arch, name, line) as guest:
+        assert check(guest, hits) == [BREAKPOINT]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arch", "name", "returns", "lines", "hits"),
+    [
+        ("x86_64", "structs", "watched", ("r deposit", "p deposit+3"), 4),
+        ("x86_64", "structs", "mainline", ("r deposit", "p deposit+3", "r transfer"), 5),
+        ("aarch64", "structs", "watched", ("r deposit", "r transfer"), 4),
+        ("aarch64", "structs", "mainline", ("r deposit", "r transfer"), 4),
+        ("riscv64", "structs", "mainline", ("r deposit", "r transfer"), 4),
+        ("ia64", "recursion", "watched", ("r fibonacci",), 4),
+        ("ia64", "recursion", "owens", ("r fibonacci",), 4),
+    ],
+)
+def test_returns(arch: str, name: str, returns: str, lines: tuple[str, ...], hits: int) -> None:
+    with recorded(arch, name, *lines, returns=returns) as guest:
+        if name == "recursion":  # the first return comes late
+            guest.do(*[cmd.ContinueToHit()] * 13)
+        routes = check(guest, hits)
+        assert (EMULATED in routes) == (returns != "watched")
+
+
+@pytest.mark.parametrize(
+    ("arch", "technique"),
+    [
+        pytest.param("x86_64", "jump", marks=pytest.mark.slow),
+        pytest.param("aarch64", "jump", marks=pytest.mark.slow),
+        pytest.param("x86_64", "djprobe", marks=pytest.mark.slow),
+    ],
+)
+def test_jumps(arch: str, technique: str) -> None:
+    """What detours keep in registers is the same, too: counters, places in the ring."""
+    with recorded(arch, "recursion", "p fibonacci n=$arg1", technique=technique) as guest:
+        routes = check(guest, 3)
+        assert all("displaced" in route for route in routes)
+
+
+@pytest.mark.slow
+def test_jumps_of_return_probes() -> None:
+    with recorded("x86_64", "recursion", "r fibonacci $retval", technique="jump") as guest:
+        guest.do(*[cmd.ContinueToHit()] * 13)
+        assert len(check(guest, 5)) > 1
+
+
+@pytest.mark.slow
+def test_uprobes() -> None:
+    """Their slots are given out hit by hit."""
+    where = uprobe_place(Path(sample("x86_64", "structs")), "deposit")
+    with recorded("x86_64", "structs", f"p:u/d {where}", f"r:u/e {where}") as guest:
+        assert check(guest, 3) == [BREAKPOINT]
+
+
+def uprobe_place(program: Path, name: str) -> str:
+    image = ElfImage.open(program)
+    found = SymbolTable(image).find(name)
+    assert found is not None
+    offset = image.file_offset(found.address)
+    assert offset is not None
+    return f"{program}:{offset:#x}"
+
+
+@pytest.mark.slow
+def test_calls_in_place_of_no_operations(tmp_path: Path) -> None:
+    """The first hit is a breakpoint's: backwards, too."""
+    source = (UPROBES / "nops.S").read_text()
+    program = build(tmp_path, "nops", source, "-nostdlib", "-static")
+    where = uprobe_place(program, "calm_nop")
+    with recorded("x86_64", str(program), f"p:g/calm {where} cx=%cx", technique="nop5") as guest:
+        assert check(guest, 4) == ["armed call save syscall restore return", EMULATED]
+
+
+def test_from_outside_and_out_again() -> None:
+    """From the middle of the present's hit, and back to it; what is no phase leaves the hit."""
+    with recorded("x86_64", "structs", "p deposit") as guest:
+        assert "no probe is hit before" in str(guest.fail(cmd.PhaseBack()))
+        guest.do(cmd.ContinueToHit(), *[cmd.StepPhase()] * 3)
+        present = state(guest)
+        view = guest.do(cmd.PhaseBack(), cmd.PhaseBack(), cmd.PhaseBack())
+        assert view.history is not None
+        assert view.history.past
+        assert "no probe is hit before" in str(guest.fail(cmd.PhaseBack()))
+        guest.do(cmd.StepPhase(), cmd.StepPhase())
+        assert "in the middle of a hit" in str(guest.fail(cmd.StepBack()))
+        assert (guest.view.reason, guest.view.hit.next) == ("trap", "pre-handlers")  # type: ignore[union-attr]
+        view = guest.do(cmd.StepPhase())
+        assert view.history is not None
+        assert not view.history.past
+        assert state(guest) == present
+        while guest.do(cmd.StepPhase()).hit.next:  # type: ignore[union-attr]
+            pass
+        for _ in range(3):
+            guest.do(cmd.ContinueToHit(), cmd.FinishHit())
+        guest.do(cmd.Continue())
+        assert guest.view.state is RunState.ENDED
+        view = guest.do(cmd.PhaseBack())
+        assert (view.hit.next, view.reason, view.location) == ("", "resume", "deposit+0x3")  # type: ignore[union-attr]
+        view = guest.do(cmd.PhaseBack(), cmd.PhaseBack(), cmd.StepInsn())
+        assert (view.location, view.hit.next) == ("deposit+0x3", "")  # type: ignore[union-attr]
+        view = guest.do(cmd.StepInsn())
+        assert (view.location, view.hit) == ("deposit+0x5", None)
+        view = guest.do(cmd.PhaseBack())
+        assert (view.location, view.reason) == ("deposit+0x3", "resume")
+        guest.do(cmd.StepBack())
+        assert guest.view.location == "deposit+0x0"
+        assert guest.do(cmd.StepPhase()).reason == "armed"
+        guest.do(cmd.FinishHit(), cmd.Continue())
+        assert guest.view.state is RunState.ENDED
+
+
+def test_what_another_way_of_the_hit_comes_to() -> None:
+    """A probe that was placed late may be hit as a breakpoint where it would be a jump by then."""
+    with held(sample("x86_64", "recursion"), history=True, technique="nop5") as guest:
+        guest.do(cmd.ToggleBreak("fibonacci"), cmd.Continue(), cmd.StepPhase(), cmd.StepPhase())
+        seen = guest.view
+        assert guest.control._place.hits is not None
+        guest.control.probes.delete([1])
+        assert "does not come about" in str(guest.fail(cmd.PhaseBack()))
+        assert (guest.view.raw_pc, guest.view.reason) == (seen.raw_pc, seen.reason)
+        assert guest.view.history is not None
+        assert not guest.view.history.past
+
+
+def test_without_a_recording() -> None:
+    with held(sample("x86_64", "structs")) as guest:
+        assert "not recorded" in str(guest.fail(cmd.PhaseBack()))
