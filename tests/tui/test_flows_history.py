@@ -160,6 +160,27 @@ def test_a_late_probe_fills_the_log() -> None:
     flow(late_probes, config=GuestConfig(sample("x86_64", "words"), history=True))
 
 
+async def phases_backwards(user: User) -> None:
+    await place(user, "probe fibonacci")
+    await user.press("c")
+    await user.state(RunState.ENDED)
+    await user.press("comma")
+    await user.until(lambda: user.view.hit is not None, "the last hit")
+    assert history(user).past
+    last, hits = user.view.reason, user.view.time
+    await user.press("comma")
+    await user.until(lambda: user.view.reason != last, "the phase before")
+    assert user.view.time == hits
+    await user.press("full_stop")
+    await user.until(lambda: user.view.reason == last, "the phase again")
+    await user.press("R")
+    await user.until(lambda: user.view.hit is None and user.view.time < hits, "the probe before")
+
+
+def test_phases_are_gone_back_through() -> None:
+    flow(phases_backwards, config=GuestConfig(sample("x86_64", "recursion"), history=True))
+
+
 def test_a_run_that_is_not_recorded_says_so() -> None:
     async def steps(user: User) -> None:
         await place(user, "probe print")

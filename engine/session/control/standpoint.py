@@ -361,10 +361,17 @@ class Standpoint:
         end = hits.end_of(moment)
         behind = end is not None and end[0] == done
         timeline = travel.backwards.timeline
-        if end is not None and behind and lived is not None and hits.ended:
-            timeline.end()
-        else:
-            timeline.seek(end[1] if end is not None and behind else moment)
+        looked_at = self.here.running
+        state, looked_at.state = looked_at.state, RunState.RUNNING  # to whoever is heard meanwhile
+        try:
+            if end is not None and behind and lived is not None and hits.ended:
+                timeline.end()
+            else:
+                timeline.seek(end[1] if end is not None and behind else moment)
+        except Abandoned:
+            return  # the run begins afresh
+        finally:
+            looked_at.state = state
         assert lived is not None, "it has been gone to"
         hits.shown = True
         self._stand_in(lived.stand)
