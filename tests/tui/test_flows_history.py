@@ -124,6 +124,26 @@ async def who_wrote(user: User) -> None:
     await user.shows("grace.balance == 5000 is true from the beginning")
 
 
+async def who_wrote_at_the_end(user: User) -> None:
+    await user.press("c")
+    await user.state(RunState.ENDED)
+    lines = user.panes.registers.lines
+    await user.press("2")
+    lines.move_to(next(n for n, r in enumerate(lines.source.registers) if r.name == "rbx"))
+    await user.press("W")
+    await user.until(lambda: user.view.location == "exit+0x1", "mov ebx, edi")
+    await user.press("W")
+    await user.until(lambda: user.view.location.startswith("main"), "pop rbx: the cursor is there")
+    await user.press("c")
+    await user.state(RunState.ENDED)
+    await user.command("last-write $r15")
+    await user.says("nothing has written to r15")
+
+
+def test_who_wrote_a_register_of_a_program_that_has_ended() -> None:
+    flow(who_wrote_at_the_end, config=GuestConfig(sample("x86_64", "structs"), history=True))
+
+
 def test_who_wrote_what_is_at_the_cursor() -> None:
     flow(who_wrote, config=GuestConfig(sample("x86_64", "structs"), history=True))
 

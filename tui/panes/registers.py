@@ -163,6 +163,12 @@ class RegisterTable(VirtualLines[RegisterRows]):
         self._choose()
         self.changed()
 
+    def find(self, name: str) -> None:
+        """Put the cursor on a register by its name, if it is there."""
+        for number, register in enumerate(self.source.registers):
+            if register.name == name:
+                self.select(number)
+
     def refresh_size(self) -> None:
         """Another register may stand at the cursor."""
         super().refresh_size()
@@ -229,11 +235,17 @@ stands where it leads, from pointer to pointer, to a string, an instruction or a
         """`first` names the registers that come first."""
         self._table = RegisterTable(first)
         super().__init__(self._table)
+        self._cursor_at = ""
 
     def show(self, view: GuestView) -> None:
-        """Another view."""
+        """Another view; the cursor stays at its register, though there are none meanwhile."""
+        before = self.source.register
+        if before is not None:
+            self._cursor_at = before.name
         if self.source.fill(view.registers):
             self._renew()
+            if before is None:
+                self._table.find(self._cursor_at)
 
     def _renew(self) -> None:
         self._table.fit()

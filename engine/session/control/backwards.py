@@ -582,21 +582,22 @@ class Backwards:
             CommandError: nothing has, since the thread began.
         """
         timeline, session = self.timeline, self._session
-        if timeline.ended:
-            raise CommandError("the program has ended: no register of it is left")
+        if timeline.ended and session.machine.current.tid != tid:
+            raise CommandError(f"thread {tid} has ended: no register of it is left")
         register = next(one for one in session.arch.registers if one.name == name)
         now = timeline.now()
         before = now if callee is None else self._entered(*callee)
         found = None
         if before is not None:
-            timeline.seek(before)
+            if before != now:
+                timeline.seek(before)
             writes = RegisterWrites(session, self._stretches)
             found = writes.last(register, tid, before, self.cut)
         if self.cut():
             self._again(now)
             return ""
         if found is None:
-            timeline.seek(now)
+            self._again(now)
             raise CommandError(f"nothing has written to {name} since thread {tid} began")
         timeline.seek(found[0])
         return found[1]

@@ -48,11 +48,14 @@ class RegisterWrites:
             words, "" for an instruction; None if there is none, or it was cut.
         """
         session = self._session
-        thread = session.machine.threads.get(tid)
-        if thread is None:
+        value: int | None
+        if session.machine.current.tid == tid:  # even where it has ended
+            value = session.cpu.read_register(register.name)
+        elif (thread := session.machine.threads.get(tid)) is not None:
+            with session.kernel.visit(thread):
+                value = session.cpu.read_register(register.name)
+        else:
             return None
-        with session.kernel.visit(thread):
-            value: int | None = session.cpu.read_register(register.name)
         names = spellings(session.arch, register)
         for _, end in self._stretches.back(before, _WIDEST):
             found, value = self._within(register.name, names, tid, end, value, cut)

@@ -192,10 +192,11 @@ class Standpoint:
         travel.backwards.cut = lambda: bool(running.wanted)
         if not travel.there and not self._leave_present(travel):
             return
+        failure: CommandError | None = None
         try:
             text = travel.carry_out(command, self.present.stop_places, watches, condition)
         except CommandError as error:
-            text = str(error)
+            failure, text = error, str(error)
         except Abandoned:
             text = ""
         finally:
@@ -209,6 +210,8 @@ class Standpoint:
             hit = text.startswith(("breakpoint", "probe", "watchpoint"))
             running.cause = StopCause.HIT if hit else StopCause.CUT_SHORT
         self.look_for_present()
+        if failure is not None and self.here.running.ended:
+            raise failure  # how a program has ended says nothing of it
 
     def _leave_present(self, travel: "Travel") -> bool:
         """Live through the run once more, up to its present; False if that was cut."""

@@ -155,5 +155,10 @@ def test_no_register() -> None:
             backwards.last_register_write("xmm15", 1000, None)
         assert backwards.timeline.now() == now
         backwards.timeline.end()
-        with pytest.raises(CommandError, match="the program has ended"):
-            backwards.last_register_write("rax", 1000, None)
+        with pytest.raises(CommandError, match="thread 1001 has ended"):
+            backwards.last_register_write("rax", 1001, None)
+        with pytest.raises(CommandError, match="nothing has written to xmm15"):
+            backwards.last_register_write("xmm15", 1000, None)
+        assert backwards.timeline.ended
+        assert backwards.last_register_write("rbx", 1000, None) == ""
+        assert session.code_at(backwards.timeline.now().pc)[:2] == b"\x89\xfb"  # mov ebx, edi
