@@ -40,6 +40,9 @@ def _folder() -> str:
 def _library() -> ctypes.CDLL:
     folder = os.environ.get("LIBCAPSTONE_PATH", os.path.join(_folder(), "lib"))
     library = ctypes.CDLL(os.path.join(folder, _FILE))
+    major = library.cs_version(None, None) >> 8
+    if major != _VERSION:
+        raise CapstoneError(f"this is Capstone {major}")
     library.cs_open.argtypes = ctypes.c_int, ctypes.c_uint32, _VOID
     library.cs_option.argtypes = ctypes.c_size_t, ctypes.c_int, ctypes.c_size_t
     library.cs_close.argtypes = (_VOID,)
@@ -59,9 +62,6 @@ def _library() -> ctypes.CDLL:
     )
     library.cs_reg_name.argtypes = ctypes.c_size_t, ctypes.c_uint
     library.cs_reg_name.restype = ctypes.c_char_p
-    major = library.cs_version(None, None) >> 8
-    if major != _VERSION:
-        raise CapstoneError(f"this is Capstone {major}")
     return library
 
 
