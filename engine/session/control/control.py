@@ -381,6 +381,8 @@ class Control:
                 place.leave_hit()
         else:
             moved = place.phase_on()
+            if not moved:
+                place.leave_hit()  # behind it a phase is an instruction of the past like any other
         if not moved:
             return None
         self._moves_on()

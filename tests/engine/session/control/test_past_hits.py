@@ -13,7 +13,7 @@ from sysroot import CHECKOUT
 from engine.image import ElfImage
 from engine.image.symbols import SymbolTable
 from engine.session.protocol import commands as cmd
-from engine.session.protocol.views import RunState
+from engine.session.protocol.views import GuestView, RunState
 
 UPROBES = CHECKOUT / "tests" / "data" / "uprobes"
 
@@ -40,6 +40,12 @@ def state(guest: Held) -> State:
     now = travel.now()
     phase = view.hit.done[-1].name if view.hit and view.hit.done else ""
     return State((now.clock, now.pc), view.raw_pc, phase, guest.registers())
+
+
+def following(view: GuestView) -> str:
+    """The phase that comes next; "" where the hit is over."""
+    assert view.hit is not None
+    return view.hit.next
 
 
 def stands_at_hit(guest: Held) -> bool:
@@ -201,21 +207,21 @@ def test_from_outside_and_out_again() -> None:
         assert "no probe is hit before" in str(guest.fail(cmd.PhaseBack()))
         guest.do(cmd.StepPhase(), cmd.StepPhase())
         assert "in the middle of a hit" in str(guest.fail(cmd.StepBack()))
-        assert (guest.view.reason, guest.view.hit.next) == ("trap", "pre-handlers")  # type: ignore[union-attr]
+        assert (guest.view.reason, following(guest.view)) == ("trap", "pre-handlers")
         view = guest.do(cmd.StepPhase())
         assert view.history is not None
         assert not view.history.past
         assert state(guest) == present
-        while guest.do(cmd.StepPhase()).hit.next:  # type: ignore[union-attr]
+        while following(guest.do(cmd.StepPhase())):
             pass
         for _ in range(3):
             guest.do(cmd.ContinueToHit(), cmd.FinishHit())
         guest.do(cmd.Continue())
         assert guest.view.state is RunState.ENDED
         view = guest.do(cmd.PhaseBack())
-        assert (view.hit.next, view.reason, view.location) == ("", "resume", "deposit+0x3")  # type: ignore[union-attr]
+        assert (following(view), view.reason, view.location) == ("", "resume", "deposit+0x3")
         view = guest.do(cmd.PhaseBack(), cmd.PhaseBack(), cmd.StepInsn())
-        assert (view.location, view.hit.next) == ("deposit+0x3", "")  # type: ignore[union-attr]
+        assert (view.location, following(view)) == ("deposit+0x3", "")
         view = guest.do(cmd.StepInsn())
         assert (view.location, view.hit) == ("deposit+0x5", None)
         view = guest.do(cmd.PhaseBack())
@@ -225,6 +231,28 @@ def test_from_outside_and_out_again() -> None:
         assert guest.do(cmd.StepPhase()).reason == "armed"
         guest.do(cmd.FinishHit(), cmd.Continue())
         assert guest.view.state is RunState.ENDED
+
+
+def test_behind_a_hit_a_phase_is_an_instruction() -> None:
+    """Where no probe is, `.` and `i` do the same, and both can be gone back from."""
+    with recorded("x86_64", "structs", "p deposit") as guest:
+        guest.do(cmd.Continue())
+        last = guest.do(cmd.PhaseBack()).reason
+        by_steps = [state(guest)]
+        for _ in range(6):
+            guest.do(cmd.StepInsn())
+            by_steps.append(state(guest))
+        assert len({each.moment for each in by_steps}) == 7
+        assert guest.do(cmd.PhaseBack()).reason == last
+        mixed = [state(guest)]
+        for command in (cmd.StepPhase(), cmd.StepPhase(), cmd.StepInsn()) * 2:
+            guest.do(command)
+            mixed.append(state(guest))
+        assert mixed == by_steps
+        guest.do(cmd.StepBack())
+        assert state(guest) == by_steps[-2]
+        guest.do(cmd.PhaseBack())
+        assert (state(guest), guest.view.reason) == (by_steps[0], last)
 
 
 def test_what_another_way_of_the_hit_comes_to() -> None:
