@@ -5,7 +5,6 @@ place, which calls are pending, which slot is free. So the run is lived through 
 probes in place from its start on, up to the hit, and then phase by phase.
 """
 
-import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from typing import Final
@@ -13,12 +12,13 @@ from typing import Final
 from msgspec import Struct
 
 from engine.arch.plan import Mode, Rules
-from engine.errors import CommandError, ProbeError
+from engine.errors import CommandError
 from engine.history.timeline import Moment
 from engine.probes.kprobe import Kprobe, Uprobe
 from engine.probes.kretprobe import Kretprobe, KretprobeInstance, Uretprobe
 from engine.session.control.entries import ProbeEntry
 from engine.session.control.past_log import LogContent
+from engine.session.control.past_run import Patience, begin, run_on
 from engine.session.control.probe_list import ProbeList
 from engine.session.control.stand import GuestStand
 from engine.session.control.switches import GraphSwitch, KernelSwitch
@@ -28,38 +28,11 @@ from engine.session.guest.probed_space import Wanted
 from engine.session.program.places import Place
 from engine.session.protocol.views import HitView
 
-_SLICE: Final = 20_000
-"""Ticks that are lived through at once."""
-_ASK: Final = 0.02
-"""Seconds between two looks at whether it is to go on."""
 _STEPS: Final = 100_000
 """Instructions between the tick before a hit and the hit, at the most."""
 
 GoesOn = Callable[[], bool]
 """Asked now and then: False ends what takes long."""
-
-
-class Cut(BaseException):
-    """The user wants no more of it."""
-
-
-class _Patience:
-    """Asks now and then whether to go on."""
-
-    def __init__(self, goes_on: GoesOn) -> None:
-        self._goes_on = goes_on
-        self._due = time.monotonic() + _ASK
-
-    def look(self) -> None:
-        """Ask, if it is time to.
-
-        Raises:
-            Cut: it is not to go on.
-        """
-        if time.monotonic() >= self._due:
-            if not self._goes_on():
-                raise Cut
-            self._due = time.monotonic() + _ASK
 
 
 def moment_of(past: PastSession) -> Moment:
@@ -152,22 +125,12 @@ class FoundHits:
     def _run(self, end: Moment, goes_on: GoesOn) -> None:
         if end <= self._upto:
             return
-        past, patience = self.past, _Patience(goes_on)
-        kernel, cpu, machine = past.kernel, past.cpu, past.machine
-        try:
-            while machine.exit is None and (
-                kernel.at < end.at or (kernel.at == end.at and cpu.coming() < end.clock)
-            ):
-                limit = cpu.blocks() + _SLICE
-                kernel.limit = limit if kernel.at < end.at else min(limit, end.clock - 1)
-                kernel.resume()
-                patience.look()
-        finally:
-            kernel.limit = None
+        past = self.past
+        run_on(past, end.at, end.clock, Patience(goes_on).look)
         for _ in range(_STEPS):
-            if machine.exit is not None or moment_of(past) >= end:
+            if past.machine.exit is not None or moment_of(past) >= end:
                 break
-            kernel.step()
+            past.kernel.step()
         self._upto = end
         self.moments.sort()
 
@@ -219,32 +182,26 @@ class LivedHits:
         """The moment at which it stands; not in the middle of a hit."""
         return moment_of(self.past)
 
-    def go_to(self, moment: Moment, patience: _Patience) -> bool:
+    def go_to(self, moment: Moment, patience: Patience) -> bool:
         """Go on to the hits of a moment; False if there is none.
 
         Raises:
             Cut: it was not to go on.
         """
         past, running = self.past, self.stand.running
-        kernel, cpu, machine = past.kernel, past.cpu, past.machine
         if running.machine is not None:
             self._pass()
-        begin = max(moment.clock - 2, 0)  # a return is caught in front of its tick
-        try:
-            while machine.exit is None and (
-                kernel.at < moment.at or (kernel.at == moment.at and cpu.coming() < begin)
-            ):
-                limit = cpu.blocks() + _SLICE
-                kernel.limit = limit if kernel.at < moment.at else min(limit, begin - 1)
-                kernel.resume()
-                running.wanted = ""
-                if not past.machine.current.hooks.hold():
-                    self._pass()
-                patience.look()
-        finally:
-            kernel.limit = None
+
+        def look() -> None:
+            running.wanted = ""
+            if not past.machine.current.hooks.hold():
+                self._pass()
+            patience.look()
+
+        # A return is caught in front of its tick.
+        run_on(past, moment.at, max(moment.clock - 2, 0), look)
         for _ in range(_STEPS):
-            if machine.exit is not None or (now := self.now()) > moment:
+            if past.machine.exit is not None or (now := self.now()) > moment:
                 return False
             if now == moment and (point := running.meets()) is not None:
                 self.moment, self.done, self._last = moment, 0, point.address
@@ -408,7 +365,7 @@ class PastHits:
             CommandError: with the probes of now, placed from the start on, there is no such hit.
         """
         self._hits()
-        lived, patience = self.lived, _Patience(self._goes_on)
+        lived, patience = self.lived, Patience(self._goes_on)
         there = lived is not None and lived.moment == moment
         if lived is not None and there and done is not None and lived.done > done:
             lived, there = None, False
@@ -433,7 +390,7 @@ class PastHits:
         lived: LivedHits,
         moment: Moment,
         done: int | None,
-        patience: _Patience,
+        patience: Patience,
         *,
         there: bool,
     ) -> None:
@@ -465,18 +422,9 @@ class PastHits:
         probes, graph, kernel = self._recorded
         past = self._travel.fresh()
         stand = self._stand_in(past)
-        stand.tracing.start()
-        stand.probes.restore(probes.rows)
-        traced = GraphSwitch()
-        traced.globs, traced.depth = graph.globs, graph.depth
-        try:
-            traced.begin(stand.tracing)
-        except ProbeError:
-            pass
-        for group, switch in kernel.items():
-            copied = KernelSwitch(group)
-            copied.globs = switch.globs
-            copied.begin(stand.tracing)
+        # A hit of what is refused there does not come about, and whoever goes to it is told so.
+        content = LogContent.of(probes, graph, kernel)
+        begin(stand, probes.rows, content.graph, content.depth, content.kernel)
         return LivedHits(stand, past)
 
     def goes_as(self, seen: HitView) -> bool:

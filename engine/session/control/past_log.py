@@ -1,8 +1,6 @@
 """The log of a recorded run as it would be, had what is recorded now been so from its start on."""
 
-import time
 from collections.abc import Callable
-from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -11,17 +9,13 @@ from engine.arch.plan import Mode
 from engine.history.timeline import Moment
 from engine.session.control.asking import StopQuestions
 from engine.session.control.entries import ProbeEntry, ProbeRow
+from engine.session.control.past_run import NEVER, Cut, Patience, begin, run_on
 from engine.session.control.probe_list import ProbeList
 from engine.session.control.stand import GuestStand
 from engine.session.control.switches import GraphSwitch, KernelSwitch
 from engine.session.guest.past import PastSession
 from engine.trace.rows import EventInfo, renumbered
 from engine.trace.staging import Consumer
-
-_SLICE: Final = 20_000
-"""Ticks that are lived through at once."""
-_ASK: Final = 0.02
-"""Seconds between two looks at whether it is to go on."""
 
 
 class LogContent(Struct, frozen=True):
@@ -89,16 +83,8 @@ class PastLog:
         self._stand = stand = GuestStand(
             past, mode, StopQuestions(), take=self._rows, keep=lambda: None
         )
-        self.tracing = tracing = stand.tracing
-        tracing.start()
-        self.refused = stand.probes.restore(wanted.rows)
-        graph = GraphSwitch()
-        graph.globs, graph.depth = wanted.graph, wanted.depth
-        graph.begin(tracing)
-        for group, globs in wanted.kernel:
-            switch = KernelSwitch(group)
-            switch.globs = globs
-            switch.begin(tracing)
+        self.tracing = stand.tracing
+        self.refused = begin(stand, wanted.rows, wanted.graph, wanted.depth, wanted.kernel)
 
     def _rows(self, data: bytes) -> None:
         if len(self._numbers) != len(self.tracing.table):
@@ -121,29 +107,16 @@ class PastLog:
         Raises:
             DivergenceError: the run is not as it was recorded.
         """
-        kernel, cpu, machine = self._past.kernel, self._past.cpu, self._past.machine
-        due = time.monotonic() + _ASK
+        cpu = self._past.cpu
 
-        def is_before() -> bool:
-            if machine.exit is not None:
-                return False
-            if over or kernel.at < end.at:
-                return True
-            return kernel.at == end.at and cpu.coming() < end.clock
+        def ask() -> bool:
+            self.tracing.drain()
+            return goes_on(cpu.coming())
 
         try:
-            while is_before():
-                kernel.limit = cpu.blocks() + _SLICE
-                if not over and kernel.at >= end.at:
-                    kernel.limit = min(kernel.limit, end.clock - 1)
-                kernel.resume()
-                if time.monotonic() >= due:
-                    self.tracing.drain()
-                    if not goes_on(cpu.coming()):
-                        return max(cpu.coming() - 1, 0)
-                    due = time.monotonic() + _ASK
-        finally:
-            kernel.limit = None
+            run_on(self._past, NEVER if over else end.at, end.clock, Patience(ask).look)
+        except Cut:
+            return max(cpu.coming() - 1, 0)
         if not over:
             self._step_to(end)
         self.tracing.drain()

@@ -272,7 +272,7 @@ class Standpoint:
         Raises:
             CommandError: no probe is hit before, or the hit cannot be gone back to.
         """
-        from engine.session.control.past_hits import Cut
+        from engine.session.control.past_run import Cut
 
         travel, hits = self.travel, self.hits
         assert travel is not None
@@ -328,7 +328,7 @@ class Standpoint:
         Raises:
             CommandError: the hit cannot be carried out.
         """
-        from engine.session.control.past_hits import Cut
+        from engine.session.control.past_run import Cut
 
         travel, hits = self.travel, self.hits
         if travel is None or hits is None or not travel.there:
