@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 import pytest
 from controlkit import Held, held, sample
@@ -34,9 +35,9 @@ def cut(
         guest.control.waiting = lambda: next(asked, None)
         guest.control.attention()
 
-    def first(*args: object, **options: object) -> None:
+    def first(*args: Any, **options: Any) -> None:
         ask()
-        run(*args, **options)  # type: ignore[arg-type]
+        run(*args, **options)
 
     def first_steps(stretches: PastStretches, end: Moment, cut: Callable[[], bool]) -> object:
         ask()

@@ -18,18 +18,17 @@ from typing import Any, ClassVar
 
 import duckquery
 import pytest
+from distributed.comm.core import CommClosedError
 
 from engine.cli import main
 from engine.errors import CommandError
+from engine.session.headless.sweep import dask_cluster
 from engine.session.headless.sweep.cells import CellOutcome, CellStatus, CellWork
+from engine.session.headless.sweep.dask_cluster import carried_out
 from engine.session.headless.sweep.executors import executor
 from engine.session.headless.sweep.warm_worker import WorkerLostError
 from engine.session.protocol.config import GuestConfig
 from engine.session.protocol.requests import CheckRequest
-
-distributed = pytest.importorskip("distributed")
-from engine.session.headless.sweep import dask_cluster  # noqa: E402
-from engine.session.headless.sweep.dask_cluster import carried_out  # noqa: E402
 
 SAMPLES = Path(__file__).parents[5] / "samples" / "bin"
 
@@ -181,7 +180,7 @@ class FakeClient:
 
 
 def closed_error(why: str) -> Exception:
-    found: Exception = distributed.comm.CommClosedError(why)
+    found: Exception = CommClosedError(why)
     assert isinstance(found, OSError)
     return found
 

@@ -27,7 +27,8 @@ def typed(editor: FrontEnd, line: str) -> str:
 def lines(editor: FrontEnd, *wanted: Message) -> list[Message]:
     """The editor's breakpoints in the file."""
     found = editor.ask("setBreakpoints", source=SOURCE, breakpoints=list(wanted))
-    return found["breakpoints"]  # type: ignore[no-any-return]
+    breakpoints: list[Message] = found["breakpoints"]
+    return breakpoints
 
 
 def listed(editor: FrontEnd) -> list[str]:

@@ -23,7 +23,9 @@ def placed(editor: FrontEnd, path: Path) -> Message:
     found = editor.ask(
         "setBreakpoints", source={"path": str(path)}, breakpoints=[{"line": 3}]
     )  # fmt: skip
-    return found["breakpoints"][0]  # type: ignore[no-any-return]
+    (one,) = found["breakpoints"]
+    assert isinstance(one, dict)
+    return one
 
 
 def test_a_file_of_the_same_name_is_another_one(program: Path) -> None:

@@ -17,20 +17,17 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
+from aiohttp import WSCloseCode
+from aiohttp.test_utils import TestClient, TestServer
 from cguest import CHECKOUT
+from chromium import Page, browse
 from guestrun import run
+from textual_serve.app_service import AppService
+from textual_serve.download_manager import DownloadManager
 
-aiohttp = pytest.importorskip("aiohttp")
-pytest.importorskip("textual_serve")
-
-from aiohttp import WSCloseCode  # noqa: E402
-from aiohttp.test_utils import TestClient, TestServer  # noqa: E402
-from chromium import Page, browse  # noqa: E402
-from textual_serve.app_service import AppService  # noqa: E402
-from textual_serve.download_manager import DownloadManager  # noqa: E402
-
-from engine.session.serve.web import webserving  # noqa: E402
+from engine.session.serve.web import webserving
 
 SAMPLE = str(CHECKOUT / "samples" / "bin" / "x86_64" / "structs")
 PATIENCE = 60.0
