@@ -27,6 +27,7 @@ from engine.session.serve.dap.exceptions import FILTERS
 from engine.session.serve.dap.framing import (
     BadRequestError,
     DapRequest,
+    EditorGoneError,
     FramingError,
     MessageWriter,
     request_of,
@@ -178,6 +179,10 @@ class DapServer:
             self._refuse(request, str(error), _NOT_STOPPED)
         except TROUBLE as error:
             self._refuse(request, message(error))
+        except EditorGoneError:
+            raise
+        except OSError as error:  # of a file of the host's that the request has named
+            self._refuse(request, f"{request.command}: {error}")
         return running and request.command == "pause"
 
     def _refuse(self, request: DapRequest, text: str, why: str = "") -> None:

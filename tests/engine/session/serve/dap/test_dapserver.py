@@ -1,13 +1,17 @@
 """An editor debugs programs: what it asks, what it is told, by the protocol's own schema."""
 
 import base64
+import errno
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from compiled import build, tool
 from dapkit import RefusedError, front_end
 from sysroot import CHECKOUT
+
+from engine.session.serve.dap.sources import SourceNames
 
 STRUCTS = CHECKOUT / "samples" / "bin" / "x86_64" / "structs"
 SOURCE = str(CHECKOUT / "samples" / "structs.c")
@@ -422,6 +426,19 @@ def test_files_of_a_program(program: Path) -> None:
         assert line_of("table[i & 3]") in [one["line"] for one in found]
         with pytest.raises(RefusedError, match="the file is not there"):
             editor.ask("source", source={"path": "/nowhere.c"}, sourceReference=0)
+
+
+def test_the_host_refuses_a_file(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(names: SourceNames, path: str, first: int, last: int) -> Iterator[int]:
+        raise OSError(errno.EIO, "Input/output error", path)
+
+    monkeypatch.setattr(SourceNames, "lines", refused)
+    with front_end() as editor:
+        editor.launch(program, stopOnEntry=True)
+        editor.go()
+        with pytest.raises(RefusedError, match=r"breakpointLocations: .*Input/output error.*x\.c"):
+            editor.ask("breakpointLocations", source={"path": "/x.c"}, line=1)
+        assert editor.ask("threads")["threads"]  # the session goes on
 
 
 def test_no_guest_yet(program: Path) -> None:
