@@ -22,9 +22,10 @@ for needed in "$kernel" "$busybox"; do
 done
 
 mkdir -p "$target"
-root=$(mktemp -d)
-trap 'rm -rf "$root"' EXIT
-mkdir "$root/bin" "$root/proc" "$root/sys" "$root/dev" "$root/tmp"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+root=$work/root
+mkdir "$root" "$root/bin" "$root/proc" "$root/sys" "$root/dev" "$root/tmp"
 cp "$busybox" "$root/bin/busybox"
 for name in sh cat cut date echo grep head ls mount poweroff ps seq sort sleep tail uname wc; do
     ln -s busybox "$root/bin/$name"
@@ -45,7 +46,14 @@ END
 fi
 chmod 755 "$root/init"
 find "$root" -exec touch -h -d @0 {} +
-(cd "$root" && find . | sort | "$busybox" cpio -o -H newc) 2> /dev/null | gzip -9n > "$target/initrd.gz"
+# The same files make the same archive, whatever inodes they have here.
+(cd "$root" && find . | LC_ALL=C sort) > "$work/names"
+if ! (cd "$root" && "$busybox" cpio -o -H newc --ignore-devno --renumber-inodes) \
+    < "$work/names" > "$work/archive" 2> "$work/said"; then
+    cat "$work/said" >&2
+    exit 2
+fi
+gzip -9n < "$work/archive" > "$target/initrd.gz"
 cp "$kernel" "$target/linux.uml"
 
 path=$(cd "$target" && pwd)

@@ -114,15 +114,39 @@ def _made(folder: Path, **more: str) -> None:
     """A kernel and an initramfs in a folder."""
     if not os.path.exists(_BUSYBOX) or shutil.which("gzip") is None:
         pytest.skip("needs busybox-static and gzip")
-    known = {"KERNEL": str(image_path(UML_61)), "BUSYBOX": _BUSYBOX}
+    kernel = more.get("KERNEL") or str(image_path(UML_61))
     made = subprocess.run(
         ["sh", _SCRIPT, folder],
-        env={**os.environ, **known, **more},
+        env={**os.environ, **more, "KERNEL": kernel, "BUSYBOX": _BUSYBOX},
         capture_output=True,
         text=True,
         check=False,
     )
     assert made.returncode == 0, made.stderr
+
+
+def test_the_same_files_make_the_same_archive(tmp_path: Path) -> None:
+    kernel = tmp_path / "kernel"
+    kernel.touch()
+    made = []
+    for name in ("one", "two"):
+        _made(tmp_path / name, KERNEL=str(kernel))
+        made.append((tmp_path / name / "initrd.gz").read_bytes())
+    assert made[0] == made[1]
+
+
+def test_an_archive_that_fails_is_told(tmp_path: Path) -> None:
+    odd = tmp_path / "busybox"
+    odd.write_text("#!/bin/sh\necho unknown option >&2\nexit 1\n")
+    odd.chmod(0o755)
+    made = subprocess.run(
+        ["sh", _SCRIPT, tmp_path],
+        env={**os.environ, "KERNEL": str(odd), "BUSYBOX": str(odd)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (made.returncode, made.stderr) == (2, "unknown option\n")
 
 
 @pytest.mark.slow
