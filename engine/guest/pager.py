@@ -70,7 +70,12 @@ class Pager:
         if mapping.at_fork & WIPED:
             return copied
         if mapping.backing is not None and self._mapped(mapping):
-            self._fill(copied, mapping.backing, physical)
+            # Whoever hears of the copy has the bytes of the file in what is copied.
+            heard, self._ram.effects = self._ram.effects, None
+            try:
+                self._fill(copied, mapping.backing, physical)
+            finally:
+                self._ram.effects = heard
         if not self._ram.copy(mapping.physical, physical, mapping.size):
             self._ram.release(physical, mapping.size)
             raise MappingError(errno.ENOMEM)

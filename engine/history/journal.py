@@ -8,11 +8,15 @@ hold are plain values, so that they can be written to files as they are.
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
+from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from engine.cpu.base import StopKind
+
+_DIGEST: Final = 32
+"""Bytes of what stands for a content where contents are compared."""
 
 
 class EntryCause(IntEnum):
@@ -90,6 +94,7 @@ class Op:
     SIGNAL: Final = 32  # number: its handler is next
     OUTPUT: Final = 33  # descriptor of the host's, bytes
     END: Final = 34  # code or -1, signal, limit, by the user, crash or (), remarks: see `Remarks`
+    CONTENT: Final = 35  # arena offset, number of bytes: see `Journal.content`
 
 
 class Remarks(NamedTuple):
@@ -150,6 +155,7 @@ class Journal:
         raw: the entries.
         clocks: the tick of each.
         inputs: what instructions got.
+        contents: long bytes that came into memory, each once: a library is loaded many times.
         complete: no more will come.
     """
 
@@ -158,6 +164,8 @@ class Journal:
         self.raw: list[bytes] = []
         self.clocks = array("Q")
         self.inputs: list[InstructionInput] = []
+        self.contents: list[bytes] = []
+        self._numbers: dict[bytes, int] = {}
         self.complete = False
         self._encode = msgspec.msgpack.Encoder().encode
         self._decode = msgspec.msgpack.Decoder(tuple[int, int, int, int, list[Any]]).decode
@@ -194,10 +202,20 @@ class Journal:
         """An instruction got something."""
         self.inputs.append(InstructionInput(clock, value))
 
+    def content(self, data: bytes) -> tuple[int, bool]:
+        """The number of these bytes among `contents`, and whether they are there anew."""
+        number = len(self._numbers)
+        found = self._numbers.setdefault(blake2b(data, digest_size=_DIGEST).digest(), number)
+        if found < number:
+            return found, False
+        self.contents.append(data)
+        return number, True
+
     def clear(self) -> None:
-        """Forget what there is: it is kept elsewhere."""
+        """Forget what there is: it is kept elsewhere. Contents keep their numbers."""
         self.raw.clear()
         self.inputs.clear()
+        self.contents.clear()
         del self.clocks[:]
 
     def __iter__(self) -> Iterator[Entry]:

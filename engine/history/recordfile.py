@@ -21,7 +21,7 @@ from engine.errors import KprobeTuiError
 from engine.history.journal import InstructionInput, Journal
 
 MAGIC: Final = b"KPTRECORD\0"
-VERSION: Final = 1
+VERSION: Final = 2
 _FRONT: Final = struct.Struct("<10sHI")
 _PIECE: Final = struct.Struct("<4sIIIQ")
 """Kind; bytes as stored and as they are; CRC-32, see `checksum`; ticks of the guest's clock."""
@@ -91,11 +91,12 @@ class StoredFile(Struct, frozen=True):
 
 
 class Written(Struct, frozen=True):
-    """A piece of the journal."""
+    """A piece of the journal; contents come before the entries that name them."""
 
-    entries: tuple[msgspec.Raw, ...]
-    inputs: tuple[tuple[int, Any], ...]
-    complete: bool
+    entries: tuple[msgspec.Raw, ...] = ()
+    inputs: tuple[tuple[int, Any], ...] = ()
+    complete: bool = False
+    contents: tuple[bytes, ...] = ()
 
 
 def _zstd() -> Any:
@@ -170,23 +171,26 @@ class RecordWriter:
         journal = self._journal
         if journal.raw or journal.inputs or journal.complete:
             self._clock = max(self._clock, journal.end)
+            for contents in self._parts(journal.contents):
+                self._put(_ENTRIES, Written(contents=contents))
             for part in self._parts(journal.raw):
-                self._put(_ENTRIES, Written(part, (), False))
-            self._put(_ENTRIES, Written((), tuple(journal.inputs), journal.complete))
+                self._put(_ENTRIES, Written(tuple(map(msgspec.Raw, part))))
+            inputs = tuple(journal.inputs)
+            self._put(_ENTRIES, Written(inputs=inputs, complete=journal.complete))
             journal.clear()
         self._size = 0
         self._written = time.monotonic()
 
     @staticmethod
-    def _parts(raw: list[bytes]) -> list[tuple[msgspec.Raw, ...]]:
-        """Entries in pieces that are not too long; a single one may be."""
-        parts: list[list[msgspec.Raw]] = [[]]
+    def _parts(raw: list[bytes]) -> list[tuple[bytes, ...]]:
+        """Entries or contents in pieces that are not too long; a single one may be."""
+        parts: list[list[bytes]] = [[]]
         size = 0
         for entry in raw:
             if size and size + len(entry) > _LONGEST // 2:
                 parts.append([])
                 size = 0
-            parts[-1].append(msgspec.Raw(entry))
+            parts[-1].append(entry)
             size += len(entry)
         return [tuple(part) for part in parts if part]
 
@@ -325,6 +329,7 @@ class _PieceReader:
                 self._more.clear()
         elif kind == _ENTRIES:
             piece = decode(raw, type=Written)
+            self.journal.contents += piece.contents
             self.journal.extend(bytes(each) for each in piece.entries)
             self.journal.inputs += [InstructionInput(*each) for each in piece.inputs]
             self.journal.complete = piece.complete

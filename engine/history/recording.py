@@ -20,6 +20,8 @@ from engine.linux.thread import Thread
 
 _PIECE: Final = 256
 """Pages of the program at its start that are told at once."""
+_LONG: Final = 64 << 10
+"""Bytes from which on a content is told once, and by its number then."""
 
 
 def noted(machine: Machine, cpu: Cpu) -> NotedRegisters:
@@ -64,6 +66,7 @@ class RunRecorder:
         """
         self.full = False
         self._left = budget
+        self._added = 0  # bytes of contents that this entry has brought
         self.journal = journal
         self.grown: Callable[[int], object] = lambda size: None
         self.wrote: Callable[[int], object] = lambda size: None
@@ -111,7 +114,7 @@ class RunRecorder:
                 for first, last in self._ram.touched_runs(offset, size):
                     place = mapping.start + first - mapping.physical
                     data = original(place, space.memory.peek(place, last - first))
-                    self._op(Op.FILL, first, data)
+                    self.filled(first, data)
         names = (self._pc, arch.roles.sp, *(name for name, _ in arch.linux.start))
         for name in names:
             self._op(Op.REGISTER, name, self._cpu.read_register(name))
@@ -188,8 +191,8 @@ class RunRecorder:
                 break
         ops = self._ops
         if ops is not None:
-            size = self.journal.add((*self._head, ops))
-            self._ops = None
+            size = self.journal.add((*self._head, ops)) + self._added
+            self._ops, self._added = None, 0
             self._registers.saved.clear()
             self.grown(size)
             if self._left is not None:
@@ -248,7 +251,13 @@ class RunRecorder:
 
     def filled(self, offset: int, data: bytes) -> None:
         """Bytes have been put into the arena."""
-        self._op(Op.FILL, offset, bytes(data))
+        if len(data) < _LONG:
+            self._op(Op.FILL, offset, bytes(data))
+            return
+        number, is_new = self.journal.content(bytes(data))
+        if is_new:
+            self._added += len(data)
+        self._op(Op.CONTENT, offset, number)
 
     def zeroed(self, offset: int, size: int) -> None:
         """Pages are zeros now."""

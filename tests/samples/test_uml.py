@@ -416,3 +416,22 @@ def test_backtraces_end_where_stacks_begin(worker: Path, mode: Mode | None) -> N
     assert "first exit code 5" in guest.out
     assert stops >= 1000
     assert {"kernel_init", "kthread", "userspace"} <= below
+
+
+@pytest.mark.slow
+def test_a_recorded_boot_is_lived_through_without_its_files(worker: Path, tmp_path: Path) -> None:
+    """A kprobe that is placed afterwards tells what one that is there from the start does."""
+    folder = tmp_path / "gone"
+    shutil.copytree(worker, folder)
+    probes = ("-e", "r:read vfs_read ret=$retval:s64", "-e", "p:open do_sys_openat2 name=+0(%si)")
+    boot = (*_SHOWN, "./linux.uml", *_WORDS, *_QUICK)
+    recorded = run("record", "-o", "../boot.rec", *boot, cwd=folder, deadline=900)
+    traced = run("trace", *probes, "-o", "../run", *boot, cwd=folder, deadline=900)
+    shutil.rmtree(folder)
+    replayed = run("replay", *probes, "-o", "past", "boot.rec", cwd=tmp_path, deadline=900)
+    assert (recorded.code, replayed.code, traced.code) == (0, 0, 0)
+    assert recorded.out == replayed.out == traced.out
+    log = (tmp_path / "past").read_text()
+    assert log == (tmp_path / "run").read_text()
+    assert len(re.findall(r" read: .* ret=\d", log)) > 20
+    assert (tmp_path / "boot.rec").stat().st_size < 32 << 20

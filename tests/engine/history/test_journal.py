@@ -23,6 +23,17 @@ def test_entries_come_back() -> None:
     assert (len(other), other.end) == (0, 0)
 
 
+def test_a_content_is_there_once() -> None:
+    journal = Journal()
+    assert [journal.content(data) for data in (b"x", b"y", b"x")] == [
+        (0, True), (1, True), (0, False),
+    ]  # fmt: skip
+    assert journal.contents == [b"x", b"y"]
+    journal.clear()
+    assert (journal.content(b"y"), journal.content(b"z")) == ((1, False), (2, True))
+    assert journal.contents == [b"z"]
+
+
 def test_each_call_has_an_entry_and_its_time() -> None:
     with recorded(SAMPLES / "x86_64" / "words") as ran:
         calls = [entry for entry in ran.journal if entry.cause == EntryCause.SYSCALL]

@@ -57,6 +57,55 @@ def test_guests(arch: str, name: str) -> None:
         assert state_of(again) == state_of(ran.session)
 
 
+LARGE = r"""
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#define EIGHT(x) x, x, x, x, x, x, x, x
+#define MANY(x) EIGHT(EIGHT(EIGHT(EIGHT(EIGHT(EIGHT(x))))))
+static const long table[4 << 16] = { MANY(11) };
+static long data[4 << 16] = { MANY(5) };
+static long sum(const volatile long *from)
+{
+    long all = 0;
+    for (int at = 0; at < 4 << 16; at += 500)
+        all += from[at];
+    return all;
+}
+int main(int argc, char **argv)
+{
+    for (int child = 0; child < 6; child++) {
+        data[child * 500] += child;
+        if (!fork()) {
+            data[child * 1000]++;
+            printf("%d %ld %ld\n", child, sum(table), sum(data));
+            if (child == 3 && argc == 1)
+                execl("/proc/self/exe", argv[0], "again", (char *) 0);
+            return 0;
+        }
+        wait(0);
+    }
+    return 0;
+}
+"""
+
+
+def test_files_are_recorded_once(tmp_path: Path) -> None:
+    """A fork copies what is there; who begins the same program again reads nothing new."""
+    large = build(tmp_path, "large", LARGE, "-static")
+    with recorded(large, isolated=False) as ran:
+        journal = ran.journal
+        forks = [entry for entry in journal if any(op[0] == Op.COPY for op in entry.ops)]
+        assert len(forks) == 12
+        for entry in forks:
+            assert not any(op[0] in (Op.FILL, Op.CONTENT) for op in entry.ops)
+        size = sum(map(len, journal.raw)) + sum(map(len, journal.contents))
+        assert size < 1.2 * large.stat().st_size
+        with past(ran) as again:
+            assert again.run().exit_code == ran.exit
+            assert state_of(again) == state_of(ran.session)
+
+
 TRACER = r"""
 #include <signal.h>
 #include <stdio.h>
@@ -213,6 +262,7 @@ def test_a_run_that_goes_on_is_a_difference() -> None:
     "op",
     [
         (Op.FILL, 1 << 60, b"x"),
+        (Op.CONTENT, 0, 1 << 20),
         (Op.ZERO, -4096, 4096),
         (Op.COPY, 0, 1 << 50, 4096),
         (Op.REGISTER, "nothing", 1),
