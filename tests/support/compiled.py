@@ -16,17 +16,18 @@ def tool(name: str) -> str:
     return found
 
 
-def build(folder: Path, name: str, source: str, *flags: str) -> Path:
-    """Compile C (or assembly, for a source that starts with a directive) for x86-64."""
-    gcc = tool("gcc")
+def build(folder: Path, name: str, source: str, *flags: str, compiler: str = "gcc") -> Path:
+    """Compile for x86-64: C, or assembly, which starts with a directive; C++ by g++."""
+    gcc = tool(compiler)
     if os.uname().machine != "x86_64":
         pytest.skip("gcc here does not compile for x86-64")
-    text = folder / (name + (".S" if source.lstrip().startswith(".") else ".c"))
+    suffix = ".S" if source.lstrip().startswith(".") else ".cc" if compiler == "g++" else ".c"
+    text = folder / (name + suffix)
     text.write_text(source)
     program = folder / name
     done = subprocess.run(
         [gcc, "-o", program, text, *flags], capture_output=True, text=True, check=False
     )
     if done.returncode:
-        pytest.skip(f"gcc cannot build {name}: {done.stderr.splitlines()[-1]}")
+        pytest.skip(f"{compiler} cannot build {name}: {done.stderr.splitlines()[-1]}")
     return program

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from compiled import build
 from controlkit import sample
 from flowkit import User, flow, place
 from guestrun import run
@@ -199,6 +200,88 @@ async def phases_backwards(user: User) -> None:
 
 def test_phases_are_gone_back_through() -> None:
     flow(phases_backwards, config=GuestConfig(sample("x86_64", "recursion"), history=True))
+
+
+DANGLING = """\
+#include <cstdio>
+#include <vector>
+struct Shape {
+    virtual ~Shape() = default;
+    virtual int area(int side) { return side * id; }
+    int id = 0;
+    char name[40] = "";
+};
+struct Drawing {
+    std::vector<Shape *> shapes;
+    Shape *largest = nullptr;
+    void add(int id)
+    {
+        auto *shape = new Shape;
+        shape->id = id;
+        shapes.push_back(shape);
+        if (id == 3)
+            largest = shape;
+    }
+    void forget(int limit)
+    {
+        for (auto &shape : shapes)
+            if (shape && shape->id < limit) {
+                delete shape;
+                shape = nullptr;
+            }
+    }
+    int area(int side) { return largest->area(side); }
+};
+int main()
+{
+    Drawing drawing;
+    for (int id = 0; id < 6; id++)
+        drawing.add(id);
+    int sum = 0;
+    for (int round = 0; round < 8; round++) {
+        if (round == 5)
+            drawing.forget(4);
+        sum += drawing.area(round);
+    }
+    printf("%d\\n", sum);
+}
+"""
+
+
+async def crash_to_free(user: User) -> None:
+    keys = 0
+
+    async def press(*these: str) -> None:
+        nonlocal keys
+        keys += len(these)
+        await user.press(*these)
+
+    await press("c")
+    await user.state(RunState.ENDED)
+    await user.shows("killed by SIGSEGV")
+    crashed = user.view.pc
+    await press("2", "j", "j", "j", "W")  # rax: what wrote the address that is none?
+    await user.until(lambda: user.view.pc < crashed, "the addition")
+    added = user.view.pc
+    await press("W")  # what was added to: it was loaded
+    await user.until(lambda: user.view.pc < added, "the load")
+    loaded = user.view.time
+    await press("enter", "W")  # where it was loaded from, and what wrote there
+    await user.until(lambda: user.view.time < loaded, "the store")
+    await user.shows("_int_free")
+    for _ in range(2):
+        await press("F")
+        before = user.view.pc
+        await user.until(lambda: user.view.pc != before, "the call")  # noqa: B023
+    await user.shows("Drawing::forget")
+    assert keys < 12
+
+
+@pytest.mark.slow
+def test_from_a_crash_to_the_free(tmp_path: Path) -> None:
+    """A C++ program uses what it has given back: the place is found in fewer than 12 keys."""
+    program = build(tmp_path, "dangling", DANGLING, "-g", "-static-pie", compiler="g++")
+    flow(crash_to_free, size=(120, 40), config=GuestConfig(str(program), history=True))
 
 
 def test_a_run_that_is_not_recorded_says_so() -> None:
