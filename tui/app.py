@@ -443,6 +443,7 @@ class KprobeApp(App[int]):
     def _done(self, command: cmd.Command, text: str) -> None:
         """A command was carried out: say what it did, unless the view shows it anyway."""
         self._moved = self._moved or isinstance(command, _MOTIONS)
+        self.controls.slow_motion.done(command)
         if isinstance(command, _SAID):
             self.say(text)
             if isinstance(command, cmd.ChangeTrigger) and command.text.startswith("hist:"):
@@ -466,7 +467,7 @@ class KprobeApp(App[int]):
     def _failed(self, event: ev.Failed) -> None:
         """A command was not carried out; a definition can be put right."""
         command = event.command
-        if isinstance(command, cmd.StepPhase | cmd.ContinueToHit):
+        if isinstance(command, cmd.StepPhase | cmd.ContinueToHit | cmd.PhaseBack):
             self.controls.slow_motion.stop()
         if isinstance(command, cmd.TraceFunctions):
             self.controls.functions.refused(command.globs)

@@ -274,7 +274,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "P",
         "play",
         "Slow motion: run to the next hit and play its phases, then the next one's; again: stop",
-        lambda on: on.slow_motion.toggle(),
+        lambda on: on.slow_motion.play_hits(),
         task="Run and step",
     ),
     Action(
@@ -282,8 +282,17 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "M",
         "play all",
         "Slow motion of everything, instructions between hits included; again: stop",
-        lambda on: on.slow_motion.toggle(everything=True),
+        lambda on: on.slow_motion.play_everything(),
         task="Run and step",
+    ),
+    Action(
+        "play_back",
+        "L",
+        "play back",
+        "Slow motion backwards: the phases of the hits before, the last one first; again: stop",
+        lambda on: on.slow_motion.play_back(),
+        task="Run and step",
+        when=When.HAS_RUN,
     ),
     Action(
         "faster",

@@ -1,5 +1,6 @@
 """Motions of the guest: runs, steps, and the slow motion of a hit's phases."""
 
+from enum import Enum
 from typing import Final
 
 from textual.timer import Timer
@@ -17,6 +18,14 @@ AHEAD: Final = 8
 _STEPS: Final = (cmd.StepInsn, cmd.StepOver, cmd.StepLine, cmd.StepPhase)
 
 
+class Playing(Enum):
+    """The kinds of slow motion, by their words."""
+
+    HITS = "playing"
+    EVERYTHING = "playing all"
+    BACK = "playing back"
+
+
 class SlowMotion:
     """Plays the phases of hits, one after the other.
 
@@ -31,26 +40,35 @@ class SlowMotion:
         self.playing = False
         self._timer: Timer | None = None
         self._speed = 2
-        self._everything = False
+        self._what = Playing.HITS
         self._sent = self._runs = False
+        self._before: tuple[object, ...] = ()
+        self._carried = False
 
-    def toggle(self, *, everything: bool = False) -> None:
-        """Play, or stop playing.
+    def play_hits(self) -> None:
+        """Run to the next hit and play its phases, then the next one's; or stop that."""
+        self._toggle(Playing.HITS)
 
-        Args:
-            everything: play the instructions between hits, too, instead of running to the next.
-        """
-        if self.playing and everything is self._everything:
+    def play_everything(self) -> None:
+        """Play phases and the instructions between hits; or stop that."""
+        self._toggle(Playing.EVERYTHING)
+
+    def play_back(self) -> None:
+        """Play phases of the hits of the past, the last one first; or stop that."""
+        self._toggle(Playing.BACK)
+
+    def _toggle(self, what: Playing) -> None:
+        if self.playing and what is self._what:
             self.stop()
             return
         self.stop()
-        self._everything = everything
+        self._what = what
         self._start()
         self._play()
 
     def stop(self) -> None:
         """No more of it."""
-        self._sent = self._runs = False
+        self._sent = self._runs = self._carried = False
         if self._timer is not None:
             self._timer.stop()
             self._timer, self.playing = None, False
@@ -64,17 +82,39 @@ class SlowMotion:
             self._start()
         self._desk.say(f"{_SPEEDS[self._speed]:g} phases a second")
 
+    def done(self, command: cmd.Command) -> None:
+        """A command was carried out; the guest is not yet seen to stand."""
+        self._carried = self._carried or isinstance(command, cmd.PhaseBack)
+
     def stands(self) -> None:
         """The guest stands: what was sent is carried out."""
-        self._sent = False
+        if self._sent and self._what is Playing.BACK:
+            if not self._carried:  # as it stood before
+                return
+            if self._place() == self._before:  # there is nothing before it
+                self.stop()
+        self._sent = self._carried = False
+
+    def _place(self) -> tuple[object, ...]:
+        view = self._desk.view
+        return view.time, view.pc, view.hit
 
     def _start(self) -> None:
         speed = _SPEEDS[self._speed]
         self._timer, self.playing = self._desk.every(1 / speed, self._play), True
-        what = "playing all" if self._everything else "playing"
-        self._panes.machinery.note(f"{what}, {speed:g} phases/s")
+        self._panes.machinery.note(f"{self._what.value}, {speed:g} phases/s")
+
+    def _play_back(self) -> None:
+        view = self._desk.view
+        if self._sent or view.state not in (RunState.STOPPED, RunState.READY, RunState.ENDED):
+            return
+        self._before, self._sent = self._place(), True
+        self._desk.post(cmd.PhaseBack())
 
     def _play(self) -> None:
+        if self._what is Playing.BACK:
+            self._play_back()
+            return
         view = self._desk.view
         if view.state is RunState.ENDED:
             self.stop()
@@ -84,7 +124,7 @@ class SlowMotion:
             if self._runs and not at_hit:  # something else has stopped it
                 self.stop()
                 return
-            self._runs = not (self._everything or at_hit)
+            self._runs = not (self._what is Playing.EVERYTHING or at_hit)
             self._sent = True
             self._desk.post(cmd.ContinueToHit() if self._runs else cmd.StepPhase())
 

@@ -198,6 +198,39 @@ async def phases_backwards(user: User) -> None:
     await user.until(lambda: user.view.hit is None and user.view.time < hits, "the probe before")
 
 
+async def played_backwards(user: User) -> None:
+    await place(user, "probe print")
+    await user.press("c")
+    await user.state(RunState.ENDED)
+    events = user.panes.events.store
+    hits = [events.moment(number)[0] for number in range(events.end)]
+    await user.press("plus", "plus", "plus", "plus", "L")
+    seen: list[int] = []
+
+    def begun() -> bool:
+        """All hits have been seen, and the run is at its begin."""
+        if user.view.hit is not None and (not seen or seen[-1] != user.view.time):
+            seen.append(user.view.time)
+        return not user.app.controls.slow_motion.playing
+
+    await user.until(begun, "the begin of the run")
+    assert seen, "on a busy machine not each is seen"
+    assert seen == [time for time in hits[::-1] if time in seen]
+    assert (user.view.time, user.view.hit) == (hits[0], None)
+    await user.press("P")
+    await user.until(lambda: user.view.time >= hits[1], "the second hit")
+    assert user.app.controls.slow_motion.playing
+    await user.press("L")  # the other way
+    await user.until(lambda: user.view.time < hits[1], "the first hit")
+    assert user.app.controls.slow_motion.playing
+    await user.press("L")
+    assert not user.app.controls.slow_motion.playing
+
+
+def test_hits_are_played_backwards() -> None:
+    flow(played_backwards, config=GuestConfig(sample("x86_64", "recursion"), history=True))
+
+
 def test_phases_are_gone_back_through() -> None:
     flow(phases_backwards, config=GuestConfig(sample("x86_64", "recursion"), history=True))
 

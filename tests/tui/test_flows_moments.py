@@ -25,6 +25,7 @@ NOT_HERE = {
     "slower": "changes the speed alone",
     "play": "is the phases of a hit by a timer",
     "play_all": "the same",
+    "play_back": "the same",
     "graph": "opens a line to type in",
     "interrupt": "the guest stands",
     **dict.fromkeys(
