@@ -10,7 +10,9 @@ from msgspec import Struct
 
 from engine.arch.base import Arch
 from engine.cpu.base import Cpu
+from engine.errors import GuestFaultError, KprobeTuiError
 from engine.guest.hooks import GuestHooks
+from engine.guest.mapping import MappingError
 from engine.linux.clock import BLOCK_NS, GuestClock
 from engine.linux.context import s32
 from engine.linux.ending import Crash, Exit
@@ -271,7 +273,27 @@ class Machine:
         """Report once, at exit, that the guest asked for something that is not there."""
         self.missing[what] = self.missing.get(what, 0) + 1
 
-    def failed(self, name: str, arguments: tuple[int, ...], error: Exception) -> None:
+    def refused(self, name: str, arguments: tuple[int, ...], error: Exception) -> int:
+        """The result of a system call for what its handler has raised: -errno.
+
+        Raises:
+            KprobeTuiError: it is one, which no guest may catch.
+        """
+        if isinstance(error, LinuxError | MappingError):
+            return -error.code
+        if isinstance(error, GuestFaultError):
+            return -errno.EFAULT
+        if isinstance(error, OSError):
+            return -(error.errno or errno.EIO)
+        if isinstance(error, MemoryError | OverflowError):
+            return -errno.ENOMEM
+        if isinstance(error, KprobeTuiError):
+            raise error
+        # A defect of ours: this call fails, not the run.
+        self._failed(name, arguments, error)
+        return -errno.EIO
+
+    def _failed(self, name: str, arguments: tuple[int, ...], error: Exception) -> None:
         """Report at exit that a handler of a system call did not work: where, and with what."""
         from traceback import extract_tb
 
