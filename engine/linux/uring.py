@@ -1,6 +1,7 @@
 """System calls of io_uring (io_uring(7)), as Linux 6.1 has them.
 
-There are no kernel threads that poll (SQPOLL, IOPOLL), no entries of double size and no buffers
+The kernel's thread that polls (SQPOLL) always sleeps: it is woken for each submission, as programs
+must expect. There are no devices to be polled (IOPOLL), no entries of double size and no buffers
 that are provided: a program that asks for these is refused.
 """
 
@@ -13,13 +14,13 @@ from engine.linux.context import SyscallTable, u32
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
 from engine.linux.fs.events import EventFile
-from engine.linux.fs.uring import UringFile
+from engine.linux.fs.uring import SQPOLL, UringFile
 from engine.linux.thread import Thread
 from engine.linux.uringcalls import KNOWN, LAST
 from engine.linux.uringrequests import RingRequests
 from engine.linux.wait import Wait
 
-_IOPOLL, _SQPOLL, _CQSIZE, _CLAMP, _ATTACH, _DISABLED = 1, 2, 8, 0x10, 0x20, 0x40
+_IOPOLL, _SQ_AFF, _CQSIZE, _CLAMP, _ATTACH, _DISABLED = 1, 4, 8, 0x10, 0x20, 0x40
 _COOPERATIVE, _TASKRUN, _SQE128, _CQE32, _SINGLE, _DEFER = (
     0x100,
     0x200,
@@ -29,7 +30,7 @@ _COOPERATIVE, _TASKRUN, _SQE128, _CQE32, _SINGLE, _DEFER = (
     0x2000,
 )
 _SETUP = 0x3FFF
-_MISSING = {_IOPOLL: "IOPOLL", _SQPOLL: "SQPOLL", _SQE128: "SQE128", _CQE32: "CQE32"}
+_MISSING = {_IOPOLL: "IOPOLL", _SQE128: "SQE128", _CQE32: "CQE32"}
 _FEATURES = 0x1FFF & ~0x400
 """All that 6.1 has, from IORING_FEAT_SINGLE_MMAP to LINKED_FILE, but for RSRC_TAGS."""
 _MOST_ENTRIES, _MOST_COMPLETIONS = 1 << 15, 1 << 16
@@ -87,6 +88,10 @@ def io_uring_setup(k: Thread, entries: int, params: int) -> int:
             raise LinuxError(errno.EINVAL)
     if setup & _TASKRUN and not setup & (_COOPERATIVE | _DEFER):
         raise LinuxError(errno.EINVAL)
+    if setup & (_COOPERATIVE | _TASKRUN | _DEFER) and setup & SQPOLL:
+        raise LinuxError(errno.EINVAL)
+    if setup & _SQ_AFF and not setup & SQPOLL:
+        raise LinuxError(errno.EINVAL)
     if setup & _DEFER and not setup & _SINGLE:
         raise LinuxError(errno.EINVAL)
     if setup & _ATTACH and not isinstance(k.files.peek(attached), UringFile):
@@ -130,7 +135,11 @@ def io_uring_enter(
         raise LinuxError(EBADFD)
     count, least = u32(count), u32(least)
     work = _work(ring)
-    done = work.submit(k, count) if count else 0
+    if ring.setup & SQPOLL:
+        work.submit(k, ring.submitted())
+        done = count
+    else:
+        done = work.submit(k, count) if count else 0
     if done != count or not flags & _GETEVENTS:
         work.progress()
         return done

@@ -24,6 +24,10 @@ _CQE_SIZE: Final = 16
 _SQ_HEAD, _SQ_TAIL, _CQ_HEAD, _CQ_TAIL = 0, 64, 128, 192
 _SQ_MASK, _CQ_MASK, _SQ_ENTRIES, _CQ_ENTRIES = 256, 260, 264, 268
 _SQ_DROPPED, _SQ_FLAGS, _CQ_FLAGS, _CQ_OVERFLOW, _CQES = 272, 276, 280, 284, 320
+SQPOLL: Final = 2
+"""Of the flags that it is made with: a thread of the kernel's takes entries."""
+_SQ_NEED_WAKEUP: Final = 1
+"""Of the submission queue's flags: that thread sleeps."""
 _CQ_OVERFLOWS: Final = 2
 """Of the submission queue's flags: completions wait for room."""
 _EVENTFD_DISABLED: Final = 1
@@ -143,6 +147,7 @@ class UringFile(AnonymousFile):
             (_CQ_MASK, completions - 1),
             (_SQ_ENTRIES, entries),
             (_CQ_ENTRIES, completions),
+            (_SQ_FLAGS, _SQ_NEED_WAKEUP if setup & SQPOLL else 0),
         ):
             rings.pwrite(self._u32.pack(value), place)
 

@@ -332,6 +332,26 @@ static void crowded(void) {
     unmake();
 }
 
+static void by_thread(void) {
+    char in[8] = "";
+    int ends[2];
+    pipe(ends);
+    SHOW(setup(4, IORING_SETUP_SQPOLL | IORING_SETUP_COOP_TASKRUN, 0));
+    SHOW(setup(4, IORING_SETUP_SQ_AFF, 0));
+    make(4, IORING_SETUP_SQPOLL, 0);
+    for (int n = 0; n < 3; n++) {
+        put(IORING_OP_WRITE, ends[1], "abc", 3, 0, 1)->flags = IOSQE_IO_LINK;
+        put(IORING_OP_READ, ends[0], in, 3, 0, 2);
+        __sync_synchronize();
+        if (*(volatile unsigned *)FIELD(sq, flags) & IORING_SQ_NEED_WAKEUP)
+            enter(2, 0, IORING_ENTER_SQ_WAKEUP);
+        enter(0, 2, IORING_ENTER_GETEVENTS);
+        told("by the kernel's thread");
+    }
+    unmake();
+    close(ends[0]), close(ends[1]);
+}
+
 static void of_itself(void) {
     make(64, 0, 0);
     int watch = epoll_create1(0);
@@ -435,5 +455,6 @@ int main(void) {
     unmake();
     crowded();
     of_itself();
+    by_thread();
     return 0;
 }
