@@ -177,6 +177,29 @@ class SharedPages:
             self._of_files.pop(extent.backing.identity, None)
         self._ram.release(extent.physical, extent.high - extent.low)
 
+    def load(self, identity: object, offset: int, size: int) -> bytes | None:
+        """Bytes of a file as its shared mappings have them; None where these do not have all."""
+        extent = self._of_files.get(identity)
+        if extent is None or offset < extent.low or offset + size > extent.high:
+            return None
+        return self._ram.read(extent.physical + offset - extent.low, size)
+
+    def store(self, identity: object, offset: int, data: bytes) -> bool:
+        """Change them there, as a store through a mapping would; False likewise.
+
+        Raises:
+            MappingError: ENOMEM beyond the budget.
+        """
+        extent = self._of_files.get(identity)
+        if extent is None or offset < extent.low or offset + len(data) > extent.high:
+            return False
+        physical = extent.physical + offset - extent.low
+        if not self._ram.touch(physical, len(data)):
+            raise MappingError(errno.ENOMEM)
+        self._ram.put(physical, data)
+        extent.written = True
+        return True
+
     def flush(self, identity: object, low: int = 0, high: int | None = None) -> None:
         """Bring stores through mappings to a file, before some of its bytes are looked at."""
         extent = self._of_files.get(identity)

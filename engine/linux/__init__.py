@@ -23,6 +23,8 @@ is process 1, of which nothing is ever run.
 - Calls about files: `files`, `descriptors`, `dirs`, `stat`, `transfer`, `poll`, `pipes`, and with
   an object of their own in `fs`: `filelocks` (`fs.locks`), `notify` (`fs.inotify`), `xattr`
   (`fs.xattrs`). `coherence` keeps what is mapped and what is written the same.
+- `uring` has the calls of io_uring, whose file is `fs.uring`; `uringrequests` carries out what
+  its entries ask for, by the system calls that they stand for (`uringcalls`).
 - `fs` is what the guest sees of files, `net` its network, `procview` fills /proc.
 
 What comes from the host enters in one place (`fs.stdio.HostIO`), so that it can be journalled.

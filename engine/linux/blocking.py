@@ -28,6 +28,7 @@ _DESCRIPTORS: Final = {
     **dict.fromkeys(("recvfrom", "recvmsg", "recvmmsg", "sendto", "sendmsg", "sendmmsg"), (0,)),
     **dict.fromkeys(("accept", "accept4", "connect", "flock", "fcntl"), (0,)),
     **dict.fromkeys(("epoll_wait", "epoll_pwait", "epoll_pwait2"), (0,)),
+    "io_uring_enter": (0,),
     **dict.fromkeys(("sendfile", "tee"), (0, 1)),
     "splice": (0, 2),
 }

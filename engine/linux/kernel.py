@@ -9,8 +9,6 @@ from typing import Final
 from msgspec.structs import replace
 
 from engine.cpu.base import ServesCalls, Stop, StopKind
-from engine.errors import GuestFaultError, KprobeTuiError
-from engine.guest.memory import MappingError
 from engine.linux import (
     blocking,
     coherence,
@@ -911,18 +909,6 @@ class Kernel:
 
     def _refused(self, call: SystemCall, error: Exception) -> int:
         """The result of a call for what its handler has raised."""
-        if isinstance(error, LinuxError):
-            return blocking.RESTART if error.code == ERESTARTSYS else -error.code
-        if isinstance(error, MappingError):
-            return -error.code
-        if isinstance(error, GuestFaultError):
-            return -errno.EFAULT
-        if isinstance(error, OSError):
-            return -(error.errno or errno.EIO)
-        if isinstance(error, (MemoryError, OverflowError)):
-            return -errno.ENOMEM
-        if isinstance(error, KprobeTuiError):
-            raise error
-        # A defect of ours: this call fails, not the run.
-        self.machine.failed(call.name, call.arguments, error)
-        return -errno.EIO
+        if isinstance(error, LinuxError) and error.code == ERESTARTSYS:
+            return blocking.RESTART
+        return self.machine.refused(call.name, call.arguments, error)

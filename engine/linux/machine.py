@@ -4,13 +4,15 @@ import errno
 import random
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from msgspec import Struct
 
 from engine.arch.base import Arch
 from engine.cpu.base import Cpu
+from engine.errors import GuestFaultError, KprobeTuiError
 from engine.guest.hooks import GuestHooks
+from engine.guest.mapping import MappingError
 from engine.linux.clock import BLOCK_NS, GuestClock
 from engine.linux.context import s32
 from engine.linux.ending import Crash, Exit
@@ -43,6 +45,16 @@ _NAMES: Final = 1 << 16
 """Names of threads that are kept."""
 _CRASHES: Final = 100
 """Faults that are kept."""
+
+
+class Expiring(Protocol):
+    """A part that has something to do by itself, whoever makes system calls."""
+
+    def next_expiry(self) -> int | None:
+        """When that is due by time alone (CLOCK_MONOTONIC); None where time brings nothing."""
+
+    def post_expired(self) -> None:
+        """Do what is due."""
 
 
 class InnerKernel(Struct):
@@ -100,7 +112,7 @@ class Machine:
         failures: calls in which the engine failed, with how often, by name and place.
         syscall_count: system calls so far.
         attend: called when the host asks for attention.
-        armed: processes with timers that will expire.
+        armed: all that has something to do by itself: processes with timers, and rings.
         timers_changed: called when that has changed.
         started: told of a new thread that can run.
         left: told of a thread that ends, and what it ends with, as wait4 tells it.
@@ -167,7 +179,7 @@ class Machine:
         self.failures: dict[tuple[str, str], tuple[str, int]] = {}
         self.syscall_count = 0
         self.attend: Callable[[], None] = lambda: None
-        self.armed: dict[Process, None] = {}
+        self.armed: dict[Expiring, None] = {}
         self.timers_changed: Callable[[], None] = lambda: None
         self.started: Callable[[Thread], None] = lambda thread: None
         self.left: Callable[[Thread, int], None] = lambda thread, code: None
@@ -271,7 +283,27 @@ class Machine:
         """Report once, at exit, that the guest asked for something that is not there."""
         self.missing[what] = self.missing.get(what, 0) + 1
 
-    def failed(self, name: str, arguments: tuple[int, ...], error: Exception) -> None:
+    def refused(self, name: str, arguments: tuple[int, ...], error: Exception) -> int:
+        """The result of a system call for what its handler has raised: -errno.
+
+        Raises:
+            KprobeTuiError: it is one, which no guest may catch.
+        """
+        if isinstance(error, LinuxError | MappingError):
+            return -error.code
+        if isinstance(error, GuestFaultError):
+            return -errno.EFAULT
+        if isinstance(error, OSError):
+            return -(error.errno or errno.EIO)
+        if isinstance(error, MemoryError | OverflowError):
+            return -errno.ENOMEM
+        if isinstance(error, KprobeTuiError):
+            raise error
+        # A defect of ours: this call fails, not the run.
+        self._failed(name, arguments, error)
+        return -errno.EIO
+
+    def _failed(self, name: str, arguments: tuple[int, ...], error: Exception) -> None:
         """Report at exit that a handler of a system call did not work: where, and with what."""
         from traceback import extract_tb
 
@@ -303,21 +335,25 @@ class Machine:
         self._turn_began, self._turn_tick = now, tick
 
     def next_expiry(self) -> int | None:
-        """When the next timer of any process expires."""
-        moments = [process.timers.next() for process in self.armed]
+        """When the next timer of any process expires, or one of a ring."""
+        moments = [each.next_expiry() for each in self.armed]
         return min((moment for moment in moments if moment is not None), default=None)
 
     def post_expired(self) -> None:
-        """Post the signals of timers that have run out."""
-        for process in list(self.armed):
-            process.post_expired()
+        """Post the signals of timers that have run out, and let rings go on."""
+        for each in list(self.armed):
+            each.post_expired()
 
     def timers_of(self, process: "Process") -> None:
         """A process's timers have been armed or disarmed."""
-        if process.timers.armed:
-            self.armed[process] = None
+        self.arm(process, on=process.timers.armed)
+
+    def arm(self, item: Expiring, *, on: bool) -> None:
+        """Something has, or has no longer, something to do by itself."""
+        if on:
+            self.armed[item] = None
         else:
-            self.armed.pop(process, None)
+            self.armed.pop(item, None)
         self.timers_changed()
 
     def out_of_memory(self, space: "AddressSpace", address: int) -> None:

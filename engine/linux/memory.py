@@ -107,7 +107,8 @@ def mmap(k: Thread, address: int, size: int, prot: int, flags: int, fd: int, off
     name, inode = "", (0, 0)
     if not flags & MAP_ANONYMOUS:
         file = k.files.get(s32(fd))
-        backing, name, inode = _file_backing(file, perms, shared)
+        shown, offset = file.shown_at(offset, length)
+        backing, name, inode = _file_backing(file, shown, perms, shared)
     if flags & (MAP_FIXED | MAP_FIXED_NOREPLACE):
         if address % PAGE or address + length > plan.task_size:
             raise LinuxError(errno.EINVAL if address % PAGE else errno.ENOMEM)
@@ -138,7 +139,7 @@ def _data(k: Thread) -> int:
 
 
 def _file_backing(
-    file: OpenFile, perms: int, shared: bool
+    file: OpenFile, shown: OpenFile, perms: int, shared: bool
 ) -> tuple[FileBacking | None, str, tuple[int, int]]:
     access = file.flags & fl.O_ACCMODE
     if access == fl.O_WRONLY or (shared and perms & WRITE and access != fl.O_RDWR):
@@ -146,7 +147,7 @@ def _file_backing(
     name = file.describe().decode(errors="surrogateescape")
     if name in ("/dev/zero", "zero"):
         return None, "/dev/zero", (0, 0)
-    source, node = file.mmap_source(), file.node
+    source, node = shown.mmap_source(), shown.node
     if shared and perms & WRITE and isinstance(node, FileNode) and node.seals & UNWRITABLE:
         raise LinuxError(errno.EPERM)
     st = file.stat()

@@ -313,6 +313,10 @@ class Process:
         for thread in self.threads.values():
             self.machine.wake(thread)
 
+    def next_expiry(self) -> int | None:
+        """When the next of its timers runs out."""
+        return self.timers.next()
+
     def post_expired(self) -> None:
         """Post the signals of timers that have run out."""
         for number in self.timers.expired():

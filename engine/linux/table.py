@@ -39,6 +39,7 @@ FAMILIES: Final[dict[str, str]] = {
         "poll ppoll select pselect6 epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait "
         "epoll_pwait2"
     ),
+    "uring": "io_uring_setup io_uring_enter io_uring_register",
     "eventfiles": "eventfd eventfd2 timerfd_create timerfd_settime timerfd_gettime",
     "notify": "inotify_init inotify_init1 inotify_add_watch inotify_rm_watch",
     "pipes": "pipe pipe2 memfd_create",

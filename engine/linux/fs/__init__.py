@@ -17,7 +17,7 @@ How it is put together, from the bottom:
 - `device`, `proc`, `procfiles`: /dev, /proc and /sys, all invented.
 - `terminal`, `pty` with its line `discipline` and `termios`, `devpts`: terminals. `watching` and
   `inotify`: who hears of changes; `locks`: who has locked what; `xattrs`: further attributes.
-- The kinds of open files (`openfile`, `regular`, `pipe`, `events`, `epoll`, `stdio`).
+- The kinds of open files (`openfile`, `regular`, `pipe`, `events`, `epoll`, `uring`, `stdio`).
   Nothing in them blocks: a read or write that cannot go on returns None.
 - `view`, `filesystem`, `operations`: what is visible, the tree and path resolution, the
   calls that change names. `table`: a process's descriptors.

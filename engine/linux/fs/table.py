@@ -1,6 +1,7 @@
 """A process's descriptors; it is they that own the process's locks of records."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 from engine.linux.errno import LinuxError
@@ -10,6 +11,10 @@ EBADF, ENOMEM, ENFILE, EMFILE = 9, 12, 23, 24
 
 MOST_IN_ALL: Final = 1 << 20
 """Cap on the descriptors of all processes together, whatever their resource limits say."""
+
+
+_LENT: Final = (1 << 31) - 1
+"""No descriptor is as high."""
 
 
 class DescriptorUse:
@@ -123,6 +128,15 @@ class FileTable:
         self._use.count -= 1
         file.unlock(self)
         file.release()
+
+    @contextmanager
+    def lent(self, file: OpenFile) -> Iterator[int]:
+        """A number by which one call finds an open file that needs no descriptor."""
+        self._files[_LENT] = file
+        try:
+            yield _LENT
+        finally:
+            del self._files[_LENT]
 
     def is_cloexec(self, fd: int) -> bool:
         """True if an exec closes it."""

@@ -462,6 +462,10 @@ class OpenFile:
         """The source of a mapping; ENODEV if it cannot be mapped."""
         raise LinuxError(ENODEV)
 
+    def shown_at(self, offset: int, size: int) -> "tuple[OpenFile, int]":
+        """The file that a mapping of so many bytes at an offset shows, and from where on."""
+        return self, offset
+
     def reopen(self, flags: int) -> "OpenFile":
         """A new description of the same object (opening /proc/self/fd/N)."""
         if self.node is None:

@@ -103,6 +103,14 @@ def test_sharing(name: str, arch: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("arch", FIRST_COMPILED)
+def test_io_uring(arch: str, tmp_path: Path) -> None:
+    want = _host("uring", tmp_path)
+    if want.startswith("no io_uring"):
+        pytest.skip("the host's kernel gives nobody an io_uring")
+    _same(want, emulated(compiled("uring", arch), tmp_path))
+
+
+@pytest.mark.parametrize("arch", FIRST_COMPILED)
 def test_process_1_is_anothers(arch: str, tmp_path: Path) -> None:
     try:
         owner = Path("/proc/1/status").stat().st_uid
