@@ -37,6 +37,8 @@ _TIMEOUT_FLAGS: Final = 0x3F
 _CANCEL_ALL, _CANCEL_FD, _CANCEL_ANY, _CANCEL_FIXED = 1, 2, 4, 8
 _POLL_BITS: Final = 0x3FFF
 _SECOND: Final = 1_000_000_000
+_MOST: Final = 1 << 14
+"""Chains that are not complete at once; there is no memory for more."""
 
 
 class ChainLink(NamedTuple):
@@ -120,10 +122,18 @@ class RingRequests:
     # -- submission ------------------------------------------------------------------------
 
     def submit(self, thread: Thread, count: int) -> int:
-        """Take up to so many entries from the queue and begin them; how many there were."""
+        """Take up to so many entries from the queue and begin them; how many there were.
+
+        Raises:
+            LinuxError: EAGAIN for too many that are not complete.
+        """
         ring, done = self._ring, 0
         chain: Chain = deque()
         while done < count:
+            if len(self._active) + len(self._deferred) >= _MOST and not chain:
+                if not done:
+                    raise LinuxError(errno.EAGAIN)
+                break
             raw = ring.take()
             if raw is None:
                 break
@@ -141,6 +151,8 @@ class RingRequests:
         if chain:
             self._enter(thread, chain)
         self._go_on()
+        if not self._busy:
+            self._arm()
         return done
 
     @staticmethod
@@ -193,7 +205,6 @@ class RingRequests:
                 pass
         finally:
             self._busy = False
-        self._arm()
 
     def _arm(self) -> None:
         """Let the machine ask whether something is complete as long as there is something."""
