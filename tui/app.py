@@ -76,6 +76,9 @@ _SAID: Final = (
     cmd.StepAlone,
     cmd.SetMark,
     cmd.DeleteMark,
+    cmd.StartBranch,
+    cmd.SwitchBranch,
+    cmd.DeleteBranch,
 )
 """Commands whose success is told: no view shows it by itself."""
 _MOTIONS: Final = (
@@ -355,6 +358,9 @@ class KprobeApp(App[int]):
                     for pane in panes:
                         pane.restarted()
                     self.say("started afresh")
+                case ev.Branched():
+                    for pane in panes:
+                        pane.restarted()
                 case ev.Failed():
                     self._failed(event)
                 case ev.Done(command, text):

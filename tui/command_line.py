@@ -453,6 +453,8 @@ def complete(on: Controls, line: str) -> list[str]:
         return [front + call for call in on.browser.kernel_names(name) if call.startswith(begun)]
     if name == "goto":
         return [f"{name} {found}" for found in on.history.complete(rest)]
+    if name in ("switch", "diff"):
+        return [f"{name} {found}" for found in on.history.branches() if found.startswith(rest)]
     if spec is not None and spec.events:
         return [f"{name} {more}" for more in _complete_event(on, rest)]
     subjects = [known for known in on.desk.words if known.startswith(line) and " " in known]

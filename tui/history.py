@@ -138,6 +138,32 @@ class HistoryWalk:
         self._need()
         self._desk.post(cmd.SetMark(name))
 
+    def branch(self) -> None:
+        """Ask for the name of a branch that goes on from the moment at hand."""
+        self._desk.ask(
+            Question(
+                "branch",
+                "NAME of the run that goes on from here; empty: a number",
+                lambda text: self._branch(text.strip()),
+                empty=True,
+            )
+        )
+
+    def _branch(self, name: str) -> None:
+        self._need()
+        self._motions.run(cmd.StartBranch(name))
+
+    def switch(self, name: str) -> None:
+        """Go to another branch of the run."""
+        self._motions.run(cmd.SwitchBranch(name))
+
+    def branches(self) -> tuple[str, ...]:
+        """The branches that there are beside the one at hand."""
+        history = self._desk.view.history
+        if history is None:
+            return ()
+        return tuple(name for name in history.branches if name != history.branch)
+
     def ask(self) -> None:
         """Ask for a moment to go to."""
         hint = "BOOKMARK, #EVENT, 40%, TICK, start, end"

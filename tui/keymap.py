@@ -366,6 +366,14 @@ ACTIONS: Final[tuple[Action, ...]] = (
         task="Times of the run",
     ),
     Action(
+        "branch",
+        "H",
+        "branch",
+        "Continue from here: a branch of the run goes on from this moment",
+        lambda on: on.history.branch(),
+        task="Times of the run",
+    ),
+    Action(
         "go_to_moment",
         "apostrophe",
         "to bookmark",

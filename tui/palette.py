@@ -46,6 +46,10 @@ _MORE: Final[tuple[tuple[str, Callable[[Controls], object]], ...]] = (
         )
     ),
     (
+        "Branches: the runs that go on from moments of the past, with what each takes",
+        lambda on: on.desk.type("info branches"),
+    ),
+    (
         "Export events: those that are shown, to a file",
         partial(_typed, "export "),
     ),
@@ -84,6 +88,13 @@ class Everything(Provider):
             if (score := matcher.match(text)) > 0:
                 type_it = partial(on.desk.ask, command_question(on, spec.names[0] + " "))
                 yield Hit(score, matcher.highlight(text), type_it)
+        for name in on.history.branches():
+            for text, do in (
+                (f"switch to branch {name}", partial(on.history.switch, name)),
+                (f"diff with branch {name}", partial(on.desk.type, f"diff {name}")),
+            ):
+                if (score := matcher.match(text)) > 0:
+                    yield Hit(score, matcher.highlight(text), do)
         for pane in PANES:
             text = f"pane {pane.key}: {pane.tab}"
             if (score := matcher.match(text)) > 0:

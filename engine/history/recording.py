@@ -7,8 +7,10 @@ from typing import Any, Final
 
 from engine.cpu.base import Cpu, StopKind
 from engine.cpu.ram import PAGE
+from engine.history.inputs import ActKind, HostInputs, UserAct
 from engine.history.journal import CAUSES, EntryCause, Journal, Op, Remarks
 from engine.history.layout import Extents, MappingLog
+from engine.history.moment import Moment
 from engine.history.registers import NotedRegisters
 from engine.linux.ending import Crash, Exit
 from engine.linux.fs.stdio import HostStream
@@ -47,6 +49,7 @@ class RunRecorder:
         mapped: told (address space, start, size) of mappings that have come or changed.
         full: the budget was used up, and nothing is recorded any more.
         end: the tick up to which there is something then.
+        inputs: what comes from the host; None where that is not kept.
     """
 
     def __init__(
@@ -55,6 +58,7 @@ class RunRecorder:
         registers: NotedRegisters,
         journal: Journal,
         budget: int | None = None,
+        inputs: HostInputs | None = None,
     ) -> None:
         """Begin, in front of the first instruction.
 
@@ -63,8 +67,13 @@ class RunRecorder:
             registers: those that `noted` has given it.
             journal: it goes there.
             budget: bytes that the journal may take; None for any number.
+            inputs: takes what comes from the host, so that the run can be carried out again.
         """
         self.full = False
+        self.inputs = inputs
+        if inputs is not None:
+            inputs.attach(machine.first, machine.host)
+            inputs.now = lambda: (len(journal), machine.cpu.blocks())
         self._left = budget
         self._added = 0  # bytes of contents that this entry has brought
         self.journal = journal
@@ -227,25 +236,63 @@ class RunRecorder:
 
     @contextmanager
     def edited(self) -> Iterator[None]:
-        """The user changes the thread that runs, or memory, meanwhile: that is recorded, too."""
-        names = [register.name for register in self._machine.arch.registers]
-        before = [self._cpu.read_register(name) for name in names]
-        self.sync()
+        """The user changes registers, as calls do, or memory meanwhile: that is recorded, too."""
+        working = self._active  # the call of a thread that waits is carried out
+        self.leave()
         if self.full:
             yield
             return
-        self._open()
+        ops, moment = self._open(), self._now()
         self.enter()
         try:
             yield
         finally:
-            for name, old in zip(names, before, strict=True):
-                value = self._cpu.read_register(name)
-                if value != old:
-                    self._registers.told(name, value)
             self.pause()
-            if not self._ops:
+            if ops:
+                self._act(moment, ActKind.EDIT, tuple(ops))
+            else:
                 self._ops = None
+            if working:
+                self.enter()
+
+    def _now(self) -> Moment:
+        """The moment at which the guest stands, of which all is in the journal."""
+        pc = self._machine.current.hooks.original_pc(self._cpu.read_register(self._pc))
+        return Moment(len(self.journal), self._cpu.coming(), pc)
+
+    def _act(self, moment: Moment, kind: ActKind, value: object) -> None:
+        if self.inputs is not None:
+            self.inputs.acts.append(UserAct(moment, kind, value))
+
+    def interrupted(self, number: int) -> None:
+        """The host's user sends the first process a signal now."""
+        working = self._active
+        self.leave()
+        if self.full:
+            return
+        self._act(self._now(), ActKind.SIGNAL, number)
+        if working:
+            self.enter()
+
+    def preferred(self, tid: int, *, at_once: bool) -> None:
+        """The host's user has a thread run whenever it can from now on; 0 for none."""
+        self.sync()
+        if not self.full:
+            kind = ActKind.PREFER if at_once else ActKind.PREFER_NEXT
+            self._act(self._now(), kind, tid)
+
+    @property
+    def open_ops(self) -> int:
+        """Things that have happened at this moment and are not in the journal yet."""
+        return len(self._ops or ())
+
+    def space(self, number: int) -> AddressSpace:
+        """An address space by the journal's number.
+
+        Raises:
+            LookupError: there is none.
+        """
+        return next(space for space, known in self._numbers.items() if known == number)
 
     # -- memory ---------------------------------------------------------------------------------
 

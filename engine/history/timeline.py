@@ -3,11 +3,12 @@
 import time
 from bisect import bisect_left
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final
 
 from engine.cpu.ram import Ram
 from engine.errors import KprobeTuiError
 from engine.history.checkpoint import Checkpoints
+from engine.history.moment import Moment as Moment
 from engine.history.replaying import ReplayKernel
 
 _SLICE: Final = 100_000
@@ -23,22 +24,6 @@ _STOPS: Final = 64
 
 class HistoryError(KprobeTuiError):
     """A moment is not in the history."""
-
-
-class Moment(NamedTuple):
-    """A moment of a run, in front of an instruction; later ones are greater.
-
-    Within a tick a program runs straight ahead, so that one tick has an address once.
-
-    Attributes:
-        at: entries of the journal before it.
-        clock: the tick in which the instruction executes.
-        pc: its address.
-    """
-
-    at: int
-    clock: int
-    pc: int
 
 
 class Timeline:

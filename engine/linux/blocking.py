@@ -1,6 +1,5 @@
 """Calls that block: when a thread's wait is over, and how time passes while all wait."""
 
-import select
 from collections.abc import Iterable
 from typing import Final
 
@@ -132,18 +131,14 @@ def sleep(machine: Machine, blocked: Iterable[Thread]) -> None:
     if not host_fds and first is not None and not clock.host:
         clock.jump(first)
     else:
-        poller = select.poll()
-        poller.register(machine.host.wake_in, select.POLLIN)
         asked: dict[int, int] = {}
         for descriptor, events in host_fds:
             asked[descriptor] = asked.get(descriptor, 0) | events
-        for descriptor, events in asked.items():
-            poller.register(descriptor, events)
         timeout = None
         if first is not None:
             timeout = max((first - clock.peek()) / 1e6, 0)
             if timeout > _LONGEST:
                 timeout = first = None
-        if not poller.poll(timeout) and first is not None:
+        if not machine.host.wait(asked, timeout) and first is not None:
             clock.jump(first)
     machine.post_expired()

@@ -100,6 +100,10 @@ class GuestClock:
         """CLOCK_REALTIME."""
         return self._epoch + self.monotonic() - UPTIME
 
+    def peek_realtime(self) -> int:
+        """CLOCK_REALTIME without taking time for the look."""
+        return self._epoch + self.peek() - UPTIME
+
     def file_time(self, host: int) -> int:
         """The time to show for a time of a host's file."""
         return host if self.host else past(host, self._epoch)
@@ -120,3 +124,23 @@ class GuestClock:
                 time.sleep(rest / 1e9)
         else:
             self._now = max(self._now, min(deadline, FOREVER))
+
+
+class StillClock:
+    """A guest's clock for those whose looks take no time."""
+
+    def __init__(self, clock: GuestClock) -> None:
+        """Show the time of `clock`."""
+        self._clock = clock
+
+    def monotonic(self) -> int:
+        """CLOCK_MONOTONIC."""
+        return self._clock.peek()
+
+    def realtime(self) -> int:
+        """CLOCK_REALTIME."""
+        return self._clock.peek_realtime()
+
+    def file_time(self, host: int) -> int:
+        """The time to show for a time of a host's file."""
+        return self._clock.file_time(host)

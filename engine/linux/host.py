@@ -5,17 +5,25 @@ while the program waits.
 """
 
 import os
+import select
 import threading
 from collections import deque
+from collections.abc import Callable, Mapping
 
 
 class HostEvents:
-    """A queue with a flag, and a pipe that wakes a waiting engine."""
+    """A queue with a flag, and a pipe that wakes a waiting engine.
+
+    Attributes:
+        wait: waits for one of these or for what host descriptors wait for, (POLL* bits by
+            descriptor, milliseconds or None); False where that time has passed without any.
+    """
 
     def __init__(self) -> None:
         """Nothing has happened yet."""
         self._events: deque[tuple[str, int]] = deque()
         self.attention = threading.Event()
+        self.wait: Callable[[Mapping[int, int], float | None], bool] = self._poll
         self.wake_in, self._wake_out = os.pipe()
         os.set_blocking(self._wake_out, False)
         os.set_blocking(self.wake_in, False)
@@ -44,6 +52,13 @@ class HostEvents:
         while self._events:
             found.append(self._events.popleft())
         return found
+
+    def _poll(self, asked: Mapping[int, int], timeout: float | None) -> bool:
+        poller = select.poll()
+        poller.register(self.wake_in, select.POLLIN)
+        for descriptor, events in asked.items():
+            poller.register(descriptor, events)
+        return bool(poller.poll(timeout))
 
     def close(self) -> None:
         """Give the pipe back."""

@@ -342,8 +342,7 @@ class Kernel:
         if thread.process.exit is not None:
             self._end(thread.process)
 
-    @staticmethod
-    def _goes_on(thread: Thread) -> bool:
+    def _goes_on(self, thread: Thread) -> bool:
         """True if a thread runs on once its signals have been delivered."""
         return thread.process.exit is None and not thread.stopped and thread.kept_signal is None
 
@@ -386,6 +385,8 @@ class Kernel:
             if kind == "attention":
                 machine.attend()
             elif kind == "signal":
+                if machine.recorder is not None:
+                    machine.recorder.interrupted(number)
                 info = sig.info_kill(number, sig.SI_USER, 0, machine.current.process.uid)
                 machine.interrupt(PendingSignal(number, info))
                 self._stale = True
@@ -569,11 +570,18 @@ class Kernel:
         finally:
             self._hold(current)
 
-    def prefer(self, thread: Thread | None) -> None:
-        """Give a thread each turn that it can take from now on; None: as the turns have it."""
-        scheduler = self.scheduler
+    def prefer(self, thread: Thread | None, *, at_once: bool = True) -> None:
+        """Give a thread each turn that it can take from now on; None: as the turns have it.
+
+        Args:
+            thread: it.
+            at_once: the turn that another one has is over.
+        """
+        scheduler, recorder = self.scheduler, self.machine.recorder
+        if recorder is not None and (at_once or thread is not scheduler.preferred):
+            recorder.preferred(0 if thread is None else thread.tid, at_once=at_once)
         scheduler.preferred = thread
-        if thread is not self.machine.current and thread in scheduler.ready:
+        if at_once and thread is not self.machine.current and thread in scheduler.ready:
             self._over = self._over or Why.PREEMPTED
 
     def _end(self, process: Process) -> None:

@@ -58,6 +58,17 @@ class KernelRecorder(Protocol):
     def renamed(self, thread: "Thread") -> None:
         """A thread has another name."""
 
+    def interrupted(self, number: int) -> None:
+        """The host's user sends the first process a signal now."""
+
+    def preferred(self, tid: int, *, at_once: bool) -> None:
+        """The host's user has a thread run whenever it can from now on; 0 for none.
+
+        Args:
+            tid: its id.
+            at_once: the turn of another one is over.
+        """
+
     def signalled(self, number: int) -> None:
         """A signal's frame has been made, and the handler is next."""
 

@@ -102,6 +102,44 @@ def test_there_by_rows_keys_names_and_clicks() -> None:
     flow(through_the_run, config=GuestConfig(sample("x86_64", "words"), history=True))
 
 
+async def another_future(user: User) -> None:
+    """From the past a branch goes on; the first run is as it was, and both are compared."""
+    await user.command("break deposit")
+    await user.press("c")
+    await user.until(lambda: user.view.location == "deposit+0x0")
+    first = user.view.time
+    await user.press("c")
+    await user.until(lambda: user.view.time > first)
+    second = user.view.time
+    await user.press("R")
+    await at(user, first)
+    await user.command("set var grace.balance = 7777")
+    await user.says("branch continues from here")
+    await user.press("H")
+    await user.type("fix")
+    await user.press("enter")
+    await user.shows("fix: now 100%")
+    assert user.view.location == "deposit+0x0"
+    await user.command("set var grace.balance = 7777")
+    await user.command("delete")
+    await user.press("c")
+    await user.state(RunState.ENDED)
+    await user.press("7")
+    await user.shows("Grace, Harbour Road 1, 10115: 7677")
+    await user.command("switch main")
+    await user.shows("main: now 100%")
+    assert (user.view.time, user.view.state) == (second, RunState.STOPPED)
+    await user.press("c")
+    await user.state(RunState.ENDED)
+    await user.shows("Grace, Harbour Road 1, 10115: 4900")
+    assert "7677" not in user.screen
+    await user.command("diff fix")
+    await user.shows("the first output that differs")
+    await user.command("branch -d fix")
+    await user.says("branch fix is gone")
+    await user.until(lambda: not history(user).branch)
+
+
 async def who_wrote(user: User) -> None:
     await user.command("break deposit")
     await user.press("c")
@@ -123,6 +161,10 @@ async def who_wrote(user: User) -> None:
     await user.command("first-time grace.balance == 5000")
     await user.until(lambda: user.view.time == 0)
     await user.shows("grace.balance == 5000 is true from the beginning")
+
+
+def test_a_branch_goes_on_from_the_past() -> None:
+    flow(another_future, config=GuestConfig(sample("x86_64", "structs"), history=True))
 
 
 async def who_wrote_at_the_end(user: User) -> None:

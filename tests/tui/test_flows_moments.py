@@ -32,7 +32,7 @@ NOT_HERE = {
         (
             *("step_back", "over_back", "line_back", "finish_back", "continue_back"),
             *("to_moment", "event_before", "event_behind", "earlier", "later"),
-            *("mark", "go_to_moment"),
+            *("mark", "go_to_moment", "branch"),
         ),
         "goes back in a run that is recorded: this one is not",
     ),

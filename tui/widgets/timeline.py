@@ -20,6 +20,9 @@ _COLOURS: Final = {
 }
 """Looks of threads."""
 
+_NAME: Final = 12
+"""Characters of a branch's name that are shown."""
+
 Density = Callable[[int, int], Sequence[int]]
 """Numbers of events in so many equal stretches of the time up to a tick: (tick, stretches)."""
 
@@ -82,7 +85,8 @@ class Timeline(Static):
         now, end = history.now, max(history.end, 1)
         at = f"{grouped(now)} of {grouped(end)}" if history.past else grouped(end)
         share = min(round(100 * now / end), 99) if now < end else 100
-        front = f" {'past' if history.past else 'now'} {share:>3}% "
+        branch = f" {history.branch[:_NAME]}:" if history.branch else ""
+        front = f"{branch} {'past' if history.past else 'now'} {share:>3}% "
         cells = width - len(front) - len(at) - 2
         if cells < 8:
             self._bar = len(front), 0

@@ -159,7 +159,7 @@ class TreeBuilder:
             st = host.stat()
             volume = self.new_volume() if writable else self.volume
             ino = volume.host_ino(st.st_dev, st.st_ino)
-            if writable:
+            if writable and not self.view.copied:
                 return SharedDirectory(volume, host, ino)
             return OverlayDirectory(volume, host=host, ino=ino)
 
@@ -178,7 +178,7 @@ class TreeBuilder:
             volume = self.new_volume() if writable else self.volume
             lower = LowerRef(HostDir(self.pool, os.path.dirname(real)), os.path.basename(real))
             ino = volume.host_ino(st.st_dev, st.st_ino)
-            if writable:
+            if writable and not self.view.copied:
                 return SharedFileNode(volume, lower, ino)
             known = volume.nodes.get((st.st_dev, st.st_ino))
             node = known or FileNode(volume, lower=lower, ino=ino)

@@ -67,6 +67,7 @@ class FileSystem:
         identity: the guest's user and group.
         budget: caps of the private overlay.
         volume: the device of the private overlay.
+        host_volumes: those of the host's files that the guest cannot change.
         root: the directory /.
         proc: what /proc shows.
         numbers: inode numbers of pipes and the like.
@@ -87,7 +88,22 @@ class FileSystem:
         random_bytes: Callable[[int], bytes],
         budget: Budget | None = None,
         cpus: int = 1,
+        copies_clock: Clock | None = None,
     ) -> None:
+        """Build the tree.
+
+        Args:
+            view: what of the host is visible.
+            proc: what /proc shows.
+            uid: of the guest's user.
+            gid: of its group.
+            clock: the guest's.
+            random_bytes: gives random bytes.
+            budget: caps of the private overlay.
+            cpus: processors that the guest is told of.
+            copies_clock: the time of writable shares whose changes stay in memory.
+        """
+        self._copies_clock = copies_clock or clock
         self.view = view
         self.proc = proc
         self.clock = clock
@@ -117,6 +133,7 @@ class FileSystem:
             foreign=True,
             watches=self.watches,
         )
+        self.host_volumes = self.volume, programs
         builder = TreeBuilder(view, self.volume, programs, self._share_volume)
         self._pool = builder.pool
         self.root: Directory = builder.build(own)
@@ -141,7 +158,10 @@ class FileSystem:
 
     def _share_volume(self) -> Volume:
         self._shares += 1
-        return self._volume(_DEV_SHARES + self._shares)
+        volume = self._volume(_DEV_SHARES + self._shares)
+        if self.view.copied:
+            volume.clock = self._copies_clock
+        return volume
 
     def walk(
         self, base: Directory, path: bytes, *, follow: bool = True, entry: bool = False

@@ -11,6 +11,7 @@ import os
 import stat
 import weakref
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Protocol
 
 from engine.arch.base import Arch
@@ -43,6 +44,8 @@ class Volume:
     Attributes:
         watches: who wants to hear of changes.
         links: symlinks that the guest has made on the host.
+        accessed: gives the time of the last access that a host file is shown with, by its device,
+            its number, and the host's time.
         foreign: all host files are shown as root's, whoever runs the tool: the guest may do
             with them what the permission bits allow others.
     """
@@ -67,6 +70,7 @@ class Volume:
         self.budget = budget
         self.writable = writable
         self.foreign = foreign
+        self.accessed: Callable[[int, int, int], int] = lambda device, number, time: time
         self._numbers: dict[tuple[int, int], int] = {}
         self._counter = itertools.count(2)
         # Host files that the guest changed: other names of them must lead to the same node.
@@ -101,7 +105,7 @@ class Volume:
             host.st_size,
             4096,
             host.st_blocks,
-            shown(host.st_atime_ns),
+            shown(self.accessed(host.st_dev, host.st_ino, host.st_atime_ns)),
             shown(host.st_mtime_ns),
             shown(host.st_ctime_ns),
         )

@@ -124,6 +124,7 @@ class View(Struct, frozen=True):
             and groups may read them; only shared libraries and the loader's cache if false.
         refused: collects what was kept from the guest.
         links: collects the symlinks that it makes on the host.
+        copied: what the guest changes in writable shares stays in memory; all else looks the same.
     """
 
     guest: bytes | None = None
@@ -134,6 +135,7 @@ class View(Struct, frozen=True):
     programs: bool = False
     refused: Refusals = field(default_factory=Refusals)
     links: PlantedLinks = field(default_factory=PlantedLinks)
+    copied: bool = False
 
     @classmethod
     def make(

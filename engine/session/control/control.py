@@ -18,6 +18,7 @@ from engine.errors import CommandError, KprobeTuiError, ProbeSyntaxError
 from engine.escaping import escaped
 from engine.linux.space import AddressSpace
 from engine.session.control.asking import StopQuestions
+from engine.session.control.branches import Branches, KeptRun
 from engine.session.control.entries import ProbeRow
 from engine.session.control.probe_list import ProbeList
 from engine.session.control.running import Abandoned
@@ -35,6 +36,7 @@ from engine.session.protocol import events as ev
 from engine.session.protocol.config import GuestConfig
 from engine.session.protocol.views import (
     GuestView,
+    HistoryView,
     Origin,
     PartsView,
     ProbeView,
@@ -49,6 +51,7 @@ from engine.words import counted
 
 if TYPE_CHECKING:
     from engine.session.control.backwards import WatchPlace
+    from engine.session.control.branching import BranchLeap
     from engine.session.control.travel import Travel
     from engine.session.control.truths import Condition
 
@@ -57,6 +60,11 @@ _BACK: Final = (
     *(cmd.StepBack, cmd.LineBack, cmd.FinishBack, cmd.ContinueBack),
     *(cmd.LastWrite, cmd.LastRegisterWrite, cmd.FirstTime, cmd.LastTime),
     *(cmd.Seek, cmd.SeekMark, cmd.PhaseBack),
+)
+_BRANCHING: Final = (*(cmd.StartBranch, cmd.SwitchBranch, cmd.DeleteBranch, cmd.CompareBranches),)
+_UNCHANGED: Final = (
+    "the past cannot be changed; branch continues from here in a run of its own, "
+    "goto end leads to the present"
 )
 _STEPS: Final = (cmd.StepInsn, cmd.StepOver, cmd.StepLine, cmd.StepPhase, cmd.FinishHit)
 _AHEAD: Final = 10_000
@@ -67,6 +75,7 @@ class Control:
     """One guest, run after run.
 
     Attributes:
+        branches: those of the run.
         waiting: gives the next command that has come in, None for none; asked while the
             guest runs.
         wait: the same, but waits for one, None to give up; asked while the guest stands
@@ -110,7 +119,10 @@ class Control:
             CommandError: an option cannot be carried out.
         """
         self.config = config
-        self._tell = tell
+        self._out = tell
+        self._held: list[ev.SessionEvent] | None = None
+        self._context: list[ev.SessionEvent] = []
+        self.branches = Branches()
         self._mode = mode
         self._terminal = terminal
         self.waiting: Callable[[], cmd.Command | None] = lambda: None
@@ -131,13 +143,25 @@ class Control:
         self._gate = threading.Lock()
         self._hears = False
         self._graph = GraphSwitch()
-        self._handlers = HandlersSwitch(lambda text: tell(ev.Remark((escaped(text),))))
+        self._handlers = HandlersSwitch(self._handlers_say)
         self._alone = False
         self._kernel_events = {group: KernelSwitch(group) for group in GROUPS}
         self._unwinder = UNWINDERS[0].name
         fresh = self._load(opened)
         self._first, self._damage = fresh.opened, set[str]()
         self._begin(fresh, ())
+
+    def _handlers_say(self, text: str) -> None:
+        self._tell(ev.Remark((escaped(text),)))
+
+    def _tell(self, event: ev.SessionEvent) -> None:
+        """Tell something; later, where a branch is not at hand yet."""
+        if isinstance(event, ev.Declared | ev.ProgramBegan | ev.FileMapped):
+            self._context.append(event)
+        if self._held is None:
+            self._out(event)
+        elif not isinstance(event, ev.Rows | ev.Viewed | ev.Snapshot):
+            self._held.append(event)
 
     def _load(self, opened: OpenedProgram | None = None) -> Session:
         chosen = ChosenTerminal(self.config.tty) if self.config.tty else None
@@ -157,14 +181,31 @@ class Control:
             fresh.lent.append(chosen.close)
         return fresh
 
-    def _begin(self, session: Session, rows: Iterable[ProbeRow], changed: int = 0) -> None:
-        """A fresh run with these probes."""
+    def _begin(
+        self,
+        session: Session,
+        rows: Iterable[ProbeRow],
+        changed: int = 0,
+        leap: "BranchLeap | None" = None,
+    ) -> None:
+        """A fresh run with these probes.
+
+        Args:
+            session: it.
+            rows: the probes.
+            changed: how often the code in sight has changed before.
+            leap: brings it to where it is to begin, without any of them.
+
+        Raises:
+            KprobeTuiError: it cannot be brought there.
+            Cut: the user does not want it any more.
+        """
         self._told = ToldEvents(self._tell)
-        travel = self._travel(session)
+        travel = self._travel(session, leap)
         present = GuestStand(
             session,
             self._mode,
-            self.questions,
+            StopQuestions() if leap is not None else self.questions,
             take=self._told.rows,
             keep=lambda: self._tell(ev.Snapshot()),
             alone=self._alone,
@@ -180,8 +221,12 @@ class Control:
         self._origin: Origin = ""
         self._exit_code: int | None = None
         self._next: cmd.Command | None = None
-        session.hooks.attention = self._heard
         tracing.start()
+        if leap is not None:
+            assert travel is not None, "it is recorded"
+            leap.carry_out(travel, present, self._listens)
+            present.ask(self.questions)
+        session.hooks.attention = self._heard
         for failure in self.probes.restore(tuple(rows)):
             self._tell(ev.Notice(failure))
         self._graph.begin(tracing)
@@ -202,7 +247,7 @@ class Control:
         with self._gate:
             self._hears = True
 
-    def _travel(self, session: Session) -> "Travel | None":
+    def _travel(self, session: Session, leap: "BranchLeap | None") -> "Travel | None":
         """The way to the past of a run that begins; None where it is not recorded."""
         recording = self.config.recording
         if recording is None and (not session.config.history or session.core is not None):
@@ -210,7 +255,7 @@ class Control:
         from engine.session.control import travel  # few runs are recorded
 
         if recording is None:
-            return travel.recorded(session)
+            return travel.recorded(session, leap.script if leap is not None else None)
         return travel.lived_through(session, recording, self._tell)
 
     def _past_of(self, session: Session) -> GuestStand:
@@ -319,6 +364,8 @@ class Control:
         if isinstance(command, cmd.Restart):
             self.config = replace(self.config, core=None)
             return self._restart()
+        if isinstance(command, _BRANCHING):
+            return self._branching(command)
         if isinstance(command, cmd.PhaseBack) or self._place.in_past:
             done = self._by_phase(command)
             if done is not None:
@@ -352,6 +399,161 @@ class Control:
         if self.words is not None:
             self.words.moved()
         return running.reason
+
+    # -- branches ---------------------------------------------------------------------------
+
+    def at_hand(self) -> KeptRun:
+        """The run at hand, and all that is known of it."""
+        return KeptRun(
+            self._place,
+            self._told,
+            self._graph,
+            self._handlers,
+            self._kernel_events,
+            self._context,
+            self._calls,
+            self._origin,
+            self._exit_code,
+        )
+
+    def _take(self, run: KeptRun) -> None:
+        """Another run is at hand."""
+        self._place, self._told, self._graph = run.place, run.told, run.graph
+        self._handlers, self._kernel_events = run.handlers, run.kernel_events
+        self._context, self._calls, self._origin = run.context, run.calls, run.origin
+        self._exit_code = run.exit_code
+
+    def _branching(self, command: cmd.Command) -> str:
+        """Carry out what is about branches of the run."""
+        self._place.need_history()
+        run = self.at_hand()
+        match command:
+            case cmd.CompareBranches(one, other):
+                from engine.session.control.branch_diff import compared  # few are compared
+
+                other = other or self.branches.current
+                runs = self.branches.run(one, run), self.branches.run(other, run)
+                return "\n".join(compared(one, runs[0], other, runs[1]))
+            case cmd.DeleteBranch(name):
+                self.branches.remove(name).place.close()
+                return f"branch {name} is gone"
+        if self._here.running.machine is not None:
+            raise CommandError("in the middle of a hit; let it finish first")
+        if self._here.running.state is RunState.RUNNING:
+            raise CommandError("the program is running; Ctrl-C stops it")
+        if self.words is not None:
+            self.words.begins_to_move()
+        if isinstance(command, cmd.SwitchBranch):
+            said = self._switch(command.name, run)
+        else:
+            assert isinstance(command, cmd.StartBranch)
+            said = self._branch(command.name, run)
+        self._place.change()
+        self._moves_on()
+        self._here.running.origin = "insn"
+        if self.words is not None:
+            self.words.branched()
+        return said
+
+    def _branch(self, wanted: str, run: KeptRun) -> str:
+        """Go on from the moment at hand in a run of its own."""
+        from engine.session.control.branching import BranchLeap  # few runs are branched
+
+        branches, place = self.branches, self._place
+        name, parent = branches.name(wanted), branches.current
+        leap = BranchLeap(place)
+        branches.check_room(run)
+        rows, changed = self.probes.rows, place.changes + 1
+        self._held, self._context = [], []
+        self._graph = self._graph.again()
+        self._handlers = self._handlers.again()
+        self._kernel_events = {
+            group: switch.again() for group, switch in self._kernel_events.items()
+        }
+        self._cut = False
+        session: Session | None = None
+        try:
+            chosen = ChosenTerminal(self.config.tty) if self.config.tty else None
+            streams = chosen or self._terminal
+            session = leap.session(streams.streams() if streams else None)
+            if chosen is not None:
+                session.lent.append(chosen.close)
+            self._begin(session, rows, changed, leap)
+        except BaseException:
+            failed = self._place
+            with self._gate:  # nobody asks the one that is closed for attention
+                self._take(run)
+            if failed is not run.place:
+                failed.close()
+            elif session is not None:
+                session.close()
+            raise
+        finally:
+            held, self._held = self._held, None
+        run.place.rest()
+        branches.add(name, run, leap.moment.clock, leap.moment.at)
+        self._out(ev.Branched(name))
+        for event in held:
+            self._out(event)
+        self._retell()
+        running = self._here.running
+        running.state, running.cause = RunState.STOPPED, StopCause.ARRIVED
+        running.reason = f"branch {name} leaves {parent} at tick {leap.moment.clock}"
+        return "\n".join((running.reason, *leap.remarks))
+
+    def _listens(self) -> bool:
+        """Hear what has come in while a branch is brought to its moment: whether to go on."""
+        while (command := self.waiting()) is not None:
+            if isinstance(command, cmd.Halt):
+                self._cut = True
+                self._ahead.clear()
+            elif isinstance(command, cmd.Restart):
+                self._cut = True
+                self._ahead.append(command)
+            elif not isinstance(command, cmd.Refresh):
+                self._ahead.append(command)
+        return not self._cut
+
+    def _switch(self, name: str, run: KeptRun) -> str:
+        """Go to another branch, with what is placed and traced now."""
+        other = self.branches.switch(name, run)
+        run.place.rest()
+        rows = self.probes.rows
+        self._take(other)
+        self._out(ev.Branched(name))
+        for event in other.context:
+            self._out(event)
+        inputs = other.travel.recorder.inputs
+        if inputs is not None:
+            inputs.come_back()
+        for failure in self.probes.restore(rows):
+            self._tell(ev.Notice(failure))
+        for failure in other.carry_over(run):
+            self._tell(ev.Notice(failure))
+        self._told.declare(self._place.present.tracing)
+        self._retell()
+        running = self._here.running
+        if not running.ended:
+            running.reason, running.cause = f"branch {name}", StopCause.ARRIVED
+        return f"branch {name} at tick {other.travel.present().clock}"
+
+    def _retell(self) -> None:
+        """Tell what the run at hand has written; its log is made anew."""
+        travel = self._place.travel
+        assert travel is not None, "it is recorded"
+        for clock, pc, data in travel.outputs():
+            self._out(ev.Output(data.replace(b"\n", b"\r\n"), clock, pc))
+        if self._told.refill is not None:
+            self._told.refill.forget()
+
+    def branch_lines(self) -> list[str]:
+        """The branches as a table.
+
+        Raises:
+            CommandError: the run is not recorded.
+        """
+        self._place.need_history()
+        return self.branches.lines(self.at_hand())
 
     # -- the past ---------------------------------------------------------------------------
 
@@ -432,7 +634,8 @@ class Control:
                 self._cut = True
                 self._ahead.clear()
                 break
-            moves = self._here.running.motion(command) is not None or isinstance(command, _BACK)
+            moves = self._here.running.motion(command) is not None
+            moves = moves or isinstance(command, _BACK + _BRANCHING)
             if moves or isinstance(command, cmd.Restart | cmd.TypedLine):
                 self._ahead.append(command)
                 if isinstance(command, cmd.Restart):
@@ -473,6 +676,8 @@ class Control:
             case cmd.Signal(number):
                 if self.config.recording is not None:
                     raise CommandError("a recording gets the signals that were recorded")
+                if self._place.in_past:
+                    raise CommandError(_UNCHANGED)
                 if number not in _SIGNALS:
                     raise CommandError(f"there is no signal {number}")
                 self.session.interrupt(number)
@@ -572,7 +777,11 @@ class Control:
         editing = self._place.present.editing
         if not editing.is_of_list(command):
             if self._place.in_past:
-                raise CommandError("the past cannot be changed; goto end leads to the present")
+                raise CommandError(
+                    "a recording cannot be changed; its probes can"
+                    if self.config.recording is not None
+                    else _UNCHANGED
+                )
             if self._here.running.state is RunState.RUNNING:
                 raise CommandError("the program is running; Ctrl-C stops it")
             if self._here.running.machine is not None:
@@ -585,7 +794,9 @@ class Control:
 
     def _restart(self) -> str:
         fresh, rows = self._load(), self.probes.rows  # if it fails, the old run goes on
-        self.close()
+        self._end_run()
+        self.branches.restarted()
+        self._context = []
         self._tell(ev.Restarted())
         self._begin(fresh, rows, self._place.changes + 1)
         self._moves_on()
@@ -651,6 +862,9 @@ class Control:
                     each for each in self._ahead if not isinstance(each, cmd.Seek | cmd.SeekMark)
                 )
             self._ahead.append(command)
+        elif isinstance(command, _BRANCHING):
+            where = f"in {blocked_in}()" if running.state is RunState.STOPPED else "running"
+            self._tell(ev.Failed(command, f"the program is {where}", "let that end first"))
         elif self._here.running.motion(command) is None and not isinstance(command, _BACK):
             self._attempt(command, self._any_time)
         elif running.state is RunState.STOPPED:
@@ -774,9 +988,15 @@ class Control:
                 running=running.state is RunState.RUNNING
             ),
             detours=viewing.detours.counts(),
-            history=self._place.view(),
+            history=self._history_view(),
         )
         return self._view
+
+    def _history_view(self) -> HistoryView | None:
+        view, branches = self._place.view(), self.branches
+        if view is None or len(branches.names) == 1:
+            return view
+        return replace(view, branch=branches.current, branches=branches.names)
 
     @contextmanager
     def sight(self) -> Iterator[None]:
@@ -850,7 +1070,13 @@ class Control:
         return True
 
     def close(self) -> None:
-        """End the run and give everything back; whoever asks for attention asks nobody."""
+        """End all runs and give everything back; whoever asks for attention asks nobody."""
+        self._end_run()
+        for run in self.branches.others():
+            run.place.close()
+
+    def _end_run(self) -> None:
+        """End the run at hand."""
         self._place.leave_past()
         if self._exit_code is None:
             self._here.tracing.finish()

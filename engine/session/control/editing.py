@@ -114,7 +114,7 @@ class Editing:
             if thread.ended:
                 raise CommandError(f"thread {thread.tid} has ended")
             with session.kernel.visit(thread):
-                cpu.write_register(found.name, number)
+                session.machine.registers.write_register(found.name, number)  # seen by a recorder
 
         return self._do(f"{found.name} = {value:#x}", lambda: put(old), lambda: put(value))
 

@@ -91,7 +91,7 @@ class Focus:
     def begin(self) -> Thread:
         """The guest is about to move: the thread that is meant; none is chosen from here on."""
         thread, self.chosen = self.thread, None
-        self._session.kernel.scheduler.preferred = thread if self.alone else None
+        self._session.kernel.prefer(thread if self.alone else None, at_once=False)
         return thread
 
     def threads(self, *, stands: bool, looks: bool) -> tuple[ThreadView, ...]:

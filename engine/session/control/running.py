@@ -91,6 +91,10 @@ class Running:
         if session.supervisor is not None:
             self._listen_to(session.supervisor)
 
+    def ask(self, questions: StopQuestions) -> None:
+        """Others are asked whether to stop from now on."""
+        self._questions = questions
+
     def _listen_to(self, supervisor: KernelSupervisor) -> None:
         """Stop where calls of a kernel's functions are over, or cannot go on."""
         tell = supervisor.returned

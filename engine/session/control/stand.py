@@ -78,6 +78,11 @@ class GuestStand:
         self._questions = questions
         self._told = 0
 
+    def ask(self, questions: StopQuestions) -> None:
+        """Others are asked whether to stop from now on."""
+        self._questions = questions
+        self.running.ask(questions)
+
     @property
     def stands(self) -> bool:
         """True if the guest can be looked at."""

@@ -446,6 +446,15 @@ class Standpoint:
         if self.travel is not None:
             self.travel.there = False
 
+    def rest(self) -> None:
+        """Stand in the run itself, and give back all of its past that was lived through."""
+        self.leave_past()
+        if self.hits is not None:
+            self.hits.close()
+        if self.travel is not None:
+            self.travel.rest()
+        self._past = None
+
     def close(self) -> None:
         """End the run and its past."""
         self.leave_past()

@@ -29,6 +29,24 @@ class GraphSwitch:
         self._tracing: Tracing | None = None
         self._graphing: Graphing | None = None
 
+    def again(self) -> "GraphSwitch":
+        """One for another run, which is to trace the same."""
+        twin = GraphSwitch()
+        twin.globs, twin.depth = self.globs, self.depth
+        return twin
+
+    def follow(self, other: "GraphSwitch") -> None:
+        """Trace what another one does.
+
+        Raises:
+            ProbeError: no function matches.
+        """
+        if (self.globs, self.depth) != (other.globs, other.depth):
+            if self.globs:
+                self.turn((), on=False, depth=self.depth)
+            if other.globs:
+                self.turn(other.globs, on=True, depth=other.depth)
+
     def begin(self, tracing: Tracing) -> None:
         """Another run: what was traced in the last one is traced in it."""
         self._tracing, self._graphing = tracing, None
@@ -71,6 +89,24 @@ class HandlersSwitch:
         self._out = out
         self._session: Session | None = None
         self._names: dict[str, Any] = {}
+
+    def again(self) -> "HandlersSwitch":
+        """One for another run, which is to have the same file."""
+        twin = HandlersSwitch(self._out)
+        twin.path = self.path
+        return twin
+
+    def follow(self, other: "HandlersSwitch") -> None:
+        """Have the file that another one has.
+
+        Raises:
+            KprobeTuiError: it cannot be used.
+        """
+        if self.path != other.path:
+            if other.path:
+                self.load(other.path)
+            else:
+                self.unload()
 
     def begin(self, session: Session) -> str:
         """Another run: the file is read again; what is wrong with it now, "" for nothing."""
@@ -137,6 +173,23 @@ class KernelSwitch:
         self.globs: tuple[str, ...] = ()
         self._group = group
         self._tracing: Tracing | None = None
+
+    def again(self) -> "KernelSwitch":
+        """One for another run, of which the same is to be recorded."""
+        twin = KernelSwitch(self._group)
+        twin.globs = self.globs
+        return twin
+
+    def follow(self, other: "KernelSwitch") -> None:
+        """Record what another one does.
+
+        Raises:
+            ProbeError: no event matches.
+        """
+        if self.globs != other.globs:
+            self.turn((), on=False)
+            if other.globs:
+                self.turn(other.globs, on=True)
 
     def begin(self, tracing: Tracing) -> None:
         """Another run: what was recorded in the last one is recorded in it."""

@@ -7,9 +7,10 @@ from typing import Final
 from msgspec.structs import replace
 
 from engine.errors import CommandError
-from engine.history.journal import Journal
+from engine.history.inputs import HostInputs
+from engine.history.journal import Journal, Op
+from engine.history.moment import Moment
 from engine.history.recording import RunRecorder
-from engine.history.timeline import Moment
 from engine.session.control.backwards import Backwards, StopPlace, WatchPlace
 from engine.session.control.landmarks import Landmarks
 from engine.session.control.truths import Condition
@@ -36,7 +37,10 @@ class FinishedRecorder:
         wrote: told of what the guest writes, by its bytes.
         full: never; and where it ended then.
         end: that.
+        inputs: those of the host's are not known.
     """
+
+    inputs: HostInputs | None = None
 
     def __init__(self, journal: Journal) -> None:
         """All of it is there."""
@@ -254,15 +258,38 @@ class Travel:
         ticks = (one.clock for one in taken)
         return self.landmarks.view(min(now, end), end, past=self.there, checkpoints=ticks)
 
+    def outputs(self) -> Iterator[tuple[int, int, bytes]]:
+        """Tick, instruction, and bytes of all that the run itself has written to the host."""
+        linux = self._live.arch.linux
+        self.recorder.sync()
+        for entry in self.recorder.journal:
+            for op in entry.ops:
+                if op[0] == Op.OUTPUT:
+                    before = linux.syscall_before
+                    pc = entry.pc - linux.syscall_size if before is None else before(entry.pc)
+                    yield entry.clock, pc, op[2]
+
+    def rest(self) -> None:
+        """Give back what has been lived through: the run stays as it is, nobody looks at it."""
+        if self._past is not None and self._again is None:
+            self._past.close()
+            self._past = self._backwards = None
+            self._left = 0
+
     def close(self) -> None:
         """Give the past back."""
         if self._past is not None:
             self._past.close()
 
 
-def recorded(session: Session) -> Travel:
-    """The way to the past of a run that begins, and is recorded from here on."""
-    return Travel(session, record(session, _JOURNAL), None)
+def recorded(session: Session, script: HostInputs | None = None) -> Travel:
+    """The way to the past of a run that begins, and is recorded from here on.
+
+    Args:
+        session: it.
+        script: what comes from the host at first, as it came to another run.
+    """
+    return Travel(session, record(session, _JOURNAL, HostInputs(script)), None)
 
 
 def lived_through(

@@ -24,6 +24,9 @@ class TypedWords(Protocol):
     def moved(self) -> None:
         """It has moved."""
 
+    def branched(self) -> None:
+        """Another branch of the run is at hand."""
+
     def remark(self, row: int) -> str:
         """When a row of the list of probes stops the guest, in words."""
 

@@ -104,6 +104,11 @@ class Console:
             self._flush()
             self._show_frame()
 
+    def branched(self) -> None:
+        """Another branch of the run is at hand."""
+        self._session = self._control.session
+        self._debugger.branched()
+
     def begins_to_move(self) -> None:
         """Forget what held for the place where the guest stood."""
         self._follow()

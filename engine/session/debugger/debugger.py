@@ -192,8 +192,8 @@ class Debugger:
         with self._guard():
             return self.control.carry_out(command)
 
-    def move(self, command: cmd.Command) -> None:
-        """Have it move; what held for the place where it stood is forgotten.
+    def move(self, command: cmd.Command) -> str:
+        """Have it move; what it came to. What held for the place where it stood is forgotten.
 
         Raises:
             KprobeTuiError: it cannot.
@@ -202,7 +202,7 @@ class Debugger:
         self.signal = 0
         self.pending.clear()
         try:
-            self.execute(command)
+            return self.execute(command)
         finally:
             self.follow()
             self.frames.moved()
@@ -300,6 +300,15 @@ class Debugger:
         self.started = self.changed = False
         self.renew()
         self.stops.restarted(self._places_again)
+
+    def branched(self) -> None:
+        """Another branch of the run is looked at: what is watched is watched there."""
+        self.renew()
+        self.frames.moved()
+        for watch in self.stops.watchpoints:
+            if watch.on:
+                watch.arm(False)
+                watch.arm(True)
 
     # -- files that come and go ---------------------------------------------------------------
 

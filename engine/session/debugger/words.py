@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from engine.errors import CommandError
 from engine.session.debugger.assembly import Assembly
+from engine.session.debugger.branching import BranchWords
 from engine.session.debugger.breaking import Breaking
 from engine.session.debugger.catching import Catching
 from engine.session.debugger.changing import Changing
@@ -73,6 +74,7 @@ class WordTable:
         self.catching = catching = Catching(debugger)
         changing = Changing(debugger)
         self.tasks = tasks = ThreadWords(debugger, looking)
+        branching = BranchWords(debugger, looking)
         searching = Searching(debugger)
         files = FileWords(debugger, looking)
         tables = StopTables(debugger)
@@ -93,6 +95,7 @@ class WordTable:
             Word(("signals", "handle"), catching.info_signals),
             Word(("record", "rec"), moving.info_record),
             Word(("marks", "bookmarks"), moving.info_marks),
+            Word(("branches",), branching.info_branches),
             Word(("threads",), tasks.info_threads),
             Word(("functions", "fun"), searching.info_functions),
             Word(("variables", "var"), searching.info_variables),
@@ -156,6 +159,9 @@ class WordTable:
             Word(("goto",), moving.goto, moves=True),
             Word(("mark", "bookmark"), moving.mark),
             Word(("unmark",), moving.unmark),
+            Word(("branch",), branching.branch, moves=True),
+            Word(("switch",), branching.switch, moves=True),
+            Word(("diff",), branching.diff),
             Word(("last-write", "lw"), moving.last_write, moves=True),
             Word(("first-time", "ft"), moving.first_time, moves=True),
             Word(("last-time", "lt"), moving.last_time, moves=True),

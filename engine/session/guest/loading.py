@@ -18,13 +18,14 @@ from engine.guest.modules import Modules
 from engine.image import ElfImage
 from engine.insn.disasm import Disassembler
 from engine.linux import loader
-from engine.linux.clock import GuestClock
+from engine.linux.clock import GuestClock, StillClock
 from engine.linux.errno import LinuxError
 from engine.linux.fs.filesystem import FileSystem
 from engine.linux.fs.stdio import HostIO, HostStream, StreamStat, host_stdio
 from engine.linux.fs.table import FileTable
 from engine.linux.fs.terminal import Terminal
 from engine.linux.fs.vfs import Directory, OpenFile
+from engine.linux.fs.view import View
 from engine.linux.jobs import MachineJobs
 from engine.linux.kernel import Kernel
 from engine.linux.machine import Machine
@@ -208,7 +209,7 @@ class LoadedGuest:
         machine.images.damage = self.image.damage
         machine.hooks = self.hooks
         machine.attend = lambda: self.hooks.attention()
-        self.view = view_of(config)
+        self.view = self._make_view()
         self.fs = FileSystem(
             self.view,
             self.proc,
@@ -217,6 +218,7 @@ class LoadedGuest:
             clock=self.clock,
             random_bytes=machine.random_bytes,
             cpus=config.cpus,
+            copies_clock=StillClock(self.clock),  # the host's took no time of the guest's
         )
         machine.fs = self.fs
         machine.net = Network(self.clock, self.fs.numbers)
@@ -301,6 +303,9 @@ class LoadedGuest:
         from engine.history.recording import noted  # few runs are recorded
 
         self.noted = noted(self.machine, self.cpu)
+
+    def _make_view(self) -> View:
+        return view_of(self.config)
 
     def _make_ram(self) -> Ram:
         return Ram(budget=self.config.memory)

@@ -4,6 +4,7 @@ from typing import Final
 
 from engine.cpu.ram import Ram
 from engine.errors import ImageError
+from engine.history.inputs import HostInputs
 from engine.history.journal import Journal
 from engine.history.recording import RunRecorder
 from engine.history.replaying import DivergenceError, ReplayKernel
@@ -20,14 +21,20 @@ _OWN: Final = 1 << 30
 """Bytes of the arena for what the machinery of today needs."""
 
 
-def record(session: Session, budget: int | None = None) -> RunRecorder:
+def record(
+    session: Session, budget: int | None = None, inputs: HostInputs | None = None
+) -> RunRecorder:
     """Record a session, whose configuration has `history`, from its first instruction on.
 
     Args:
         session: it.
         budget: bytes that the journal may take; None for any number.
+        inputs: takes what comes from the host, so that the run can be carried out again.
     """
-    return RunRecorder(session.machine, session.noted, Journal(), budget)
+    if inputs is not None:
+        for volume in session.fs.host_volumes:
+            volume.accessed = inputs.accessed
+    return RunRecorder(session.machine, session.noted, Journal(), budget, inputs)
 
 
 class PastSession(Session):

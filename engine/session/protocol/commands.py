@@ -168,6 +168,40 @@ class DeleteMark(Struct, frozen=True):
     name: str
 
 
+class StartBranch(Struct, frozen=True):
+    """Go on from the moment at hand in a run of its own, beside the one there is.
+
+    Attributes:
+        name: of it; "" for one that is made up.
+    """
+
+    name: str = ""
+
+
+class SwitchBranch(Struct, frozen=True):
+    """Go to another branch of the run, as it was left."""
+
+    name: str
+
+
+class DeleteBranch(Struct, frozen=True):
+    """Give another branch up."""
+
+    name: str
+
+
+class CompareBranches(Struct, frozen=True):
+    """Tell in words where two branches part.
+
+    Attributes:
+        one: name of a branch.
+        other: of another; "" for the one at hand.
+    """
+
+    one: str
+    other: str = ""
+
+
 class Refill(Struct, frozen=True):
     """Make the log of the recorded run anew, with what is recorded now; any time."""
 
@@ -486,6 +520,10 @@ Command: TypeAlias = (
     | SeekMark
     | SetMark
     | DeleteMark
+    | StartBranch
+    | SwitchBranch
+    | DeleteBranch
+    | CompareBranches
     | Refill
     | ContinueToHit
     | Halt

@@ -51,6 +51,16 @@ class Restarted(Struct, frozen=True):
     """A new run begins: rows and numbers of events start afresh."""
 
 
+class Branched(Struct, frozen=True):
+    """Another branch of the run is at hand: what it has said so far follows.
+
+    Attributes:
+        name: of the branch.
+    """
+
+    name: str
+
+
 class Output(Struct, frozen=True):
     """Bytes that the guest wrote to its terminal.
 
@@ -195,6 +205,7 @@ SessionEvent: TypeAlias = (
     | FileMapped
     | Snapshot
     | Restarted
+    | Branched
     | Output
     | Done
     | Failed

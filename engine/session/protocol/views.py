@@ -449,6 +449,8 @@ class HistoryView(Struct, frozen=True):
             but one.
         written: 1 for each stretch in which the guest has written to its terminal.
         checkpoints: 1 for each stretch in which there is a checkpoint.
+        branch: name of the branch at hand, "" while there is but one.
+        branches: names of all of them; none while there is but one.
     """
 
     now: int
@@ -458,6 +460,8 @@ class HistoryView(Struct, frozen=True):
     threads: tuple[int, ...] = ()
     written: bytes = b""
     checkpoints: bytes = b""
+    branch: str = ""
+    branches: tuple[str, ...] = ()
 
 
 class GuestView(Struct, frozen=True):

@@ -36,7 +36,7 @@ class RecordedEvents:
         elif isinstance(event, ev.Rows):
             self._rows.append(event.data)
             return event.count
-        elif isinstance(event, ev.Restarted):
+        elif isinstance(event, ev.Restarted | ev.Branched):
             self._infos.clear()
             self._rows.clear()
         return 0

@@ -41,7 +41,7 @@ class Announcer:
         count = self._events.told(event)
         if count:
             self._tell_events(count)
-        elif isinstance(event, ev.Restarted):
+        elif isinstance(event, ev.Restarted | ev.Branched):
             self._threads.clear()
             self._progress.finished = self._told_end = False
         elif isinstance(event, ev.Notice):
