@@ -42,7 +42,6 @@ class SlowMotion:
         self._speed = 2
         self._what = Playing.HITS
         self._sent = self._runs = False
-        self._before: tuple[object, ...] = ()
         self._carried = False
 
     def play_hits(self) -> None:
@@ -88,16 +87,9 @@ class SlowMotion:
 
     def stands(self) -> None:
         """The guest stands: what was sent is carried out."""
-        if self._sent and self._what is Playing.BACK:
-            if not self._carried:  # as it stood before
-                return
-            if self._place() == self._before:  # there is nothing before it
-                self.stop()
+        if self._what is Playing.BACK and not self._carried:  # as it stood before
+            return
         self._sent = self._carried = False
-
-    def _place(self) -> tuple[object, ...]:
-        view = self._desk.view
-        return view.time, view.pc, view.hit
 
     def _start(self) -> None:
         speed = _SPEEDS[self._speed]
@@ -108,7 +100,7 @@ class SlowMotion:
         view = self._desk.view
         if self._sent or view.state not in (RunState.STOPPED, RunState.READY, RunState.ENDED):
             return
-        self._before, self._sent = self._place(), True
+        self._sent = True
         self._desk.post(cmd.PhaseBack())
 
     def _play(self) -> None:

@@ -258,7 +258,7 @@ async def played_backwards(user: User) -> None:
     await user.until(begun, "the begin of the run")
     assert seen, "on a busy machine not each is seen"
     assert seen == [time for time in hits[::-1] if time in seen]
-    assert (user.view.time, user.view.hit) == (hits[0], None)
+    await user.until(lambda: (user.view.time, user.view.hit) == (hits[0], None))
     await user.press("P")
     await user.until(lambda: user.view.time >= hits[1], "the second hit")
     assert user.app.controls.slow_motion.playing
