@@ -46,6 +46,9 @@ class FreeRanges:
         if end == high and low < start:
             self._resize(low, start)
             return True
+        if start == low and end < high:
+            self._move(index, end)
+            return True
         self._drop(index)
         if low < start:
             self._add(low, start)
@@ -55,16 +58,35 @@ class FreeRanges:
 
     def give(self, start: int, end: int) -> None:
         """Give back what was taken."""
-        index = bisect_left(self._starts, start)
-        if index < len(self._starts) and self._starts[index] == end:
-            end = self._ends[end]
-            self._drop(index)
-        if index:
-            low = self._starts[index - 1]
-            if self._ends[low] == start:
-                self._resize(low, end)
-                return
-        self._add(start, end)
+        starts = self._starts
+        index = bisect_left(starts, start)
+        behind = index < len(starts) and starts[index] == end
+        if index and self._ends[starts[index - 1]] == start:
+            if behind:
+                end = self._ends[end]
+                self._drop(index)
+            self._resize(starts[index - 1], end)
+        elif behind:
+            self._move(index, start)
+        else:
+            self._add(start, end)
+
+    def _move(self, index: int, start: int) -> None:
+        """Let a stretch begin elsewhere, between the same others."""
+        old = self._starts[index]
+        end = self._ends.pop(old)
+        self._starts[index] = start
+        self._ends[start] = end
+        before, after = _class(end - old), _class(end - start)
+        starts = self._classes[before]
+        at = bisect_left(starts, old)
+        if before == after:
+            starts[at] = start
+            return
+        del starts[at]
+        if not starts:
+            del self._classes[before]
+        insort(self._classes.setdefault(after, []), start)
 
     def _resize(self, start: int, end: int) -> None:
         """Let a stretch end elsewhere."""

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from engine.cpu.ram import PHYSICAL_BASE, Ram
 from engine.errors import GuestFaultError
 
-_FREE: Final = struct.Struct("=4Q")
+_ENTRY: Final = struct.Struct("=4Q")
 _ENTRY_SIZE = 4 * 8  # words of a table entry: start, end, physical minus virtual, permissions
 _MAX_REGIONS = 1 << 20  # more than any address space has, with the gap
 _GAP, _WIDEST = 256, 1024
@@ -80,32 +80,56 @@ class RegionTable:
         Returns:
             False if all that was there before is there still.
         """
-        low = bisect_left(self._starts, start)
-        high = bisect_left(self._starts, end, low)
-        changed = not _still(self.regions[low:high], regions)
+        starts = self._starts
+        low = bisect_left(starts, start)
+        high = bisect_left(starts, end, low)
+        before = self.regions[low:high]
+        changed = not _still(before, regions)
         self.regions[low:high] = regions
-        self._starts[low:high] = [region.start for region in regions]
-        self._move_gap(low)
+        if len(before) == len(regions) == 1 and starts[low] == regions[0].start:
+            self._put(low if low < self._front else low + self._gap, regions)
+            return changed
+        starts[low:high] = [region.start for region in regions]
+        if high == self._front:  # those that go stand in front of the gap
+            self._front = low
+        else:
+            self._move_gap(low)
         self._gap += high - low
         if not len(regions) <= self._gap <= _WIDEST + len(regions):
             self._set_gap(len(regions) + _GAP, len(self.regions) - low - len(regions))
         if regions:
-            data = _pack(regions)
-            ctypes.memmove(self.address + low * _ENTRY_SIZE, data, len(data))
+            self._put(low, regions)
             self._front += len(regions)
             self._gap -= len(regions)
         behind = low + len(regions)
-        begin = self._starts[behind] if behind < len(self._starts) else NOWHERE
+        self._set_free(starts[behind] if behind < len(starts) else NOWHERE)
+        return changed
+
+    def _put(self, index: int, regions: list[Region]) -> None:
+        """Write entries."""
+        at = index * _ENTRY_SIZE
+        for start, end, physical, perms, sifted in regions:
+            delta = (PHYSICAL_BASE + physical - start) & 0xFFFFFFFFFFFFFFFF
+            _ENTRY.pack_into(self._entries, at, start, end, delta, sifted or perms)
+            at += _ENTRY_SIZE
+
+    def _set_free(self, begin: int) -> None:
+        """Let the entries of the gap be free, and begin at an address."""
         first, last, before = self._free
         start, stop = self._front, self._front + self._gap
         self._free = start, stop, begin
-        if begin == before and first <= start <= last <= stop:
-            start = last  # the others are free already
-        elif begin == before and first <= start and stop <= last:
-            return changed
-        free = _FREE.pack(begin, 0, 0, 0) * (stop - start)
+        if begin != before or first >= stop or last <= start:
+            self._clear(start, stop, begin)
+            return
+        if start < first:
+            self._clear(start, first, begin)
+        if last < stop:
+            self._clear(last, stop, begin)
+
+    def _clear(self, start: int, stop: int, begin: int) -> None:
+        """Write free entries."""
+        free = _ENTRY.pack(begin, 0, 0, 0) * (stop - start)
         ctypes.memmove(self.address + start * _ENTRY_SIZE, free, len(free))
-        return changed
 
     def _move_gap(self, index: int) -> None:
         """Let the gap stand before the entry of an index."""
@@ -214,14 +238,6 @@ def _still(before: list[Region], now: list[Region]) -> bool:
         return False
     old, new = before[0], now[0]
     return old.end <= new.end and (old.start, *old[2:]) == (new.start, *new[2:])
-
-
-def _pack(regions: list[Region]) -> bytes:
-    words: list[int] = []
-    for region in regions:
-        delta = (PHYSICAL_BASE + region.physical - region.start) & 0xFFFFFFFFFFFFFFFF
-        words += (region.start, region.end, delta, region.sifted or region.perms)
-    return struct.pack(f"={len(words)}Q", *words)
 
 
 class MappedMemory:

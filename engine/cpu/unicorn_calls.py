@@ -5,8 +5,11 @@ from a callback, as forgetting translations, waits until it has been left.
 """
 
 from collections.abc import Callable
+from typing import Final
 
 from engine.cpu.unicorn_clock import EXPECTED, UnicornClock
+
+_WORD: Final = (1 << 64) - 1
 
 
 class ServedCalls:
@@ -35,7 +38,7 @@ class ServedCalls:
             stop: makes it return.
             failed: keeps an exception until it has.
         """
-        self._clock = clock.words
+        self._clock, self._ticks = clock, clock.words
         self._stop = stop
         self._failed = failed
         self.action: Callable[[], bool] | None = None
@@ -72,13 +75,13 @@ class ServedCalls:
         self.inside, self.moved = True, False
         try:
             done = action()
-            if done:  # the instruction behind it is no jump away
-                self._clock[EXPECTED] = words[pc]
+            if done and not self._clock.told():  # the instruction behind it is no jump away
+                self._ticks[EXPECTED] = words[pc]
         except BaseException as error:
             done = self._failed(error)
         finally:
             self.inside = False
-            words[pc] -= size  # Unicorn goes on from here
+            words[pc] = words[pc] - size & _WORD  # Unicorn goes on from here
         if done and self._late:
             self._stop()
         return done

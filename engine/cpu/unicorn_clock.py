@@ -153,9 +153,14 @@ class UnicornClock:
             shared.aside, shared.remaining = shared.remaining, 0
 
     def expect(self, address: int) -> None:
-        """Between two runs: only going on at this address is no tick."""
+        """Between two runs, or in a system call: only going on at this address is no tick."""
         self.words[EXPECTED] = address
         self._told = True
+
+    def told(self) -> bool:
+        """True, once, if `expect` has been called since the emulator was entered."""
+        told, self._told = self._told, False
+        return told
 
     def _on_block(self, uc: int, address: int, size: int, data: int) -> None:
         if native.tick(self.shared, address, size):

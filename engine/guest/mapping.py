@@ -102,16 +102,18 @@ class Mapping(NamedTuple):
 
     def continues(self, right: "Mapping") -> bool:
         """True if a mapping behind this one differs in nothing that a program could see."""
-        if self.end != right.start:
-            return False
-        offset = self.offset + self.size if self.backing or self.extent else 0
         return (
-            (self.perms, self.name, self.shared, self.inode, self.reserved)
-            == (right.perms, right.name, right.shared, right.inode, right.reserved)
-            and self.at_fork == right.at_fork
+            self.end == right.start
+            and self.perms == right.perms
+            and self.name == right.name
             and self.backing is right.backing
             and self.extent is right.extent
-            and offset == right.offset
+            and self.shared == right.shared
+            and self.inode == right.inode
+            and self.reserved == right.reserved
+            and self.at_fork == right.at_fork
+            and right.offset
+            == (self.offset + self.end - self.start if self.backing or self.extent else 0)
         )
 
     def part(self, start: int, end: int) -> "Mapping":

@@ -145,6 +145,30 @@ class MappingTable:
         self._changed(mapping.start, mapping.end)
         self.layout = object()
 
+    def join(self, mapping: Mapping) -> None:
+        """Put a mapping where there is none, and make one of it and neighbours that it continues.
+
+        That in front of it just gets longer, where nothing is behind it.
+        """
+        index = bisect_right(self.starts, mapping.start)
+        left = self.mappings[index - 1] if index else None
+        if (
+            left is None
+            or left.physical is None
+            or left.physical + left.end - left.start != mapping.physical
+            or (index < len(self.starts) and self.starts[index] == mapping.end)
+            or not left.continues(mapping)
+        ):
+            self.insert(mapping)
+            self.merge(mapping.start, mapping.end)
+            return
+        self._account(index - 1, -1)
+        self.mappings[index - 1] = left._replace(end=mapping.end)
+        self._account(index - 1, 1)
+        self._free.take(mapping.start, mapping.end)
+        self._changed(left.start, mapping.end)
+        self.layout = object()
+
     def remove(self, mapping: Mapping) -> None:
         """Take a mapping out."""
         index = bisect_right(self.starts, mapping.start) - 1
@@ -160,11 +184,17 @@ class MappingTable:
         Returns:
             The piece that was taken out.
         """
-        self.remove(mapping)
-        if mapping.start < start:
-            self.insert(mapping.part(mapping.start, start))
-        if end < mapping.end:
-            self.insert(mapping.part(end, mapping.end))
+        sides = ((mapping.start, start), (end, mapping.end))
+        rest = [mapping.part(low, high) for low, high in sides if low < high]
+        index = bisect_right(self.starts, mapping.start) - 1
+        self._account(index, -1)
+        self.mappings[index : index + 1] = rest
+        self.starts[index : index + 1] = [piece.start for piece in rest]
+        self._free.give(start, end)
+        for at in range(index, index + len(rest)):
+            self._account(at, 1)
+        self.touch(mapping.start, mapping.end)
+        self.layout = object()
         return mapping if mapping[:2] == (start, end) else mapping.part(start, end)
 
     def replace(self, index: int, mapping: Mapping) -> None:

@@ -160,9 +160,10 @@ class Memory:
         mapping = Mapping(start, end, perms, None, name, offset, backing, shared, inode, reserved)
         if perms or backing is not None or shared:
             mapping = self.pager.back(mapping, grows=name == HEAP)
-        self.table.insert(mapping)
         if backing is None and not shared and not reserved:
-            self.table.merge(start, end)
+            self.table.join(mapping)
+        else:
+            self.table.insert(mapping)
         self.changed("map", start, end - start)
 
     def changed(self, what: str, start: int, size: int) -> None:

@@ -287,7 +287,7 @@ class Kernel:
         self._syscall(thread, registers)
         self._check_limits()
         process, state, table = thread.process, thread.signals, thread.memory.table
-        self._served = not (
+        goes = (
             thread.wait is None
             and self._over is None
             and not self._stale
@@ -295,12 +295,16 @@ class Kernel:
             and process.exit is None
             and machine.exit is None
             and not thread.stopped
-            and not (state.pending.mask | state.hand.pending.mask) & ~state.blocked
-            and state.saved is None
             and not self.attention.is_set()
             and not machine.armed
         )
-        if self._served:
+        if state.deliverable() or state.saved is not None:
+            goes = goes and machine.recorder is None
+            if goes:
+                delivery.deliver_all(thread)
+                goes = self._goes_on(thread)
+        self._served = not goes
+        if not goes:
             return False
         if table.dirty or table.stale:
             thread.memory.sync()

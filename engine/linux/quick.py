@@ -1,6 +1,7 @@
 """System calls that may be carried out inside the processor, which then need not be left.
 
-They change no registers but those of their results, and no text of the program.
+They change no text of the program, and no registers but those of their results and, as signals
+do, those of a frame.
 """
 
 from collections.abc import Callable
@@ -26,7 +27,7 @@ _ALWAYS: Final = frozenset(
         *("getdents64", "fsync", "umask", "poll", "ppoll", "futex", "pipe", "pipe2"),
         *("clock_gettime", "clock_getres", "gettimeofday", "time", "getrandom", "uname"),
         *("rt_sigprocmask", "rt_sigaction", "sigaltstack", "sched_yield"),
-        *("kill", "tkill", "tgkill", "brk"),
+        *("rt_sigreturn", "kill", "tkill", "tgkill", "brk"),
     )
 )
 

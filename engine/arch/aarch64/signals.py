@@ -8,7 +8,9 @@ import struct
 from engine.arch.base import SignalAbi, SignalFrame, TrapKind
 from engine.arch.machine import FrameCpu
 
-_GENERAL = (*(f"x{number}" for number in range(31)), "sp", "pc", "cpsr")
+_PLAIN = (*(f"x{number}" for number in range(31)), "sp")
+"""Registers that are written as they are."""
+_GENERAL = (*_PLAIN, "pc", "cpsr")
 _VECTORS = tuple(f"v{number}" for number in range(32))
 _UCONTEXT = 128  # offsets in the frame
 _STACK = _UCONTEXT + 16
@@ -26,7 +28,7 @@ _RETURN_CODE = struct.pack("<II", 0xD2801168, 0xD4000001)  # mov x8, 139; svc 0
 
 
 def _enter(cpu: FrameCpu, frame: SignalFrame, code: int) -> None:
-    registers = [cpu.read_register(name) for name in _GENERAL]
+    registers = struct.unpack("<34Q", cpu.read_block(_GENERAL, 8))
     record = (frame.stack_top - 16) & -16
     at = record - _SIZE
     sp, flags, size = frame.altstack
@@ -62,7 +64,7 @@ def _enter(cpu: FrameCpu, frame: SignalFrame, code: int) -> None:
 def _leave(cpu: FrameCpu, code: int) -> tuple[int, tuple[int, int, int]]:
     at = cpu.read_register("sp")
     sp, flags, _, size, mask = struct.unpack("<QIIQQ", cpu.read(at + _STACK, 32))
-    registers = struct.unpack("<34Q", cpu.read(at + _MCONTEXT + 8, 272))
+    plain, pc, cpsr = struct.unpack("<256sQQ", cpu.read(at + _MCONTEXT + 8, 272))
     records = cpu.read(at + _RESERVED, 4096)
     offset = 0
     while offset <= 4096 - 8:
@@ -75,8 +77,9 @@ def _leave(cpu: FrameCpu, code: int) -> tuple[int, tuple[int, int, int]]:
             cpu.write_register("fpcr", fpcr)
             cpu.write_block(_VECTORS, 16, records[offset + 16 : offset + _FPSIMD_SIZE])
         offset += length
-    for name, value in zip(_GENERAL, registers, strict=True):
-        cpu.write_register(name, value)
+    cpu.write_block(_PLAIN, 8, plain)
+    cpu.write_register("pc", pc)
+    cpu.write_register("cpsr", cpsr)
     return mask, (sp, flags, size)
 
 

@@ -6,7 +6,8 @@ from engine.arch.base import SignalAbi, SignalFrame, TrapKind
 from engine.arch.machine import FrameCpu
 from engine.arch.riscv64.decode import FLOAT_NAMES, NAMES
 
-_GENERAL = ("pc", *NAMES[1:])
+_PLAIN = NAMES[1:]
+_GENERAL = ("pc", *_PLAIN)
 _UCONTEXT = 128  # offsets in the frame
 _STACK = _UCONTEXT + 16
 _SIGMASK = _UCONTEXT + 40
@@ -30,7 +31,7 @@ def _enter(cpu: FrameCpu, frame: SignalFrame, code: int) -> None:
         at,
         frame.siginfo.ljust(128, b"\0")
         + struct.pack("<QQQIIQQ", 0, 0, sp, flags, 0, size, frame.mask).ljust(176, b"\0")
-        + struct.pack("<32Q", *(cpu.read_register(name) for name in _GENERAL))
+        + cpu.read_block(_GENERAL, 8)
         + (floats + struct.pack("<I", cpu.read_register("fcsr"))).ljust(_FLOATS_SIZE, b"\0"),
     )
     for name, value in (
@@ -47,10 +48,10 @@ def _enter(cpu: FrameCpu, frame: SignalFrame, code: int) -> None:
 def _leave(cpu: FrameCpu, code: int) -> tuple[int, tuple[int, int, int]]:
     at = cpu.read_register("sp")
     sp, flags, _, size, mask = struct.unpack("<QIIQQ", cpu.read(at + _STACK, 32))
-    registers = struct.unpack("<32Q", cpu.read(at + _MCONTEXT, 256))
+    pc, plain = struct.unpack("<Q248s", cpu.read(at + _MCONTEXT, 256))
     floats, fcsr = struct.unpack("<256sI", cpu.read(at + _FLOATS, 260))
-    for name, value in zip(_GENERAL, registers, strict=True):
-        cpu.write_register(name, value)
+    cpu.write_block(_PLAIN, 8, plain)
+    cpu.write_register("pc", pc)
     cpu.write_block(FLOAT_NAMES, 8, floats)
     cpu.write_register("fcsr", fcsr)
     return mask, (sp, flags, size)

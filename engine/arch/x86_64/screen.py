@@ -313,7 +313,9 @@ _MXCSR_MOVES: Final = (
 
 def show_float_flags(cpu: ArchCpu) -> None:
     """Make MXCSR what a program should read."""
-    cpu.write_register("mxcsr", cpu.read_register("mxcsr") | cpu.float_flags())
+    flags = cpu.float_flags()
+    if flags:
+        cpu.write_register("mxcsr", cpu.read_register("mxcsr") | flags)
 
 
 def emulate(cpu: ArchCpu, insn: Insn) -> int:

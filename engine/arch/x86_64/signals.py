@@ -6,7 +6,7 @@ The floating-point part is the 512-byte FXSAVE image without extended state.
 import struct
 
 from engine.arch.base import SignalAbi, SignalFrame, TrapKind
-from engine.arch.machine import ArchCpu, FrameCpu, RegisterFile
+from engine.arch.machine import FrameCpu, RegisterFile
 from engine.arch.x86_64.screen import show_float_flags
 
 _GENERAL = (
@@ -28,7 +28,6 @@ _SEGMENTS = ("cs", "gs", "fs", "ss")
 _SAVED = (*_GENERAL, *_SEGMENTS)
 _FLAGS = _GENERAL.index("eflags")
 _RED_ZONE = 128
-_FXSAVE_SIZE = 512
 _UC_FLAGS = 6  # UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS
 _UCONTEXT = 8  # offsets in the frame
 _MCONTEXT = _UCONTEXT + 40
@@ -36,43 +35,25 @@ _FPSTATE = _MCONTEXT + 184
 _SIGMASK = _UCONTEXT + 296
 _SIGINFO = _UCONTEXT + 304
 _SIZE = _SIGINFO + 128
+_FRAME = struct.Struct(f"<16xQI4xQ128sQQ{_FPSTATE - _MCONTEXT - 144}xQ{_SIGMASK - _FPSTATE - 8}xQ")
+"""A ucontext: the alternate stack, registers, where the floating-point state is, the mask."""
 SAVED_REGISTERS = {name: _MCONTEXT - 8 + 8 * number for number, name in enumerate(_GENERAL)}
 """Places of registers in a frame, as distances from sp once the handler has returned."""
 _HANDLER_FLAGS = ~(1 << 10 | 1 << 16 | 1 << 8)  # DF, RF, TF are cleared
 
-_SAVE_AT, _LOAD_AT, _FRESH_AT = 16, 20, 64
-_RETURN_CODE = (
-    bytes.fromhex("48c7c00f0000000f05").ljust(_SAVE_AT, b"\xcc")  # mov rax, 15; syscall
-    + bytes.fromhex("480fae07")  # fxsave64 [rdi]
-    + bytes.fromhex("480fae0e").ljust(_FRESH_AT - _LOAD_AT, b"\xcc")  # fxrstor64 [rsi]
-    # What handlers begin with: x87 as after fninit, MXCSR as after a reset.
-    + struct.pack("<H22xI", 0x37F, 0x1F80).ljust(_FXSAVE_SIZE, b"\0")
-)
-
-
-def _float_state(cpu: ArchCpu, code: int, save: int, load: int) -> None:
-    """Store the floating-point state if `save` is an address, then load it from another.
-
-    The emulator knows its x87 best: it executes fxsave64 and fxrstor64.
-    """
-    kept = [(name, cpu.read_register(name)) for name in ("rip", "rdi", "rsi")]
-    cpu.write_register("rdi", save)
-    cpu.write_register("rsi", load)
-    try:
-        cpu.execute(code + (_SAVE_AT if save else _LOAD_AT), code + _LOAD_AT + 4)
-    finally:
-        for name, value in kept:
-            cpu.write_register(name, value)
+_RETURN_CODE = bytes.fromhex("48c7c00f0000000f05")  # mov rax, 15; syscall
 
 
 def _enter(cpu: FrameCpu, frame: SignalFrame, code: int) -> None:
+    from engine.arch.x86_64 import fxsave  # few programs handle signals
+
     registers = struct.unpack("<22Q", cpu.read_block(_SAVED, 8))
     top = frame.stack_top - (0 if frame.on_altstack else _RED_ZONE)
-    fpstate = (top - _FXSAVE_SIZE) & -64
+    fpstate = (top - fxsave.SIZE) & -64
     at = ((fpstate - _SIZE) & -16) - 8
     show_float_flags(cpu)
-    cpu.write(fpstate, bytes(_FXSAVE_SIZE))
-    _float_state(cpu, code, fpstate, code + _FRESH_AT)
+    cpu.write(fpstate, fxsave.save(cpu))
+    fxsave.load(cpu, fxsave.FRESH)
     cpu.clear_float_flags()
     sp, flags, size = frame.altstack
     ucontext = struct.pack("<QQQIIQ", _UC_FLAGS, 0, sp, flags, 0, size)
@@ -107,18 +88,15 @@ def _enter(cpu: FrameCpu, frame: SignalFrame, code: int) -> None:
 
 def _leave(cpu: FrameCpu, code: int) -> tuple[int, tuple[int, int, int]]:
     at = cpu.read_register("rsp") - 8  # the handler's ret has popped the return address
-    sp, flags, _, size = struct.unpack("<QIIQ", cpu.read(at + _UCONTEXT + 16, 24))
-    registers = cpu.read(at + _MCONTEXT, 144)
-    (fpstate,) = struct.unpack("<Q", cpu.read(at + _FPSTATE, 8))
-    (mask,) = struct.unpack("<Q", cpu.read(at + _SIGMASK, 8))
+    kept = cpu.read(at + _UCONTEXT, _SIGINFO - _UCONTEXT)
+    sp, flags, size, plain, pc, flags_after, fpstate, mask = _FRAME.unpack(kept)
     if fpstate:
+        from engine.arch.x86_64 import fxsave
+
         cpu.clear_float_flags()
-        cpu.read(fpstate, _FXSAVE_SIZE)  # faults here, not inside the helper code
-        _float_state(cpu, code, 0, fpstate)
-    plain = 8 * len(_PLAIN)
-    pc, flags_after = struct.unpack_from("<2Q", registers, plain)
+        fxsave.load(cpu, cpu.read(fpstate, fxsave.SIZE))
     flags_before = cpu.read_register("eflags")
-    cpu.write_block(_PLAIN, 8, registers[:plain])
+    cpu.write_block(_PLAIN, 8, plain)
     cpu.write_register("rip", pc)
     cpu.write_register("eflags", flags_before & ~_FIX_EFLAGS | flags_after & _FIX_EFLAGS)
     return mask, (sp, flags, size)

@@ -14,6 +14,7 @@ from engine.arch.ptrace import (
     TracedRegisters,
     read_general,
 )
+from engine.arch.x86_64 import fxsave
 from engine.arch.x86_64.screen import show_float_flags
 from engine.arch.x86_64.syscalls import TASK_SIZE
 
@@ -27,13 +28,11 @@ _SEGMENTS: Final = {"cs": 0x33, "ss": 0x2B, "ds": 0, "es": 0, "fs": 0, "gs": 0}
 _FLAGS: Final = 0x1 | 0x4 | 0x10 | 0x40 | 0x80 | 0x100 | 0x400 | 0x800 | 0x4000 | 0x10000 | 0x40000
 """Flags that a debugger may change (FLAG_MASK)."""
 _NT_X86_XSTATE: Final = 0x202
-_FXSAVE: Final = 512
-_XSTATE: Final = _FXSAVE + 64
+_XSTATE: Final = fxsave.SIZE + 64
 _FEATURES: Final = 3
 """Components of the extended state: x87 and SSE."""
 _SOFTWARE: Final = 464
 """Place of the features' mask in the bytes that FXSAVE leaves to software."""
-_MXCSR_MASK: Final = 0xFFFF
 _XMM: Final = tuple(f"xmm{number}" for number in range(16))
 
 
@@ -73,15 +72,10 @@ def _set_general(registers: TracedRegisters, data: bytes) -> int:
 def _float(registers: TracedRegisters) -> bytes:
     """The image that FXSAVE stores."""
     read = registers.read_register
-    tags = read("ftag")
-    kept = sum(1 << number for number in range(8) if tags >> 2 * number & 3 != 3)
-    head = struct.pack(
-        "<HHBxHQQII",
-        *(read("fctrl"), read("fstat"), kept, 0, 0, 0, read("mxcsr"), _MXCSR_MASK),
-    )
+    head = fxsave.head(read("fctrl"), read("fstat"), read("ftag"), read("mxcsr"))
     values = b"".join(read(f"st{n}").to_bytes(10, "little").ljust(16, b"\0") for n in range(8))
     vectors = b"".join(read(name).to_bytes(16, "little") for name in _XMM)
-    return (head + values + vectors).ljust(_FXSAVE, b"\0")
+    return (head + values + vectors).ljust(fxsave.SIZE, b"\0")
 
 
 def _set_float(registers: TracedRegisters, data: bytes) -> int:
@@ -92,7 +86,7 @@ def _set_float(registers: TracedRegisters, data: bytes) -> int:
     for number in range(8):
         write(f"st{number}", int.from_bytes(data[32 + 16 * number :][:10], "little"))
     write("ftag", sum(3 << 2 * number for number in range(8) if not kept >> number & 1))
-    write("mxcsr", mxcsr & _MXCSR_MASK)
+    write("mxcsr", mxcsr & fxsave.MXCSR_MASK)
     for number, name in enumerate(_XMM):
         write(name, int.from_bytes(data[160 + 16 * number :][:16], "little"))
     return 0
@@ -106,12 +100,17 @@ def _extended(registers: TracedRegisters) -> bytes:
 
 
 def _set_extended(registers: TracedRegisters, data: bytes) -> int:
-    features, form = struct.unpack_from("<QQ", data, _FXSAVE)
+    features, form = struct.unpack_from("<QQ", data, fxsave.SIZE)
     (mxcsr,) = struct.unpack_from("<I", data, 24)
-    if features & ~_FEATURES or form or any(data[_FXSAVE + 16 :]) or mxcsr & ~_MXCSR_MASK:
+    if (
+        features & ~_FEATURES
+        or form
+        or any(data[fxsave.SIZE + 16 :])
+        or mxcsr & ~fxsave.MXCSR_MASK
+    ):
         return errno.EINVAL
-    fresh = struct.pack("<H22xI", 0x37F, 0x1F80).ljust(_FXSAVE, b"\0")
-    image = bytearray(data[:_FXSAVE])
+    fresh = fxsave.FRESH
+    image = bytearray(data[: fxsave.SIZE])
     if not features & 1:
         image[:24], image[32:160] = fresh[:24], fresh[32:160]
     if not features & 2:
@@ -137,7 +136,7 @@ PTRACE: Final = PtraceAbi(
     put=_put,
     sets={
         NT_PRSTATUS: RegisterSet(8 * len(_GENERAL), 8, _general, _set_general),
-        NT_PRFPREG: RegisterSet(_FXSAVE, 8, _float, _set_float, errno.EINVAL),
+        NT_PRFPREG: RegisterSet(fxsave.SIZE, 8, _float, _set_float, errno.EINVAL),
         _NT_X86_XSTATE: RegisterSet(_XSTATE, 8, _extended, _set_extended, errno.EFAULT),
     },
     requests={

@@ -7,6 +7,7 @@ import pytest
 from archkit import compiler
 
 from engine.arch.aarch64 import signals as aarch64
+from engine.arch.x86_64 import fxsave
 from engine.arch.x86_64 import signals as x86_64
 
 _HEADERS = "#define _GNU_SOURCE\n#include <stddef.h>\n#include <signal.h>\n#include <ucontext.h>\n"
@@ -62,7 +63,7 @@ def test_x86_64(tmp_path: Path) -> None:
     assert found["rip"] - found["mcontext"] == 8 * x86_64._GENERAL.index("rip")
     assert found["eflags"] - found["mcontext"] == 8 * x86_64._GENERAL.index("eflags")
     assert found["cr2"] - found["mcontext"] == 8 * 22
-    assert found["fx"] == x86_64._FXSAVE_SIZE
+    assert found["fx"] == fxsave.SIZE
 
 
 def test_aarch64(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import archkit
 import pytest
 from archkit import EVERY, JUMPING
+from cguest import compiled
 from goldenruns import GUESTS
 from sessionkit import SAMPLES, loaded
 
@@ -122,7 +123,12 @@ def trail(arch: str, mode: str, *, heard: bool) -> tuple[object, ...]:
     path = GUESTS / archkit.debian(arch) / "guests-static"
     if not path.exists():
         pytest.skip(f"{path} is not committed")
-    with loaded(path, mode) as guest:
+    return trail_of(path, mode, heard=heard)
+
+
+def trail_of(path: Path, *args: str, heard: bool) -> tuple[object, ...]:
+    """The same of any program."""
+    with loaded(path, *args) as guest:
         session = guest.session
         session.cpu.count_blocks(True)
         if heard:
@@ -141,3 +147,13 @@ def test_quick_calls_differ_in_nothing(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("engine.linux.kernel._OFTEN", 1)
     assert trail(arch, mode, heard=False) == trail(arch, mode, heard=True)
+
+
+@pytest.mark.parametrize("args", [(), ("wild",)])
+@pytest.mark.parametrize("arch", archkit.COMPILED)
+def test_handlers_are_entered_and_left_alike(arch: str, args: tuple[str, ...]) -> None:
+    """Nested, on another stack, with rounding of their own; a wild one returns to address 0."""
+    program = compiled("handled", arch)
+    trail = trail_of(program, *args, heard=False)
+    assert trail == trail_of(program, *args, heard=True)
+    assert trail[-1] or args

@@ -1,0 +1,69 @@
+"""The image of x87 and SSE that FXSAVE stores (SDM volume 1, section 10.5.1).
+
+It is made of registers and loaded into them, all in one go: running FXSAVE itself, as Linux does,
+would cost an entry into the emulator each time.
+"""
+
+import struct
+from functools import lru_cache
+from typing import Final
+
+from engine.arch.machine import FrameCpu
+
+SIZE: Final = 512
+MXCSR_MASK: Final = 0xFFFF
+FRESH: Final = struct.pack("<H22xI", 0x37F, 0x1F80).ljust(SIZE, b"\0")
+"""Of a program that begins: x87 as after FNINIT, MXCSR as after a reset."""
+
+_ST: Final = tuple(f"st{number}" for number in range(8))
+_XMM: Final = tuple(f"xmm{number}" for number in range(16))
+_REGISTERS: Final = ("fctrl", "fstat", *_ST, "ftag", "mxcsr", *_XMM)
+"""In the order in which they are written: which register is st(0) depends on the status word,
+and a value that is written changes its tag."""
+_WORDS: Final = struct.Struct("<H14xH14x128sH14xI12x256s")
+"""Sixteen bytes for each register."""
+_HEAD: Final = struct.Struct("<HHBxHQQII")
+_VALUES, _VECTORS, _END = 32, 160, 416
+_ERROR: Final = 0x80
+_BUSY: Final = 0x8000
+
+
+@lru_cache(maxsize=64)
+def _kept(tags: int) -> int:
+    """The image's byte for the tag word: a bit for each register that is in use."""
+    return sum(1 << number for number in range(8) if tags >> 2 * number & 3 != 3)
+
+
+@lru_cache(maxsize=64)
+def _tags(kept: int) -> int:
+    """The tag word for the image's byte."""
+    return sum(3 << 2 * number for number in range(8) if not kept >> number & 1)
+
+
+def head(control: int, status: int, tags: int, mxcsr: int) -> bytes:
+    """The first 32 bytes of an image: instruction and operand pointers are not kept.
+
+    Args:
+        control: x87's control word.
+        status: its status word.
+        tags: its tag word, with two bits for each register.
+        mxcsr: of SSE.
+    """
+    return _HEAD.pack(control, status, _kept(tags), 0, 0, 0, mxcsr, MXCSR_MASK)
+
+
+def save(cpu: FrameCpu) -> bytes:
+    """The image of what is in the registers."""
+    control, status, values, tags, mxcsr, vectors = _WORDS.unpack(cpu.read_block(_REGISTERS, 16))
+    image: bytes = head(control, status, tags, mxcsr) + values + vectors
+    return image.ljust(SIZE, b"\0")
+
+
+def load(cpu: FrameCpu, image: bytes) -> None:
+    """Do what FXRSTOR does; the processor shows x87 busy where an exception waits."""
+    control, status, kept, _, _, _, mxcsr, _ = _HEAD.unpack_from(image)
+    status = status & ~_BUSY | (_BUSY if status & _ERROR else 0)
+    words = _WORDS.pack(
+        control, status, image[_VALUES:_VECTORS], _tags(kept), mxcsr, image[_VECTORS:_END]
+    )
+    cpu.write_block(_REGISTERS, 16, words)
