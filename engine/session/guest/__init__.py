@@ -6,5 +6,6 @@ for them there is a `probed_space`, whose code `guest_code` knows. `outputs` are
 host's that a run writes, the schedule's (`schedule_file`) among them. `terminal` is a terminal of
 the guest's own. `watchpoints` watch bytes in each address space, `calling` calls a function of the
 guest's on a copy of its memory, `called_functions` plants what a kernel image's are served. `past`
-is a guest that is lived through again.
+is a guest that is lived through again. `kernel_stacks`, `kernel_tasks` and `user_programs` are
+what a guest knows of its tasks and of their programs that is a kernel itself.
 """
