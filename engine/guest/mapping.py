@@ -123,7 +123,7 @@ class Mapping(NamedTuple):
             start=start,
             end=end,
             physical=None if self.physical is None else self.physical + skip,
-            offset=self.offset + skip if self.backing or self.extent else 0,
+            offset=self.offset + skip if self.backing or self.extent or self.offset else 0,
         )
 
 

@@ -241,6 +241,30 @@ class Memory:
         self.table.split(mapping, low, high)
         self.table.insert(piece)
 
+    def own_page(self, page: int, name: str, offset: int) -> None:
+        """Show a page of this address space's own in place of a shared one, with the same bytes.
+
+        It goes as the shared one would. Nobody who listens is told: the program sees no change.
+
+        Args:
+            page: its address.
+            name: what it is of.
+            offset: of that.
+
+        Raises:
+            MappingError: ENOMEM without room.
+        """
+        mapping = self.find(page)
+        if mapping is None or mapping.extent is None:
+            return
+        data = self.peek(page, PAGE)
+        self.table.need_room((mapping.start < page) + (page + PAGE < mapping.end))
+        own = Mapping(page, page + PAGE, mapping.perms, None, name, offset)
+        own = self.pager.back(own)
+        self.pager.drop(self.table.split(mapping, page, page + PAGE))
+        self.table.insert(own)
+        self.patch(page, data)
+
     def set_at_fork(self, start: int, size: int, on: int, off: int) -> None:
         """Change what a copy of the address space has of a range; holes in it are no error.
 

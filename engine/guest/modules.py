@@ -9,6 +9,7 @@ from msgspec import Struct
 from engine.errors import ImageError
 from engine.guest.memory import Mapping, Memory
 from engine.image import ElfImage
+from engine.image.headers import PF_X
 
 if TYPE_CHECKING:
     from engine.image import Lines, Symbol, SymbolTable
@@ -68,6 +69,11 @@ class Module(Struct, dict=True):
         """True if a guest address lies in its span."""
         return self.image.low <= address - self.bias < self.image.high
 
+    def covers(self, address: int) -> bool:
+        """True if a guest address lies in a segment of code."""
+        link = address - self.bias
+        return any(one.flags & PF_X and one.covers(link) for one in self.image.load_segments)
+
     def shows(self, mapping: Mapping) -> bool:
         """True if a mapping of the file has bytes where they are to be by the bias."""
         start = mapping.start - self.bias
@@ -110,6 +116,13 @@ class Location(Struct, frozen=True):
         return "?"
 
 
+class FilesByContent(Protocol):
+    """Files that are found by what is in memory."""
+
+    def module(self, memory: Memory, mapping: Mapping | None, address: int) -> Module | None:
+        """The file at an address, in a mapping or none; None where it cannot be told."""
+
+
 class _Mapped(Protocol):
     """Mappings by address."""
 
@@ -133,7 +146,15 @@ class _Kept:
 
 
 class Modules:
-    """The files in a guest's memory; libraries are found by their mappings."""
+    """The files in a guest's memory; libraries are found by their mappings.
+
+    Attributes:
+        main: the program.
+        known: what the engine has loaded.
+        engine_name: names a place in the engine's own windows.
+        contents: finds files by content in memory that is shared; None where names tell.
+        copies: the same for copies of the memory.
+    """
 
     def __init__(self, memory: _Mapped, load: Callable[[str], ElfImage | None]) -> None:
         """Names are looked up in `memory`; `load` opens a file of the guest's tree."""
@@ -143,11 +164,16 @@ class Modules:
         self.engine_name: Callable[[int], str] = lambda address: ""
         self.main: Module | None = None
         self.known: list[Module] = []
+        self.contents: FilesByContent | None = None
+        self.copies: FilesByContent | None = None
+        self._found: list[Module] = []  # by content
 
     def copy(self, memory: Memory) -> "Modules":
         """The files in a copy of the memory."""
         other = Modules(memory, self._load)
         other.main, other.known = self.main, list(self.known)
+        other.contents = other.copies = self.copies
+        other._found = list(self._found)
         return other
 
     def kept(self, mappings: Iterable[Mapping] | None = None) -> "Modules":
@@ -170,6 +196,15 @@ class Modules:
 
     def at(self, address: int) -> Module | None:
         """The module whose mapping covers an address."""
+        if self.contents is not None and isinstance(self._memory, Memory):
+            mapping = self._memory.find(address)
+            found = self.contents.module(self._memory, mapping, address)
+            if found is not None and found not in self._found:
+                self._found.append(found)
+            if mapping is None:  # a page that is not there yet may be of a file that is
+                found = found or next((one for one in self._found if one.covers(address)), None)
+            if found is not None or (mapping is not None and mapping.shared):
+                return found
         for module in self.known:
             if module.contains(address):
                 return module
@@ -209,7 +244,12 @@ class Modules:
         module = self.at(address)
         if module is None:
             return Location(address, None, None, 0, self.engine_name(address))
-        symbol = module.symbol_at(address)
-        if symbol is None:
-            return Location(address, module, None, address - module.bias)
-        return Location(address, module, symbol, address - module.bias - symbol.address)
+        return located(module, address)
+
+
+def located(module: Module, address: int) -> Location:
+    """An address of a file, named."""
+    symbol = module.symbol_at(address)
+    if symbol is None:
+        return Location(address, module, None, address - module.bias)
+    return Location(address, module, symbol, address - module.bias - symbol.address)

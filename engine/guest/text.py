@@ -62,6 +62,8 @@ class TextOverlay:
 
     Attributes:
         on_lost: told (address, why) when a patch is gone for good: "unmapped" or "rewritten".
+        own_page: shows this guest a page of its own in place of one that it shares with others;
+            False where it cannot.
         changes: counts changes of what is planted.
     """
 
@@ -71,6 +73,7 @@ class TextOverlay:
         self._patches: dict[int, Patch] = {}
         self._pages: dict[int, list[int]] = {}
         self.on_lost: Callable[[int, str], None] = lambda address, why: None
+        self.own_page: Callable[[int], bool] = lambda page: False
         self.changes = 0
         memory.bytes.before_write = self._before_write
         memory.bytes.after_write = self._written
@@ -175,6 +178,9 @@ class TextOverlay:
         self.changes += bool(writes)
         for address, patch in writes:
             base = patch.base(address)
+            if planted:
+                for page in _pages(base, len(patch.value)):
+                    self.own_page(page)
             data = patch.value if planted else patch.original[: len(patch.value)]
             if patch.mask:
                 data = patch.mixed(self._memory.peek(base, len(data)), data)

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import product
 
 from engine.arch.plan import InsnPlan, Mode, Rules, Verdict
-from engine.cpu.ram import EXECUTE
+from engine.cpu.ram import EXECUTE, PAGE
 from engine.errors import GuestFaultError, ProbeRejectedError
 from engine.probes.blacklist import Blacklist
 from engine.probes.kprobe import Kprobe
@@ -87,7 +87,7 @@ class Admission:
         if mapping is None or not mapping.perms & EXECUTE:
             what = "nothing is mapped there" if mapping is None else "it is not executable"
             raise ProbeRejectedError(address, what, "EINVAL", "executable")
-        if mapping.extent is not None:
+        if mapping.extent is not None and not self._overlay.own_page(address & -PAGE):
             raise ProbeRejectedError(
                 address, "the page is shared with others (MAP_SHARED)", "EINVAL", "shared"
             )

@@ -225,12 +225,19 @@ class Unwinder:
         self, registers: Mapping[str, int], *, limit: int = LIMIT, exact: bool = True
     ) -> tuple[int, ...]:
         """The addresses of the same frames alone, which are found more quickly; see `walk`."""
+        return self.stack(registers, limit=limit, exact=exact)[0]
+
+    def stack(
+        self, registers: Mapping[str, int], *, limit: int = LIMIT, exact: bool = True
+    ) -> tuple[tuple[int, ...], bool]:
+        """The same, and whether the last of them has no caller."""
         if self._chain is not None:
             found = self._chain.places(registers, limit=limit, exact=exact)
             if found is not None:
-                return found
+                return found, len(found) < limit
         walk = self.walk(registers, limit=limit, exact=exact)
-        return tuple(frame.pc for frame in walk.frames)
+        whole = walk.end.reason is EndReason.OUTERMOST
+        return tuple(frame.pc for frame in walk.frames), whole
 
     def _follow(
         self,

@@ -15,6 +15,7 @@ from kernelimages import UML_61, image_path
 from sessionkit import loaded
 
 from engine.arch.plan import Mode
+from engine.image import ElfImage, SymbolTable
 from engine.session.inspect.backtrace import Backtraces
 from engine.session.protocol.requests import TraceOptions
 from engine.unwind.unwinder import EndReason
@@ -380,7 +381,7 @@ def test_backtraces_end_where_stacks_begin(worker: Path, mode: Mode | None) -> N
         "shares": ((str(worker), False),),
         "env": ("TMPDIR=/dev/shm", "HOME=/tmp", "PATH=/bin"),
     }
-    stops, chance = 0, random.Random(1)
+    stops, programs, cut, chance = 0, 0, 0, random.Random(1)
     below: set[str] = set()
     with loaded(worker / "linux.uml", *_WORDS, *_QUICK, **config) as guest:
         session = guest.session
@@ -406,8 +407,12 @@ def test_backtraces_end_where_stacks_begin(worker: Path, mode: Mode | None) -> N
             if not main.contains(pc):
                 continue
             found = backtraces.take()
-            names = [frame.function for frame in found.frames]
-            assert found.reason is EndReason.OUTERMOST, list(found.lines())
+            names = [frame.function for frame in found.frames if frame.space is None]
+            programs += len(names) < len(found.frames)
+            whole = found.reason is EndReason.OUTERMOST
+            # What a process has of its program is told by what was looked at of it before.
+            cut += not whole
+            assert whole or len(names) < len(found.frames), list(found.lines())
             assert names[-1] in _BOTTOMS, list(found.lines())
             # What is called at the end only has no name in the kernel's own table.
             assert "" not in names or "do_uml_exitcalls" in names, list(found.lines())
@@ -415,6 +420,8 @@ def test_backtraces_end_where_stacks_begin(worker: Path, mode: Mode | None) -> N
             stops += 1
     assert "first exit code 5" in guest.out
     assert stops >= 1000
+    assert programs >= 100
+    assert cut <= programs // (50 if mode else 10)
     assert {"kernel_init", "kthread", "userspace"} <= below
 
 
@@ -435,3 +442,184 @@ def test_a_recorded_boot_is_lived_through_without_its_files(worker: Path, tmp_pa
     assert log == (tmp_path / "run").read_text()
     assert len(re.findall(r" read: .* ret=\d", log)) > 20
     assert (tmp_path / "boot.rec").stat().st_size < 32 << 20
+
+
+_USER = r"""
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/reboot.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char data[1 << 16];
+
+#define OWN __attribute__((noinline))
+#define LATER __asm__ volatile("")
+
+OWN long inner(int fd, int n) { long r = read(fd, data, n); LATER; return r + 1; }
+OWN long middle(int fd, int n) { long r = inner(fd, n + 1); LATER; return r + 1; }
+OWN long outer(int fd, int n) { long r = middle(fd, n + 1); LATER; return r + 1; }
+
+OWN int forks(void) { int pid = fork(); LATER; return pid; }
+
+OWN void work(const char *comm, int from, int to)
+{
+	char line[64];
+	int fd = open("/numbers", O_RDONLY);
+
+	prctl(PR_SET_NAME, comm);
+	for (int n = from; n < to; n++) {
+		lseek(fd, 0, SEEK_SET);
+		int size = snprintf(line, sizeof line, "did %s outer %d %ld\n", comm, n, outer(fd, n));
+		write(1, line, size);
+	}
+	close(fd);
+}
+
+/* What another program would see of the code that is probed. */
+OWN void sum(void)
+{
+	unsigned sum = 0;
+	int fd = open("/init", O_RDONLY), size;
+
+	while ((size = read(fd, data, sizeof data)) > 0)
+		for (int n = 0; n < size; n++)
+			sum = sum * 31 + (unsigned char)data[n];
+	close(fd);
+	size = snprintf(data, sizeof data, "did sum file /init %u\n", sum);
+	write(1, data, size);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc > 1 && !strcmp(argv[1], "again")) {
+		work("again", 20, 22);
+		_exit(0);
+	}
+	int fd = open("/numbers", O_CREAT | O_RDWR, 0600);
+	write(fd, data, 100);
+	close(fd);
+	work("first", 0, 3);
+	if (!forks()) {
+		work("kid", 10, 14);
+		execl("/init", "init", "again", NULL);
+	}
+	wait(NULL);
+	work("first", 30, 31);
+	sum();
+	reboot(RB_POWER_OFF);
+}
+"""
+"""Reads by way of three functions, in a process, its child, and what that executes."""
+
+
+@pytest.fixture(scope="module")
+def user(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a kernel whose init has functions of known names."""
+    folder = tmp_path_factory.mktemp("user")
+    init = build(folder, "init", _USER, "-static", "-O1", "-fno-inline")
+    _made(folder, INIT=str(init))
+    return folder
+
+
+def _offset(program: Path, name: str) -> int:
+    """The offset in a file of a function's code."""
+    image = ElfImage.open(program)
+    symbol = image.once(SymbolTable).find(name)
+    assert symbol is not None
+    offset = image.file_offset(symbol.address)
+    assert offset is not None
+    return offset
+
+
+_CALLS = {"first": [0, 1, 2, 30], "kid": [10, 11, 12, 13], "again": [20, 21]}
+_USER_FRAMES = ["inner", "middle", "outer", "work", "main"]
+_KERNEL_FRAMES = ["vfs_read", "ksys_read", "sys_read", "handle_syscall", "userspace"]
+
+
+def _stacks(text: str, name: str) -> list[tuple[str, list[str]]]:
+    """The name of the task and the functions on the stack of each row of an event."""
+    found: list[tuple[str, list[str]]] = []
+    wanted = False
+    for line in text.splitlines():
+        match = _EVENT.match(line)
+        if match is not None:
+            wanted = match[3] == name
+            if wanted:
+                found.append((match[1], []))
+        elif wanted and line.startswith(" => "):
+            found[-1][1].append(line.split()[1].partition("+")[0])
+    return found
+
+
+@pytest.mark.slow
+def test_programs_of_the_kernel_are_probed_with_it(user: Path) -> None:
+    definitions = (
+        f"p:user/in /init:{_offset(user / 'init', 'inner'):#x} n=%si:s32",
+        "p:calls init:outer n=%si:s32",
+        "r:left init:outer result=$retval:s64",
+        "r:forked init:forks pid=$retval:s32",
+        "p:read vfs_read",
+    )
+    words = [word for line in definitions for word in ("-e", line)]
+    texts: list[str] = []
+    for technique in ("jump", "auto"):
+        done = _ran(user, "trace", "--stack", "--technique", technique, *words, "-o", "trace.txt")
+        assert done.code == 0, done.err
+        assert "missed" not in done.err
+        assert "never placed" not in done.err
+        texts.append((user / "trace.txt").read_text())
+    assert texts[0] == texts[1]
+    text = texts[0]
+
+    told = {
+        comm: [
+            int(line.split()[3]) for line in done.out.splitlines() if f"did {comm} outer" in line
+        ]
+        for comm in _CALLS
+    }
+    assert told == _CALLS
+    for comm, calls in _CALLS.items():
+        assert _events(text, "calls")[comm] == [f"n={n}" for n in calls]
+        assert _events(text, "in")[comm] == [f"n={n + 2}" for n in calls]
+        assert _events(text, "left")[comm] == [f"result={n + 5}" for n in calls]
+    ids = {match[1]: match[2] for match in _EVENT.finditer(text)}
+    # The child comes back with the kernel's copy of the stack, where nobody waits for it.
+    assert _events(text, "forked") == {"first": [f"pid={ids['kid']}"]}
+    times = [int(match[0].split(":")[0].split()[-1]) for match in _EVENT.finditer(text)]
+    assert times == sorted(times)
+
+    for comm, calls in _CALLS.items():
+        inside = [stack for task, stack in _stacks(text, "in") if task == comm]
+        assert [stack[:5] for stack in inside] == [_USER_FRAMES] * len(calls)
+        assert {stack[-1] for stack in inside} == {"_start"}
+        reads = [stack for task, stack in _stacks(text, "read") if task == comm]
+        whole = [stack for stack in reads if "inner" in stack]
+        assert len(whole) == len(calls)
+        for stack in whole:
+            assert stack[:5] == _KERNEL_FRAMES
+            assert stack[5] in _BOTTOMS
+            assert stack[stack.index("inner") :][:5] == _USER_FRAMES
+            assert stack[-1] == "_start"
+
+
+@pytest.mark.slow
+def test_probes_in_programs_of_the_kernel_change_nothing(user: Path) -> None:
+    words = ("-e", "p init:outer", "-e", "r init:inner $retval", "-e", "p init:sum")
+    done = _ran(user, "diff", *words, "-e", "p vfs_read")
+    assert done.code == 0, done.err
+    assert "did sum file /init" in done.out
+
+
+@pytest.mark.slow
+def test_a_backtrace_goes_from_the_kernel_into_its_program(user: Path) -> None:
+    done = _ran(user, "bt", "--json", "--comm", "kid", "--at", "vfs_read")
+    assert done.code == 0, done.err
+    frames = json.loads(done.out)["frames"]
+    names = [frame["function"] for frame in frames]
+    assert names[:6] == [*_KERNEL_FRAMES, "fork_handler"]
+    assert names[7:12] == _USER_FRAMES
+    assert names[-1] == "_start"
+    assert {frame["module"] for frame in frames[6:]} == {"/init"}

@@ -11,5 +11,5 @@ Types come from `btf` and `btftypes`; `btffile` finds them in a file, `btfscopes
 debug information is asked. `orc` are the unwind tables. `sitetables` are the places in the text
 that probes and patches ask for, `events` (with `eventarray`) the trace events that the kernel has
 itself, `cpumodel` the CPU that it is said to boot on. `tasklayout` are the tasks of a kernel that
-runs as a program.
+runs as a program, `initramfs` are the files that a kernel begins with.
 """

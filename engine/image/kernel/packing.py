@@ -63,7 +63,7 @@ def unpacked(data: Buffer, name: str) -> Buffer:
         payload = _payload(data, name)
         if payload is None:
             break
-        data = _whole(payload, name)
+        data = decompressed(payload, name)
     if _is_plain(data):
         return data
     raise ImageError(f"{name}: what was unpacked is no kernel image (neither ELF nor an Image)")
@@ -130,7 +130,12 @@ def _bzimage_payload(data: Buffer, name: str) -> memoryview:
 # -- compressions ----------------------------------------------------------------------
 
 
-def _whole(payload: memoryview, name: str) -> Buffer:
+def decompressed(payload: memoryview, name: str) -> Buffer:
+    """The whole content of something compressed.
+
+    Raises:
+        ImageError: it is damaged, or compressed in a way that is not known.
+    """
     try:
         return joined(_pieces(payload, name))
     except (OSError, MemoryError) as error:

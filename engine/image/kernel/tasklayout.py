@@ -6,6 +6,11 @@ Where in a task its process id and name are no table of a stripped kernel says. 
 ask for them do: dump_stack_print_info() prints both of `current`, __set_task_comm() writes the
 name, __switch_to() goes by the task's stack, and kernel_longjmp() is what changes stacks.
 do_task_dead() is where a task switches to another one for the last time.
+
+Its user programs run in processes that it traces, one for each mm. new_thread_handler() is where a
+task goes to its program for the first time, with the registers to give it, get_task_mm() asks for
+a task's mm, and destroy_context() ends the process of one. virt_to_pte() walks the tables of its
+pages.
 """
 
 import re
@@ -32,6 +37,29 @@ _ADDRESS: Final = re.compile(r"(\w+), \[(\w+) \+ (\w+)\]")
 _WHOLE: Final = re.compile(r"^(?:e(\w\w)|r(\d+)d)$")
 """A register's lower half."""
 _NUMBER: Final = re.compile(r"(\w+), (0x\w+|\d+)")
+_WORD_AT: Final = re.compile(r"\w+, qword ptr \[(?:rip \+ )?(0x\w+)\]")
+_SHIFT: Final = re.compile(r"shr (\w+), (0x\w+|\d+)")
+_LEVELS: Final = {30, 21 - 3, 12 - 3}
+"""Shifts by which the tables of pages are walked; but for the first the index is one of bytes."""
+
+
+class UserLayout(Struct, frozen=True):
+    """The way from a task to its user program, which another process runs.
+
+    Attributes:
+        registers: offset in a task of the registers that its program had last, in the order of
+            PTRACE_GETREGS.
+        mm: offset in a task of the address of its mm; 0 stands there for a kernel's own task.
+        process: offset in an mm of the id of the process that has it, 32 bits.
+        tables: offset in an mm of the address of its page tables: three levels of 9 bits.
+        physical: link address of a word, the address that the kernel has physical memory at.
+    """
+
+    registers: int
+    mm: int
+    process: int
+    tables: int
+    physical: int
 
 
 class TaskLayout(Struct, frozen=True):
@@ -46,6 +74,7 @@ class TaskLayout(Struct, frozen=True):
         renamed: link address of a function that gives the task of its first argument the name
             of its second.
         dies: that of the function that the task that runs comes to last.
+        user: the way to user programs; None where the code does not show it.
     """
 
     size: int
@@ -55,6 +84,7 @@ class TaskLayout(Struct, frozen=True):
     switched: int
     renamed: int
     dies: int
+    user: UserLayout | None = None
 
 
 def task_layout(image: ElfImage, symbols: SymbolTable, decode: Decode) -> TaskLayout | None:
@@ -88,7 +118,27 @@ def task_layout(image: ElfImage, symbols: SymbolTable, decode: Decode) -> TaskLa
     if comm != named:
         return None
     switched = changes[-1].address + changes[-1].size
-    return TaskLayout(size, stack, pid, comm, switched, renamed.address, dies.address)
+    user = _user_layout(code)
+    return TaskLayout(size, stack, pid, comm, switched, renamed.address, dies.address, user)
+
+
+def _user_layout(code: Callable[[str], Sequence[Insn]]) -> UserLayout | None:
+    """The way to user programs; None where the code is otherwise than is known."""
+    registers = None
+    for insn in code("new_thread_handler"):
+        found = _offset_added((insn,), "rdi")
+        registers = found if found is not None else registers
+    mm = next(_loads(code("get_task_mm"), "rdi"), None)
+    process = next(_loads(code("destroy_context"), "rdi", "d"), None)
+    walk = code("virt_to_pte")
+    tables = next(_loads(walk, "rdi"), None)
+    words = [word for insn in walk if (word := _WORD_AT.fullmatch(insn.operands))]
+    levels = {int(number[2], 0) for insn in walk if (number := _SHIFT.match(insn.text))}
+    if registers is None or mm is None or process is None or tables is None:
+        return None
+    if not words or levels != _LEVELS:
+        return None
+    return UserLayout(registers, mm, process, tables, int(words[0][1], 0))
 
 
 def _of_current(code: Sequence[Insn]) -> tuple[int, int, int] | None:
@@ -137,9 +187,15 @@ def _offset_added(code: Sequence[Insn], register: str) -> int | None:
     return None
 
 
-def _loads(code: Sequence[Insn], register: str) -> Iterator[int]:
-    """Offsets of words that are read by way of a register that holds an argument."""
+def _loads(code: Sequence[Insn], register: str, size: str = "q") -> Iterator[int]:
+    """Offsets of words that are read by way of a register that holds an argument.
+
+    Args:
+        code: what reads them.
+        register: it.
+        size: "q" for words of 64 bits, "d" for those of 32.
+    """
     for insn in code:
         load = _LOAD.match(insn.operands)
-        if insn.mnemonic == "mov" and load and load[2] == "q" and load[3] == register:
+        if insn.mnemonic == "mov" and load and load[2] == size and load[3] == register:
             yield int(load[4] or "0", 0)

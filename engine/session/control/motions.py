@@ -102,7 +102,7 @@ class Motions:
         return [
             frame
             for frame in self._backtraces.take(limit=3).frames
-            if not frame.inlined and frame.function != TRAMPOLINE_NAME
+            if not frame.inlined and frame.function != TRAMPOLINE_NAME and frame.space is None
         ]
 
     def out(self) -> Motion:

@@ -147,7 +147,8 @@ class SelectedFrames:
         frame = self.all[number]
         with self._control.sight():
             found = self._backtraces.take().frames
-        behind = [one for one in found if one.cfa is not None and one.cfa > (frame.cfa or 0)]
+        here = [one for one in found if one.space is frame.space]
+        behind = [one for one in here if one.cfa is not None and one.cfa > (frame.cfa or 0)]
         return behind[0] if behind else None
 
     def of_call(self, cfa: int | None, function: str) -> int | None:
@@ -230,7 +231,7 @@ class SelectedFrames:
             return False
         if self.has_inlined(number):
             return True  # its line is that of a call, which has no address
-        module = self._session.seen.modules.at(frame.pc)
+        module = (frame.space or self._session.seen).modules.at(frame.pc)
         if module is None or not self.exact(number):
             return False
         return module.lines.begins_statement(frame.pc - module.bias)

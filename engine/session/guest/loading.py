@@ -42,8 +42,10 @@ if TYPE_CHECKING:
     from engine.history.registers import NotedRegisters
     from engine.image.corefile import CoreFile
     from engine.session.guest.kernel_stacks import KernelStacks
+    from engine.session.guest.user_programs import UserPrograms
     from engine.session.kernel.opened import OpenedKernel
     from engine.session.kernel.supervisor import KernelSupervisor
+    from engine.session.program.initramfs import InitramfsFiles
 
 _GUEST_ID = 1000
 _IMAGE_MAX = 1 << 30
@@ -254,6 +256,7 @@ class LoadedGuest:
                 f"--memory {config.memory}: too little to load {config.guest}"
             ) from error
         self.cpu.exempt(*self._engine_windows())
+        self.modules.copies = self.initramfs
 
     def _control_terminal(self) -> None:
         """A terminal among the standard streams is that of the first process's session."""
@@ -297,6 +300,20 @@ class LoadedGuest:
         from engine.session.guest.kernel_stacks import kernel_stacks  # few guests are kernels
 
         return kernel_stacks(self)
+
+    @cached_property
+    def initramfs(self) -> "InitramfsFiles | None":
+        """The files of that kernel's initramfs; None where it has none."""
+        return self.opened.initramfs()
+
+    @cached_property
+    def user_programs(self) -> "UserPrograms | None":
+        """The programs of that kernel's; asked for before it runs."""
+        if self.kernel_stacks is None:
+            return None
+        from engine.session.guest.user_programs import user_programs  # few guests are kernels
+
+        return user_programs(self)
 
     def _note_registers(self) -> None:
         """Let what calls do to registers be seen by a recording."""

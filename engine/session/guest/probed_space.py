@@ -1,7 +1,7 @@
 """Probes in one address space: the machinery wired to it, and places turned into probes there."""
 
 import copy
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final, Protocol
 
@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.arch.plan import Mode, Rules
+from engine.cpu.ram import EXECUTE, PAGE
 from engine.errors import ProbeRejectedError
 from engine.guest.memory import Memory
 from engine.guest.text import TextOverlay
@@ -135,7 +136,8 @@ class ProbedSpace:
             trampoline=plan.trampoline[0] + plan.page_size,
             notify=rules.notify,
             unmapped=self._unmapped,
-            returns=config.returns,
+            # A kernel copies the stack of a program that forks, and its return address with it.
+            returns="watched" if space.modules.contents is not None else config.returns,
             room=_detour_room(guest, memory, code.locate),
             technique=config.technique,
             **({} if stacks is None else {"stack_at": stacks.at}),
@@ -148,6 +150,9 @@ class ProbedSpace:
                 self.manager.blacklist.add(
                     start, start + copied.size, "the kernel copies this code into its processes"
                 )
+        self._carried = guest.initramfs
+        if space.modules.contents is not None:
+            self.overlay.own_page = self._own_page
         space.modules.engine_name = self.manager.name
         hooks = space.hooks
         hooks.stopped = self.manager.handle
@@ -188,7 +193,45 @@ class ProbedSpace:
 
     def address(self, place: Place) -> int | None:
         """The address of a place here; None while its file is not mapped executable."""
+        if self._is_carried(place):
+            return _carried_address(place, self._carried_pages(0, 1 << 64))
         return guest_address(place, self.space.modules, self.space.memory)
+
+    # -- files of an initramfs ------------------------------------------------------------
+
+    def _is_carried(self, place: Place) -> bool:
+        return self._carried is not None and self._carried.has(place.path, place.image)
+
+    def _carried_pages(self, start: int, size: int) -> dict[tuple[str, int], int]:
+        """Addresses of pages of files in the initramfs, by path and offset."""
+        found: dict[tuple[str, int], int] = {}
+        carried, memory = self._carried, self.space.memory
+        if carried is None or self.space.modules.contents is None:
+            return found
+        for mapping in memory.overlapping(start, start + size):
+            if not mapping.perms & EXECUTE or mapping.reserved:
+                continue
+            low, high = max(start & -PAGE, mapping.start), min(start + size, mapping.end)
+            for at in range(low, high, PAGE):
+                page = carried.page(memory, mapping, at)
+                if page is not None:
+                    found[page.path, page.offset] = at
+        return found
+
+    def _own_page(self, at: int) -> bool:
+        """A page of a kernel's memory is about to have a breakpoint for one program.
+
+        The kernel must not see it, nor its other programs: it goes into a page of its own, as the
+        kernel's uprobes do (uprobe_write_opcode).
+        """
+        mapping = self.space.memory.find(at)
+        if mapping is None or mapping.extent is None or self._carried is None:
+            return False
+        page = self._carried.page(self.space.memory, mapping, at)
+        if page is None:
+            return False
+        self.space.memory.own_page(at, page.path, page.offset)
+        return True
 
     # -- probes by place ------------------------------------------------------------------
 
@@ -487,9 +530,16 @@ class ProbedSpace:
         main = self.space.modules.main
         waiting: list[Wanted] = []
         ready: list[Wanted] = []
+        carried: dict[tuple[str, int], int] | None = None
         for item in self.pending:
-            own = main is not None and main.image is item.place.image
-            address = self.address(item.place) if own or item.place.paths & names else None
+            place = item.place
+            own = main is not None and main.image is place.image
+            address: int | None = None
+            if self._is_carried(place):
+                carried = self._carried_pages(start, size) if carried is None else carried
+                address = _carried_address(place, carried)
+            elif own or place.paths & names:
+                address = self.address(place)
             here = memory.find(address) if address is not None and item.dropped else None
             if address is None or (here and not (here.start < start + size and start < here.end)):
                 waiting.append(item)
@@ -525,6 +575,13 @@ class ProbedSpace:
             else:
                 found.append(item)
         return found
+
+
+def _carried_address(place: Place, pages: Mapping[tuple[str, int], int]) -> int | None:
+    """The address of a place in a file of which pages are known, by path and offset."""
+    offset = place.file_offset or 0
+    page = pages.get((place.path, offset & -PAGE))
+    return None if page is None else page + offset % PAGE
 
 
 def twin_of(probe: Kprobe) -> Kprobe:

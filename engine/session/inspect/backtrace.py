@@ -5,7 +5,8 @@ one trace.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, field
 
@@ -20,6 +21,9 @@ from engine.session.guest.session import Session
 from engine.unwind.compare import UNWINDERS, Comparison, by_name
 from engine.unwind.expression import ReadMemory
 from engine.unwind.unwinder import LIMIT, EndReason, Frame, Unwinder, UnwindGuest, Walk
+
+if TYPE_CHECKING:
+    from engine.session.guest.user_programs import UserPrograms, UserState
 
 TRAMPOLINE_NAME: Final = NAME
 KERNEL_NAME: Final = "[kernel]"
@@ -45,6 +49,8 @@ class NamedFrame(Struct, frozen=True):
         inlined: the function has been inlined into the next frame, whose pc and CFA it shares.
         signal: a signal has put the frame there.
         registers: what is known of the registers in this frame.
+        space: the address space that its addresses are of, where that is not the one of the
+            thread that runs: a program that has called a kernel which is a guest.
     """
 
     pc: int
@@ -59,6 +65,7 @@ class NamedFrame(Struct, frozen=True):
     inlined: bool = False
     signal: bool = False
     registers: Mapping[str, int] = field(default_factory=dict)
+    space: AddressSpace | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The form of `bt --json`."""
@@ -127,9 +134,13 @@ class Backtraces:
         """The process that runs as the unwinder sees it."""
         return self._of_process()[0]
 
-    def _of_process(self) -> tuple[UnwindGuest, Unwinder]:
-        """The process that runs, and its unwinder."""
-        space = self._session.seen
+    def _of_process(self, space: AddressSpace | None = None) -> tuple[UnwindGuest, Unwinder]:
+        """A process, by its address space, and its unwinder; the one that runs if not given."""
+        users = self._session.user_programs
+        if space is None:
+            space = self._session.seen
+            if users is not None and users.owns(self._session.machine.current):
+                users.find()
         found = self._views.get(space)
         if found is None:
             while len(self._views) >= _KEPT:  # of processes that may be gone
@@ -140,12 +151,15 @@ class Backtraces:
 
     def _view_of(self, space: AddressSpace) -> UnwindGuest:
         hooks, memory = space.hooks, space.memory
+        users = self._session.user_programs
+        if users is not None and users.knows(space):
+            return self._user_view(users, space)
         stacks = self._session.kernel_stacks if space is self._session.space else None
         return UnwindGuest(
             self._session.arch,
             space.modules.at,
             self._reader(memory.read),
-            lambda address, size: _code(memory, hooks, address, size),
+            lambda address, size: _code(memory.read, hooks, address, size),
             lambda address: _executable(memory, address),
             lambda address, slot, met: hooks.resolve_return(address, slot, met),
             lambda address: hooks.original_pc(address),
@@ -153,6 +167,21 @@ class Backtraces:
             lambda: memory.table.layout,
             None if self._session.supervisor is None else self._session.supervisor.end,
             None if stacks is None else stacks.is_end,
+        )
+
+    def _user_view(self, users: "UserPrograms", space: AddressSpace) -> UnwindGuest:
+        """The same of a program of a kernel which is a guest."""
+        hooks = space.hooks
+        return UnwindGuest(
+            self._session.arch,
+            space.modules.at,
+            lambda address, size: users.read(space, address, size),
+            lambda address, size: _code(partial(users.code, space), hooks, address, size),
+            lambda address: users.executable(space, address),
+            lambda address, slot, met: hooks.resolve_return(address, slot, met),
+            lambda address: hooks.original_pc(address),
+            lambda address: hooks.unwind_info(address),
+            lambda: space.memory.table.layout,
         )
 
     def _reader(self, read: ReadMemory) -> ReadMemory:
@@ -182,7 +211,27 @@ class Backtraces:
 
         See `take`.
         """
-        return self._of_process()[1].places(registers, limit=limit, exact=not syscall)
+        found, whole = self._of_process()[1].stack(registers, limit=limit, exact=not syscall)
+        user = self._user(registers) if whole and not syscall else None
+        return found if user is None else found + self.user_places(user, limit - len(found))
+
+    def user_places(self, user: "UserState", limit: int = LIMIT) -> tuple[int, ...]:
+        """The same of a program that has called a kernel which is a guest."""
+        unwinder = self._of_process(user.thread.space)[1]
+        return unwinder.places(user.registers, limit=limit, exact=not user.calling)
+
+    def _user(self, registers: Mapping[str, int]) -> "UserState | None":
+        """The program below the stack of a kernel which is a guest; None for none.
+
+        While that begins a program its memory is new, but the registers are still the old ones.
+        """
+        session = self._session
+        users = session.user_programs if session.seen is session.space else None
+        user = None if users is None else users.below(registers[session.arch.roles.sp])
+        if users is None or user is None:
+            return None
+        pc = user.registers[session.arch.roles.pc]
+        return user if users.executable(user.thread.space, pc) else None
 
     def take(
         self,
@@ -216,6 +265,14 @@ class Backtraces:
         frames = [named for frame in walk.frames for named in self._named(frame)]
         if syscall:
             frames.insert(0, self._kernel_frame(syscall, known, walk))
+            return Backtrace(tuple(frames), walk.end.reason, walk.end.text)
+        whole = walk.end.reason is EndReason.OUTERMOST
+        user = self._user(known) if whole else None
+        if user is None or len(walk.frames) >= limit:
+            return Backtrace(tuple(frames), walk.end.reason, walk.end.text)
+        space, left = user.thread.space, limit - len(walk.frames)
+        walk = self._of_process(space)[1].walk(user.registers, limit=left, exact=not user.calling)
+        frames += [named for frame in walk.frames for named in self._named(frame, space)]
         return Backtrace(tuple(frames), walk.end.reason, walk.end.text)
 
     def _kernel_frame(self, name: str, registers: Mapping[str, int], walk: Walk) -> NamedFrame:
@@ -232,9 +289,14 @@ class Backtraces:
             registers=registers,
         )
 
-    def _named(self, frame: Frame) -> Iterator[NamedFrame]:
-        """One frame, and those of the functions inlined there before it."""
-        location = self._session.seen.modules.locate(frame.place)
+    def _named(self, frame: Frame, space: AddressSpace | None = None) -> Iterator[NamedFrame]:
+        """One frame, and those of the functions inlined there before it.
+
+        Args:
+            frame: it.
+            space: see `NamedFrame.space`.
+        """
+        location = (space or self._session.seen).modules.locate(frame.place)
         module, symbol = location.module, location.symbol
         path = module.name if module is not None else ""
         line = module.line_at(frame.lookup) if module is not None else None
@@ -253,6 +315,7 @@ class Backtraces:
                 trampoline,
                 True,
                 registers=frame.registers,
+                space=space,
             )
             file, number, trampoline = call.file, call.line, False
         name = symbol.demangled if symbol is not None else location.engine.partition("+")[0]
@@ -274,14 +337,15 @@ class Backtraces:
             False,
             frame.signal,
             frame.registers,
+            space,
         )
 
 
-def _code(memory: Memory, hooks: SpaceHooks, address: int, size: int) -> bytes:
+def _code(read: ReadMemory, hooks: SpaceHooks, address: int, size: int) -> bytes:
     """Original code; fewer bytes where the memory ends."""
     for count in range(size, 0, -1):
         try:
-            return hooks.original(address, memory.read(address, count))
+            return hooks.original(address, read(address, count))
         except GuestFaultError:
             continue
     return b""

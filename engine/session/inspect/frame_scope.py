@@ -21,6 +21,7 @@ from engine.image.variables import Variables
 from engine.language import ctypes as ct
 from engine.language.ctypes import CType, MadeType
 from engine.language.values import MemoryPlace, Order, Place, RegisterPlace, TypedValue, made
+from engine.linux.space import AddressSpace
 from engine.session.guest.calling import CallArguments
 from engine.session.guest.session import Session
 from engine.session.inspect.backtrace import NamedFrame
@@ -114,9 +115,16 @@ class Files:
                 return found
         return path
 
-    def modules(self, first: Module | None = None) -> list[Module]:
-        """The files in memory: one first, then the program, then the others by address."""
-        space = self._session.seen
+    def modules(
+        self, first: Module | None = None, there: AddressSpace | None = None
+    ) -> list[Module]:
+        """The files in memory: one first, then the program, then the others by address.
+
+        Args:
+            first: that one.
+            there: the address space, where it is not that of the thread that runs.
+        """
+        space = there or self._session.seen
         found: dict[int, Module] = {}
         for module in (first, space.modules.main):
             if module is not None:
@@ -177,6 +185,10 @@ class FrameScope:
         self._write_memory, self._write_register = write_memory, write_register
         self._convenience, self._values = convenience, values
         self._call = call
+        # Of a frame of another process nothing is changed and nothing called.
+        self._elsewhere = None if frame is None else frame.space
+        if self._elsewhere is not None:
+            self._write_memory, self._call = _not_there, None
         self._names = {
             item.dwarf: item.name for item in session.arch.registers if item.dwarf is not None
         }
@@ -185,7 +197,7 @@ class FrameScope:
         self.scope: Scope | None = None
         if frame is not None:
             place = frame.pc if exact else frame.pc - 1
-            self._module = session.seen.modules.at(place)
+            self._module = (self._elsewhere or session.seen).modules.at(place)
             if self._module is not None:
                 try:
                     link = place - self._module.bias
@@ -230,7 +242,7 @@ class FrameScope:
 
     def _in_function(self, name: str, function: str) -> TypedValue | None:
         """A variable that a function keeps between its calls, or one of a file."""
-        for module in self._files.modules(self._module):
+        for module in self._files.modules(self._module, self._elsewhere):
             names = self._files.names(module)
             found = names.function(function, self._unit) if names is not None else None
             if found is None:
@@ -244,7 +256,7 @@ class FrameScope:
         raise CommandError(f'No symbol "{function}" in current context.')
 
     def _global(self, name: str) -> TypedValue | None:
-        for module in self._files.modules(self._module):
+        for module in self._files.modules(self._module, self._elsewhere):
             names = self._files.names(module)
             if names is None:
                 continue
@@ -262,7 +274,7 @@ class FrameScope:
 
     def _symbol(self, name: str) -> TypedValue | None:
         """A thing that only a symbol table knows."""
-        for module in self._files.modules(self._module):
+        for module in self._files.modules(self._module, self._elsewhere):
             for symbol in module.symbols.find_all(name):
                 kind = _UNKNOWN_TEXT if symbol.is_function else _UNKNOWN_DATA
                 return self._fixed(kind, symbol.address + module.bias)
@@ -270,7 +282,7 @@ class FrameScope:
 
     def symbol_size(self, name: str) -> int:
         """The size of a thing that a symbol table knows; 0 where none does."""
-        for module in self._files.modules(self._module):
+        for module in self._files.modules(self._module, self._elsewhere):
             for symbol in module.symbols.find_all(name):
                 return symbol.size
         return 0
@@ -290,7 +302,7 @@ class FrameScope:
         name = " ".join(words[1:] if word else words)
         if not word and len(words) > 1:
             return None  # C's own
-        for module in self._files.modules(self._module):
+        for module in self._files.modules(self._module, self._elsewhere):
             names = self._files.names(module)
             found = names.type(name, word, self._unit) if names is not None else None
             if found is not None:
@@ -449,9 +461,11 @@ class FrameScope:
         return self._copy(address, size)
 
     def _copy(self, address: int, size: int) -> bytes:
-        space = self._session.seen
-        data = space.memory.peek(address, size)
-        return space.hooks.original(address, data)
+        space, users = self._elsewhere, self._session.user_programs
+        if space is None or users is None:
+            space = self._session.seen
+            return space.hooks.original(address, space.memory.peek(address, size))
+        return space.hooks.original(address, users.read(space, address, size))
 
     def store(self, place: Place, data: bytes) -> None:
         """Change memory or a register."""
@@ -514,7 +528,7 @@ class FrameScope:
 
     def symbol(self, address: int) -> str:
         """An address as "main+4"; "" where no symbol covers it."""
-        location = self._session.seen.modules.locate(address)
+        location = (self._elsewhere or self._session.seen).modules.locate(address)
         if location.symbol is None:
             return location.engine
         offset = f"+{location.offset}" if location.offset else ""
@@ -584,6 +598,12 @@ def program_scope(
         write_register=_refuse,
         convenience=convenience or {},
         values=[],
+    )
+
+
+def _not_there(*change: object) -> None:
+    raise CommandError(
+        "the frame is of a program that has called the kernel: it is looked at only"
     )
 
 

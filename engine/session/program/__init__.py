@@ -3,5 +3,6 @@
 `opening` finds and opens the guest's own file, `libraries` those it is loaded with, `functions`
 knows what is in them, `places` turns what a user types into addresses (`lookup` does for the
 variables of a definition), `verdicts` judges whether a probe can stand there, `listing` makes
-lines of disassembly. `recorded` programs are those in recordings of their runs.
+lines of disassembly. `recorded` programs are those in recordings of their runs, and those in the
+`initramfs` of a kernel that is the guest are told by the content of their pages.
 """

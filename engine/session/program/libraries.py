@@ -10,7 +10,7 @@ import re
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from msgspec import Struct
 
@@ -135,6 +135,14 @@ class GuestTree:
             return None
         return ProgramFile(path, image, frozenset((path, resolved)))
 
+    def content(self, path: str) -> bytes | None:
+        """A regular file's content; None if nothing readable is there."""
+        found = self._source(os.fsencode(path))
+        try:
+            return None if found is None else found[0].read(0, found[0].size)
+        except LinuxError:
+            return None
+
     def problem(self, path: str) -> str:
         """Why no uprobe can be in a file: FILE_NOT_FOUND, NO_REGULAR_FILE; "" if one can."""
         try:
@@ -153,6 +161,17 @@ class GuestTree:
             return parse_cache(found[0].read(0, found[0].size)) if found else {}
         except LinuxError:
             return {}
+
+
+class CarriedFiles(Protocol):
+    """Files that a kernel gives its own programs."""
+
+    @property
+    def files(self) -> Mapping[str, ProgramFile]:
+        """ELF files by path."""
+
+    def named(self, name: str) -> ProgramFile | None:
+        """The one that LIB in `LIB:SYM` means."""
 
 
 class _Needed(Struct, frozen=True):
@@ -180,6 +199,7 @@ class Program:
         cwd: str = "/",
         cache: Callable[[], Mapping[str, tuple[str, ...]]] = dict,
         problem: Callable[[str], str] = lambda path: "",
+        carried: CarriedFiles | None = None,
     ) -> None:
         """Libraries are looked for when they are first asked for.
 
@@ -191,6 +211,7 @@ class Program:
             cwd: the guest's working directory, for relative paths.
             cache: the loader's cache, soname to paths.
             problem: why no uprobe can be in a file, see `GuestTree.problem`.
+            carried: of a kernel: files that it gives its own programs; a path means these first.
         """
         self.main = main
         self.missing: list[str] = []
@@ -200,6 +221,7 @@ class Program:
         self._cwd = cwd
         self._cache = cache
         self._problem = problem
+        self._carried = carried
         self._opened: dict[str, ProgramFile | None] = {}
 
     @cached_property
@@ -236,7 +258,13 @@ class Program:
         return tuple(found)
 
     def named(self, name: str) -> ProgramFile | None:
-        """The file that LIB in `LIB:SYM` means: the first in load order."""
+        """The file that LIB in `LIB:SYM` means: the first in load order.
+
+        Of a kernel a file that it gives its own programs comes before those.
+        """
+        carried = None if self._carried is None else self._carried.named(name)
+        if carried is not None:
+            return carried
         for file in self.files:
             if name in file.names:
                 return file
@@ -262,6 +290,8 @@ class Program:
             ImageError: what is there is no ELF file that can be loaded.
         """
         absolute = self._absolute(path)
+        if self._carried is not None and path in self._carried.files:
+            return self._carried.files[path]
         for file in (self.main, *self._opened.values()):
             if file is not None and (path in file.paths or absolute in file.paths):
                 return file
@@ -271,6 +301,8 @@ class Program:
         """Why no uprobe can be in a file: FILE_NOT_FOUND, NO_REGULAR_FILE; "" if one can."""
         absolute = self._absolute(path)
         if path in self.main.paths or absolute in self.main.paths:
+            return ""
+        if self._carried is not None and path in self._carried.files:
             return ""
         return self._problem(absolute)
 

@@ -28,11 +28,14 @@ from engine.session.protocol.report import Report
 
 if TYPE_CHECKING:
     from engine.session.kernel.opened import OpenedKernel
+    from engine.session.program.initramfs import InitramfsFiles
 
 _MAX_LINKS: Final = 40
 _KERNEL_BIT: Final = 63
 _SHOWN: Final = 10
 _OWN: Final = ("/proc", "/sys")
+_INITRAMFS: Final = "initrd="
+"""Begins the word that names a kernel its initramfs."""
 
 
 class ProgramPaths(Struct, frozen=True):
@@ -126,8 +129,36 @@ class OpenedProgram(Struct, frozen=True, eq=False):
                 error.before = remark.lines
             raise
 
-    def program(self, tree: GuestTree) -> Program:
-        """The file with its libraries, which are found in the guest's tree."""
+    @property
+    def directory(self) -> str:
+        """Guest path of the directory that it begins in."""
+        config = self.config
+        return config.cwd or ("/" if config.isolated else os.getcwd())
+
+    def initramfs(self) -> "InitramfsFiles | None":
+        """The files that it gives its programs, where it is a kernel that runs as a program.
+
+        They are read beside the guest, whose files have numbers in the order of their use.
+        """
+        if self.kernel is not None or not any(
+            word.startswith(_INITRAMFS) for word in self.config.args
+        ):
+            return None
+        from engine.image.kernel.recognition import is_kernel  # few guests are kernels
+
+        if not is_kernel(self.image):
+            return None
+        from engine.session.program.initramfs import initramfs_of
+
+        return initramfs_of(self.config.args, self.inspected_tree(), self.directory)
+
+    def program(self, tree: GuestTree, carried: "InitramfsFiles | None" = None) -> Program:
+        """The file with its libraries, which are found in the guest's tree.
+
+        Args:
+            tree: that.
+            carried: its initramfs, where that is open already.
+        """
         config, paths = self.config, self.paths
         # A path in a definition may name the guest as it was typed on the command line.
         known = frozenset((paths.guest, paths.real, paths.typed, paths.host, config.guest))
@@ -136,9 +167,10 @@ class OpenedProgram(Struct, frozen=True, eq=False):
             self.arch,
             tree.open,
             environment=dict(entry.partition("=")[::2] for entry in config.env),
-            cwd=config.cwd or ("/" if config.isolated else os.getcwd()),
+            cwd=self.directory,
             cache=lambda: tree.cached_libraries,
             problem=tree.problem,
+            carried=carried or self.initramfs(),
         )
 
     def inspected(self) -> Program:
@@ -147,7 +179,15 @@ class OpenedProgram(Struct, frozen=True, eq=False):
         Raises:
             CommandError: an option cannot be carried out.
         """
-        return self.program(GuestTree(*self.bare()))
+        return self.program(self.inspected_tree())
+
+    def inspected_tree(self) -> GuestTree:
+        """The files that the guest would see, without a guest.
+
+        Raises:
+            CommandError: an option cannot be carried out.
+        """
+        return GuestTree(*self.bare())
 
     def bare(self) -> tuple[FileSystem, ProgramImages]:
         """The parts of a tree of files where no guest runs.

@@ -11,7 +11,7 @@ from engine.history.recordfile import RecordingError
 from engine.image import ElfImage
 from engine.linux.fs.filesystem import FileSystem
 from engine.linux.images import ProgramImages
-from engine.session.program.libraries import CACHE, GuestTree, Program, ProgramFile, parse_cache
+from engine.session.program.libraries import CACHE, GuestTree, ProgramFile, parse_cache
 from engine.session.program.opening import OpenedProgram, ProgramPaths
 from engine.session.protocol.config import GuestConfig
 
@@ -59,6 +59,10 @@ class RecordedTree(GuestTree):
         image = self._files.image(path)
         return None if image is None else ProgramFile(path, image, self._files.paths(path))
 
+    def content(self, path: str) -> bytes | None:
+        """None: a recording has no files but programs and libraries."""
+        return None
+
     def problem(self, path: str) -> str:
         """The word for why a path cannot be opened, "" where it can be."""
         return "" if self._files.paths(path) else "FILE_NOT_FOUND"
@@ -86,10 +90,10 @@ class RecordedGuest(OpenedProgram, frozen=True, eq=False, kw_only=True):
     arena: int
     damage_text: str = ""
 
-    def inspected(self) -> Program:
-        """It with its libraries, without a guest."""
+    def inspected_tree(self) -> GuestTree:
+        """The files of the guest, as far as the recording holds them."""
         fs, images = self.bare()
-        return self.program(RecordedTree(self.files, fs, images))
+        return RecordedTree(self.files, fs, images)
 
 
 class OpenedRecording:

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from engine.cpu.ram import EXECUTE
+from engine.cpu.ram import EXECUTE, PAGE
 from engine.guest.mapping import Mapping
-from engine.guest.modules import Location, Module, Modules
+from engine.guest.modules import Location, Module, Modules, located
 from engine.linux.space import AddressSpace
 from engine.session.guest.session import Session
 from engine.session.protocol import events as ev
@@ -19,6 +19,9 @@ class Programs:
 
     A process that fork has made goes on with its parent's. An address means something else in
     each program, so rows are named by the one that their thread was in at their time.
+
+    A task of a kernel which is a guest is in the user program that it has run last. Addresses are
+    those of that program or of the kernel: one stack goes through both.
 
     Attributes:
         several: there is more than one.
@@ -39,6 +42,8 @@ class Programs:
         self._numbers: dict[AddressSpace, int] = {session.space: 0}
         self._modules: list[Modules | None] = [session.space.modules]
         self._mappings: dict[int, dict[int, Mapping]] = {}
+        self._pages: dict[int, dict[int, Module]] = {}  # of user programs, by number and address
+        self._tasks: dict[int, int] = {}
         self.times = ProgramTimes()
         self.tell: Callable[[ev.ProgramBegan | ev.FileMapped], object] = lambda event: None
         self._shown = 0
@@ -54,6 +59,23 @@ class Programs:
     def copied(self, old: AddressSpace, new: AddressSpace) -> None:
         """A process begins with a copy of an address space."""
         self._numbers[new] = self._numbers.get(old, 0)
+        if new.modules.contents is not None and old.modules.contents is None:
+            self._numbers[new] = number = len(self._modules)  # a kernel makes room for a program
+            self._modules.append(new.modules)
+            self._pages[number] = {}
+
+    def user_runs(self) -> None:
+        """Another thread runs: a user program, perhaps, for a task of the kernel's."""
+        users, machine = self._session.user_programs, self._session.machine
+        if users is None or not users.owns(machine.current):
+            return
+        number, task = self._numbers.get(machine.current.space, 0), machine.task
+        if self._tasks.get(task, 0) == number:
+            return
+        self._tasks[task] = number
+        if not self.several:
+            self.several = True
+        self._began(task, number)
 
     def replaced(self, new: AddressSpace) -> None:
         """The current thread has begun another program."""
@@ -65,10 +87,30 @@ class Programs:
     def mapped(self, space: AddressSpace, start: int, size: int) -> None:
         """Code has come: its names are wanted even if it goes before rows are named."""
         number = self._numbers.get(space, 0)
+        pages = self._pages.get(number)
         for mapping in space.memory.overlapping(start, start + size):
-            if mapping.perms & EXECUTE and mapping.name.startswith("/"):
+            if pages is not None and mapping.shared and mapping.perms & EXECUTE:
+                self._show_pages(
+                    number, space, max(start, mapping.start), min(start + size, mapping.end)
+                )
+            elif mapping.perms & EXECUTE and mapping.name.startswith("/"):
                 self._mappings.setdefault(number, {})[mapping.start] = mapping
                 self._tell_file(number, space.modules.at(mapping.start), mapping)
+
+    def _show_pages(self, number: int, space: AddressSpace, start: int, end: int) -> None:
+        """A user program has pages of files."""
+        pages = self._pages[number]
+        for at in range(start & -PAGE, end, PAGE):
+            module = space.modules.at(at)
+            if module is None:
+                pages.pop(at, None)
+                continue
+            known = module in pages.values()
+            pages[at] = module
+            if not known:
+                low, high = module.image.low + module.bias, module.image.high + module.bias
+                view = ModuleView(module.name, low & -PAGE, high, module.bias)
+                self.tell(ev.FileMapped(number, view))
 
     def _tell_file(self, number: int, module: Module | None, mapping: Mapping) -> None:
         if module is not None:
@@ -92,6 +134,8 @@ class Programs:
             self._modules[number] = space.modules.kept()
             return 0
         self._modules[number] = None
+        self._pages.pop(number, None)
+        self._tasks = {task: its for task, its in self._tasks.items() if its != number}
         self._mappings.pop(number, None)
         self.times.forget(number)
         return number
@@ -100,8 +144,12 @@ class Programs:
         """A thread runs from now on in the program of its address space."""
         machine = self._session.machine
         known = machine.threads.get(thread)
-        number = self._numbers.get(known.space, 0) if known is not None else 0
-        now = machine.cpu.blocks()
+        if machine.inner is not None and (known is None or machine.task_of(known) != thread):
+            return  # a task of the kernel's
+        self._began(thread, self._numbers.get(known.space, 0) if known is not None else 0)
+
+    def _began(self, thread: int, number: int) -> None:
+        now = self._session.machine.cpu.blocks()
         self.times.began(thread, now, number)
         if self.several:
             self.tell(ev.ProgramBegan(thread, now, number))
@@ -130,6 +178,12 @@ class Programs:
         modules = self._modules[self._shown]
         if modules is None:
             return Location(address, None, None, 0)
+        pages = self._pages.get(self._shown)
+        if pages is not None:
+            module = pages.get(address & -PAGE)
+            if module is not None:
+                return located(module, address)
+            modules = self._modules[0] or modules
         found = modules.locate(address)
         if found.module is None and not found.engine:
             gone = self._mappings.get(self._shown, {}).values()

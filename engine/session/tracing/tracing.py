@@ -421,6 +421,8 @@ class Tracing:
         spaces, programs = self.session.machine.spaces, self.programs
         programs.begin()
         self._probing.mapped.append(programs.mapped)
+        if self.session.user_programs is not None:
+            self.session.kernel.switched.append(programs.user_runs)
         copied, replaced, ended = spaces.copied, spaces.replaced, spaces.ended
 
         def copy_too(old: AddressSpace, new: AddressSpace) -> None:

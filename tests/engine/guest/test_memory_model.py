@@ -274,6 +274,33 @@ def test_neighbours_that_differ_in_nothing_are_one_mapping() -> None:
         assert [m.size for m in memory.mappings] == [50 * PAGE, 50 * PAGE]
 
 
+def test_a_page_of_ones_own_stands_in_for_a_shared_one() -> None:
+    with _memory() as memory:
+        memory.map(_at(0), 4 * PAGE, READ | EXECUTE, shared=True, name="/shared")
+        for page in range(4):
+            memory.patch(_at(page), bytes((page + 1,)))
+        extent = memory.mappings[0].extent
+        assert extent is not None
+
+        def shared(page: int) -> int:
+            return memory.ram.read(extent.physical + page * PAGE, 1)[0]
+
+        memory.own_page(_at(2), "/file", 7 * PAGE)
+        memory.patch(_at(2), b"\xcc")
+        assert [memory.read(_at(page), 1)[0] for page in range(4)] == [1, 2, 0xCC, 4]
+        assert [shared(page) for page in range(4)] == [1, 2, 3, 4]
+        assert extent.mapped == 3 * PAGE
+        memory.protect(_at(0), 4 * PAGE, READ)
+        own = memory.find(_at(2))
+        assert own is not None
+        assert (own.name, own.offset, own.shared, own.size) == ("/file", 7 * PAGE, False, PAGE)
+        memory.sync()
+        _check_tables(memory)
+        memory.unmap(_at(0), 4 * PAGE)
+        assert memory.find(_at(2)) is None
+        memory.own_page(_at(2), "/file", 0)  # there is none to stand in for
+
+
 def test_a_reservation_takes_no_pages() -> None:
     with _memory() as memory:
         memory.map(1 << 40, 1 << 42, 0)

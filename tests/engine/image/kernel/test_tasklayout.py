@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from engine import arch as architectures
 from engine.arch.machine import Insn
 from engine.image import ElfImage, SymbolTable
-from engine.image.kernel.tasklayout import TaskLayout, task_layout
+from engine.image.kernel.tasklayout import TaskLayout, UserLayout, task_layout
 from engine.insn.disasm import Disassembler
 
 _DECODE = Disassembler(architectures.by_name("x86_64")).decode
@@ -28,6 +28,9 @@ def test_the_layout_of_debians_kernel() -> None:
         switched=0x6004A195,
         renamed=0x6017C057,
         dies=0x60072DC7,
+        user=UserLayout(
+            registers=0x780, mm=0x290, process=0x2C8, tables=0x30, physical=0x60A3B300
+        ),
     )
     # The stack pointer has just been loaded there: mov rsp, [rdi + 8].
     assert image.read_vaddr(found.switched - 4, 4) == bytes.fromhex("48 8b 67 08")
@@ -60,6 +63,23 @@ def test_functions_that_contradict_each_other_are_not_believed() -> None:
         return [replace(insn, operands=insn.operands.replace("0x4b8", "0x4c0")) for insn in found]
 
     assert task_layout(image, symbols, decode) is None
+
+
+def test_user_programs_are_left_out_where_page_tables_are_otherwise() -> None:
+    image = ElfImage.open(image_path(UML_61))
+    symbols = image.once(SymbolTable)
+    walk = symbols.find("virt_to_pte")
+    assert walk is not None
+
+    def decode(address: int, raw: bytes) -> Sequence[Insn]:
+        found = _DECODE(address, raw)
+        if address != walk.address:
+            return found
+        return [replace(insn, operands=insn.operands.replace("0x1e", "0x27")) for insn in found]
+
+    found = task_layout(image, symbols, decode)
+    assert found is not None
+    assert found.user is None
 
 
 def test_a_program_is_no_kernel() -> None:
