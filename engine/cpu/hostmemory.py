@@ -2,6 +2,7 @@
 
 import ctypes
 import mmap
+import os
 from typing import Final
 
 PAGE: Final = 4096
@@ -33,14 +34,22 @@ _READ_WRITE: Final = mmap.PROT_READ | mmap.PROT_WRITE
 _FIXED = 0x10
 _NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
 _ANONYMOUS = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE
+_FAR: Final = 1 << 36
+_PLACES: Final = 1 << 10
+"""Of the addresses that a program has on the hosts there are, half."""
 _DONTNEED = 4
 _MAYMOVE_FIXED = 3
 _PUNCH_HOLE_KEEP_SIZE = 3
 
 
 def reserve(size: int) -> int | None:
-    """Addresses of fresh memory that takes none until it is used; None if the host refuses."""
-    base: int | None = _libc.mmap(None, size, _READ_WRITE, _ANONYMOUS, -1, 0)
+    """Addresses of fresh memory that takes none until it is used; None if the host refuses.
+
+    They are far from those of libraries, near which code that is made at run time is to find room;
+    where the host has none there, it takes another place.
+    """
+    far = _FAR * (1 + int.from_bytes(os.urandom(2)) % (_PLACES - 1))
+    base: int | None = _libc.mmap(far, size, _READ_WRITE, _ANONYMOUS, -1, 0)
     return None if base == _FAILED else base
 
 

@@ -2,7 +2,7 @@
 
 import mmap
 import os
-from ctypes import addressof, c_char, memmove, string_at
+from ctypes import CDLL, addressof, c_char, memmove, string_at
 
 import pytest
 
@@ -60,3 +60,13 @@ def test_a_shared_mapping_can_stand_in_two_places() -> None:
     shared[0] = 7
     assert string_at(place, 1) == b"\x07"
     host.unmap(place, _SIZE)
+
+
+def test_what_is_reserved_is_far_from_libraries() -> None:
+    """Within 2 GB of those, code that is made at run time finds room."""
+    known = addressof(c_char.in_dll(CDLL(None), "environ"))
+    for _ in range(20):
+        base = host.reserve(1 << 30)
+        assert base is not None
+        assert abs(base - known) > 1 << 33
+        host.unmap(base, 1 << 30)
