@@ -40,8 +40,11 @@ SHORT: Final = 20_000_000
 """Ticks of a run (about a second) that is not worth the stretches."""
 PROCESSES: Final = 2
 """Processes that work at one time."""
-_FEWEST: Final = 6
-"""Checkpoints that a stretch has, at least: of 0.1 seconds of the processor's time each."""
+_FEWEST: Final = 12
+"""Checkpoints that a stretch has, at least: of 0.1 seconds of the processor's time each. A process
+takes 0.3 to 0.6 seconds to look at the code around probes, and to translate its stretch, anew."""
+_FIRST: Final = 4
+"""Those of the first one on the way to the present, which shows the first rows."""
 _STRETCHES: Final = 16
 """Stretches of a run, about."""
 _GAP: Final = 4
@@ -228,6 +231,8 @@ class PastEpochs:
         each = max(len(marks) // _STRETCHES, _FEWEST)
         begin = self._all[-1].end if self._all else marks[0]
         later = [mark for mark in marks if mark > begin]
+        if not self._all and len(later) == _FIRST:
+            each = _FIRST
         for end in later[each - 1 :: each]:
             self._add(Epoch(len(self._all), begin, end))
             begin = end

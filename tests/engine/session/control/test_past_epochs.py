@@ -26,6 +26,7 @@ def stretches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timeline, "_SHARE", 0)
     monkeypatch.setattr(timeline, "_SLICE", 1000)
     monkeypatch.setattr(past_epochs, "_FEWEST", 2)
+    monkeypatch.setattr(past_epochs, "_FIRST", 1)
     monkeypatch.setattr(past_epochs, "_STRETCHES", 4)
     monkeypatch.setattr(past_epochs, "_processors", lambda: 2)
     monkeypatch.setattr(refill, "SHORT", 0)
