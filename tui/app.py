@@ -98,8 +98,17 @@ _MOTIONS: Final = (
 
 _QUIET: Final = (cmd.ReadMemory, cmd.ReadWords, cmd.ReadParts, cmd.Resize, cmd.AskWords)
 """Commands that panes send by themselves."""
+_LAST: Final = 1 << 62
+"""A tick behind all others."""
 _SHORT: Final = 3
 """Lines that have room where messages stand."""
+
+
+def _ticks(first: int, last: int) -> str:
+    """A stretch of ticks, in words."""
+    if last >= _LAST:
+        return f"from tick {grouped(first)} on"
+    return f"in ticks {grouped(first)} to {grouped(last)}"
 
 
 class PlainScrollBar(ScrollBarRender):
@@ -319,9 +328,13 @@ class KprobeApp(App[int]):
             match event:
                 case ev.Viewed(view):
                     self._show(view)
-                case ev.Rows(data, _):
+                case ev.Rows(data, _, None):
                     self.store.append(data)
                     rows = True
+                case ev.Rows(data, _, int() as stretch):
+                    self.store.append_past(data, stretch)
+                case ev.StretchBegun(stretch):
+                    self.store.begin_stretch(stretch)
                 case ev.Refilling() | ev.Refilled() | ev.Erased():
                     self._refill(event)
                     rows = True
@@ -374,6 +387,11 @@ class KprobeApp(App[int]):
                 case ev.Crashed(text, trace):
                     message = escaped(f"the engine failed: {text}\n{trace}", keep="\n")
                     self.exit(125, return_code=125, message=Text(message))
+        if self.store.merges:
+            panes.events.rearranged(self.store.merge)
+            panes.graph.rearranged()
+            self.body.timeline.renew()
+            rows = True
         if rows:
             panes.events.drained()
             panes.graph.drained()
@@ -394,13 +412,13 @@ class KprobeApp(App[int]):
                 if done:
                     self.body.timeline.renew()
                     return
-            case ev.Refilled(upto):
-                if upto is not None:
-                    events.rearranged(lambda: store.end_refill(upto))
-                    rest = "later rows are those of before; :refill fills in the rest"
-                    self.say(f"the log is filled in up to tick {grouped(upto)}; {rest}", "warning")
-                else:
-                    store.end_refill(None)
+            case ev.Refilled(before):
+                events.rearranged(lambda: store.end_refill(before))
+                if before:
+                    rest = "its rows are those of before; :refill fills in the rest"
+                    ticks = ", ".join(_ticks(*one) for one in before[:3])
+                    more = ", ..." if before[3:] else ""
+                    self.say(f"the log is not filled in {ticks}{more}; {rest}", "warning")
                 events.refilling(None)
                 events.rests()
         self.panes.graph.rearranged()

@@ -6,7 +6,7 @@ made for what is looked at. Long work (filter, fold, search) is done in slices.
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -37,6 +37,10 @@ _BLOCK: Final = 512
 _BUCKET: Final = 0.5
 """Seconds that a value of the rate stands for."""
 _BUCKETS: Final = 120
+_MERGE: Final = 0.25
+"""Seconds between two times that rows of a refill are shown, at least."""
+_MERGE_SHARE: Final = 10
+"""So many times the time that it has taken."""
 
 
 class EventStore:
@@ -78,6 +82,8 @@ class EventStore:
         self._bounds = capacity, most_bytes
         self._ring = self._make_ring()
         self._old: Ring | None = None
+        self._parts: dict[int, Ring] = {}
+        self._unmerged, self._merge_due = False, 0.0
         self.programs = Programs(lambda address, files: "") if programs is None else programs
         self._text = EventLines(self.events, self.names)
         self._index: LineIndex | None = None
@@ -125,6 +131,7 @@ class EventStore:
         self.version += 1
         self._ring.clear()
         self._old = None
+        self._parts, self._unmerged = {}, False
         self.events.clear()
         self._rates.clear()
         self.programs.clear()
@@ -134,27 +141,61 @@ class EventStore:
 
     def begin_refill(self) -> None:
         """The rows that come from now on are those of the run from its start."""
-        self._old = self._ring
+        self._old = self._old or self._ring
+        self._parts, self._unmerged = {}, False
         self._use(self._make_ring())
 
-    def end_refill(self, upto: int | None) -> None:
+    def begin_stretch(self, stretch: int) -> None:
+        """The rows of a stretch of the run come from its begin on."""
+        self._parts[stretch] = self._make_ring()
+
+    def append_past(self, data: bytes, stretch: int) -> None:
+        """Take whole rows of a stretch; `merge` shows them.
+
+        Raises:
+            EngineError: they are no rows.
+        """
+        self._parts[stretch].append(data)
+        self._unmerged = True
+
+    @property
+    def merges(self) -> bool:
+        """True if rows wait for `merge`, and it is time for that."""
+        return self._unmerged and self._clock() >= self._merge_due
+
+    def merge(self) -> None:
+        """Show the rows of all stretches, in their order."""
+        began, both, spent = self._clock(), self._make_ring(), []
+        for stretch in sorted(self._parts):
+            both.extend(self._parts[stretch])
+            spent.append((stretch, both.written))
+        for stretch, end in spent:
+            if end <= both.overwritten:  # later ones have taken their place
+                self._parts[stretch] = self._make_ring(self._parts[stretch].counts)
+        self._unmerged = False
+        self._use(both)
+        now = self._clock()
+        self._merge_due = now + max(_MERGE, _MERGE_SHARE * (now - began))
+
+    def end_refill(self, before: Sequence[tuple[int, int]] = ()) -> None:
         """No more of them comes.
 
         Args:
-            upto: the tick from which on the rows are those of before; None for none.
+            before: from the first to the last tick of these the rows are those of before.
         """
+        if self._unmerged:
+            self.merge()
+        self._parts = {}
         old, self._old = self._old, None
-        if old is None or upto is None:
+        if old is None or not before:
             return
-        both = self._make_ring(self._ring.dropped())
-        for ring, first, last in (
-            (self._ring, self._ring.overwritten, _at(self._ring, upto)),
-            (old, _at(old, upto), old.written),
-        ):
-            while first < last:
-                data, count = ring.stretch(first - ring.overwritten, last - first)
-                both.append(data)
-                first += count
+        new = self._ring
+        both, at = self._make_ring(new.dropped()), new.overwritten
+        for begin, end in before:
+            _copy(new, at, _at(new, begin), both)
+            _copy(old, _at(old, begin), _at(old, end + 1), both)
+            at = max(_at(new, end + 1), at)
+        _copy(new, at, new.written, both)
         self._use(both)
 
     def erase(self, events: Container[int]) -> None:
@@ -418,6 +459,14 @@ class EventStore:
             numbers = [self._index.row(each) for each in range(line, line + count)]
             rows = b"".join(map(self.row, numbers))
         return [text for piece in self._by_program(rows) for text in self._text.rows(piece)]
+
+
+def _copy(ring: Ring, first: int, last: int, target: Ring) -> None:
+    """Append the rows of a ring from one number up to another one."""
+    while first < last:
+        data, count = ring.stretch(first - ring.overwritten, last - first)
+        target.append(data)
+        first += count
 
 
 def _at(ring: Ring, time: int) -> int:

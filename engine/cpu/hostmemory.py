@@ -2,7 +2,11 @@
 
 import ctypes
 import mmap
+import os
+from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 PAGE: Final = 4096
 """Bytes of a page of the guest's; mappings of files begin at multiples of the host's."""
@@ -33,15 +37,28 @@ _READ_WRITE: Final = mmap.PROT_READ | mmap.PROT_WRITE
 _FIXED = 0x10
 _NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
 _ANONYMOUS = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE
+_FAR: Final = 1 << 36
+_PLACES: Final = 1 << 10
+"""Of the addresses that a program has on the hosts there are, half."""
 _DONTNEED = 4
 _MAYMOVE_FIXED = 3
 _PUNCH_HOLE_KEEP_SIZE = 3
 
 
 def reserve(size: int) -> int | None:
-    """Addresses of fresh memory that takes none until it is used; None if the host refuses."""
-    base: int | None = _libc.mmap(None, size, _READ_WRITE, _ANONYMOUS, -1, 0)
+    """Addresses of fresh memory that takes none until it is used; None if the host refuses.
+
+    They are far from those of libraries, near which code that is made at run time is to find room;
+    where the host has none there, it takes another place.
+    """
+    far = _FAR * (1 + int.from_bytes(os.urandom(2)) % (_PLACES - 1))
+    base: int | None = _libc.mmap(far, size, _READ_WRITE, _ANONYMOUS, -1, 0)
     return None if base == _FAILED else base
+
+
+def private(size: int) -> mmap.mmap:
+    """Fresh memory that a forked process gets a copy of, as of all else that is its own."""
+    return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 
 
 def unmap(address: int, size: int) -> None:
@@ -84,3 +101,56 @@ def punch(descriptor: int, offset: int, size: int) -> None:
     """Make a part of a file a hole, which takes no room."""
     if _fallocate is not None:
         _fallocate(descriptor, _PUNCH_HOLE_KEEP_SIZE, offset, size)
+
+
+class _SharedMapping(Struct):
+    """A stretch of shared memory without a file.
+
+    Attributes:
+        start: its address.
+        end: one past its last byte.
+        offset: where in the memory it begins.
+        inode: which memory it is.
+    """
+
+    start: int
+    end: int
+    offset: int
+    inode: str
+
+
+def unshare() -> None:
+    """Have memory that this process shares with the one that it was forked from for itself.
+
+    It keeps its addresses and contents, and what was one memory in two places still is.
+
+    Raises:
+        OSError: the host has no room for it.
+    """
+    ours: dict[str, _SharedMapping] = {}
+    for one in sorted(_shared(), key=lambda one: one.start - one.end):
+        known = ours.get(one.inode)
+        size = one.end - one.start
+        if known is not None:
+            source = known.start + one.offset - known.offset
+            if known.start <= source and source + size <= known.end:
+                if not double(source, size, one.start):
+                    raise OSError("memory that is in two places cannot be")
+                continue
+        ours.setdefault(one.inode, one)
+        content = ctypes.string_at(one.start, size)
+        flags = mmap.MAP_SHARED | mmap.MAP_ANONYMOUS | _FIXED
+        if _libc.mmap(one.start, size, _READ_WRITE, flags, -1, 0) == _FAILED:
+            raise OSError("no memory")
+        if content.strip(b"\0"):
+            ctypes.memmove(one.start, content, size)
+
+
+def _shared() -> list[_SharedMapping]:
+    found = []
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        place, perms, offset, _, inode, *name = line.split(maxsplit=5)
+        if "w" in perms and perms.endswith("s") and name[:1] == ["/dev/zero (deleted)"]:
+            start, end = (int(word, 16) for word in place.split("-"))
+            found.append(_SharedMapping(start, end, int(offset, 16), inode))
+    return found

@@ -5,13 +5,13 @@ searches at each TLB miss. Each address space has one of its own, and one is sho
 """
 
 import ctypes
-import mmap
 import struct
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final, NamedTuple
 
+from engine.cpu import hostmemory as host
 from engine.cpu.ram import PHYSICAL_BASE, Ram
 from engine.errors import GuestFaultError
 
@@ -59,7 +59,7 @@ class RegionTable:
     def __init__(self) -> None:
         self.regions: list[Region] = []
         self._starts: list[int] = []
-        self._entries = mmap.mmap(-1, _MAX_REGIONS * _ENTRY_SIZE)
+        self._entries = host.private(_MAX_REGIONS * _ENTRY_SIZE)
         self.address = ctypes.addressof(ctypes.c_char.from_buffer(self._entries))
         self._front = self._gap = 0
         self._free = (0, 0, 0)  # the entries that are free, and what they begin with

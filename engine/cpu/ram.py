@@ -115,7 +115,7 @@ class Ram:
         self.view = memoryview((ctypes.c_char * size).from_address(base)).cast("B")
         self.budget = budget
         self._free = FreeRanges(0, size)
-        self._touched_map = mmap.mmap(-1, size // PAGE)
+        self._touched_map = host.private(size // PAGE)
         self._touched_view = memoryview(self._touched_map)
         self.control = RamControl()
         self.control.physical_base = PHYSICAL_BASE
@@ -140,7 +140,7 @@ class Ram:
     def watch_changes(self) -> None:
         """From now on notice which pages are written to; the caller flushes the emulator's TLB."""
         if self._changed_map is None:
-            self._changed_map = mmap.mmap(-1, self.size // PAGE)
+            self._changed_map = host.private(self.size // PAGE)
             self._changed_view = memoryview(self._changed_map)
             address = ctypes.addressof(ctypes.c_char.from_buffer(self._changed_map))
             self.control.changed = (address - self.control.touched) & NO_LIMIT

@@ -27,6 +27,7 @@ from zlib import crc32
 
 from msgspec import Struct
 
+from engine.cpu import hostmemory as host
 from engine.cpu import native
 from engine.cpu import unicorn_blocks_code as code
 from engine.cpu import unicorn_linkage as linkage
@@ -111,7 +112,7 @@ class BlockTable:
         self.active = bool(cpu) and native.possible() and led(target)
         if not self.active:
             return
-        self._memory = memory = mmap.mmap(-1, _HEAD + _ENTRIES * _ENTRY)
+        self._memory = memory = host.private(_HEAD + _ENTRIES * _ENTRY)
         (context,) = struct.unpack("=Q", ctypes.string_at(engine + _CONTEXT, 8))
         memory[:8] = struct.pack("=Q", context)
         word = ctypes.c_uint64.from_address(cpu + _OPAQUE)

@@ -19,6 +19,9 @@ _VOID: Final = ctypes.c_void_p
 _FILE: Final = "libunicorn.so.2"
 _WRITES: Final = 1 << 30
 """In a request of uc_ctl: that it changes something; 26 bits up is the number of arguments."""
+_TRANSLATIONS: Final = 256 << 20
+"""Bytes for translated code. Unicorn's own gigabyte has room once within the 2 GB around the
+library in which code calls its functions directly; farther away it is a third slower."""
 _WIDEST: Final = 64
 """Bytes of the widest register."""
 
@@ -129,6 +132,7 @@ class Emulator:
         self.handle = _VOID()
         _check(_open(arch, mode, ctypes.byref(self.handle)))
         weakref.finalize(self, _close, self.handle).atexit = False
+        _check(_ctl_1(self.handle, _request(uc_const.UC_CTL_TCG_BUFFER_SIZE, 1), _TRANSLATIONS))
 
     def set_cpu_model(self, model: int) -> None:
         """Choose the processor, before anything else."""

@@ -59,12 +59,16 @@ class Checkpoint(Struct):
     Attributes:
         clock: ticks at it.
         at: entries of the journal before it.
+        coming: the tick of the instruction in front of which the guest stands.
+        pc: the address of that.
         pages: numbers of the pages that had changed since the one before it.
         size: bytes that it takes, about.
     """
 
     clock: int
     at: int
+    coming: int
+    pc: int
     pages: list[int]
     size: int
     inputs: int
@@ -128,6 +132,8 @@ class Checkpoints:
         taken = Checkpoint(
             cpu.blocks(),
             kernel.at,
+            cpu.coming(),
+            machine.current.hooks.original_pc(cpu.read_register(machine.arch.roles.pc)),
             changed,
             size,
             kernel.inputs,

@@ -54,6 +54,10 @@ class Timeline:
         pc = self._machine.current.hooks.original_pc(self._cpu.read_register(self._pc))
         return Moment(self._kernel.at, self._cpu.coming(), pc)
 
+    def marks(self) -> list[Moment]:
+        """The moments of all checkpoints, in order."""
+        return [Moment(one.at, one.coming, one.pc) for one in self.checkpoints.taken]
+
     def start(self) -> None:
         """Go to the first instruction."""
         self.checkpoints.restore(0)
@@ -72,6 +76,11 @@ class Timeline:
             DivergenceError: it is not lived through as it was recorded.
         """
         if moment == self.now() and not self.ended:
+            return
+        marks = self.marks()
+        index = bisect_left(marks, moment)
+        if marks[index : index + 1] == [moment]:
+            self.checkpoints.restore(index)
             return
         self._nearest(moment.at, moment.clock)
         self._to(moment.at, moment.clock)

@@ -267,6 +267,11 @@ class Arbitration:
             for code in self._codes:
                 code.attach(sink, comm)
 
+    def release(self) -> None:
+        """The first trace has come to nothing; where code in the guest has its rows it stays."""
+        if self.sink is not None and not self.sink.shown:
+            self.sink = None
+
     def writes_to(self, sink: RowMemory) -> bool:
         """True if code in the guest may write rows there."""
         return self.sink is sink and any(code.records for code in self._codes)

@@ -122,6 +122,28 @@ class Ring:
                 room -= rows
             self._forget()
 
+    def extend(self, other: "Ring") -> None:
+        """Take the rows of another ring of the same bounds, and what it has dropped, as it is."""
+        base = self._end
+        for chunk in other._chunks:
+            data = chunk.data
+            self._chunks.append(
+                _Chunk(
+                    base + chunk.first,
+                    data if isinstance(data, bytes) else bytearray(data),
+                    chunk.marks[:],
+                    chunk.rows,
+                )
+            )
+        self._bytes += other._bytes
+        self._end = base + other._end
+        if other.overwritten:
+            self.overwritten = base + other.overwritten
+        if self.counts is not None and other.counts is not None:
+            self.counts.update(other.counts)
+        if self._chunks:
+            self._forget()
+
     def row(self, index: int) -> bytes:
         """One of the rows kept, the oldest being 0.
 
@@ -243,5 +265,5 @@ class Ring:
         if self.most_bytes is not None and self._bytes > self.most_bytes and len(self._chunks) > 1:
             oldest = self._chunks[0]
             self.overwritten = max(self.overwritten, oldest.first + oldest.rows)
-        while self._chunks[0].first + self._chunks[0].rows <= self.overwritten:
+        while self._chunks and self._chunks[0].first + self._chunks[0].rows <= self.overwritten:
             self._bytes -= len(self._chunks.popleft().data)

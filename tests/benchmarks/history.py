@@ -1,6 +1,7 @@
-"""What history costs: recording, a way back, a step back, the last writer of a cell.
+"""What history costs: recording, a way back, a step back, the last writer of a cell, late probes.
 
-`python tests/benchmarks/history.py [--runs N] [--json] [PROGRAM ARGS...]`. Figures are CPU time.
+`python tests/benchmarks/history.py [--runs N] [--json] [--late DEFINITION] [PROGRAM ARGS...]`.
+Figures are CPU time, of all processes, but for those of a late probe that say otherwise.
 The cost of recording is the least of N runs over the least of as many without: with the guest's
 clock in both, which is the journal's, and without it in the plain run, which is all of it.
 """
@@ -8,10 +9,12 @@ clock in both, which is the journal's, and without it in the plain run, which is
 import argparse
 import json
 import random
+import resource
 import sys
 import time
 from pathlib import Path
 from typing import Final
+from unittest.mock import patch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
@@ -20,7 +23,11 @@ from engine.history.recording import RunRecorder
 from engine.linux.fs.stdio import FeedStream, SinkStream
 from engine.session import GuestConfig, Session
 from engine.session.control.backwards import Backwards
+from engine.session.control.control import Control
 from engine.session.guest.past import PastSession
+from engine.session.guest.terminal import CapturedStreams
+from engine.session.protocol import commands as cmd
+from engine.session.protocol import events as ev
 from tests.benchmarks.measuring import heading, machine, table
 
 _PROGRAM: Final = (
@@ -29,6 +36,83 @@ _PROGRAM: Final = (
     "d = {}\nfor i in range(60000): d[i % 1000] = str(i)\nprint(len(d))",
 )
 _SEEKS: Final = 60
+_SHORT: Final = "engine.session.control.refill.SHORT"
+_LATE: Final = "p:late python3:PyObject_Str"
+
+
+class _LateProbe:
+    """Places a probe when the run is over, and measures how the log is filled."""
+
+    def __init__(self, words: tuple[str, ...], line: str) -> None:
+        self._line = line
+        self._first: float | None = None
+        self._began = 0.0
+        guest, *args = words
+        config = GuestConfig(guest, tuple(args), env=("PATH=/usr/bin:/bin",), history=True)
+        self._control = Control(config, self._tell, terminal=CapturedStreams())
+        self._control.refills = True
+        began = time.process_time()
+        self._control.execute(cmd.Continue())
+        self.run = time.process_time() - began
+
+    def _tell(self, event: ev.SessionEvent) -> None:
+        if isinstance(event, ev.Rows) and event.count and self._first is None:
+            self._first = time.monotonic() - self._began
+
+    def place(self) -> dict[str, float]:
+        """Place it, fill the log, and take it away."""
+        before = time.process_time(), _of_children()
+        self._first, self._began = None, time.monotonic()
+        self._control.execute(cmd.Define(self._line))
+        wall = time.monotonic() - self._began
+        found = {"own": time.process_time() - before[0], "others": _of_children() - before[1]}
+        self._control.execute(cmd.Delete((self._control.view().probes[-1].id,)))
+        return {**found, "wall": wall, "first": self._first or 0.0}
+
+    def ended(self, after: float) -> float:
+        """Place it, and end that after some seconds: how long that takes."""
+        due, asked = time.monotonic() + after, 0.0
+
+        def waiting() -> cmd.Command | None:
+            nonlocal asked
+            if asked or time.monotonic() < due:
+                return None
+            asked = time.monotonic()
+            return cmd.Halt()
+
+        self._control.waiting = waiting
+        self._control.execute(cmd.Define(self._line))
+        return time.monotonic() - asked if asked else 0.0
+
+    def close(self) -> None:
+        self._control.close()
+
+
+def _of_children() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def _late(words: tuple[str, ...], line: str) -> dict[str, float]:
+    """The figures of a probe that is placed when the run is over."""
+    probe = _LateProbe(words, line)
+    run = probe.run
+    with patch(_SHORT, 1 << 62):
+        whole = probe.place()
+    with patch(_SHORT, 0):
+        first, again = probe.place(), probe.place()
+        ended = probe.ended(0.2)
+    probe.close()
+    return {
+        "late probe, from the start / run": whole["own"] / run,
+        "late probe, no checkpoints yet / run": (first["own"] + first["others"]) / run,
+        "its first rows, wall, s": first["first"],
+        "late probe, stretches / run": (again["own"] + again["others"]) / run,
+        "each of two processes / run": again["others"] / 2 / run,
+        "its wall time / run": again["wall"] / run,
+        "its first rows again, wall, s": again["first"],
+        "late probe ended, wall, ms": ended * 1e3,
+    }
 
 
 def _session(config: GuestConfig) -> Session:
@@ -60,7 +144,7 @@ def _least(words: tuple[str, ...], runs: int, *, clock: bool, recorded: bool) ->
     return min(found)
 
 
-def measure(words: tuple[str, ...], runs: int) -> dict[str, float]:
+def measure(words: tuple[str, ...], runs: int, late: str) -> dict[str, float]:
     """The figures by name."""
     plain = _least(words, runs, clock=False, recorded=False)
     clocked = _least(words, runs, clock=True, recorded=False)
@@ -103,17 +187,18 @@ def measure(words: tuple[str, ...], runs: int) -> dict[str, float]:
     found["last write, ms"] = (time.process_time() - start) * 1e3
     past.close()
     session.close()
-    return found
+    return found | _late(words, late)
 
 
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--late", default=_LATE)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("words", nargs=argparse.REMAINDER)
     options = parser.parse_args()
-    figures = measure(tuple(options.words) or _PROGRAM, options.runs)
+    figures = measure(tuple(options.words) or _PROGRAM, options.runs, options.late)
     if options.json:
         print(json.dumps({"machine": machine(), "figures": figures}, indent=1))
         return

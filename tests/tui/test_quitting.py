@@ -69,7 +69,7 @@ def test_events_that_are_in_no_file() -> None:
     quitting.exported(store.version, store.end)
     store.begin_refill()
     store.append(facts(5))
-    store.end_refill(None)
+    store.end_refill()
     assert "5 events are" in asked()
     store.erase({FACT})
     assert not asked()

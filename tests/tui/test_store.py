@@ -211,7 +211,7 @@ def test_what_was_overwritten_is_remembered() -> None:
 
     store.begin_refill()
     store.append(facts(15))
-    store.end_refill(12)
+    store.end_refill(((12, 1 << 62),))
     assert (store.first, store.end, len(store)) == (5, 12, 7)
     assert store.counts == {FACT: 12}
     assert store.event(5).time == 5
@@ -341,3 +341,40 @@ def test_the_kernels_filters_are_understood_too(
 def test_an_error_of_the_kernels_form_is_the_kernels() -> None:
     with pytest.raises(FilterError, match="Too many"):
         compile_filter("(n < 4", EVENTS)
+
+
+def test_stretches_of_a_refill_come_in_any_order() -> None:
+    """Rows of each are at their place; what has no room is counted; old rows stay if it is cut."""
+    now = 0.0
+    store = EventStore(NAMES, capacity=10, clock=lambda: now)
+    store.declare(INFOS)
+    store.append(b"".join(ret(time, time) for time in range(8)))
+    store.begin_refill()
+    store.begin_stretch(2)
+    store.append_past(facts(3, 20), 2)
+    assert store.merges
+    store.merge()
+    store.begin_stretch(1)
+    store.append_past(facts(9, 10), 1)
+    store.begin_stretch(1)  # whoever has sent them has failed
+    store.append_past(facts(6, 10), 1)
+    assert not store.merges
+    now = 1.0
+    assert store.merges
+    store.merge()
+    assert [store.event(number).time for number in range(store.first, store.end)] == [
+        *range(10, 16),
+        *range(20, 23),
+    ]
+    store.begin_stretch(0)
+    store.append_past(facts(9), 0)
+    store.end_refill()
+    assert (store.first, store.end, store.counts) == (8, 18, {FACT: 18})
+    assert [store.event(number).time for number in range(8, 11)] == [8, 10, 11]
+
+    store.begin_refill()
+    store.begin_stretch(0)
+    store.append_past(b"".join(ret(time, time) for time in range(5, 13)), 0)
+    store.end_refill(((0, 6), (11, 1 << 62)))
+    times = [store.event(number).time for number in range(store.first, store.end)]
+    assert times == [7, 8, 9, 10, *range(11, 16), *range(20, 23)][-10:]

@@ -13,5 +13,7 @@ look for. `branches` are the runs that go on from moments of the past, `branchin
 `branch_diff` says where two part. Who wrote a register (`register_writes`) and when something was
 true (`truths`) is found by living through `stretches` of it again. A `past_run` is one from its
 start, with the probes, rules and traces of now in place: hits of the past are gone through phase
-by phase in one (`past_hits`), and `refill` keeps the log true to them by another (`past_log`).
+by phase in one (`past_hits`), and `refill` keeps the log true to them by another (`past_log`), or,
+where no state reaches so far, by `past_epochs`, each lived through from a checkpoint in a `forked`
+process.
 """

@@ -241,7 +241,7 @@ class Control:
 
             recorded = (self.probes, self._graph, self._kernel_events)
             self._told.refill = LogRefill(
-                travel, tracing, recorded, self._mode, self._tell, self._told.rows
+                travel, tracing, recorded, self._mode, self._tell, self._told
             )
             self._place.begin_history(recorded, self._mode, self._lives_on)
         with self._gate:

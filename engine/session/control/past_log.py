@@ -144,6 +144,14 @@ class PastLog:
         self._stand.probing.collect()
         return self._stand.probes.entries
 
+    def hits(self) -> dict[int, int]:
+        """Hits of the definitions, by the ids of their rows."""
+        return {
+            entry.row.id: sum(probe.hits for probe in entry.probes)
+            for entry in self.entries
+            if entry.defined is not None
+        }
+
     def close(self) -> None:
         """Give the run back."""
         self.tracing.finish()

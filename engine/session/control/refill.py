@@ -8,16 +8,20 @@ from msgspec.structs import replace
 
 from engine.arch.plan import Mode
 from engine.errors import KprobeTuiError
+from engine.history.timeline import Moment
+from engine.session.control.past_epochs import SHORT, EpochError, PastEpochs, is_in_pieces
 from engine.session.control.past_log import LogContent, PastLog
 from engine.session.control.probe_list import ProbeList
 from engine.session.control.switches import GraphSwitch, KernelSwitch
+from engine.session.control.told_events import ToldEvents
 from engine.session.control.travel import Travel
 from engine.session.guest.past import PastSession
 from engine.session.protocol import events as ev
 from engine.session.tracing.tracing import Tracing
 from engine.trace.rows import EventInfo
-from engine.trace.staging import Consumer
 
+_LAST: Final = 1 << 62
+"""A tick behind all others."""
 _TELL: Final = 0.1
 """Seconds between two words about how far it is."""
 
@@ -32,7 +36,7 @@ class LogRefill:
         recorded: tuple[ProbeList, GraphSwitch, dict[str, KernelSwitch]],
         mode: Mode,
         tell: Callable[[ev.SessionEvent], object],
-        take: Consumer,
+        rows: ToldEvents,
     ) -> None:
         """The log is as it should be: nothing has happened yet.
 
@@ -42,7 +46,7 @@ class LogRefill:
             recorded: what says what is recorded.
             mode: strictness of placement.
             tell: takes what is to be known.
-            take: takes the rows.
+            rows: tells the rows.
         """
         self._travel = travel
         self._tracing = tracing
@@ -50,7 +54,7 @@ class LogRefill:
         self._probes = recorded[0]
         self._mode = mode
         self._tell = tell
-        self._take = take
+        self._rows = rows
         self._known = LogContent()
         self._events: dict[int, str] = {}
         self._seen: object = None
@@ -119,20 +123,57 @@ class LogRefill:
 
         if not travel.has_ended:
             self._tracing.drain()
+        if end.clock >= SHORT and is_in_pieces(
+            wanted, self._probes, travel.machine, self._mode, self._tracing.programs
+        ):
+            done = self._in_pieces(wanted, end, may_go_on)
+            if done is not None:
+                return done
+        return self._from_the_start(wanted, end, may_go_on)
+
+    def _in_pieces(
+        self, wanted: LogContent, end: Moment, goes_on: Callable[[int], bool]
+    ) -> bool | None:
+        """Make the log stretch by stretch; None if that cannot be done."""
+        travel = self._travel
+        try:
+            epochs = PastEpochs(travel, wanted, self._mode, self._known_number, self._rows)
+            if not epochs.is_ahead:
+                return None
+            self._tell(ev.Refilling(0, end.clock))
+            before = epochs.run(end, over=travel.is_over, goes_on=goes_on)
+        except KprobeTuiError:
+            return None  # what is wrong with the past is said by the one way through it
+        self.accept()
+        for text in epochs.refused:
+            self._tell(ev.Notice(f"not in the past: {text}"))
+        if travel.recorder.full:
+            before = (*before, (end.clock, _LAST))  # what came later is not recorded
+        elif not before:
+            self._count_on(epochs.hits)
+        self._tell(ev.Refilled(before))
+        return not before
+
+    def _from_the_start(
+        self, wanted: LogContent, end: Moment, goes_on: Callable[[int], bool]
+    ) -> bool:
+        """Make the log from the run's start on."""
+        travel = self._travel
         past: PastSession | None = None
         log: PastLog | None = None
         upto: int | None = 0
         try:
             past = travel.fresh()
             past.kernel.reached = end.clock
-            log = PastLog(past, wanted, self._mode, self._number_of, self._take)
+            log = PastLog(past, wanted, self._mode, self._number_of, self._rows.rows)
             for text in log.refused:
                 self._tell(ev.Notice(f"not in the past: {text}"))
             self.accept()
             self._tell(ev.Refilling(0, end.clock))
-            upto = log.run(end, over=travel.is_over, goes_on=may_go_on)
+            upto = log.run(end, over=travel.is_over, goes_on=goes_on)
             if upto is None and not travel.recorder.full:
-                self._count_on(log)
+                self._count_on(log.hits())
+                self._tracing.controls.take_tables(log.tracing.controls)
         except KprobeTuiError as error:
             upto = 0 if past is None else max(past.cpu.coming() - 1, 0)
             self._tell(ev.Notice(f"the log of the past ends at tick {upto}: {error}"))
@@ -140,7 +181,7 @@ class LogRefill:
             self.accept()
             if upto is None and travel.recorder.full:
                 upto = end.clock  # what came later is not recorded
-            self._tell(ev.Refilled(upto))
+            self._tell(ev.Refilled(() if upto is None else ((upto, _LAST),)))
             if log is not None:
                 log.close()
             elif past is not None:
@@ -161,20 +202,34 @@ class LogRefill:
 
     def _number_of(self, info: EventInfo) -> int:
         """The id that an event of the past has in the run itself."""
+        number = self._number(info)
+        if number is None:
+            return self._tracing.add_event(lambda number: replace(info, id=number)).id
+        return number
+
+    def _number(self, info: EventInfo) -> int | None:
         table = self._tracing.table
         for number in sorted(table, reverse=True):
             known = table[number]
             if (known.group, known.name) == (info.group, info.name):
                 return number
-        return self._tracing.add_event(lambda number: replace(info, id=number)).id
+        return None
 
-    def _count_on(self, log: PastLog) -> None:
-        """Hits and histograms are those since the run began."""
+    def _known_number(self, info: EventInfo) -> int:
+        """The same of one that is there.
+
+        Raises:
+            EpochError: it is not.
+        """
+        number = self._number(info)
+        if number is None:
+            raise EpochError(f"{info} is not in the run")
+        return number
+
+    def _count_on(self, there: dict[int, int]) -> None:
+        """Hits are those since the run began, by the rows of the list."""
         self._travel.collect()
-        there = {entry.row.id: entry for entry in log.entries}
         for entry in self._probes.entries:
-            past = there.get(entry.row.id)
-            if past is not None and entry.defined is not None:
-                hits = sum(probe.hits for probe in past.probes)
+            if entry.row.id in there and entry.defined is not None:
+                hits = there[entry.row.id]
                 entry.earlier = hits - sum(probe.hits for probe in entry.probes)
-        self._tracing.controls.take_tables(log.tracing.controls)

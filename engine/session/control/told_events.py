@@ -28,12 +28,25 @@ class ToldEvents:
         self.count = 0
         self._tell = tell
         self._declared = 0
+        self._of: dict[int, int] = {}
 
-    def rows(self, data: bytes) -> None:
-        """Tell rows."""
+    def rows(self, data: bytes, stretch: int | None = None) -> None:
+        """Tell rows.
+
+        Args:
+            data: them.
+            stretch: number of the stretch of the past that they are of; None for the run's own.
+        """
         count = count_rows(data)
         self.count += count
-        self._tell(ev.Rows(data, count))
+        if stretch is not None:
+            self._of[stretch] = self._of.get(stretch, 0) + count
+        self._tell(ev.Rows(data, count, stretch))
+
+    def begin(self, stretch: int) -> None:
+        """Tell that the rows of a stretch of the past come from its begin on."""
+        self.count -= self._of.pop(stretch, 0)
+        self._tell(ev.StretchBegun(stretch))
 
     def declare(self, tracing: Tracing) -> None:
         """Tell of the events of a trace that are new."""
@@ -60,6 +73,7 @@ class ToldEvents:
                 if running.state is RunState.RUNNING or running.machine is not None:
                     return
                 before, self.count = self.count, 0
+                self._of.clear()
                 if not refill.renew(goes_on):
                     self.count = before
         except Abandoned:

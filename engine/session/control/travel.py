@@ -11,6 +11,7 @@ from engine.history.inputs import HostInputs
 from engine.history.journal import Journal, Op
 from engine.history.moment import Moment
 from engine.history.recording import RunRecorder
+from engine.linux.machine import Machine
 from engine.session.control.backwards import Backwards, StopPlace, WatchPlace
 from engine.session.control.landmarks import Landmarks
 from engine.session.control.truths import Condition
@@ -148,6 +149,11 @@ class Travel:
     def has_ended(self) -> bool:
         """True if the program has."""
         return self._live.machine.exit is not None
+
+    @property
+    def machine(self) -> Machine:
+        """The machine of the run itself."""
+        return self._live.machine
 
     def collect(self) -> None:
         """Bring the counts of the run's own probes up to date."""

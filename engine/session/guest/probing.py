@@ -277,6 +277,12 @@ class Probing:
         for space in self.spaces.values():
             space.manager.techniques.attach(sink, comm)
 
+    def release(self) -> None:
+        """The trace that was the first has come to nothing: the next one is the first."""
+        self._attached = None
+        for space in self.spaces.values():
+            space.manager.techniques.release()
+
     # -- processes ------------------------------------------------------------------------
 
     def _notify(self, text: str) -> None:

@@ -22,10 +22,28 @@ class Declared(Struct, frozen=True):
 
 
 class Rows(Struct, frozen=True):
-    """Recorded events: `count` rows, one behind the other as `engine.trace.rows` has them."""
+    """Recorded events.
+
+    Attributes:
+        data: rows, one behind the other as `engine.trace.rows` has them.
+        count: how many.
+        stretch: number of the stretch of the past that they are of, where a refill goes through
+            the past in another order than it was; None where they come in order.
+    """
 
     data: bytes
     count: int
+    stretch: int | None = None
+
+
+class StretchBegun(Struct, frozen=True):
+    """Rows of a stretch of the past come from its begin on, in order; it has none yet.
+
+    Stretches are numbered in the order in which they were: rows of one are behind those of all
+    with lower numbers.
+    """
+
+    stretch: int
 
 
 class ProgramBegan(Struct, frozen=True):
@@ -91,10 +109,10 @@ class Refilled(Struct, frozen=True):
     """The log is as if what is recorded now had been so from the start.
 
     Attributes:
-        upto: it was cut short: the log is new up to this tick, and as it was from there on.
+        before: it was cut short: from the first to the last tick of these the log is as it was.
     """
 
-    upto: int | None = None
+    before: tuple[tuple[int, int], ...] = ()
 
 
 class Erased(Struct, frozen=True):
@@ -198,6 +216,7 @@ SessionEvent: TypeAlias = (
     Viewed
     | Declared
     | Rows
+    | StretchBegun
     | Refilling
     | Refilled
     | Erased

@@ -2,7 +2,7 @@
 
 import mmap
 import os
-from ctypes import addressof, c_char, memmove, string_at
+from ctypes import CDLL, addressof, c_char, memmove, string_at
 
 import pytest
 
@@ -60,3 +60,35 @@ def test_a_shared_mapping_can_stand_in_two_places() -> None:
     shared[0] = 7
     assert string_at(place, 1) == b"\x07"
     host.unmap(place, _SIZE)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the host has no fork")
+def test_a_forked_process_has_memory_for_itself() -> None:
+    """Its own once it does not share: at the same addresses, and in two places where it was."""
+    private, shared = host.private(host.PAGE), mmap.mmap(-1, host.PAGE)
+    private[:3] = shared[:3] = b"one"
+    place = host.reserve(host.PAGE)
+    assert place is not None
+    twice = host.double(addressof(c_char.from_buffer(shared)), host.PAGE, place)
+    pid = os.fork()
+    if not pid:
+        try:
+            host.unshare()
+            right = private[:3] == shared[:3] == b"one"
+            private[:3] = shared[:3] = b"two"
+            right = right and (not twice or string_at(place, 3) == b"two")
+            os._exit(0 if right else 3)
+        finally:
+            os._exit(4)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert private[:3] == shared[:3] == b"one"
+
+
+def test_what_is_reserved_is_far_from_libraries() -> None:
+    """Within 2 GB of those, code that is made at run time finds room."""
+    known = addressof(c_char.in_dll(CDLL(None), "environ"))
+    for _ in range(20):
+        base = host.reserve(1 << 30)
+        assert base is not None
+        assert abs(base - known) > 1 << 33
+        host.unmap(base, 1 << 30)

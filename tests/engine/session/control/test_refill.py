@@ -1,13 +1,11 @@
 """A probe that is placed late fills the log for the whole recorded past."""
 
 import random
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
 
 import pytest
-from controlkit import Held, held, sample
+from controlkit import held, sample
 from msgspec.structs import replace
+from refillkit import FIELDS, from_the_start, log, recorded
 
 from engine.errors import ImageError
 from engine.session.control.travel import Travel
@@ -15,56 +13,7 @@ from engine.session.guest.past import PastSession
 from engine.session.protocol import commands as cmd
 from engine.session.protocol import events as ev
 from engine.session.protocol.views import RunState
-from engine.trace.rows import Event, decode, renumbered
-from tui.store import EventStore
-
-Row = tuple[Any, ...]
-
-
-def log(guest: Held) -> list[Row]:
-    """The log as it is told: rows by names of events, in order."""
-    store = EventStore()
-    for event in guest.said:
-        match event:
-            case ev.Restarted():
-                store.clear()
-            case ev.Declared(infos):
-                store.declare(infos)
-            case ev.Rows(data, _):
-                store.append(data)
-            case ev.Refilling(0, _):
-                store.begin_refill()
-            case ev.Refilled(upto):
-                store.end_refill(upto)
-            case ev.Erased(ids):
-                store.erase(ids)
-    return [_row(store.event(number)) for number in range(store.first, store.end)]
-
-
-def _row(event: Event) -> Row:
-    return (
-        *(event.group, event.name, event.time, event.thread_id),
-        *(event.address, event.returned_to, event.values),
-    )
-
-
-@contextmanager
-def recorded(arch: str, name: str, *args: str, technique: str = "auto") -> Iterator[Held]:
-    with held(sample(arch, name), *args, history=True, technique=technique) as guest:
-        guest.control.refills = True
-        yield guest
-
-
-def from_the_start(
-    arch: str, name: str, *commands: cmd.Command, technique: str = "auto"
-) -> tuple[list[Row], Held]:
-    """The log of a run that records from its start on."""
-    with recorded(arch, name, technique=technique) as guest:
-        guest.do(*commands, cmd.Continue())
-        assert guest.control.state is RunState.ENDED
-        assert not guest.all(ev.Refilling)
-        return log(guest), guest
-
+from engine.trace.rows import decode, renumbered
 
 CASES = [
     ("x86_64", "race", "think", "auto"),
@@ -189,8 +138,9 @@ def test_it_can_be_ended_and_taken_up_again() -> None:
         asked = iter([None, cmd.Refresh(), cmd.Halt()])
         control.waiting = lambda: next(asked, None)
         guest.do(lines[1])
-        (upto,) = [event.upto for event in guest.all(ev.Refilled)] or [None]
-        if upto is not None:  # else it was quicker
+        (cut,) = [event.before for event in guest.all(ev.Refilled)]
+        if cut:  # else it was quicker
+            ((upto, _),) = cut
             assert (
                 log(guest) == [row for row in wanted if row[1] == "a" or row[2] < upto]
                 or log(guest) == before
@@ -209,9 +159,6 @@ def test_rows_with_other_numbers() -> None:
         assert len(other) == len(rows)
         assert decode(there, other).id == number
         assert renumbered(other, {number: 1}) == rows
-
-
-FIELDS = ("%di", "+0(%di):u8", "$stack0", "$comm", "%sp", "+8(%sp):x64", "%ip:x64", "$stack")
 
 
 @pytest.mark.slow
