@@ -87,9 +87,16 @@ class PastStretches:
 
     def moment_of(self, event: WatchEvent) -> Moment:
         """The moment in front of what has just accessed watched bytes."""
-        if not event.by:
-            return Moment(self._kernel.at, self._session.cpu.blocks(), event.pc)
-        return self.of_entry()
+        if event.by:
+            return self.of_entry()
+        session, pc = self._session, event.pc
+        cpu = session.cpu
+        insn = next(iter(session.disassembler.decode(pc, session.code_at(pc))), None)
+        behind = pc + insn.size if insn is not None else pc
+        clock = cpu.blocks()
+        if cpu.read_register(session.arch.roles.pc) != behind:  # a call: that may be counted yet
+            clock = cpu.coming() - 1
+        return Moment(self._kernel.at, clock, pc)
 
     def of_entry(self) -> Moment:
         """The moment in front of what has led to the last entry of the journal's."""
