@@ -9,8 +9,10 @@ placed are a `probe_list` of `entries`, which outlives a run as filters and trig
 `told_events`. Who carries typed words out (`typed_words`) sits on a control, and is asked
 (`asking`) whether to stop at a hit, a signal, a call or a fork. `travel` leads to the past of a
 recorded run and back, `backwards` moves in it, and `landmarks` are the moments of it that people
-look for. Who wrote a register (`register_writes`) and when something was true (`truths`) is found
-by living through `stretches` of it again. A `past_run` is one from its start, with the probes,
+look for.
+Who wrote a register (`register_writes`) and when something was true (`truths`) is found by living
+through `stretches` of it again; where a value came from (`origins`) is a chain of writes, at whose
+end there may be `inputs`. A `past_run` is one from its start, with the probes,
 rules and traces of now in place: hits of the past are gone through phase by phase in one
 (`past_hits`), and `refill` keeps the log true to them by another (`past_log`).
 """

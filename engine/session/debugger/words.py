@@ -157,6 +157,7 @@ class WordTable:
             Word(("mark", "bookmark"), moving.mark),
             Word(("unmark",), moving.unmark),
             Word(("last-write", "lw"), moving.last_write, moves=True),
+            Word(("origin",), moving.origin, moves=True),
             Word(("first-time", "ft"), moving.first_time, moves=True),
             Word(("last-time", "lt"), moving.last_time, moves=True),
             Word(("until", "u"), moving.until, moves=True),
