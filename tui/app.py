@@ -31,7 +31,7 @@ from tui.controls import Controls
 from tui.guest_input import GuestInput
 from tui.key_queue import KeyQueue
 from tui.keymap import BY_ID, Action, bindings, spelled
-from tui.messages import Ask, Copied, Located, Say, Written
+from tui.messages import Ask, Copied, Followed, Located, Say, Written
 from tui.palette import Everything
 from tui.panes.code_view import CodeView
 from tui.panes.graph import GraphPane
@@ -357,6 +357,8 @@ class KprobeApp(App[int]):
                     panes.memory.remember_words(first, words)
                 case ev.PartsRead(cmd.ReadParts() as asked, found):
                     panes.backtrace.remember(asked, found)
+                case ev.OriginFound():
+                    self.controls.history.found_links(event)
                 case ev.Printed(text):
                     panes.console.printed(text)
                 case ev.WordsKnown(words):
@@ -370,6 +372,7 @@ class KprobeApp(App[int]):
                 case ev.Restarted():
                     for pane in panes:
                         pane.restarted()
+                    self.controls.history.restarted()
                     self.say("started afresh")
                 case ev.Branched():
                     for pane in panes:
@@ -532,6 +535,10 @@ class KprobeApp(App[int]):
     def on_written(self, message: Written) -> None:
         """The user wants to know what has written a register or memory last."""
         self.controls.history.who_wrote(message.register, message.address, message.size)
+
+    def on_followed(self, message: Followed) -> None:
+        """The user wants to know where a value came from."""
+        self.controls.history.where_from(message.register, message.address, message.size)
 
     def on_timeline_picked(self, message: Timeline.Picked) -> None:
         """A moment of the run was clicked."""

@@ -4,10 +4,12 @@ from typing import Final
 
 from engine.errors import CommandError
 from engine.session.protocol import commands as cmd
+from engine.session.protocol import events as ev
 from tui.body import Body
 from tui.desk import Desk
 from tui.motions import Motions
 from tui.panes.registry import Panes
+from tui.screens.origin import OriginScreen
 from tui.widgets.bars import Question
 
 _STEPS: Final = 50
@@ -25,6 +27,8 @@ class HistoryWalk:
         self._body = body
         self._panes = panes
         self._motions = motions
+        self._found: ev.OriginFound | None = None
+        self._link = 0  # of them, the one that was gone to last
         self._leap = -1, 0  # the moment that was left last by a key, and the tick to go to
 
     def go_to(self, clock: int | None, pc: int | None) -> None:
@@ -64,6 +68,48 @@ class HistoryWalk:
             self._motions.run(cmd.LastRegisterWrite(register, view.thread))
         else:
             self._motions.run(cmd.LastWrite(address, size))
+
+    def where_from(self, register: str, address: int, size: int) -> None:
+        """Follow a value backwards; arguments are those of `who_wrote`."""
+        try:
+            self._need()
+        except CommandError as error:
+            self._desk.say(str(error), "warning")
+            return
+        thread = self._desk.view.thread
+        if register:
+            asked = cmd.Origin(f"${register}", register, 0, size, thread)
+        else:
+            asked = cmd.Origin(f"{address:#x}", "", address, size, thread)
+        self._motions.run(asked)
+
+    def found_links(self, found: ev.OriginFound) -> None:
+        """Show where a value came from."""
+        self._found, self._link = found, 0
+        self.links()
+
+    def restarted(self) -> None:
+        """The run is another one: its moments are not those of the last."""
+        self._found = None
+
+    def links(self) -> None:
+        """Show the links that were found last, to go to one."""
+        found = self._found
+        if found is None or not found.links:
+            self._desk.say(
+                "no value has been followed: H on a register or on memory, :origin EXPR"
+            )
+            return
+        self._desk.open(
+            OriginScreen(found.text, found.links, cut=found.cut, first=self._link), self._to_link
+        )
+
+    def _to_link(self, number: int | None) -> None:
+        found = self._found
+        if number is not None and found is not None:
+            self._link = number
+            link = found.links[number]
+            self.go_to(link.clock, link.pc)
 
     def row(self) -> None:
         """Go to the moment of the row at the cursor."""

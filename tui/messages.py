@@ -52,6 +52,10 @@ class Written(Message):
         self.size = size
 
 
+class Followed(Written):
+    """The user wants to know where the value of a register, or of bytes, came from."""
+
+
 class Say(Message):
     """Something short for the user, in the message line."""
 

@@ -37,10 +37,15 @@ _MORE: Final[tuple[tuple[str, Callable[[Controls], object]], ...]] = (
         (f"Copy all probes for a real machine: {form}", partial(_copy_as, form))
         for form in ("tracefs", "perf", "bpftrace")
     ),
+    (
+        "Where from, again: the links of the value that was followed last",
+        lambda on: on.history.links(),
+    ),
     *(
         (text, partial(_typed, f"{word} "))
         for text, word in (
             ("Who wrote: the last write of a variable, a field or a register", "last-write"),
+            ("Where from: follow the value of EXPR back to an input or a computation", "origin"),
             ("First time: the first moment of the run at which EXPR is true", "first-time"),
             ("Last time: the last moment before now at which EXPR became true", "last-time"),
         )

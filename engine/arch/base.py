@@ -20,6 +20,7 @@ from engine.arch.plan import ArchProbes
 from engine.arch.returns import ArchReturns
 
 if TYPE_CHECKING:
+    from engine.arch.dataflow import DataFlow
     from engine.arch.gdbtarget import GdbTarget
     from engine.arch.kernel import KernelView
     from engine.arch.kernelcalls import KernelCalls
@@ -358,6 +359,7 @@ class Arch(Struct, frozen=True):
         kernel_text: boots a kernel on a CPU, as far as its text shows it; None where not known.
         kernel_rules: for probes on the text of a kernel image; None where none are known.
         returns: what return probes need of it beside `probes`; None where that is nothing.
+        data_flow: which values instructions copy; None where values cannot be followed.
     """
 
     name: str
@@ -408,6 +410,7 @@ class Arch(Struct, frozen=True):
     gdb: "Callable[[], GdbTarget] | None" = None
     bpftrace: Mapping[str, str] = field(default_factory=dict)
     goes_elsewhere: Callable[[Insn], bool] = lambda insn: False
+    data_flow: "Callable[[], DataFlow] | None" = None
 
     def __post_init__(self) -> None:
         """Check it; EngineError where it is incomplete."""

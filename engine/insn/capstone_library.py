@@ -2,7 +2,7 @@
 
 The binding loads the constants of twenty architectures, which takes twenty times as long as
 opening the library; its numbers are read from its text. Asked for are addresses, mnemonics and
-operands, and which registers an instruction writes to.
+operands, and which registers an instruction reads and writes.
 """
 
 import ctypes
@@ -126,8 +126,8 @@ class Capstone:
             for _, at, size, _, mnemonic, operands, _ in _INSN.iter_unpack(records)
         ]
 
-    def written(self, raw: bytes, address: int) -> frozenset[str]:
-        """The registers that an instruction writes to, implied ones too, as Capstone spells them.
+    def accessed(self, raw: bytes, address: int) -> tuple[frozenset[str], frozenset[str]]:
+        """The registers that an instruction (reads, writes), implied ones too, as Capstone spells.
 
         The engine has been opened with CS_OPT_DETAIL on.
 
@@ -152,10 +152,11 @@ class Capstone:
             )
         finally:
             library.cs_free(found, count)
-        return frozenset(
-            library.cs_reg_name(self._handle, each).decode("ascii")
-            for each in writes[: written.value]
-        )
+        return self._names(reads[: read.value]), self._names(writes[: written.value])
+
+    def _names(self, numbers: Iterable[int]) -> frozenset[str]:
+        name = self._library.cs_reg_name
+        return frozenset(name(self._handle, each).decode("ascii") for each in numbers)
 
 
 def _words(raw: bytes) -> str:

@@ -1,7 +1,7 @@
 """Bytes to instructions: by Capstone, or by the architecture's own decoder."""
 
 from collections.abc import Callable
-from functools import lru_cache, reduce
+from functools import cached_property, lru_cache, reduce
 from operator import or_
 
 from msgspec import structs
@@ -35,11 +35,18 @@ class Disassembler:
     """Decodes one architecture's instructions."""
 
     def __init__(self, arch: Arch) -> None:
+        self._arch = arch
         self._own = arch.decode
         self._names = arch.engines.capstone
         self._respell: Callable[[Insn], Insn] | None = (
             None if self._names is None else self._names.respell
         )
+
+    @cached_property
+    def _told(self) -> "Callable[[Insn], tuple[frozenset[str], frozenset[str]]] | None":
+        """Tells of the registers of an instruction in Capstone's stead."""
+        flow = self._arch.data_flow
+        return None if flow is None else flow().accessed
 
     def decode(self, address: int, raw: bytes) -> tuple[Insn, ...]:
         """All instructions from the start of the bytes up to the first that does not decode.
@@ -59,15 +66,18 @@ class Disassembler:
         )
         return found if self._respell is None else tuple(map(self._respell, found))
 
-    def written(self, address: int, raw: bytes) -> frozenset[str] | None:
-        """The registers that an instruction writes to, by the decoder's names: eax, w0.
+    def accessed(self, address: int, raw: bytes) -> tuple[frozenset[str], frozenset[str]] | None:
+        """The registers that an instruction (reads, writes), by the decoder's names: eax, w0.
 
-        None where nobody knows: the architecture has a decoder of its own, or Capstone does not
-        tell of its registers (RISC-V).
+        None where nobody knows: nothing decodes there, or neither Capstone nor the architecture
+        tells of its registers.
         """
+        if self._told is not None:
+            insn = next(iter(self.decode(address, raw)), None)
+            return None if insn is None or insn.unknown else self._told(insn)
         if self._own is not None or self._names is None:
             return None
         try:
-            return _detailed(self._names).written(raw, address)
+            return _detailed(self._names).accessed(raw, address)
         except CapstoneError:
             return None

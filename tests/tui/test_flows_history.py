@@ -191,6 +191,30 @@ def test_who_wrote_what_is_at_the_cursor() -> None:
     flow(who_wrote, config=GuestConfig(sample("x86_64", "structs"), history=True))
 
 
+async def where_from(user: User) -> None:
+    await user.command("break deposit")
+    await user.press("c")
+    await user.until(lambda: user.view.location == "deposit+0x0")
+    await user.press("c")
+    await user.until(lambda: user.view.reason.startswith("breakpoint") and user.view.time > 2)
+    stood = user.view.time
+    lines = user.panes.registers.lines
+    await user.press("2")
+    lines.move_to(next(n for n, r in enumerate(lines.source.registers) if r.name == "rsi"))
+    await user.press("V")
+    await user.shows("Where $rsi came from: 2 links")
+    await user.shows("loaded from 0x")
+    assert user.view.time == stood
+    await user.press("enter")
+    await user.until(lambda: user.view.location.startswith("transfer+"))
+    await user.command("origin 1")
+    await user.until(lambda: user.view.time == 0)
+
+
+def test_where_a_value_came_from() -> None:
+    flow(where_from, config=GuestConfig(sample("x86_64", "structs"), history=True))
+
+
 async def late_probes(user: User) -> None:
     store = user.panes.events.store
     await user.press("c")

@@ -11,7 +11,7 @@ from textual.message import Message
 from engine.session.browse import Browser
 from engine.session.protocol import commands as cmd
 from engine.session.protocol.views import GuestView, RunState, StackWord
-from tui.messages import Ask, Located, Written
+from tui.messages import Ask, Followed, Located, Written
 from tui.render import harmless, mark
 from tui.widgets.line_source import LineSource
 from tui.widgets.list_pane import ListPane
@@ -251,6 +251,7 @@ class MemoryPane(ListPane[MemoryRows]):
 | `g` | go to an address |
 | `=` | set bytes at the cursor |
 | `W` | who wrote them: go back to what wrote them last, again: to the write before |
+| `H` | where they came from: the value, followed back to an input or a computation |
 | `Y` | copy |
 
 The stack follows the stack pointer. Beside a word stand the registers that point at it, and
@@ -260,6 +261,7 @@ where it leads, from pointer to pointer; `return` marks the return addresses of 
         Binding("m", "mode", "Stack/bytes/map", show=False, id="memory.mode"),
         Binding("equals_sign", "set", "Set", show=False, key_display="=", id="memory.set"),
         Binding("W", "who_wrote", "Who wrote", show=False, id="memory.who_wrote"),
+        Binding("V", "where_from", "Where from", show=False, id="memory.where_from"),
     ]
 
     class Editing(Message):
@@ -339,6 +341,13 @@ where it leads, from pointer to pointer; `return` marks the return addresses of 
         if source.mode != "map":
             address = source.address(self.lines.cursor)
             self.post_message(Written(address=address, size=source.size))
+
+    def action_where_from(self) -> None:
+        """Follow the value of the word, or of the bytes, backwards."""
+        source = self.source
+        if source.mode != "map":
+            address = source.address(self.lines.cursor)
+            self.post_message(Followed(address=address, size=source.size))
 
     def on_virtual_lines_chosen(self, event: VirtualLines.Chosen) -> None:
         """Go to the place that a word points at, or into a mapping."""

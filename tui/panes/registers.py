@@ -7,7 +7,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 
 from engine.session.protocol.views import GuestView, RegisterView
-from tui.messages import Located, Written
+from tui.messages import Followed, Located, Written
 from tui.render import harmless
 from tui.widgets.line_painter import GUTTER
 from tui.widgets.line_source import LineSource
@@ -208,6 +208,7 @@ class RegistersPane(ListPane[RegisterRows]):
 | `Enter` | show the address that the register holds |
 | `=` | set the register |
 | `W` | who wrote it: go back to what wrote it last, again: to the write before |
+| `H` | where it came from: the value, followed back to an input or a computation |
 | `h` `l` | to the other column, where there are two |
 | `v` | more registers: system, then float and vector |
 | `D` | decimal or hexadecimal |
@@ -221,6 +222,7 @@ stands where it leads, from pointer to pointer, to a string, an instruction or a
         Binding("D", "radix", "Dec/hex", show=False, id="registers.radix"),
         Binding("equals_sign", "set", "Set", show=False, key_display="=", id="registers.set"),
         Binding("W", "who_wrote", "Who wrote", show=False, id="registers.who_wrote"),
+        Binding("V", "where_from", "Where from", show=False, id="registers.where_from"),
     ]
 
     class Editing(Message):
@@ -272,6 +274,11 @@ stands where it leads, from pointer to pointer, to a string, an instruction or a
         """Go back to what has written to the register last."""
         if (register := self.source.register) is not None:
             self.post_message(Written(register.name))
+
+    def action_where_from(self) -> None:
+        """Follow the register's value backwards."""
+        if (register := self.source.register) is not None:
+            self.post_message(Followed(register.name, size=(register.bits + 7) // 8))
 
     def on_virtual_lines_chosen(self, event: VirtualLines.Chosen) -> None:
         """Show the address that the register holds."""

@@ -39,6 +39,7 @@ _REGISTERS = (
 )
 
 if TYPE_CHECKING:
+    from engine.arch.dataflow import DataFlow
     from engine.arch.gdbtarget import GdbTarget
     from engine.arch.kernel import KernelView
     from engine.arch.kernelcalls import KernelCalls
@@ -121,6 +122,12 @@ def _gdb() -> "GdbTarget":
     from engine.arch.aarch64.gdb import GDB  # asked for by a server for gdb only
 
     return GDB
+
+
+def _data_flow() -> "DataFlow":
+    from engine.arch.aarch64.copies import DATA_FLOW  # asked for by who follows values only
+
+    return DATA_FLOW
 
 
 AARCH64 = Arch(
@@ -208,4 +215,5 @@ AARCH64 = Arch(
     kernel_rules=_kernel_rules,
     kernel_text=_kernel_text,
     kernel_shapes=_kernel_shapes,
+    data_flow=_data_flow,
 )

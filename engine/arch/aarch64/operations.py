@@ -14,7 +14,7 @@ from engine.arch.plan import Operation, StepCpu
 
 _MASK: Final = 0xFFFF_FFFF_FFFF_FFFF
 _N, _Z, _C, _V = 1 << 31, 1 << 30, 1 << 29, 1 << 28
-_CONDITIONS: Final = (
+CONDITIONS: Final = (
     *("eq", "ne", "cs", "cc", "mi", "pl", "vs", "vc"),
     *("hi", "ls", "ge", "lt", "gt", "le", "al", "nv"),
 )
@@ -83,7 +83,7 @@ def _conditional(word: int, address: int, kind: Kind) -> Operation:
         def by_flags(cpu: StepCpu) -> int:
             return target if holds(condition, cpu.read_register("cpsr")) else behind
 
-        run, when = by_flags, f"the flags say {_CONDITIONS[condition]}"
+        run, when = by_flags, f"the flags say {CONDITIONS[condition]}"
     else:
         if kind is Kind.CBZ:
             wide = bool(word >> 31)

@@ -3,7 +3,7 @@
 An instruction's address is its bundle's plus its slot's number, as Linux has it.
 """
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from engine.arch.base import AddressPlan, Arch, LinuxAbi, Roles, StatLayout
 from engine.arch.engines import EngineNames
@@ -17,6 +17,9 @@ from engine.arch.ia64.returns import RETURNS
 from engine.arch.ia64.signals import SIGNALS
 from engine.arch.ia64.syscalls import SYSCALLS
 from engine.arch.machine import ArchCpu, Insn
+
+if TYPE_CHECKING:
+    from engine.arch.dataflow import DataFlow
 
 _WINDOWS: Final = 0x2000_000F_0000_0000
 """In the region of mappings, beyond a program's heap; brl reaches everything."""
@@ -39,6 +42,12 @@ def _is_call(insn: Insn) -> bool:
 
 def _never(cpu: ArchCpu, insn: Insn) -> int:
     raise AssertionError(f"nothing is screened, but {insn.text} was")
+
+
+def _data_flow() -> "DataFlow":
+    from engine.arch.ia64.copies import DATA_FLOW  # asked for by who follows values only
+
+    return DATA_FLOW
 
 
 IA64 = Arch(
@@ -122,4 +131,5 @@ IA64 = Arch(
     probes=PROBES,
     unwind=UNWIND,
     returns=RETURNS,
+    data_flow=_data_flow,
 )

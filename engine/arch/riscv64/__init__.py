@@ -35,6 +35,7 @@ from engine.arch.riscv64.signals import SIGNALS
 from engine.arch.riscv64.syscalls import OWN_CALLS, SYSCALLS
 
 if TYPE_CHECKING:
+    from engine.arch.dataflow import DataFlow
     from engine.arch.gdbtarget import GdbTarget
     from engine.arch.ptrace import PtraceAbi
 
@@ -89,6 +90,12 @@ def _ptrace() -> "PtraceAbi":
     from engine.arch.riscv64.user_regs import PTRACE  # few programs are traced
 
     return PTRACE
+
+
+def _data_flow() -> "DataFlow":
+    from engine.arch.riscv64.copies import DATA_FLOW  # asked for by who follows values only
+
+    return DATA_FLOW
 
 
 RISCV64 = Arch(
@@ -153,4 +160,5 @@ RISCV64 = Arch(
     is_call=_is_call,
     probes=PROBES,
     unwind=UNWIND,
+    data_flow=_data_flow,
 )

@@ -26,6 +26,7 @@ from engine.arch.x86_64.sse_arithmetic import unusual
 from engine.arch.x86_64.syscalls import OWN_CALLS, SYSCALLS, TASK_SIZE
 
 if TYPE_CHECKING:
+    from engine.arch.dataflow import DataFlow
     from engine.arch.gdbtarget import GdbTarget
     from engine.arch.kernel import KernelView
     from engine.arch.kernelcalls import KernelCalls
@@ -151,6 +152,12 @@ def _gdb() -> "GdbTarget":
     return GDB
 
 
+def _data_flow() -> "DataFlow":
+    from engine.arch.x86_64.copies import DATA_FLOW  # asked for by who follows values only
+
+    return DATA_FLOW
+
+
 X86_64 = Arch(
     name="x86_64",
     elf_machine=62,
@@ -252,4 +259,5 @@ X86_64 = Arch(
     kernel_modules=_kernel_modules,
     kernel_rules=_kernel_rules,
     kernel_text=_kernel_text,
+    data_flow=_data_flow,
 )

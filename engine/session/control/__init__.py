@@ -11,7 +11,8 @@ placed are a `probe_list` of `entries`, which outlives a run as filters and trig
 recorded run and back, `backwards` moves in it, and `landmarks` are the moments of it that people
 look for. `branches` are the runs that go on from moments of the past, `branching` makes one, and
 `branch_diff` says where two part. Who wrote a register (`register_writes`) and when something was
-true (`truths`) is found by living through `stretches` of it again. A `past_run` is one from its
+true (`truths`) is found by living through `stretches` of it again; where a value came from
+(`origins`) is a chain of writes, at whose end there may be `inputs`. A `past_run` is one from its
 start, with the probes, rules and traces of now in place: hits of the past are gone through phase
 by phase in one (`past_hits`), and `refill` keeps the log true to them by another (`past_log`), or,
 where no state reaches so far, by `past_epochs`, each lived through from a checkpoint in a `forked`

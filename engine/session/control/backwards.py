@@ -8,17 +8,20 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
+from engine.arch.base import Register
 from engine.cpu.ram import PAGE
 from engine.errors import CommandError, ProbeRejectedError
 from engine.guest.watched import WatchedRange
 from engine.history.timeline import Moment, Timeline
 from engine.probes.kprobe import Kprobe
+from engine.session.control.origins import FollowedPlace, NameAt, Origins
 from engine.session.control.register_writes import RegisterWrites
 from engine.session.control.stretches import PastStretches
 from engine.session.control.truths import Condition, Truths
 from engine.session.guest.past import PastSession
 from engine.session.guest.watchpoints import Watch, WatchEvent
 from engine.session.inspect.backtrace import Backtraces
+from engine.session.protocol.views import OriginLink
 
 _RETURN: Final = re.compile(r"(?:\(p\d+\) )?(?:ret|br\.ret|iret|(?:c\.)?jr\s+(?:ra|x1)$)")
 """The texts of instructions that return."""
@@ -508,8 +511,20 @@ class Backwards:
         Raises:
             CommandError: nothing has, since the program was loaded.
         """
+        now = self.timeline.now()
+        found = self._last_write(address, size, now)
+        if self.cut():  # what was found may not be the last one
+            self._again(now)
+            return ""
+        if found is None:
+            self.timeline.seek(now)
+            raise CommandError(f"nothing has written to {address:#x} since the program was loaded")
+        self.timeline.seek(found[0])
+        return found[1]
+
+    def _last_write(self, address: int, size: int, now: Moment) -> tuple[Moment, str] | None:
+        """The last write to memory before now, and what has written; it stands anywhere then."""
         timeline = self.timeline
-        now = timeline.now()
         pages = self._pages(address, size)
         taken = timeline.checkpoints.taken
         index = bisect_left([(one.at, one.clock) for one in taken], (now.at, now.clock))
@@ -523,22 +538,14 @@ class Backwards:
                 timeline.checkpoints.restore(number)
                 start = timeline.now()
                 found = self._writes(address, size, behind)
-                if self.cut():  # what was found may not be the last one
-                    break
-                if found:
-                    moment, by = found[-1]
-                    timeline.seek(moment)
-                    return by
+                if found or self.cut():
+                    return found[-1] if found else None
                 behind = start
             else:
                 behind = Moment(begin.at, begin.clock, 0)
             if self.cut():
                 break
-        if self.cut():
-            self._again(now)
-            return ""
-        timeline.seek(now)
-        raise CommandError(f"nothing has written to {address:#x} since the program was loaded")
+        return None
 
     def _pages(self, address: int, size: int) -> set[int]:
         """Numbers of the pages of the arena behind an address now."""
@@ -601,6 +608,49 @@ class Backwards:
             raise CommandError(f"nothing has written to {name} since thread {tid} began")
         timeline.seek(found[0])
         return found[1]
+
+    # -- origins ----------------------------------------------------------------------------------
+
+    def origin(
+        self, place: FollowedPlace, callee: tuple[int, int] | None
+    ) -> tuple[OriginLink, ...]:
+        """Follow a value back to its origin; the guest stands where it did afterwards.
+
+        Args:
+            place: the value.
+            callee: as in `last_register_write`.
+
+        Returns:
+            The links, from now backwards; as far as it has come where it was cut.
+
+        Raises:
+            CommandError: it cannot be followed.
+        """
+        timeline, session = self.timeline, self._session
+        now, ended = timeline.now(), timeline.ended
+        if ended and place.register and session.machine.current.tid != place.thread:
+            raise CommandError(f"thread {place.thread} has ended: no register of it is left")
+
+        def last_register_write(
+            register: Register, tid: int, before: Moment, place: NameAt
+        ) -> tuple[Moment, str] | None:
+            writes = RegisterWrites(session, self._stretches)
+            return writes.last(register, tid, before, self.cut, place)
+
+        try:
+            if callee is not None:
+                before = self._entered(*callee)
+                if before is None:
+                    raise CommandError("the call of this function is not in the history")
+                timeline.seek(before)
+            if session.arch.data_flow is None:
+                raise CommandError(f"values of {session.arch.name} cannot be followed")
+            origins = Origins(
+                *(session, timeline, self._last_write, last_register_write, self.cut)
+            )
+            return tuple(origins.follow(place))
+        finally:
+            self._back_to(now, ended=ended)
 
     # -- conditions -------------------------------------------------------------------------------
 

@@ -38,6 +38,7 @@ from engine.session.protocol.views import (
     GuestView,
     HistoryView,
     Origin,
+    OriginLink,
     PartsView,
     ProbeView,
     RunState,
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
 _SIGNALS: Final = range(1, 65)
 _BACK: Final = (
     *(cmd.StepBack, cmd.LineBack, cmd.FinishBack, cmd.ContinueBack),
-    *(cmd.LastWrite, cmd.LastRegisterWrite, cmd.FirstTime, cmd.LastTime),
+    *(cmd.LastWrite, cmd.LastRegisterWrite, cmd.Origin, cmd.FirstTime, cmd.LastTime),
     *(cmd.Seek, cmd.SeekMark, cmd.PhaseBack),
 )
 _BRANCHING: Final = (*(cmd.StartBranch, cmd.SwitchBranch, cmd.DeleteBranch, cmd.CompareBranches),)
@@ -87,6 +88,7 @@ class Control:
         refills: what is told of events is, of a recorded run, at each stop as if all that is
             recorded now had been so from its start on.
         questions: what a debugger is asked while the guest runs.
+        links: of the value that was followed back last.
         config: what to run; a change holds from the next start.
         looks: asked between two instructions of the guest once `notice` was called: why it is to
             stop, "" for no reason.
@@ -132,6 +134,7 @@ class Control:
         self.watch_places: Callable[[], Sequence[WatchPlace]] = lambda: ()
         self.condition: Callable[[str], Condition] = _no_condition
         self.questions = StopQuestions()
+        self.links: tuple[OriginLink, ...] = ()
         self.looks: Callable[[], str] = lambda: ""
         self._on_foot = False
         self.words: TypedWords | None = None
@@ -605,7 +608,7 @@ class Control:
 
     def _travelled(self, command: cmd.Command) -> str:
         """Carry out a motion that begins or ends in the past."""
-        place = self._place
+        place, frame = self._place, self.frame
         place.check()
         self._moves_on()
         if self.words is not None:
@@ -613,6 +616,14 @@ class Control:
         place.go(command, self.watch_places, self.condition)
         if self.words is not None:
             self.words.moved()
+        if isinstance(command, cmd.Origin):
+            travel = place.travel
+            assert travel is not None, "it was followed in the past"
+            cut = place.here.running.cause is StopCause.INTERRUPTED
+            self.frame, self.links = frame, travel.links
+            travel.links = ()
+            self._tell(ev.OriginFound(command.text, self.links, cut))
+            return "" if not cut else place.here.running.reason
         return place.here.running.reason
 
     def _lives_on(self) -> bool:

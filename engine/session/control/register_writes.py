@@ -1,10 +1,13 @@
 """The instruction of a thread that has last written to a register."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
+from msgspec import Struct
+
 from engine.arch.base import Arch, Register
+from engine.arch.machine import RegisterFile
 from engine.history.journal import WORDS, Entry, EntryCause, Op
 from engine.history.timeline import Moment
 from engine.linux import signals as sig
@@ -14,26 +17,70 @@ from engine.session.guest.watchpoints import call_text
 
 _WIDEST: Final = 1 << 16
 """Ticks that are lived through before the newest write in them is known."""
+_LONGEST: Final = 1 << 12
+"""Bytes of code that a program runs straight ahead in a tick, at the most, to be looked at."""
 _FLAGS: Final = frozenset({"rflags", "eflags", "nzcv"})
+_LOW_BYTE: Final = re.compile(r"r\d+l$")
+"""Gdb's names of what the decoder calls r13b."""
 _VECTOR: Final = re.compile(r"[xyz]mm(\d+)|[vqdshb](\d+)")
 
 
+class _Suspect(Struct):
+    """Instructions of which one may have written.
+
+    Attributes:
+        begin: of them.
+        end: behind them.
+        behind: what the thread finds in the register when it runs next; None while not known.
+    """
+
+    begin: Moment
+    end: Moment
+    behind: int | None = None
+
+
+class _Tick(Struct):
+    """A tick that is over, of which it is not known yet where its code ended.
+
+    Attributes:
+        begin: of it.
+        mine: the thread that is asked for ran in it, from begin to end.
+        part: it ran in a part of it, or the kernel did something.
+        name: of the register; "" = it was none of the frame's.
+    """
+
+    begin: Moment
+    mine: bool
+    part: bool
+    name: str
+
+
 class RegisterWrites:
-    """Finds what has written to registers, by going through the past instruction by instruction.
+    """Finds what has written to registers, by going through the past tick by tick.
 
     A write is an instruction whose encoding says so, be it that the register had that value
-    before, and whatever the thread finds another value in the register behind. Where the decoder
-    does not tell of registers (RISC-V, IA-64) only the latter is seen.
+    before, and whatever the thread finds another value in the register behind. A tick is code that
+    runs straight ahead: only where that code writes to the register, where the value has changed,
+    or where the kernel has done something, it is gone through instruction by instruction.
     """
 
     def __init__(self, session: PastSession, stretches: PastStretches) -> None:
         """Nothing is looked for yet."""
         self._session = session
         self._stretches = stretches
+        self._flow = session.arch.data_flow() if session.arch.data_flow is not None else None
         self._known: dict[tuple[int, bytes], frozenset[str] | None] = {}
+        self._runs: dict[tuple[int, int], frozenset[str] | None] = {}
+        self._layout: object = None
+        self._spelled: dict[str, frozenset[str]] = {"": frozenset()}
 
     def last(
-        self, register: Register, tid: int, before: Moment, cut: Callable[[], bool]
+        self,
+        register: Register,
+        tid: int,
+        before: Moment,
+        cut: Callable[[], bool],
+        place: Callable[[RegisterFile], str] | None = None,
     ) -> tuple[Moment, str] | None:
         """The last write of a thread's register in front of a moment, at which the guest stands.
 
@@ -42,12 +89,13 @@ class RegisterWrites:
             tid: the thread.
             before: the moment.
             cut: True to give up.
+            place: its name at other moments, "" for none; None = that stays.
 
         Returns:
             The moment in front of the write, and the call or the like that has written, in
             words, "" for an instruction; None if there is none, or it was cut.
         """
-        session = self._session
+        session, timeline = self._session, self._stretches.timeline
         value: int | None
         if session.machine.current.tid == tid:  # even where it has ended
             value = session.cpu.read_register(register.name)
@@ -56,54 +104,163 @@ class RegisterWrites:
                 value = session.cpu.read_register(register.name)
         else:
             return None
-        names = spellings(session.arch, register)
+        name_at = place or (lambda registers: register.name)
         for _, end in self._stretches.back(before, _WIDEST):
-            found, value = self._within(register.name, names, tid, end, value, cut)
+            suspects, value = self._suspects(name_at, tid, end, value, cut)
+            for one in reversed(suspects):
+                if cut():
+                    return None
+                timeline.seek(one.begin)
+                found = self._within(name_at, tid, one.end, one.behind, cut)
+                if found is not None and not cut():
+                    return found
             if cut():
                 return None
-            if found is not None:
-                return found
         return None
 
-    def _within(
+    # -- ticks ------------------------------------------------------------------------------------
+
+    def _suspects(
         self,
-        name: str,
-        names: frozenset[str],
+        name_at: Callable[[RegisterFile], str],
         tid: int,
         end: Moment,
         behind: int | None,
         cut: Callable[[], bool],
-    ) -> tuple[tuple[Moment, str] | None, int | None]:
-        """The last write from here to a moment, and what the register holds here.
+    ) -> tuple[list[_Suspect], int | None]:
+        """Find where a register may have been written up to a moment, and what it holds here.
 
         Args:
-            name: of the register.
-            names: its spellings.
+            name_at: name of the register.
             tid: the thread.
             end: the moment.
             behind: what the thread finds in the register when it runs next from the moment on.
             cut: True to give up.
         """
+        session, timeline = self._session, self._stretches.timeline
+        cpu, machine, kernel = session.cpu, session.machine, session.kernel
+        found: list[_Suspect] = []
+        unseen = 0  # of them, those of which it is known what comes behind
+        first: int | None = None
+        held: int | None = None
+        over: _Tick | None = None  # where it ended is not known yet
+        begin, mine, at = timeline.now(), machine.current.tid == tid, kernel.at
+        name = name_at(cpu) if mine else ""
+        if name:
+            first = held = cpu.read_register(name)
+        for _ in self._stretches.ticks(end.clock, cut):
+            now, mine_now = timeline.now(), machine.current.tid == tid
+            same = kernel.at == at
+            if over is not None:
+                ended = cpu.last_branches[0] if same and mine else 0
+                self._look(over, begin, ended, found)
+            over = _Tick(begin, mine and mine_now and same, mine or mine_now, name)
+            begin, mine, at = now, mine_now, kernel.at
+            name = name_at(cpu) if mine else ""
+            if not name:
+                continue
+            value = cpu.read_register(name)
+            if held is not None and value != held:
+                over.part, over.mine = True, False  # it has
+            first = value if first is None else first
+            held = value
+            while unseen < len(found):
+                found[unseen].behind = value
+                unseen += 1
+        if over is not None:
+            self._look(over, begin, 0, found)
+        now = timeline.now()
+        if now < end:
+            found.append(_Suspect(now, end))
+        for one in found[unseen:]:
+            one.behind = behind
+        return found, behind if first is None else first
+
+    def _look(self, over: _Tick, end: Moment, ended: int, found: list[_Suspect]) -> None:
+        """See whether a register may have been written in a tick.
+
+        Args:
+            over: it.
+            end: where the next begins.
+            ended: address behind its last instruction; 0 where that is not known.
+            found: where to add it.
+        """
+        if not over.part:
+            return
+        if over.mine:
+            written = self._run(over.begin.pc, ended)
+            if written is not None and over.name and written.isdisjoint(self._names(over.name)):
+                return
+        found.append(_Suspect(over.begin, end))
+
+    def _run(self, begin: int, end: int) -> frozenset[str] | None:
+        """The registers that straight code writes to; None where that is not known."""
+        if not begin < end <= begin + _LONGEST:
+            return None
+        layout = self._session.seen.memory.table.layout
+        if layout is not self._layout:
+            self._layout = layout
+            self._runs.clear()
+        key = begin, end
+        if key not in self._runs:
+            self._runs[key] = self._written_in(begin, end)
+        return self._runs[key]
+
+    def _written_in(self, begin: int, end: int) -> frozenset[str] | None:
+        session = self._session
+        mapping = session.seen.memory.find(begin)
+        if mapping is None or mapping.perms & 2 or mapping.end < end:
+            return None  # code that may be written over
+        written: set[str] = set()
+        at = begin
+        while at < end:
+            code = session.code_at(at)
+            insn = next(iter(session.disassembler.decode(at, code)), None)
+            one = session.disassembler.accessed(at, code)
+            if insn is None or insn.unknown or one is None:
+                return None
+            if self._flow is not None and insn.mnemonic.startswith(self._flow.renames):
+                return None
+            written |= one[1]
+            at += insn.size
+        return frozenset(written)
+
+    def _names(self, name: str) -> frozenset[str]:
+        found = self._spelled.get(name)
+        if found is None:
+            arch = self._session.arch
+            register = next(one for one in arch.registers if one.name == name)
+            found = self._spelled[name] = spellings(arch, register)
+        return found
+
+    # -- instructions -----------------------------------------------------------------------------
+
+    def _within(
+        self,
+        name_at: Callable[[RegisterFile], str],
+        tid: int,
+        end: Moment,
+        behind: int | None,
+        cut: Callable[[], bool],
+    ) -> tuple[Moment, str] | None:
+        """The last write from here to a moment; arguments are those of `_suspects`."""
         session, kernel = self._session, self._session.kernel
         cpu, machine = session.cpu, session.machine
         result = session.arch.linux.result
         found: tuple[Moment, str] | None = None
-        first: int | None = None
         last: Moment | None = None  # of the thread
         held, writes, by = 0, False, ""
         now, at = self._stretches.timeline.now(), kernel.at
         steps = self._stretches.steps(end, cut)
         while True:
-            if machine.current.tid == tid and machine.exit is None:
+            if machine.current.tid == tid and machine.exit is None and (name := name_at(cpu)):
                 value = cpu.read_register(name)
-                if last is None:
-                    first = value
-                elif writes or value != held:
+                if last is not None and (writes or value != held):
                     found = last, by
                 last, held, by = now, value, ""
                 if now >= end:
-                    return found, first
-                writes = self._writes(now.pc, names)
+                    return found
+                writes = self._writes(now.pc, self._names(name))
             before, at = now, kernel.at
             following = next(steps, None)
             if following is None:
@@ -115,17 +272,23 @@ class RegisterWrites:
                 by = self._text(entry)
         if last is not None and behind is not None and (held != behind or (writes and by)):
             found = last, by
-        return found, behind if first is None else first
+        return found
 
-    def _writes(self, pc: int, names: frozenset[str]) -> bool:
-        """True if the instruction at an address says that it writes to a register."""
+    def _writes(self, pc: int, names: Iterable[str]) -> bool:
+        """True if the instruction at an address says that it writes to a register, and does."""
         session = self._session
         code = session.code_at(pc)
         key = pc, bytes(code)
         if key not in self._known:
-            self._known[key] = session.disassembler.written(pc, code)
+            accessed = session.disassembler.accessed(pc, code)
+            self._known[key] = None if accessed is None else accessed[1]
         written = self._known[key]
-        return written is not None and not written.isdisjoint(names)
+        if written is None or written.isdisjoint(names):
+            return False
+        if self._flow is None:
+            return True
+        insn = session.disassembler.decode(pc, code)[0]
+        return not self._flow.copies(insn, session.cpu).idle
 
     def _text(self, entry: Entry) -> str:
         """The origin of an entry of the journal's, in words."""
@@ -142,6 +305,7 @@ def spellings(arch: Arch, register: Register) -> frozenset[str]:
     """The names by which a decoder may mean a register, or a part of it."""
     names = {register.name, *register.aliases}
     names.update(part for part, (whole, _, _) in arch.slices.items() if whole == register.name)
+    names.update(f"{part[:-1]}b" for part in tuple(names) if _LOW_BYTE.match(part))
     if register.name == arch.roles.flags:
         names |= _FLAGS
     vector = _VECTOR.fullmatch(register.name)

@@ -185,6 +185,8 @@ class Standpoint:
         """
         travel = self.travel
         assert travel is not None, "the run is recorded"
+        stays = isinstance(command, cmd.Origin)
+        stood = self.here.running.reason, self.here.running.cause
         self._stand_past()
         running = self.here.running
         running.state, running.origin = RunState.RUNNING, "insn"
@@ -210,7 +212,9 @@ class Standpoint:
             hit = text.startswith(("breakpoint", "probe", "watchpoint"))
             running.cause = StopCause.HIT if hit else StopCause.CUT_SHORT
         self.look_for_present()
-        if failure is not None and self.here.running.ended:
+        if stays and not running.wanted:
+            self.here.running.reason, self.here.running.cause = stood
+        if failure is not None and (stays or self.here.running.ended):
             raise failure  # how a program has ended says nothing of it
 
     def _leave_present(self, travel: "Travel") -> bool:

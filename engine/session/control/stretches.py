@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from engine.cpu.base import StopKind
 from engine.history.journal import EntryCause
 from engine.history.timeline import Moment, Timeline
 from engine.session.guest.past import PastSession
@@ -66,6 +67,36 @@ class PastStretches:
             now = following
             yield now
 
+    def ticks(self, clock: int, cut: Callable[[], bool]) -> Iterator[int]:
+        """Go on tick by tick up to the begin of one: each tick that begins."""
+        kernel, cpu = self._kernel, self._session.cpu
+        quantum, fruitless = StopKind.QUANTUM, 0
+        clear, at = 0, -1  # the tick of the entry that comes next, where nothing else is to do
+        try:
+            while (now := cpu.coming()) < clock and not self.timeline.ended and not cut():
+                if now < clear and kernel.at == at:
+                    stop = cpu.run(1)
+                    if stop.kind is not quantum:
+                        at = -1
+                        kernel.handle(stop)
+                else:
+                    before = kernel.at
+                    kernel.limit = now
+                    kernel.resume()
+                    entry = kernel.next
+                    at = before if kernel.at == before else -1  # else it is to be got ready
+                    clear = 0 if entry is None else entry.clock
+                following = cpu.coming()
+                if following > now:
+                    fruitless = 0
+                    yield following
+                    continue
+                fruitless += 1
+                if fruitless >= _FRUITLESS:
+                    return
+        finally:
+            kernel.limit = None
+
     def run(self, watch: Watch, end: Moment, until: Callable[[], bool]) -> None:
         """Go on to a moment while bytes are watched.
 
@@ -87,9 +118,16 @@ class PastStretches:
 
     def moment_of(self, event: WatchEvent) -> Moment:
         """The moment in front of what has just accessed watched bytes."""
-        if not event.by:
-            return Moment(self._kernel.at, self._session.cpu.blocks(), event.pc)
-        return self.of_entry()
+        if event.by:
+            return self.of_entry()
+        session, pc = self._session, event.pc
+        cpu = session.cpu
+        insn = next(iter(session.disassembler.decode(pc, session.code_at(pc))), None)
+        behind = pc + insn.size if insn is not None else pc
+        clock = cpu.blocks()
+        if cpu.read_register(session.arch.roles.pc) != behind:  # a call: that may be counted yet
+            clock = cpu.coming() - 1
+        return Moment(self._kernel.at, clock, pc)
 
     def of_entry(self) -> Moment:
         """The moment in front of what has led to the last entry of the journal's."""

@@ -14,13 +14,14 @@ from engine.history.recording import RunRecorder
 from engine.linux.machine import Machine
 from engine.session.control.backwards import Backwards, StopPlace, WatchPlace
 from engine.session.control.landmarks import Landmarks
+from engine.session.control.origins import FollowedPlace
 from engine.session.control.truths import Condition
 from engine.session.guest.past import PastSession, record
 from engine.session.guest.session import Session
 from engine.session.program.recorded import RecordedGuest
 from engine.session.protocol import commands as cmd
 from engine.session.protocol import events as ev
-from engine.session.protocol.views import HistoryView
+from engine.session.protocol.views import HistoryView, OriginLink
 
 OVER: Final = "No more reverse-execution history."
 """The words of gdb for the first instruction."""
@@ -70,6 +71,7 @@ class Travel:
         recorder: of the run.
         there: the guest stands in the past.
         landmarks: bookmarks and the like.
+        links: of the value that was followed back last.
         mid_hit: gives tick and address at which the hit has begun in whose middle the run itself
             stands; None where it does not.
     """
@@ -86,6 +88,7 @@ class Travel:
         """
         self.recorder = recorder
         self.there = False
+        self.links: tuple[OriginLink, ...] = ()
         self.mid_hit: Callable[[], tuple[int, int] | None] = lambda: None
         self.landmarks = Landmarks(live, lambda: recorder.full)
         recorder.wrote = self.landmarks.written
@@ -220,6 +223,8 @@ class Travel:
             case cmd.LastRegisterWrite(register, tid, callee):
                 by = backwards.last_register_write(register, tid, callee)
                 return f"written by {by}" if by else ""
+            case cmd.Origin(_, register, first, size, tid, callee):
+                self.links = backwards.origin(FollowedPlace(register, first, size, tid), callee)
             case cmd.FirstTime(text):
                 return backwards.first_time(condition(text), self.present())
             case cmd.LastTime(text):

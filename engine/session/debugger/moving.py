@@ -24,10 +24,19 @@ from engine.session.debugger.stops import (
     placed_text,
 )
 from engine.session.protocol import commands as cmd
-from engine.session.protocol.views import RunState, StopCause
+from engine.session.protocol.views import OriginLink, RunState, StopCause
 
 _DIGITS: Final = 20
 """Of a tick, at the most."""
+_ENDS: Final = {
+    "": "",
+    "computation": " [computation]",
+    "constant": " [constant]",
+    "input": " [input]",
+    "start": " [start]",
+    "longer": "",
+}
+"""The words behind a link, by its kind of end."""
 _TOLD: Final = (StopCause.HIT, StopCause.EVENT, StopCause.SIGNAL)
 
 
@@ -257,12 +266,25 @@ class Moving:
 
     def last_write(self, rest: str) -> None:
         """Go back to what has last written to a value in memory or a register: last-write EXPR."""
+        asked = self._asked(rest)
+        if asked.register:
+            thread, callee = asked.thread, asked.callee
+            self._go(cmd.LastRegisterWrite(asked.register, thread, callee))
+        else:
+            self._go(cmd.LastWrite(asked.first, asked.size))
+
+    def _asked(self, rest: str) -> cmd.Origin:
+        """The value that is asked about, in memory or in a register.
+
+        Raises:
+            CommandError: it is in neither.
+        """
         debugger = self._debugger
         self._need_past()
         if not rest:
             raise CommandError("Argument required (expression to compute).")
         value = debugger.value(rest)
-        place = value.place
+        place, size = value.place, value.type.size or 1
         if isinstance(place, RegisterPlace) and not value.missing:
             if not rest.lstrip().startswith("$"):
                 debugger.put(f"{rest} is in ${place.name} here.")
@@ -273,11 +295,47 @@ class Moving:
                 if callee.cfa is None:
                     raise CommandError("it is not known where the calls inside of this one begin")
                 meant = callee.pc, callee.cfa
-            self._go(cmd.LastRegisterWrite(place.name, debugger.thread, meant))
-            return
+            return cmd.Origin(rest, place.name, place.offset, size, debugger.thread, meant)
         if value.address is None or value.missing:
             raise CommandError("Attempt to take address of value not located in memory.")
-        self._go(cmd.LastWrite(value.address, value.type.size or 1))
+        return cmd.Origin(rest, "", value.address, size, debugger.thread)
+
+    def origin(self, rest: str) -> None:
+        """Tell where a value came from: origin EXPR; origin N goes to link N, origin: again."""
+        debugger, number = self._debugger, rest.strip()
+        links = debugger.control.links
+        if number.isdecimal() or not number:
+            self._need_past()
+            if not links:
+                raise CommandError("No value has been followed.  origin EXPR follows one.")
+            if not number:
+                self._tell_links(links)
+                return
+            if len(number) > _DIGITS or int(number) >= len(links):
+                raise CommandError(f"No link {number[:_DIGITS]}: 0 to {len(links) - 1}.")
+            link = links[int(number)]
+            self._go(cmd.Seek(link.clock, link.pc))
+            return
+        selected = debugger.frames.selected
+        debugger.move(self._asked(rest))
+        view = debugger.control.view()
+        if debugger.frames.all:
+            debugger.frames.select(selected)
+        self._tell_links(debugger.control.links)
+        if view.cause is StopCause.INTERRUPTED:
+            debugger.put("Cut off: the value is from further back.")
+
+    def _tell_links(self, links: tuple[OriginLink, ...]) -> None:
+        put = self._debugger.put
+        for number, link in enumerate(links):
+            where = f"{link.pc:#x} <{link.symbol}>" if link.symbol else f"{link.pc:#x}"
+            line = f" at {link.line}" if link.line else ""
+            if link.insn:
+                put(f"#{number:<3} tick {link.clock}, thread {link.thread}: {where}{line}")
+                put(f"     {link.insn}")
+            else:
+                put(f"#{number:<3} the start")
+            put(f"     {link.where} = {link.value}: {link.what}{_ENDS[link.end]}")
 
     def first_time(self, rest: str) -> None:
         """Go to the first moment of the recorded run at which a value is true: first-time EXPR."""

@@ -163,6 +163,7 @@ class WordTable:
             Word(("switch",), branching.switch, moves=True),
             Word(("diff",), branching.diff),
             Word(("last-write", "lw"), moving.last_write, moves=True),
+            Word(("origin",), moving.origin, moves=True),
             Word(("first-time", "ft"), moving.first_time, moves=True),
             Word(("last-time", "lt"), moving.last_time, moves=True),
             Word(("until", "u"), moving.until, moves=True),

@@ -126,6 +126,26 @@ class LastRegisterWrite(Struct, frozen=True):
     callee: tuple[int, int] | None = None
 
 
+class Origin(Struct, frozen=True):
+    """Follow a value backwards to where it came from; the guest stays where it stands.
+
+    Attributes:
+        text: the value, as the user has written it.
+        register: that it is in; "" for memory.
+        first: its address; of a register the first byte.
+        size: of it.
+        thread: whose register.
+        callee: (pc, CFA) of the call at whose begin the register is meant; None for now.
+    """
+
+    text: str
+    register: str
+    first: int
+    size: int
+    thread: int
+    callee: tuple[int, int] | None = None
+
+
 class FirstTime(Struct, frozen=True):
     """Go to the first moment of the recorded run at which an expression is true."""
 
@@ -513,6 +533,7 @@ Command: TypeAlias = (
     | FinishBack
     | ContinueBack
     | LastWrite
+    | Origin
     | LastRegisterWrite
     | FirstTime
     | LastTime

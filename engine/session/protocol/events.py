@@ -5,7 +5,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from engine.session.protocol.commands import Command
-from engine.session.protocol.views import GuestView, ModuleView, PartsView, StackWord
+from engine.session.protocol.views import GuestView, ModuleView, OriginLink, PartsView, StackWord
 from engine.trace.rows import EventInfo
 
 
@@ -174,6 +174,20 @@ class PartsRead(Struct, frozen=True):
     found: tuple[PartsView | None, ...]
 
 
+class OriginFound(Struct, frozen=True):
+    """The answer to `commands.Origin`: the links from now backwards.
+
+    Attributes:
+        text: the value that was asked for.
+        links: as far as they were found.
+        cut: the user has ended it.
+    """
+
+    text: str
+    links: tuple[OriginLink, ...]
+    cut: bool
+
+
 class Printed(Struct, frozen=True):
     """Text that gdb's words print, newlines included."""
 
@@ -231,6 +245,7 @@ SessionEvent: TypeAlias = (
     | MemoryRead
     | WordsRead
     | PartsRead
+    | OriginFound
     | Printed
     | WordsKnown
     | Listed

@@ -437,6 +437,35 @@ class MarkView(Struct, frozen=True):
     pc: int
 
 
+class OriginLink(Struct, frozen=True):
+    """A moment at which a value that is followed backwards was written.
+
+    Attributes:
+        clock: the tick.
+        pc: the instruction; of a system call for what that has written.
+        thread: that has executed it.
+        symbol: function and offset, "" where that is not known.
+        line: "file:line", "" where that is not known.
+        insn: the instruction.
+        where: what it has written: "$rdi", or an address.
+        what: what it did, in words.
+        value: the value.
+        end: what the value ends at: "computation", "constant", "input", "start", "longer" = more
+            links than are told; "" where it goes on.
+    """
+
+    clock: int
+    pc: int
+    thread: int
+    symbol: str
+    line: str
+    insn: str
+    where: str
+    what: str
+    value: str
+    end: str
+
+
 class HistoryView(Struct, frozen=True):
     """The recorded run as a line, divided into equal stretches where it is told by these.
 

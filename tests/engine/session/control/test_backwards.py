@@ -191,6 +191,19 @@ def test_last_writes(arch: str) -> None:
             assert got == sorted(set(end), reverse=True)
 
 
+def test_a_write_by_a_call() -> None:
+    """The return address is written in the tick that the call ends."""
+    with opened("x86_64/structs") as (session, backwards):
+        timeline = backwards.timeline
+        entry, before = address_of(session, "deposit"), timeline.now()
+        while timeline.now().pc != entry:
+            before = timeline.now()
+            session.kernel.step()
+        assert backwards.last_write(session.cpu.read_register("rsp"), 8) == ""
+        assert timeline.now() == before
+        assert session.code_at(before.pc)[:1] == b"\xe8"
+
+
 def test_a_write_by_a_system_call() -> None:
     """The call's own instruction is the place."""
     guest = SAMPLES / "x86_64" / "lines"

@@ -61,8 +61,8 @@ def says_so(session: PastSession, register: str, pc: int) -> bool:
         return True
     if insn.mnemonic in ("mul", "div", "imul", "idiv", "cdqe", "stosb", "rep stosb"):
         return register in ("rax", "rdx", "rdi", "rcx")
-    if insn.mnemonic == "bl":
-        return register == "x30"
+    if insn.mnemonic in ("bl", "jal", "jalr", "c.jalr"):
+        return register in ("x30", "ra")
     words = set(re.findall(r"\w+", insn.operands))
     return not words.isdisjoint(spellings(arch, record))
 

@@ -71,6 +71,8 @@ def test_a_cut_motion_reaches_nothing(ended: Held, monkeypatch: pytest.MonkeyPat
         (cmd.ContinueBack(), middle),
         (cmd.LastWrite(stack, 8), middle),
         (cmd.LastRegisterWrite("rax", 1000), middle),
+        (cmd.Origin("stack", "", stack, 8, 1000), middle),
+        (cmd.Origin("$rax", "rax", 0, 8, 1000), middle),
         (cmd.FirstTime("memory"), middle),
         (cmd.LastTime("memory"), middle),
         (cmd.FirstTime("registers"), middle),

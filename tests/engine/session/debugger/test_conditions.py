@@ -57,6 +57,23 @@ def test_who_wrote(guest: Held) -> None:
     assert "Argument required" in refusal(guest, "last-write")
 
 
+def test_where_from(guest: Held) -> None:
+    say(guest, "run")
+    assert "No value has been followed" in refusal(guest, "origin")
+    say(guest, "continue")
+    here = guest.view.pc, guest.view.time
+    told = say(guest, "origin amount")
+    assert "<transfer+" in told
+    assert "loaded from 0x" in told
+    assert "as it was mapped [start]" in told
+    assert (guest.view.pc, guest.view.time) == here
+    assert told.endswith(say(guest, "origin"))
+    say(guest, "origin 0")
+    assert function(guest) == "transfer"
+    assert "No link 99: 0 to 1." in refusal(guest, "origin 99")
+    assert "not located in memory" in refusal(guest, "origin 1+1")
+
+
 def test_when_it_was_true(guest: Held) -> None:
     say(guest, "run")
     values = {int(say(guest, "print grace.balance").split()[-1])}
