@@ -251,7 +251,7 @@ class MemoryPane(ListPane[MemoryRows]):
 | `g` | go to an address |
 | `=` | set bytes at the cursor |
 | `W` | who wrote them: go back to what wrote them last, again: to the write before |
-| `H` | where they came from: the value, followed back to an input or a computation |
+| `V` | where they came from: the value, followed back to an input or a computation |
 | `Y` | copy |
 
 The stack follows the stack pointer. Beside a word stand the registers that point at it, and

@@ -208,7 +208,7 @@ class RegistersPane(ListPane[RegisterRows]):
 | `Enter` | show the address that the register holds |
 | `=` | set the register |
 | `W` | who wrote it: go back to what wrote it last, again: to the write before |
-| `H` | where it came from: the value, followed back to an input or a computation |
+| `V` | where it came from: the value, followed back to an input or a computation |
 | `h` `l` | to the other column, where there are two |
 | `v` | more registers: system, then float and vector |
 | `D` | decimal or hexadecimal |
