@@ -253,7 +253,7 @@ def test_arguments_and_variables_of_frames() -> None:
         await user.press("u")
         assert user.app.browser.locate(user.code.cursor).startswith("main+")
         await user.press("d", "3", "v")
-        assert lines.line_count == one
+        await user.until(lambda: lines.line_count == one)
 
     flow(steps)
 

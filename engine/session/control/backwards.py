@@ -29,6 +29,9 @@ _STEPS: Final = 100_000
 """Instructions that a motion by source lines looks at."""
 _TICKS: Final = 64
 """Ticks whose moments are remembered."""
+_BUSY: Final = 1 << 14
+"""Ticks of the widest stretch that is lived through from close by before checkpoints are looked
+at: memory that is written again and again stops the program at each time."""
 
 Line = tuple[str, int]
 
@@ -527,13 +530,21 @@ class Backwards:
         timeline = self.timeline
         pages = self._pages(address, size)
         taken = timeline.checkpoints.taken
-        index = bisect_left([(one.at, one.clock) for one in taken], (now.at, now.clock))
         behind = now
+        for start, end in self._stretches.back(now, _BUSY):
+            found = self._writes(address, size, end)
+            if found or self.cut():
+                return found[-1] if found else None
+            behind = start
+            if end.clock - start.clock >= _BUSY:
+                break
+        newest = behind
+        index = bisect_left([(one.at, one.clock) for one in taken], (newest.at, newest.clock))
         for number in range(min(index, len(taken) - 1), -1, -1):
             begin = taken[number]
             if (begin.at, begin.clock) >= (behind.at, behind.clock) and number:
                 continue
-            last = number + 1 == len(taken) or behind == now
+            last = number + 1 == len(taken) or behind == newest
             if last or pages.intersection(taken[number + 1].pages):
                 timeline.checkpoints.restore(number)
                 start = timeline.now()

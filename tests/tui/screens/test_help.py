@@ -29,7 +29,7 @@ def test_a_page_by_tasks_that_can_be_searched(size: tuple[int, int]) -> None:
         everywhere = str(page.query_one("#everywhere").render())
         assert everywhere.splitlines()[0] == "Run and step"
         assert "Redo" not in everywhere
-        assert " ".join(everywhere.split()).count("Slow motion") == 2
+        assert " ".join(everywhere.split()).count("Slow motion") == 3
         await user.press("enter", "j", "k", "space", "escape")  # all of it again
         assert "ctrl+r" in str(page.query_one("#everywhere").render())
         await user.press("escape")
