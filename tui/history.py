@@ -97,7 +97,7 @@ class HistoryWalk:
         found = self._found
         if found is None or not found.links:
             self._desk.say(
-                "no value has been followed: V on a register or on memory, :origin EXPR"
+                "no value has been followed: X on a register or on memory, :origin EXPR"
             )
             return
         self._desk.open(

@@ -202,7 +202,7 @@ async def where_from(user: User) -> None:
     lines = user.panes.registers.lines
     await user.press("2")
     lines.move_to(next(n for n, r in enumerate(lines.source.registers) if r.name == "rsi"))
-    await user.press("V")
+    await user.press("X")
     await user.shows("Where $rsi came from: 2 links")
     await user.shows("loaded from 0x")
     assert user.view.time == stood

@@ -251,7 +251,7 @@ class MemoryPane(ListPane[MemoryRows]):
 | `g` | go to an address |
 | `=` | set bytes at the cursor |
 | `W` | who wrote them: go back to what wrote them last, again: to the write before |
-| `V` | where they came from: the value, followed back to an input or a computation |
+| `X` | where they came from: the value, followed back to an input or a computation |
 | `Y` | copy |
 
 The stack follows the stack pointer. Beside a word stand the registers that point at it, and
@@ -261,7 +261,7 @@ where it leads, from pointer to pointer; `return` marks the return addresses of 
         Binding("m", "mode", "Stack/bytes/map", show=False, id="memory.mode"),
         Binding("equals_sign", "set", "Set", show=False, key_display="=", id="memory.set"),
         Binding("W", "who_wrote", "Who wrote", show=False, id="memory.who_wrote"),
-        Binding("V", "where_from", "Where from", show=False, id="memory.where_from"),
+        Binding("X", "where_from", "Where from", show=False, id="memory.where_from"),
     ]
 
     class Editing(Message):

@@ -208,7 +208,7 @@ class RegistersPane(ListPane[RegisterRows]):
 | `Enter` | show the address that the register holds |
 | `=` | set the register |
 | `W` | who wrote it: go back to what wrote it last, again: to the write before |
-| `V` | where it came from: the value, followed back to an input or a computation |
+| `X` | where it came from: the value, followed back to an input or a computation |
 | `h` `l` | to the other column, where there are two |
 | `v` | more registers: system, then float and vector |
 | `D` | decimal or hexadecimal |
@@ -222,7 +222,7 @@ stands where it leads, from pointer to pointer, to a string, an instruction or a
         Binding("D", "radix", "Dec/hex", show=False, id="registers.radix"),
         Binding("equals_sign", "set", "Set", show=False, key_display="=", id="registers.set"),
         Binding("W", "who_wrote", "Who wrote", show=False, id="registers.who_wrote"),
-        Binding("V", "where_from", "Where from", show=False, id="registers.where_from"),
+        Binding("X", "where_from", "Where from", show=False, id="registers.where_from"),
     ]
 
     class Editing(Message):
