@@ -1,11 +1,15 @@
 """Makes the README's pictures from real runs: `python tests/support/pictures.py`.
 
-Also gives the README's table of keys: `python tests/support/pictures.py keys`.
+That of a whole kernel boots it, which takes a while: `python tests/support/pictures.py NAME...`
+makes some of them only. Also gives the README's table of keys: the argument is `keys`.
 """
 
 import asyncio
 import os
+import shlex
+import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -13,6 +17,9 @@ from typing import Any, Final
 ROOT: Final = Path(__file__).resolve().parents[2]
 FOLDER: Final = ROOT / "tests" / "data" / "pictures"
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
+
+_PATIENCE: Final = 600
+"""Seconds that a guest may run."""
 
 SCENES: Final = {
     "hits": ("x86_64", (110, 34), "p ~fibonacci enter @ready c @ended"),
@@ -28,25 +35,61 @@ SCENES: Final = {
     ),
     "why": ("x86_64", (110, 34), "g ~fibonacci+1 enter y"),
     "narrow": ("x86_64", (80, 24), "p ~fibonacci enter 8 b 1 c @stopped"),
+    "kernel": (
+        "uml",
+        (110, 34),
+        "p ~p:open space ~do_filp_open space ~name=+0(+0(%si)):string enter c @ended 6 G k",
+    ),
 }
-"""By name: architecture of the sample, size of the terminal, steps as in `test_snapshots.py`."""
+"""By name: architecture of the sample, size of the terminal, steps as in `test_snapshots.py`.
+`uml` is user-mode Linux."""
 
 
-async def take(name: str) -> str:
-    """A picture as SVG."""
+def _guest(arch: str, folder: str) -> Any:
+    """The guest of a scene; a folder for its files."""
+    from engine.session import GuestConfig
+
+    if arch != "uml":
+        return GuestConfig(f"samples/bin/{arch}/recursion", history=True)
+    from kernelimages import UML_61, image_path
+
+    kernel = {"KERNEL": str(image_path(UML_61))}
+    subprocess.run(
+        ["sh", "samples/uml.sh", folder],
+        env={**os.environ, **kernel},
+        stdout=subprocess.DEVNULL,
+        check=True,
+    )
+    words = shlex.split("mem=64M initrd=initrd.gz con=null con0=fd:0,fd:1 pty.legacy_count=0")
+    return GuestConfig(
+        f"{folder}/linux.uml",
+        tuple(words),
+        root="/",
+        cwd=folder,
+        shares=((folder, False),),
+        env=("TMPDIR=/dev/shm", "HOME=/tmp", "PATH=/bin"),
+    )
+
+
+async def take(name: str, folder: str) -> str:
+    """A picture as SVG; a folder for what it needs."""
     from screens import Paints, settle
 
-    from engine.session import GuestConfig
     from tui.app import KprobeApp
 
     arch, size, steps = SCENES[name]
-    app = KprobeApp(GuestConfig(f"samples/bin/{arch}/recursion", history=True))
+    app = KprobeApp(_guest(arch, folder))
     paints: Any = Paints(app)
     async with app.run_test(size=size) as pilot:
         for step in steps.split():
             if step[0] == "@":
                 wanted = step[1:]
-                await settle(pilot, paints, lambda: app.view.state.value == wanted)  # noqa: B023
+                await settle(
+                    pilot,
+                    paints,
+                    lambda: app.view.state.value == wanted,  # noqa: B023
+                    patience=_PATIENCE,
+                )
             else:
                 await pilot.press(*(step[1:] if step[0] == "~" else [step]))
                 await settle(pilot, paints)
@@ -71,8 +114,10 @@ def main() -> None:
         return
     os.chdir(ROOT)
     FOLDER.mkdir(parents=True, exist_ok=True)
-    for name in SCENES:
-        (FOLDER / f"{name}.svg").write_text(asyncio.run(take(name)), encoding="utf-8")
+    for name in sys.argv[1:] or SCENES:
+        with tempfile.TemporaryDirectory() as folder:
+            picture = asyncio.run(take(name, folder))
+        (FOLDER / f"{name}.svg").write_text(picture, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -84,9 +84,10 @@ async def settle(
     paints: Paints,
     until: Callable[[], bool] = lambda: True,
     still: float = 0.07,
+    patience: float = 20,
 ) -> None:
     """Wait until something is true and nothing has been painted for some seconds."""
-    app, end = pilot.app, monotonic() + 20
+    app, end = pilot.app, monotonic() + patience
     for line in app.screen.query(Input):
         line.cursor_blink = False
     last, since = -1, monotonic()
