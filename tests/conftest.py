@@ -25,6 +25,8 @@ MAY_BE_SKIPPED: tuple[tuple[str, str], ...] = (
     (r"test_malformed\.py::test_an_unreadable_file_is_refused", "this user reads everything"),
     # A static program has neither a search table nor dynamic symbols to be looked at.
     (r"image/test_\w+\.py::\w+\[/bin/busybox\]", r"without \.eh_frame_hdr|no dynamic symbols"),
+    # A host may give nobody an io_uring.
+    (r"linux/test_differential\.py::test_io_uring", "gives nobody an io_uring"),
     # A container may forbid ptrace.
     (r"linux/test_tracing\.py::test_\w+_as_a_guest", "nobody may trace here"),
     # Debian 12 has no riscv64: its programs are Debian 13's, with another Python.

@@ -24,7 +24,7 @@ REST = [
     f"{folder.name}/{guest.name}"
     for folder in sorted(SAMPLES.iterdir())
     for guest in sorted(folder.iterdir())
-    if f"{folder.name}/{guest.name}" not in FEW
+    if f"{folder.name}/{guest.name}" not in FEW and guest.name != "deadlock"  # it has no end
 ]
 NAMES = [*FEW, *(pytest.param(name, marks=pytest.mark.slow) for name in REST)]
 KINDS = ("threads", "exec", "smc", "segv", "signals", "fork", "atomics", "sync", "thrsig")
@@ -127,8 +127,6 @@ def _check(ran: Forked, count: int) -> None:
 def test_samples(name: str) -> None:
     ran = Forked(SAMPLES / name)
     try:
-        if name.endswith("deadlock"):
-            pytest.skip("it has no end")
         _check(ran, 2)
     finally:
         ran.close()
