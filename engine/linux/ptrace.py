@@ -79,9 +79,10 @@ class UserRegisters:
         if thread is thread.machine.current:
             self._registers: RegisterFile = cpu
         else:
-            if not isinstance(cpu, OpensSaved):
+            processor = thread.machine.cpu  # what stands before it passes more on than it shows
+            if not isinstance(processor, OpensSaved):
                 raise LinuxError(errno.EIO)
-            self._registers = cpu.open_saved(thread.registers)
+            self._registers = processor.open_saved(thread.registers)
 
     @property
     def original(self) -> int:
