@@ -46,9 +46,8 @@ END
 fi
 chmod 755 "$root/init"
 find "$root" -exec touch -h -d @0 {} +
-# The same files make the same archive, whatever inodes they have here.
 (cd "$root" && find . | LC_ALL=C sort) > "$work/names"
-if ! (cd "$root" && "$busybox" cpio -o -H newc --ignore-devno --renumber-inodes) \
+if ! (cd "$root" && "$busybox" cpio -o -H newc) \
     < "$work/names" > "$work/archive" 2> "$work/said"; then
     cat "$work/said" >&2
     exit 2

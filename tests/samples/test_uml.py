@@ -126,16 +126,6 @@ def _made(folder: Path, **more: str) -> None:
     assert made.returncode == 0, made.stderr
 
 
-def test_the_same_files_make_the_same_archive(tmp_path: Path) -> None:
-    kernel = tmp_path / "kernel"
-    kernel.touch()
-    made = []
-    for name in ("one", "two"):
-        _made(tmp_path / name, KERNEL=str(kernel))
-        made.append((tmp_path / name / "initrd.gz").read_bytes())
-    assert made[0] == made[1]
-
-
 def test_an_archive_that_fails_is_told(tmp_path: Path) -> None:
     odd = tmp_path / "busybox"
     odd.write_text("#!/bin/sh\necho unknown option >&2\nexit 1\n")
