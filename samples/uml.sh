@@ -47,7 +47,8 @@ fi
 chmod 755 "$root/init"
 find "$root" -exec touch -h -d @0 {} +
 (cd "$root" && find . | LC_ALL=C sort) > "$work/names"
-if ! (cd "$root" && "$busybox" cpio -o -H newc) \
+# The same files make the same archive, whatever inodes they have here.
+if ! (cd "$root" && "$busybox" cpio -o -H newc --ignore-devno --renumber-inodes) \
     < "$work/names" > "$work/archive" 2> "$work/said"; then
     cat "$work/said" >&2
     exit 2
@@ -55,6 +56,9 @@ fi
 gzip -9n < "$work/archive" > "$target/initrd.gz"
 cp "$kernel" "$target/linux.uml"
 
+# With initramfs_async=0 the initramfs is there before devices are: else helpers that each of the
+# 512 terminals calls wait for it, and 64 MB have room for 409 threads.
 path=$(cd "$target" && pwd)
 echo "kprobe-tui run --root / --env TMPDIR=/dev/shm \\"
-echo "    $path/linux.uml mem=64M initrd=$path/initrd.gz con=null con0=fd:0,fd:1"
+echo "    $path/linux.uml mem=64M initrd=$path/initrd.gz initramfs_async=0 \\"
+echo "    con=null con0=fd:0,fd:1"
