@@ -61,6 +61,8 @@ def shown_op(op: Sequence[Any], other: Sequence[Sequence[Any]] = ()) -> str:
         other: what happened in its place elsewhere: bytes are shown from where they differ.
     """
     kind, rest = op[0], op[1:]
+    if kind == Op.CONTENT:
+        return f"a file's bytes (BLAKE2b {rest[1].hex()[:16]}...) in memory"
     data = next((part for part in rest if isinstance(part, bytes)), None)
     if data is not None:
         first = 0

@@ -16,7 +16,7 @@ import msgspec
 from engine.cpu.base import StopKind
 
 _DIGEST: Final = 32
-"""Bytes of what stands for a content where contents are compared."""
+"""Bytes of what stands for a content, in other runs, too."""
 
 
 class EntryCause(IntEnum):
@@ -94,7 +94,7 @@ class Op:
     SIGNAL: Final = 32  # number: its handler is next
     OUTPUT: Final = 33  # descriptor of the host's, bytes
     END: Final = 34  # code or -1, signal, limit, by the user, crash or (), remarks: see `Remarks`
-    CONTENT: Final = 35  # arena offset, number of bytes: see `Journal.content`
+    CONTENT: Final = 35  # arena offset, digest of bytes: see `Journal.content`
 
 
 class Remarks(NamedTuple):
@@ -155,7 +155,8 @@ class Journal:
         raw: the entries.
         clocks: the tick of each.
         inputs: what instructions got.
-        contents: long bytes that came into memory, each once: a library is loaded many times.
+        contents: long bytes that came into memory, by their digest (BLAKE2b), each once: a library
+            is loaded many times.
         complete: no more will come.
     """
 
@@ -164,8 +165,8 @@ class Journal:
         self.raw: list[bytes] = []
         self.clocks = array("Q")
         self.inputs: list[InstructionInput] = []
-        self.contents: list[bytes] = []
-        self._numbers: dict[bytes, int] = {}
+        self.contents: dict[bytes, bytes] = {}
+        self._known: set[bytes] = set()
         self.complete = False
         self._encode = msgspec.msgpack.Encoder().encode
         self._decode = msgspec.msgpack.Decoder(tuple[int, int, int, int, list[Any]]).decode
@@ -202,17 +203,17 @@ class Journal:
         """An instruction got something."""
         self.inputs.append(InstructionInput(clock, value))
 
-    def content(self, data: bytes) -> tuple[int, bool]:
-        """The number of these bytes among `contents`, and whether they are there anew."""
-        number = len(self._numbers)
-        found = self._numbers.setdefault(blake2b(data, digest_size=_DIGEST).digest(), number)
-        if found < number:
-            return found, False
-        self.contents.append(data)
-        return number, True
+    def content(self, data: bytes) -> tuple[bytes, bool]:
+        """The digest of bytes, which are among `contents` then, and whether they are anew."""
+        digest = blake2b(data, digest_size=_DIGEST).digest()
+        if digest in self._known:
+            return digest, False
+        self._known.add(digest)
+        self.contents[digest] = data
+        return digest, True
 
     def clear(self) -> None:
-        """Forget what there is: it is kept elsewhere. Contents keep their numbers."""
+        """Forget what there is: it is kept elsewhere. What contents there were is known."""
         self.raw.clear()
         self.inputs.clear()
         self.contents.clear()

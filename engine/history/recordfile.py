@@ -10,7 +10,7 @@ import struct
 import sys
 import time
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from io import FileIO
 from typing import Any, Final
 
@@ -171,7 +171,7 @@ class RecordWriter:
         journal = self._journal
         if journal.raw or journal.inputs or journal.complete:
             self._clock = max(self._clock, journal.end)
-            for contents in self._parts(journal.contents):
+            for contents in self._parts(journal.contents.values()):
                 self._put(_ENTRIES, Written(contents=contents))
             for part in self._parts(journal.raw):
                 self._put(_ENTRIES, Written(tuple(map(msgspec.Raw, part))))
@@ -182,7 +182,7 @@ class RecordWriter:
         self._written = time.monotonic()
 
     @staticmethod
-    def _parts(raw: list[bytes]) -> list[tuple[bytes, ...]]:
+    def _parts(raw: Iterable[bytes]) -> list[tuple[bytes, ...]]:
         """Entries or contents in pieces that are not too long; a single one may be."""
         parts: list[list[bytes]] = [[]]
         size = 0
@@ -329,7 +329,8 @@ class _PieceReader:
                 self._more.clear()
         elif kind == _ENTRIES:
             piece = decode(raw, type=Written)
-            self.journal.contents += piece.contents
+            for content in piece.contents:
+                self.journal.content(content)
             self.journal.extend(bytes(each) for each in piece.entries)
             self.journal.inputs += [InstructionInput(*each) for each in piece.inputs]
             self.journal.complete = piece.complete

@@ -23,7 +23,7 @@ from engine.linux.thread import Thread
 _PIECE: Final = 256
 """Pages of the program at its start that are told at once."""
 _LONG: Final = 64 << 10
-"""Bytes from which on a content is told once, and by its number then."""
+"""Bytes from which on a content is told once, and by its digest then."""
 
 
 def noted(machine: Machine, cpu: Cpu) -> NotedRegisters:
@@ -301,10 +301,10 @@ class RunRecorder:
         if len(data) < _LONG:
             self._op(Op.FILL, offset, bytes(data))
             return
-        number, is_new = self.journal.content(bytes(data))
+        digest, is_new = self.journal.content(bytes(data))
         if is_new:
             self._added += len(data)
-        self._op(Op.CONTENT, offset, number)
+        self._op(Op.CONTENT, offset, digest)
 
     def zeroed(self, offset: int, size: int) -> None:
         """Pages are zeros now."""

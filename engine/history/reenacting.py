@@ -128,6 +128,10 @@ class Reenactment:
         if not self._to(moment, goes_on):
             return False
         self._recorder.grown = lambda size: None
+        ours, theirs = self._new.contents, self._old.contents
+        ours.update(
+            (key, theirs[key]) for key in ours.keys() & theirs.keys()
+        )  # kept once for both
         self._inputs.go_live()
         return True
 

@@ -109,7 +109,7 @@ class ReplayKernel(Kernel):
             Op.WRITE: self._write,
             Op.POKE: self._poke,
             Op.FILL: self._fill,
-            Op.CONTENT: lambda at, number: self._fill(at, journal.contents[number]),
+            Op.CONTENT: lambda at, digest: self._fill(at, journal.contents[digest]),
             Op.ZERO: self._zero,
             Op.COPY: self._copy,
             Op.REGISTER: self._cpu.write_register,

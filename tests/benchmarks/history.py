@@ -155,7 +155,7 @@ def measure(words: tuple[str, ...], runs: int, late: str) -> dict[str, float]:
         "recorded / plain": recorded / plain,
         "recorded / with the clock": recorded / clocked,
         "entries": float(len(journal)),
-        "journal, MB": sum(map(len, (*journal.raw, *journal.contents))) / 1e6,
+        "journal, MB": sum(map(len, (*journal.raw, *journal.contents.values()))) / 1e6,
     }
     past = PastSession(session.config, journal, session.ram.size, session.opened)
     backwards = Backwards(past)

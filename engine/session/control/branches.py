@@ -142,7 +142,10 @@ class Branches:
         branch = self._all[name]
         run = branch.run or at_hand
         recorder = run.travel.recorder
-        own = sum(map(len, recorder.journal.raw[branch.entries :]))
+        journal, parent = recorder.journal, self._all.get(branch.parent)
+        shared = (parent.run or at_hand).travel.recorder.journal.contents if parent else {}
+        own = sum(map(len, journal.raw[branch.entries :]))
+        own += sum(len(data) for key, data in journal.contents.items() if key not in shared)
         inputs = recorder.inputs.size if recorder.inputs is not None else 0
         return run.place.present.session.ram.used() + own + inputs
 

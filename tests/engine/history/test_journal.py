@@ -3,6 +3,7 @@
 from historykit import recorded
 from sessionkit import SAMPLES
 
+from engine.history.comparing import same_entry, what_differs
 from engine.history.journal import Entry, EntryCause, Journal, Op
 from engine.linux.turns import Lengths
 
@@ -25,13 +26,27 @@ def test_entries_come_back() -> None:
 
 def test_a_content_is_there_once() -> None:
     journal = Journal()
-    assert [journal.content(data) for data in (b"x", b"y", b"x")] == [
-        (0, True), (1, True), (0, False),
-    ]  # fmt: skip
-    assert journal.contents == [b"x", b"y"]
+    (x, is_new), (y, _), (again, anew) = map(journal.content, (b"x", b"y", b"x"))
+    assert (again, is_new, anew) == (x, True, False)
+    assert journal.contents == {x: b"x", y: b"y"}
     journal.clear()
-    assert (journal.content(b"y"), journal.content(b"z")) == ((1, False), (2, True))
-    assert journal.contents == [b"z"]
+    z, _ = journal.content(b"z")
+    assert journal.content(b"y") == (y, False)
+    assert journal.contents == {z: b"z"}
+
+
+def test_entries_of_other_bytes_are_others() -> None:
+    """A file that was changed makes another run, however it is kept."""
+    entries = []
+    for fill in (b"a", b"b"):
+        journal = Journal()
+        digest, _ = journal.content(fill * 100_000)
+        journal.add((1, 2, 3, EntryCause.SYSCALL, [(Op.CONTENT, 0, digest)]))
+        entries.append(journal)
+    left, right = entries
+    assert not same_entry(left, right, 0)
+    text = what_differs(left, right, 0)
+    assert text.count("a file's bytes (BLAKE2b ") == 2
 
 
 def test_each_call_has_an_entry_and_its_time() -> None:

@@ -1,10 +1,12 @@
 """A live guest comes to any moment of a recorded run, and goes on from there as that one did."""
 
+import os
 import random
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from compiled import build
 from historykit import state_of
 from sessionkit import SAMPLES
 
@@ -166,6 +168,41 @@ def test_what_was_read_is_read_again() -> None:
         ran.close()
 
 
+MAPS = r"""
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+int main(int argc, char **argv)
+{
+    int fd = open(argv[1], O_RDONLY);
+    const char *data = mmap(0, 200000, PROT_READ, MAP_PRIVATE, fd, 0);
+    printf("%c\n", data[150000]);
+}
+"""
+
+
+def test_a_mapped_file_that_has_changed_is_told(tmp_path: Path) -> None:
+    """Its attributes are the same, only bytes are others."""
+    data = tmp_path / "data"
+    data.write_bytes(b"a" * 200_000)
+    before = data.stat()
+    program = build(tmp_path, "maps", MAPS, "-static")
+    ran = Forked(program, str(data), isolated=False, shares=((str(tmp_path), False),))
+    try:
+        _finish(ran.session)
+        assert ran.streams.output == b"a\n"
+        journal = ran.recorder.journal
+        moment = Moment(len(journal) - 1, journal[-1].clock, journal[-1].pc)
+        with data.open("r+b") as file:
+            file.seek(150_000)
+            file.write(b"b")
+        os.utime(data, ns=(before.st_atime_ns, before.st_mtime_ns))
+        with pytest.raises(ReenactmentError, match=r"in mmap.* a file's bytes .* now it is"):
+            ran.branch(moment)
+    finally:
+        ran.close()
+
+
 def test_a_file_that_has_changed_is_told(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.write_bytes(b"as it was")
@@ -176,6 +213,7 @@ def test_a_file_that_has_changed_is_told(tmp_path: Path) -> None:
         journal = ran.recorder.journal
         at = len(journal) - 1
         data.write_bytes(b"as it is!")
+        os.utime(data, (1, 1))  # however soon after the first one
         with pytest.raises(ReenactmentError) as told:
             ran.branch(Moment(at, journal[at].clock, journal[at].pc))
         text = str(told.value)
