@@ -9,11 +9,11 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from engine.arch.base import Register
-from engine.cpu.ram import PAGE
 from engine.errors import CommandError, ProbeRejectedError
 from engine.guest.watched import WatchedRange
 from engine.history.timeline import Moment, Timeline
 from engine.probes.kprobe import Kprobe
+from engine.session.control.memory_writes import MemoryWrites
 from engine.session.control.origins import FollowedPlace, NameAt, Origins
 from engine.session.control.register_writes import RegisterWrites
 from engine.session.control.stretches import PastStretches
@@ -29,9 +29,6 @@ _STEPS: Final = 100_000
 """Instructions that a motion by source lines looks at."""
 _TICKS: Final = 64
 """Ticks whose moments are remembered."""
-_BUSY: Final = 1 << 14
-"""Ticks of the widest stretch that is lived through from close by before checkpoints are looked
-at: memory that is written again and again stops the program at each time."""
 
 Line = tuple[str, int]
 
@@ -87,6 +84,7 @@ class Backwards:
         self._backtraces = Backtraces(session)
         self._ticks: dict[int, list[Moment]] = {}
         self.cut: Callable[[], bool] = lambda: False
+        self._memory_writes = MemoryWrites(session, self._stretches, lambda: self.cut())
 
     # -- places in time ---------------------------------------------------------------------------
 
@@ -515,7 +513,7 @@ class Backwards:
             CommandError: nothing has, since the program was loaded.
         """
         now = self.timeline.now()
-        found = self._last_write(address, size, now)
+        found = self._memory_writes.last(address, size, now)
         if self.cut():  # what was found may not be the last one
             self._again(now)
             return ""
@@ -524,64 +522,6 @@ class Backwards:
             raise CommandError(f"nothing has written to {address:#x} since the program was loaded")
         self.timeline.seek(found[0])
         return found[1]
-
-    def _last_write(self, address: int, size: int, now: Moment) -> tuple[Moment, str] | None:
-        """The last write to memory before now, and what has written; it stands anywhere then."""
-        timeline = self.timeline
-        pages = self._pages(address, size)
-        taken = timeline.checkpoints.taken
-        behind = now
-        for start, end in self._stretches.back(now, _BUSY):
-            found = self._writes(address, size, end)
-            if found or self.cut():
-                return found[-1] if found else None
-            behind = start
-            if end.clock - start.clock >= _BUSY:
-                break
-        newest = behind
-        index = bisect_left([(one.at, one.clock) for one in taken], (newest.at, newest.clock))
-        for number in range(min(index, len(taken) - 1), -1, -1):
-            begin = taken[number]
-            if (begin.at, begin.clock) >= (behind.at, behind.clock) and number:
-                continue
-            last = number + 1 == len(taken) or behind == newest
-            if last or pages.intersection(taken[number + 1].pages):
-                timeline.checkpoints.restore(number)
-                start = timeline.now()
-                found = self._writes(address, size, behind)
-                if found or self.cut():
-                    return found[-1] if found else None
-                behind = start
-            else:
-                behind = Moment(begin.at, begin.clock, 0)
-            if self.cut():
-                break
-        return None
-
-    def _pages(self, address: int, size: int) -> set[int]:
-        """Numbers of the pages of the arena behind an address now."""
-        found = set()
-        for at in range(address & -PAGE, address + size, PAGE):
-            mapping = self._session.seen.memory.find(at)
-            if mapping is None or mapping.physical is None:
-                raise CommandError(f"Cannot access memory at address {at:#x}")
-            found.add((mapping.physical + at - mapping.start) // PAGE)
-        return found
-
-    def _writes(self, address: int, size: int, end: Moment) -> list[tuple[Moment, str]]:
-        """Run on to a moment: the instructions that write to memory meanwhile, and what did."""
-        found: list[tuple[Moment, str]] = []
-
-        def told(event: WatchEvent) -> None:
-            if event.hit.written is None:
-                return
-            moment = self._stretches.moment_of(event)
-            if moment < end:
-                found.append((moment, event.by))
-
-        watch = Watch(told, [WatchedRange(address, size)])
-        self._stretches.run(watch, end, self.cut)
-        return found
 
     def last_register_write(self, name: str, tid: int, callee: tuple[int, int] | None) -> str:
         """Go back to the instruction of a thread that has last written to a register before now.
@@ -657,7 +597,7 @@ class Backwards:
             if session.arch.data_flow is None:
                 raise CommandError(f"values of {session.arch.name} cannot be followed")
             origins = Origins(
-                *(session, timeline, self._last_write, last_register_write, self.cut)
+                *(session, timeline, self._memory_writes.last, last_register_write, self.cut)
             )
             return tuple(origins.follow(place))
         finally:
