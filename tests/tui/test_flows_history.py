@@ -257,7 +257,7 @@ async def phases_backwards(user: User) -> None:
     assert history(user).past
     last, hits = user.view.reason, user.view.time
     await user.press("comma")
-    await user.until(lambda: user.view.reason != last, "the phase before")
+    await user.until(lambda: user.view.hit and user.view.reason != last, "the phase before")
     assert user.view.time == hits
     await user.press("full_stop")
     await user.until(lambda: user.view.reason == last, "the phase again")

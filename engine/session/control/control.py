@@ -18,13 +18,15 @@ from engine.errors import CommandError, KprobeTuiError, ProbeSyntaxError
 from engine.escaping import escaped
 from engine.linux.space import AddressSpace
 from engine.session.control.asking import StopQuestions
-from engine.session.control.branches import Branches, KeptRun
+from engine.session.control.branched_runs import BranchedRuns
+from engine.session.control.branches import KeptRun
 from engine.session.control.entries import ProbeRow
 from engine.session.control.probe_list import ProbeList
 from engine.session.control.running import Abandoned
 from engine.session.control.stand import GuestStand
 from engine.session.control.standpoint import Standpoint
 from engine.session.control.switches import GraphSwitch, HandlersSwitch, KernelSwitch
+from engine.session.control.telling import EventTeller
 from engine.session.control.told_events import ToldEvents
 from engine.session.control.typed_words import TypedWords
 from engine.session.guest.calling import CallArguments, FunctionCalls
@@ -36,7 +38,6 @@ from engine.session.protocol import events as ev
 from engine.session.protocol.config import GuestConfig
 from engine.session.protocol.views import (
     GuestView,
-    HistoryView,
     Origin,
     OriginLink,
     PartsView,
@@ -76,7 +77,7 @@ class Control:
     """One guest, run after run.
 
     Attributes:
-        branches: those of the run.
+        branches: runs that go on from moments of the past, this one among them.
         waiting: gives the next command that has come in, None for none; asked while the
             guest runs.
         wait: the same, but waits for one, None to give up; asked while the guest stands
@@ -121,10 +122,9 @@ class Control:
             CommandError: an option cannot be carried out.
         """
         self.config = config
-        self._out = tell
-        self._held: list[ev.SessionEvent] | None = None
-        self._context: list[ev.SessionEvent] = []
-        self.branches = Branches()
+        self._telling = EventTeller(tell)
+        self._tell = self._telling.tell
+        self.branches = BranchedRuns(self, self._telling)
         self._mode = mode
         self._terminal = terminal
         self.waiting: Callable[[], cmd.Command | None] = lambda: None
@@ -156,15 +156,6 @@ class Control:
 
     def _handlers_say(self, text: str) -> None:
         self._tell(ev.Remark((escaped(text),)))
-
-    def _tell(self, event: ev.SessionEvent) -> None:
-        """Tell something; later, where a branch is not at hand yet."""
-        if isinstance(event, ev.Declared | ev.ProgramBegan | ev.FileMapped):
-            self._context.append(event)
-        if self._held is None:
-            self._out(event)
-        elif not isinstance(event, ev.Rows | ev.Viewed | ev.Snapshot):
-            self._held.append(event)
 
     def _load(self, opened: OpenedProgram | None = None) -> Session:
         chosen = ChosenTerminal(self.config.tty) if self.config.tty else None
@@ -368,7 +359,7 @@ class Control:
             self.config = replace(self.config, core=None)
             return self._restart()
         if isinstance(command, _BRANCHING):
-            return self._branching(command)
+            return self.branches.carry_out(command)
         if isinstance(command, cmd.PhaseBack) or self._place.in_past:
             done = self._by_phase(command)
             if done is not None:
@@ -413,61 +404,32 @@ class Control:
             self._graph,
             self._handlers,
             self._kernel_events,
-            self._context,
+            self._telling.context,
             self._calls,
             self._origin,
             self._exit_code,
         )
 
-    def _take(self, run: KeptRun) -> None:
-        """Another run is at hand."""
-        self._place, self._told, self._graph = run.place, run.told, run.graph
-        self._handlers, self._kernel_events = run.handlers, run.kernel_events
-        self._context, self._calls, self._origin = run.context, run.calls, run.origin
-        self._exit_code = run.exit_code
+    def take(self, run: KeptRun) -> None:
+        """Another run is at hand; nobody asks the one that was for attention."""
+        with self._gate:
+            self._place, self._told, self._graph = run.place, run.told, run.graph
+            self._handlers, self._kernel_events = run.handlers, run.kernel_events
+            self._telling.context, self._calls = run.context, run.calls
+            self._origin, self._exit_code = run.origin, run.exit_code
 
-    def _branching(self, command: cmd.Command) -> str:
-        """Carry out what is about branches of the run."""
-        self._place.need_history()
-        run = self.at_hand()
-        match command:
-            case cmd.CompareBranches(one, other):
-                from engine.session.control.branch_diff import compared  # few are compared
+    def begin_branch(self, leap: "BranchLeap", run: KeptRun) -> None:
+        """Have a run at hand that was brought to a moment of the one that was.
 
-                other = other or self.branches.current
-                runs = self.branches.run(one, run), self.branches.run(other, run)
-                return "\n".join(compared(one, runs[0], other, runs[1]))
-            case cmd.DeleteBranch(name):
-                self.branches.remove(name).place.close()
-                return f"branch {name} is gone"
-        if self._here.running.machine is not None:
-            raise CommandError("in the middle of a hit; let it finish first")
-        if self._here.running.state is RunState.RUNNING:
-            raise CommandError("the program is running; Ctrl-C stops it")
-        if self.words is not None:
-            self.words.begins_to_move()
-        if isinstance(command, cmd.SwitchBranch):
-            said = self._switch(command.name, run)
-        else:
-            assert isinstance(command, cmd.StartBranch)
-            said = self._branch(command.name, run)
-        self._place.change()
-        self._moves_on()
-        self._here.running.origin = "insn"
-        if self.words is not None:
-            self.words.branched()
-        return said
+        Args:
+            leap: brings it there.
+            run: the one that was.
 
-    def _branch(self, wanted: str, run: KeptRun) -> str:
-        """Go on from the moment at hand in a run of its own."""
-        from engine.session.control.branching import BranchLeap  # few runs are branched
-
-        branches, place = self.branches, self._place
-        name, parent = branches.name(wanted), branches.current
-        leap = BranchLeap(place)
-        branches.check_room(run)
-        rows, changed = self.probes.rows, place.changes + 1
-        self._held, self._context = [], []
+        Raises:
+            KprobeTuiError: it cannot be brought there; the same run is at hand as before.
+            Cut: the user does not want it any more; likewise.
+        """
+        rows, changed = self.probes.rows, self._place.changes + 1
         self._graph = self._graph.again()
         self._handlers = self._handlers.again()
         self._kernel_events = {
@@ -484,25 +446,12 @@ class Control:
             self._begin(session, rows, changed, leap)
         except BaseException:
             failed = self._place
-            with self._gate:  # nobody asks the one that is closed for attention
-                self._take(run)
+            self.take(run)
             if failed is not run.place:
                 failed.close()
             elif session is not None:
                 session.close()
             raise
-        finally:
-            held, self._held = self._held, None
-        run.place.rest()
-        branches.add(name, run, leap.moment.clock, leap.moment.at)
-        self._out(ev.Branched(name))
-        for event in held:
-            self._out(event)
-        self._retell()
-        running = self._here.running
-        running.state, running.cause = RunState.STOPPED, StopCause.ARRIVED
-        running.reason = f"branch {name} leaves {parent} at tick {leap.moment.clock}"
-        return "\n".join((running.reason, *leap.remarks))
 
     def _listens(self) -> bool:
         """Hear what has come in while a branch is brought to its moment: whether to go on."""
@@ -517,46 +466,18 @@ class Control:
                 self._ahead.append(command)
         return not self._cut
 
-    def _switch(self, name: str, run: KeptRun) -> str:
-        """Go to another branch, with what is placed and traced now."""
-        other = self.branches.switch(name, run)
-        run.place.rest()
-        rows = self.probes.rows
-        self._take(other)
-        self._out(ev.Branched(name))
-        for event in other.context:
-            self._out(event)
-        inputs = other.travel.recorder.inputs
-        if inputs is not None:
-            inputs.come_back()
-        for failure in self.probes.restore(rows):
-            self._tell(ev.Notice(failure))
-        for failure in other.carry_over(run):
-            self._tell(ev.Notice(failure))
-        self._told.declare(self._place.present.tracing)
-        self._retell()
-        running = self._here.running
-        if not running.ended:
-            running.reason, running.cause = f"branch {name}", StopCause.ARRIVED
-        return f"branch {name} at tick {other.travel.present().clock}"
+    def leaves_run(self) -> None:
+        """Another run is about to be at hand."""
+        if self.words is not None:
+            self.words.begins_to_move()
 
-    def _retell(self) -> None:
-        """Tell what the run at hand has written; its log is made anew."""
-        travel = self._place.travel
-        assert travel is not None, "it is recorded"
-        for clock, pc, data in travel.outputs():
-            self._out(ev.Output(data.replace(b"\n", b"\r\n"), clock, pc))
-        if self._told.refill is not None:
-            self._told.refill.forget()
-
-    def branch_lines(self) -> list[str]:
-        """The branches as a table.
-
-        Raises:
-            CommandError: the run is not recorded.
-        """
-        self._place.need_history()
-        return self.branches.lines(self.at_hand())
+    def comes_to_run(self) -> None:
+        """Another run is at hand, and what was known of addresses does not hold."""
+        self._place.change()
+        self._moves_on()
+        self._here.running.origin = "insn"
+        if self.words is not None:
+            self.words.branched()
 
     # -- the past ---------------------------------------------------------------------------
 
@@ -807,7 +728,6 @@ class Control:
         fresh, rows = self._load(), self.probes.rows  # if it fails, the old run goes on
         self._end_run()
         self.branches.restarted()
-        self._context = []
         self._tell(ev.Restarted())
         self._begin(fresh, rows, self._place.changes + 1)
         self._moves_on()
@@ -999,15 +919,9 @@ class Control:
                 running=running.state is RunState.RUNNING
             ),
             detours=viewing.detours.counts(),
-            history=self._history_view(),
+            history=self.branches.view(self._place.view()),
         )
         return self._view
-
-    def _history_view(self) -> HistoryView | None:
-        view, branches = self._place.view(), self.branches
-        if view is None or len(branches.names) == 1:
-            return view
-        return replace(view, branch=branches.current, branches=branches.names)
 
     @contextmanager
     def sight(self) -> Iterator[None]:
@@ -1083,8 +997,7 @@ class Control:
     def close(self) -> None:
         """End all runs and give everything back; whoever asks for attention asks nobody."""
         self._end_run()
-        for run in self.branches.others():
-            run.place.close()
+        self.branches.close()
 
     def _end_run(self) -> None:
         """End the run at hand."""

@@ -43,7 +43,7 @@ class BranchWords:
 
     def info_branches(self, rest: str) -> None:
         """List the branches of the run: where each has left another, and what it takes."""
-        for line in self._debugger.control.branch_lines():
+        for line in self._debugger.control.branches.lines():
             self._debugger.put(line)
 
     def _go(self, command: cmd.Command) -> None:

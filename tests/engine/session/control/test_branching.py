@@ -159,7 +159,7 @@ def test_typed_input_comes_again(told: list[ev.SessionEvent]) -> None:
         terminal.write(b"one two two\nthree\n\x04")
         _to_end(control)
         end = control.view().time
-        inputs = control.branches.run("main", control.at_hand()).travel.recorder.inputs
+        inputs = control.branches.run("main").travel.recorder.inputs
         assert inputs is not None
         assert b"three\n" in inputs.calls
         control.execute(cmd.Seek(end - 1))
@@ -186,7 +186,7 @@ def test_there_is_an_end_to_them(told: list[ev.SessionEvent]) -> None:
         control.carry_out(cmd.StartBranch("main"))
         control.carry_out(cmd.Restart())
         assert control.view().time == 0
-        assert len(control.branch_lines()) == 9
+        assert len(control.branches.lines()) == 9
     finally:
         control.close()
 
