@@ -112,7 +112,7 @@ class EpollFile(AnonymousFile):
         return fl.READABLE if any(e.ready() for e in self._watched.values()) else 0
 
     @property
-    def outside(self) -> bool:  # type: ignore[override]
+    def outside(self) -> bool:
         """True if the host's user may make one of the watched files readable by a signal."""
         return any(entry.file.outside for entry in self._watched.values())
 

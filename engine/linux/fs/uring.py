@@ -249,7 +249,7 @@ class UringFile(AnonymousFile):
         return self.work.next_expiry()
 
     @property
-    def outside(self) -> bool:  # type: ignore[override]
+    def outside(self) -> bool:
         """True if the host's user may make it readable by a signal."""
         return self.work.outside
 

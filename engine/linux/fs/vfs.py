@@ -324,8 +324,6 @@ class OpenFile:
     """Those that wait to read, of a file that wakes them; others are asked again and again."""
     breaks = True
     """True if SIGPIPE comes with EPIPE."""
-    outside = False
-    """True if the host's user may make it readable at any time, by a signal."""
     listener: FileOwner | None = None
     """Who gets its signals (F_SETOWN)."""
     locks: InodeLocks | None = None
@@ -362,6 +360,11 @@ class OpenFile:
 
     def on_close(self) -> None:
         """The last descriptor is gone."""
+
+    @property
+    def outside(self) -> bool:
+        """True if the host's user may make it readable at any time, by a signal."""
+        return False
 
     @property
     def nonblocking(self) -> bool:

@@ -8,6 +8,7 @@ not know, that is no mistake.
 
 import random
 import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -36,7 +37,7 @@ _MOVES = {
 _STORES = r"(?:c\.)?(?:st|str|stur|strb|stp|sd|sw|sb|sdsp|swsp|st[1248])$"
 
 
-class _ArenaAddresses(dict[int, int]):
+class _ArenaAddresses(Mapping[int, int]):
     """Every page of the arena, at the address that the guest has it at."""
 
     def __init__(self, session: PastSession) -> None:
@@ -45,8 +46,17 @@ class _ArenaAddresses(dict[int, int]):
     def __contains__(self, key: object) -> bool:
         return True
 
-    def get(self, key: int, default: object = None) -> int | None:  # type: ignore[override]
-        return self._table.address_of(key)
+    def __getitem__(self, key: int) -> int:
+        found = self._table.address_of(key)
+        if found is None:
+            raise KeyError(key)
+        return found
+
+    def __iter__(self) -> Iterator[int]:
+        raise NotImplementedError("nobody goes through all of them")
+
+    def __len__(self) -> int:
+        return 1
 
 
 class Tracer:
