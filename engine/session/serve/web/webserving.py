@@ -32,6 +32,8 @@ except ImportError as _missing:
 
 _PATIENCE: Final = 5.0
 """Seconds that an interface has to end by itself when its page is gone."""
+_LOOK: Final = 0.01
+"""Seconds between two looks at a process that was killed."""
 _SIZE: Final = range(1, 1001)
 """Columns, and rows, that a page may ask for."""
 _TYPED_MOST: Final = 1 << 16
@@ -128,6 +130,9 @@ class InterfaceProcess(AppService):
             ending.cancel()
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
+            # Closing polls the process, and would take its end from who waits for it.
+            while process.returncode is None:
+                await asyncio.sleep(_LOOK)
             # The pipes go, too, whatever is left in them; asyncio has no public word for that.
             vars(process)["_transport"].close()
             await process.wait()
