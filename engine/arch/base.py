@@ -15,7 +15,7 @@ from engine.arch.checks import check
 from engine.arch.engines import EngineNames
 from engine.arch.frames import ArchUnwind
 from engine.arch.jump import ArchJumps
-from engine.arch.machine import ArchCpu, FrameCpu, Insn, RegisterFile
+from engine.arch.machine import ArchCpu, FrameCpu, Insn, LentCpu, RegisterFile
 from engine.arch.plan import ArchProbes
 from engine.arch.returns import ArchReturns
 
@@ -121,6 +121,10 @@ class Screening(Enum):
     """Executed by the architecture's own `emulate`, from outside the emulator."""
     REFUSE = auto()
     """Raises an illegal-instruction signal with a message that names it."""
+    BORROW = auto()
+    """Of a later processor: as EMULATE where the host lends its own, as REFUSE elsewhere."""
+    EXTEND = auto()
+    """Of a later processor: runs where the host lends its own, as REFUSE elsewhere."""
 
 
 class Screened(Struct, frozen=True):
@@ -379,7 +383,7 @@ class Arch(Struct, frozen=True):
     suspects: Mapping[int, frozenset[int]]
     screen: Callable[[tuple[Insn, ...]], tuple[Screened, ...]]
     prepare: Callable[[ArchCpu, Insn], None]
-    emulate: Callable[[ArchCpu, Insn], int]
+    emulate: Callable[[LentCpu, Insn], int]
     classify_trap: Callable[[int], TrapKind]
     emulate_trapped: Callable[[ArchCpu, bytes, int], int | None]
     is_call: Callable[[Insn], bool]

@@ -98,6 +98,8 @@ class UnicornNames(Struct, frozen=True):
         refused_breakpoints: encodings of breakpoints that Unicorn reports as invalid
             instructions.
         unsaved: our names of registers that a saved context leaves out.
+        halves: (our name, Unicorn's) of registers that are the upper half of one of Unicorn's.
+        extension: what Unicorn executes beyond the processor model where it is told to.
     """
 
     arch: str
@@ -115,6 +117,22 @@ class UnicornNames(Struct, frozen=True):
     advances: tuple[tuple[int, int], ...] = ()
     refused_breakpoints: tuple[bytes, ...] = ()
     unsaved: tuple[str, ...] = ()
+    halves: tuple[tuple[str, str], ...] = ()
+    extension: "ModelExtension | None" = None
+
+
+class ModelExtension(Struct, frozen=True):
+    """Instructions that Unicorn executes rightly, and leaves out for its processor model.
+
+    Attributes:
+        features: the first words of features of the model, as QEMU keeps them.
+        added: (index of a word, bits) that are switched on.
+        tells: the library's function that tells programs of features; it is kept from that.
+    """
+
+    features: tuple[int, ...]
+    added: tuple[tuple[int, int], ...]
+    tells: str
 
 
 class CapstoneNames(Struct, frozen=True):

@@ -89,6 +89,19 @@ class ArchCpu(RegisterFile, MemoryAccess, Protocol):
         """Random bytes from the seed of the run."""
 
 
+class LentCpu(ArchCpu, Protocol):
+    """The same where the host lends what its processor has more than the emulated one."""
+
+    def read_registers(self, names: Sequence[str]) -> tuple[int, ...]:
+        """Several registers of up to 64 bits at once."""
+
+    def on_host(self, code: bytes, block: bytes) -> bytes:
+        """Have the host run an instruction on a block of registers and memory; the new block.
+
+        It must be one that was screened as `Screening.BORROW`, see `engine.cpu.host_vectors`.
+        """
+
+
 class FrameCpu(ArchCpu, Protocol):
     """The same for code that saves many registers at once."""
 

@@ -13,12 +13,13 @@ import os
 import platform
 import struct
 from collections.abc import Mapping
+from functools import cache
 from typing import Final
 
 from msgspec import Struct
 
 from engine.cpu.leads import LeadTable
-from engine.cpu.native_code import BLOCK, EDGE, FILL, INTERRUPT, PAUSE
+from engine.cpu.native_code import BLOCK, EDGE, FILL, INTERRUPT, LENDS, PAUSE
 from engine.cpu.pagetable import PageTable, Region
 from engine.cpu.ram import OUT_OF_MEMORY, PAGE, PHYSICAL_BASE, WRITE, Ram
 
@@ -149,6 +150,17 @@ def possible() -> bool:
     if os.environ.get("KPROBE_TUI_PORTABLE") == "1":
         return False
     return platform.machine() in ("x86_64", "AMD64") and os.name == "posix"
+
+
+def lends() -> bool:
+    """True if the host has vectors to lend, see `host_vectors`, and nobody has refused them."""
+    return possible() and _has_vectors()
+
+
+@cache
+def _has_vectors() -> bool:
+    placed = place((LENDS,))
+    return placed is not None and bool(ctypes.CFUNCTYPE(ctypes.c_int)(placed[0][0])())
 
 
 def place(pieces: tuple[bytes, ...]) -> tuple[list[int], mmap.mmap] | None:

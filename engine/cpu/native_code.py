@@ -388,3 +388,65 @@ SIEVE: Final = bytes.fromhex(
 )
 SIEVE_CHECK: Final = 0x3A
 """Offset of check in it."""
+
+# int lends(void): 1 if the processor has AVX2, FMA, F16C, BMI1, BMI2, AES and PCLMULQDQ, and the
+# system keeps its registers.
+LENDS: Final = bytes.fromhex(
+    "53"  # push rbx
+    "b801000000"  # mov eax, 1
+    "31c9"  # xor ecx, ecx
+    "0fa2"  # cpuid
+    "81e10210003a"  # and ecx, 0x3a001002
+    "81f90210003a"  # cmp ecx, 0x3a001002
+    "752b"  # jne no
+    "31c9"  # xor ecx, ecx
+    "0f01d0"  # xgetbv
+    "83e006"  # and eax, 6
+    "83f806"  # cmp eax, 6
+    "751e"  # jne no
+    "b807000000"  # mov eax, 7
+    "31c9"  # xor ecx, ecx
+    "0fa2"  # cpuid
+    "81e328010000"  # and ebx, 0x128
+    "81fb28010000"  # cmp ebx, 0x128
+    "7507"  # jne no
+    "b801000000"  # mov eax, 1
+    "5b"  # pop rbx
+    "c3"  # ret
+    # no:
+    "31c0"  # xor eax, eax
+    "5b"  # pop rbx
+    "c3"  # ret
+)
+
+# void tell(env, leaf, subleaf, *eax, *ebx, *ecx, *edx): CPUID of the model alone, without movbe,
+# BMI1 and lzcnt; the address of Unicorn's own function stands behind it.
+TELL: Final = bytes.fromhex(
+    "53"  # push rbx
+    "4154"  # push r12
+    "4155"  # push r13
+    "89f3"  # mov ebx, esi
+    "4d89c4"  # mov r12, r8
+    "4d89cd"  # mov r13, r9
+    "488b442420"  # mov rax, [rsp+0x20]
+    "4883ec08"  # sub rsp, 8
+    "50"  # push rax
+    "ff152e000000"  # call [behind]
+    "4883c410"  # add rsp, 16
+    "83fb01"  # cmp ebx, 1
+    "7508"  # jne structured
+    "41816500ffffbfff"  # and dword [r13], ~(1 << 22)
+    # structured:
+    "83fb07"  # cmp ebx, 7
+    "7505"  # jne extended
+    "41832424f7"  # and dword [r12], ~(1 << 3)
+    # extended:
+    "81fb01000080"  # cmp ebx, 0x80000001
+    "7505"  # jne done
+    "41836500df"  # and dword [r13], ~(1 << 5)
+    # done:
+    "415d"  # pop r13
+    "415c"  # pop r12
+    "5b"  # pop rbx
+    "c3"  # ret
+)

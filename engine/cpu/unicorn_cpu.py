@@ -124,6 +124,7 @@ class UnicornCpu(UnicornState):
             self._ask_to_stop,
             self.page_table,
             host_float=host_float,
+            lends=machine.extend(self.engine_address),
         )
         self.coarse: Container[int] = ()
         self._accesses = AccessLog(ram, self.page_table, self._hooks)

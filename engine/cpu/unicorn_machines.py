@@ -8,18 +8,25 @@ code come from the architecture's record (`engine.arch.engines`).
 
 import contextlib
 import ctypes
+import struct
 from collections.abc import Callable
 from functools import cache, reduce
 from operator import or_
 from typing import Final
 
 from engine.arch.engines import USER_START, HiddenFlags, Setting, UnicornNames, UserStart
+from engine.cpu import native
+from engine.cpu import unicorn_linkage as linkage
+from engine.cpu.native_code import TELL
 from engine.cpu.pagetable import PageTable, Region
 from engine.cpu.ram import PAGE, Ram
 from engine.cpu.unicorn_library import Emulator, SavedContext, UnicornError, constants, uc_const
 from engine.errors import EngineError
 
 _NO_FAULT: Final = b"\xff\xff\xff\xff"
+_FEATURES_END: Final = 0xA800
+"""Bytes of a CPUState of the pinned build in which its features are."""
+_FEATURES_WORD: Final = 8
 
 
 class UnicornMachine:
@@ -27,6 +34,7 @@ class UnicornMachine:
 
     Attributes:
         names: the record's names.
+        halves: our names of registers that are the upper half of one of Unicorn's.
         instruction_hooks: (number of an instruction, role) with role syscall, illegal, in or out.
     """
 
@@ -47,7 +55,8 @@ class UnicornMachine:
             )
         except (ImportError, AttributeError) as error:
             raise EngineError(f"this Unicorn has no {names.arch}: {error}") from error
-        self._spelled = dict(names.registers)
+        self._spelled = dict(names.registers + names.halves)
+        self.halves = frozenset(name for name, _ in names.halves)
         self._writable = {name: (free, fixed) for name, free, fixed in names.writable}
         self._flags_known = names.hidden_flags is None
         self._flags_at = -1  # in a saved context, once learnt and if anywhere
@@ -106,6 +115,32 @@ class UnicornMachine:
                 raise EngineError("the emulator did not reach user level")
         for register in start.cleared:
             uc.write_register(self._id(register), 0)
+
+    def extend(self, engine: int) -> bool:
+        """Have an emulator execute more than its processor model has, before it runs anything.
+
+        Args:
+            engine: its handle.
+
+        Returns:
+            False, and nothing is changed, where there is nothing more, the host has no vectors to
+            lend, or the model's features are not where they should be.
+        """
+        extension = self.names.extension
+        cpu = linkage.cpu_of(engine) if extension is not None and native.lends() else 0
+        if extension is None or not cpu:
+            return False
+        state = ctypes.string_at(cpu, _FEATURES_END)
+        wanted = struct.pack(f"={len(extension.features)}Q", *extension.features)
+        at = state.find(wanted)
+        if at < 0 or at % _FEATURES_WORD or state.find(wanted, at + 1) >= 0:
+            return False
+        if not _silenced(extension.tells):
+            return False
+        for index, bits in extension.added:
+            word = ctypes.c_uint64.from_address(cpu + at + _FEATURES_WORD * index)
+            word.value |= bits
+        return True
 
     def float_flags(self, uc: Emulator) -> int:
         """Sticky floating-point exceptions that no register shows; 0 where there are none."""
@@ -189,6 +224,22 @@ class UnicornMachine:
                 raise EngineError("the emulator's note of the last fault is not where it was")
             self._fault_at = found[0]
         uc.restore(before)
+
+
+@cache
+def _silenced(name: str) -> bool:
+    """Keep Unicorn's CPUID, for the whole process, from telling of more than the model has."""
+    slots = linkage.slots_of((name.encode(),))
+    own = linkage.address_of(name)
+    placed = native.place((TELL + struct.pack("=Q", own),)) if slots is not None else None
+    if slots is None or placed is None or not linkage.redirect(slots, placed[0]):
+        return False
+    _KEPT.append(placed[1])
+    return True
+
+
+_KEPT: Final[list[object]] = []
+"""The memory with that code: Unicorn runs it as long as the process lives."""
 
 
 @cache

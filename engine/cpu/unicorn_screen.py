@@ -11,7 +11,8 @@ import ctypes
 import mmap
 import re
 from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Final
 
 from engine.arch.base import Arch, Screened, Screening, TrapKind
 from engine.arch.machine import UNKNOWN, Insn, MemoryAccess, TrapError
@@ -22,6 +23,11 @@ from engine.cpu.pagetable import PageTable
 from engine.cpu.ram import EXECUTE, PAGE, READ, WRITE, Ram
 from engine.cpu.unicorn_library import Emulator, uc_const
 from engine.errors import GuestFaultError
+
+if TYPE_CHECKING:
+    from engine.cpu.host_vectors import HostVectors
+
+_LENT: Final = frozenset({Screening.BORROW, Screening.EXTEND})
 
 
 class Entries:
@@ -87,6 +93,7 @@ class Screen:
         page_table: PageTable,
         *,
         host_float: bool = False,
+        lends: bool = False,
     ) -> None:
         """Nothing is screened before `watch`.
 
@@ -98,6 +105,7 @@ class Screen:
             stop: makes it return.
             page_table: of the emulator.
             host_float: floating point is computed by the host.
+            lends: the host lends its vectors, and the emulator executes what goes with them.
         """
         self._arch = arch
         self._decode = decode
@@ -109,6 +117,7 @@ class Screen:
         self._entered: list[int] = []
         self._pairs = {**arch.suspects, **({} if host_float else arch.float_suspects)}
         self._host_float = host_float
+        self._lends = lends
         self._attunes = bool(arch.float_suspects) and not host_float
         self._unusual = False
         self._at: dict[int, int] = {}
@@ -210,6 +219,8 @@ class Screen:
     def _screened(self, insns: tuple[Insn, ...]) -> tuple[Screened, ...]:
         """Those that must not run as they stand."""
         found = self._arch.screen(insns)
+        if self._lends:
+            found = tuple(item for item in found if item.action is not Screening.EXTEND)
         if self._host_float:
             return tuple(item for item in found if not item.computes)
         if self._unusual:
@@ -273,7 +284,7 @@ class Screen:
             if hook is not None:
                 self._hooks.remove(hook)
             return None, False
-        if found.action is Screening.REFUSE:
+        if found.action is Screening.REFUSE or (found.action in _LENT and not self._lends):
             return Stop(StopKind.TRAP, TrapKind.ILLEGAL, detail=found.what), False
         if found.action is Screening.PREPARE:
             self._arch.prepare(cpu, insn)
@@ -301,6 +312,14 @@ class Screen:
         return insn, found
 
 
+@cache
+def _vectors() -> "HostVectors":
+    """The host's, for all CPUs of this process: few programs use them."""
+    from engine.cpu.host_vectors import HostVectors
+
+    return HostVectors()
+
+
 class _NoMemoryError(Exception):
     """The budget of touched pages is used up."""
 
@@ -316,12 +335,17 @@ class _OwnRights:
         self._cpu = cpu
         self._seen = seen
         self.read_register = cpu.read_register
+        self.read_registers = cpu.read_registers
         self.write_register = cpu.write_register
         self.float_flags = cpu.float_flags
         self.clear_float_flags = cpu.clear_float_flags
         self.execute = cpu.execute
         self.counter = cpu.counter
         self.entropy = cpu.entropy
+
+    def on_host(self, code: bytes, block: bytes) -> bytes:
+        """Have the host run an instruction."""
+        return _vectors().run(code, block)
 
     def read(self, address: int, size: int) -> bytes:
         """Load; GuestFaultError where the program may not."""

@@ -13,7 +13,7 @@ from engine.cpu.unicorn_machines import UnicornMachine
 
 _WORD: Final = (1 << 64) - 1
 WIDE: Final = 64
-"""Bytes of the register buffer; the widest register has 16."""
+"""Bytes of the register buffer; the widest register of ours has 16, of Unicorn's 32."""
 
 _Saved = tuple[Any, list[tuple[str, int]]]
 
@@ -32,12 +32,16 @@ class UnicornState(MappedMemory):
         self._ram = ram
         self._ids = {item.name: machine.register_id(item.name) for item in arch.registers}
         self._widths = {register.name: register.bits // 8 for register in arch.registers}
+        for half, whole in machine.names.halves:  # those by their own names, for instructions
+            self._ids[whole.lower()] = self._ids[half]
+            self._widths[whole.lower()] = 2 * self._widths[half]
         self._buffer = ctypes.create_string_buffer(WIDE)
         self._buffer_at = ctypes.addressof(self._buffer)
         self._first_word = memoryview(self._buffer).cast("B").cast("Q")
         self._batches: dict[tuple[str, ...], tuple[Any, ...]] = {}
         self._blocks: dict[tuple[tuple[str, ...], int], tuple[Any, ...]] = {}
         self._left_out = machine.names.unsaved
+        self._halves = machine.halves
         self._pc_id = self._ids[arch.roles.pc]
         self._live_at: Mapping[str, int] = {}
         self._live_words = memoryview(b"")
@@ -64,7 +68,8 @@ class UnicornState(MappedMemory):
         api.reg_read(self._handle, self._ids[name], self._buffer_at)
         if width == 8:
             return self._first_word[0]
-        return int.from_bytes(self._buffer.raw[:width], "little")
+        start = width if name in self._halves else 0
+        return int.from_bytes(self._buffer.raw[start : start + width], "little")
 
     def read_registers(self, names: Sequence[str]) -> tuple[int, ...]:
         """Several registers of up to 64 bits at once."""
@@ -85,6 +90,8 @@ class UnicornState(MappedMemory):
 
     def read_block(self, names: Sequence[str], size: int) -> bytes:
         """Registers one after another, little endian, each in so many bytes."""
+        if not self._halves.isdisjoint(names):
+            return b"".join(self.read_register(name).to_bytes(size, "little") for name in names)
         ids, values, pointers, count = self._block(names, size)
         ctypes.memset(values, 0, size * count)
         api.reg_read_batch(self._handle, ids, pointers, count)
@@ -93,6 +100,11 @@ class UnicornState(MappedMemory):
 
     def write_block(self, names: Sequence[str], size: int, data: bytes) -> None:
         """Set registers from such bytes."""
+        if not self._halves.isdisjoint(names):
+            for at, name in enumerate(names):
+                value = int.from_bytes(data[size * at : size * at + size], "little")
+                self.write_register(name, value)
+            return
         ids, values, pointers, count = self._block(names, size)
         values.raw = data
         api.reg_write_batch(self._handle, ids, pointers, count)
@@ -117,8 +129,11 @@ class UnicornState(MappedMemory):
             self._live_words[place] = value & _WORD
             return
         width = self._widths[name]
-        value = self._machine.mask_write(name, value)
-        self._buffer.raw = (value & ((1 << (8 * width)) - 1)).to_bytes(WIDE, "little")
+        value = self._machine.mask_write(name, value) & ((1 << (8 * width)) - 1)
+        if name in self._halves:
+            api.reg_read(self._handle, self._ids[name], self._buffer_at)
+            value = value << 8 * width | int.from_bytes(self._buffer.raw[:width], "little")
+        self._buffer.raw = value.to_bytes(WIDE, "little")
         api.reg_write(self._handle, self._ids[name], self._buffer_at)
 
     def float_flags(self) -> int:
@@ -177,7 +192,8 @@ class SavedRegisters:
                 return value
         width, buffer = self._widths[name], self._buffer
         api.context_reg_read(self._context, self._ids[name], buffer)
-        return int.from_bytes(buffer.raw[:width], "little")
+        start = width if name in self._machine.halves else 0
+        return int.from_bytes(buffer.raw[start : start + width], "little")
 
     def write_register(self, name: str, value: int) -> None:
         """Set a register; KeyError for an unknown name."""
@@ -187,5 +203,8 @@ class SavedRegisters:
             if known == name:
                 self._left_out[index] = name, value
                 return
+        if name in self._machine.halves:
+            api.context_reg_read(self._context, self._ids[name], self._buffer)
+            value = value << 8 * width | int.from_bytes(self._buffer.raw[:width], "little")
         self._buffer.raw = value.to_bytes(WIDE, "little")
         api.context_reg_write(self._context, self._ids[name], self._buffer)

@@ -124,6 +124,34 @@ def test_x87_without_the_host_long(program: Path) -> None:
     compare(program, x87(7808, LONG // 16, exact=True), snippets.PORTABLE)
 
 
+needs_vectors = pytest.mark.skipif(
+    not native.lends(), reason="the host has no AVX2 to lend, or its code is not wanted"
+)
+
+
+@pytest.fixture(scope="module")
+def avx_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("avx_snippets")
+    options = ("-static", "-no-pie", "-O1", "-mavx")
+    return build(folder, "snippets", SOURCE.read_text(), *options)
+
+
+def vex(seed: int, count: int) -> list[Case]:
+    random_ = random.Random(seed)
+    return [snippets.vex(random_, unmasked=random_.choice((0, 0.3))) for _ in range(count)]
+
+
+@needs_vectors
+def test_vex(avx_program: Path) -> None:
+    compare(avx_program, vex(256, QUICK // 3))
+
+
+@needs_vectors
+@pytest.mark.slow
+def test_vex_long(avx_program: Path) -> None:
+    compare(avx_program, vex(2562, LONG // 10))
+
+
 @pytest.fixture(scope="module")
 def arm_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     program = tmp_path_factory.mktemp("a64snippets") / "snippets"

@@ -19,8 +19,11 @@ from typing import Any
 
 import capstone
 
+from engine.arch.x86_64 import vex_forms
+
 CODE, STATE, DATA = 0x10000000, 0x20000000, 0x20000100
 SIZE = 1024
+_WIDE = 1536
 _BACK = bytes.fromhex("ff242508100020")  # jmp [0x20001008]
 _SLOT = 32
 
@@ -44,6 +47,7 @@ class Case:
             rounding, as it is transcendental; one of SSE is an approximation. Elsewhere than on a
             host of this kind they are exact.
         either: which of two NaNs comes out of SSE is not compared.
+        high: the upper halves of ymm0 to ymm15, for programs that are compiled for AVX.
     """
 
     code: bytes
@@ -56,6 +60,7 @@ class Case:
     mmx: bool = False
     nearly: bool = False
     either: bool = False
+    high: bytes = b""
 
 
 def pack(cases: Sequence[Case]) -> tuple[bytes, bytes]:
@@ -67,6 +72,7 @@ def pack(cases: Sequence[Case]) -> tuple[bytes, bytes]:
         states += struct.pack("<16Q", *case.gpr)
         states += struct.pack("<4Q", 0x202 | case.flags, 0, CODE + _SLOT * number, 0)
         states += bytes(96) + case.data.ljust(256, b"\0") + case.fx
+        states += case.high.ljust(_WIDE - SIZE, b"\0") if case.high else b""
     return bytes(code), bytes(states)
 
 
@@ -97,6 +103,8 @@ def _comparable(case: Case, state: bytes) -> dict[str, object]:
             found[f"st{number}"] = fx[32 + 16 * number :][:size][::-1].hex()
     for number in range(16):
         found[f"xmm{number}"] = fx[160 + 16 * number : 176 + 16 * number][::-1].hex()
+        if case.high:
+            found[f"ymm{number}h"] = fx[512 + 16 * number : 528 + 16 * number][::-1].hex()
     return found
 
 
@@ -104,11 +112,12 @@ def differences(
     cases: Sequence[Case], ours: bytes, theirs: bytes
 ) -> list[tuple[Case, dict[str, tuple[object, object]]]]:
     """Cases that differ, each with what: (ours, theirs)."""
-    assert len(ours) == len(theirs) == SIZE * len(cases)
+    size = _WIDE if cases[0].high else SIZE
+    assert len(ours) == len(theirs) == size * len(cases)
     found = []
     for number, case in enumerate(cases):
         mine, other = (
-            _comparable(case, states[SIZE * number : SIZE * (number + 1)])
+            _comparable(case, states[size * number : size * (number + 1)])
             for states in (ours, theirs)
         )
         differing = {
@@ -431,6 +440,73 @@ def sse(
     nearly = (plain or unusual) and insn.mnemonic.startswith(("rcp", "rsqrt"))
     mmx = " mm" in text
     return Case(code, text, gpr, flags, data, bytes(fx), mmx=mmx, nearly=nearly, either=plain)
+
+
+def vex(random_: random.Random, *, unmasked: float) -> Case:
+    """An instruction with a VEX prefix; tzcnt, lzcnt or movbe now and then."""
+    kind = random_.random()
+    code = _later_code(random_) if kind < 0.04 else _vex_code(random_)
+    fx = bytearray(fx_image(random_, unmasked=unmasked))
+    insn = next(_CAPSTONE.disasm(code, 0), None)
+    name = f"{insn.mnemonic} {insn.op_str}" if insn is not None else "(unknown)"
+    if name.startswith("vdpp"):  # an unmasked exception ends it between its steps
+        struct.pack_into("<I", fx, 24, struct.unpack_from("<I", fx, 24)[0] | 0x1F80)
+    high = b"".join(vector(random_) for _ in range(16))
+    data = bytearray(vector(random_) + vector(random_) + random_.randbytes(224))
+    if "ldmxcsr" in name:
+        data[:4] = struct.pack("<I", random_.choice((0x1F80, 0x7FC5, 0x11F80)))
+    if "gather" in name:
+        for number in range(16):  # small indexes of all sizes, in every other register
+            if number % 2:
+                size = 8 if code[3] & 1 else 4
+                index = b"".join(
+                    random_.choice((-4, 0, 1, 3, 9)).to_bytes(size, "little", signed=True)
+                    for _ in range(32 // size)
+                )
+                fx[160 + 16 * number : 176 + 16 * number] = index[:16]
+                high = high[: 16 * number] + index[16:] + high[16 * number + 16 :]
+    gpr, flags = _registers(random_), random_.getrandbits(12) & FLAGS
+    gpr[6], gpr[7] = DATA + 64 * ("gather" in name), DATA + 64
+    return Case(code, name, gpr, flags, bytes(data), bytes(fx), high=high)
+
+
+def _later_code(random_: random.Random) -> bytes:
+    rex = random_.choice((b"", b"\x48", b"\x44", b"\x4c"))
+    if random_.random() < 0.5:
+        at_rsi = bytes((random_.randrange(4) << 3 | 6,))
+        return rex + b"\x0f\x38" + random_.choice((b"\xf0", b"\xf1")) + at_rsi
+    prefix = random_.choice((b"\xf3", b"\x66\xf3"))
+    modrm = 0xC0 | random_.choice((0, 1, 2, 3)) << 3 | random_.choice((0, 1, 2, 3, 6, 7))
+    return prefix + rex + b"\x0f" + random_.choice((b"\xbc", b"\xbd")) + bytes((modrm,))
+
+
+def _vex_code(random_: random.Random) -> bytes:
+    """Any instruction of the table, in any of its forms."""
+    while True:
+        key, prefix, memory = random_.choice(sorted(vex_forms.all_forms()))
+        form = vex_forms.form_of(key, prefix, memory)
+        assert form is not None
+        gathers = form.size == "gather"
+        wide = random_.getrandbits(1) if form.wide is None else int(form.wide)
+        long = random_.getrandbits(1) if form.long is None else int(form.long)
+        reg = random_.randrange(16) if form.groups is None else random_.choice([*form.groups])
+        vvvv = random_.randrange(16) if form.has_register else 0
+        rm = 6 if memory else random_.randrange(16)
+        index = random_.randrange(1, 16, 2) if gathers else 0
+        if 4 in (reg, vvvv, rm) or (gathers and len({reg, vvvv, index}) < 3):
+            continue  # the stack's place is nobody's choice
+        second = key >> 8 | (not reg & 8) << 7 | (not index & 8) << 6 | (not rm & 8) << 5
+        third = wide << 7 | (~vvvv & 15) << 3 | long << 2 | prefix
+        displacement = random_.choice((b"", b"", b"\0", b"\x01", b"\x10", b"\x20"))
+        modrm = (0x40 if displacement else 0) if memory else 0xC0
+        code = bytes((0xC4, second, third, key & 0xFF, modrm | (reg & 7) << 3 | rm & 7))
+        if gathers:
+            sib = random_.randrange(4) << 6 | (index & 7) << 3 | 6
+            code = code[:4] + bytes((code[4] & 0xF8 | 4, sib))
+        code += displacement if memory else b""
+        if key >> 8 == 3 or key in (*range(0x170, 0x174), 0x1C2, 0x1C4, 0x1C5, 0x1C6):
+            code += bytes((random_.choice((random_.randrange(256), random_.randrange(16))),))
+        return code
 
 
 _CF, _PF, _AF, _ZF, _SF, _OF = 1, 4, 0x10, 0x40, 0x80, 0x800

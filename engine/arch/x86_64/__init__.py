@@ -75,6 +75,7 @@ _REGISTERS = (
         Register(f"xmm{number}", bits=128, dwarf=17 + number, group="vector")
         for number in range(16)
     ),
+    *(Register(f"ymm{number}h", bits=128, group="vector") for number in range(16)),
 )
 
 _ELSEWHERE: Final = frozenset(

@@ -9,6 +9,7 @@ from engine.arch.engines import (
     EngineNames,
     HiddenFlags,
     KeystoneNames,
+    ModelExtension,
     Setting,
     UnicornNames,
     UserStart,
@@ -89,6 +90,13 @@ ENGINES: Final = EngineNames(
         hidden_flags=HiddenFlags("MXCSR", entry=_PAGE, end=_PAGE + 9, mark=4, mask=0x3D),
         host_float=True,
         lasting_fault=13,
+        halves=tuple((f"ymm{number}h", f"YMM{number}") for number in range(16)),
+        # CPUID 1 edx and ecx, 7 ebx; movbe, BMI1 (for tzcnt), lzcnt (in 80000001 ecx).
+        extension=ModelExtension(
+            (0x78BFBFD, 0xC6982203, 0x281),
+            ((1, 1 << 22), (2, 1 << 3), (7, 1 << 5)),
+            "cpu_x86_cpuid_x86_64",
+        ),
     ),
     capstone=CapstoneNames("CS_ARCH_X86", ("CS_MODE_64",)),
     keystone=KeystoneNames("KS_ARCH_X86", ("KS_MODE_64",)),

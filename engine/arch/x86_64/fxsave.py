@@ -1,7 +1,8 @@
-"""The image of x87 and SSE that FXSAVE stores (SDM volume 1, section 10.5.1).
+"""The image of x87 and SSE that FXSAVE stores, and AVX's part of what XSAVE stores.
 
-It is made of registers and loaded into them, all in one go: running FXSAVE itself, as Linux does,
-would cost an entry into the emulator each time.
+Sources: SDM volume 1, sections 10.5.1 and 13.4. The image is made of registers and loaded into
+them, all in one go: running FXSAVE itself, as Linux does, would cost an entry into the emulator
+each time.
 """
 
 import struct
@@ -24,6 +25,12 @@ _WORDS: Final = struct.Struct("<H14xH14x128sH14xI12x256s")
 """Sixteen bytes for each register."""
 _HEAD: Final = struct.Struct("<HHBxHQQII")
 _VALUES, _VECTORS, _END = 32, 160, 416
+_WHOLE: Final = tuple(f"ymm{number}" for number in range(16))
+_UPPER: Final = struct.Struct("16x16s" * 16)
+UPPER_SIZE: Final = 256
+"""Bytes of the upper halves of AVX's registers."""
+NONE: Final = bytes(UPPER_SIZE)
+"""Those of a program that does not use them."""
 _ERROR: Final = 0x80
 _BUSY: Final = 0x8000
 
@@ -67,3 +74,18 @@ def load(cpu: FrameCpu, image: bytes) -> None:
         control, status, image[_VALUES:_VECTORS], _tags(kept), mxcsr, image[_VECTORS:_END]
     )
     cpu.write_block(_REGISTERS, 16, words)
+
+
+def save_upper(cpu: FrameCpu) -> bytes:
+    """The upper halves of AVX's registers one after another."""
+    return b"".join(_UPPER.unpack(cpu.read_block(_WHOLE, 32)))
+
+
+def load_upper(cpu: FrameCpu, upper: bytes) -> None:
+    """Set them."""
+    lower = cpu.read_block(_XMM, 16)
+    whole = bytearray(2 * UPPER_SIZE)
+    for number in range(0, UPPER_SIZE, 16):
+        whole[2 * number : 2 * number + 16] = lower[number : number + 16]
+        whole[2 * number + 16 : 2 * number + 32] = upper[number : number + 16]
+    cpu.write_block(_WHOLE, 32, bytes(whole))

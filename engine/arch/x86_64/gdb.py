@@ -60,6 +60,10 @@ GDB: Final = GdbTarget(
             ),
             VECTOR_TYPES,
         ),
+        GdbFeature(
+            "org.gnu.gdb.i386.avx",
+            tuple(GdbRegister(f"ymm{n}h", 128, "uint128", f"ymm{n}h") for n in range(16)),
+        ),
         GdbFeature(  # without it gdb takes the target for none of Linux
             "org.gnu.gdb.i386.linux",
             (GdbRegister("orig_rax", 64, "int", value=(1 << 64) - 1),),

@@ -1,10 +1,12 @@
 """Instructions of x86-64 that Unicorn 2.1.4 executes wrongly, and what is done about each.
 
 - VEX and EVEX encodings run as the legacy SSE instruction of the same opcode (or as a wholly
-  different one): refused. So is BMI, whose 32-bit forms heed the upper halves of registers, and
-  of which bzhi loses a bit and blsi has the wrong carry, and lzcnt with them. CPUID offers none
-  of these (the processor is an Ivy Bridge without AVX), so programs that ask first never get
-  here. tzcnt is bsf on such a processor.
+  different one). So does BMI, whose 32-bit forms heed the upper halves of registers, and of which
+  bzhi loses a bit and blsi has the wrong carry. EVEX is refused; VEX is carried out by the host's
+  vector unit (`vex`) where there is one, and refused elsewhere. CPUID offers none of these (the
+  processor is an Ivy Bridge without AVX), so programs that ask first never get here. Where the
+  host lends its own, tzcnt, lzcnt and movbe run in the emulator, whose CPUID does not tell;
+  elsewhere tzcnt is bsf, as on such a processor, and the others are refused.
 - MXCSR does not show the sticky exception flags: they are put into it before an instruction
   stores it, and forgotten when one loads it. Under one that masks not all exceptions, or has
   denormal numbers flushed, arithmetic is carried out here (`sse_arithmetic`). Not where the host
@@ -33,10 +35,11 @@
 
 import struct
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from engine.arch.base import Screened, Screening
-from engine.arch.machine import ArchCpu, Insn, TrapError
+from engine.arch.machine import ArchCpu, Insn, LentCpu, TrapError
 from engine.arch.x86_64 import sse, sse_arithmetic
 from engine.arch.x86_64.decode import decode, length
 from engine.arch.x86_64.extended import ControlWord, from_integer, narrowed
@@ -79,8 +82,8 @@ _NAMES: Final = (
     *("rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi"),
     *(f"r{number}" for number in range(8, 16)),
 )
-# (map, opcode) of BMI1 and BMI2.
-_BMI: Final = frozenset({(2, 0xF2), (2, 0xF3), (2, 0xF5), (2, 0xF6), (2, 0xF7), (3, 0xF0)})
+_BMI: Final = frozenset({0x2F2, 0x2F3, 0x2F5, 0x2F6, 0x2F7, 0x3F0})
+"""Opcodes of BMI1 and BMI2, with their maps."""
 _STMXCSR: Final = 3
 _LONGEST: Final = 15
 """Bytes of an instruction at the most."""
@@ -118,11 +121,18 @@ def _opcode(raw: bytes) -> tuple[int, int]:
     return index, rex
 
 
-def _vex_is_bmi(raw: bytes, index: int) -> bool:
-    """True if a three-byte VEX instruction is one of BMI's (VEX.L clear)."""
-    if len(raw) < index + 4 or raw[index] != 0xC4:
-        return False
-    return (raw[index + 1] & 0x1F, raw[index + 3]) in _BMI and not raw[index + 2] & 4
+def _vex(raw: bytes) -> "_Remedy":
+    """An instruction with a VEX prefix, or what is none."""
+    from engine.arch.x86_64 import vex  # a table that few programs need
+
+    found = vex.known(raw)
+    if found is None:
+        return _Remedy(Screening.REFUSE, "no instruction that has a VEX prefix")
+    kind = "BMI" if found.fields.key in _BMI else "AVX (VEX)"
+    return _Remedy(Screening.BORROW, f"{kind} instruction, {_LACKING}", vex.emulate)
+
+
+_LACKING: Final = "which the emulated CPU does not have"
 
 
 class _Remedy(NamedTuple):
@@ -137,10 +147,11 @@ class _Remedy(NamedTuple):
 
     action: Screening
     what: str
-    serve: Callable[[ArchCpu, Insn], None] | None = None
+    serve: Callable[[LentCpu, Insn], None] | None = None
     unusual: bool = False
 
 
+@lru_cache(maxsize=1 << 12)
 def _classify(raw: bytes) -> _Remedy | None:
     index, rex = _opcode(raw)
     if index >= len(raw):
@@ -148,12 +159,10 @@ def _classify(raw: bytes) -> _Remedy | None:
     first = raw[index]
     if first in (_SAHF, _LAHF):
         return _Remedy(Screening.EMULATE, "REX prefix on flags and ah") if rex else None
-    if first in (0xC4, 0xC5, 0x62):
-        kind = "AVX-512 (EVEX)" if first == 0x62 else "AVX (VEX)"
-        kind = "BMI" if _vex_is_bmi(raw, index) else kind
-        return _Remedy(
-            Screening.REFUSE, f"{kind} instruction, which the emulated CPU does not have"
-        )
+    if first in (0xC4, 0xC5):
+        return _vex(raw)
+    if first == 0x62:
+        return _Remedy(Screening.REFUSE, f"AVX-512 (EVEX) instruction, {_LACKING}")
     if first == _RET and 0x66 not in raw[:index] and raw[index + 2 : index + 3] >= b"\x80":
         return _Remedy(Screening.EMULATE, "return that pops more than 32 KiB")
     if first in SUSPECT_LASTS:
@@ -161,7 +170,7 @@ def _classify(raw: bytes) -> _Remedy | None:
     if first in _X87:
         return _Remedy(Screening.EMULATE, "x87", _x87)
     if first == _POP and len(raw) > index + 1 and raw[index + 1] & 0x38:
-        return _Remedy(Screening.REFUSE, "XOP instruction, which the emulated CPU does not have")
+        return _Remedy(Screening.REFUSE, f"XOP instruction, {_LACKING}")
     if first in _TESTS and raw[index + 1 : index + 2] == _TEST_RIP_RELATIVE:
         return _Remedy(
             Screening.REFUSE, "test by its second opcode, at an address relative to rip"
@@ -173,7 +182,7 @@ def _classify(raw: bytes) -> _Remedy | None:
     second, modrm = raw[index + 1], raw[index + 2]
     field, memory = modrm >> 3 & 7, modrm < 0xC0
     if second == _BSR and 0xF3 in raw[:index]:
-        return _Remedy(Screening.REFUSE, "lzcnt, which the emulated CPU does not have")
+        return _Remedy(Screening.EXTEND, f"lzcnt, {_LACKING}")
     if second == 0xAE and memory and field <= _STMXCSR and 0xF3 not in raw[:index]:
         return _MXCSR_MOVES[field]
     if second == _CVTPI and memory and not _REPEATS & set(raw[:index]):
@@ -225,6 +234,10 @@ def clears(raw: bytes) -> bool:
     return True
 
 
+_NAMED: Final = frozenset({Screening.REFUSE, Screening.BORROW, Screening.EXTEND})
+"""Treatments whose reason is told."""
+
+
 def screen(insns: tuple[Insn, ...]) -> tuple[Screened, ...]:
     """The instructions among these that must not run as they stand.
 
@@ -235,10 +248,12 @@ def screen(insns: tuple[Insn, ...]) -> tuple[Screened, ...]:
     for insn in _spelled(insns):
         verdict = _classify(insn.raw)
         if verdict is not None and (flags or verdict.what != _EXCHANGE):
-            what = verdict.what
-            if verdict.action is Screening.REFUSE:
+            what, action = verdict.what, verdict.action
+            if action in _NAMED:
                 what = f"{insn.text}: {what}"
-            computes = verdict.serve is not None or verdict.action is Screening.PREPARE
+            computes = action is Screening.PREPARE or (
+                action is Screening.EMULATE and verdict.serve is not None
+            )
             found.append(
                 Screened(insn.address, insn.size, verdict.action, what, computes, verdict.unusual)
             )
@@ -318,13 +333,13 @@ def show_float_flags(cpu: ArchCpu) -> None:
         cpu.write_register("mxcsr", cpu.read_register("mxcsr") | flags)
 
 
-def emulate(cpu: ArchCpu, insn: Insn) -> int:
+def emulate(cpu: LentCpu, insn: Insn) -> int:
     """A screened instruction that does not run in the emulator; where it leads to."""
-    index, rex = _opcode(insn.raw)
     verdict = _classify(insn.raw)
     if verdict is not None and verdict.serve is not None:
         verdict.serve(cpu, insn)
         return insn.address + insn.size
+    index, rex = _opcode(insn.raw)
     if insn.raw[index] == _RET:
         return _return(cpu, int.from_bytes(insn.raw[index + 1 : index + 3], "little"))
     if insn.raw[index] in SUSPECT_LASTS:

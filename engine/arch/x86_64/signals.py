@@ -1,6 +1,8 @@
 """Signal frames of x86-64: struct rt_sigframe of arch/x86/include/asm/sigframe.h.
 
-The floating-point part is the 512-byte FXSAVE image without extended state.
+The floating-point part is the 512-byte FXSAVE image; where the upper halves of AVX's registers
+are in use, it is what XSAVE stores of all three, with Linux's words about it in the image's last
+bytes (arch/x86/include/uapi/asm/sigcontext.h, struct _fpx_sw_bytes).
 """
 
 import struct
@@ -41,6 +43,15 @@ SAVED_REGISTERS = {name: _MCONTEXT - 8 + 8 * number for number, name in enumerat
 """Places of registers in a frame, as distances from sp once the handler has returned."""
 _HANDLER_FLAGS = ~(1 << 10 | 1 << 16 | 1 << 8)  # DF, RF, TF are cleared
 
+_SOFTWARE = 464  # of the image are software's
+_SW_BYTES = struct.Struct("<IIQI28x")
+_HEADER = struct.Struct("<Q56x")
+_FEATURES, _AVX = 7, 4
+_UPPER_AT = 576
+_XSAVE_SIZE = 832
+_MAGIC1, _MAGIC2 = 0x46505853, 0x46505845
+_MAGIC2_SIZE = 4
+
 _RETURN_CODE = bytes.fromhex("48c7c00f0000000f05")  # mov rax, 15; syscall
 
 
@@ -49,11 +60,17 @@ def _enter(cpu: FrameCpu, frame: SignalFrame, code: int) -> None:
 
     registers = struct.unpack("<22Q", cpu.read_block(_SAVED, 8))
     top = frame.stack_top - (0 if frame.on_altstack else _RED_ZONE)
-    fpstate = (top - fxsave.SIZE) & -64
-    at = ((fpstate - _SIZE) & -16) - 8
     show_float_flags(cpu)
-    cpu.write(fpstate, fxsave.save(cpu))
+    image, upper = fxsave.save(cpu), fxsave.save_upper(cpu)
+    uses_avx = upper != fxsave.NONE
+    if uses_avx:
+        image = _with_upper(image, upper)
+    fpstate = (top - len(image)) & -64
+    at = ((fpstate - _SIZE) & -16) - 8
+    cpu.write(fpstate, image)
     fxsave.load(cpu, fxsave.FRESH)
+    if uses_avx:
+        fxsave.load_upper(cpu, fxsave.NONE)
     cpu.clear_float_flags()
     sp, flags, size = frame.altstack
     ucontext = struct.pack("<QQQIIQ", _UC_FLAGS, 0, sp, flags, 0, size)
@@ -86,6 +103,31 @@ def _enter(cpu: FrameCpu, frame: SignalFrame, code: int) -> None:
         cpu.write_register(name, value)
 
 
+def _with_upper(image: bytes, upper: bytes) -> bytes:
+    """An image of FXSAVE with what follows it."""
+    words = _SW_BYTES.pack(_MAGIC1, _XSAVE_SIZE + _MAGIC2_SIZE, _FEATURES, _XSAVE_SIZE)
+    header = _HEADER.pack(_FEATURES)
+    return image[:_SOFTWARE] + words + header + upper + struct.pack("<I", _MAGIC2)
+
+
+def _kept_upper(cpu: FrameCpu, at: int, image: bytes) -> bytes:
+    """The upper halves that a frame keeps; as in a program that begins where it has none.
+
+    As Linux reads it (check_xstate_in_sigframe): without both magic numbers, x87 and SSE alone.
+    """
+    from engine.arch.x86_64 import fxsave
+
+    magic, extended, _, size = _SW_BYTES.unpack_from(image, _SOFTWARE)
+    if magic != _MAGIC1 or size != _XSAVE_SIZE or extended < size + _MAGIC2_SIZE:
+        return fxsave.NONE
+    rest = cpu.read(at + fxsave.SIZE, _XSAVE_SIZE + _MAGIC2_SIZE - fxsave.SIZE)
+    features, end = _HEADER.unpack_from(rest)[0], rest[-_MAGIC2_SIZE:]
+    if end != struct.pack("<I", _MAGIC2) or not features & _AVX:
+        return fxsave.NONE
+    start = _UPPER_AT - fxsave.SIZE
+    return rest[start : start + fxsave.UPPER_SIZE]
+
+
 def _leave(cpu: FrameCpu, code: int) -> tuple[int, tuple[int, int, int]]:
     at = cpu.read_register("rsp") - 8  # the handler's ret has popped the return address
     kept = cpu.read(at + _UCONTEXT, _SIGINFO - _UCONTEXT)
@@ -94,7 +136,11 @@ def _leave(cpu: FrameCpu, code: int) -> tuple[int, tuple[int, int, int]]:
         from engine.arch.x86_64 import fxsave
 
         cpu.clear_float_flags()
-        fxsave.load(cpu, cpu.read(fpstate, fxsave.SIZE))
+        image = cpu.read(fpstate, fxsave.SIZE)
+        fxsave.load(cpu, image)
+        upper = _kept_upper(cpu, fpstate, image)
+        if upper != fxsave.NONE or fxsave.save_upper(cpu) != fxsave.NONE:
+            fxsave.load_upper(cpu, upper)
     flags_before = cpu.read_register("eflags")
     cpu.write_block(_PLAIN, 8, plain)
     cpu.write_register("rip", pc)

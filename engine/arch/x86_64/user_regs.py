@@ -28,9 +28,11 @@ _SEGMENTS: Final = {"cs": 0x33, "ss": 0x2B, "ds": 0, "es": 0, "fs": 0, "gs": 0}
 _FLAGS: Final = 0x1 | 0x4 | 0x10 | 0x40 | 0x80 | 0x100 | 0x400 | 0x800 | 0x4000 | 0x10000 | 0x40000
 """Flags that a debugger may change (FLAG_MASK)."""
 _NT_X86_XSTATE: Final = 0x202
-_XSTATE: Final = fxsave.SIZE + 64
-_FEATURES: Final = 3
-"""Components of the extended state: x87 and SSE."""
+_HEADER: Final = 64
+_XSTATE: Final = fxsave.SIZE + _HEADER + fxsave.UPPER_SIZE
+_FEATURES: Final = 7
+"""Components of the extended state: x87, SSE and AVX."""
+_UPPER: Final = tuple(f"ymm{number}h" for number in range(16))
 _SOFTWARE: Final = 464
 """Place of the features' mask in the bytes that FXSAVE leaves to software."""
 _XMM: Final = tuple(f"xmm{number}" for number in range(16))
@@ -94,9 +96,10 @@ def _set_float(registers: TracedRegisters, data: bytes) -> int:
 
 def _extended(registers: TracedRegisters) -> bytes:
     """The image that XSAVE stores, with its features where FXSAVE leaves room."""
-    image = bytearray(_float(registers) + struct.pack("<Q", _FEATURES).ljust(64, b"\0"))
+    image = bytearray(_float(registers) + struct.pack("<Q", _FEATURES).ljust(_HEADER, b"\0"))
     struct.pack_into("<Q", image, _SOFTWARE, _FEATURES)
-    return bytes(image)
+    upper = (registers.read_register(name).to_bytes(16, "little") for name in _UPPER)
+    return bytes(image) + b"".join(upper)
 
 
 def _set_extended(registers: TracedRegisters, data: bytes) -> int:
@@ -105,7 +108,7 @@ def _set_extended(registers: TracedRegisters, data: bytes) -> int:
     if (
         features & ~_FEATURES
         or form
-        or any(data[fxsave.SIZE + 16 :])
+        or any(data[fxsave.SIZE + 16 : fxsave.SIZE + _HEADER])
         or mxcsr & ~fxsave.MXCSR_MASK
     ):
         return errno.EINVAL
@@ -115,6 +118,10 @@ def _set_extended(registers: TracedRegisters, data: bytes) -> int:
         image[:24], image[32:160] = fresh[:24], fresh[32:160]
     if not features & 2:
         image[160:416] = fresh[160:416]
+    upper = data[fxsave.SIZE + _HEADER :] if features & 4 else fxsave.NONE
+    for number, name in enumerate(_UPPER):
+        value = int.from_bytes(upper[16 * number : 16 * number + 16], "little")
+        registers.write_register(name, value)
     return _set_float(registers, bytes(image))
 
 

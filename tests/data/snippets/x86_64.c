@@ -22,8 +22,24 @@ struct state {
     uint64_t pad[12];
     uint8_t data[256];
     uint8_t fx[512];
+#ifdef __AVX__
+    uint8_t high[16][16]; // upper halves of ymm0 to ymm15
+    uint8_t more[256];
+#endif
 };
+#ifdef __AVX__
+_Static_assert(sizeof(struct state) == 1536, "half as much again");
+#define EACH(what) what(0) what(1) what(2) what(3) what(4) what(5) what(6) what(7) \
+    what(8) what(9) what(10) what(11) what(12) what(13) what(14) what(15)
+#define LOAD(n) "vinsertf128 ymm" #n ", ymm" #n ", [0x20000400+16*" #n "], 1\n"
+#define STORE(n) "vextractf128 [0x20000400+16*" #n "], ymm" #n ", 1\n"
+#define LOADS EACH(LOAD)
+#define STORES EACH(STORE) "vzeroupper\n"
+#else
 _Static_assert(sizeof(struct state) == 1024, "a kilobyte each");
+#define LOADS
+#define STORES
+#endif
 
 void enter(void);
 extern char back[];
@@ -31,7 +47,7 @@ __asm__(".intel_syntax noprefix\n"
         "enter:\n"
         "push rbx\n push rbp\n push r12\n push r13\n push r14\n push r15\n"
         "mov [0x20001000], rsp\n"
-        "fxrstor64 [0x20000200]\n"
+        "fxrstor64 [0x20000200]\n" LOADS
         "push qword ptr [0x20000080]\n popfq\n"
         "mov rax, [0x20000000]\n mov rcx, [0x20000008]\n mov rdx, [0x20000010]\n"
         "mov rbx, [0x20000018]\n mov rbp, [0x20000028]\n mov rsi, [0x20000030]\n"
@@ -47,7 +63,7 @@ __asm__(".intel_syntax noprefix\n"
         "mov [0x20000068], r13\n mov [0x20000070], r14\n mov [0x20000078], r15\n"
         "mov rsp, [0x20001000]\n"
         "pushfq\n pop qword ptr [0x20000080]\n"
-        "fxsave64 [0x20000200]\n"
+        "fxsave64 [0x20000200]\n" STORES
         "fninit\n ldmxcsr [0x20001010]\n cld\n"
         "pop r15\n pop r14\n pop r13\n pop r12\n pop rbp\n pop rbx\n ret\n"
         ".att_syntax\n");
@@ -67,7 +83,19 @@ static void caught(int number, siginfo_t *info, void *context) {
     state->signal = number;
     state->start = uc->uc_mcontext.gregs[REG_RIP];
     state->why = info->si_code;
-    memcpy(state->fx, uc->uc_mcontext.fpregs, 512);
+    const uint8_t *fx = (const uint8_t *)uc->uc_mcontext.fpregs;
+    memcpy(state->fx, fx, 512);
+#ifdef __AVX__
+    uint32_t magic, size;
+    uint64_t features;
+    memcpy(&magic, fx + 464, 4);
+    memcpy(&size, fx + 468, 4);
+    memcpy(&features, fx + 512, 8);
+    if (magic == 0x46505853 && features & 4)
+        memcpy(state->high, fx + 576, 256);
+    else
+        memset(state->high, 0, 256);
+#endif
     siglongjmp(out, 1);
 }
 

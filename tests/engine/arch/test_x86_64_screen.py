@@ -46,7 +46,8 @@ def _suspected(raw: bytes) -> bool:
 
 def _refused(raw: bytes, text: str = "") -> bool:
     found = X86_64.screen((Insn(0x1000, raw, text, ""),))
-    return bool(found) and found[0].action is Screening.REFUSE
+    later = (Screening.REFUSE, Screening.BORROW, Screening.EXTEND)
+    return bool(found) and found[0].action in later
 
 
 @settings(max_examples=1000, deadline=None)
