@@ -134,8 +134,9 @@ static int borrows(void *arg) {
 }
 static void processes(void) {
     int status;
-    WORKS(clone(borrows, stack[0] + 65536, CLONE_FILES | CLONE_FS | SIGCHLD, 0));
-    wait(&status);
+    int borrower = clone(borrows, stack[0] + 65536, CLONE_FILES | CLONE_FS | SIGCHLD, 0);
+    wait(&status); // both of them write
+    WORKS(borrower);
     printf("ended %x\n", status);
     SHOW(fcntl(80, F_GETFD));
     printf("%s\n", here());
