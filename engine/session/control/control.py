@@ -364,7 +364,7 @@ class Control:
             done = self._by_phase(command)
             if done is not None:
                 return done
-        into_past = self._place.in_past and isinstance(command, cmd.Continue | cmd.ContinueToHit)
+        into_past = self._place.in_past and isinstance(command, cmd.Continue)
         if into_past or isinstance(command, _BACK):
             return self._travelled(command)
         motion = self._here.running.motion(command)
@@ -499,6 +499,9 @@ class Control:
             self.words.begins_to_move()
         if back:
             place.phase_back()
+            moved = True
+        elif isinstance(command, cmd.ContinueToHit):
+            place.to_hit(self.watch_places)
             moved = True
         elif moves:
             moved = place.finish_hit()
@@ -870,7 +873,8 @@ class Control:
             else:
                 registers, frames = viewing.same_registers(), viewing.same_frames()
             thread = session.machine.tid
-        hit = None if running.state is RunState.RUNNING or focus.chosen else running.hit
+        looked_at = running.state is not RunState.RUNNING and not focus.chosen
+        hit = running.hit if looked_at else None
         module = modules.at(pc) if stands else None
         self._view = GuestView(
             state=state,
@@ -892,6 +896,7 @@ class Control:
             displays=self.words.displays() if self.words is not None else (),
             unwinder=viewing.unwinder.name,
             hit=hit,
+            at_hit=looked_at and not running.ended and (mid_hit or running.meets() is not None),
             probes=self.probe_views(),
             planted=viewing.planted(),
             modules=viewing.modules(),

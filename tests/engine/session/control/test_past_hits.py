@@ -10,8 +10,11 @@ from compiled import build
 from controlkit import Held, held, sample
 from sysroot import CHECKOUT
 
+from engine.guest.watched import WatchedRange
 from engine.image import ElfImage
 from engine.image.symbols import SymbolTable
+from engine.session.control.backwards import WatchPlace
+from engine.session.guest.watchpoints import WatchEvent
 from engine.session.protocol import commands as cmd
 from engine.session.protocol.views import GuestView, RunState
 
@@ -23,12 +26,14 @@ class State(NamedTuple):
 
     Attributes:
         moment: tick and the program's own address.
+        thread: that has the processor.
         pc: of the processor.
         phase: that was carried out last; "" outside of a hit.
         registers: all.
     """
 
     moment: tuple[int, int]
+    thread: int
     pc: int
     phase: str
     registers: dict[str, int]
@@ -39,7 +44,7 @@ def state(guest: Held) -> State:
     assert travel is not None
     now = travel.now()
     phase = view.hit.done[-1].name if view.hit and view.hit.done else ""
-    return State((now.clock, now.pc), view.raw_pc, phase, guest.registers())
+    return State((now.clock, now.pc), view.thread, view.raw_pc, phase, guest.registers())
 
 
 def following(view: GuestView) -> str:
@@ -48,15 +53,11 @@ def following(view: GuestView) -> str:
     return view.hit.next
 
 
-def stands_at_hit(guest: Held) -> bool:
-    return guest.control._place.here.running.meets() is not None
-
-
 def played(guest: Held, hits: int) -> list[list[State]]:
     """The next hits: the state in front of each, and behind each of its phases."""
     found = []
     for number in range(hits):
-        if not (number and stands_at_hit(guest)):
+        if not (number and guest.view.at_hit):
             guest.do(cmd.ContinueToHit())
         if guest.view.state is RunState.ENDED:
             break
@@ -87,12 +88,16 @@ def check(guest: Held, hits: int) -> list[str]:
         guest.do(cmd.PhaseBack())
         behind = state(guest)
         assert behind._replace(phase="") == states[0]._replace(phase="")
-    for states in forth[:-1]:
-        if state(guest).moment != states[0].moment:
-            guest.do(cmd.Seek(*states[0].moment))
-        for wanted in states[1:]:
-            guest.do(cmd.StepPhase())
-            assert state(guest) == wanted
+    assert guest.view.history is not None
+    assert guest.view.history.past
+    guest.do(cmd.Seek(*forth[0][0].moment))
+    for wanted in forth[0][1:]:
+        guest.do(cmd.StepPhase())
+        assert state(guest) == wanted
+    guest.do(cmd.Seek(*forth[0][0].moment))
+    assert played(guest, hits) == forth
+    assert guest.view.history is not None
+    assert not guest.view.history.past
     return sorted({" ".join(each.phase for each in states[1:]) for states in forth})
 
 
@@ -231,6 +236,41 @@ def test_from_outside_and_out_again() -> None:
         assert guest.do(cmd.StepPhase()).reason == "armed"
         guest.do(cmd.FinishHit(), cmd.Continue())
         assert guest.view.state is RunState.ENDED
+
+
+def test_forwards_something_else_may_stop() -> None:
+    """A watched access comes before the next hit; behind the last hit there is the present."""
+    with recorded("x86_64", "structs", "p deposit") as guest:
+        guest.do(*[cmd.ContinueToHit()] * 2)
+        end = state(guest)
+        module = guest.control.session.modules.main
+        assert module is not None
+        watched_one = module.symbols.find("grace")
+        assert watched_one is not None
+        arrived: list[WatchEvent] = []
+        watched = WatchedRange(watched_one.address, watched_one.size)
+        place = WatchPlace(
+            (watched,),
+            lambda event: True,
+            "watchpoint 1",
+            lambda event, back: arrived.append(event),
+        )
+        guest.do(cmd.Seek(0))
+        first = guest.do(cmd.ContinueToHit())
+        assert (first.reason, first.at_hit, first.location) == (
+            "in front of a hit",
+            True,
+            "deposit+0x0",
+        )
+        guest.control.watch_places = lambda: (place,)
+        view = guest.do(cmd.ContinueToHit())
+        assert (view.reason, view.at_hit, len(arrived)) == ("watchpoint 1", False, 1)
+        assert first.time <= view.time <= end.moment[0]
+        guest.control.watch_places = lambda: ()
+        guest.do(cmd.Seek(*end.moment), cmd.StepBack())
+        view = guest.do(cmd.ContinueToHit())
+        assert view.history is not None
+        assert (view.history.past, state(guest).moment) == (False, end.moment)
 
 
 def test_behind_a_hit_a_phase_is_an_instruction() -> None:
