@@ -257,3 +257,19 @@ def test_a_share_is_written_once(tmp_path: Path, told: list[ev.SessionEvent]) ->
         assert not _failures(told)
     finally:
         control.close()
+
+
+@pytest.mark.parametrize("line", ["p serve", pytest.param("r fork", marks=pytest.mark.slow)])
+def test_of_a_run_that_forks(line: str, told: list[ev.SessionEvent]) -> None:
+    """Where the pages of the program are does not depend on the probes in it."""
+    control = Control(GuestConfig(sample("x86_64", "forkserver"), history=True), told.append)
+    try:
+        control.execute(cmd.Define(line))
+        _to_end(control)
+        control.execute(cmd.Seek(control.view().time // 2))
+        control.execute(cmd.StartBranch())
+        assert not _failures(told)
+        _to_end(control)
+        assert "they do the same\n" in control.carry_out(cmd.CompareBranches("main"))
+    finally:
+        control.close()
