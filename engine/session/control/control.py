@@ -124,7 +124,7 @@ class Control:
         self.config = config
         self._telling = EventTeller(tell)
         self._tell = self._telling.tell
-        self.branches = BranchedRuns(self, self._telling)
+        self.branches = BranchedRuns(self, self._telling, mode)
         self._mode = mode
         self._terminal = terminal
         self.waiting: Callable[[], cmd.Command | None] = lambda: None
@@ -218,7 +218,7 @@ class Control:
         tracing.start()
         if leap is not None:
             assert travel is not None, "it is recorded"
-            leap.carry_out(travel, present, self._listens)
+            leap.carry_out(travel, present, self.listens)
             present.ask(self.questions)
         session.hooks.attention = self._heard
         for failure in self.probes.restore(tuple(rows)):
@@ -359,6 +359,7 @@ class Control:
             self.config = replace(self.config, core=None)
             return self._restart()
         if isinstance(command, _BRANCHING):
+            self._cut = False
             return self.branches.carry_out(command)
         if isinstance(command, cmd.PhaseBack) or self._place.in_past:
             done = self._by_phase(command)
@@ -435,7 +436,6 @@ class Control:
         self._kernel_events = {
             group: switch.again() for group, switch in self._kernel_events.items()
         }
-        self._cut = False
         session: Session | None = None
         try:
             chosen = ChosenTerminal(self.config.tty) if self.config.tty else None
@@ -453,8 +453,8 @@ class Control:
                 session.close()
             raise
 
-    def _listens(self) -> bool:
-        """Hear what has come in while a branch is brought to its moment: whether to go on."""
+    def listens(self) -> bool:
+        """Hear what has come in while a run is lived through: whether to go on."""
         while (command := self.waiting()) is not None:
             if isinstance(command, cmd.Halt):
                 self._cut = True
