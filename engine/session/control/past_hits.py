@@ -231,12 +231,14 @@ class LivedHits:
             Cut: it was not to go on.
         """
         past, running = self.past, self.stand.running
+        moved = running.machine is not None or self.now() != moment
         if running.machine is not None:
             self._pass()
 
         def look() -> None:
             running.wanted = ""
-            if not past.machine.current.hooks.hold():
+            # Behind a call or at a signal's handler it may stand in front of the hit already.
+            if not past.machine.current.hooks.hold() and self.now() != moment:
                 self._pass()
             patience.look()
 
@@ -246,6 +248,8 @@ class LivedHits:
             if past.machine.exit is not None or (now := self.now()) > moment:
                 return False
             if now == moment and (point := running.meets()) is not None:
+                if moved:
+                    running.forget_hit()  # one on the way is none that is looked at
                 self.moment, self.done, self._last = moment, 0, point.address
                 self._look()
                 return True

@@ -72,9 +72,11 @@ def played(guest: Held, hits: int) -> list[list[State]]:
     return found
 
 
-def check(guest: Held, hits: int) -> list[str]:
-    """Hits forwards, backwards, and forwards again; the ways that they went."""
+def check(guest: Held, hits: int, threads: set[int] | None = None) -> list[str]:
+    """Hits forwards, backwards, and forwards again; the ways that they went, and in whom."""
     forth = played(guest, hits)
+    if threads is not None:
+        threads.update(states[0].thread for states in forth)
     assert len(forth) == hits
     behind: State | None = None
     for states in reversed(forth):
@@ -107,10 +109,15 @@ EMULATED = "armed trap pre-handlers emulated post-handlers resume"
 
 @contextmanager
 def recorded(
-    arch: str, name: str, *lines: str, technique: str = "auto", returns: str = "auto"
+    arch: str,
+    name: str,
+    *lines: str,
+    args: tuple[str, ...] = (),
+    technique: str = "auto",
+    returns: str = "auto",
 ) -> Iterator[Held]:
     path = name if "/" in name else sample(arch, name)
-    with held(path, history=True, technique=technique, returns=returns) as guest:
+    with held(path, *args, history=True, technique=technique, returns=returns) as guest:
         for line in lines:
             guest.do(cmd.Define(line, stops=technique in ("jump", "djprobe")))
         yield guest
@@ -198,6 +205,95 @@ def test_calls_in_place_of_no_operations(tmp_path: Path) -> None:
     where = uprobe_place(program, "calm_nop")
     with recorded("x86_64", str(program), f"p:g/calm {where} cx=%cx", technique="nop5") as guest:
         assert check(guest, 4) == ["armed call save syscall restore return", EMULATED]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arch", "name", "lines", "passed", "hits", "threads"),
+    [
+        ("x86_64", "race", ("r think",), 196, 8, 2),
+        ("aarch64", "race", ("r think",), 196, 8, 2),
+        ("x86_64", "race", ("p rt_clone+13", "r worker"), 0, 7, 3),
+        ("x86_64", "deadlock", ("p lock", "r unlock"), 0, 12, 1),
+    ],
+)
+def test_threads(
+    arch: str, name: str, lines: tuple[str, ...], passed: int, hits: int, threads: int
+) -> None:
+    """Other threads run between the hits, and in the middle of calls that return."""
+    with recorded(arch, name, *lines, args=("3",), returns="mainline") as guest:
+        guest.do(*[cmd.ContinueToHit()] * passed)
+        seen: set[int] = set()
+        check(guest, hits, seen)
+        assert len(seen) >= threads
+
+
+@pytest.mark.parametrize(
+    ("arch", "name", "lines", "hits"),
+    [
+        ("x86_64", "forkserver", ("p rt_clone+15",), 3),
+        pytest.param(
+            "x86_64", "forkserver", ("p rt_clone+15", "p sys_read+10"), 8, marks=pytest.mark.slow
+        ),
+        pytest.param(
+            "aarch64", "forkserver", ("p rt_clone+24", "p sys_read"), 8, marks=pytest.mark.slow
+        ),
+        pytest.param("riscv64", "forkserver", ("r serve", "r fork"), 9, marks=pytest.mark.slow),
+        pytest.param(
+            "x86_64", "pipeline", ("p rt_clone+13", "p print"), 8, marks=pytest.mark.slow
+        ),
+    ],
+)
+def test_processes(arch: str, name: str, lines: tuple[str, ...], hits: int) -> None:
+    """Hits of children; where both come out of the same call, and where one waits in another."""
+    with recorded(arch, name, *lines, returns="mainline") as guest:
+        seen: set[int] = set()
+        check(guest, hits, seen)
+        assert len(seen) > 1
+
+
+AGAIN = """
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+volatile int total;
+__attribute__((noinline)) int work(int n)
+{
+    for (int i = 0; i < n; i++)
+        total += i;
+    return total;
+}
+static void handler(int number) { work(number); }
+int main(int argc, char **argv)
+{
+    if (argc > 1)
+        return work(7) & 1;
+    signal(SIGUSR1, handler);
+    for (int i = 0; i < 2; i++) {
+        int status, child = i ? vfork() : fork();
+        if (!child) {
+            work(3);
+            execl("/proc/self/exe", "again", "child", (char *)0);
+            _exit(9);
+        }
+        waitpid(child, &status, 0);
+        raise(SIGUSR1);
+    }
+    return 0;
+}
+"""
+
+
+@pytest.mark.slow
+def test_signals_and_programs_of_children(tmp_path: Path) -> None:
+    """A hit at the very instruction to which the kernel has led the program."""
+    program = build(tmp_path, "again", AGAIN, "-O1", "-static")
+    where = uprobe_place(program, "work")
+    for lines, hits in (("p work", "r handler"), 8), ((f"r:u/w {where}", "p raise"), 12):
+        with recorded("x86_64", str(program), *lines, returns="mainline") as guest:
+            seen: set[int] = set()
+            check(guest, hits, seen)
+            assert len(seen) == 3 if hits > 8 else 2
 
 
 def test_from_outside_and_out_again() -> None:
