@@ -104,7 +104,7 @@ class BranchedRuns:
 
         runs, wide = (self.run(one), self.run(other)), max(len(one), len(other))
         sides = one.ljust(wide), other.ljust(wide)
-        wanted = LogContent.of(run.place.present.probes, run.graph, run.kernel_events)
+        wanted = LogContent.of(run.place.present.probes, run.switches.graph, run.switches.kernel)
         return [
             *compared(sides, runs),
             *compared_events(sides, runs, wanted, self._mode, self._holder.listens),
@@ -149,7 +149,7 @@ class BranchedRuns:
             inputs.come_back()
         for failure in self._holder.probes.restore(rows):
             telling.tell(ev.Notice(failure))
-        for failure in other.carry_over(run):
+        for failure in other.switches.follow(run.switches):
             telling.tell(ev.Notice(failure))
         other.told.declare(other.place.present.tracing)
         self._retell(other)
