@@ -152,6 +152,7 @@ class Control:
         self._hears = False
         self._alone = False
         self._unwinder = UNWINDERS[0].name
+        self._kept: KeptRun | None = None
         fresh = self._load(opened)
         self._first, self._damage = fresh.opened, set[str]()
         switches = {group: KernelSwitch(group) for group in GROUPS}
@@ -213,7 +214,7 @@ class Control:
             unwinder=self._unwinder,  # as the run before had it
         )
         place = Standpoint(present, travel, self._past_of, changed)
-        self._run = KeptRun(place, told, switches, self._telling.context)
+        self._kept = KeptRun(place, told, switches, self._telling.context)
         tracing = present.tracing
         tracing.programs.tell = self._tell
         present.probing.mapped.append(self._mapped)
@@ -264,6 +265,17 @@ class Control:
         session.hooks.attention = self._heard
         past.running.state = RunState.STOPPED
         return past
+
+    @property
+    def _run(self) -> KeptRun:
+        """The run at hand.
+
+        Raises:
+            CommandError: it has been given back: there is no memory of it that could be looked at.
+        """
+        if self._kept is None:
+            raise CommandError("the guest is closed: nothing can be asked of it any more")
+        return self._kept
 
     @property
     def _place(self) -> Standpoint:
@@ -409,7 +421,7 @@ class Control:
     def take(self, run: KeptRun) -> None:
         """Another run is at hand; nobody asks the one that was for attention."""
         with self._gate:
-            self._run, self._telling.context = run, run.context
+            self._kept, self._telling.context = run, run.context
 
     def begin_branch(self, leap: "BranchLeap", run: KeptRun) -> None:
         """Have a run at hand that was brought to a moment of the one that was.
@@ -545,7 +557,7 @@ class Control:
 
     def _keep_log(self) -> None:
         """Make the log what it would be if all that is recorded had been so from the start."""
-        if self.refills and self._run.told.refill is not None:
+        if self.refills and self._kept is not None and self._kept.told.refill is not None:
             self._cut = False
             self._run.told.keep(self._place.present.running, self._hears_on)
 
@@ -720,7 +732,8 @@ class Control:
         return text
 
     def _restart(self) -> str:
-        fresh, rows = self._load(), self.probes.rows  # if it fails, the old run goes on
+        rows = self.probes.rows
+        fresh = self._load()  # if it fails, the old run goes on
         self._end_run()
         self.branches.restarted()
         self._tell(ev.Restarted())
@@ -818,7 +831,9 @@ class Control:
     # -- telling ---------------------------------------------------------------------------------
 
     def refresh(self) -> None:
-        """Hand over what was recorded, and a view of how things are."""
+        """Hand over what was recorded, and a view of how things are; of a closed guest nothing."""
+        if self._kept is None:
+            return
         if not self._here.running.ended:
             self._here.tracing.drain()
         for stand in dict.fromkeys((self._place.present, self._place.here)):
@@ -900,9 +915,15 @@ class Control:
             return True
 
     def close(self) -> None:
-        """End all runs and give everything back; whoever asks for attention asks nobody."""
+        """End all runs and give everything back; whoever asks for attention asks nobody.
+
+        Whatever is asked of it afterwards is a `CommandError`, a command is told to have failed.
+        """
+        if self._kept is None:
+            return
         self._end_run()
         self.branches.close()
+        self._kept = None
 
     def _end_run(self) -> None:
         """End the run at hand."""
