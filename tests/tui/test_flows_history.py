@@ -88,7 +88,7 @@ async def through_the_run(user: User) -> None:
 
     bar = user.app.query_one(Timeline)
     await user.pilot.click(bar, offset=(bar.size.width // 2, 0))
-    await user.until(lambda: user.view.time != written[0])
+    await user.until(lambda: user.view.time != written[0] and user.view.state is RunState.STOPPED)
     assert 0.4 < user.view.time / end < 0.6
     await user.press("8", "at")
     await user.says("this row is of no moment of the run")
