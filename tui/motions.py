@@ -16,6 +16,8 @@ _SPEEDS: Final = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 AHEAD: Final = 8
 """Steps that are asked for before the first of them is seen to be done; more are left out."""
 _STEPS: Final = (cmd.StepInsn, cmd.StepOver, cmd.StepLine, cmd.StepPhase)
+_PLAYED: Final = (cmd.StepPhase, cmd.ContinueToHit, cmd.PhaseBack, cmd.Restart)
+"""Commands of slow motion, and the one at which they are forgotten."""
 
 
 class Playing(Enum):
@@ -41,8 +43,8 @@ class SlowMotion:
         self._timer: Timer | None = None
         self._speed = 2
         self._what = Playing.HITS
-        self._sent = self._runs = False
-        self._carried = False
+        self._sent = self._runs = self._carried = False
+        self._from_past = False
 
     def play_hits(self) -> None:
         """Run to the next hit and play its phases, then the next one's; or stop that."""
@@ -67,7 +69,7 @@ class SlowMotion:
 
     def stop(self) -> None:
         """No more of it."""
-        self._sent = self._runs = self._carried = False
+        self._sent = self._runs = self._carried = self._from_past = False
         if self._timer is not None:
             self._timer.stop()
             self._timer, self.playing = None, False
@@ -83,13 +85,12 @@ class SlowMotion:
 
     def done(self, command: cmd.Command) -> None:
         """A command was carried out; the guest is not yet seen to stand."""
-        self._carried = self._carried or isinstance(command, cmd.PhaseBack)
+        self._carried = self._carried or isinstance(command, _PLAYED)
 
     def stands(self) -> None:
         """The guest stands: what was sent is carried out."""
-        if self._what is Playing.BACK and not self._carried:  # as it stood before
-            return
-        self._sent = self._carried = False
+        if self._carried:  # else as it stood before
+            self._sent = self._carried = False
 
     def _start(self) -> None:
         speed = _SPEEDS[self._speed]
@@ -111,12 +112,13 @@ class SlowMotion:
         if view.state is RunState.ENDED:
             self.stop()
         elif view.state in (RunState.STOPPED, RunState.READY) and not self._sent:
-            hit = view.hit
-            at_hit = view.pc in view.planted if hit is None else bool(hit.next)
-            if self._runs and not at_hit:  # something else has stopped it
+            past = view.history is not None and view.history.past
+            # Something else has stopped it, or it has come to the present.
+            if (self._runs and not view.at_hit) or (self._from_past and not past):
                 self.stop()
                 return
-            self._runs = not (self._what is Playing.EVERYTHING or at_hit)
+            self._from_past = past
+            self._runs = not (self._what is Playing.EVERYTHING or view.at_hit)
             self._sent = True
             self._desk.post(cmd.ContinueToHit() if self._runs else cmd.StepPhase())
 

@@ -35,6 +35,8 @@ NO_LIMIT: Final = (1 << 64) - 1
 
 _OTHERS: Final = 3 << 29
 """Bytes of addresses that the emulator's translations and the tool itself take."""
+_OWN_SHARE: Final = 8
+"""The engine's own pages go down from this part of the arena; the guest's come from both ends."""
 _ZERO: Final = bytes(PAGE)
 _PIECE: Final = 1 << 20
 """Bytes of a file that `PageEffects` is told of at once."""
@@ -167,12 +169,18 @@ class Ram:
             first, behind = offset // PAGE, (offset + size + PAGE - 1) // PAGE
             self._changed_view[first:behind] = b"\1" * (behind - first)
 
-    def allocate(self, size: int, *, high: bool = False) -> int | None:
+    def allocate(self, size: int, *, high: bool = False, own: bool = False) -> int | None:
         """Reserve `size` bytes (page multiple); the arena offset, None when none is left.
 
-        The lowest place that is free, or the highest.
+        Args:
+            size: bytes.
+            high: the highest place that is free, instead of the lowest.
+            own: a place apart from the guest's, for what the engine puts into its memory: where
+                the guest's pages are does not depend on that.
         """
-        if high:
+        if own:
+            offset = self._own_place(size)
+        elif high:
             free = self._free.highest(size)
             offset = None if free is None else free[1] - size
         else:
@@ -180,6 +188,14 @@ class Ram:
         if offset is not None:
             self._free.take(offset, offset + size)
         return offset
+
+    def _own_place(self, size: int) -> int | None:
+        """A free place in the middle of the arena, the next one below what is taken there."""
+        middle = self.size // _OWN_SHARE & -PAGE
+        free = self._free.highest(size, middle)
+        if free is not None and min(free[1], middle) - size >= free[0]:
+            return min(free[1], middle) - size
+        return self._free.lowest(size)
 
     def allocate_at(self, offset: int, size: int) -> bool:
         """Reserve pages in one place; false if they are not free."""
@@ -276,7 +292,7 @@ class Ram:
 
         None where the host cannot do that. What is written on either side is seen on both.
         """
-        offset = self.allocate(size)
+        offset = self.allocate(size, own=True)
         if offset is None:
             return None
         if not host.double(address, size, self.base + offset):

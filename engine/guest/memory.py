@@ -526,7 +526,11 @@ class Memory:
         if mapping is None or not mapping.reserved or mapping.perms or end > mapping.end:
             raise MappingError(errno.EINVAL)
         self.table.need_room(2)
-        physical = self._ram.show(host, end - start) if host else self._ram.allocate(end - start)
+        physical = (
+            self._ram.show(host, end - start)
+            if host
+            else self._ram.allocate(end - start, own=True)
+        )
         if physical is None or not self._ram.touch(physical, end - start):
             raise MappingError(errno.ENOMEM)
         piece = self.table.split(mapping, start, end)

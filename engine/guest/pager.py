@@ -61,7 +61,7 @@ class Pager:
         if mapping.extent is not None:
             mapping.extent.mapped += mapping.size
             return mapping
-        if mapping.reserved and not (mapping.name == RETURN_CODE and mapping.perms):
+        if _is_engines(mapping):
             return mapping._replace(physical=None, perms=0)
         if mapping.physical is None:
             return mapping
@@ -105,7 +105,7 @@ class Pager:
         physical, beside = self._beside(mapping)
         if physical is None:
             high = mapping.backing is None and not grows
-            physical = self._allocate(mapping.size, high=high)
+            physical = self._allocate(mapping.size, high=high, own=_is_engines(mapping))
         self._prepare(mapping, physical, beside)
         backed = mapping._replace(physical=physical)
         if mapping.backing is not None:
@@ -135,6 +135,12 @@ class Pager:
             self._code.invalidate(mapping.start, mapping.size)
         if mapping.extent is not None:
             self.shared.detach(mapping.extent, mapping.size)
+        elif _is_engines(mapping):
+            heard, self._ram.effects = self._ram.effects, None  # the program had no such pages
+            try:
+                self._ram.release(mapping.physical, mapping.size)
+            finally:
+                self._ram.effects = heard
         else:
             self._ram.release(mapping.physical, mapping.size)
 
@@ -253,8 +259,8 @@ class Pager:
                 return physical, left.size
         return None, 0
 
-    def _allocate(self, size: int, *, high: bool = False) -> int:
-        physical = self._ram.allocate(size, high=high)
+    def _allocate(self, size: int, *, high: bool = False, own: bool = False) -> int:
+        physical = self._ram.allocate(size, high=high, own=own)
         if physical is None:
             raise MappingError(errno.ENOMEM)
         return physical
@@ -266,3 +272,8 @@ class Pager:
                 if mapping.perms & EXECUTE:
                     self._code.invalidate(mapping.start, mapping.size)
                 self._table.replace(index, mapping._replace(physical=mapping.physical + delta))
+
+
+def _is_engines(mapping: Mapping) -> bool:
+    """True for a part of the engine's windows that a program of its own would not have."""
+    return mapping.reserved and not (mapping.name == RETURN_CODE and bool(mapping.perms))

@@ -88,7 +88,7 @@ async def through_the_run(user: User) -> None:
 
     bar = user.app.query_one(Timeline)
     await user.pilot.click(bar, offset=(bar.size.width // 2, 0))
-    await user.until(lambda: user.view.time != written[0])
+    await user.until(lambda: user.view.time != written[0] and user.view.state is RunState.STOPPED)
     assert 0.4 < user.view.time / end < 0.6
     await user.press("8", "at")
     await user.says("this row is of no moment of the run")
@@ -296,6 +296,62 @@ async def played_backwards(user: User) -> None:
 @pytest.mark.slow
 def test_hits_are_played_backwards() -> None:
     flow(played_backwards, config=GuestConfig(sample("x86_64", "recursion"), history=True))
+
+
+async def played_forwards(user: User) -> None:
+    """Both sides of a return probe, whose return is in the machinery's own code."""
+    await place(user, "retprobe print")
+    await user.press("c")
+    await user.state(RunState.ENDED)
+    end = user.view.time
+    await user.press("apostrophe")
+    await user.type("start")
+    await user.press("enter")
+    await user.until(lambda: history(user).past, "the start")
+    await user.press("plus", "plus", "plus", "plus", "P")
+    seen: list[tuple[int, str]] = []
+
+    def begun() -> bool:
+        """All hits have been seen, and the run is at its end."""
+        view = user.view
+        if view.hit is not None and (view.time, view.reason) not in seen:
+            seen.append((view.time, view.reason))
+        return not user.app.controls.slow_motion.playing
+
+    await user.until(begun, "the end of the run")
+    assert (user.view.time, user.view.state) == (end, RunState.ENDED)
+    times = [time for time, _ in seen]
+    assert times, "on a busy machine not each is seen"
+    assert times == sorted(times)
+    events = user.panes.events.store
+    hits = {events.moment(number)[0] for number in range(events.end)}
+    assert len(hits & set(times)) > len(hits) / 2
+
+
+@pytest.mark.slow
+def test_hits_of_the_past_are_played_forwards() -> None:
+    flow(played_forwards, config=GuestConfig(sample("x86_64", "recursion"), history=True))
+
+
+async def played_to_the_present(user: User) -> None:
+    """Slow motion of the past stops where the run itself stands."""
+    await place(user, "break fibonacci")
+    await user.press("c")
+    await user.until(lambda: user.view.at_hit, "a stop")
+    first = user.view.time
+    await user.press("c")
+    await user.until(lambda: user.view.at_hit and user.view.time > first, "the next one")
+    now = user.view.time
+    await user.press("R")
+    await user.until(lambda: history(user).past and user.view.time == first, "the past")
+    await user.press("plus", "plus", "plus", "plus", "P")
+    assert user.app.controls.slow_motion.playing
+    await user.until(lambda: not user.app.controls.slow_motion.playing, "the present")
+    assert (user.view.time, history(user).past) == (now, False)
+
+
+def test_slow_motion_stops_at_the_present() -> None:
+    flow(played_to_the_present, config=GuestConfig(sample("x86_64", "recursion"), history=True))
 
 
 def test_phases_are_gone_back_through() -> None:

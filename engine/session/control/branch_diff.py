@@ -7,18 +7,14 @@ from engine.history.journal import Journal, Op
 from engine.session.control.branches import KeptRun
 
 
-def compared(one: str, left: KeptRun, other: str, right: KeptRun) -> list[str]:
+def compared(sides: tuple[str, str], runs: tuple[KeptRun, KeptRun]) -> list[str]:
     """The place at which two branches part, in words.
 
     Args:
-        one: name of a branch.
-        left: its run.
-        other: name of another.
-        right: its run.
+        sides: names of the branches, of one width.
+        runs: they.
     """
-    wide = max(len(one), len(other))
-    sides = one.ljust(wide), other.ljust(wide)
-    runs = left, right
+    left, right = runs
     for run in runs:
         run.travel.recorder.sync()
     journals = left.travel.recorder.journal, right.travel.recorder.journal

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from msgspec.structs import replace
 
+from engine.arch.plan import Mode
 from engine.errors import CommandError
 from engine.session.control.branches import Branches, KeptRun
 from engine.session.control.probe_list import ProbeList
@@ -41,6 +42,9 @@ class RunHolder(Protocol):
             Cut: the user does not want it any more; likewise.
         """
 
+    def listens(self) -> bool:
+        """Hear what has come in while a run is lived through: whether to go on."""
+
     def leaves_run(self) -> None:
         """Another run is about to be at hand."""
 
@@ -51,13 +55,15 @@ class RunHolder(Protocol):
 class BranchedRuns:
     """The runs of one front end's guest, of which one is at hand."""
 
-    def __init__(self, holder: RunHolder, telling: EventTeller) -> None:
+    def __init__(self, holder: RunHolder, telling: EventTeller, mode: Mode) -> None:
         """There is one.
 
         Args:
             holder: has it.
             telling: tells what happens in it.
+            mode: strictness of placement.
         """
+        self._mode = mode
         self._holder = holder
         self._telling = telling
         self._branches = Branches()
@@ -72,10 +78,7 @@ class BranchedRuns:
         run.place.need_history()
         match command:
             case cmd.CompareBranches(one, other):
-                from engine.session.control.branch_diff import compared  # few are compared
-
-                other = other or branches.current
-                return "\n".join(compared(one, self.run(one), other, self.run(other)))
+                return "\n".join(self._compare(one, other or branches.current, run))
             case cmd.DeleteBranch(name):
                 branches.remove(name).place.close()
                 return f"branch {name} is gone"
@@ -92,6 +95,20 @@ class BranchedRuns:
             said = self._start(command.name, run)
         self._holder.comes_to_run()
         return said
+
+    def _compare(self, one: str, other: str, run: KeptRun) -> list[str]:
+        """Two branches side by side, with what is recorded now."""
+        from engine.session.control.branch_diff import compared  # few are compared
+        from engine.session.control.branch_events import compared_events
+        from engine.session.control.past_log import LogContent
+
+        runs, wide = (self.run(one), self.run(other)), max(len(one), len(other))
+        sides = one.ljust(wide), other.ljust(wide)
+        wanted = LogContent.of(run.place.present.probes, run.switches.graph, run.switches.kernel)
+        return [
+            *compared(sides, runs),
+            *compared_events(sides, runs, wanted, self._mode, self._holder.listens),
+        ]
 
     def _start(self, wanted: str, run: KeptRun) -> str:
         """Go on from the moment at hand in a run of its own."""
@@ -132,7 +149,7 @@ class BranchedRuns:
             inputs.come_back()
         for failure in self._holder.probes.restore(rows):
             telling.tell(ev.Notice(failure))
-        for failure in other.carry_over(run):
+        for failure in other.switches.follow(run.switches):
             telling.tell(ev.Notice(failure))
         other.told.declare(other.place.present.tracing)
         self._retell(other)

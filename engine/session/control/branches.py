@@ -1,14 +1,13 @@
 """The branches of a run: several futures of one past, each a run of its own, kept side by side."""
 
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from engine.errors import CommandError, KprobeTuiError
+from engine.errors import CommandError
 from engine.session.control.standpoint import Standpoint
-from engine.session.control.switches import GraphSwitch, HandlersSwitch, KernelSwitch
+from engine.session.control.switches import RunSwitches
 from engine.session.control.told_events import ToldEvents
 from engine.session.protocol import events as ev
 from engine.session.protocol.views import Origin, RunState
@@ -31,9 +30,7 @@ class KeptRun(Struct):
     Attributes:
         place: where the front end stands in it.
         told: tells its events.
-        graph: the functions that are traced in it.
-        handlers: probes written in Python that are registered in it.
-        kernel_events: which of the kernel's events are recorded of it.
+        switches: what is traced in it.
         context: what was told of its files, programs and kinds of events.
         calls: made when the front end has last looked.
         origin: who has changed registers last.
@@ -42,27 +39,11 @@ class KeptRun(Struct):
 
     place: Standpoint
     told: ToldEvents
-    graph: GraphSwitch
-    handlers: HandlersSwitch
-    kernel_events: dict[str, KernelSwitch]
+    switches: RunSwitches
     context: list[ev.SessionEvent]
     calls: int = 0
     origin: Origin = ""
     exit_code: int | None = None
-
-    def carry_over(self, other: "KeptRun") -> Iterator[str]:
-        """Trace what another run does, with its handlers; what cannot be, in words."""
-        follow: list[Callable[[], None]] = [
-            partial(self.graph.follow, other.graph),
-            partial(self.handlers.follow, other.handlers),
-        ]
-        for group, switch in self.kernel_events.items():
-            follow.append(partial(switch.follow, other.kernel_events[group]))
-        for each in follow:
-            try:
-                each()
-            except KprobeTuiError as error:
-                yield str(error)
 
     @property
     def travel(self) -> "Travel":

@@ -21,11 +21,17 @@ from engine.session.control.asking import StopQuestions
 from engine.session.control.branched_runs import BranchedRuns
 from engine.session.control.branches import KeptRun
 from engine.session.control.entries import ProbeRow
+from engine.session.control.guest_views import GuestViews
 from engine.session.control.probe_list import ProbeList
 from engine.session.control.running import Abandoned
 from engine.session.control.stand import GuestStand
 from engine.session.control.standpoint import Standpoint
-from engine.session.control.switches import GraphSwitch, HandlersSwitch, KernelSwitch
+from engine.session.control.switches import (
+    GraphSwitch,
+    HandlersSwitch,
+    KernelSwitch,
+    RunSwitches,
+)
 from engine.session.control.telling import EventTeller
 from engine.session.control.told_events import ToldEvents
 from engine.session.control.typed_words import TypedWords
@@ -38,7 +44,6 @@ from engine.session.protocol import events as ev
 from engine.session.protocol.config import GuestConfig
 from engine.session.protocol.views import (
     GuestView,
-    Origin,
     OriginLink,
     PartsView,
     ProbeView,
@@ -124,7 +129,7 @@ class Control:
         self.config = config
         self._telling = EventTeller(tell)
         self._tell = self._telling.tell
-        self.branches = BranchedRuns(self, self._telling)
+        self.branches = BranchedRuns(self, self._telling, mode)
         self._mode = mode
         self._terminal = terminal
         self.waiting: Callable[[], cmd.Command | None] = lambda: None
@@ -142,17 +147,18 @@ class Control:
         self.moves = self.frame = 0
         self._ahead: deque[cmd.Command] = deque()
         self._stepping = self._cut = False
-        self._view = GuestView()
+        self._views = GuestViews(self.branches)
         self._gate = threading.Lock()
         self._hears = False
-        self._graph = GraphSwitch()
-        self._handlers = HandlersSwitch(self._handlers_say)
         self._alone = False
-        self._kernel_events = {group: KernelSwitch(group) for group in GROUPS}
         self._unwinder = UNWINDERS[0].name
+        self._kept: KeptRun | None = None
         fresh = self._load(opened)
         self._first, self._damage = fresh.opened, set[str]()
-        self._begin(fresh, ())
+        switches = {group: KernelSwitch(group) for group in GROUPS}
+        self._begin(
+            fresh, (), RunSwitches(GraphSwitch(), HandlersSwitch(self._handlers_say), switches)
+        )
 
     def _handlers_say(self, text: str) -> None:
         self._tell(ev.Remark((escaped(text),)))
@@ -179,6 +185,7 @@ class Control:
         self,
         session: Session,
         rows: Iterable[ProbeRow],
+        switches: RunSwitches,
         changed: int = 0,
         leap: "BranchLeap | None" = None,
     ) -> None:
@@ -187,6 +194,7 @@ class Control:
         Args:
             session: it.
             rows: the probes.
+            switches: what is traced.
             changed: how often the code in sight has changed before.
             leap: brings it to where it is to begin, without any of them.
 
@@ -194,50 +202,43 @@ class Control:
             KprobeTuiError: it cannot be brought there.
             Cut: the user does not want it any more.
         """
-        self._told = ToldEvents(self._tell)
+        told = ToldEvents(self._tell)
         travel = self._travel(session, leap)
         present = GuestStand(
             session,
             self._mode,
             StopQuestions() if leap is not None else self.questions,
-            take=self._told.rows,
+            take=told.rows,
             keep=lambda: self._tell(ev.Snapshot()),
             alone=self._alone,
             unwinder=self._unwinder,  # as the run before had it
         )
-        self._place = Standpoint(present, travel, self._past_of, changed)
+        place = Standpoint(present, travel, self._past_of, changed)
+        self._kept = KeptRun(place, told, switches, self._telling.context)
         tracing = present.tracing
         tracing.programs.tell = self._tell
         present.probing.mapped.append(self._mapped)
         present.running.looks = lambda: self.looks()
         present.running.on_foot = self._on_foot
-        self._calls = 0
-        self._origin: Origin = ""
-        self._exit_code: int | None = None
         self._next: cmd.Command | None = None
         tracing.start()
         if leap is not None:
             assert travel is not None, "it is recorded"
-            leap.carry_out(travel, present, self._listens)
+            leap.carry_out(travel, present, self.listens)
             present.ask(self.questions)
         session.hooks.attention = self._heard
         for failure in self.probes.restore(tuple(rows)):
             self._tell(ev.Notice(failure))
-        self._graph.begin(tracing)
-        failure = self._handlers.begin(session)
+        failure = switches.begin(tracing, session)
         if failure:
             self._tell(ev.Notice(failure))
-        for switch in self._kernel_events.values():
-            switch.begin(tracing)
-        self._told.declare(tracing)
+        told.declare(tracing)
         if travel is not None:
             from engine.session.control.refill import LogRefill  # few runs are recorded
 
-            recorded = (self.probes, self._graph, self._kernel_events)
-            self._told.refill = LogRefill(
-                travel, tracing, recorded, self._mode, self._tell, self._told
-            )
-            self._place.begin_history(recorded, self._mode, self._lives_on)
+            recorded = (self.probes, switches.graph, switches.kernel)
+            told.refill = LogRefill(travel, tracing, recorded, self._mode, self._tell, told)
+            place.begin_history(recorded, self._mode, self._lives_on)
         with self._gate:
             self._hears = True
 
@@ -264,6 +265,22 @@ class Control:
         session.hooks.attention = self._heard
         past.running.state = RunState.STOPPED
         return past
+
+    @property
+    def _run(self) -> KeptRun:
+        """The run at hand.
+
+        Raises:
+            CommandError: it has been given back: there is no memory of it that could be looked at.
+        """
+        if self._kept is None:
+            raise CommandError("the guest is closed: nothing can be asked of it any more")
+        return self._kept
+
+    @property
+    def _place(self) -> Standpoint:
+        """The place in the run at hand at which the front end stands."""
+        return self._run.place
 
     @property
     def session(self) -> Session:
@@ -359,12 +376,13 @@ class Control:
             self.config = replace(self.config, core=None)
             return self._restart()
         if isinstance(command, _BRANCHING):
+            self._cut = False
             return self.branches.carry_out(command)
         if isinstance(command, cmd.PhaseBack) or self._place.in_past:
             done = self._by_phase(command)
             if done is not None:
                 return done
-        into_past = self._place.in_past and isinstance(command, cmd.Continue | cmd.ContinueToHit)
+        into_past = self._place.in_past and isinstance(command, cmd.Continue)
         if into_past or isinstance(command, _BACK):
             return self._travelled(command)
         motion = self._here.running.motion(command)
@@ -382,7 +400,7 @@ class Control:
         if self.words is not None:
             self.words.begins_to_move()
         try:
-            with blamed(self._handlers.path or None):
+            with blamed(self._run.switches.handlers.path or None):
                 motion()
         except Abandoned:
             pass
@@ -398,25 +416,12 @@ class Control:
 
     def at_hand(self) -> KeptRun:
         """The run at hand, and all that is known of it."""
-        return KeptRun(
-            self._place,
-            self._told,
-            self._graph,
-            self._handlers,
-            self._kernel_events,
-            self._telling.context,
-            self._calls,
-            self._origin,
-            self._exit_code,
-        )
+        return self._run
 
     def take(self, run: KeptRun) -> None:
         """Another run is at hand; nobody asks the one that was for attention."""
         with self._gate:
-            self._place, self._told, self._graph = run.place, run.told, run.graph
-            self._handlers, self._kernel_events = run.handlers, run.kernel_events
-            self._telling.context, self._calls = run.context, run.calls
-            self._origin, self._exit_code = run.origin, run.exit_code
+            self._kept, self._telling.context = run, run.context
 
     def begin_branch(self, leap: "BranchLeap", run: KeptRun) -> None:
         """Have a run at hand that was brought to a moment of the one that was.
@@ -430,12 +435,7 @@ class Control:
             Cut: the user does not want it any more; likewise.
         """
         rows, changed = self.probes.rows, self._place.changes + 1
-        self._graph = self._graph.again()
-        self._handlers = self._handlers.again()
-        self._kernel_events = {
-            group: switch.again() for group, switch in self._kernel_events.items()
-        }
-        self._cut = False
+        switches = run.switches.again()
         session: Session | None = None
         try:
             chosen = ChosenTerminal(self.config.tty) if self.config.tty else None
@@ -443,7 +443,7 @@ class Control:
             session = leap.session(streams.streams() if streams else None)
             if chosen is not None:
                 session.lent.append(chosen.close)
-            self._begin(session, rows, changed, leap)
+            self._begin(session, rows, switches, changed, leap)
         except BaseException:
             failed = self._place
             self.take(run)
@@ -453,8 +453,8 @@ class Control:
                 session.close()
             raise
 
-    def _listens(self) -> bool:
-        """Hear what has come in while a branch is brought to its moment: whether to go on."""
+    def listens(self) -> bool:
+        """Hear what has come in while a run is lived through: whether to go on."""
         while (command := self.waiting()) is not None:
             if isinstance(command, cmd.Halt):
                 self._cut = True
@@ -499,6 +499,9 @@ class Control:
             self.words.begins_to_move()
         if back:
             place.phase_back()
+            moved = True
+        elif isinstance(command, cmd.ContinueToHit):
+            place.to_hit(self.watch_places)
             moved = True
         elif moves:
             moved = place.finish_hit()
@@ -554,9 +557,9 @@ class Control:
 
     def _keep_log(self) -> None:
         """Make the log what it would be if all that is recorded had been so from the start."""
-        if self.refills and self._told.refill is not None:
+        if self.refills and self._kept is not None and self._kept.told.refill is not None:
             self._cut = False
-            self._told.keep(self._place.present.running, self._hears_on)
+            self._run.told.keep(self._place.present.running, self._hears_on)
 
     def _hears_on(self) -> bool:
         """Carry out what has come in meanwhile and moves nothing: whether to go on."""
@@ -628,12 +631,16 @@ class Control:
             case cmd.SetMark() | cmd.DeleteMark():
                 return self._place.mark(command)
             case cmd.Refill():
-                self._told.forget()
+                self._run.told.forget()
                 return ""
             case cmd.Restore(probes, stops):
                 text = self._restore(probes, stops)
             case cmd.LoadHandlers(path, on):
-                text = self._handlers.load(path) if on else self._handlers.unload()
+                text = (
+                    self._run.switches.handlers.load(path)
+                    if on
+                    else self._run.switches.handlers.unload()
+                )
                 self._place.change()
             case cmd.AskWords():
                 self._tell(ev.WordsKnown(self._words().words()))
@@ -656,13 +663,13 @@ class Control:
                 self._alone = on
                 return said
             case cmd.TraceFunctions(globs, on, depth):
-                text = self._graph.turn(globs, on=on, depth=depth)
+                text = self._run.switches.graph.turn(globs, on=on, depth=depth)
             case cmd.TraceKernel(globs, on, group):
-                text = self._kernel_events[group].turn(globs, on=on)
+                text = self._run.switches.kernel[group].turn(globs, on=on)
             case _:
                 done = self.probes.carry_out(command, self._tell)
                 text = self._edit(command) if done is None else done
-        self._told.declare(self._place.present.tracing)
+        self._run.told.declare(self._place.present.tracing)
         return text
 
     def _restore(
@@ -725,11 +732,12 @@ class Control:
         return text
 
     def _restart(self) -> str:
-        fresh, rows = self._load(), self.probes.rows  # if it fails, the old run goes on
+        rows = self.probes.rows
+        fresh = self._load()  # if it fails, the old run goes on
         self._end_run()
         self.branches.restarted()
         self._tell(ev.Restarted())
-        self._begin(fresh, rows, self._place.changes + 1)
+        self._begin(fresh, rows, self._run.switches, self._place.changes + 1)
         self._moves_on()
         return "started afresh"
 
@@ -739,11 +747,11 @@ class Control:
         assert end is not None
         self.before_end()
         try:
-            self._handlers.over()
+            self._run.switches.handlers.over()
         except KprobeTuiError as error:
             self._tell(ev.Notice(str(error)))
         reports = self.session.report(end)
-        self._exit_code = reports.exit_code
+        self._run.exit_code = reports.exit_code
         self._here.running.reason = reports.reason
         self._tell_troubles()
         for remark in (*reports.damage, *self._here.tracing.finish(), *reports.remarks):
@@ -823,7 +831,9 @@ class Control:
     # -- telling ---------------------------------------------------------------------------------
 
     def refresh(self) -> None:
-        """Hand over what was recorded, and a view of how things are."""
+        """Hand over what was recorded, and a view of how things are; of a closed guest nothing."""
+        if self._kept is None:
+            return
         if not self._here.running.ended:
             self._here.tracing.drain()
         for stand in dict.fromkeys((self._place.present, self._place.here)):
@@ -848,80 +858,7 @@ class Control:
 
     def view(self) -> GuestView:
         """Make the view of this moment."""
-        session, viewing, kernel = self.session, self._here.viewing, self.session.kernel
-        running, focus = self._here.running, self._here.focus
-        stands = self._here.stands
-        state = running.state
-        if state is RunState.RUNNING and kernel.waiting_in:
-            state = RunState.WAITING
-        looks = stands and self._moved()
-        mid_hit = running.machine is not None
-        listed = focus.threads(stands=stands, looks=looks and not mid_hit)
-        raw, pc = self._view.raw_pc, self._view.pc
-        with focus.visit() if stands else nullcontext():
-            waiting = kernel.waiting_in
-            modules = focus.space.modules
-            own = running.own if focus.chosen is None else {}
-            if stands:
-                raw = session.cpu.read_register(session.arch.roles.pc)
-                pc = running.stands_at(raw) if focus.chosen is None else focus.original_pc(raw)
-            if looks:
-                registers, frames = viewing.registers(self._origin), viewing.frames(waiting, own)
-            else:
-                registers, frames = viewing.same_registers(), viewing.same_frames()
-            thread = session.machine.tid
-        hit = None if running.state is RunState.RUNNING or focus.chosen else running.hit
-        module = modules.at(pc) if stands else None
-        self._view = GuestView(
-            state=state,
-            reason="" if running.state is RunState.RUNNING else running.reason,
-            cause=running.cause,
-            arch=session.arch.name,
-            program=session.paths.guest,
-            build_id=viewing.build_id,
-            pc=pc,
-            raw_pc=raw,
-            location=str(modules.locate(pc)) if stands else self._view.location,
-            line=module.line_at(pc) if module is not None else None,
-            registers=registers,
-            frames=frames[0],
-            frames_end=frames[1],
-            frame=self.frame,
-            moment=self.moves,
-            stops=self.words.saved() if self.words is not None else (),
-            displays=self.words.displays() if self.words is not None else (),
-            unwinder=viewing.unwinder.name,
-            hit=hit,
-            probes=self.probe_views(),
-            planted=viewing.planted(),
-            modules=viewing.modules(),
-            mappings=viewing.mappings() if stands else self._view.mappings,
-            comms={
-                thread: name.decode(errors="replace")
-                for thread, name in session.machine.comms.items()
-            },
-            pids=dict(session.machine.pids),
-            thread=thread,
-            threads=len(session.machine.threads),
-            listed=listed,
-            alone=focus.alone,
-            program_in_sight=self._here.tracing.programs.number(focus.space),
-            time=session.cpu.coming() if self._place.in_past else session.cpu.blocks(),
-            system_calls=session.machine.syscall_count,
-            waiting_in=waiting,
-            events=self._told.count,
-            exit_code=self._exit_code,
-            troubles=self._here.troubles.summary,
-            changed=self._place.changes,
-            undo=self._place.present.editing.undo_text,
-            redo=self._place.present.editing.redo_text,
-            histograms=self._place.present.histograms.texts(
-                running=running.state is RunState.RUNNING
-            ),
-            detours=viewing.detours.counts(),
-            history=self.branches.view(self._place.view()),
-        )
-        return self._view
+        return self._views.make(self._run, self.words, frame=self.frame, moment=self.moves)
 
     @contextmanager
     def sight(self) -> Iterator[None]:
@@ -936,13 +873,7 @@ class Control:
 
     def probe_views(self) -> tuple[ProbeView, ...]:
         """The list of probes, with what words ask of their stops."""
-        views = self.probes.views(self._here.focus.space)
-        if self.words is None:
-            return views
-        return tuple(
-            replace(view, only=only) if (only := self.words.remark(view.id)) else view
-            for view in views
-        )
+        return self._views.probes(self._run, self.words)
 
     @property
     def state(self) -> RunState:
@@ -983,26 +914,21 @@ class Control:
         except Abandoned:
             return True
 
-    def _moved(self) -> bool:
-        """True if the guest has moved since this was asked last: looks are taken once a stop."""
-        running, calls = self._here.running, self.session.machine.syscall_count
-        blocked = running.state is RunState.RUNNING and calls != self._calls
-        self._calls = calls
-        origin, running.origin = running.origin, None
-        if origin is None and not blocked:
-            return False
-        self._origin = origin or "insn"
-        return True
-
     def close(self) -> None:
-        """End all runs and give everything back; whoever asks for attention asks nobody."""
+        """End all runs and give everything back; whoever asks for attention asks nobody.
+
+        Whatever is asked of it afterwards is a `CommandError`, a command is told to have failed.
+        """
+        if self._kept is None:
+            return
         self._end_run()
         self.branches.close()
+        self._kept = None
 
     def _end_run(self) -> None:
         """End the run at hand."""
         self._place.leave_past()
-        if self._exit_code is None:
+        if self._run.exit_code is None:
             self._here.tracing.finish()
         with self._gate:
             self._hears = False

@@ -5,8 +5,9 @@ place, which calls are pending, which slot is free. So the run is lived through 
 probes in place from its start on, up to the hit, and then phase by phase.
 """
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Final
 
 from msgspec import Struct
@@ -38,6 +39,10 @@ GoesOn = Callable[[], bool]
 def moment_of(past: PastSession) -> Moment:
     """The moment at which a guest of the past stands, the machinery's code left out."""
     return Moment(past.kernel.at, *past.probes().standing())
+
+
+class _SeenHit(BaseException):
+    """The hit that is looked for in a run has been seen."""
 
 
 class FoundHits:
@@ -122,11 +127,48 @@ class FoundHits:
         index = bisect_left(self.moments, moment)
         return index < len(self.moments) and self.moments[index] == moment
 
-    def _run(self, end: Moment, goes_on: GoesOn) -> None:
-        if end <= self._upto:
+    def after(self, moment: Moment, end: Moment, goes_on: GoesOn) -> Moment | None:
+        """The first hit behind a moment, up to another one; None for none.
+
+        Raises:
+            Cut: it was not to go on.
+        """
+        self._run(moment, goes_on)
+        end = Moment(*end[:2], end.pc + 1)
+        with suppress(_SeenHit):
+            self._run(end, goes_on, lambda: self._first_behind(moment) is not None)
+        found = self._first_behind(moment)
+        return found if found is not None and found < end else None
+
+    def _first_behind(self, moment: Moment) -> Moment | None:
+        """The first hit behind a moment; None as long as no hit is known to be that."""
+        index = bisect_right(self.moments, moment)
+        known = index < len(self.moments) and self.moments[index] < self._upto
+        return self.moments[index] if known else None
+
+    def _run(
+        self, end: Moment, goes_on: GoesOn, enough: Callable[[], bool] = lambda: False
+    ) -> None:
+        """Live on up to a moment, and know all hits in front of it.
+
+        Raises:
+            Cut: it was not to go on.
+            _SeenHit: `enough`, which is asked now and then, has said so.
+        """
+        if end <= self._upto or enough():
             return
-        past = self.past
-        run_on(past, end.at, end.clock, Patience(goes_on).look)
+        past, patience = self.past, Patience(goes_on)
+
+        def look() -> None:
+            patience.look()
+            here = Moment(past.kernel.at, past.cpu.coming(), 0)
+            if here > self._upto:
+                self._upto = here
+                self.moments.sort()
+            if enough():
+                raise _SeenHit
+
+        run_on(past, end.at, end.clock, look)
         for _ in range(_STEPS):
             if past.machine.exit is not None or moment_of(past) >= end:
                 break
@@ -189,12 +231,14 @@ class LivedHits:
             Cut: it was not to go on.
         """
         past, running = self.past, self.stand.running
+        moved = running.machine is not None or self.now() != moment
         if running.machine is not None:
             self._pass()
 
         def look() -> None:
             running.wanted = ""
-            if not past.machine.current.hooks.hold():
+            # Behind a call or at a signal's handler it may stand in front of the hit already.
+            if not past.machine.current.hooks.hold() and self.now() != moment:
                 self._pass()
             patience.look()
 
@@ -204,6 +248,8 @@ class LivedHits:
             if past.machine.exit is not None or (now := self.now()) > moment:
                 return False
             if now == moment and (point := running.meets()) is not None:
+                if moved:
+                    running.forget_hit()  # one on the way is none that is looked at
                 self.moment, self.done, self._last = moment, 0, point.address
                 self._look()
                 return True
@@ -297,6 +343,14 @@ class PastHits:
         """
         return self._hits().before(moment, self._goes_on)
 
+    def after(self, moment: Moment, end: Moment) -> Moment | None:
+        """The moment of the first hit behind another moment, up to an end; None for none.
+
+        Raises:
+            Cut: it was not to go on.
+        """
+        return self._hits().after(moment, end, self._goes_on)
+
     def is_at(self, moment: Moment) -> bool:
         """True if a probe is hit at a moment of the past.
 
@@ -376,8 +430,9 @@ class PastHits:
         try:
             self._go(lived, moment, done, patience, there=there)
         except BaseException:
-            if lived is not self.lived:
-                lived.close()
+            lived.close()
+            if lived is self.lived:  # it stands between hits
+                self.lived, self.shown = None, False
             raise
         if lived is not self.lived:
             if self.lived is not None:

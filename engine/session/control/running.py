@@ -144,6 +144,10 @@ class Running:
             return None
         return (*self._began, done)
 
+    def forget_hit(self) -> None:
+        """Take the hit that is over for none at hand any more."""
+        self._over = None
+
     def meets(self) -> ProbePoint | None:
         """The point whose hit comes next, where the guest stands in front of one."""
         return self._point() if self._machine is None else None

@@ -276,12 +276,93 @@ class Standpoint:
         Raises:
             CommandError: no probe is hit before, or the hit cannot be gone back to.
         """
+        hits = self.hits
+        assert hits is not None, "the run is recorded"
+        position, seen = self._position(), self.here.running.hit
+
+        def find() -> "tuple[Moment, int]":
+            moment, done = self._phase_before(position)
+            hits.live(moment, done)
+            if done and position is not None and seen is not None and not hits.goes_as(seen):
+                raise CommandError(
+                    "this hit goes another way where its probe stands from the start of the "
+                    "run on: its phases cannot be gone back to"
+                )
+            return moment, done
+
+        self._to_phase(find)
+
+    def to_hit(self, watches: "Callable[[], Sequence[WatchPlace]]") -> None:
+        """Go on in the past to the next hit of any probe, or to the present.
+
+        Args:
+            watches: gives the accesses at which the user wants to stop on the way.
+
+        Raises:
+            CommandError: the hit cannot be gone to.
+        """
+        travel, hits = self.travel, self.hits
+        assert travel is not None
+        assert hits is not None, "the run is recorded"
+        finished, position = self.finish_hit(), hits.position
+        if not travel.there:
+            return
+        # A hit that is to be seen first, and what comes at once behind one, are the next; but not
+        # where a return has led to its own place.
+        at_once = position is None or (finished and position.moment != travel.now())
+        self.leave_hit()
+        self._to_phase(lambda: self._next_hit(watches(), at_once=at_once))
+
+    def _next_hit(
+        self, watches: "Sequence[WatchPlace]", *, at_once: bool
+    ) -> "tuple[Moment, int] | None":
+        """Go on to the next hit and stand in front of it; None where something else stops.
+
+        Args:
+            watches: accesses at which the user wants to stop.
+            at_once: a hit at the moment at hand is the next one, too.
+        """
+        travel, hits = self.travel, self.hits
+        assert travel is not None
+        assert hits is not None, "the run is recorded"
+        now, present = travel.now(), travel.present()
+        moment = now if at_once and hits.is_at(now) else hits.after(now, present)
+        if moment is not None and not travel.is_over and moment[1:] == present[1:]:
+            # Where the run itself stands in the middle of a hit, its first phases are the past's.
+            moment = moment if self._of_present() is not None else None
+        if moment != now and watches:
+            text = travel.backwards.to_next((), moment or present, watches)
+            running = self.here.running
+            if text is not None:
+                running.cause = StopCause.HIT if text else StopCause.INTERRUPTED
+                running.reason = text or running.wanted
+                running.origin = "insn"
+                return None
+        if moment is not None:
+            hits.live(moment, 0)
+            return moment, 0
+        travel.to_present()
+        running = self.here.running
+        running.reason, running.cause = "no probe is hit from there to now", StopCause.ARRIVED
+        running.origin = "insn"
+        return None
+
+    def _to_phase(self, find: "Callable[[], tuple[Moment, int] | None]") -> None:
+        """Stand between the phases of a hit of the past.
+
+        Args:
+            find: has it lived through, and gives its moment and how many phases of it are done;
+                None where it has led to another moment. Where it is cut or cannot be, the front
+                end stands where it stood.
+
+        Raises:
+            CommandError: it cannot be.
+        """
         from engine.session.control.past_run import Cut
 
         travel, hits = self.travel, self.hits
         assert travel is not None
         assert hits is not None, "the run is recorded"
-        position, seen = self._position(), self.here.running.hit
         here, there, shown = self.here, travel.there, hits.shown
         self._stand_past()
         running = self.here.running
@@ -291,23 +372,22 @@ class Standpoint:
         if not travel.there and not self._leave_present(travel):
             return
         try:
-            moment, done = self._phase_before(position)
-            hits.live(moment, done)
-            if done and position is not None and seen is not None and not hits.goes_as(seen):
-                raise CommandError(
-                    "this hit goes another way where its probe stands from the start of the "
-                    "run on: its phases cannot be gone back to"
-                )
+            found = find()
         except (Cut, Abandoned, CommandError) as error:
             running.state = RunState.STOPPED
-            travel.there, hits.shown = there, shown
-            if here is not self.here:
+            travel.there = there
+            lives = hits.lived is not None and hits.lived.stand is here
+            if here is self.present or (shown and lives):  # else outside of hits
+                hits.shown = shown
                 self._stand_in(here)
             if isinstance(error, CommandError):
                 raise
             return
         running.state = RunState.STOPPED
-        self._show(moment, done)
+        if found is not None:
+            self._show(*found)
+        else:
+            self.look_for_present()
 
     def _phase_before(self, position: "HitPosition | None") -> "tuple[Moment, int]":
         """The hit, and how many phases of it are done, a phase before a place."""
@@ -342,6 +422,7 @@ class Standpoint:
             now = travel.now()
             if position is not None and now == position.moment:
                 return False  # a return goes on where it has led
+            self._stand_past()  # as what is lived through on the way may be given up
             running = self.here.running
             state = running.state
             running.state = RunState.RUNNING

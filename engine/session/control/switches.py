@@ -1,7 +1,10 @@
 """Traced functions and the kernel's events as a front end switches them, run after run."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Final
+
+from msgspec import Struct
 
 from engine.errors import CommandError, KprobeTuiError
 from engine.session.guest.session import Session
@@ -213,3 +216,49 @@ class KernelSwitch:
             self.globs = tuple(glob for glob in self.globs if globs and glob not in globs)
         tracing.kernel_events[group].record_only(self.globs)
         return f"{_WORDS[group]} recorded: {' '.join(self.globs) or 'none'}"
+
+
+class RunSwitches(Struct):
+    """All that is traced in one run.
+
+    Attributes:
+        graph: functions.
+        handlers: probes written in Python that are registered.
+        kernel: which of the kernel's events, by their group.
+    """
+
+    graph: GraphSwitch
+    handlers: HandlersSwitch
+    kernel: dict[str, KernelSwitch]
+
+    def again(self) -> "RunSwitches":
+        """Those of another run, in which the same is to be traced."""
+        kernel = {group: switch.again() for group, switch in self.kernel.items()}
+        return RunSwitches(self.graph.again(), self.handlers.again(), kernel)
+
+    def follow(self, other: "RunSwitches") -> Iterator[str]:
+        """Trace what is traced in another run; what cannot be, in words."""
+        follow: list[Callable[[], None]] = [
+            partial(self.graph.follow, other.graph),
+            partial(self.handlers.follow, other.handlers),
+        ]
+        for group, switch in self.kernel.items():
+            follow.append(partial(switch.follow, other.kernel[group]))
+        for each in follow:
+            try:
+                each()
+            except KprobeTuiError as error:
+                yield str(error)
+
+    def begin(self, tracing: Tracing, session: Session) -> str:
+        """Another run: what was traced in the last one is; what cannot be, in words, or "".
+
+        Args:
+            tracing: records its events.
+            session: it.
+        """
+        self.graph.begin(tracing)
+        failure = self.handlers.begin(session)
+        for switch in self.kernel.values():
+            switch.begin(tracing)
+        return failure

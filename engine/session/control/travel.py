@@ -170,11 +170,15 @@ class Travel:
         timeline.approach(present.at, present.clock, self.backwards.cut)
         if self.backwards.cut():
             return
-        if not self.is_over:
-            timeline.seek(present)
-        else:
-            timeline.end()
+        self.to_present()
         self.there = True
+
+    def to_present(self) -> None:
+        """Have the guest of the past stand where the run itself does."""
+        if not self.is_over:
+            self.backwards.timeline.seek(self.present())
+        else:
+            self.backwards.timeline.end()
 
     def arrived(self) -> bool:
         """True if a motion of the past has come to the present."""
@@ -215,7 +219,7 @@ class Travel:
                 backwards.finish()
             case cmd.ContinueBack():
                 return backwards.to_last(places(), watches()) or OVER
-            case cmd.Continue() | cmd.ContinueToHit():
+            case cmd.Continue():
                 return backwards.to_next(places(), self.present(), watches()) or ""
             case cmd.LastWrite(address, size):
                 by = backwards.last_write(address, size)
@@ -244,10 +248,7 @@ class Travel:
     def _seek(self, clock: int | None, pc: int | None) -> None:
         timeline, present = self.backwards.timeline, self.present()
         if clock is None or clock > present.clock or (clock == present.clock and pc is None):
-            if not self.is_over:
-                timeline.seek(present)
-            else:
-                timeline.end()
+            self.to_present()
         elif pc is not None:
             self.backwards.go_to(clock, pc)
         elif clock <= 0:

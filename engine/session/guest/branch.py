@@ -1,5 +1,6 @@
 """A live guest that is brought to a moment of another run, and goes on from there."""
 
+import shlex
 from collections.abc import Callable
 from typing import Final
 
@@ -83,9 +84,13 @@ def check_branching(session: Session, inputs: HostInputs | None) -> None:
         CommandError: it cannot.
     """
     if isinstance(session, PastSession):
+        seed = f" --seed {session.config.seed}" if session.config.seed else ""
+        words = shlex.join((session.config.guest, *session.config.args))
         raise CommandError(
-            f"{_WHY_NOT}: a recording holds what came into the program, but no kernel that could "
-            "go on; run the program itself"
+            f"{_WHY_NOT}: a recording holds what the kernel did to the program's memory and "
+            "registers, and of files only programs and libraries; a kernel that could go on needs "
+            "what the host has answered it, and all the files that it has opened, to come to this "
+            f"moment again. kprobe-tui{seed} {words} runs the program itself, which has branches"
         )
     if session.config.clock == "host":
         raise CommandError(f"{_WHY_NOT}: --clock host goes on meanwhile")

@@ -515,6 +515,7 @@ class GuestView(Struct, frozen=True):
         displays: expressions that are shown at each stop; their values are asked for, too.
         unwinder: the one that found the frames; "full" unless the user compares.
         hit: the hit at hand; None when the guest stands at no probe.
+        at_hit: phases of a hit come next: one is at hand, or the guest stands in front of one.
         probes: all of them, in the order they were placed.
         stops: what words have asked of stops, by number of the row in `probes`; those that are in
             no row, too. What the next session is to have.
@@ -561,6 +562,7 @@ class GuestView(Struct, frozen=True):
     displays: tuple[DisplayView, ...] = ()
     unwinder: str = "full"
     hit: HitView | None = None
+    at_hit: bool = False
     probes: tuple[ProbeView, ...] = ()
     stops: tuple[SavedStop, ...] = ()
     planted: Mapping[int, bytes] = field(default_factory=lambda: _EMPTY)

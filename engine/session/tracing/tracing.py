@@ -169,7 +169,7 @@ class Tracing:
         self._left: list[int] = []  # threads that have ended since rows were written
         self.programs = programs = Programs(session, keeps=options.buffer is not None)
         self._exact = options.mode is Mode.KERNEL and not is_terminal(path, stream)
-        names = self._names()
+        names = self.names()
         text = options.text
         if options.mode is Mode.KERNEL:
             text = (*text, "nosym-userobj")
@@ -364,11 +364,12 @@ class Tracing:
             options: its trace options.
         """
         self._text = options
-        self._output.format = make(self.table, self._names(), options)
+        self._output.format = make(self.table, self.names(), options)
 
     # -- output ---------------------------------------------------------------------------
 
-    def _names(self) -> Names:
+    def names(self) -> Names:
+        """The names of addresses and ids in its rows."""
         comms, pids = self._comms, self.session.machine.pids
         return Names(
             self.symbol,
@@ -616,7 +617,7 @@ class Tracing:
                 *profile_lines(self.events.values(), self._others()),
                 *self.watches.profile(),
             ]
-            shown = self._names().shown
+            shown = self.names().shown
             lines += [b"", b"# profile", *(shown(os.fsencode(line)) for line in profile)]
         snapshot = self.tail.snapshot() if self._output.format.is_text else b""
         return snapshot + b"".join(line + b"\n" for line in lines)

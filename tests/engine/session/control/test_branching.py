@@ -219,22 +219,6 @@ def test_where_there_is_no_history() -> None:
 
 
 @pytest.mark.slow
-def test_a_recording_has_no_kernel_that_could_go_on(tmp_path: Path) -> None:
-    file = tmp_path / "run.ktr"
-    run("record", "-o", str(file), str(SAMPLES / "x86_64/structs"), cwd=tmp_path)
-    config = GuestConfig(str(SAMPLES / "x86_64/structs"), recording=str(file))
-    control = Control(config, lambda event: None)
-    try:
-        control.carry_out(cmd.StepInsn(10))
-        with pytest.raises(
-            CommandError, match="no kernel that could go on; run the program itself"
-        ):
-            control.carry_out(cmd.StartBranch())
-    finally:
-        control.close()
-
-
-@pytest.mark.slow
 def test_a_share_is_written_once(tmp_path: Path, told: list[ev.SessionEvent]) -> None:
     log = tmp_path / "log"
     log.write_text("base\n")
@@ -255,5 +239,21 @@ def test_a_share_is_written_once(tmp_path: Path, told: list[ev.SessionEvent]) ->
             assert log.read_text() == "base\nx\ny\n"
             control.execute(cmd.SwitchBranch("main"))
         assert not _failures(told)
+    finally:
+        control.close()
+
+
+@pytest.mark.parametrize("line", ["p serve", pytest.param("r fork", marks=pytest.mark.slow)])
+def test_of_a_run_that_forks(line: str, told: list[ev.SessionEvent]) -> None:
+    """Where the pages of the program are does not depend on the probes in it."""
+    control = Control(GuestConfig(sample("x86_64", "forkserver"), history=True), told.append)
+    try:
+        control.execute(cmd.Define(line))
+        _to_end(control)
+        control.execute(cmd.Seek(control.view().time // 2))
+        control.execute(cmd.StartBranch())
+        assert not _failures(told)
+        _to_end(control)
+        assert "they do the same\n" in control.carry_out(cmd.CompareBranches("main"))
     finally:
         control.close()

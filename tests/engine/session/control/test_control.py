@@ -1,14 +1,17 @@
 """A session as a list of probes that is edited: everything a front end's keys come to."""
 
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
 import archkit
 import pytest
 from archkit import COMPILED
-from controlkit import held, moods, sample
+from controlkit import Held, held, moods, sample
 from msgspec import structs
 
+from engine.errors import CommandError
+from engine.session.guest.calling import CallArguments
 from engine.session.protocol import commands as cmd
 from engine.session.protocol import events as ev
 from engine.session.protocol.views import RunState
@@ -381,3 +384,43 @@ def test_of_two_stops_at_a_place_each_is_asked(arch: str) -> None:
         guest.control.questions.accepts = lambda row: row == 1
         guest.do(cmd.Continue())
         assert guest.view.state is RunState.ENDED
+
+
+@pytest.mark.parametrize("history", [False, True])
+def test_nothing_is_asked_of_a_closed_guest(history: bool) -> None:
+    """Its memory is gone: looking at it was the end of the process."""
+    guest = Held(sample("x86_64", "recursion"), history=history, technique="jump")
+    control = guest.control
+    guest.do(cmd.Define("p fibonacci"), *[cmd.ContinueToHit()] * 3)
+    if history:
+        guest.do(cmd.StepBack())
+    before = len(guest.said)
+    control.close()
+    control.close()
+    asked: list[Callable[[], object]] = [
+        control.view,
+        control.probe_views,
+        control.history,
+        control.branches.lines,
+        lambda: guest.probe(1),
+        lambda: control.probes,
+        lambda: control.session,
+        lambda: control.state,
+        lambda: control.thread,
+        lambda: control.call(0, CallArguments(()), ()),
+        lambda: control.carry_out(cmd.StepInsn()),
+        control.sight().__enter__,
+    ]
+    for ask in asked:
+        with pytest.raises(CommandError, match="the guest is closed"):
+            ask()
+    for command in (cmd.Refresh(), cmd.Continue(), cmd.ReadMemory(0x400000, 8), cmd.Restart()):
+        failure = guest.fail(command)
+        if not isinstance(command, cmd.Refresh):
+            assert failure is not None
+            assert "the guest is closed" in failure.text
+    control.attention()
+    control.nudge()
+    control.refresh()
+    assert all(isinstance(each, ev.Failed | ev.Done) for each in guest.said[before:])
+    guest.terminal.close()

@@ -84,6 +84,10 @@ def test_nothing_in_it_changes(guest: Held) -> None:
         failure = guest.fail(command)
         assert failure is not None
         assert "recording" in failure.text
+    failure = guest.fail(cmd.StartBranch())
+    assert failure is not None
+    assert "what the host has answered it" in failure.text
+    assert "kprobe-tui ./words runs the program itself" in failure.text
     guest.do(cmd.Continue())
     assert guest.view.exit_code == 21
 

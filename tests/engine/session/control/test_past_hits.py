@@ -10,8 +10,11 @@ from compiled import build
 from controlkit import Held, held, sample
 from sysroot import CHECKOUT
 
+from engine.guest.watched import WatchedRange
 from engine.image import ElfImage
 from engine.image.symbols import SymbolTable
+from engine.session.control.backwards import WatchPlace
+from engine.session.guest.watchpoints import WatchEvent
 from engine.session.protocol import commands as cmd
 from engine.session.protocol.views import GuestView, RunState
 
@@ -23,12 +26,14 @@ class State(NamedTuple):
 
     Attributes:
         moment: tick and the program's own address.
+        thread: that has the processor.
         pc: of the processor.
         phase: that was carried out last; "" outside of a hit.
         registers: all.
     """
 
     moment: tuple[int, int]
+    thread: int
     pc: int
     phase: str
     registers: dict[str, int]
@@ -39,7 +44,7 @@ def state(guest: Held) -> State:
     assert travel is not None
     now = travel.now()
     phase = view.hit.done[-1].name if view.hit and view.hit.done else ""
-    return State((now.clock, now.pc), view.raw_pc, phase, guest.registers())
+    return State((now.clock, now.pc), view.thread, view.raw_pc, phase, guest.registers())
 
 
 def following(view: GuestView) -> str:
@@ -48,15 +53,11 @@ def following(view: GuestView) -> str:
     return view.hit.next
 
 
-def stands_at_hit(guest: Held) -> bool:
-    return guest.control._place.here.running.meets() is not None
-
-
 def played(guest: Held, hits: int) -> list[list[State]]:
     """The next hits: the state in front of each, and behind each of its phases."""
     found = []
     for number in range(hits):
-        if not (number and stands_at_hit(guest)):
+        if not (number and guest.view.at_hit):
             guest.do(cmd.ContinueToHit())
         if guest.view.state is RunState.ENDED:
             break
@@ -71,9 +72,11 @@ def played(guest: Held, hits: int) -> list[list[State]]:
     return found
 
 
-def check(guest: Held, hits: int) -> list[str]:
-    """Hits forwards, backwards, and forwards again; the ways that they went."""
+def check(guest: Held, hits: int, threads: set[int] | None = None) -> list[str]:
+    """Hits forwards, backwards, and forwards again; the ways that they went, and in whom."""
     forth = played(guest, hits)
+    if threads is not None:
+        threads.update(states[0].thread for states in forth)
     assert len(forth) == hits
     behind: State | None = None
     for states in reversed(forth):
@@ -87,12 +90,16 @@ def check(guest: Held, hits: int) -> list[str]:
         guest.do(cmd.PhaseBack())
         behind = state(guest)
         assert behind._replace(phase="") == states[0]._replace(phase="")
-    for states in forth[:-1]:
-        if state(guest).moment != states[0].moment:
-            guest.do(cmd.Seek(*states[0].moment))
-        for wanted in states[1:]:
-            guest.do(cmd.StepPhase())
-            assert state(guest) == wanted
+    assert guest.view.history is not None
+    assert guest.view.history.past
+    guest.do(cmd.Seek(*forth[0][0].moment))
+    for wanted in forth[0][1:]:
+        guest.do(cmd.StepPhase())
+        assert state(guest) == wanted
+    guest.do(cmd.Seek(*forth[0][0].moment))
+    assert played(guest, hits) == forth
+    assert guest.view.history is not None
+    assert not guest.view.history.past
     return sorted({" ".join(each.phase for each in states[1:]) for states in forth})
 
 
@@ -102,10 +109,15 @@ EMULATED = "armed trap pre-handlers emulated post-handlers resume"
 
 @contextmanager
 def recorded(
-    arch: str, name: str, *lines: str, technique: str = "auto", returns: str = "auto"
+    arch: str,
+    name: str,
+    *lines: str,
+    args: tuple[str, ...] = (),
+    technique: str = "auto",
+    returns: str = "auto",
 ) -> Iterator[Held]:
     path = name if "/" in name else sample(arch, name)
-    with held(path, history=True, technique=technique, returns=returns) as guest:
+    with held(path, *args, history=True, technique=technique, returns=returns) as guest:
         for line in lines:
             guest.do(cmd.Define(line, stops=technique in ("jump", "djprobe")))
         yield guest
@@ -195,6 +207,95 @@ def test_calls_in_place_of_no_operations(tmp_path: Path) -> None:
         assert check(guest, 4) == ["armed call save syscall restore return", EMULATED]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arch", "name", "lines", "passed", "hits", "threads"),
+    [
+        ("x86_64", "race", ("r think",), 196, 8, 2),
+        ("aarch64", "race", ("r think",), 196, 8, 2),
+        ("x86_64", "race", ("p rt_clone+13", "r worker"), 0, 7, 3),
+        ("x86_64", "deadlock", ("p lock", "r unlock"), 0, 12, 1),
+    ],
+)
+def test_threads(
+    arch: str, name: str, lines: tuple[str, ...], passed: int, hits: int, threads: int
+) -> None:
+    """Other threads run between the hits, and in the middle of calls that return."""
+    with recorded(arch, name, *lines, args=("3",), returns="mainline") as guest:
+        guest.do(*[cmd.ContinueToHit()] * passed)
+        seen: set[int] = set()
+        check(guest, hits, seen)
+        assert len(seen) >= threads
+
+
+@pytest.mark.parametrize(
+    ("arch", "name", "lines", "hits"),
+    [
+        ("x86_64", "forkserver", ("p rt_clone+15",), 3),
+        pytest.param(
+            "x86_64", "forkserver", ("p rt_clone+15", "p sys_read+10"), 8, marks=pytest.mark.slow
+        ),
+        pytest.param(
+            "aarch64", "forkserver", ("p rt_clone+24", "p sys_read"), 8, marks=pytest.mark.slow
+        ),
+        pytest.param("riscv64", "forkserver", ("r serve", "r fork"), 9, marks=pytest.mark.slow),
+        pytest.param(
+            "x86_64", "pipeline", ("p rt_clone+13", "p print"), 8, marks=pytest.mark.slow
+        ),
+    ],
+)
+def test_processes(arch: str, name: str, lines: tuple[str, ...], hits: int) -> None:
+    """Hits of children; where both come out of the same call, and where one waits in another."""
+    with recorded(arch, name, *lines, returns="mainline") as guest:
+        seen: set[int] = set()
+        check(guest, hits, seen)
+        assert len(seen) > 1
+
+
+AGAIN = """
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+volatile int total;
+__attribute__((noinline)) int work(int n)
+{
+    for (int i = 0; i < n; i++)
+        total += i;
+    return total;
+}
+static void handler(int number) { work(number); }
+int main(int argc, char **argv)
+{
+    if (argc > 1)
+        return work(7) & 1;
+    signal(SIGUSR1, handler);
+    for (int i = 0; i < 2; i++) {
+        int status, child = i ? vfork() : fork();
+        if (!child) {
+            work(3);
+            execl("/proc/self/exe", "again", "child", (char *)0);
+            _exit(9);
+        }
+        waitpid(child, &status, 0);
+        raise(SIGUSR1);
+    }
+    return 0;
+}
+"""
+
+
+@pytest.mark.slow
+def test_signals_and_programs_of_children(tmp_path: Path) -> None:
+    """A hit at the very instruction to which the kernel has led the program."""
+    program = build(tmp_path, "again", AGAIN, "-O1", "-static")
+    where = uprobe_place(program, "work")
+    for lines, hits in (("p work", "r handler"), 8), ((f"r:u/w {where}", "p raise"), 12):
+        with recorded("x86_64", str(program), *lines, returns="mainline") as guest:
+            seen: set[int] = set()
+            check(guest, hits, seen)
+            assert len(seen) == 3 if hits > 8 else 2
+
+
 def test_from_outside_and_out_again() -> None:
     """From the middle of the present's hit, and back to it; what is no phase leaves the hit."""
     with recorded("x86_64", "structs", "p deposit") as guest:
@@ -231,6 +332,41 @@ def test_from_outside_and_out_again() -> None:
         assert guest.do(cmd.StepPhase()).reason == "armed"
         guest.do(cmd.FinishHit(), cmd.Continue())
         assert guest.view.state is RunState.ENDED
+
+
+def test_forwards_something_else_may_stop() -> None:
+    """A watched access comes before the next hit; behind the last hit there is the present."""
+    with recorded("x86_64", "structs", "p deposit") as guest:
+        guest.do(*[cmd.ContinueToHit()] * 2)
+        end = state(guest)
+        module = guest.control.session.modules.main
+        assert module is not None
+        watched_one = module.symbols.find("grace")
+        assert watched_one is not None
+        arrived: list[WatchEvent] = []
+        watched = WatchedRange(watched_one.address, watched_one.size)
+        place = WatchPlace(
+            (watched,),
+            lambda event: True,
+            "watchpoint 1",
+            lambda event, back: arrived.append(event),
+        )
+        guest.do(cmd.Seek(0))
+        first = guest.do(cmd.ContinueToHit())
+        assert (first.reason, first.at_hit, first.location) == (
+            "in front of a hit",
+            True,
+            "deposit+0x0",
+        )
+        guest.control.watch_places = lambda: (place,)
+        view = guest.do(cmd.ContinueToHit())
+        assert (view.reason, view.at_hit, len(arrived)) == ("watchpoint 1", False, 1)
+        assert first.time <= view.time <= end.moment[0]
+        guest.control.watch_places = lambda: ()
+        guest.do(cmd.Seek(*end.moment), cmd.StepBack())
+        view = guest.do(cmd.ContinueToHit())
+        assert view.history is not None
+        assert (view.history.past, state(guest).moment) == (False, end.moment)
 
 
 def test_behind_a_hit_a_phase_is_an_instruction() -> None:
