@@ -131,6 +131,8 @@ class Cpu(ArchCpu, Protocol):
     page_table: PageTable
     coarse: Container[int]
     """Pages of which a refused access is reported by the page alone, which is quicker."""
+    coarse_at: Callable[[int, int], bool]
+    """Tells of a page and a pc whether a refused access there, by code here, is reported so."""
 
     @property
     def traps(self) -> Traps:

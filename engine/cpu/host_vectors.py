@@ -60,7 +60,7 @@ class HostVectors:
 
     def __init__(self) -> None:
         """No code is there yet."""
-        self._pieces: dict[bytes, tuple[Any, mmap.mmap]] = {}
+        self._pieces: dict[bytes, tuple[Any, object]] = {}
         self._block = mmap.mmap(-1, PAGE)  # some instructions want their operand aligned
         self._at = ctypes.addressof(ctypes.c_char.from_buffer(self._block))
 
@@ -79,7 +79,7 @@ class HostVectors:
         piece[0](self._at)
         return self._block[: len(block)]
 
-    def _placed(self, code: bytes) -> tuple[Any, mmap.mmap]:
+    def _placed(self, code: bytes) -> tuple[Any, object]:
         if len(self._pieces) >= _MOST:
             self._pieces.clear()
         placed = native.place((_BEFORE + code + _AFTER,))

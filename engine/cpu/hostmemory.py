@@ -3,6 +3,8 @@
 import ctypes
 import mmap
 import os
+import weakref
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -40,6 +42,8 @@ _ANONYMOUS = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE
 _FAR: Final = 1 << 36
 _PLACES: Final = 1 << 10
 """Of the addresses that a program has on the hosts there are, half."""
+_TRIES: Final = 8
+"""Of these at the most: others may be there already."""
 _DONTNEED = 4
 _MAYMOVE_FIXED = 3
 _PUNCH_HOLE_KEEP_SIZE = 3
@@ -51,9 +55,41 @@ def reserve(size: int) -> int | None:
     They are far from those of libraries, near which code that is made at run time is to find room;
     where the host has none there, it takes another place.
     """
-    far = _FAR * (1 + int.from_bytes(os.urandom(2)) % (_PLACES - 1))
-    base: int | None = _libc.mmap(far, size, _READ_WRITE, _ANONYMOUS, -1, 0)
-    return None if base == _FAILED else base
+    return _map_far(lambda: _FAR * (1 + _random(2) % (_PLACES - 1)), size, _ANONYMOUS)
+
+
+def distant(size: int) -> "ctypes.Array[ctypes.c_ubyte]":
+    """Fresh memory as far from libraries as that, which forked processes share.
+
+    It is given back with the last that makes use of it.
+
+    Raises:
+        OSError: the host refuses.
+    """
+    flags = mmap.MAP_SHARED | mmap.MAP_ANONYMOUS
+    base = _map_far(lambda: _FAR * _PLACES + _random(4) * PAGE, size, flags)
+    if base is None:
+        raise OSError(ctypes.get_errno(), "no memory")
+    memory = (ctypes.c_ubyte * size).from_address(base)
+    weakref.finalize(memory, unmap, base, size).atexit = False
+    return memory
+
+
+def _map_far(place: Callable[[], int], size: int, flags: int) -> int | None:
+    """Map memory in one of some places, or anywhere if all those tried are taken."""
+    for left in reversed(range(_TRIES)):
+        wanted = place()
+        base: int | None = _libc.mmap(wanted, size, _READ_WRITE, flags, -1, 0)
+        if base is None or base == _FAILED:
+            return None
+        if base == wanted or not left:
+            return base
+        unmap(base, size)
+    return None
+
+
+def _random(size: int) -> int:
+    return int.from_bytes(os.urandom(size))
 
 
 def private(size: int) -> mmap.mmap:

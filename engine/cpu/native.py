@@ -18,6 +18,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from engine.cpu import hostmemory as host
 from engine.cpu.leads import LeadTable
 from engine.cpu.native_code import BLOCK, EDGE, FILL, INTERRUPT, LENDS, PAUSE
 from engine.cpu.pagetable import PageTable, Region
@@ -142,7 +143,7 @@ class HostCode(Struct, frozen=True):
     edge: int
     pause: int
     interrupt: int
-    memory: mmap.mmap
+    memory: object
 
 
 def possible() -> bool:
@@ -163,29 +164,41 @@ def _has_vectors() -> bool:
     return placed is not None and bool(ctypes.CFUNCTYPE(ctypes.c_int)(placed[0][0])())
 
 
-def place(pieces: tuple[bytes, ...]) -> tuple[list[int], mmap.mmap] | None:
-    """Put code into executable memory: addresses and what must be kept; None if refused."""
+def place(pieces: tuple[bytes, ...], *, far: bool = False) -> tuple[list[int], object] | None:
+    """Put code into executable memory: addresses and what must be kept; None if refused.
+
+    Args:
+        pieces: the code.
+        far: away from libraries, so that translated code calls it by its whole address, as
+            `unicorn_blocks` expects of the clock's callback.
+    """
     size = -(-sum(len(piece) + _ALIGN for piece in pieces) // PAGE) * PAGE
+    memory: mmap.mmap | ctypes.Array[ctypes.c_ubyte]
     try:
-        memory = mmap.mmap(-1, size, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+        if far:
+            memory = host.distant(size)
+        else:
+            memory = mmap.mmap(-1, size, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
     except (OSError, ValueError):
         return None
+    address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
     places: list[int] = []
     at = 0
     for piece in pieces:
-        memory[at : at + len(piece)] = piece
+        ctypes.memmove(address + at, piece, len(piece))
         places.append(at)
         at += -(-len(piece) // _ALIGN) * _ALIGN
-    address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
     libc = ctypes.CDLL(None)
     libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-    libc.mprotect(address, size, mmap.PROT_READ | mmap.PROT_EXEC)
+    if libc.mprotect(address, size, mmap.PROT_READ | mmap.PROT_EXEC) and far:
+        return None
     return [address + where for where in places], memory
 
 
 def build() -> HostCode | None:
     """Place the callbacks in executable memory; None where that cannot be done here."""
-    placed = place((FILL, BLOCK, EDGE, PAUSE, INTERRUPT)) if possible() else None
+    pieces = FILL, BLOCK, EDGE, PAUSE, INTERRUPT
+    placed = place(pieces, far=True) if possible() else None
     if placed is None:
         return None
     (fill_at, block_at, edge_at, pause_at, interrupt_at), memory = placed

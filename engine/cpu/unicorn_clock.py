@@ -5,12 +5,12 @@ somebody needs it.
 """
 
 import ctypes
-import mmap
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, cast
 
+from engine.cpu import hostmemory as host
 from engine.cpu import native
 from engine.cpu import unicorn_api as api
 from engine.cpu.ram import PAGE, RamControl
@@ -49,16 +49,18 @@ class UnicornClock:
         self._code = code
         self._flush = flush
         stop = ctypes.cast(api.emu_stop, api.VOID).value or 0
-        self._memory = mmap.mmap(-1, 3 * PAGE)
-        start = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
+        # Its address and the callback's are as long as `unicorn_blocks` expects them to be.
+        memory = host.distant(3 * PAGE)
+        self._memory = view = memoryview(memory).cast("B")
+        start = ctypes.addressof(memory)
         self.page = start + PAGE
         self.shared = native.BlockClock.from_buffer(self._memory, 2 * PAGE - 8)
         self.shared.remaining, self.shared.stop, self.shared.last_branches = FOREVER, stop, start
         self.words = memoryview(self.shared).cast("B").cast("Q")
-        self.last_branches = memoryview(self._memory)[:16].cast("Q")
+        self.last_branches = view[:16].cast("Q")
         self._hook = 0
         # Ticks when nothing of what was granted is left; in the page, in front of `remaining`.
-        self._end = end = memoryview(self._memory)[2 * PAGE - 16 : 2 * PAGE - 8].cast("Q")
+        self._end = end = view[2 * PAGE - 16 : 2 * PAGE - 8].cast("Q")
         end[0] = FOREVER
         words = self.words
 

@@ -127,6 +127,7 @@ class UnicornCpu(UnicornState):
             lends=machine.extend(self.engine_address),
         )
         self.coarse: Container[int] = ()
+        self.coarse_at: Callable[[int, int], bool] = lambda page, pc: False
         self._accesses = AccessLog(ram, self.page_table, self._hooks)
         self._faults = FaultLocator(ram, self._hooks)
         self._guard = Guard(self._handle, self.engine_address, names.target)
@@ -592,7 +593,7 @@ class UnicornCpu(UnicornState):
                 return Stop(StopKind.TRAP, TrapKind.ILLEGAL)
             at = pc if pc & -PAGE == page else page
             return Stop(StopKind.FAULT, address=at, access="execute")
-        if page in self.coarse:
+        if page in self.coarse or self.coarse_at(page, pc):
             return Stop(StopKind.FAULT, address=page, access=ACCESS_NAMES.get(access, "read"))
         address = self._faults.locate(page, lambda: self._repeat(pc, page))
         self.flush_tlb()

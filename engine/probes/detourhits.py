@@ -48,6 +48,7 @@ class DetourHits:
         self._returns = returns
         self._memory = memory
         self._detours = detours
+        self._rounds = 0  # times that the ring was full
         self.comm: Callable[[], bytes] = lambda: b""
 
     def open(self, live: LiveDetour) -> None:
@@ -144,9 +145,10 @@ class DetourHits:
         A signal handler returns there, or a debugger has put it there.
         """
         self.show_thread()
+        cpu, name = self._target.cpu, self._target.arch.roles.pc
+        cpu.coarse_at = self._is_full
         if not self._detours.covers:
             return
-        cpu, name = self._target.cpu, self._target.arch.roles.pc
         pc = cpu.read_register(name)
         live = self._detours.inner(pc)
         if live is not None:
@@ -156,6 +158,13 @@ class DetourHits:
             cpu.expect(live.detour.window)
         self.reap()
 
+    def _is_full(self, page: int, pc: int) -> bool:
+        """True for an access behind the ring's end by code that records."""
+        shared, live = self._memory.shared, self._detours.at(pc)
+        if shared is None or page != shared.guard or live is None:
+            return False
+        return live.detour.recording(pc)
+
     def stopped(self, stop: Stop, pc: int) -> Stop | None:
         """See to a stop inside a detour; what is left of it for the guest's kernel."""
         live, shared, sink = self._detours.at(pc), self._memory.shared, self._memory.sink
@@ -164,10 +173,14 @@ class DetourHits:
         detour, cpu = live.detour, self._target.cpu
         name = self._target.arch.roles.pc
         if stop.kind is StopKind.FAULT and detour.recording(pc):
-            if shared.guard <= stop.address < shared.guard + PAGE and sink is not None:
+            if stop.address & -PAGE == shared.guard and sink is not None:
                 self._own_registers(detour, pc)
                 sink.drain()
                 sink.wipe()
+                self._rounds += 1
+                if not self._rounds & self._rounds - 1:
+                    # The emulator's TLB is full of the rows' pages; flushed, it grows.
+                    cpu.flush_tlb()
                 again = detour.recorder.parts[detour.part(pc)].again
                 cpu.write_register(name, detour.start + again)
             else:

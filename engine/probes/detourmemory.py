@@ -34,6 +34,11 @@ _PAIR: Final = 2
 """Words that each probe has for itself."""
 _MOST: Final = (_RING - _COUNTERS) // (8 * _PAIR)
 _CALLS: Final = SITES * 8 + RECORDS * CallWord.SIZE * 8
+_SETS: Final = 64
+"""Entries of the smallest TLB that the emulator has, in which a page has one place only."""
+_CALLS_AT: Final = 16
+"""The place of the calls' first page there, behind those of the save area and the counters: two
+pages that each hit uses must not drive each other out."""
 _NEVER: Final = (1 << 64) - 1
 """No instruction ends there."""
 
@@ -103,6 +108,7 @@ class DetourMemory:
         room = -(-sink.capacity // PAGE) * PAGE
         guard = start + _RING + room
         calls = guard + PAGE
+        calls += (_CALLS_AT - (calls - start) // PAGE) % _SETS * PAGE
         end = calls + _CALLS + PAGE
         if PAGESIZE != PAGE or end + PAGE > start + size:
             self.broken = "the host's pages or the ring are too large"

@@ -4,7 +4,6 @@ The layout of a row is described in `engine.arch.program`. An `EventInfo` holds 
 to show rows without the session that recorded them, so it can be stored beside them.
 """
 
-import re
 import struct
 import sys
 from array import array
@@ -370,43 +369,6 @@ def count_rows(data: bytes, position: int = 0) -> int:
         position += words * 8
         rows += 1
     return rows
-
-
-def whole_rows(data: bytes) -> int:
-    """Bytes of the rows at the front of some memory that hang together; all of it, usually.
-
-    Of memory that the program may have written to: an event, at least a row's head of words,
-    and strings inside the row are asked for.
-    """
-    position, end = 0, len(data)
-    kinds: list[bytes] = []
-    unpack = HEAD.unpack_from
-    while position + HEAD.size <= end:
-        number, words, _ = unpack(data, position)
-        if not number or words < ROW_HEAD or position + words * 8 > end:
-            return position
-        if len(kinds) < _KINDS:
-            kinds.append(data[position : position + 4])
-            found = _rows_of(frozenset(kinds)).match(data, position)
-            assert found is not None, "any number of rows match, none included"
-            position = found.end()
-        else:
-            position += words * 8
-    return position
-
-
-_KINDS: Final = 8
-"""Kinds of rows, by event and size, that are looked for together: most stretches have two."""
-
-
-@lru_cache(maxsize=64)
-def _rows_of(kinds: frozenset[bytes]) -> re.Pattern[bytes]:
-    """A pattern of rows that begin with one of these event ids and sizes, as many as there are."""
-    rows = (
-        re.escape(kind) + b".{%d}" % (int.from_bytes(kind[2:], "little") * 8 - len(kind))
-        for kind in sorted(kinds)
-    )
-    return re.compile(b"(?:" + b"|".join(rows) + b")*+", re.DOTALL)
 
 
 _Shape: TypeAlias = Callable[[Iterator[int], "bytes | memoryview", int], Value]

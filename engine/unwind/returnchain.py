@@ -3,14 +3,15 @@
 Nearly all frames of compiled code are found by a register and an offset, and have saved registers
 at offsets from their CFA. Such a row is turned into numbers once for each place where a call
 returns; a walk is a loop over them then. Calls of one function mostly come from the same callers:
-what is below the caller is remembered with the words that it was read from, and is the same as
-long as these are. Nothing is said of a stack with a frame of any other
-kind (a signal's, code without tables, a return that a probe catches, damage): the unwinder walks.
+the whole stack, and what is below the caller, are remembered with the registers and words that
+they were read from, and are the same as long as these are. Nothing is said of a stack with a frame
+of any other kind (a signal's, code without tables, a return that a probe catches, damage): the
+unwinder walks.
 """
 
 import struct
-from collections.abc import Callable, Mapping
-from typing import Final, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -26,7 +27,7 @@ _FIRST: Final = 128
 _KEPT: Final = 1 << 16
 """Places whose rows are kept."""
 _TAILS: Final = 1 << 12
-"""Callers of which the frames below are kept, and how many tails of each."""
+"""Frames of which those below are kept, and how many tails of each."""
 _EACH: Final = 4
 _DEEPEST: Final = 1 << 16
 """Bytes of the stack that a tail may have been read from."""
@@ -89,12 +90,13 @@ class PlainRow(Struct, frozen=True):
 
 
 class _KnownTail(Struct, frozen=True):
-    """The frames from a caller on, and all that they were found by.
+    """The frames from a place on, and all that they were found by.
 
     Attributes:
-        bases: registers of the caller's that frames were found by, and their values.
+        bases: registers there that frames were found by, and their values.
         extent: bytes of the stack above its stack pointer that hold the words.
         layout: of the words in them.
+        at: their addresses.
         words: their values.
         places: addresses of the frames.
     """
@@ -102,38 +104,79 @@ class _KnownTail(Struct, frozen=True):
     bases: tuple[tuple[str, int], ...]
     extent: int
     layout: struct.Struct
+    at: tuple[int, ...]
     words: tuple[int, ...]
     places: tuple[int, ...]
 
 
+_Key: TypeAlias = tuple[int, int, bool]
+"""A frame's pc and stack pointer, and whether the pc is exact."""
+
+
 class _TailNotes:
-    """Notes of a walk from a caller on, to make a tail of."""
+    """Notes of a walk from a frame on, to make a tail of.
 
-    def __init__(self, caller: tuple[int, int], known: dict[str, int], first: int) -> None:
-        self.caller = caller
-        self.known = dict(known)
+    Attributes:
+        key: the frame.
+        first: how many stand in front of it.
+    """
+
+    def __init__(self, key: _Key, known: Mapping[str, int], first: int) -> None:
+        self.key = key
         self.first = first
-        self.bases: dict[str, None] = {}
-        self.returns: dict[int, int] = {}
-        self.saved: list[tuple[str, int, int]] = []
+        self._known = dict(known)
+        self._bases: dict[str, int | None] = {}
+        self._words: dict[int, int] = {}
+        self._saved: dict[str, tuple[int, int] | None] = {}
 
-    def tail(self, places: tuple[int, ...], sp: str, word: str) -> _KnownTail | None:
-        """The tail; None where the words are too far apart, or not on the stack."""
-        self.bases.pop(sp, None)
-        words = dict(self.returns)
-        words.update((at, value) for name, at, value in self.saved if name in self.bases)
-        start, size = self.caller[1], struct.calcsize(word)
-        code, at = word[0], start
-        for address in sorted(words):
-            if address < at:
+    def used(self, name: str) -> None:
+        """A register has led to a frame: its value, or that of the word it has come from."""
+        if name not in self._saved:
+            self._bases[name] = self._known.get(name)
+            return
+        word = self._saved[name]
+        if word is not None:
+            self._words[word[0]] = word[1]
+
+    def follows(self, name: str) -> None:
+        """The value of a register follows from what has been noted so far."""
+        self._saved[name] = None
+
+    def read(self, address: int, value: int) -> None:
+        """A word has led to a frame."""
+        self._words[address] = value
+
+    def restored(self, name: str, address: int, value: int) -> None:
+        """A register holds what a word does."""
+        self._saved[name] = address, value
+
+    def go_on(self, tail: _KnownTail) -> None:
+        """The frames from here on are known."""
+        for name, _ in tail.bases:
+            self.used(name)
+        self._words.update(zip(tail.at, tail.words, strict=True))
+
+    def tail(self, places: tuple[int, ...], word: str) -> _KnownTail | None:
+        """The tail; None where the words are too far apart, or not on the stack.
+
+        Args:
+            places: addresses of all frames of the walk.
+            word: format of a word, with its byte order.
+        """
+        start, size = self.key[1], struct.calcsize(word)
+        code, end = word[0], start
+        at = tuple(sorted(self._words))
+        for address in at:
+            if address < end:
                 return None
-            code += f"{address - at}x{word[1]}"
-            at = address + size
-        if at - start > _DEEPEST or any(name not in self.known for name in self.bases):
+            code += f"{address - end}x{word[1]}"
+            end = address + size
+        bases = tuple((name, value) for name, value in self._bases.items() if value is not None)
+        if end - start > _DEEPEST or len(bases) < len(self._bases):
             return None
-        bases = tuple((name, self.known[name]) for name in self.bases)
-        values = tuple(words[address] for address in sorted(words))
-        return _KnownTail(bases, at - start, struct.Struct(code), values, places[self.first :])
+        words = tuple(self._words[address] for address in at)
+        layout = struct.Struct(code)
+        return _KnownTail(bases, end - start, layout, at, words, places[self.first :])
 
 
 class ReturnChain:
@@ -164,10 +207,36 @@ class ReturnChain:
         self._pushed = 0 if self._roles.link else self._size
         link = (self._roles.link,) if self._roles.link else ()
         self._names = (*self._unwind.preserved, self._roles.sp, *link)
+        self._index = {name: at for at, name in enumerate(self._names)}
         self._rows: dict[tuple[int, bool], PlainRow | None] = {}
-        self._tails: dict[tuple[int, int], list[_KnownTail]] = {}
+        self._tails: dict[_Key, list[_KnownTail]] = {}
         self._word = (">" if self._big else "<") + ("Q" if self._size == 8 else "I")
         self._layout: object = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Registers that frames may be found by."""
+        return self._names
+
+    def remembered(
+        self, pc: int, values: Sequence[int], *, limit: int, exact: bool
+    ) -> tuple[int, ...] | None:
+        """Addresses of the frames of a stack that is as it was before; None for any other.
+
+        Args:
+            pc: the program's own address.
+            values: of the registers `names`.
+            limit: of frames.
+            exact: the pc is not a return address.
+        """
+        if self._guest.layout() is not self._layout:
+            return None
+        index = self._index
+        tail = self._tail((pc, values[index[self._roles.sp]], exact), lambda at: values[index[at]])
+        if tail is None:
+            return None
+        places = tail.places
+        return places if len(places) <= limit else places[:limit]
 
     def places(
         self, registers: Mapping[str, int], *, limit: int, exact: bool
@@ -193,35 +262,39 @@ class ReturnChain:
         known = {name: registers[name] for name in self._names if name in registers}
         stack = _StackWindow(guest.read, self._size, big=self._big)
         found: list[int] = []
-        notes: _TailNotes | None = None
+        noted: list[_TailNotes] = []
+        called = False  # a caller has been looked up
         try:
             sp = known[roles.sp]
             while len(found) < limit:
+                if not called:
+                    asked = pc, sp, exact
+                    tail = self._tail(asked, known.get)
+                    if tail is not None:
+                        return self._joined(noted, found, tail)[:limit]
+                    noted.append(_TailNotes(asked, known, len(found)))
+                    called = not exact
                 key = pc, exact
                 row = rows[key] if key in rows else self._compile(pc, exact)
                 if row is None:
                     return None
-                if not exact:
-                    if notes is None:
-                        tail = self._tail((pc, sp), known)
-                        if tail is not None:
-                            return (*found, *tail.places)[:limit]
-                        notes = _TailNotes((pc, sp), known, len(found))
-                    notes.bases[row.base] = None
                 found.append(pc)
                 cfa = known[row.base] + row.offset & mask
+                if row.base != roles.sp:
+                    for notes in noted:
+                        notes.used(row.base)
                 if row.outermost or (ends_at is not None and ends_at(cfa)):
                     break
                 if cfa % unwind.alignment or cfa < sp + self._pushed:
                     return None
                 if row.returns is None:
                     to = known[roles.link or ""]
-                    if notes is not None:
-                        notes.bases[roles.link or ""] = None
+                    for notes in noted:
+                        notes.used(roles.link or "")
                 else:
                     to = stack[cfa + row.returns]
-                    if notes is not None:
-                        notes.returns[cfa + row.returns] = to
+                    for notes in noted:
+                        notes.read(cfa + row.returns, to)
                 to = strip(to)
                 if to == outermost:
                     break
@@ -230,39 +303,64 @@ class ReturnChain:
                     return None
                 for name, offset in row.saved:
                     value = known[name] = stack[cfa + offset]
-                    if notes is not None:
-                        notes.saved.append((name, cfa + offset, value))
+                    for notes in noted:
+                        notes.restored(name, cfa + offset, value)
                 for name in row.lost:
                     known.pop(name, None)
                 known[roles.sp] = sp = cfa
                 if roles.link:
                     known[roles.link] = to
+                    for notes in noted:
+                        notes.follows(roles.link)
                 pc, exact = to, False
         except (KeyError, GuestFaultError):
             return None
-        if notes is not None and len(found) < limit:
-            self._remember(notes, tuple(found))
-        return tuple(found)
+        places = tuple(found)
+        if len(found) < limit:
+            for notes in noted:
+                self._remember(notes, places)
+        return places
 
-    def _tail(self, caller: tuple[int, int], known: Mapping[str, int]) -> _KnownTail | None:
-        """The frames from a caller on, if all that they were found by is as it was."""
-        for tail in self._tails.get(caller, ()):
-            if all(known.get(name) == value for name, value in tail.bases):
-                try:
-                    data = self._guest.read(caller[1], tail.extent)
-                except GuestFaultError:
-                    continue
-                if len(data) == tail.extent and tail.layout.unpack(data) == tail.words:
+    def _joined(
+        self, noted: Sequence[_TailNotes], found: list[int], tail: _KnownTail
+    ) -> tuple[int, ...]:
+        """Addresses of some frames and of a tail; the whole stack is remembered if there is room.
+
+        What has been found to be whole before is not driven out by it.
+        """
+        if not found:
+            return tail.places
+        places = (*found, *tail.places)
+        for notes in noted:
+            if len(self._tails.get(notes.key, ())) < _EACH:
+                notes.go_on(tail)
+                self._remember(notes, places)
+        return places
+
+    def _tail(self, key: _Key, value_of: Callable[[str], int | None]) -> _KnownTail | None:
+        """The frames from one on, if all that they were found by is as it was."""
+        data = b""
+        for tail in self._tails.get(key, ()):
+            for name, value in tail.bases:
+                if value_of(name) != value:
+                    break
+            else:
+                if len(data) < tail.extent:
+                    try:
+                        data = self._guest.read(key[1], tail.extent)
+                    except GuestFaultError:
+                        continue
+                if len(data) >= tail.extent and tail.layout.unpack_from(data) == tail.words:
                     return tail
         return None
 
     def _remember(self, notes: _TailNotes, places: tuple[int, ...]) -> None:
-        tail = notes.tail(places, self._roles.sp, self._word)
+        tail = notes.tail(places, self._word)
         if tail is None:
             return
         if len(self._tails) >= _TAILS:
             self._tails.clear()
-        known = self._tails.setdefault(notes.caller, [])
+        known = self._tails.setdefault(notes.key, [])
         known.insert(0, tail)
         del known[_EACH:]
 

@@ -172,7 +172,11 @@ class _Known(Struct, frozen=True):
 
 
 class Unwinder:
-    """Walks the stacks of one guest; keeps what it has read of tables and code."""
+    """Walks the stacks of one guest; keeps what it has read of tables and code.
+
+    Attributes:
+        chain: finds the addresses of plain stacks; None where no others are to be expected.
+    """
 
     def __init__(self, view: UnwindGuest, formats: tuple[str, ...] = FORMATS) -> None:
         """Nothing is read yet.
@@ -202,7 +206,7 @@ class Unwinder:
         self._pointers = FramePointers(arch)
         # Of register stacks there is more to know than words in memory.
         plain = formats == FORMATS and arch.unwind.popped is None
-        self._chain = ReturnChain(view, self._table_row, self._certain) if plain else None
+        self.chain = ReturnChain(view, self._table_row, self._certain) if plain else None
 
     def walk(
         self, registers: Mapping[str, int], *, limit: int = LIMIT, exact: bool = True
@@ -231,8 +235,8 @@ class Unwinder:
         self, registers: Mapping[str, int], *, limit: int = LIMIT, exact: bool = True
     ) -> tuple[tuple[int, ...], bool]:
         """The same, and whether the last of them has no caller."""
-        if self._chain is not None:
-            found = self._chain.places(registers, limit=limit, exact=exact)
+        if self.chain is not None:
+            found = self.chain.places(registers, limit=limit, exact=exact)
             if found is not None:
                 return found, len(found) < limit
         walk = self.walk(registers, limit=limit, exact=exact)

@@ -70,6 +70,7 @@ class Ia64Cpu(Registers, MappedMemory):
         """
         self.page_table = PageTable(ram)
         self.coarse: Container[int] = ()
+        self.coarse_at: Callable[[int, int], bool] = lambda page, pc: False
         self._ram = ram
         self._memory = Ia64Memory(ram, self.page_table)
         self._memory.emulate_unaligned = emulate_unaligned

@@ -4,7 +4,7 @@ A system call that is being made is the top frame, so that program, library and 
 one trace.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,6 +20,7 @@ from engine.probes.trampoline import NAME
 from engine.session.guest.session import Session
 from engine.unwind.compare import UNWINDERS, Comparison, by_name
 from engine.unwind.expression import ReadMemory
+from engine.unwind.returnchain import ReturnChain
 from engine.unwind.unwinder import LIMIT, EndReason, Frame, Unwinder, UnwindGuest, Walk
 
 if TYPE_CHECKING:
@@ -128,6 +129,8 @@ class Backtraces:
         arch = session.arch
         self._views: dict[AddressSpace, tuple[UnwindGuest, Unwinder]] = {}
         self.names = tuple(r.name for r in arch.registers if r.group in ("general", "flags"))
+        self._chain: ReturnChain | None = None
+        self._read: Callable[[], tuple[int, ...]] = tuple
 
     @property
     def view(self) -> UnwindGuest:
@@ -203,6 +206,25 @@ class Backtraces:
         """The registers now."""
         values = self._session.cpu.read_registers(self.names)
         return dict(zip(self.names, values, strict=True))
+
+    def remembered(
+        self, place: int, *, syscall: str = "", limit: int = LIMIT
+    ) -> tuple[int, ...] | None:
+        """Addresses of the frames of a stack that has been walked before; None for any other.
+
+        Args:
+            place: where it stands, by the program's own addresses.
+            syscall: see `take`.
+            limit: of frames.
+        """
+        if self._session.user_programs is not None:
+            return None
+        chain = self._of_process()[1].chain
+        if chain is None:
+            return None
+        if chain is not self._chain:
+            self._chain, self._read = chain, self._session.cpu.traps.reader(chain.names)
+        return chain.remembered(place, self._read(), limit=limit, exact=not syscall)
 
     def places(
         self, registers: Mapping[str, int], *, syscall: str = "", limit: int = LIMIT

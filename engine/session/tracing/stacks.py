@@ -11,6 +11,7 @@ from engine.trace.rows import EventInfo
 
 LIMIT: Final = 128
 """Frames of a stack that are recorded."""
+_HEAD: Final = struct.Struct("<IIQQ")
 
 
 class StackRecorder:
@@ -36,12 +37,17 @@ class StackRecorder:
         self._pc = pc
         self._context = context
         self._syscalls = syscalls
+        self._frames: tuple[int, ...] = ()
+        self._packed = b""
 
     def frames(self, place: int) -> tuple[int, ...]:
         """Addresses of the frames, innermost first; the first one is `place`."""
+        call = self._syscalls.making
+        found = self._backtraces.remembered(place, syscall=call, limit=LIMIT)
+        if found is not None:
+            return found
         registers = self._backtraces.registers()
         registers[self._pc] = place
-        call = self._syscalls.making
         return self._backtraces.places(registers, syscall=call, limit=LIMIT)
 
     def record(self, thread: int, place: int) -> None:
@@ -50,6 +56,8 @@ class StackRecorder:
         if info is None:
             return
         frames = self.frames(place)
+        if frames is not self._frames:
+            self._frames, self._packed = frames, struct.pack(f"<{len(frames)}Q", *frames)
         words = info.words + len(frames)
         size, sink = words * 8, self._context.sink
         position = sink.position
@@ -57,6 +65,6 @@ class StackRecorder:
             sink.drain()
             position = sink.position
         first, second = row_head(info.id, words)
-        head = (first, second | thread, self._context.cpu.now(), place)
-        struct.pack_into(f"<II{words - 1}Q", sink.buffer, position, *head, *frames)
+        head = _HEAD.pack(first, second | thread, self._context.cpu.now(), place)
+        sink.buffer[position : position + size] = head + self._packed
         sink.position = position + size

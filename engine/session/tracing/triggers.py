@@ -300,6 +300,8 @@ class EventControls:
         needs_row = any(armed.trigger.needs_row for armed in triggers)
         returns = control.info.returns
         stack, here = self._hooks.stack, self._hooks.here
+        if not triggers and test is None:
+            return self._switchable(control, make(self._context), place)
 
         def controlled(*hit: Any) -> None:
             thread: int = hit[0]
@@ -330,6 +332,19 @@ class EventControls:
                 armed.fire(buffer, thread, where)
 
         return controlled
+
+    def _switchable(self, control: EventControl, record: Recorder, place: int | None) -> Recorder:
+        """The same of an event that records all its hits while it is on."""
+        returns, stack, here = control.info.returns, self._hooks.stack, self._hooks.here
+
+        def switchable(*hit: Any) -> None:
+            self._place = where = hit[1] if returns else here() if place is None else place
+            if self.on and not control.off:
+                record(*hit)
+                if self.stacks:
+                    stack(hit[0], where)
+
+        return switchable
 
     @property
     def place(self) -> int:

@@ -92,3 +92,4 @@ def test_what_is_reserved_is_far_from_libraries() -> None:
         assert base is not None
         assert abs(base - known) > 1 << 33
         host.unmap(base, 1 << 30)
+        assert abs(addressof(host.distant(_SIZE)) - known) > 1 << 33
