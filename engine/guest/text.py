@@ -183,7 +183,8 @@ class TextOverlay:
                 del self._pages[page]
 
     def _put(self, addresses: Iterable[int]) -> None:
-        self._write([item for item in self._of(addresses) if item[0] in self._lifted], planted=True)
+        gone = [item for item in self._of(addresses) if item[0] in self._lifted]
+        self._write(gone, planted=True)
 
     def _take(self, addresses: Iterable[int]) -> None:
         there = [item for item in self._of(addresses) if item[0] not in self._lifted]
