@@ -136,7 +136,9 @@ class ProbedSpace:
         self.space = space
         self._arch, self._rules = guest.arch, rules
         self.overlay = TextOverlay(memory, cpu)
-        code = GuestCode(guest.arch, space, rules.verdicts, rules.files, self.overlay.original)
+        self._code = code = GuestCode(
+            guest.arch, space, rules.verdicts, rules.files, self.overlay.original
+        )
         self.pending: list[Wanted] = []
         self.twins: dict[int, tuple[Kprobe, Kprobe]] = {}
         self._placed: dict[Kprobe, Wanted] = {}
@@ -575,7 +577,8 @@ class ProbedSpace:
 
     def _arm_ready(self, items: Sequence[Wanted]) -> None:
         """Register those of some probes that can be placed, and tell what has moved."""
-        ready = self._accepted(items)
+        with self._code.settled():
+            ready = self._accepted(items)
         self._register(ready)
         for item in ready:
             left = item.fate.left
