@@ -473,7 +473,7 @@ class Tracing:
                 "options": list(self._text),
                 "exact": self._exact,
             },
-            {place: self.symbol(place) for place in places},
+            ((place, self.symbol(place)) for place in places),
             filter(self._returning, places),
         )
 
