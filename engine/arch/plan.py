@@ -213,6 +213,7 @@ class ArchProbes(Struct, frozen=True):
         pushes: words that Linux's return trampoline has below the stack pointer while return
             events are recorded, the uppermost first: registers, numbers, RETURN_ADDRESS,
             TRAMPOLINE_ADDRESS.
+        looks_back: bytes of the function before the address that `analyze` looks at.
     """
 
     kprobe: bytes
@@ -237,3 +238,4 @@ class ArchProbes(Struct, frozen=True):
     steps: Callable[[bytes], tuple[int, ...]] | None = None
     draw: Callable[[InsnPlan, DrawnHit], tuple[UnitDrawing, ...]] | None = None
     pushes: Mapping[Rules, tuple[str | int, ...]] = field(default_factory=dict)
+    looks_back: int = 0

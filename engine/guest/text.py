@@ -9,6 +9,7 @@ or their owner is told that his instruction is no longer there.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct
@@ -22,22 +23,22 @@ _LONGEST: Final = 32
 """More bytes than any patch stands over, on either side of its address."""
 _MANY: Final = 64
 """Patches from which on dropping all translations is cheaper than one range each."""
+_SHARED: Final = 1 << 12
+"""Patches that may be those of other places, too."""
 
 
-class Patch(Struct, gc=False):
+class Patch(Struct, frozen=True, gc=False):
     """Bytes planted over an instruction.
 
     Attributes:
         value: what is planted.
         original: the whole instruction as it was, at least as long.
-        planted: whether the bytes are in memory now.
         mask: bits of `value` that count, where several instructions share a bundle; `original`
             is then the whole bundle around the address. Empty = all, at the address.
     """
 
     value: bytes
     original: bytes
-    planted: bool = False
     mask: bytes = b""
 
     def base(self, address: int) -> int:
@@ -57,6 +58,12 @@ class Patch(Struct, gc=False):
         )
 
 
+@lru_cache(maxsize=_SHARED)
+def _patch(value: bytes, original: bytes, mask: bytes) -> Patch:
+    """A patch; the same instruction at many places has the same."""
+    return Patch(value, original, mask)
+
+
 class TextOverlay:
     """The patches of one guest.
 
@@ -71,6 +78,7 @@ class TextOverlay:
         self._memory = memory
         self._cpu = cpu
         self._patches: dict[int, Patch] = {}
+        self._lifted: set[int] = set()  # of these the ones whose bytes are not in memory now
         self._pages: dict[int, list[int]] = {}
         self.on_lost: Callable[[int, str], None] = lambda address, why: None
         self.own_page: Callable[[int], bool] = lambda page: False
@@ -96,12 +104,13 @@ class TextOverlay:
             GuestFaultError: nothing is mapped there; nothing has been planted then.
         """
         fresh = {
-            address: Patch(value, original, mask=(masks or {}).get(address, b""))
+            address: _patch(value, original, (masks or {}).get(address, b""))
             for address, (value, original) in patches.items()
         }
         for address, patch in fresh.items():
             self._memory.read(patch.base(address), len(patch.value))
         self._patches |= fresh
+        self._lifted.update(fresh)
         pages = {at: _pages(patch.base(at), len(patch.original)) for at, patch in fresh.items()}
         for address, covered in pages.items():
             for page in covered:
@@ -133,14 +142,15 @@ class TextOverlay:
         patch = self._patches.get(address)
         if patch is None:
             return  # its code has just gone, with what stood there
-        planted = patch.planted and self._holds(address)
+        planted = address not in self._lifted and self._holds(address)
         size = max(len(patch.value), len(value))
         whole = original if len(original) >= size else patch.original
         data = value + whole[len(value) : size]
         grows = len(value) > len(patch.value)
         pieces = [(address, data[:unit]), (address + unit, data[unit:])]
         pages = len(self._pages)
-        self._patches[address] = Patch(value, original, planted)
+        self._patches[address] = _patch(value, original, b"")
+        self._mark(address, planted=planted)
         for page in _pages(address, max(len(original), len(patch.original))):
             there = self._pages.setdefault(page, [])
             wanted = page in _pages(address, len(original))
@@ -157,18 +167,28 @@ class TextOverlay:
         if pages != len(self._pages):
             self._close()
 
+    def _mark(self, address: int, *, planted: bool) -> None:
+        """Note whether the bytes of a patch are in memory."""
+        if planted:
+            self._lifted.discard(address)
+        else:
+            self._lifted.add(address)
+
     def _forget(self, address: int) -> None:
         patch = self._patches.pop(address)
+        self._lifted.discard(address)
         for page in _pages(patch.base(address), len(patch.original)):
             self._pages[page].remove(address)
             if not self._pages[page]:
                 del self._pages[page]
 
     def _put(self, addresses: Iterable[int]) -> None:
-        self._write([item for item in self._of(addresses) if not item[1].planted], planted=True)
+        gone = [item for item in self._of(addresses) if item[0] in self._lifted]
+        self._write(gone, planted=True)
 
     def _take(self, addresses: Iterable[int]) -> None:
-        self._write([item for item in self._of(addresses) if item[1].planted], planted=False)
+        there = [item for item in self._of(addresses) if item[0] not in self._lifted]
+        self._write(there, planted=False)
 
     def _of(self, addresses: Iterable[int]) -> list[tuple[int, Patch]]:
         return [(address, self._patches[address]) for address in addresses]
@@ -185,14 +205,14 @@ class TextOverlay:
             if patch.mask:
                 data = patch.mixed(self._memory.peek(base, len(data)), data)
             self._memory.patch(base, data, forget=not many)
-            patch.planted = planted
+            self._mark(address, planted=planted)
         if many:
             self._memory.invalidate_all()
 
     def lift_in(self, memory: Memory) -> None:
         """Put the program's own bytes into a copy of the memory."""
         for address, patch in self._patches.items():
-            if patch.planted:
+            if address not in self._lifted:
                 base = patch.base(address)
                 mapping = memory.find(base)  # a copy may lack some (MADV_DONTFORK)
                 if mapping is not None and not mapping.reserved:  # windows are empty there
@@ -226,7 +246,7 @@ class TextOverlay:
         return {
             at: patch.mixed(patch.original, patch.value) if patch.mask else patch.value
             for at, patch in self._patches.items()
-            if patch.planted
+            if at not in self._lifted
         }
 
     def original(self, address: int, size: int) -> bytes:
@@ -240,7 +260,7 @@ class TextOverlay:
         for at in self._near(address, size):
             patch = self._patches[at]
             first = patch.base(at) - address
-            if not patch.planted or first >= size or first + len(patch.value) <= 0:
+            if at in self._lifted or first >= size or first + len(patch.value) <= 0:
                 continue
             if result is None:
                 result = bytearray(data)
@@ -354,9 +374,10 @@ class TextOverlay:
                 # To be written, probably: not with our bytes in between.
                 if self._holds(address):
                     self._take([address])
-                self._patches[address].planted = False
+                self._lifted.add(address)
             else:
-                self._patches[address].planted &= self._holds(address)
+                if not self._holds(address):
+                    self._lifted.add(address)
                 kept.append(address)
         # All of them first: who is told of one may want to take out others.
         for address in gone:
@@ -380,9 +401,7 @@ class TextOverlay:
         good: list[int] = []
         lost: list[int] = []
         wanted = [address for address in addresses if address in self._patches]
-        for address in wanted:
-            patch = self._patches[address]
-            patch.planted = patch.planted and self._holds(address)
+        self._lifted.update(address for address in wanted if not self._holds(address))
         for address in wanted:
             patch = self._patches[address]
             base = patch.base(address)
@@ -390,7 +409,7 @@ class TextOverlay:
                 now = self._memory.read(base, len(patch.original))
             except GuestFaultError:
                 now = b""
-            if not patch.planted and patch.shows(now):
+            if address in self._lifted and patch.shows(now):
                 # Read before it was taken out, and written back.
                 self._memory.patch(base, patch.original)
                 now = patch.original

@@ -112,10 +112,10 @@ class Admission:
 
     def _analyzed(self, address: int, rules: Rules, mode: Mode) -> InsnPlan:
         """The plan for the instruction at an address where one begins."""
-        before = b""
-        function = self._code_map.function(address)
+        before, back = b"", self._arch.probes.looks_back
+        function = self._code_map.function(address) if back else None
         if function is not None and function[0] < address:
-            start = max(function[0], address - 512)
+            start = max(function[0], address - back)
             before = self._overlay.original(start, address - start)
         raw = self.original(address - address % self._arch.code_unit, self._arch.insn_max)
         return self._arch.probes.analyze(raw, address, rules, mode, before)

@@ -93,7 +93,7 @@ class Arming:
             if point is None or probe not in point.probes:
                 unknown.append(probe)
                 continue
-            point.probes.remove(probe)
+            point.drop(probe)
             gone.append(probe)
             if point.probes:
                 self.refresh(point)

@@ -3,7 +3,7 @@
 import copy
 from collections.abc import Callable
 from enum import Flag, auto
-from typing import ClassVar
+from typing import ClassVar, Final, Generic, TypeVar
 
 from engine.arch.plan import Mode, Rules
 from engine.arch.recording import Recording
@@ -47,6 +47,57 @@ class _HitRecorders:
         self.passes: Callable[..., bool] | None = None
 
 
+class _ProbeTerms:
+    """Attributes that hardly any of a million probes has: most share one of these.
+
+    Attributes: see `Kprobe` and `Uprobe`.
+    """
+
+    __slots__ = (
+        "always",
+        "handler",
+        "offset",
+        "post_handler",
+        "pre_handler",
+        "reference",
+        "stops",
+        "symbol_name",
+    )
+
+    def __init__(self) -> None:
+        self.symbol_name: str | None = None
+        self.offset = 0
+        self.pre_handler: PreHandler | None = None
+        self.post_handler: PostHandler | None = None
+        self.handler: Callable[[Uprobe, PtRegs], int | None] | None = None
+        self.stops = False
+        self.always = False
+        self.reference = 0
+
+
+_PLAIN: Final = _ProbeTerms()
+"""Of all probes that only record; never changed."""
+_T = TypeVar("_T")
+
+
+class _SharedTerm(Generic[_T]):
+    """An attribute that is in a probe's terms: they are its own once one of them is set."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, probe: "Kprobe", owner: type | None = None) -> _T:
+        found: _T = getattr(probe.terms, self._name)
+        return found
+
+    def __set__(self, probe: "Kprobe", value: _T) -> None:
+        if probe.terms is _PLAIN:
+            if value is getattr(_PLAIN, self._name):
+                return
+            probe.terms = _ProbeTerms()
+        setattr(probe.terms, self._name, value)
+
+
 class Kprobe:
     """A probe on an instruction.
 
@@ -74,6 +125,7 @@ class Kprobe:
             of the user's.
         reference: of a uprobe: offset in its file of a counter of users, 0 for none
             (`engine.probes.refcount`).
+        terms: what hardly any probe has, which is shared by those that have nothing of it.
         prepare: sets `record`, `recording` and `passes` when one of them is first asked for: most
             of a million probes are never hit. None once it has, or where nobody has to.
     """
@@ -85,21 +137,23 @@ class Kprobe:
         "_name",
         "_recorders",
         "addr",
-        "always",
         "flags",
         "hits",
         "mode",
         "nmissed",
-        "offset",
         "origin",
-        "post_handler",
-        "pre_handler",
         "prepare",
-        "reference",
         "rules",
-        "stops",
-        "symbol_name",
+        "terms",
     )
+
+    symbol_name = _SharedTerm[str | None]()
+    offset = _SharedTerm[int]()
+    pre_handler = _SharedTerm[PreHandler | None]()
+    post_handler = _SharedTerm[PostHandler | None]()
+    stops = _SharedTerm[bool]()
+    always = _SharedTerm[bool]()
+    reference = _SharedTerm[int]()
 
     def __init__(
         self,
@@ -115,11 +169,12 @@ class Kprobe:
         mode: Mode | None = None,
         name: object = "",
     ) -> None:
-        self.symbol_name = symbol_name
-        self.offset = offset
+        self.terms = _PLAIN
+        if symbol_name is not None or offset:
+            self.symbol_name, self.offset = symbol_name, offset
+        if pre_handler is not None or post_handler is not None:
+            self.pre_handler, self.post_handler = pre_handler, post_handler
         self.addr = addr
-        self.pre_handler = pre_handler
-        self.post_handler = post_handler
         self._recorders = None if record is None else _HitRecorders(record)
         self.prepare: Callable[[Kprobe], None] | None = None
         self.flags = flags
@@ -128,10 +183,7 @@ class Kprobe:
         self._name = name
         self.hits = 0
         self.nmissed = 0
-        self.stops = False
-        self.always = False
         self.origin: Kprobe | None = None
-        self.reference = 0
 
     def _prepared(self) -> _HitRecorders:
         """Its recorders, ready to be asked or changed."""
@@ -145,6 +197,8 @@ class Kprobe:
     def part_from_twin(self) -> None:
         """It is a copy: what records it becomes its own."""
         self._recorders = copy.copy(self._recorders)
+        if self.terms is not _PLAIN:
+            self.terms = copy.copy(self.terms)
 
     @property
     def record(self) -> Callable[[int], None] | None:
@@ -219,7 +273,9 @@ class Uprobe(Kprobe):
 
     REMOVE = 1
 
-    __slots__ = ("handler", "path", "place")
+    __slots__ = ("path", "place")
+
+    handler = _SharedTerm[Callable[["Uprobe", PtRegs], int | None] | None]()
 
     def __init__(
         self,
@@ -235,4 +291,5 @@ class Uprobe(Kprobe):
         super().__init__(record=record, rules=Rules.UPROBE, mode=mode, name=name)
         self.path = path
         self.place = place
-        self.handler = handler
+        if handler is not None:
+            self.handler = handler

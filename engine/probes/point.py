@@ -1,6 +1,6 @@
 """Probed addresses: the physical side of probes, one point for any number of them."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from engine.arch.plan import InsnPlan, Verdict
 from engine.probes.kprobe import Kprobe
@@ -24,7 +24,6 @@ class ProbePoint:
 
     Attributes:
         address: guest address.
-        probes: newest first: the order in which pre-handlers run.
         state: what stands there.
         candidacy: what is known about something faster than a breakpoint there.
         copy: how the instruction is carried out of line.
@@ -37,12 +36,12 @@ class ProbePoint:
     __slots__ = (
         "_again",
         "_plan",
+        "_probes",
         "address",
         "candidacy",
         "copy",
         "covered",
         "guard",
-        "probes",
         "saved",
         "state",
     )
@@ -60,13 +59,32 @@ class ProbePoint:
         self.address = address
         self._plan: InsnPlan | None = plan
         self._again = again
-        self.probes: list[Kprobe] = []
+        self._probes: Kprobe | tuple[Kprobe, ...] = ()  # alone, as most of a million are
         self.state: PointState = DISARMED
         self.candidacy: Candidacy = _FRESH
         self.copy: InsnCopy = NO_COPY
         self.saved = 0
         self.guard = ""
         self.covered = False
+
+    @property
+    def probes(self) -> tuple[Kprobe, ...]:
+        """Its probes, newest first: the order in which pre-handlers run."""
+        found = self._probes
+        return found if isinstance(found, tuple) else (found,)
+
+    @probes.setter
+    def probes(self, probes: Sequence[Kprobe]) -> None:
+        self._probes = probes[0] if len(probes) == 1 else tuple(probes)
+
+    def add(self, probe: Kprobe, behind: int = 0) -> None:
+        """Another probe is there, newer than all but so many."""
+        there = self.probes
+        self.probes = (*there[:behind], probe, *there[behind:])
+
+    def drop(self, probe: Kprobe) -> None:
+        """A probe is there no longer."""
+        self.probes = tuple(one for one in self.probes if one is not probe)
 
     @property
     def plan(self) -> InsnPlan:

@@ -77,11 +77,8 @@ class ProbeRegistry:
             for probe in probes:
                 point = self._place(probe, fresh)
                 # A return comes before what happens to stand where it returns to.
-                behind = bool(point.probes) and isinstance(point.probes[0], ReturnSite)
-                if point.probes:
-                    point.probes.insert(int(behind), probe)
-                else:
-                    point.probes = [probe]  # a list without room for more
+                there = point.probes
+                point.add(probe, behind=int(bool(there) and isinstance(there[0], ReturnSite)))
                 done.append(probe)
             for point in fresh.values():
                 if point.enabled() and not self._breakpoints.prepare(point):
@@ -157,7 +154,7 @@ class ProbeRegistry:
         for probe in done:
             assert probe.addr is not None
             owner = fresh.get(probe.addr) or self._points[probe.addr]
-            owner.probes.remove(probe)
+            owner.drop(probe)
             if probe.symbol_name is not None:
                 probe.addr = None
         for point in fresh.values():

@@ -77,7 +77,7 @@ class ReturnProbes:
         address = site.addr or 0
         point = self._arming.points.get(address)
         if point is not None:
-            point.probes.insert(0, site)
+            point.add(site)
             self._arming.always(point)
             self._arming.refresh(point)
             return True
@@ -86,7 +86,7 @@ class ReturnProbes:
             point = ProbePoint(address, self._admission.plan_of_return(address))
         except ProbeRejectedError:
             return False
-        point.probes.append(site)
+        point.add(site)
         if not self._breakpoints.prepare(point):
             return False
         self._arming.points[address] = point

@@ -27,7 +27,6 @@ Decode = Callable[[int, bytes], tuple[Insn, ...]]
 InMemory = Callable[[int, bytes], bytes]
 """(link address, bytes of a file) to those that a guest's memory has in their place."""
 
-_BEFORE: Final = 512
 _FUNCTION_MAX: Final = 1 << 24
 _CACHED: Final = 64
 _NEAR: Final = 16
@@ -445,8 +444,9 @@ class Site(Struct, dict=True):
     def _analyze(self, address: int, mode: Mode) -> InsnPlan:
         function = self.function
         before, raw = b"", self.raw
-        if function is not None:
-            begin = max(function.start, address - _BEFORE)
+        back = self.arch.probes.looks_back
+        if back and function is not None:
+            begin = max(function.start, address - back)
             before = function.read(begin, address - begin)
         if address != self.address:
             raw = self._bytes_at(address)

@@ -164,7 +164,7 @@ class TrampolineReturns:
         self._replaced: int | None = None  # the return address that the last call had
         self.point = ProbePoint(address, plan)
         self._probe = _TrampolineProbe(addr=address, name=NAME)
-        self.point.probes.append(self._probe)
+        self.point.add(self._probe)
         self.trampoline: tuple[int, int] | None = (address, start + len(code.code))
 
     # -- registration ---------------------------------------------------------------------

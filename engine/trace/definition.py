@@ -18,6 +18,7 @@ in the same order and with the same texts and carets. What differs, on purpose:
 """
 
 import re
+from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct
@@ -93,7 +94,7 @@ class Definition(Struct, frozen=True):
     @property
     def words(self) -> tuple[str, ...]:
         """The definition, word by word."""
-        return tuple(filter(None, BLANKS.split(self.line)))
+        return _words(self.line)
 
     @property
     def place(self) -> str:
@@ -165,7 +166,7 @@ def parse(
     override = line.startswith("!")
     if override:
         line = BLANKS.sub(" ", line[1:]).lstrip(" ")
-    words = tuple(filter(None, BLANKS.split(line)))
+    words = _words(line)
     if not words:
         if override:
             raise ProbeError("'!' goes in front of a definition")
@@ -181,6 +182,12 @@ def parse(
         )
     read = _read_uprobe if "/" in words[PLACE] else _read_kprobe
     return read(line, words, arch, mode, lookup, override)
+
+
+@lru_cache(maxsize=1)
+def _words(line: str) -> tuple[str, ...]:
+    """The words of a line; what reads one asks for them a few times."""
+    return tuple(filter(None, BLANKS.split(line)))
 
 
 def clean_line(line: str) -> str:
@@ -359,11 +366,16 @@ def different_argument(first: tuple[FetchArg, ...], second: tuple[FetchArg, ...]
     return None
 
 
+def named(deletion: Deletion, group: str, event: str) -> bool:
+    """True if a line removes definitions of an event, wherever their places are."""
+    if deletion.event and deletion.event != event:
+        return False
+    return deletion.group is None or deletion.group == group
+
+
 def matches(deletion: Deletion, definition: Definition) -> bool:
     """True if a line removes a definition; the kernel says ENOENT where it removes none."""
-    if deletion.event and deletion.event != definition.event:
-        return False
-    if deletion.group is not None and deletion.group != definition.group:
+    if not named(deletion, definition.group, definition.event):
         return False
     if not deletion.place:
         return True

@@ -193,8 +193,18 @@ class _EachEvent:
         return (event.to_json() for event in self._events)
 
 
+class _EachSymbol:
+    """Texts of addresses, likewise."""
+
+    def __init__(self, symbols: Iterable[tuple[int, str]]) -> None:
+        self._symbols = symbols
+
+    def __iter__(self) -> Iterator[tuple[int, str]]:
+        return iter(self._symbols)
+
+
 def _json_of(value: object) -> bytearray:
-    """JSON of plain data, in which there may be a million events."""
+    """JSON of plain data, in which there may be a million events, and symbols for them."""
     dumps = partial(json.dumps, separators=(",", ":"))
     if not isinstance(value, Mapping):
         return bytearray(dumps(value).encode())
@@ -202,14 +212,20 @@ def _json_of(value: object) -> bytearray:
     for key, item in value.items():
         data += b"," if len(data) > 1 else b""
         data += dumps(key).encode() + b":"
-        if not isinstance(item, _EachEvent):
+        if isinstance(item, _EachEvent):
+            data += b"["
+            for number, one in enumerate(item):
+                data += b"," if number else b""
+                data += dumps(one).encode()
+            data += b"]"
+        elif isinstance(item, _EachSymbol):
+            data += b"{"
+            for number, (address, text) in enumerate(item):
+                data += b"," if number else b""
+                data += f'"{address}":{dumps(text)}'.encode()
+            data += b"}"
+        else:
             data += dumps(item).encode()
-            continue
-        data += b"["
-        for number, one in enumerate(item):
-            data += b"," if number else b""
-            data += dumps(one).encode()
-        data += b"]"
     data += b"}"
     return data
 
@@ -229,10 +245,10 @@ def describe(
     events: Iterable[EventInfo],
     arch: str,
     output: Mapping[str, Any] | None = None,
-    symbols: Mapping[int, str] | None = None,
+    symbols: Iterable[tuple[int, str]] = (),
     returning: Iterable[int] = (),
 ) -> dict[str, Any]:
-    """The meaning of rows, as plain data; the events one by one, as there may be a million.
+    """The meaning of rows, as plain data; events and symbols are made when they are written.
 
     Args:
         events: the event table.
@@ -245,7 +261,7 @@ def describe(
         "arch": arch,
         "events": _EachEvent(events),
         "output": dict(output or {}),
-        "symbols": {str(address): text for address, text in (symbols or {}).items()},
+        "symbols": _EachSymbol(symbols),
         "returning": sorted(returning),
     }
 

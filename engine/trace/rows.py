@@ -371,6 +371,21 @@ def count_rows(data: bytes, position: int = 0) -> int:
     return rows
 
 
+Unpack: TypeAlias = Callable[..., tuple[Any, ...]]
+"""Words of a row, given its buffer and where it begins there."""
+
+
+def unpacker(info: EventInfo) -> Unpack:
+    """Reads the words behind the first one of an event's rows: time, addresses, columns."""
+    return _unpacker(info.code)
+
+
+@lru_cache(maxsize=1024)
+def _unpacker(code: str) -> Unpack:
+    """The same for one of the few layouts that all events share."""
+    return struct.Struct(code).unpack_from
+
+
 _Shape: TypeAlias = Callable[[Iterator[int], "bytes | memoryview", int], Value]
 
 
@@ -379,7 +394,7 @@ def _decoder(
     info: EventInfo,
 ) -> tuple[Callable[..., tuple[int, ...]], tuple[_Shape, ...]]:
     shapes = tuple(_shape(column.type) for column in info.columns)
-    return struct.Struct(info.code).unpack_from, shapes
+    return unpacker(info), shapes
 
 
 def _shape(type_: FieldType) -> _Shape:

@@ -41,6 +41,7 @@ PROBES = ArchProbes(
     uprobe_slot=8,
     reach=BRANCH_REACH - 64,  # the branch back stands inside the slot
     analyze=analyze,
+    looks_back=512,
     length=_length,
     jump=branch,
     target=_target,

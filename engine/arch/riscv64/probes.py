@@ -74,6 +74,7 @@ PROBES = ArchProbes(
     uprobe_slot=8,
     reach=_REACH - 64,  # the jump back stands inside the slot
     analyze=analyze,
+    looks_back=512,
     length=length,
     jump=_jump,
     target=_target,

@@ -1,6 +1,7 @@
 """The code of the programs of a guest: its names and boundaries, by address."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from engine.arch.base import Arch
@@ -20,6 +21,9 @@ _AROUND: Final = 64
 """Bytes on each side of an address that tell whether code there is the file's."""
 _LARGEST: Final = 1 << 20
 """Bytes of a changed function that are decoded."""
+
+_COMPARED: Final = 1 << 12
+"""Bytes of a function that is compared as a whole, as others of its places will be asked for."""
 
 KnownFiles = dict[tuple[str, str], tuple[ProgramFile, ImageCode]]
 """Files by path and build id, with their code."""
@@ -51,6 +55,31 @@ class GuestCode:
         self._verdicts = verdicts
         self._files = known
         self._known: dict[int, tuple[ProgramFile, ImageCode]] = {}
+        # While nothing changes: the module asked for last and where it is, a function whose code
+        # is its file's.
+        self._latest: tuple[Module | None, int, int] | None = None
+        self._same = (0, 0)
+
+    @contextmanager
+    def settled(self) -> Iterator[None]:
+        """Mappings and code are as they are meanwhile, whatever is planted: many will be asked."""
+        self._latest, self._same = (None, 0, 0), (0, 0)
+        try:
+            yield
+        finally:
+            self._latest, self._same = None, (0, 0)
+
+    def _module(self, address: int) -> Module | None:
+        """The module whose mapping covers an address."""
+        if self._latest is None or self._modules.contents is not None:
+            return self._modules.at(address)
+        found, low, high = self._latest
+        if not low <= address < high:
+            found = self._modules.at(address)
+            mapping = self._memory.find(address)
+            if mapping is not None and mapping.name.startswith("/"):
+                self._latest = found, mapping.start, mapping.end
+        return found
 
     def symbol(self, name: str) -> int | None:
         """Address of a function in a file that is mapped, None if there is none."""
@@ -74,7 +103,7 @@ class GuestCode:
 
     def locate(self, address: int) -> Located | None:
         """The code around an address, as the conditions of jumps look at it."""
-        module = self._modules.at(address)
+        module = self._module(address)
         if module is None:
             return None
         code = self._of(module)[1]
@@ -89,22 +118,37 @@ class GuestCode:
 
         Code that was changed further away is in step again there.
         """
+        if self._same == (start, end):
+            return None
         low, high = max(start, address - _AROUND), min(end, address + _AROUND)
+        whole = self._latest is not None and end - start <= _COMPARED
         try:
-            if self._original(low, high - low) == module.image.read_vaddr(
-                low - module.bias, high - low
-            ):
+            if whole and self._shows(module, start, end):
+                self._same = start, end
+                return None
+            if self._shows(module, low, high):
                 return None
             return self._original(start, min(end - start, _LARGEST))
         except GuestFaultError:
             return None
 
+    def _shows(self, module: Module, low: int, high: int) -> bool:
+        """True if memory has the bytes of a module's file."""
+        size = high - low
+        return self._original(low, size) == module.image.read_vaddr(low - module.bias, size)
+
     def function(self, address: int) -> tuple[int, int] | None:
         """(start, end) of the function around an address."""
-        module = self._modules.at(address)
+        module = self._module(address)
         if module is None:
             return None
-        found = self._verdicts.places.ranges.at(self._of(module)[0], address - module.bias)
+        ranges, file, link = (
+            self._verdicts.places.ranges,
+            self._of(module)[0],
+            address - module.bias,
+        )
+        near = ranges.near(file, link)
+        found = ranges.at(file, link) if near is None else near.function
         if found is None:
             return None
         start = found[0] + module.bias
@@ -116,7 +160,7 @@ class GuestCode:
         if function is None or function[0] == address:
             return True
         start, end = function
-        module = self._modules.at(address)
+        module = self._module(address)
         assert module is not None, "a function lies in a file"
         changed = self._changed(module, start, end, address)
         if changed is not None:

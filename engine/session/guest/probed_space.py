@@ -42,8 +42,28 @@ def unprepared(probe: Kprobe, space: "ProbedSpace", place: Place) -> None:
     """Nothing has to be done before a probe is armed; a `Ready`."""
 
 
+class Fate(Struct, frozen=True):
+    """The history of a wanted probe in one address space.
+
+    Attributes:
+        again: its file was mapped before.
+        left: where its code was before the program moved it or took it away; None else.
+        dropped: its breakpoint went with the page; the code is still there.
+    """
+
+    again: bool = False
+    left: int | None = None
+    dropped: bool = False
+
+
+UNTOUCHED: Final = Fate()
+"""Nothing has."""
+
+
 class Wanted(Struct):
     """A probe that somebody wants, and what has become of it in one address space.
+
+    There may be a million of them.
 
     Attributes:
         place: where it goes.
@@ -51,9 +71,7 @@ class Wanted(Struct):
         ready: prepares it.
         anywhere: what that gives it does not depend on the address space that it is in.
         late: it is enough to prepare it when it is hit.
-        again: its file was mapped before.
-        left: where its code was before the program moved it or took it away; None else.
-        dropped: its breakpoint went with the page; the code is still there.
+        fate: what has become of it.
     """
 
     place: Place
@@ -61,18 +79,22 @@ class Wanted(Struct):
     ready: Ready = unprepared
     anywhere: bool = False
     late: bool = False
-    again: bool = False
-    left: int | None = None
-    dropped: bool = False
+    fate: Fate = UNTOUCHED
 
     @property
     def text(self) -> str:
         """The place, for messages."""
         return self.place.text
 
-    def of(self, probe: Kprobe) -> "Wanted":
-        """The same for the probe that stands for it in another address space."""
-        return Wanted(self.place, probe, self.ready, self.anywhere, self.late)
+    def of(self, probe: Kprobe, *, again: bool = False) -> "Wanted":
+        """The same for the probe that stands for it in another address space.
+
+        Args:
+            probe: that one.
+            again: the file was mapped before there.
+        """
+        fate = Fate(again=True) if again else UNTOUCHED
+        return Wanted(self.place, probe, self.ready, self.anywhere, self.late, fate)
 
 
 _COPIED: Final = ".syscall_stub"
@@ -114,7 +136,9 @@ class ProbedSpace:
         self.space = space
         self._arch, self._rules = guest.arch, rules
         self.overlay = TextOverlay(memory, cpu)
-        code = GuestCode(guest.arch, space, rules.verdicts, rules.files, self.overlay.original)
+        self._code = code = GuestCode(
+            guest.arch, space, rules.verdicts, rules.files, self.overlay.original
+        )
         self.pending: list[Wanted] = []
         self.twins: dict[int, tuple[Kprobe, Kprobe]] = {}
         self._placed: dict[Kprobe, Wanted] = {}
@@ -342,8 +366,7 @@ class ProbedSpace:
             pairs[probe] = made = twin_of(probe)
             item = items.get(probe)
             if item is not None:
-                self._placed[made] = wanted = item.of(made)
-                wanted.again = item.again
+                self._placed[made] = wanted = item.of(made, again=item.fate.again)
                 if not wanted.anywhere or made.prepare is not None:
                     self._make_ready(wanted)
             return made
@@ -381,9 +404,8 @@ class ProbedSpace:
                 probe = twin_of(probe)
             if take:
                 probe.addr = None
-            wanted = item.of(probe)
-            wanted.again = take and (item.again or item.probe in placed)
-            self.pending.append(wanted)
+            again = take and (item.fate.again or item.probe in placed)
+            self.pending.append(item.of(probe, again=again))
             if origin is not probe:
                 self.twins[id(origin)] = probe, origin
         self.arm_pending()
@@ -405,7 +427,7 @@ class ProbedSpace:
             Identities of the user's whose stand-in has been placed here.
         """
         self.manager.techniques.collect()
-        again = {id(item.probe) for item in self.pending if item.again}
+        again = {id(item.probe) for item in self.pending if item.fate.again}
         stood = {
             id(origin)
             for made, origin in self.twins.values()
@@ -454,10 +476,10 @@ class ProbedSpace:
         ]
         main, (start, end) = self.space.modules.main, self._moving
         for item in waiting:
-            item.again, address = True, item.probe.addr or 0
+            address = item.probe.addr or 0
             own = main is not None and item.place.image is main.image
-            if own or start <= address < end:
-                item.left = address
+            moved = own or start <= address < end
+            item.fate = replace(item.fate, again=True, **({"left": address} if moved else {}))
         self.pending += waiting
         return [item.probe for item in waiting]
 
@@ -512,7 +534,7 @@ class ProbedSpace:
             )
             item = self._placed.pop(probe, None)
             if item is not None:
-                item.again = item.dropped = True
+                item.fate = replace(item.fate, again=True, dropped=True)
                 self.pending.append(item)
 
     def arm_pending(self) -> None:
@@ -540,11 +562,12 @@ class ProbedSpace:
                 address = _carried_address(place, carried)
             elif own or place.paths & names:
                 address = self.address(place)
-            here = memory.find(address) if address is not None and item.dropped else None
+            here = memory.find(address) if address is not None and item.fate.dropped else None
             if address is None or (here and not (here.start < start + size and start < here.end)):
                 waiting.append(item)
             else:
-                item.dropped = False
+                if item.fate.dropped:
+                    item.fate = replace(item.fate, dropped=False)
                 item.probe.addr = address
                 self._make_ready(item)
                 ready.append(item)
@@ -554,11 +577,15 @@ class ProbedSpace:
 
     def _arm_ready(self, items: Sequence[Wanted]) -> None:
         """Register those of some probes that can be placed, and tell what has moved."""
-        ready = self._accepted(items)
+        with self._code.settled():
+            ready = self._accepted(items)
         self._register(ready)
         for item in ready:
-            left, item.left = item.left, None
-            if left not in (None, item.probe.addr):
+            left = item.fate.left
+            if left is None:
+                continue
+            item.fate = replace(item.fate, left=None)
+            if left != item.probe.addr:
                 self._rules.notify(
                     f"{item.probe}: the guest has moved its code from {left:#x} to "
                     f"{item.probe.addr:#x}, and the probe with it"

@@ -245,12 +245,12 @@ class Probing:
         return [
             item.text
             for item in self.pending
-            if not item.again and id(item.probe) not in self._stood
+            if not item.fate.again and id(item.probe) not in self._stood
         ]
 
     def left_behind(self) -> list[Wanted]:
         """Probes whose code the program has taken away, and not put anywhere else."""
-        return [item for item in self.pending if item.left is not None]
+        return [item for item in self.pending if item.fate.left is not None]
 
     # -- for those above ------------------------------------------------------------------
 

@@ -79,7 +79,7 @@ class LiveOutput:
             self._output.ring(self._ring)
         self._output.end()
         lines = (*self._histograms.lines(), *tail)
-        self._output.tail(b"".join(line + b"\n" for line in lines))
+        self._output.tail(line + b"\n" for line in lines)
 
 
 class LiveRun:

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
+from msgspec import Struct
+
 from engine.arch.base import Arch
 from engine.errors import ImageError
 from engine.image import ElfImage, Symbol, find_fde, range_at, signal_frames
@@ -21,11 +23,49 @@ _KEPT: Final = 1 << 14
 _COLD: Final = re.compile(r"\.cold(\.\d+)?$")
 
 
+class Neighbourhood(Struct, frozen=True):
+    """Addresses that one symbol covers and that are in one function.
+
+    Attributes:
+        file: where.
+        low: the first of them.
+        high: behind the last one; at `low` while nothing more than the function is known.
+        symbol: it.
+        function: it.
+    """
+
+    file: ProgramFile
+    low: int
+    high: int
+    symbol: Symbol | None
+    function: tuple[int, int] | None
+
+
 class FunctionRanges:
     """Functions remembered by address: a probe's way from its place to its plan asks often."""
 
     def __init__(self) -> None:
         self.at = lru_cache(maxsize=_KEPT)(function_at)
+        self._latest: Neighbourhood | None = None
+
+    def near(self, file: ProgramFile, link: int) -> Neighbourhood | None:
+        """All that an address shares with its neighbours, after two of one function."""
+        latest = self._latest
+        if latest is not None and latest.file is file and latest.low <= link < latest.high:
+            return latest
+        found = self.at(file, link)
+        if latest is None or latest.file is not file or latest.function != found:
+            self._latest = Neighbourhood(file, 0, 0, None, found)
+            return None
+        symbol, low, high = file.symbols.span(link)
+        if found is None or symbol is None or (symbol.address, symbol.size) != found:
+            return None
+        if signal_frames(file.image):
+            return None
+        # The symbol says where the function is: it is the same wherever that covers.
+        low, high = max(low, found[0]), min(high, found[0] + found[1])
+        self._latest = Neighbourhood(file, low, high, symbol, found)
+        return self._latest
 
 
 def function_at(file: ProgramFile, link: int) -> tuple[int, int] | None:

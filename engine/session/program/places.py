@@ -422,8 +422,11 @@ class Places:
                 "BAD_PROBE_ADDR",
                 "EINVAL",
             )
-        symbol = symbol or file.symbols.at(link)
-        function = self.ranges.at(file, link)
+        near = self.ranges.near(file, link) if symbol is None else None
+        if near is not None:
+            symbol, function = near.symbol, near.function
+        else:
+            symbol, function = symbol or file.symbols.at(link), self.ranges.at(file, link)
         probes = self._arch.probes
         moves = rules is Rules.KPROBE and not exact and probes.skips_landing_pad
         if moves and function is not None:

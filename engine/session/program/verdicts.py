@@ -260,12 +260,17 @@ class Verdicts:
         )
 
     def of_definition(
-        self, definition: Definition, rules: Rules | None = None
+        self, definition: Definition, rules: Rules | None = None, *, bare: bool = False
     ) -> tuple[Placed, ...]:
         """The verdicts on a definition's places; `!` lets the kernel's rules decide.
 
         None where the kernel takes a uprobe that can never be hit: it looks at the file only
         when code of it is mapped.
+
+        Args:
+            definition: what is to be placed.
+            rules: other rules than its own.
+            bare: nobody wants to know about jumps there: a million are placed without.
 
         Raises:
             PlaceError: there is no such place.
@@ -274,8 +279,11 @@ class Verdicts:
             return ()
         found = self.places.of_target(definition.target, definition.place, rules)
         mode = Mode.KERNEL if definition.strict_override else None
-        placed = tuple(self.judge(place, mode=mode, brief=True) for place in found)
-        placed = tuple(self._asking_for(definition, placed, one, mode) for one in placed)
+        if bare:
+            placed = tuple(Placed(place, judge(self.site(place, mode=mode))) for place in found)
+        else:
+            placed = tuple(self.judge(place, mode=mode, brief=True) for place in found)
+            placed = tuple(self._asking_for(definition, placed, one, mode) for one in placed)
         return tuple(map(self._as_return, placed)) if definition.is_return else placed
 
     def _asking_for(

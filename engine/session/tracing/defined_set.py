@@ -72,20 +72,20 @@ class DefinedSet:
         """Some were taken back."""
         for done in gone:
             del self._order[done]
-            definition = done.definition
-            siblings = self._siblings.get(_name(definition))
+            name = done.name
+            siblings = self._siblings.get(name)
             if siblings is not None:
-                siblings.pop(_wish(definition), None)
+                siblings.pop(_wish(done.definition), None)
                 if not siblings:
-                    del self._siblings[_name(definition)]
-            site = _site(definition)
+                    del self._siblings[name]
+            site = _site(done.definition) if self._sites is not None else None
             if site is not None and self._sites is not None:
                 self._sites[site].pop(done)
                 if not self._sites[site]:
                     del self._sites[site]
 
     def _siblings_of(self, named: Sequence[Defined]) -> dict[Wish, Defined]:
-        name = _name(named[0].definition)
+        name = named[0].name
         found = self._siblings.get(name)
         if found is None:
             found = self._siblings[name] = {_wish(done.definition): done for done in named}

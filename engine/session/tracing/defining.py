@@ -25,7 +25,7 @@ from engine.session.tracing.defined_set import DefinedSet
 from engine.session.tracing.event_set import Defined, EventSet, TraceEvent
 from engine.session.tracing.recorders import Recorders
 from engine.session.tracing.watching import GROUP as WATCHES
-from engine.trace.definition import Definition, Deletion, matches, parse
+from engine.trace.definition import Definition, Deletion, matches, named, parse
 from engine.trace.place_syntax import FileOffset
 from engine.trace.rows import EventInfo
 from engine.trace.tracepoints import Selection, selection
@@ -148,7 +148,7 @@ class Definitions:
         self.defined.agree(definition, known.defined if known is not None else ())
         mode = Mode.KERNEL if definition.strict_override else self._mode
         try:
-            placed = self._probing.verdicts.of_definition(definition)
+            placed = self._probing.verdicts.of_definition(definition, bare=True)
         except PlaceError as error:
             raise _explained(definition, error.code, str(error)) from error
         for item in placed:
@@ -181,7 +181,7 @@ class Definitions:
         except ProbeRejectedError as error:
             raise _explained(definition, "FAIL_REG_PROBE", str(error)) from error
         what = line if definition.stands_alone else definition
-        done = Defined(what, wanted[0] if len(wanted) == 1 else wanted, self._read)
+        done = Defined(what, wanted[0] if len(wanted) == 1 else wanted, event, self._read)
         event.add(done)
         self.defined.add(done, definition)
         return done
@@ -269,7 +269,12 @@ class Definitions:
         if deletion.event and deletion.group is not None:
             event = self._events.events.get((deletion.group, deletion.event))
             candidates = event.defined if event is not None else ()
-        found = [old for old in candidates if matches(deletion, old.definition)]
+        found = [
+            old
+            for old in candidates
+            if named(deletion, *old.name)
+            and (not deletion.place or matches(deletion, old.definition))
+        ]
         if not found:
             raise ProbeError(f"{line.strip()}: no such event (ENOENT)")
         self.remove(*found)
@@ -278,7 +283,7 @@ class Definitions:
         """Take the probes of definitions out; an event goes with its last definition."""
         self._probing.remove([probe for old in gone for probe in old.probes])
         self.defined.remove(gone)
-        keys = dict.fromkeys((old.definition.group, old.definition.event) for old in gone)
+        keys = dict.fromkeys(old.name for old in gone)
         taken = set(gone)
         for key in keys:
             event = self._events.events[key]

@@ -28,6 +28,18 @@ class Preparer(Protocol):
         """Compile it, for rows of an event and of a layout."""
 
 
+class EventKind(Struct, frozen=True, eq=False):
+    """The things that many events share.
+
+    Attributes:
+        layout: how their rows are laid out.
+        prepare: prepares their probes.
+    """
+
+    layout: RecordLayout
+    prepare: Preparer
+
+
 class TraceEvent(Struct, eq=False):
     """An event and its probes; prepares those whose rows are of its layout (a `Ready`).
 
@@ -35,19 +47,17 @@ class TraceEvent(Struct, eq=False):
 
     Attributes:
         info: what its rows are.
-        layout: how they are laid out.
-        prepare: prepares its probes.
+        kind: what others have in common with it.
     """
 
     info: EventInfo
-    layout: RecordLayout
-    prepare: Preparer
+    kind: EventKind
     _lines: "Defined | list[Defined] | None" = None
     _patterned: list[Kprobe] | None = None
 
     def __call__(self, probe: Kprobe, space: ProbedSpace, place: Place) -> None:
         """Prepare a probe."""
-        self.prepare(probe, space, place, self.info.id, self.layout)
+        self.kind.prepare(probe, space, place, self.info.id, self.kind.layout)
 
     @property
     def defined(self) -> "Sequence[Defined]":
@@ -88,20 +98,25 @@ class Defined(Struct, frozen=True, eq=False):
     Attributes:
         what: it, or its line.
         given: its probes and their places; alone where it has one.
+        event: what it makes.
         read: reads the line again.
     """
 
     what: Definition | str
     given: Wanted | tuple[Wanted, ...]
-    read: Callable[[str], Definition] | None = None
+    event: TraceEvent
+    read: Callable[[str], Definition]
 
     @property
     def definition(self) -> Definition:
         """It, as read."""
-        if isinstance(self.what, Definition):
-            return self.what
-        assert self.read is not None, "a line is there with its reader"
-        return self.read(self.what)
+        return self.what if isinstance(self.what, Definition) else self.read(self.what)
+
+    @property
+    def name(self) -> tuple[str, str]:
+        """Group and name of its event: no line is read for that."""
+        info = self.event.info
+        return info.group, info.name
 
     @property
     def wanted(self) -> tuple[Wanted, ...]:
@@ -247,6 +262,7 @@ class EventSet:
         self.events = NamedEvents()
         self.infos = NamedInfos(self.events)
         self.table = NumberedEvents()
+        self._kind: EventKind | None = None  # of the event that was made last
 
     def add(self, make: Callable[[int], EventInfo]) -> EventInfo:
         """Add an event to the table alone.
@@ -300,7 +316,9 @@ class EventSet:
             number = self._number(len(self.table) + 1)
             info = EventInfo.of(number, group, name, layout, symbolic=kind == "kprobe")
             self.table.put(info)
-            event = self.events[group, name] = TraceEvent(info, layout, self._prepare)
+            if self._kind is None or self._kind.layout is not layout:
+                self._kind = EventKind(layout, self._prepare)
+            event = self.events[group, name] = TraceEvent(info, self._kind)
         return event
 
     def forget(self, group: str, name: str) -> None:

@@ -10,6 +10,7 @@ import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from io import FileIO
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -33,6 +34,8 @@ from engine.trace.staging import CAPACITY, capacity_of
 _SHOWN: Final = 10
 PIECE: Final = 1 << 15
 """About how many bytes of rows are written at once."""
+_JOINED: Final = 1 << 12
+"""Lines behind a trace that are written at once."""
 
 
 TextOf = Callable[[Format, bytes], bytes]
@@ -238,13 +241,21 @@ class TraceOutput:
         if ring.lost:
             self.text(self.format.lost(ring.lost))
 
-    def tail(self, text: bytes) -> None:
-        """Write what comes behind the trace; on stderr where the output is no text."""
+    def tail(self, pieces: Iterable[bytes]) -> None:
+        """Write what comes behind the trace; on stderr where the output is no text.
+
+        Args:
+            pieces: it, a piece after the other: there may be a million, so some at a time are
+                written together.
+        """
         if self.discard or not self.format.is_text:
             with open(2, "wb", closefd=False) as stream:
-                stream.write(escaped(text, keep="\n").encode())
+                for text in _together(pieces):
+                    stream.write(escaped(text, keep="\n").encode())
         else:
-            self.text(text)
+            for text in _together(pieces):
+                if not self.text(text):
+                    break
 
     def close(self) -> None:
         """Close the file, and remove the one beside it; a stream stays open."""
@@ -331,17 +342,23 @@ def profile_lines(events: Iterable[TraceEvent], others: Iterable[Kprobe]) -> Ite
         events: with their probes.
         others: probes without an event, which go by their own names.
     """
-    kprobes: list[str] = []
-    uprobes: list[str] = []
-    named = [(event.info.name, probe) for event in events for probe in event.probes]
-    for name, probe in (*named, *((str(probe), probe) for probe in others)):
+    uprobes: list[tuple[str, Kprobe]] = []
+    named = ((event.info.name, probe) for event in events for probe in event.probes)
+    for name, probe in chain(named, ((str(probe), probe) for probe in others)):
         if probe.rules is Rules.UPROBE:
-            uprobes.append(f"  {_path(probe)} {name:<44} {probe.hits:>15}")
+            uprobes.append((name, probe))
         else:
             hits = probe.hits - probe.nmissed
-            kprobes.append(f"  {name:<44} {hits:>15} {probe.nmissed:>15}")
-    yield from kprobes
-    yield from uprobes
+            yield f"  {name:<44} {hits:>15} {probe.nmissed:>15}"
+    for name, probe in uprobes:
+        yield f"  {_path(probe)} {name:<44} {probe.hits:>15}"
+
+
+def _together(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Pieces of text, some thousand joined."""
+    left = iter(pieces)
+    while some := list(islice(left, _JOINED)):
+        yield b"".join(some)
 
 
 def _path(probe: Kprobe) -> str:
@@ -354,7 +371,7 @@ def probing_remarks(probing: Probing) -> Iterator[Report]:
     if pending:
         yield _list("never placed, as their file was not mapped:", pending)
     changes = probing.notices + [
-        f"{item.probe}: the guest has taken its code away from {item.left:#x}"
+        f"{item.probe}: the guest has taken its code away from {item.fate.left:#x}"
         for item in probing.left_behind()
     ]
     if changes:

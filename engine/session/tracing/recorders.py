@@ -98,7 +98,7 @@ class Recorders:
             layout: of its rows, where that of the event does not hold.
         """
         ready: Ready = event
-        if layout is not event.layout:
+        if layout is not event.kind.layout:
             ready = partial(self.prepare, number=event.info.id, layout=layout)
         late = not isinstance(probe, Kretprobe)
         return Wanted(place, probe, ready, anywhere=not layout.fields, late=late)

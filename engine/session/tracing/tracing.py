@@ -1,7 +1,8 @@
 """A trace: definitions turned into events, recorded as rows, written as text."""
 
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import chain
 from typing import Any, BinaryIO, Final, Protocol
 
 from engine.arch.plan import Mode
@@ -473,7 +474,7 @@ class Tracing:
                 "options": list(self._text),
                 "exact": self._exact,
             },
-            {place: self.symbol(place) for place in places},
+            ((place, self.symbol(place)) for place in places),
             filter(self._returning, places),
         )
 
@@ -546,7 +547,7 @@ class Tracing:
         if self.ring is not None:
             output.ring(self.ring)
         output.end()
-        output.tail(self._tail_text())
+        output.tail(self._tail())
         output.close()
         failure = self._staging.failure or output.failure
         said = list(
@@ -609,18 +610,17 @@ class Tracing:
             )
         ]
 
-    def _tail_text(self) -> bytes:
+    def _tail(self) -> Iterator[bytes]:
         """The snapshot, histograms and the profile."""
-        lines = list(self.controls.histograms())
+        yield self.tail.snapshot() if self._output.format.is_text else b""
+        for table in self.controls.histograms():
+            yield table + b"\n"
         if self.options.profile:
-            profile = [
-                *profile_lines(self.events.values(), self._others()),
-                *self.watches.profile(),
-            ]
+            yield b"\n# profile\n"
             shown = self.names().shown
-            lines += [b"", b"# profile", *(shown(os.fsencode(line)) for line in profile)]
-        snapshot = self.tail.snapshot() if self._output.format.is_text else b""
-        return snapshot + b"".join(line + b"\n" for line in lines)
+            counted = profile_lines(self.events.values(), self._others())
+            for line in chain(counted, self.watches.profile()):
+                yield shown(os.fsencode(line)) + b"\n"
 
     def dump(self) -> None:
         """Write what the ring has now; nothing while streaming."""

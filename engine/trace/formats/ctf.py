@@ -16,7 +16,16 @@ from engine.arch.program import EVENT_MOST, THREAD_MOST, ValueKind
 from engine.escaping import escaped
 from engine.trace.formats.base import ByProgram, Names, Write
 from engine.trace.formats.values import frames
-from engine.trace.rows import HEAD, Column, EventInfo, EventSource, EventTable, string_at, whole
+from engine.trace.rows import (
+    HEAD,
+    Column,
+    EventInfo,
+    EventSource,
+    EventTable,
+    string_at,
+    unpacker,
+    whole,
+)
 
 _MAGIC: Final = 0xC1FC1FC1
 _PACKET: Final = struct.Struct("<IIQQQQQ")
@@ -160,7 +169,7 @@ class CtfFormat:
             unpack = struct.Struct("<8xQQ").unpack_from
             made = _CtfRows(info, unpack, self._stack_maker(info))
         else:
-            made = _CtfRows(info, struct.Struct(info.code).unpack_from, self._maker(info))
+            made = _CtfRows(info, unpacker(info), self._maker(info))
         self._kinds[event_id] = made
         return made
 

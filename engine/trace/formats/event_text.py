@@ -16,7 +16,7 @@ from engine.trace.formats.ftrace import (
     literal,
     place_template,
 )
-from engine.trace.rows import HEAD, EventTable, whole
+from engine.trace.rows import HEAD, EventTable, unpacker, whole
 
 _Line: TypeAlias = tuple[str, bytes, bytes, int, Callable[[bytes, int], Words], Complete | None]
 """Name, template of the arguments, template of the place, words in front of the arguments,
@@ -142,7 +142,7 @@ class EventLines:
                 b"%s=%s" % (literal(column.name), argument_template(column))
                 for column in info.columns
             )
-            unpack = struct.Struct(info.code).unpack_from
+            unpack = unpacker(info)
             complete = self._ftrace.completion(info)
             head = 3 if info.returns else 2
             line = (info.name, arguments, place_template(info), head, unpack, complete)

@@ -16,7 +16,7 @@ from engine.escaping import escaped
 from engine.trace.formats import ftracemore as more
 from engine.trace.formats.base import ByProgram, Names
 from engine.trace.kinds import trace_conversion
-from engine.trace.rows import HEAD, Column, EventInfo, EventSource, EventTable, whole
+from engine.trace.rows import HEAD, Column, EventInfo, EventSource, EventTable, unpacker, whole
 
 _LEGEND = b"""\
 #                                _-----=> irqs-off/BH-disabled
@@ -175,7 +175,7 @@ class FtraceFormat:
                 for column, shown in zip(info.columns, columns, strict=True)
             ),
         )
-        unpack = struct.Struct(info.code).unpack_from
+        unpack = unpacker(info)
         line = (template, unpack, self.completion(info))
         self._lines[event_id] = line
         return line

@@ -8,7 +8,16 @@ from typing import ClassVar, Final, TypeAlias
 from engine.arch.program import EVENT_MOST, THREAD_MOST, ValueKind
 from engine.trace.formats.base import ByProgram, Names
 from engine.trace.formats.values import frames, text
-from engine.trace.rows import HEAD, Column, EventInfo, EventSource, EventTable, string_at, whole
+from engine.trace.rows import (
+    HEAD,
+    Column,
+    EventInfo,
+    EventSource,
+    EventTable,
+    string_at,
+    unpacker,
+    whole,
+)
 
 _STRINGS: Final = 1 << 12
 """Texts of strings to remember."""
@@ -120,7 +129,7 @@ class JsonLinesFormat:
                 for column in info.columns
             )
             template = b'%s"symbol":%%s,%s"args":{%s}}\n' % (front, returned, values)
-            line = template, struct.Struct(info.code).unpack_from, self._arguments(info)
+            line = template, unpacker(info), self._arguments(info)
         self._lines[event_id] = line
         return line
 

@@ -18,7 +18,7 @@ from engine.trace.fields import COMMON, Field, format_text, own_fields
 from engine.trace.formats.values import frames
 from engine.trace.function import FUNCTION
 from engine.trace.graph import ENTRY, EXIT, GROUP
-from engine.trace.rows import EventInfo, EventSource, string_at
+from engine.trace.rows import EventInfo, EventSource, string_at, unpacker
 
 PAGE: Final = 4096
 """Bytes of a page of the ring buffer."""
@@ -296,7 +296,7 @@ def _plain_maker(
     for part in parts:
         code += "x" * (part.offset - end) + part.code
         end = part.offset + part.size
-    unpack = struct.Struct(info.code).unpack_from
+    unpack = unpacker(info)
     number = info.id & EVENT_LOW
     indices = [part.word for part in parts]
     texts = [(at, part.word, part.inline) for at, part in enumerate(parts) if part.text]

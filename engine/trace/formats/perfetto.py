@@ -17,7 +17,16 @@ from engine.trace.formats.base import ByProgram, Names
 from engine.trace.formats.protobuf import data as blob
 from engine.trace.formats.protobuf import number, tag, varint
 from engine.trace.formats.values import Plain, frames, function_name, plain, text
-from engine.trace.rows import HEAD, Column, EventInfo, EventSource, EventTable, string_at, whole
+from engine.trace.rows import (
+    HEAD,
+    Column,
+    EventInfo,
+    EventSource,
+    EventTable,
+    string_at,
+    unpacker,
+    whole,
+)
 from engine.trace.syscalls import ENTER, EXIT, GROUP
 
 _PACKET: Final = 1
@@ -188,7 +197,7 @@ class PerfettoFormat:
             name, pairs = info.name, self._pairs(info)
             if pairs:
                 name = name.removeprefix(ENTER).removeprefix(EXIT)
-            unpack = struct.Struct(info.code).unpack_from
+            unpack = unpacker(info)
             title = _title(info.group, name)
             enters = not info.returns and info.source not in _CALLS
             made = _CompiledRows(info, unpack, tuple(makers), title, enters, pairs)

@@ -37,7 +37,9 @@ TEXTS = EventInfo.of(
     ),
     symbolic=True,
 )
-TABLE = describe((NUMBERS, TEXTS), "x86_64", {"format": "ftrace"}, {0x10: "main+0x0/0x20"}, [0x10])
+TABLE = describe(
+    (NUMBERS, TEXTS), "x86_64", {"format": "ftrace"}, [(0x10, "main+0x0/0x20")], [0x10]
+)
 
 
 def installed(path: Path) -> RingFile:
@@ -167,7 +169,7 @@ def test_a_newer_description_takes_the_place_of_the_one_before(path: Path) -> No
     write(staging, number_row(1))
     for size in (0, 10, 1000, 5, 40_000, 0):
         symbols = dict.fromkeys(range(size), "s")
-        file.describe(describe((NUMBERS, TEXTS), "x86_64", {}, symbols))
+        file.describe(describe((NUMBERS, TEXTS), "x86_64", {}, symbols.items()))
         found = recover(path)
         assert len(found.symbols) == size
         assert found.count == 1
@@ -334,7 +336,7 @@ def test_no_room_for_a_description_leaves_the_one_before(path: Path) -> None:
     file, staging = backed(path)
     write(staging, number_row(1))
     with pytest.raises(CommandError, match="cannot reserve"):
-        file.describe(describe((NUMBERS,), "x86_64", {}, dict.fromkeys(range(10_000), "s")))
+        file.describe(describe((NUMBERS,), "x86_64", {}, [(at, "s") for at in range(10_000)]))
     check(recover(path), [number_row(1)])
     staging.close()
     file.close()

@@ -158,7 +158,7 @@ def test_a_place_waits_for_dlopen(loader: tuple[Path, Path]) -> None:
         reports = guest.run(tracing)
 
         assert guest.out == "sum 17\n"
-        assert [(item.probe.name, item.again) for item in probing.pending] == [
+        assert [(item.probe.name, item.fate.again) for item in probing.pending] == [
             ("g/work", True),
             ("g/other", True),
         ]

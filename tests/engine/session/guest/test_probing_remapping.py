@@ -173,7 +173,7 @@ def test_a_uprobe_is_placed_again_whenever_its_file_is_mapped(
         ]
         addresses = {row.split("(")[1].partition(")")[0] for row in guest.events[::2]}
         assert len(addresses) == 3  # it was mapped elsewhere each time
-        waiting = [(item.probe.name, item.again) for item in guest.session.probes().pending]
+        waiting = [(item.probe.name, item.fate.again) for item in guest.session.probes().pending]
         assert sorted(waiting) == [("g/in", True), ("g/out", True)]
         assert all(event.probes[0].hits == 4 for event in tracing.events.values())
 

@@ -6,10 +6,12 @@ from hypothesis import strategies as st
 from workcount import calls
 
 from engine.arch import by_name
+from engine.arch.program import RecordLayout
 from engine.errors import ProbeError
 from engine.session.tracing.defined_set import DefinedSet
-from engine.session.tracing.event_set import Defined
+from engine.session.tracing.event_set import Defined, EventKind, TraceEvent
 from engine.trace.definition import Definition, compatible, parse
+from engine.trace.rows import EventInfo
 
 _ARCH = by_name("x86_64")
 _HEADS = ("p", "r")
@@ -21,6 +23,14 @@ def definition(line: str) -> Definition:
     parsed = parse(line, _ARCH)
     assert isinstance(parsed, Definition)
     return parsed
+
+
+def carried_out(line: Definition) -> Defined:
+    """A definition without places, and its event."""
+    layout = RecordLayout.of(line.args, line.is_return)
+    info = EventInfo.of(1, line.group, line.event, layout)
+    event = TraceEvent(info, EventKind(layout, lambda *probe: None))
+    return Defined(line, (), event, definition)
 
 
 LINE = st.builds(
@@ -60,7 +70,7 @@ def test_the_first_objection_is_that_of_a_comparison_with_all(
         expected = outcome(all_of_them)
         assert outcome(some) == expected
         if not expected:
-            done = Defined(line, ())
+            done = carried_out(line)
             kept.append(done)
             found.add(done, line)
         if gone < len(kept):
@@ -82,7 +92,7 @@ def test_work_grows_with_the_number_of_definitions(form: str) -> None:
             for line in lines:
                 siblings = named.setdefault(line.event, [])
                 found.agree(line, siblings)
-                done = Defined(line, ())
+                done = carried_out(line)
                 siblings.append(done)
                 found.add(done, line)
 
