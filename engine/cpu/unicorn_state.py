@@ -145,7 +145,7 @@ class UnicornState(MappedMemory):
             begin, count = ctypes.addressof(values), len(asked)
             ids = (ctypes.c_int * count)(*(self._ids[names[at]] for at in asked))
             pointers = (api.VOID * count)(*(begin + size * at for at in asked))
-            words = memoryview(values).cast("B").cast("Q")
+            words = memoryview(values).cast("B").cast("Q") if runs else None
             block = self._blocks[key] = (ids, values, pointers, count, words, runs)
         return block
 
