@@ -121,6 +121,12 @@ class Traps(TrapTable, Protocol):
     def reader(self, names: Sequence[str]) -> Callable[[], tuple[int, ...]]:
         """The quickest way to read these registers again and again, also in an action."""
 
+    def writer(self, name: str) -> Callable[[int], None]:
+        """The quickest way to write a register of 64 bits again and again, likewise.
+
+        The values are unsigned.
+        """
+
 
 class Cpu(ArchCpu, Protocol):
     """A processor that runs guest code at user level.

@@ -18,7 +18,7 @@ from engine.errors import GuestFaultError
 _ENTRY: Final = struct.Struct("=4Q")
 _ENTRY_SIZE = 4 * 8  # words of a table entry: start, end, physical minus virtual, permissions
 _MAX_REGIONS = 1 << 20  # more than any address space has, with the gap
-_GAP, _WIDEST = 256, 1024
+_GAP, _WIDEST = 32, 256
 """Free entries of a page table where it changed last: made so many, and never more."""
 NOWHERE: Final = (1 << 64) - 1
 """Behind all addresses."""
@@ -237,7 +237,7 @@ def _still(before: list[Region], now: list[Region]) -> bool:
     if len(before) > 1 or not now:
         return False
     old, new = before[0], now[0]
-    return old.end <= new.end and (old.start, *old[2:]) == (new.start, *new[2:])
+    return old.end <= new.end and old.start == new.start and old[2:] == new[2:]
 
 
 class MappedMemory:

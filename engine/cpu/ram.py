@@ -14,7 +14,7 @@ import mmap
 import os
 import resource
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Protocol
 
 from engine.cpu import hostmemory as host
@@ -204,7 +204,7 @@ class Ram:
     def release(self, offset: int, size: int) -> None:
         """Give pages back: their content is dropped and their budget returned."""
         self.discard(offset, size)
-        if self.frozen.within(offset, offset + size):
+        if self.frozen.pieces and self.frozen.within(offset, offset + size):
             host.renew(self.base + offset, size)
             self.frozen.forget(offset, offset + size)
         self._free.give(offset, offset + size)
@@ -217,7 +217,7 @@ class Ram:
         if self._changed_map is not None:
             for first, last in self.touched_runs(offset, size):
                 self.mark_changed(first, last - first)
-        low, high = self._host_mapped_in(offset, end)
+        low, high = self._host_mapped_in(offset, end) if self._host_mapped else (0, 0)
         if low < high:
             self._host_mapped[low:high] = [
                 piece
@@ -225,7 +225,7 @@ class Ram:
                 for piece in ((start, min(stop, offset)), (max(start, end), stop))
                 if piece[0] < piece[1]
             ]
-        pieces = self.frozen.within(offset, end)
+        pieces = self.frozen.within(offset, end) if self.frozen.pieces else ()
         if low < high or any(piece.frozen for piece in pieces):
             host.renew(self.base + offset, size)
             self.control.budget += self.frozen.forget(offset, end) // PAGE
@@ -237,12 +237,13 @@ class Ram:
         # Large reservations are mostly untouched; looking at pieces keeps copies small.
         for at in range(first, last, 1 << 16):
             piece = self._touched_view[at : min(last, at + (1 << 16))]
-            used = bytes(piece).count(1)
+            content = piece.tobytes()
+            used = content.count(1)
             if used:
                 self.control.budget += used
-                piece[:] = bytes(len(piece))
+                piece[:] = bytes(len(content))
 
-    def _drop_around(self, pieces: list[Piece], start: int, end: int) -> None:
+    def _drop_around(self, pieces: Sequence[Piece], start: int, end: int) -> None:
         """Make a stretch zeros in which only these pieces are in a file, all prepared."""
         for piece in pieces:
             if start < piece.start:
@@ -448,7 +449,7 @@ class Ram:
 
     def write(self, offset: int, data: bytes) -> None:
         """Copy bytes into the arena."""
-        ctypes.memmove(self.base + offset, data, len(data))
+        self.view[offset : offset + len(data)] = data
         if self._changed_map is not None:
             self.mark_changed(offset, len(data))
 

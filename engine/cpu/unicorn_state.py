@@ -12,6 +12,9 @@ from engine.cpu.unicorn_library import Emulator
 from engine.cpu.unicorn_machines import UnicornMachine
 
 _WORD: Final = (1 << 64) - 1
+_WORD_BYTES: Final = 8
+_RUN: Final = 4
+"""Registers that are copied in place, at least."""
 WIDE: Final = 64
 """Bytes of the register buffer; the widest register of ours has 16, of Unicorn's 32."""
 
@@ -35,6 +38,12 @@ class UnicornState(MappedMemory):
         for half, whole in machine.names.halves:  # those by their own names, for instructions
             self._ids[whole.lower()] = self._ids[half]
             self._widths[whole.lower()] = 2 * self._widths[half]
+        # Of registers that a word holds: Unicorn's number, and the bits that there are.
+        self._narrow = {
+            register.name: (self._ids[register.name], (1 << register.bits) - 1)
+            for register in arch.registers
+            if register.bits <= 64
+        }
         self._buffer = ctypes.create_string_buffer(WIDE)
         self._buffer_at = ctypes.addressof(self._buffer)
         self._first_word = memoryview(self._buffer).cast("B").cast("Q")
@@ -49,6 +58,7 @@ class UnicornState(MappedMemory):
     def use_live(self, words: "memoryview[int]", index: Mapping[str, int]) -> None:
         """From now on these registers are read and written in place, as words."""
         self._live_words, self._live_at = words, index
+        self._blocks.clear()
 
     @property
     def engine_address(self) -> int:
@@ -64,10 +74,13 @@ class UnicornState(MappedMemory):
         place = self._live_at.get(name)
         if place is not None:
             return self._live_words[place]
-        width = self._widths[name]
+        narrow = self._narrow.get(name)
+        if narrow is not None:
+            number, bits = narrow
+            api.reg_read(self._handle, number, self._buffer_at)
+            return self._first_word[0] & bits
         api.reg_read(self._handle, self._ids[name], self._buffer_at)
-        if width == 8:
-            return self._first_word[0]
+        width = self._widths[name]
         start = width if name in self._halves else 0
         return int.from_bytes(self._buffer.raw[start : start + width], "little")
 
@@ -90,37 +103,67 @@ class UnicornState(MappedMemory):
 
     def read_block(self, names: Sequence[str], size: int) -> bytes:
         """Registers one after another, little endian, each in so many bytes."""
-        if not self._halves.isdisjoint(names):
+        ids, values, pointers, count, words, runs = self._block(names, size)
+        if values is None:
             return b"".join(self.read_register(name).to_bytes(size, "little") for name in names)
-        ids, values, pointers, count = self._block(names, size)
-        ctypes.memset(values, 0, size * count)
+        ctypes.memset(values, 0, len(values))
         api.reg_read_batch(self._handle, ids, pointers, count)
+        for first, behind, place in runs:
+            words[first:behind] = self._live_words[place : place + behind - first]
         raw: bytes = values.raw
         return raw
 
     def write_block(self, names: Sequence[str], size: int, data: bytes) -> None:
         """Set registers from such bytes."""
-        if not self._halves.isdisjoint(names):
+        ids, values, pointers, count, words, runs = self._block(names, size)
+        if values is None:
             for at, name in enumerate(names):
                 value = int.from_bytes(data[size * at : size * at + size], "little")
                 self.write_register(name, value)
             return
-        ids, values, pointers, count = self._block(names, size)
         values.raw = data
         api.reg_write_batch(self._handle, ids, pointers, count)
+        for first, behind, place in runs:
+            self._live_words[place : place + behind - first] = words[first:behind]
 
     def _block(self, names: Sequence[str], size: int) -> tuple[Any, ...]:
-        """Unicorn's arguments for registers at once: their numbers, memory, pointers, count."""
+        """Arguments and places for copies of registers at once.
+
+        Unicorn's arguments are their numbers, memory, pointers and count. Then come the memory's
+        words, and runs of those that are copied in place, see `_runs`. There is no memory where
+        some are halves of registers of Unicorn's: each goes by itself.
+        """
         key = tuple(names), size
         block = self._blocks.get(key)
-        if block is None:
-            count = len(names)
-            ids = (ctypes.c_int * count)(*(self._ids[name] for name in names))
-            values = ctypes.create_string_buffer(size * count)
-            at = ctypes.addressof(values)
-            pointers = (api.VOID * count)(*(at + size * index for index in range(count)))
-            block = self._blocks[key] = (ids, values, pointers, count)
+        if block is None and not self._halves.isdisjoint(names):
+            block = self._blocks[key] = (None,) * 6
+        elif block is None:
+            runs = self._runs(names) if size == _WORD_BYTES else []
+            apart = {at for first, behind, _ in runs for at in range(first, behind)}
+            asked = [at for at in range(len(names)) if at not in apart]
+            values = ctypes.create_string_buffer(size * len(names))
+            begin, count = ctypes.addressof(values), len(asked)
+            ids = (ctypes.c_int * count)(*(self._ids[names[at]] for at in asked))
+            pointers = (api.VOID * count)(*(begin + size * at for at in asked))
+            words = memoryview(values).cast("B").cast("Q") if runs else None
+            block = self._blocks[key] = (ids, values, pointers, count, words, runs)
         return block
+
+    def _runs(self, names: Sequence[str]) -> list[tuple[int, int, int]]:
+        """(first, one past the last, place of the first) of registers in place side by side.
+
+        Only where there are some: of few, Unicorn is asked as quickly.
+        """
+        places = [self._live_at.get(name, -1) for name in names]
+        runs: list[tuple[int, int, int]] = []
+        first = 0
+        for at in range(1, len(places) + 1):
+            if at < len(places) and places[first] >= 0 and places[at] == places[at - 1] + 1:
+                continue
+            if at - first >= _RUN:
+                runs.append((first, at, places[first]))
+            first = at
+        return runs
 
     def write_register(self, name: str, value: int) -> None:
         """Set a register; KeyError for an unknown name."""
@@ -128,12 +171,17 @@ class UnicornState(MappedMemory):
         if place is not None:
             self._live_words[place] = value & _WORD
             return
-        width = self._widths[name]
-        value = self._machine.mask_write(name, value) & ((1 << (8 * width)) - 1)
-        if name in self._halves:
-            api.reg_read(self._handle, self._ids[name], self._buffer_at)
-            value = value << 8 * width | int.from_bytes(self._buffer.raw[:width], "little")
-        self._buffer.raw = value.to_bytes(WIDE, "little")
+        value = self._machine.mask_write(name, value)
+        narrow = self._narrow.get(name)
+        if narrow is not None:
+            self._first_word[0] = value & narrow[1]
+        else:
+            width = self._widths[name]
+            value &= (1 << (8 * width)) - 1
+            if name in self._halves:
+                api.reg_read(self._handle, self._ids[name], self._buffer_at)
+                value = value << 8 * width | int.from_bytes(self._buffer.raw[:width], "little")
+            self._buffer.raw = value.to_bytes(WIDE, "little")
         api.reg_write(self._handle, self._ids[name], self._buffer_at)
 
     def float_flags(self) -> int:

@@ -8,6 +8,7 @@ elsewhere has none: host code sees to it (`leads`).
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Final, Protocol, cast
 
 from engine.arch.base import TrapKind
@@ -130,6 +131,14 @@ class UnicornTraps:
         if all(state.width(name) <= 8 for name in key):
             return lambda: state.read_registers(key)
         return lambda: tuple(state.read_register(name) for name in key)
+
+    def writer(self, name: str) -> Callable[[int], None]:
+        """The quickest way to write a register again and again, also in an action."""
+        self._look()
+        live = self._live
+        if live is not None and name in live.index:
+            return partial(live.words.__setitem__, live.index[name])
+        return partial(self._state.write_register, name)
 
     def _look(self) -> None:
         """Find the emulator's registers at the first use: it takes milliseconds."""

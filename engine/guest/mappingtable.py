@@ -106,10 +106,11 @@ class MappingTable:
 
     def overlapping(self, start: int, end: int) -> list[Mapping]:
         """Mappings with at least one byte in [start, end)."""
-        low = bisect_right(self.starts, start) - 1
-        if low < 0 or self.mappings[low].end <= start:
+        starts, mappings = self.starts, self.mappings
+        low = bisect_right(starts, start) - 1
+        if low < 0 or mappings[low].end <= start:
             low += 1
-        return self.mappings[low : bisect_left(self.starts, end, low)]
+        return mappings[low : bisect_left(starts, end, low)]
 
     def free_range(self, size: int, low: int, top: int) -> int | None:
         """The highest free place of `size` bytes between two addresses, as Linux picks."""
@@ -162,9 +163,9 @@ class MappingTable:
             self.insert(mapping)
             self.merge(mapping.start, mapping.end)
             return
-        self._account(index - 1, -1)
-        self.mappings[index - 1] = left._replace(end=mapping.end)
-        self._account(index - 1, 1)
+        # Nothing is behind it, now or before, and it shows no file: only the sums change.
+        self._size(left, mapping.end - mapping.start)
+        self.mappings[index - 1] = left.part(left.start, mapping.end)
         self._free.take(mapping.start, mapping.end)
         self._changed(left.start, mapping.end)
         self.layout = object()
@@ -184,15 +185,23 @@ class MappingTable:
         Returns:
             The piece that was taken out.
         """
-        sides = ((mapping.start, start), (end, mapping.end))
-        rest = [mapping.part(low, high) for low, high in sides if low < high]
-        index = bisect_right(self.starts, mapping.start) - 1
-        self._account(index, -1)
-        self.mappings[index : index + 1] = rest
-        self.starts[index : index + 1] = [piece.start for piece in rest]
+        first, last = mapping[:2]
+        index = bisect_right(self.starts, first) - 1
+        if first < start and end == last and mapping.extent is None:  # it just gets shorter
+            mappings = self.mappings
+            if index + 1 < len(mappings) and mapping.continues(mappings[index + 1]):
+                self._joints -= 1
+            self._size(mapping, start - end)
+            mappings[index] = mapping.part(first, start)
+        else:
+            sides = ((first, start), (end, last))
+            rest = [mapping.part(low, high) for low, high in sides if low < high]
+            self._account(index, -1)
+            self.mappings[index : index + 1] = rest
+            self.starts[index : index + 1] = [piece.start for piece in rest]
+            for at in range(index, index + len(rest)):
+                self._account(at, 1)
         self._free.give(start, end)
-        for at in range(index, index + len(rest)):
-            self._account(at, 1)
         self.touch(mapping.start, mapping.end)
         self.layout = object()
         return mapping if mapping[:2] == (start, end) else mapping.part(start, end)
@@ -229,18 +238,21 @@ class MappingTable:
             self._changed(first.start, second.end)
             self.layout = object()
 
+    def _size(self, mapping: Mapping, more: int) -> None:
+        """There are so many bytes more of a mapping."""
+        if not mapping.reserved:
+            self.size += more
+            if not mapping.shared and mapping.perms & WRITE and mapping.name != "[stack]":
+                self.data += more
+
     def _account(self, index: int, sign: int) -> None:
         """Count the mapping of an index in, or out."""
         mappings, mapping = self.mappings, self.mappings[index]
-        if index:
+        if index and mappings[index - 1].end == mapping.start:
             self._joints += sign * mappings[index - 1].continues(mapping)
-        if index + 1 < len(mappings):
+        if index + 1 < len(mappings) and mappings[index + 1].start == mapping.end:
             self._joints += sign * mapping.continues(mappings[index + 1])
-        if not mapping.reserved:
-            size = sign * mapping.size
-            self.size += size
-            if not mapping.shared and mapping.perms & WRITE and mapping.name != "[stack]":
-                self.data += size
+        self._size(mapping, sign * (mapping.end - mapping.start))
         if mapping.backing is not None:
             file = mapping.backing.identity
             self.files[file] = self.files.get(file, 0) + sign

@@ -7,7 +7,7 @@ so a program may reserve terabytes.
 
 import errno
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Final
 
 from engine.arch.base import AddressPlan
@@ -32,6 +32,7 @@ __all__ = ["Backing", "Mapping", "MappingError", "Memory", "page_up"]
 
 
 _ALL: Final = READ | WRITE | EXECUTE
+_OPEN: Final = nullcontext()
 _LARGE = 1 << 20
 """Before so much is given back it is looked at how much is resident."""
 
@@ -155,7 +156,7 @@ class Memory:
         """
         end = start + page_up(size)
         self.table.need_room(1)
-        if self.overlapping(start, end) or end - start >= _LARGE:
+        if end - start >= _LARGE or self.overlapping(start, end):
             self.unmap(start, end - start)
         mapping = Mapping(start, end, perms, None, name, offset, backing, shared, inode, reserved)
         if perms or backing is not None or shared:
@@ -186,6 +187,14 @@ class Memory:
         table = self.table
         end = start + page_up(size)
         touched = self.overlapping(start, end)
+        if len(touched) == 1 and not touched[0].reserved and end - start < _LARGE:
+            (mapping,) = touched  # the usual case
+            if mapping.start < start and end < mapping.end:
+                table.need_room(1)
+            low, high = max(start, mapping.start), min(end, mapping.end)
+            self.pager.drop(table.split(mapping, low, high))
+            self.changed("unmap", start, end - start)
+            return
         windows = [mapping for mapping in touched if mapping.reserved]
         if windows:
             inside = start <= windows[0].start and windows[-1].end <= end
@@ -451,12 +460,12 @@ class Memory:
         cpu.coarse = () if self._sifts else self.watched
         self.table.stale = self.table.stale or self._sifts != before
 
-    @contextmanager
-    def opened(self) -> Iterator[None]:
+    def opened(self) -> AbstractContextManager[None]:
         """Let what the processor executes meanwhile pass where accesses are watched."""
-        if self._behind is None:
-            yield
-            return
+        return _OPEN if self._behind is None else self._opened()
+
+    @contextmanager
+    def _opened(self) -> Iterator[None]:
         with self._cpu.page_table.opened():
             self._cpu.flush_tlb()
             yield

@@ -107,7 +107,7 @@ class Pager:
             high = mapping.backing is None and not grows
             physical = self._allocate(mapping.size, high=high, own=_is_engines(mapping))
         self._prepare(mapping, physical, beside)
-        backed = mapping._replace(physical=physical)
+        backed = mapping.at(physical)
         if mapping.backing is not None:
             try:
                 self._fill(backed, mapping.backing, physical)

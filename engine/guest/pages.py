@@ -134,21 +134,22 @@ def regions(
             permissions they keep there.
     """
     for mapping in mappings:
-        if mapping.physical is None or not mapping.perms:
+        start, end, perms, physical, _, offset, backing, _, _, reserved, extent, _ = mapping
+        if physical is None or not perms:
             continue
-        end = mapping.end
-        if mapping.backing is not None and not mapping.reserved:
+        if backing is not None and not reserved:
             # Pages wholly behind the end of the file raise SIGBUS.
-            end = min(end, mapping.start + page_up(max(mapping.backing.size - mapping.offset, 0)))
-            if end <= mapping.start:
+            end = min(end, start + page_up(max(backing.size - offset, 0)))
+            if end <= start:
                 continue
-        perms = mapping.perms
         if perms & (WRITE | EXECUTE):
             perms |= READ  # neither architecture has write-only or execute-only pages
-        region = Region(mapping.start, end, mapping.physical, perms)
-        extent = mapping.extent
+        region = Region(start, end, physical, perms)
         if extent is not None and extent.mixed and perms & (WRITE | EXECUTE):
-            pieces = _sides(region, mapping.offset, extent)
+            pieces = _sides(region, offset, extent)
+        elif not closed:
+            yield region
+            continue
         else:
             pieces = iter((region,))
         for piece in pieces:

@@ -325,12 +325,11 @@ class ReplayKernel(Kernel):
             self.take(left)
 
     def _enter_call(self, thread: Thread) -> None:
-        cpu, machine = self._cpu, self.machine
+        machine = self.machine
         registers = self._read_call()
         number, arguments = registers[0], registers[1:-1]
         name = self._linux.syscalls.get(number)
-        for register, place, source in self._clobbers:
-            cpu.write_register(register, registers[place] if place else cpu.read_register(source))
+        self._clobber(registers)
         machine.syscall_count += 1
         machine.caller = thread
         machine.hooks.syscall_enter(number, name or f"#{number}", arguments)

@@ -4,9 +4,7 @@ from typing import TYPE_CHECKING, Final
 
 from engine.arch.base import SignalFrame
 from engine.arch.recording import OUTSIDE
-from engine.cpu.base import Cpu
 from engine.errors import GuestFaultError
-from engine.guest.memory import Memory
 from engine.linux import jobs
 from engine.linux import signals as sig
 from engine.linux.context import SyscallTable
@@ -149,14 +147,14 @@ def _make_frame(k: Thread, frame: SignalFrame) -> None:
     for _ in range(_VIEWS):
         try:
             with k.memory.opened():
-                enter(_UserCpu(k.cpu, k.memory), frame, code)
+                enter(k.framing, frame, code)
             return
         except GuestFaultError as error:
             if not k.memory.views.turn(error.address, "write"):
                 raise
             k.memory.sync()  # it was refused only because others execute what it shares pages with
     with k.memory.opened():
-        enter(_UserCpu(k.cpu, k.memory), frame, code)
+        enter(k.framing, frame, code)
 
 
 def rt_sigreturn(k: Thread) -> int:
@@ -164,9 +162,7 @@ def rt_sigreturn(k: Thread) -> int:
     pc, sp, state = k.pc(), k.cpu.read_register(k.arch.roles.sp), k.signals
     try:
         with k.memory.opened():
-            mask, altstack = k.arch.linux.signals.leave(
-                _UserCpu(k.cpu, k.memory), k.arch.plan.trampoline[0]
-            )
+            mask, altstack = k.arch.linux.signals.leave(k.framing, k.arch.plan.trampoline[0])
     except GuestFaultError as error:
         why = "rt_sigreturn without a signal frame"
         force(k, sig.SIGSEGV, sig.SI_KERNEL, 0, Crash(sig.SIGSEGV, pc, error.address, why))
@@ -195,22 +191,6 @@ def force(
         if k.tracee.signal_stop(item, crash):
             return
     _deliver(k, item, crash)
-
-
-class _UserCpu:
-    """The CPU as signal frames use it: memory with the program's own permissions."""
-
-    def __init__(self, cpu: Cpu, memory: Memory) -> None:
-        self.read_register = cpu.read_register
-        self.write_register = cpu.write_register
-        self.read_block, self.write_block = cpu.read_block, cpu.write_block
-        self.float_flags = cpu.float_flags
-        self.clear_float_flags = cpu.clear_float_flags
-        self.execute = cpu.execute
-        self.counter = cpu.counter
-        self.entropy = cpu.entropy
-        self.read = memory.read
-        self.write = memory.write
 
 
 SYSCALLS: SyscallTable = {"rt_sigreturn": rt_sigreturn}

@@ -81,14 +81,10 @@ class Kernel:
         self._pc = machine.arch.roles.pc
         call = (self._linux.number, *self._linux.arguments)
         self._system_registers = (*call, self._pc)
-        # Registers that are copied: (to, place among those of the call if not 0, from).
-        self._clobbers = [
-            (register, -1 if source == self._pc else 0, source)
-            for register, source in self._linux.clobbers
-        ]
         self._read_call: Callable[[], tuple[int, ...]] = partial(
             self._cpu.read_registers, self._system_registers
         )
+        self._use_writers(lambda name: partial(self._cpu.write_register, name))
         self._quick = quick.table(self._linux)
         self._serving = machine.cpu if isinstance(machine.cpu, ServesCalls) else None
         self._alone = False  # nobody looks at the machine between two stretches
@@ -102,6 +98,15 @@ class Kernel:
         self._idle = False  # listeners have been told that nobody can run
         self.awaited: Thread | None = None
         self.attention = machine.host.attention
+
+    def _use_writers(self, writer: Callable[[str], Callable[[int], None]]) -> None:
+        """Write the registers that each call changes by functions of these."""
+        # Those that are copied: (writes one, place among those of the call if not 0, from).
+        self._clobbers = [
+            (writer(register), -1 if source == self._pc else 0, source)
+            for register, source in self._linux.clobbers
+        ]
+        self._write_result = writer(self._linux.result)
 
     @property
     def exit(self) -> Exit | None:
@@ -768,15 +773,21 @@ class Kernel:
     def _syscall(self, thread: Thread, registers: tuple[int, ...]) -> None:
         machine, cpu = self.machine, self._cpu
         number, arguments = registers[0], registers[1:-1]
-        self._called()
-        for register, place, source in self._clobbers:
-            cpu.write_register(register, registers[place] if place else cpu.read_register(source))
+        if machine.recorder is not None:
+            machine.recorder.called()
+        self._clobber(registers)
         machine.syscall_count += 1
         if machine.syscall_count == _OFTEN:
             self._read_call = cpu.traps.reader(self._system_registers)
+            self._use_writers(cpu.traps.writer)
         if thread.tracee is not None and thread.tracee.enters(number, arguments[0]):
             return
         self._carry_out(thread, number, arguments)
+
+    def _clobber(self, registers: tuple[int, ...]) -> None:
+        """Change what the instruction changes, from the call's registers."""
+        for write, place, source in self._clobbers:
+            write(registers[place] if place else self._cpu.read_register(source))
 
     def _carry_out(self, thread: Thread, number: int, arguments: tuple[int, ...]) -> None:
         """Carry out a system call, whatever came before it."""
@@ -797,10 +808,6 @@ class Kernel:
         if self.machine.recorder is not None:
             self.machine.recorder.called()
 
-    def _returned(self, result: int, *, restarts: bool = False) -> None:
-        if self.machine.recorder is not None:
-            self.machine.recorder.returned(result, restarts=restarts)
-
     def _finish_call(self, thread: Thread, result: int) -> None:
         """Give the current thread the result of its call."""
         call, linux = thread.call, self._linux
@@ -819,7 +826,8 @@ class Kernel:
                 result == blocking.RESTART and blocking.handler_restarts(thread)
             )
             result = -errno.EINTR
-            self._returned(result, restarts=restart)
+            if self.machine.recorder is not None:
+                self.machine.recorder.returned(result, restarts=restart)
             if thread.tracee is not None:
                 result = thread.tracee.interrupted(None) if restart else -errno.EINTR
             elif restart:
@@ -829,13 +837,13 @@ class Kernel:
                 self._cpu.write_register(self._pc, again)
                 self.machine.hooks.syscall_exit(call.number, name, result)
                 return
-        else:
-            self._returned(result)
+        elif self.machine.recorder is not None:
+            self.machine.recorder.returned(result, restarts=False)
         self.machine.hooks.syscall_exit(call.number, name, result)
         if linux.error:
             self._cpu.write_register(linux.error, 0xFFFFFFFFFFFFFFFF if result < 0 else 0)
             result = abs(result)
-        self._cpu.write_register(linux.result, result & 0xFFFFFFFFFFFFFFFF)
+        self._write_result(result & 0xFFFFFFFFFFFFFFFF)
         if state.saved is not None and not state.deliverable():
             state.blocked, state.saved = state.saved, None
         if thread.tracee is not None:

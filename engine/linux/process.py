@@ -211,8 +211,8 @@ class Process:
 
         This is at once, whatever the process does with the signal itself (prepare_signal).
         """
-        opposed = sig.STOPPING if number == sig.SIGCONT else (sig.SIGCONT,)
         if number == sig.SIGCONT or number in sig.STOPPING:
+            opposed = sig.STOPPING if number == sig.SIGCONT else (sig.SIGCONT,)
             for each in opposed:
                 for thread in self.threads.values():
                     thread.signals.forget(each)

@@ -214,10 +214,11 @@ class SignalState(Struct):
             pending: where: for this thread alone if not given, or for its process.
         """
         pending = self.pending if pending is None else pending
-        seen = self.blocked & bit(item.number) or (self.traced and item.number != SIGKILL)
-        if self.ignored(item.number) and not seen:
+        number, mask = item.number, bit(item.number)
+        seen = self.blocked & mask or (self.traced and number != SIGKILL)
+        if not seen and self.hand.ignored(number):
             return True
-        if item.number < SIGRTMIN and pending.mask & bit(item.number):
+        if number < SIGRTMIN and pending.mask & mask:
             return True
         if len(pending) >= _MAX_QUEUED:
             return False
@@ -248,9 +249,11 @@ class SignalState(Struct):
     def take(self, mask: int) -> PendingSignal | None:
         """Remove and return the next pending signal among those in a mask; its own come first."""
         for pending in (self.pending, self.hand.pending):
-            numbers = pending.numbers(mask)
-            if numbers:
-                return pending.pop(min(numbers, key=_rank))
+            ready = pending.mask & mask
+            if ready and not ready & (ready - 1):  # just one
+                return pending.pop(ready.bit_length())
+            if ready:
+                return pending.pop(min(pending.numbers(mask), key=_rank))
         return None
 
     def deliverable(self) -> bool:

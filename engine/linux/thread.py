@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from engine.cpu.base import Stop
+from engine.cpu.base import Cpu, Stop
 from engine.errors import GuestFaultError
+from engine.guest.memory import Memory
 from engine.linux import signals as sig
 from engine.linux.cpus import all_of
 from engine.linux.ending import Crash
@@ -49,6 +50,22 @@ class KeptSignal(NamedTuple):
     passes: bool
 
 
+class FramingCpu:
+    """The CPU as signal frames use it: memory with the program's own permissions."""
+
+    def __init__(self, cpu: Cpu, memory: Memory) -> None:
+        self.read_register = cpu.read_register
+        self.write_register = cpu.write_register
+        self.read_block, self.write_block = cpu.read_block, cpu.write_block
+        self.float_flags = cpu.float_flags
+        self.clear_float_flags = cpu.clear_float_flags
+        self.execute = cpu.execute
+        self.counter = cpu.counter
+        self.entropy = cpu.entropy
+        self.read = memory.read
+        self.write = memory.write
+
+
 class Thread:
     """One thread; satisfies `engine.linux.context.Context`.
 
@@ -70,6 +87,7 @@ class Thread:
         place: its working directory and file mode mask.
         space: the address space it runs in.
         memory: its mappings.
+        framing: the processor with that memory, for frames of signals.
         hooks: what watches the program there.
         signals: what signals do to it, and those that wait.
         comm: its name.
@@ -166,6 +184,7 @@ class Thread:
     def enter(self, space: AddressSpace) -> None:
         """Run in an address space from now on."""
         self.space, self.memory, self.hooks = space, space.memory, space.hooks
+        self.framing = FramingCpu(self.cpu, space.memory)
 
     def ticks(self) -> int:
         """Ticks that it has run."""

@@ -24,7 +24,7 @@ and a value that is written changes its tag."""
 _WORDS: Final = struct.Struct("<H14xH14x128sH14xI12x256s")
 """Sixteen bytes for each register."""
 _HEAD: Final = struct.Struct("<HHBxHQQII")
-_VALUES, _VECTORS, _END = 32, 160, 416
+_IMAGE: Final = struct.Struct("<HHBxHQQII128s256s96x")
 _WHOLE: Final = tuple(f"ymm{number}" for number in range(16))
 _UPPER: Final = struct.Struct("16x16s" * 16)
 UPPER_SIZE: Final = 256
@@ -62,18 +62,28 @@ def head(control: int, status: int, tags: int, mxcsr: int) -> bytes:
 def save(cpu: FrameCpu) -> bytes:
     """The image of what is in the registers."""
     control, status, values, tags, mxcsr, vectors = _WORDS.unpack(cpu.read_block(_REGISTERS, 16))
-    image: bytes = head(control, status, tags, mxcsr) + values + vectors
-    return image.ljust(SIZE, b"\0")
+    kept = _kept(tags)
+    return _IMAGE.pack(control, status, kept, 0, 0, 0, mxcsr, MXCSR_MASK, values, vectors)
 
 
 def load(cpu: FrameCpu, image: bytes) -> None:
     """Do what FXRSTOR does; the processor shows x87 busy where an exception waits."""
-    control, status, kept, _, _, _, mxcsr, _ = _HEAD.unpack_from(image)
+    cpu.write_block(_REGISTERS, 16, _words(image))
+
+
+def renew(cpu: FrameCpu) -> None:
+    """Let x87 and SSE be as in a program that begins."""
+    cpu.write_block(_REGISTERS, 16, _NEW)
+
+
+def _words(image: bytes) -> bytes:
+    """An image as `write_block` takes it."""
+    control, status, kept, _, _, _, mxcsr, _, values, vectors = _IMAGE.unpack(image)
     status = status & ~_BUSY | (_BUSY if status & _ERROR else 0)
-    words = _WORDS.pack(
-        control, status, image[_VALUES:_VECTORS], _tags(kept), mxcsr, image[_VECTORS:_END]
-    )
-    cpu.write_block(_REGISTERS, 16, words)
+    return _WORDS.pack(control, status, values, _tags(kept), mxcsr, vectors)
+
+
+_NEW: Final = _words(FRESH)
 
 
 def save_upper(cpu: FrameCpu) -> bytes:

@@ -6,6 +6,8 @@ bytes (arch/x86/include/uapi/asm/sigcontext.h, struct _fpx_sw_bytes).
 """
 
 import struct
+from functools import cache
+from types import ModuleType
 
 from engine.arch.base import SignalAbi, SignalFrame, TrapKind
 from engine.arch.machine import FrameCpu, RegisterFile
@@ -28,6 +30,7 @@ _PLAIN = _GENERAL[:-2]
 """Those of them that are written as they are."""
 _SEGMENTS = ("cs", "gs", "fs", "ss")
 _SAVED = (*_GENERAL, *_SEGMENTS)
+_REGISTERS = struct.Struct(f"<{len(_SAVED)}Q")
 _FLAGS = _GENERAL.index("eflags")
 _RED_ZONE = 128
 _UC_FLAGS = 6  # UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS
@@ -39,6 +42,8 @@ _SIGINFO = _UCONTEXT + 304
 _SIZE = _SIGINFO + 128
 _FRAME = struct.Struct(f"<16xQI4xQ128sQQ{_FPSTATE - _MCONTEXT - 144}xQ{_SIGMASK - _FPSTATE - 8}xQ")
 """A ucontext: the alternate stack, registers, where the floating-point state is, the mask."""
+_WHOLE = struct.Struct("<QQQQIIQ18Q4H5Q64xQ128s")
+"""All of a frame: return address, ucontext, siginfo."""
 SAVED_REGISTERS = {name: _MCONTEXT - 8 + 8 * number for number, name in enumerate(_GENERAL)}
 """Places of registers in a frame, as distances from sp once the handler has returned."""
 _HANDLER_FLAGS = ~(1 << 10 | 1 << 16 | 1 << 8)  # DF, RF, TF are cleared
@@ -55,10 +60,16 @@ _MAGIC2_SIZE = 4
 _RETURN_CODE = bytes.fromhex("48c7c00f0000000f05")  # mov rax, 15; syscall
 
 
-def _enter(cpu: FrameCpu, frame: SignalFrame, code: int) -> None:
+@cache
+def _fxsave() -> ModuleType:
     from engine.arch.x86_64 import fxsave  # few programs handle signals
 
-    registers = struct.unpack("<22Q", cpu.read_block(_SAVED, 8))
+    return fxsave
+
+
+def _enter(cpu: FrameCpu, frame: SignalFrame, code: int) -> None:
+    fxsave = _fxsave()
+    registers = _REGISTERS.unpack(cpu.read_block(_SAVED, 8))
     top = frame.stack_top - (0 if frame.on_altstack else _RED_ZONE)
     show_float_flags(cpu)
     image, upper = fxsave.save(cpu), fxsave.save_upper(cpu)
@@ -68,39 +79,34 @@ def _enter(cpu: FrameCpu, frame: SignalFrame, code: int) -> None:
     fpstate = (top - len(image)) & -64
     at = ((fpstate - _SIZE) & -16) - 8
     cpu.write(fpstate, image)
-    fxsave.load(cpu, fxsave.FRESH)
+    fxsave.renew(cpu)
     if uses_avx:
         fxsave.load_upper(cpu, fxsave.NONE)
     cpu.clear_float_flags()
     sp, flags, size = frame.altstack
-    ucontext = struct.pack("<QQQIIQ", _UC_FLAGS, 0, sp, flags, 0, size)
-    mcontext = struct.pack(
-        "<18Q4H5Q64x",
+    data = _WHOLE.pack(
+        frame.restorer or code,
+        *(_UC_FLAGS, 0, sp, flags, 0, size),
         *registers,
         frame.error_code,
         frame.trap_number,
         frame.mask & 0xFFFFFFFF,
         frame.fault_address,
         fpstate,
+        frame.mask,
+        frame.siginfo,
     )
-    cpu.write(
-        at,
-        struct.pack("<Q", frame.restorer or code)
-        + ucontext
-        + mcontext
-        + struct.pack("<Q", frame.mask)
-        + frame.siginfo.ljust(128, b"\0"),
-    )
-    for name, value in (
-        ("rdi", frame.number),
-        ("rsi", at + _SIGINFO),
-        ("rdx", at + _UCONTEXT),
-        ("rax", 0),
-        ("rsp", at),
-        ("eflags", registers[_FLAGS] & _HANDLER_FLAGS),
-        ("rip", frame.handler),
-    ):
-        cpu.write_register(name, value)
+    cpu.write(at, data)
+    write = cpu.write_register
+    write("rdi", frame.number)
+    write("rsi", at + _SIGINFO)
+    write("rdx", at + _UCONTEXT)
+    write("rax", 0)
+    write("rsp", at)
+    eflags = registers[_FLAGS]
+    if eflags & ~_HANDLER_FLAGS:
+        write("eflags", eflags & _HANDLER_FLAGS)
+    write("rip", frame.handler)
 
 
 def _with_upper(image: bytes, upper: bytes) -> bytes:
@@ -133,8 +139,7 @@ def _leave(cpu: FrameCpu, code: int) -> tuple[int, tuple[int, int, int]]:
     kept = cpu.read(at + _UCONTEXT, _SIGINFO - _UCONTEXT)
     sp, flags, size, plain, pc, flags_after, fpstate, mask = _FRAME.unpack(kept)
     if fpstate:
-        from engine.arch.x86_64 import fxsave
-
+        fxsave = _fxsave()
         cpu.clear_float_flags()
         image = cpu.read(fpstate, fxsave.SIZE)
         fxsave.load(cpu, image)
@@ -142,9 +147,11 @@ def _leave(cpu: FrameCpu, code: int) -> tuple[int, tuple[int, int, int]]:
         if upper != fxsave.NONE or fxsave.save_upper(cpu) != fxsave.NONE:
             fxsave.load_upper(cpu, upper)
     flags_before = cpu.read_register("eflags")
+    eflags = flags_before & ~_FIX_EFLAGS | flags_after & _FIX_EFLAGS
     cpu.write_block(_PLAIN, 8, plain)
     cpu.write_register("rip", pc)
-    cpu.write_register("eflags", flags_before & ~_FIX_EFLAGS | flags_after & _FIX_EFLAGS)
+    if eflags != flags_before:
+        cpu.write_register("eflags", eflags)
     return mask, (sp, flags, size)
 
 

@@ -1,7 +1,7 @@
 """Breakpoints that are dealt with inside the run loop."""
 
 from collections.abc import Callable, Sequence
-from functools import wraps
+from functools import partial, wraps
 from typing import Protocol
 
 from engine.cpu.base import LEAVE, StepAction, TrapTable
@@ -12,6 +12,7 @@ from engine.cpu.trap_actions import TrapActions
 
 class _Owner(Protocol):
     def getters(self, names: Sequence[str]) -> tuple[Callable[[], int], ...]: ...
+    def write_register(self, name: str, value: int) -> None: ...
 
 
 class Ia64Traps:
@@ -43,6 +44,10 @@ class Ia64Traps:
         """The quickest way to read these registers again and again."""
         getters = self._owner.getters(names)
         return lambda: tuple([get() for get in getters])
+
+    def writer(self, name: str) -> Callable[[int], None]:
+        """The quickest way to write a register again and again."""
+        return partial(self._owner.write_register, name)
 
 
 def stepping(block: Block, action: StepAction) -> Block:

@@ -95,6 +95,11 @@ def vectors_at(ctx: Context, address: int, count: int) -> Vectors:
     return vectors
 
 
+def _total(vectors: Vectors) -> int:
+    """Bytes of all pieces."""
+    return vectors[0][1] if len(vectors) == 1 else sum(size for _, size in vectors)
+
+
 def usable(ctx: Context, vectors: Vectors, *, write: bool) -> Vectors:
     """The part of the vectors that can be accessed; EFAULT if that is nothing.
 
@@ -185,7 +190,7 @@ def read_into(ctx: Context, file: OpenFile, vectors: Vectors) -> int | Wait:
         if file.seekable or file.readiness() & fl.POLLIN:
             raise
         refused = error  # for when there is something to be copied
-    total = sum(size for _, size in vectors)
+    total = _total(vectors)
     if file.seekable:
         done = 0
         while done < total:
@@ -302,7 +307,7 @@ def write_from(ctx: Context, file: OpenFile, vectors: Vectors) -> int | Wait:
     """Write at the file's position."""
     file.check_writable()
     vectors = usable(ctx, vectors, write=False)
-    total = sum(size for _, size in vectors)
+    total = _total(vectors)
     if total == 0 and not file.messages:
         return 0
     piece = _FILE_PIECE if file.seekable or file.messages else _STREAM_PIECE

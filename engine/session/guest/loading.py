@@ -133,14 +133,14 @@ def watch(space: AddressSpace) -> None:
     memory, hooks = space.memory, space.hooks
 
     def changed(what: str, start: int, size: int) -> None:
-        if what != "unmap" and any(
-            mapping.perms & EXECUTE for mapping in memory.overlapping(start, start + size)
-        ):
-            hooks.mapped(start, size)
-            if what == "discard":
-                hooks.discarded(start, size)
-        else:
-            hooks.unmapped(start, size)
+        if what != "unmap":
+            for mapping in memory.overlapping(start, start + size):
+                if mapping.perms & EXECUTE:
+                    hooks.mapped(start, size)
+                    if what == "discard":
+                        hooks.discarded(start, size)
+                    return
+        hooks.unmapped(start, size)
 
     memory.on_change = changed
 
