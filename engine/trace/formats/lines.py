@@ -39,7 +39,7 @@ class LineTemplate(msgspec.Struct, frozen=True):
         template: a `%` template of the whole line.
         layout: of a row's words that it takes.
         complete: what is left to do with the words; None if the template takes them as they are.
-        lasts: whether it may be used again.
+        lasts: whether it may be used for rows that come later.
     """
 
     template: bytes
@@ -98,6 +98,8 @@ class LineRows:
         self._kinds: dict[bytes, _Kind] = self._programs.setdefault(0, {})
         self._program = 0
         self._room = _LINES
+        self._passing: list[dict[bytes, _Compiled]] = []
+        """Lines that do not last: others are asked for when the next rows come."""
 
     def program(self, number: int) -> None:
         """The rows from here on are of another program: addresses have other names."""
@@ -117,6 +119,10 @@ class LineRows:
             KeyError: the event of one is not in the table.
             struct.error: one is shorter than its event's rows.
         """
+        if self._passing:
+            for lines in self._passing:
+                lines.clear()
+            self._passing.clear()
         same = self._same(data)
         if same is not None:
             return same
@@ -167,9 +173,10 @@ class LineRows:
         place = data[position + _PLACE : position + kind[2]]
         line = self._maker.line(event_id, thread_id, unpack(f"<{len(place) // 8}Q", place))
         compiled = line.template, line.layout.unpack_from, line.complete, line.layout
-        if line.lasts:
-            self._make_room()
-            kind[0][place] = compiled
+        if not line.lasts:
+            self._passing.append(kind[0])
+        self._make_room()
+        kind[0][place] = compiled
         return compiled
 
     def _make_room(self) -> None:
