@@ -10,7 +10,6 @@ from engine.session.guest.session import Session
 from engine.session.protocol import events as ev
 from engine.session.protocol.views import ModuleView
 from engine.trace.formats.base import Format, MappedFile
-from engine.trace.formats.mapped import mapped_file
 from engine.trace.program_times import ProgramTimes
 
 
@@ -193,6 +192,8 @@ class Programs:
 
     def file(self, address: int) -> MappedFile | None:
         """The file whose code is at an address of that program."""
+        from engine.trace.formats.mapped import mapped_file  # few formats ask
+
         module = self.locate(address).module
         return None if module is None else mapped_file(module, address)
 

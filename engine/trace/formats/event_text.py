@@ -8,22 +8,19 @@ from msgspec import Struct
 
 from engine.arch.program import THREAD_MOST
 from engine.trace.formats.base import Names
-from engine.trace.formats.ftrace import (
-    Complete,
-    FtraceFormat,
-    Words,
-    argument_template,
-    literal,
-    place_template,
-)
-from engine.trace.rows import HEAD, EventTable, unpacker, whole
+from engine.trace.formats.ftrace import FtraceFormat, argument_template, literal
+from engine.trace.formats.lines import Complete, Words, words_layout
+from engine.trace.rows import HEAD, EventInfo, EventTable, whole
 
-_Line: TypeAlias = tuple[str, bytes, bytes, int, Callable[[bytes, int], Words], Complete | None]
-"""Name, template of the arguments, template of the place, words in front of the arguments,
-unpacking of a row, and what is left to do."""
+_Line: TypeAlias = tuple[
+    str, bytes, EventInfo | None, Callable[[bytes, int], Words], Complete | None
+]
+"""Name, template of the arguments, the event, unpacking of a row's time and columns, and what is
+left to do."""
 
-
-_NO_COLUMNS = struct.Struct("<8xQQ").unpack_from
+_TIME = struct.Struct("<8xQ").unpack_from
+_PLACE = struct.Struct("<16xQ").unpack_from
+_PLACES = struct.Struct("<16xQQ").unpack_from
 
 
 class EventText(Struct, frozen=True):
@@ -81,18 +78,20 @@ class EventLines:
         event_id, _, thread_id = HEAD.unpack_from(row)
         if thread_id > THREAD_MOST:
             event_id, thread_id = whole(event_id, thread_id)
-        name, arguments, place, head, unpack, complete = self._line(event_id)
+        name, arguments, info, unpack, complete = self._line(event_id)
         words = unpack(row, 0)
-        shown = tuple(words if complete is None else complete(words, row, 0))
+        shown = words if complete is None else complete(words, row, 0)
+        returns = info is not None and info.returns
+        addresses = (_PLACES if returns else _PLACE)(row, 0)
         return EventText(
             words[0],
             thread_id,
             self.task(thread_id),
             name,
-            arguments % shown[head:],
-            place % shown[1:head],
-            head == 3,
-            words[head - 1],
+            arguments % tuple(shown[1:]),
+            self._place(info, addresses),
+            returns,
+            addresses[-1],
         )
 
     def rows(self, data: bytes) -> list[bytes]:
@@ -105,18 +104,19 @@ class EventLines:
             if thread_id > THREAD_MOST:
                 event_id, thread_id = whole(event_id, thread_id)
             line = lines.get(event_id) or self._line(event_id)
-            name, arguments, place, head, unpack, complete = line
+            name, arguments, info, unpack, complete = line
             task = tasks.get(thread_id) or self.task(thread_id)
             words = unpack(data, position)
-            shown = tuple(words if complete is None else complete(words, data, position))
+            shown = words if complete is None else complete(words, data, position)
+            addresses = (_PLACES if info and info.returns else _PLACE)(data, position)
             out.append(
                 b"%d %s %s(%s) %s"
                 % (
                     words[0],
                     task,
                     name.encode(),
-                    arguments % shown[head:],
-                    place % shown[1:head],
+                    arguments % tuple(shown[1:]),
+                    self._place(info, addresses),
                 )
             )
             position += size * 8
@@ -131,20 +131,23 @@ class EventLines:
                 self._tasks[thread_id] = task
         return task
 
+    def _place(self, info: EventInfo | None, addresses: tuple[int, ...]) -> bytes:
+        if info is None:
+            return b"0x%x" % addresses[0]
+        return self._ftrace.place(info, addresses)
+
     def _line(self, event_id: int) -> _Line:
         line = self._lines.get(event_id)
         if line is None:
             info = self._events.get(event_id)
             if info is None:
                 # Its description is still on its way.
-                return f"event {event_id}", b"", b"0x%x", 2, _NO_COLUMNS, None
+                return f"event {event_id}", b"", None, _TIME, None
             arguments = b", ".join(
                 b"%s=%s" % (literal(column.name), argument_template(column))
                 for column in info.columns
             )
-            unpack = unpacker(info)
-            complete = self._ftrace.completion(info)
-            head = 3 if info.returns else 2
-            line = (info.name, arguments, place_template(info), head, unpack, complete)
+            unpack = words_layout(info).unpack_from
+            line = info.name, arguments, info, unpack, self._ftrace.completion(info)
             self._lines[event_id] = line
         return line

@@ -8,15 +8,23 @@ so. Events that are not made by probes, and what trace options change, are in `f
 """
 
 import struct
-from collections.abc import Callable, Collection, Sequence
-from typing import ClassVar, Final, TypeAlias
+from collections.abc import Collection, Sequence
+from typing import ClassVar, Final
 
-from engine.arch.program import EVENT_MOST, THREAD_MOST, ValueKind
+from engine.arch.program import EVENT_MOST, ValueKind
 from engine.escaping import escaped
 from engine.trace.formats import ftracemore as more
 from engine.trace.formats.base import ByProgram, Names
+from engine.trace.formats.lines import (
+    Arguments,
+    Complete,
+    LineRows,
+    LineTemplate,
+    Words,
+    words_layout,
+)
 from engine.trace.kinds import trace_conversion
-from engine.trace.rows import HEAD, Column, EventInfo, EventSource, EventTable, unpacker, whole
+from engine.trace.rows import Column, EventInfo, EventSource, EventTable
 
 _LEGEND = b"""\
 #                                _-----=> irqs-off/BH-disabled
@@ -35,13 +43,7 @@ _CACHED = 1 << 16
 _STRINGS: Final = 1 << 12
 """Texts of strings to remember."""
 
-Words: TypeAlias = Sequence[int]
-Arguments: TypeAlias = Sequence[int | bytes]
-Complete: TypeAlias = Callable[[Words, bytes, int], Arguments]
-"""Turns the words of the row at a position into what its line's template takes."""
-
-Line: TypeAlias = tuple[bytes, Callable[[bytes, int], Words], Complete | None]
-"""A `%` template behind the prefix, the unpacking of a row, and what is left to do."""
+_TIME: Final = struct.Struct("<8xQ")
 
 
 class FtraceFormat:
@@ -61,7 +63,7 @@ class FtraceFormat:
         self._options = more.TextOptions.of(options)
         self._events = events
         self._names = names
-        self._lines: dict[int, Line] = {}
+        self._lines = LineRows(self)
         self._prefixes: dict[int, bytes] = {}
         self._programs: ByProgram[bytes] = ByProgram()
         self._symbols = self._programs.symbols(0)
@@ -87,23 +89,7 @@ class FtraceFormat:
         """A line for each row."""
         if self._options.binary:
             return more.binary_rows(data, self._options.binary)
-        out: list[bytes] = []
-        lines, prefixes = self._lines, self._prefixes
-        head, position, end = HEAD.unpack_from, 0, len(data)
-        while position < end:
-            event_id, size, thread_id = head(data, position)
-            if thread_id > THREAD_MOST:
-                event_id, thread_id = whole(event_id, thread_id)
-            line = lines.get(event_id) or self._compile(event_id)
-            prefix = prefixes.get(thread_id) or self._prefix(thread_id)
-            template, unpack, complete = line
-            words = unpack(data, position)
-            if complete is None:
-                out.append(template % (prefix, *words))
-            else:
-                out.append(template % (prefix, *complete(words, data, position)))
-            position += size * 8
-        return b"".join(out)
+        return self._lines.text(data)
 
     def lost(self, count: int) -> bytes:
         """As trace_pipe prints it before the next event."""
@@ -116,9 +102,11 @@ class FtraceFormat:
     def renamed(self, thread_id: int) -> None:
         """A thread has another name from here on."""
         self._prefixes.pop(thread_id, None)
+        self._lines.forget()
 
     def program(self, number: int) -> None:
         """The rows from here on are of another program."""
+        self._lines.program(number)
         self._symbols = self._programs.symbols(number)
         self._stacks = self._stacks_of.symbols(number)
 
@@ -158,42 +146,55 @@ class FtraceFormat:
             self._prefixes[thread_id] = prefix
         return prefix
 
-    def _compile(self, event_id: int) -> Line:
+    # -- lines ----------------------------------------------------------------------------
+
+    def places(self, event_id: int) -> int:
+        """A probe's place, and where a return goes; the text of other events has none."""
         info = self._events[event_id]
         if info.source is not EventSource.PROBE or self._options.fields:
-            line = self._other(info)
-            self._lines[event_id] = line
-            return line
-        columns = [argument_template(column) for column in info.columns]
-        where = place_template(info)
-        template = b"%%s%s%s: (%s)%s\n" % (
-            self._options.time,
+            return 0
+        return 2 if info.returns else 1
+
+    def line(self, event_id: int, thread_id: int, addresses: Sequence[int]) -> LineTemplate:
+        """The line of an event in a thread at a place."""
+        info = self._events[event_id]
+        prefix = self._prefixes.get(thread_id) or self._prefix(thread_id)
+        front = prefix.replace(b"%", b"%%") + self._options.time
+        lasts = thread_id in self._prefixes
+        if not addresses:
+            return LineTemplate(front + b"%s\n", _TIME, self._whole(info), lasts)
+        place = self.place(info, addresses).replace(b"%", b"%%")
+        template = b"%s%s: (%s)%s\n" % (
+            front,
             literal(info.name),
-            where,
+            place,
             b"".join(
-                b" %s=%s" % (literal(column.name), shown)
-                for column, shown in zip(info.columns, columns, strict=True)
+                b" %s=%s" % (literal(column.name), argument_template(column))
+                for column in info.columns
             ),
         )
-        unpack = unpacker(info)
-        line = (template, unpack, self.completion(info))
-        self._lines[event_id] = line
-        return line
+        return LineTemplate(template, words_layout(info), self.completion(info), lasts)
 
-    def _other(self, info: EventInfo) -> Line:
-        """The line of an event whose text is made as a whole."""
+    def place(self, info: EventInfo, addresses: Sequence[int]) -> bytes:
+        """The text of an event's place, or of where it returns to and from."""
+        if not info.symbolic:
+            return b" <- ".join(b"0x%x" % address for address in reversed(addresses))
+        if not info.returns:
+            return self.symbol(addresses[0])
+        return self.symbol(addresses[1]) + b" <- " + _function(self.symbol(addresses[0]))
+
+    def _whole(self, info: EventInfo) -> Complete:
+        """The completion of an event whose text is made as a whole."""
         make = more.text_maker(info, self.symbol, self._options, self._names, lambda: self._stacks)
-        template = b"%s" + self._options.time + b"%s\n"
-        time = struct.Struct("<8xQ").unpack_from
 
         def complete(words: Words, data: bytes, position: int) -> Arguments:
             return words[0], make(data, position)
 
-        return template, time, complete
+        return complete
 
     def completion(self, info: EventInfo) -> Complete | None:
-        """The completion of an event that `%` alone cannot print, None if it can."""
-        first = 3 if info.returns else 2
+        """The completion of columns that `%` alone cannot print, None if it can."""
+        first = 1  # behind the time
         strings: list[int] = []
         symbols: list[int] = []
         characters: list[int] = []
@@ -206,20 +207,12 @@ class FtraceFormat:
                 symbols += words
             elif column.type.kind is ValueKind.CHAR:
                 characters += words
-        if not (strings or symbols or characters or info.returns or info.symbolic):
+        if not (strings or symbols or characters):
             return None
-        returns, symbolic, symbol = info.returns, info.symbolic, self.symbol
-        texts, text, shown = self._strings, self._string, self._names.shown
+        symbol, texts, text, shown = self.symbol, self._strings, self._string, self._names.shown
 
         def complete(words: Words, data: bytes, position: int) -> Arguments:
             out: list[int | bytes] = list(words)
-            if returns:
-                if symbolic:
-                    out[1], out[2] = symbol(words[2]), _function(symbol(words[1]))
-                else:
-                    out[1], out[2] = words[2], words[1]
-            elif symbolic:
-                out[1] = symbol(words[1])
             for index in strings:
                 word = words[index]
                 size = word >> 32
@@ -249,12 +242,6 @@ def _with_tgid(legend: bytes) -> bytes:
 def literal(text: str) -> bytes:
     """A name as a part of a `%` template."""
     return escaped(text).encode().replace(b"%", b"%%")
-
-
-def place_template(info: EventInfo) -> bytes:
-    """The template of an event's place: where it is, or where it returns to and from."""
-    one = b"%s" if info.symbolic else b"0x%x"
-    return one + b" <- " + one if info.returns else one
 
 
 def argument_template(column: Column) -> bytes:

@@ -3,32 +3,25 @@
 import json
 import struct
 from collections.abc import Callable, Collection, Sequence
-from typing import ClassVar, Final, TypeAlias
+from typing import ClassVar, Final
 
-from engine.arch.program import EVENT_MOST, THREAD_MOST, ValueKind
+from engine.arch.program import EVENT_MOST, ValueKind
 from engine.trace.formats.base import ByProgram, Names
-from engine.trace.formats.values import frames, text
-from engine.trace.rows import (
-    HEAD,
-    Column,
-    EventInfo,
-    EventSource,
-    EventTable,
-    string_at,
-    unpacker,
-    whole,
+from engine.trace.formats.lines import (
+    Arguments,
+    Complete,
+    LineRows,
+    LineTemplate,
+    Words,
+    words_layout,
 )
+from engine.trace.formats.values import frames, text
+from engine.trace.rows import Column, EventInfo, EventSource, EventTable, string_at
 
 _STRINGS: Final = 1 << 12
 """Texts of strings to remember."""
 _TEXTS: Final = (ValueKind.SYMBOL, ValueKind.CHAR)
-_STACK_HEAD: Final = struct.Struct("<8xQQ").unpack_from
-
-Words: TypeAlias = Sequence[int]
-Shown: TypeAlias = Callable[[Words, bytes, int], Sequence[int | bytes]]
-"""Turns the words of the row at a position into what its line's template takes behind the task."""
-Line: TypeAlias = tuple[bytes, Callable[[bytes, int], Words], Shown]
-"""A `%` template, the unpacking of a row, and what the template takes."""
+_TIME: Final = struct.Struct("<8xQ")
 
 
 class JsonLinesFormat:
@@ -49,7 +42,7 @@ class JsonLinesFormat:
         """For the events of a table; options mean nothing here."""
         self._events = events
         self._names = names
-        self._lines: dict[int, Line] = {}
+        self._lines = LineRows(self)
         self._tasks: dict[int, bytes] = {}
         self._strings: dict[bytes, bytes] = {}
         self._programs: ByProgram[bytes] = ByProgram()
@@ -61,19 +54,7 @@ class JsonLinesFormat:
 
     def rows(self, data: bytes) -> bytes:
         """A line for each row."""
-        out: list[bytes] = []
-        lines, tasks = self._lines, self._tasks
-        head, position, end = HEAD.unpack_from, 0, len(data)
-        while position < end:
-            event_id, size, thread_id = head(data, position)
-            if thread_id > THREAD_MOST:
-                event_id, thread_id = whole(event_id, thread_id)
-            template, unpack, shown = lines.get(event_id) or self._compile(event_id)
-            task = tasks.get(thread_id) or self._task(thread_id)
-            words = unpack(data, position)
-            out.append(template % (words[0], task, *shown(words, data, position)))
-            position += size * 8
-        return b"".join(out)
+        return self._lines.text(data)
 
     def lost(self, count: int) -> bytes:
         """A line that says how many."""
@@ -86,9 +67,11 @@ class JsonLinesFormat:
     def renamed(self, thread_id: int) -> None:
         """A thread has another name from here on."""
         self._tasks.pop(thread_id, None)
+        self._lines.forget()
 
     def program(self, number: int) -> None:
         """The rows from here on are of another program."""
+        self._lines.program(number)
         self._symbols = self._programs.symbols(number)
 
     def state(self) -> object:
@@ -114,56 +97,58 @@ class JsonLinesFormat:
             self._tasks[thread_id] = task
         return task
 
-    def _compile(self, event_id: int) -> Line:
-        """The line of an event: a template, and what it takes."""
-        info = self._events[event_id]
-        front = b'{"event":%s,"time":%%d,%%s,"address":"0x%%x",' % _literal(
-            f"{info.group}/{info.name}"
-        )
-        if info.source is EventSource.STACK:
-            line: Line = front + b'"stack":[%s]}\n', _STACK_HEAD, self._frames(info)
-        else:
-            returned = b'"returned_to":"0x%x",' if info.returns else b""
-            values = b",".join(
-                b"%s:%s" % (_literal(column.name), _value_template(column))
-                for column in info.columns
-            )
-            template = b'%s"symbol":%%s,%s"args":{%s}}\n' % (front, returned, values)
-            line = template, unpacker(info), self._arguments(info)
-        self._lines[event_id] = line
-        return line
+    # -- lines ----------------------------------------------------------------------------
 
-    def _frames(self, info: EventInfo) -> Shown:
-        def shown(words: Words, data: bytes, position: int) -> Sequence[int | bytes]:
+    def places(self, event_id: int) -> int:
+        """A probe's place, and where a return goes."""
+        return 2 if self._events[event_id].returns else 1
+
+    def line(self, event_id: int, thread_id: int, addresses: Sequence[int]) -> LineTemplate:
+        """The line of an event in a thread at a place."""
+        info = self._events[event_id]
+        task = self._tasks.get(thread_id) or self._task(thread_id)
+        lasts = thread_id in self._tasks
+        name = _literal(f"{info.group}/{info.name}")
+        address = addresses[0]
+        front = b'{"event":%s,"time":%%d,%s,"address":"0x%x",' % (name, _doubled(task), address)
+        if info.source is EventSource.STACK:
+            return LineTemplate(front + b'"stack":[%s]}\n', _TIME, self._frames(info), lasts)
+        front += b'"symbol":%s,' % _doubled(self._symbol(address))
+        if info.returns:
+            front += b'"returned_to":"0x%x",' % addresses[1]
+        values = b",".join(
+            b"%s:%s" % (_literal(column.name), _value_template(column)) for column in info.columns
+        )
+        template = b'%s"args":{%s}}\n' % (front, values)
+        return LineTemplate(template, words_layout(info), self._completion(info), lasts)
+
+    def _frames(self, info: EventInfo) -> Complete:
+        def complete(words: Words, data: bytes, position: int) -> Arguments:
             found = (
                 b'{"pc":"0x%x","symbol":%s}' % (pc, self._symbol(pc))
                 for pc in frames(info, data, position)
             )
-            return words[1], b",".join(found)
+            return words[0], b",".join(found)
 
-        return shown
+        return complete
 
-    def _arguments(self, info: EventInfo) -> Shown:
-        """Address, symbol, where a return goes, and the values, as the template takes them."""
+    def _completion(self, info: EventInfo) -> Complete | None:
+        """The completion of values that are no numbers; None where there are none."""
         made: list[tuple[int, Callable[[int, bytes, int], bytes]]] = []
-        at = 3 if info.returns else 2
+        at = 1  # behind the time
         for column in info.columns:
             make = self._maker(column)
             if make is not None:
                 made += [(index, make) for index in range(at, at + column.words)]
             at += column.words
-        symbol = self._symbol
 
-        def numbers(words: Words, data: bytes, position: int) -> Sequence[int | bytes]:
-            return words[1], symbol(words[1]), *words[2:]
-
-        def mixed(words: Words, data: bytes, position: int) -> Sequence[int | bytes]:
+        def complete(words: Words, data: bytes, position: int) -> Arguments:
             out: list[int | bytes] = list(words)
             for index, make in made:
                 out[index] = make(words[index], data, position)
-            return words[1], symbol(words[1]), *out[2:]
+            return out
 
-        return mixed if made else numbers
+        return complete if made else None
 
     def _maker(self, column: Column) -> Callable[[int, bytes, int], bytes] | None:
         """Turns a word into JSON where that is no number's; None for numbers."""
@@ -198,7 +183,12 @@ def quoted(words: str) -> bytes:
 
 def _literal(words: str) -> bytes:
     """A text as a part of a template."""
-    return quoted(words).replace(b"%", b"%%")
+    return _doubled(quoted(words))
+
+
+def _doubled(text: bytes) -> bytes:
+    """Bytes as they stand in a template."""
+    return text.replace(b"%", b"%%")
 
 
 def _value_template(column: Column) -> bytes:

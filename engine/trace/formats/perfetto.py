@@ -7,15 +7,18 @@ calls do; every other event is an instant. A tick of the guest's clock is shown 
 """
 
 import struct
-from collections.abc import Callable, Collection, Sequence
-from typing import Any, ClassVar, Final, TypeAlias, cast
+from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import chain, repeat
+from operator import add, getitem
+from typing import Any, ClassVar, Final, TypeAlias, TypeVar, cast
 
 from msgspec import Struct
 
-from engine.arch.program import EVENT_MOST, THREAD_MOST, ValueKind
+from engine.arch.program import EVENT_MOST, THREAD_MOST, FieldType, ValueKind
 from engine.trace.formats.base import ByProgram, Names
+from engine.trace.formats.lines import same_place, words_layout
+from engine.trace.formats.protobuf import PIECE, PIECE_BITS, number, pieces, tag, varint, varints
 from engine.trace.formats.protobuf import data as blob
-from engine.trace.formats.protobuf import number, tag, varint
 from engine.trace.formats.values import Plain, frames, function_name, plain, text
 from engine.trace.rows import (
     HEAD,
@@ -24,7 +27,6 @@ from engine.trace.rows import (
     EventSource,
     EventTable,
     string_at,
-    unpacker,
     whole,
 )
 from engine.trace.syscalls import ENTER, EXIT, GROUP
@@ -40,40 +42,118 @@ _BEGIN, _END, _INSTANT = 1, 2, 3
 _A_UINT, _A_INT, _A_STRING, _A_NAME, _A_ARRAY = 3, 4, 6, 10, 12
 _SEQUENCE_ID: Final = number(_SEQUENCE, 1)
 _BEGIN_PACKET, _AT, _EVENT = tag(_PACKET, 2), tag(_TIMESTAMP, 0), tag(_TRACK_EVENT, 2)
+_AROUND: Final = len(_AT) + len(_SEQUENCE_ID)
 _KINDS: Final = {kind: number(_TYPE, kind) for kind in (_BEGIN, _END, _INSTANT)}
-_VALUES: Final = 1 << 12
-"""Annotations of an argument's values to remember."""
+_MEMORY: Final = 1 << 24
+"""About how many bytes of annotations and fronts are remembered."""
+_ENTRY: Final = 150
+"""Bytes of one beside its own."""
 _CALLS: Final = (EventSource.SYSCALL_ENTER, EventSource.SYSCALL_EXIT)
-_ID_BITS: Final = 32
-"""More than numbers of events have."""
-_STACK_HEAD: Final = struct.Struct("<8xQQ").unpack_from
+_STACK_HEAD: Final = struct.Struct("<8xQ")
+_LOW: Final = PIECE - 1
+_PLACE: Final = 16
+"""Offset of a row's addresses: its head and its time are in front of them."""
 _PROCESS_BIT: Final = 1 << 32
 _IDLE: Final = 1 << 33
 """The track of the idle thread: 0 would be that of all events without one."""
 
 Words: TypeAlias = Sequence[int]
+"""The words of a row's columns."""
 Maker: TypeAlias = Callable[[Words, bytes, int], bytes]
 """Makes an annotation of the words of the row at a position."""
+Unpack: TypeAlias = Callable[[bytes, int], tuple[Any, ...]]
+_Key = TypeVar("_Key")
 
 
-class _CompiledRows(Struct, frozen=True):
-    """The compiled form of an event's rows.
+class _RememberedBytes:
+    """Counts what is remembered."""
+
+    def __init__(self) -> None:
+        """Nothing yet."""
+        self.bytes = 0
+
+    def table(self, make: Callable[[_Key], bytes]) -> "_RememberedPieces[_Key]":
+        """Bytes that a function makes of a key, remembered."""
+        return _RememberedPieces(self, make)
+
+
+class _RememberedPieces(dict[_Key, bytes]):
+    """Bytes that are made of a key when they are asked for the first time."""
+
+    def __init__(self, memory: _RememberedBytes, make: Callable[[_Key], bytes]) -> None:
+        super().__init__()
+        self._memory = memory
+        self._make = make
+
+    def __missing__(self, key: _Key) -> bytes:
+        found = self[key] = self._make(key)
+        self._memory.bytes += len(found) + _ENTRY
+        return found
+
+
+class _NumberAnnotation:
+    """Turns numbers into annotations of a name: all but their varints is known beforehand."""
+
+    def __init__(self, name: str) -> None:
+        named = blob(_A_NAME, _utf8(name)) if name else b""
+        self._plain, self._negative = (
+            tuple(
+                blob(_ANNOTATION, named + tag(field, 0) + bytes(size))[: -size or None]
+                for size in range(11)
+            )
+            for field in (_A_UINT, _A_INT)
+        )
+        """The bytes in front of a varint of so many."""
+
+    def one(self, value: int) -> bytes:
+        """The annotation of a number."""
+        shown = varint(value)
+        return (self._negative if value < 0 else self._plain)[len(shown)] + shown
+
+    def many(self, values: Sequence[int]) -> list[bytes]:
+        """The annotations of some numbers, quicker where several are the same."""
+        distinct = set(values)
+        if len(distinct) == 1:
+            return [self.one(values[0])] * len(values)
+        if len(distinct) * 4 < len(values):
+            found = {value: self.one(value) for value in distinct}
+            return [found[value] for value in values]
+        if min(distinct) < 0:
+            return list(map(self.one, values))
+        plain = self._plain
+        return [plain[len(shown)] + shown for shown in varints(values)]
+
+
+class _Arguments(Struct, frozen=True):
+    """The annotations of an event.
 
     Attributes:
         info: the event.
-        unpack: its words.
-        makers: each makes an annotation of them.
-        title: its category and name.
-        enters: an event of a place, and of no return.
+        layout: of the time of a row, and the words of its columns.
+        title: the event's category and name.
+        numbers: of each column; None where some are no plain numbers.
+        tables: annotations by a word, for each of `numbers`.
+        makers: of each annotation, where there are no numbers.
         pairs: it is one end of a system call whose other end is recorded too.
     """
 
     info: EventInfo
-    unpack: Callable[[bytes, int], Words]
-    makers: tuple[Maker, ...]
+    layout: struct.Struct
     title: bytes
-    enters: bool = False
+    numbers: tuple[_NumberAnnotation, ...] | None
+    tables: tuple[_RememberedPieces[int], ...] = ()
+    makers: tuple[Maker, ...] = ()
     pairs: bool = False
+
+
+_Spot: TypeAlias = tuple[int, int | None, dict[int, _RememberedPieces[int]], bytes]
+"""An event in a thread at a place: its part in a slice, or an instant that has none; the slice it
+belongs to, None where that is a system call's, which the row tells; by part, the fronts of packets
+by the bytes of annotations behind them; an annotation behind those of the arguments."""
+
+_Kind: TypeAlias = tuple[dict[bytes, _Spot], _Arguments, Unpack, int, int, int]
+"""Spots by the bytes of their addresses; arguments and how they are read, thread, size, end of the
+addresses."""
 
 
 class PerfettoFormat:
@@ -93,13 +173,14 @@ class PerfettoFormat:
         self._open: dict[int, list[tuple[int, int]]] = {}
         """Function and time of the slices that have begun, by thread."""
         self._last = 0
-        self._kinds: dict[int, _CompiledRows] = {}
         self._tracks: dict[int, bytes] = {}
-        self._roles: ByProgram[tuple[bytes, int]] = ByProgram()
-        self._entries = self._roles.symbols(0)
-        """Title and part of events that are no returns, by event and address."""
-        self._places: dict[int, bytes] = {}
-        """Annotations that say where a probe is."""
+        self._arguments: dict[int, _Arguments] = {}
+        self._memory = _RememberedBytes()
+        self._places: dict[int, dict[bytes, _Kind]] = {}
+        """By program, and by the head of a row: event, size, thread."""
+        self._kinds = self._places.setdefault(0, {})
+        self._program = 0
+        self._heads = self._memory.table(_packet_head)
 
     def header(self, kept: int | None = None, written: int | None = None) -> bytes:
         """The packet that begins the sequence."""
@@ -108,35 +189,107 @@ class PerfettoFormat:
 
     def rows(self, data: bytes) -> bytes:
         """The packets of each row."""
+        if self._memory.bytes > _MEMORY:
+            self._forget()
+        same = self._same(data)
+        if same is not None:
+            return same
         out: list[bytes] = []
-        kinds, opened = self._kinds, self._open
-        head, position, end = HEAD.unpack_from, 0, len(data)
+        kinds, opened, heads = self._kinds, self._open, self._heads
+        last, more = pieces()
+        position, end, now = 0, len(data), self._last
+        high, rest = 0, b""
         while position < end:
-            event_id, size, thread = head(data, position)
-            if thread > THREAD_MOST:
-                event_id, thread = whole(event_id, thread)
-            kind = kinds.get(event_id) or self._kind(event_id)
-            if thread not in opened:
-                opened[thread] = []
-                out.append(self._track(thread))
-            words = kind.unpack(data, position)
-            shown = [make(words, data, position) for make in kind.makers]
-            known = self._entries.get(words[1] << _ID_BITS | event_id) if kind.enters else None
-            if known is not None and known[1] == _INSTANT:
-                out.append(self._event(thread, words, _INSTANT, known[0], shown))
-            elif kind.info.source is EventSource.STACK:
-                out.append(self._event(thread, words, _INSTANT, kind.title, shown))
+            kind = kinds.get(data[position : position + HEAD.size]) or self._kind(data, position)
+            spots, arguments, take, thread, size, until = kind
+            spot = spots.get(data[position + _PLACE : position + until])
+            part, key, fronts, behind = spot or self._spot(kind, data, position)
+            stack = opened.get(thread)
+            if stack is None:
+                stack = self._begin(out, thread)
+            now, *words = take(data, position)
+            if arguments.numbers is not None:
+                shown = b"".join(map(getitem, arguments.tables, words)) + behind
             else:
-                self._add(out, kind, thread, words, shown)
-            self._last = words[0]
-            position += size * 8
+                made = [make(words, data, position) for make in arguments.makers]
+                shown = b"".join(made) + behind
+            if now >> PIECE_BITS != high:
+                high = now >> PIECE_BITS
+                rest = varint(high)
+            time = more[now & _LOW] + rest if high else last[now]
+            if part != _INSTANT:
+                if key is None:
+                    key = -1 - words[0]
+                if part == _BEGIN:
+                    if stack and stack[-1] == (key, now):
+                        part = _INSTANT  # another event of the same hit
+                    else:
+                        stack.append((key, now))
+                else:
+                    depth = len(stack) - 1
+                    while depth >= 0 and stack[depth][0] != key:
+                        depth -= 1
+                    if depth < 0:
+                        part = _INSTANT
+                    else:
+                        # What was begun inside and never returned, as by longjmp, ends too.
+                        front = fronts[_END][0]
+                        head = heads[len(front) + len(time)]
+                        out += (head, time, front, _SEQUENCE_ID) * (len(stack) - depth - 1)
+                        del stack[depth:]
+            front = fronts[part][len(shown)]
+            head = heads[len(front) + len(time) + len(shown)]
+            out += (head, time, front, shown, _SEQUENCE_ID)
+            position += size
+        self._last = now
         return b"".join(out)
+
+    def _same(self, data: bytes) -> bytes | None:
+        """The same where all rows are instants of one event, in one thread, at one place."""
+        if len(data) < _PLACE:
+            return None
+        kind = self._kinds.get(data[: HEAD.size]) or self._kind(data, 0)
+        spots, arguments, _, thread, size, until = kind
+        numbers, layout = arguments.numbers, arguments.layout
+        if numbers is None or layout.size != size or not same_place(data, size, until):
+            return None
+        part, _, fronts, behind = spots.get(data[_PLACE:until]) or self._spot(kind, data, 0)
+        if part != _INSTANT:
+            return None
+        out: list[bytes] = []
+        if thread not in self._open:
+            self._begin(out, thread)
+        times, *columns = zip(*layout.iter_unpack(data), strict=True)
+        rows = len(times)
+        shown = [one.many(column) for one, column in zip(numbers, columns, strict=True)]
+        sizes: Iterable[int] = repeat(len(behind), rows)
+        for one in shown:
+            sizes = map(add, sizes, map(len, one))
+        sizes = list(sizes)
+        clock = varints(times)
+        begins = list(map(fronts[_INSTANT].__getitem__, sizes))
+        whole = map(add, map(add, sizes, map(len, clock)), map(len, begins))
+        heads = map(self._heads.__getitem__, whole)
+        after = repeat(behind + _SEQUENCE_ID, rows)
+        self._last = times[-1]
+        out += chain.from_iterable(zip(heads, clock, begins, *shown, after, strict=True))
+        return b"".join(out)
+
+    def _begin(self, out: list[bytes], thread: int) -> list[tuple[int, int]]:
+        """Describe a thread's track; no slice of it has begun."""
+        out.append(self._track(thread))
+        stack = self._open[thread] = []
+        return stack
 
     def lost(self, count: int) -> bytes:
         """An instant that says how many."""
         title = _title("kprobe-tui", f"{count} events lost")
-        shown = [blob(_ANNOTATION, _annotation("lost", count))]
-        return self._event(next(iter(self._open), 0), (self._last, 0), _INSTANT, title, shown)
+        shown = blob(_ANNOTATION, _annotation("lost", count))
+        thread = next(iter(self._open), 0)
+        front = _event_front(self._base(thread, _INSTANT, title + _place(0)), len(shown))
+        time = varint(self._last)
+        head = _packet_head(len(front) + len(time) + len(shown))
+        return b"".join((head, time, front, shown, _SEQUENCE_ID))
 
     def end(self) -> bytes:
         """Nothing: slices that have not ended are shown as such."""
@@ -148,8 +301,9 @@ class PerfettoFormat:
 
     def program(self, number: int) -> None:
         """The rows from here on are of another program."""
+        self._program = number
         self._symbols = self._programs.symbols(number)
-        self._entries = self._roles.symbols(number)
+        self._kinds = self._places.setdefault(number, {})
 
     def state(self) -> object:
         """The tracks that are described, their open slices, and the last time."""
@@ -179,30 +333,93 @@ class PerfettoFormat:
         comm = self._names.comm(thread)
         return b"?" if comm is None else comm
 
-    def _kind(self, event_id: int) -> _CompiledRows:
-        """The compiled form of an event's rows."""
-        info = self._events[event_id]
+    def _forget(self) -> None:
+        """Drop all that is remembered only to be quick."""
+        self._memory = _RememberedBytes()
+        self._heads = self._memory.table(_packet_head)
+        self._arguments.clear()
+        self._places.clear()
+        self._kinds = self._places.setdefault(self._program, {})
+
+    def _kind(self, data: bytes, position: int) -> _Kind:
+        """Begin to remember places of the event and thread of the row at a position."""
+        event_id, words, thread = HEAD.unpack_from(data, position)
+        if thread > THREAD_MOST:
+            event_id, thread = whole(event_id, thread)
+        arguments = self._arguments.get(event_id)
+        if arguments is None:
+            arguments = self._arguments[event_id] = self._compile(self._events[event_id])
+        until = _PLACE + (16 if arguments.info.returns else 8)
+        take = arguments.layout.unpack_from
+        kind: _Kind = {}, arguments, take, thread, words * 8, until
+        self._kinds[data[position : position + HEAD.size]] = kind
+        self._memory.bytes += _ENTRY
+        return kind
+
+    def _spot(self, kind: _Kind, data: bytes, position: int) -> _Spot:
+        """The place of the row at a position."""
+        spots, arguments, _, thread, _, until = kind
+        place = data[position + _PLACE : position + until]
+        address, *returned = struct.unpack(f"<{len(place) // 8}Q", place)
+        part, title, key = self._role(arguments, address)
+        named = title + _place(address)
+
+        def fronts(part: int, named: bytes) -> _RememberedPieces[int]:
+            base = self._base(thread, part, named)
+            return self._memory.table(lambda size: _event_front(base, size))
+
+        behind = b""
+        if returned:
+            behind = blob(_ANNOTATION, _annotation("returned_to", self._symbol(returned[0])))
+        parts = {
+            _INSTANT: fronts(_INSTANT, named),
+            _BEGIN: fronts(_BEGIN, named),
+            _END: fronts(_END, b""),
+        }
+        spot = spots[place] = part, key, parts, behind
+        self._memory.bytes += len(named) * 2 + len(behind) + _ENTRY * 8
+        return spot
+
+    def _role(self, arguments: _Arguments, address: int) -> tuple[int, bytes, int | None]:
+        """The part of an event in a slice, its name, and which slice that is."""
+        info, title = arguments.info, arguments.title
         if info.source is EventSource.STACK:
-            made = _CompiledRows(
-                info, _STACK_HEAD, (self._frames(info),), _title(info.group, "stack")
-            )
-        else:
-            at = 3 if info.returns else 2
-            makers: list[Maker] = []
-            for column in info.columns:
-                makers.append(self._maker(column, at))
-                at += column.words
-            if info.returns:
-                makers.append(self._returned)
-            name, pairs = info.name, self._pairs(info)
-            if pairs:
-                name = name.removeprefix(ENTER).removeprefix(EXIT)
-            unpack = unpacker(info)
-            title = _title(info.group, name)
-            enters = not info.returns and info.source not in _CALLS
-            made = _CompiledRows(info, unpack, tuple(makers), title, enters, pairs)
-        self._kinds[event_id] = made
-        return made
+            return _INSTANT, title, 0
+        if info.source in _CALLS:
+            part = _BEGIN if info.source is EventSource.SYSCALL_ENTER else _END
+            return part if arguments.pairs else _INSTANT, title, None
+        if info.returns:
+            return _END, title, address
+        if self._names.returning(address):
+            return _BEGIN, _title(info.group, function_name(self._symbol(address))), address
+        return _INSTANT, title, address
+
+    def _base(self, thread: int, part: int, named: bytes) -> bytes:
+        """The fields of an event that stand in front of its annotations."""
+        track = self._tracks.get(thread)
+        if track is None:
+            track = self._tracks[thread] = number(_TRACK, thread or _IDLE)
+        return _KINDS[part] + track + named
+
+    def _compile(self, info: EventInfo) -> _Arguments:
+        """The annotations of an event."""
+        if info.source is EventSource.STACK:
+            title = _title(info.group, "stack")
+            return _Arguments(info, _STACK_HEAD, title, None, makers=(self._frames(info),))
+        name, pairs = info.name, self._pairs(info)
+        if pairs:
+            name = name.removeprefix(ENTER).removeprefix(EXIT)
+        title = _title(info.group, name)
+        layout = words_layout(info)
+        if all(_is_number(column.type) for column in info.columns):
+            numbers = tuple(_NumberAnnotation(column.name) for column in info.columns)
+            tables = tuple(self._memory.table(number.one) for number in numbers)
+            return _Arguments(info, layout, title, numbers, tables, pairs=pairs)
+        at, makers = 0, list[Maker]()
+        for column in info.columns:
+            makers.append(self._maker(column, at))
+            at += column.words
+        return _Arguments(info, layout, title, None, makers=tuple(makers), pairs=pairs)
 
     def _frames(self, info: EventInfo) -> Maker:
         def make(words: Words, data: bytes, position: int) -> bytes:
@@ -211,31 +428,26 @@ class PerfettoFormat:
 
         return make
 
-    def _returned(self, words: Words, data: bytes, position: int) -> bytes:
-        """The place that a return goes to."""
-        return blob(_ANNOTATION, _annotation("returned_to", self._symbol(words[2])))
-
     def _maker(self, column: Column, at: int) -> Maker:
         """Turns an argument's words, from one on, into its annotation; many are the same few."""
         name, kind, names = column.name, column.type, self._names
-        if not (kind.count or kind.is_string or kind.kind in (ValueKind.CHAR, ValueKind.SYMBOL)):
-            return _number_maker(name, at)
-        known: dict[int | bytes | None, bytes] = {}
 
         def annotated(value: int | bytes | None) -> bytes:
-            if len(known) >= _VALUES:
-                known.clear()
-            found = blob(_ANNOTATION, _annotation(name, plain(value, kind, names)))
-            if kind.kind is not ValueKind.SYMBOL:  # which is another one in another program
-                known[value] = found
-            return found
+            return blob(_ANNOTATION, _annotation(name, plain(value, kind, names)))
+
+        make: Callable[[Any], bytes] = annotated
+        if _is_number(kind):
+            make = _NumberAnnotation(name).one
+        known = self._memory.table(make)
 
         def figure(words: Words, data: bytes, position: int) -> bytes:
-            return known.get(words[at]) or annotated(words[at])
+            return known[words[at]]
+
+        def symbol(words: Words, data: bytes, position: int) -> bytes:
+            return annotated(words[at])  # which is another one in another program
 
         def string(words: Words, data: bytes, position: int) -> bytes:
-            value = string_at(data, position, words[at])
-            return known.get(value) or annotated(value)
+            return known[string_at(data, position, words[at])]
 
         def several(words: Words, data: bytes, position: int) -> bytes:
             found: list[int | bytes | None] = list(words[at : at + column.words])
@@ -245,29 +457,9 @@ class PerfettoFormat:
 
         if kind.count:
             return several
-        return string if kind.is_string else figure
-
-    def _add(
-        self, out: list[bytes], kind: _CompiledRows, thread: int, words: Words, shown: list[bytes]
-    ) -> None:
-        """Turn an event into a slice's begin or end, or an instant."""
-        key, title, part = self._role(kind, words)
-        stack = self._open[thread]
-        if part == _BEGIN:
-            if stack and stack[-1] == (key, words[0]):
-                part = _INSTANT  # another event of the same hit
-            else:
-                stack.append((key, words[0]))
-        if part == _END:
-            depth = next((i for i in range(len(stack) - 1, -1, -1) if stack[i][0] == key), None)
-            if depth is None:
-                part = _INSTANT
-            else:
-                # What was begun inside and never returned, by longjmp for example, ends here too.
-                out += [self._event(thread, words, _END, b"", []) for _ in stack[depth + 1 :]]
-                del stack[depth:]
-                title = b""
-        out.append(self._event(thread, words, part, title, shown))
+        if kind.is_string:
+            return string
+        return symbol if kind.kind is ValueKind.SYMBOL else figure
 
     def _pairs(self, info: EventInfo) -> bool:
         """True for an event of a system call whose other end is recorded too."""
@@ -278,43 +470,6 @@ class PerfettoFormat:
         else:
             return False
         return any(one.group == GROUP and one.name == other for one in self._events.values())
-
-    def _role(self, kind: _CompiledRows, words: Words) -> tuple[int, bytes, int]:
-        """The slice an event belongs to, its name, and the event's part in it."""
-        info, address = kind.info, words[1]
-        if info.source in _CALLS:
-            part = _BEGIN if info.source is EventSource.SYSCALL_ENTER else _END
-            return -1 - words[2], kind.title, part if kind.pairs else _INSTANT
-        if info.returns:
-            return address, kind.title, _END
-        place = address << _ID_BITS | info.id
-        found = self._entries.get(place)
-        if found is None:
-            found = kind.title, _INSTANT
-            if self._names.returning(address):
-                found = _title(info.group, function_name(self._symbol(address))), _BEGIN
-            self._entries[place] = found
-        return address, *found
-
-    def _event(
-        self, thread: int, words: Words, part: int, title: bytes, shown: list[bytes]
-    ) -> bytes:
-        """The packet of an event; one without a title ends what has one."""
-        track = self._tracks.get(thread)
-        if track is None:
-            track = self._tracks[thread] = number(_TRACK, thread or _IDLE)
-        named = title + self._place(words[1]) if title else b""
-        body = b"".join((_KINDS[part], track, named, *shown))
-        size = varint(len(body))
-        content = b"".join((_AT, varint(words[0]), _EVENT, size, body, _SEQUENCE_ID))
-        return b"".join((_BEGIN_PACKET, varint(len(content)), content))
-
-    def _place(self, address: int) -> bytes:
-        found = self._places.get(address)
-        if found is None:
-            found = blob(_ANNOTATION, _annotation("address", f"{address:#x}"))
-            self._places[address] = found
-        return found
 
     def _symbol(self, address: int) -> str:
         found = self._symbols.get(address)
@@ -332,6 +487,25 @@ def _packet(content: bytes) -> bytes:
     return blob(_PACKET, content + _SEQUENCE_ID)
 
 
+def _place(address: int) -> bytes:
+    """The annotation that says where a probe is."""
+    return blob(_ANNOTATION, _annotation("address", f"{address:#x}"))
+
+
+def _packet_head(size: int) -> bytes:
+    """The begin of an event's packet with so many bytes of time, event and its front."""
+    return _BEGIN_PACKET + varint(size + _AROUND) + _AT
+
+
+def _event_front(base: bytes, size: int) -> bytes:
+    """The begin of an event with so many bytes of annotations behind its other fields."""
+    return _EVENT + varint(len(base) + size) + base
+
+
+def _is_number(kind: FieldType) -> bool:
+    return not (kind.count or kind.is_string or kind.kind in (ValueKind.CHAR, ValueKind.SYMBOL))
+
+
 def _annotation(name: str, value: Plain) -> bytes:
     named = blob(_A_NAME, _utf8(name)) if name else b""
     if isinstance(value, list):
@@ -341,24 +515,6 @@ def _annotation(name: str, value: Plain) -> bytes:
     if isinstance(value, str):
         return named + blob(_A_STRING, _utf8(value))
     return named + number(_A_INT if value < 0 else _A_UINT, value)
-
-
-def _number_maker(name: str, at: int) -> Maker:
-    """Turns the word at an index into its annotation: all but its varint is known beforehand."""
-
-    def fronts(field: int) -> tuple[bytes, ...]:
-        """The bytes in front of a varint of so many."""
-        named = (blob(_A_NAME, _utf8(name)) if name else b"") + tag(field, 0)
-        return tuple(blob(_ANNOTATION, named + bytes(size))[: -size or None] for size in range(11))
-
-    plain, negative = fronts(_A_UINT), fronts(_A_INT)
-
-    def make(words: Words, data: bytes, position: int) -> bytes:
-        value = words[at]
-        shown = varint(value)
-        return (negative if value < 0 else plain)[len(shown)] + shown
-
-    return make
 
 
 def _utf8(name: str) -> bytes:

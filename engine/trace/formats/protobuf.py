@@ -1,17 +1,19 @@
 """Protocol Buffers' wire format, as much as writing needs (protobuf.dev, "Encoding")."""
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Final
 
 _SHORT: Final = tuple(bytes([value]) for value in range(0x80))
-_PIECE: Final = 1 << 14
+PIECE_BITS: Final = 14
+PIECE: Final = 1 << PIECE_BITS
 
 
 @cache
-def _pieces() -> tuple[list[bytes], list[bytes]]:
+def pieces() -> tuple[list[bytes], list[bytes]]:
     """Groups of fourteen bits as the last bytes of a number, and with more behind them."""
-    last = [bytes([n]) if n < 0x80 else bytes([n & 0x7F | 0x80, n >> 7]) for n in range(_PIECE)]
-    more = [bytes([n & 0x7F | 0x80, n >> 7 | 0x80]) for n in range(_PIECE)]
+    last = [bytes([n]) if n < 0x80 else bytes([n & 0x7F | 0x80, n >> 7]) for n in range(PIECE)]
+    more = [bytes([n & 0x7F | 0x80, n >> 7 | 0x80]) for n in range(PIECE)]
     return last, more
 
 
@@ -19,16 +21,30 @@ def varint(value: int) -> bytes:
     """A number in groups of seven bits, the lowest first; negative ones as 64-bit."""
     if 0 <= value < 0x80:
         return _SHORT[value]
-    last, more = _pieces()
-    if 0 <= value < _PIECE:
+    last, more = pieces()
+    if 0 <= value < PIECE:
         return last[value]
     value &= (1 << 64) - 1
-    out = more[value & _PIECE - 1]
-    value >>= 14
-    while value >= _PIECE:
-        out += more[value & _PIECE - 1]
-        value >>= 14
+    out = more[value & PIECE - 1]
+    value >>= PIECE_BITS
+    while value >= PIECE:
+        out += more[value & PIECE - 1]
+        value >>= PIECE_BITS
     return out + last[value]
+
+
+def varints(values: Sequence[int]) -> list[bytes]:
+    """The same of several that are not negative, quicker where many have the same high bits."""
+    last, more = pieces()
+    if max(values, default=0) < PIECE:
+        return [last[value] for value in values]
+    rests = {high: varint(high) for high in {value >> PIECE_BITS for value in values}}
+    rests[0] = b""
+    low = PIECE - 1
+    return [
+        more[value & low] + rests[value >> PIECE_BITS] if value > low else last[value]
+        for value in values
+    ]
 
 
 def tag(field: int, wire: int) -> bytes:
