@@ -554,6 +554,106 @@ def _stacks(text: str, name: str) -> list[tuple[str, list[str]]]:
     return found
 
 
+_CARRIED = r"""
+#include <fcntl.h>
+#include <sys/mount.h>
+#include <sys/reboot.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static unsigned char data[1 << 21];
+
+/* Write a program that is behind this one's end, its bytes turned over; run it. */
+int main(void)
+{
+	int fd = open("/init", O_RDONLY), from, size = 0, more;
+
+	while ((more = read(fd, data + size, sizeof data - size)) > 0)
+		size += more;
+	close(fd);
+	from = *(int *)(data + size - 4);
+	size -= 4;
+	for (int n = from; n < size; n++)
+		data[n] ^= 0xff;
+	mkdir("/mnt", 0700);
+	mount("none", "/mnt", "tmpfs", 0, 0);
+	mkdir("/mnt/deep", 0700);
+	fd = open("/mnt/deep/work", O_CREAT | O_WRONLY, 0700);
+	write(fd, data + from, size - from);
+	close(fd);
+	if (!fork()) {
+		execl("/mnt/deep/work", "work", (char *)0);
+		_exit(1);
+	}
+	wait(0);
+	reboot(RB_POWER_OFF);
+}
+"""
+"""Runs a program that its initramfs does not have."""
+
+_WORK = r"""
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+char known[] = "what the program has";
+static char data[64];
+
+#define OWN __attribute__((noinline))
+#define LATER __asm__ volatile("")
+
+OWN long inner(int fd, int n) { long r = read(fd, data, n); LATER; return r + 1; }
+OWN long outer(int fd, int n) { long r = inner(fd, n + 1); LATER; return r + 1; }
+
+int main(void)
+{
+	int fd = open("/init", O_RDONLY);
+
+	for (int n = 10; n < 15; n++)
+		printf("work %d %ld\n", n, outer(fd, n));
+	return 0;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def writer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a kernel whose init writes a program, and with that program."""
+    folder = tmp_path_factory.mktemp("writer")
+    work = build(folder, "work", _WORK, "-static", "-g", "-O1", "-fno-inline")
+    init = build(folder, "init", _CARRIED, "-static", "-s", "-O1")
+    before = init.read_bytes()
+    turned = bytes(byte ^ 0xFF for byte in work.read_bytes())
+    init.write_bytes(before + turned + len(before).to_bytes(4, "little"))
+    _made(folder, INIT=str(init))
+    return folder
+
+
+@pytest.mark.slow
+def test_a_program_that_is_written_while_the_kernel_runs_is_probed(writer: Path) -> None:
+    inner = _offset(writer / "work", "inner")
+    words = [
+        *("-e", f"p:in ./work:{inner:#x} n=%si:s32", "-e", f"r:left ./work:{inner:#x} $retval"),
+        *("-e", "p:read vfs_read"),
+    ]
+    done = _ran(writer, "trace", "--stack", *words, "-o", "trace.txt")
+    assert done.code == 0, done.err
+    assert [f"work {n} {n + 3}" in done.out for n in range(10, 15)] == [True] * 5
+    assert "never placed" not in done.err
+    text = (writer / "trace.txt").read_text()
+    assert _events(text, "in") == {"work": [f"n={n + 1}" for n in range(10, 15)]}
+    assert _events(text, "left") == {"work": [f"arg1={n + 2:#x}" for n in range(10, 15)]}
+    for stack in (stack for task, stack in _stacks(text, "in") if task == "work"):
+        assert stack[:3] == ["inner", "outer", "main"]
+        assert stack[-1] == "_start"
+    reads = [stack for task, stack in _stacks(text, "read") if "inner" in stack]
+    assert len(reads) == 5
+    for stack in reads:
+        assert stack[:5] == _KERNEL_FRAMES
+        assert stack[stack.index("inner") :][:3] == ["inner", "outer", "main"]
+
+
 @pytest.mark.slow
 def test_programs_of_the_kernel_are_probed_with_it(user: Path) -> None:
     definitions = (

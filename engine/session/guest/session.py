@@ -98,6 +98,7 @@ class Session(LoadedGuest):
             self.probing = Probing(self, mode)
             self._serve(self.probing)
             if self.kernel_stacks is not None:
+                self.modules.copies = self.user_files
                 from engine.session.guest.kernel_tasks import KernelTasks  # few are kernels
 
                 KernelTasks(self, self.kernel_stacks, self.probing)

@@ -59,8 +59,9 @@ class Programs:
     def copied(self, old: AddressSpace, new: AddressSpace) -> None:
         """A process begins with a copy of an address space."""
         self._numbers[new] = self._numbers.get(old, 0)
-        if new.modules.contents is not None and old.modules.contents is None:
-            self._numbers[new] = number = len(self._modules)  # a kernel makes room for a program
+        if new.modules.contents is not None:
+            # A kernel makes room for a program: for a copy of one, or for another one.
+            self._numbers[new] = number = len(self._modules)
             self._modules.append(new.modules)
             self._pages[number] = {}
 
