@@ -654,6 +654,48 @@ def test_a_program_that_is_written_while_the_kernel_runs_is_probed(writer: Path)
         assert stack[stack.index("inner") :][:3] == ["inner", "outer", "main"]
 
 
+_LOOKS = """
+handle all nostop noprint pass
+handle SIGTRAP nostop noprint pass
+handle SIGKILL nostop noprint pass
+break vfs_read
+ignore 1 2
+run
+frame 7
+x/s &known
+x/2i $pc
+info symbol $pc
+info registers rip
+set var $rax = 1
+disassemble
+frame 0
+x/1i $pc
+info symbol $pc
+"""
+
+
+@pytest.mark.slow
+def test_a_frame_of_a_program_shows_its_memory(writer: Path) -> None:
+    words = [word for line in _LOOKS.split("\n") if line for word in ("-ex", line)]
+    done = _ran(writer, "--batch", *words)
+    text = done.out[done.out.index("Breakpoint 1, ") :]
+    image = ElfImage.open(writer / "work")
+    symbols = image.once(SymbolTable)
+    inner, known = symbols.find("inner"), symbols.find("known")
+    assert inner is not None
+    assert known is not None
+    at = int(re.findall(r"#7 +0x(\w+) in inner ", text)[0], 16)
+    assert inner.address < at < inner.address + inner.size
+    assert f'{known.address:#x} <known>:\t"what the program has"\n' in text
+    assert f"=> {at:#x} <inner+{at - inner.address}>:\tadd rax, 1\n" in text
+    assert f"inner + {at - inner.address} in section .text of /mnt/deep/work\n" in text
+    assert re.search(rf"rip +{at:#x} +{at:#x} <inner\+", text)
+    assert "<+0>:\tsub rsp, 8\n" in text
+    assert "cannot" not in text
+    assert "<vfs_read>:\tpush rbp\n" in text
+    assert text.rstrip().endswith("vfs_read in section .text")
+
+
 @pytest.mark.slow
 def test_programs_of_the_kernel_are_probed_with_it(user: Path) -> None:
     definitions = (

@@ -542,6 +542,7 @@ class Control:
             assert travel is not None, "it was followed in the past"
             cut = place.here.running.cause is StopCause.INTERRUPTED
             self.frame, self.links = frame, travel.links
+            self._here.focus.elsewhere = self._here.viewing.space_of(frame)
             travel.links = ()
             self._tell(ev.OriginFound(command.text, self.links, cut))
             return "" if not cut else place.here.running.reason
@@ -589,7 +590,7 @@ class Control:
     def _moves_on(self) -> None:
         """Another moment, or another thread: nobody looks at a frame of it yet."""
         self.moves += 1
-        self.frame = 0
+        self.frame, self._here.focus.elsewhere = 0, None
 
     def _any_time(self, command: cmd.Command) -> str:
         """Carry out a command that does not move the guest."""
@@ -644,6 +645,7 @@ class Control:
                 return ""
             case cmd.SelectFrame(number):
                 self.frame = number
+                self._here.focus.elsewhere = self._here.viewing.space_of(number)
                 return ""
             case cmd.Unwind(unwinder):
                 said = self._here.viewing.choose(unwinder, now=self._here.stands)
@@ -905,7 +907,7 @@ class Control:
             threads=len(session.machine.threads),
             listed=listed,
             alone=focus.alone,
-            program_in_sight=self._here.tracing.programs.number(focus.space),
+            program_in_sight=self._here.tracing.programs.number(focus.seen),
             time=session.cpu.coming() if self._place.in_past else session.cpu.blocks(),
             system_calls=session.machine.syscall_count,
             waiting_in=waiting,

@@ -4,6 +4,7 @@ import os
 import select
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from msgspec import Struct
@@ -14,6 +15,7 @@ from engine.linux import signals as sig
 from engine.linux.ending import Exit
 from engine.linux.fs.stdio import restore_terminals
 from engine.linux.fs.vfs import OpenFile
+from engine.linux.space import AddressSpace
 from engine.linux.turns import Replay
 from engine.session.guest.loading import LoadedGuest
 from engine.session.guest.outputs import OutputFile, OutputFiles
@@ -231,15 +233,23 @@ class Session(LoadedGuest):
             parts.append(insn.text)
         return ": ".join((" ".join(parts[:2]), *parts[2:]))
 
-    def code_at(self, pc: int) -> bytes:
+    def code_at(self, pc: int, space: AddressSpace | None = None) -> bytes:
         """Original bytes of the instruction at an address; fewer where the memory ends.
 
         Where several share a bundle they are all of its bytes.
+
+        Args:
+            pc: the address.
+            space: the address space; that of the thread that runs if not given.
         """
         pc &= -self.arch.code_unit
+        users, seen = self.user_programs, space or self.seen
+        read: Callable[[int, int], bytes] = seen.memory.read
+        if users is not None and users.knows(seen):
+            read = partial(users.code, seen)
         for size in range(self.arch.insn_max, 0, -1):
             try:
-                return self.seen.hooks.original(pc, self.seen.memory.read(pc, size))
+                return seen.hooks.original(pc, read(pc, size))
             except GuestFaultError:
                 continue
         return b""

@@ -85,6 +85,13 @@ class UserFiles:
         found = self.files.get(path)
         return found is not None and found.image is image
 
+    def content(self, image: ElfImage) -> bytes:
+        """The content of a file that was read from the kernel's memory; b"" of others."""
+        if all(one.image is not image for one in self._read.values()):
+            return b""
+        carried = () if self._carried is None else self._carried.files.values()
+        return b"" if any(one.image is image for one in carried) else image.data(0, image.size)
+
     # -- by what is mapped ----------------------------------------------------------------
 
     def tells(self, memory: Memory) -> bool:
