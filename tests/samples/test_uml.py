@@ -515,6 +515,43 @@ int main(int argc, char **argv)
 """Reads by way of three functions, in a process, its child, and what that executes."""
 
 
+_HANGS = r"""
+#include <unistd.h>
+
+__attribute__((noinline)) int hears(int fd) { char c; int r = read(fd, &c, 1); return r + 1; }
+
+/* Two processes that each wait for a word of the other's. */
+int main(void)
+{
+	int there[2], back[2];
+
+	pipe(there);
+	pipe(back);
+	if (!fork())
+		return hears(there[0]);
+	write(1, "did wait\n", 9);
+	return hears(back[0]);
+}
+"""
+
+
+@pytest.mark.slow
+def test_a_boot_that_hangs_tells_where_each_task_waits(tmp_path: Path) -> None:
+    _made(tmp_path, INIT=str(build(tmp_path, "init", _HANGS, "-static", "-O1", "-fno-inline")))
+    done = _ran(tmp_path, "run", "--max-blocks", "26000000")
+    assert "did wait" in done.out
+    assert done.code == 124, done.err
+    told = done.err[done.err.index("the kernel's tasks:") :]
+    heads = re.findall(r"task (\d+) \((\S+)\) (?:runs|waits)(?: in (\w+))?", told)
+    assert ("2", "kthreadd", "kthreadd") in heads
+    assert [comm for _, comm, place in heads if not place] == ["init", "init"]
+    for task in told.split(" (init) waits:\n")[1:]:
+        names = re.findall(r"#\d+ +0x\w+ in (\w+)\+", task.partition("task ")[0])
+        assert names[0] == "pipe_read"
+        assert "userspace" in names
+        assert names[names.index("hears") :][:2] == ["hears", "main"]
+
+
 @pytest.fixture(scope="module")
 def user(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a kernel whose init has functions of known names."""

@@ -38,6 +38,7 @@ _WHOLE: Final = re.compile(r"^(?:e(\w\w)|r(\d+)d)$")
 """A register's lower half."""
 _WORD_AT: Final = re.compile(r"\w+, qword ptr \[(?:rip \+ )?(0x\w+)\]")
 _SHIFT: Final = re.compile(r"shr (\w+), (0x\w+|\d+)")
+_JUMP: Final = re.compile(r"qword ptr \[rdi \+ (0x\w+)\]")
 _LEVELS: Final = {30, 21 - 3, 12 - 3}
 """Shifts by which the tables of pages are walked; but for the first the index is one of bytes."""
 
@@ -63,6 +64,22 @@ class UserLayout(Struct, frozen=True):
     files: FileLayout | None = None
 
 
+class WaitingLayout(Struct, frozen=True):
+    """The way to all tasks, and to where those stand that do not run.
+
+    Attributes:
+        first: link address of the first task, the idle one.
+        next: offset in a task of the word that leads to that of the next one, in a circle.
+        saved: of what it has saved of its registers.
+        registers: their names, in order.
+    """
+
+    first: int
+    next: int
+    saved: int
+    registers: tuple[str, ...]
+
+
 class TaskLayout(Struct, frozen=True):
     """The layout of a kernel's tasks and stacks, and the places where another task runs.
 
@@ -76,6 +93,7 @@ class TaskLayout(Struct, frozen=True):
             of its second.
         dies: that of the function that the task that runs comes to last.
         user: the way to user programs; None where the code does not show it.
+        waiting: that to the tasks that wait; likewise.
     """
 
     size: int
@@ -86,6 +104,7 @@ class TaskLayout(Struct, frozen=True):
     renamed: int
     dies: int
     user: UserLayout | None = None
+    waiting: WaitingLayout | None = None
 
 
 def task_layout(image: ElfImage, symbols: SymbolTable, decode: Decode) -> TaskLayout | None:
@@ -120,7 +139,35 @@ def task_layout(image: ElfImage, symbols: SymbolTable, decode: Decode) -> TaskLa
         return None
     switched = changes[-1].address + changes[-1].size
     user = _user_layout(code)
-    return TaskLayout(size, stack, pid, comm, switched, renamed.address, dies.address, user)
+    places = switched, renamed.address, dies.address
+    return TaskLayout(size, stack, pid, comm, *places, user, _waiting(code))
+
+
+def _waiting(code: CodeOf) -> WaitingLayout | None:
+    """The way to tasks that wait; None where the code is otherwise than is known."""
+    listed, jump = code("show_state_filter"), code("kernel_longjmp")
+    saved = offset_added(code("__switch_to"), "rdi")
+    first = next((one for one in map(_constant, listed) if one), None)
+    if saved is None or first is None:
+        return None
+    following = next(loads(listed, first[0]), None)
+    order: dict[int, str] = {}
+    for insn in jump:
+        load = LOAD.fullmatch(insn.operands)
+        if insn.mnemonic == "mov" and load and load[3] == "rdi":
+            order[int(load[4] or "0", 0)] = load[1]
+    goes = next((word for insn in jump if (word := _JUMP.fullmatch(insn.operands))), None)
+    if following is None or goes is None:
+        return None
+    order[int(goes[1], 0)] = "rip"
+    if sorted(order) != list(range(0, 8 * len(order), 8)):
+        return None
+    return WaitingLayout(first[1], following, saved, tuple(order[at] for at in sorted(order)))
+
+
+def _constant(insn: Insn) -> tuple[str, int] | None:
+    number = NUMBER.fullmatch(insn.operands) if insn.mnemonic in ("mov", "movabs") else None
+    return (number[1], int(number[2], 0)) if number else None
 
 
 def _user_layout(code: CodeOf) -> UserLayout | None:

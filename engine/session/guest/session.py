@@ -62,6 +62,7 @@ class Session(LoadedGuest):
         outputs: files of the host's that the run writes.
         lent: give back what was opened for this run alone; called when it is closed.
         standstill: says more of a guest in which all threads wait for each other.
+        tasks: says where the tasks of a guest are that is a kernel.
         trace: the backtrace of the thread that runs, in lines; none where nobody takes any.
     """
 
@@ -78,6 +79,7 @@ class Session(LoadedGuest):
         self.remarks: list[Report] = []
         self.at_end: list[Callable[[], object]] = []
         self.end: Exit | None = None
+        self.tasks: Callable[[], Report | None] = lambda: None
         self.standstill: Callable[[], Report] = lambda: Report(
             ("stopped: deadlock: every thread waits for another one, and nothing can wake any",)
         )
@@ -196,6 +198,7 @@ class Session(LoadedGuest):
         ending = _some(
             _ending(end, lambda: self.describe(self.seen.hooks.original_pc(pc))),
             self.standstill() if end.limit == "deadlock" else None,
+            self.tasks() if end.limit == "max-blocks" else None,
         )
         troubles = _some(
             _crashes(self.machine.crashes, self.machine.crash_count),

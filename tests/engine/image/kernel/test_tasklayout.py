@@ -11,7 +11,12 @@ from engine import arch as architectures
 from engine.arch.machine import Insn
 from engine.image import ElfImage, SymbolTable
 from engine.image.kernel.filelayout import AreaLayout, ContentLayout, FileLayout, PathLayout
-from engine.image.kernel.tasklayout import TaskLayout, UserLayout, task_layout
+from engine.image.kernel.tasklayout import (
+    TaskLayout,
+    UserLayout,
+    WaitingLayout,
+    task_layout,
+)
 from engine.insn.disasm import Disassembler
 
 _DECODE = Disassembler(architectures.by_name("x86_64")).decode
@@ -68,6 +73,12 @@ def test_the_layout_of_debians_kernel() -> None:
                     shift=6,
                 ),
             ),
+        ),
+        waiting=WaitingLayout(
+            first=0x608D4B40,
+            next=0x280,
+            saved=0x1398,
+            registers=("rbx", "rsp", "rbp", "r12", "r13", "r14", "r15", "rip"),
         ),
     )
     # The stack pointer has just been loaded there: mov rsp, [rdi + 8].
