@@ -421,7 +421,7 @@ def test_backtraces_end_where_stacks_begin(worker: Path, mode: Mode | None) -> N
     assert "first exit code 5" in guest.out
     assert stops >= 1000
     assert programs >= 100
-    assert cut <= programs // (50 if mode else 10)
+    assert cut <= programs // 50
     assert {"kernel_init", "kthread", "userspace"} <= below
 
 

@@ -178,7 +178,9 @@ class UserPrograms:
         """True if code of a program may run at an address."""
         mapping = space.memory.find(address)
         if mapping is not None:
-            return bool(mapping.perms & EXECUTE)
+            # Of the kernel's own memory its process has a copy of what that began with.
+            of_program = mapping.shared or self._page(space, address) is not None
+            return of_program and bool(mapping.perms & EXECUTE)
         module = space.modules.at(address)
         there = module is not None and module.covers(address)
         return there or self._page(space, address) is not None
