@@ -342,6 +342,8 @@ class KprobeApp(App[int]):
                     self.store.declare(infos)
                 case ev.ProgramBegan():
                     self.programs.began(event)
+                case ev.FileRead(path, data):
+                    self.browser.carry(path, data)
                 case ev.FileMapped():
                     self.programs.mapped(event)
                 case ev.Output(data, time, pc):

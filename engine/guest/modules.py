@@ -117,7 +117,10 @@ class Location(Struct, frozen=True):
 
 
 class FilesByContent(Protocol):
-    """Files that are found by what is in memory."""
+    """Files that are found by what is in memory, or by who has put it there."""
+
+    def tells(self, memory: Memory) -> bool:
+        """True if of memory that is of no file that is said, and not just not known."""
 
     def module(self, memory: Memory, mapping: Mapping | None, address: int) -> Module | None:
         """The file at an address, in a mapping or none; None where it cannot be told."""
@@ -152,7 +155,7 @@ class Modules:
         main: the program.
         known: what the engine has loaded.
         engine_name: names a place in the engine's own windows.
-        contents: finds files by content in memory that is shared; None where names tell.
+        contents: finds files in memory that is shared; None where names tell.
         copies: the same for copies of the memory.
     """
 
@@ -201,7 +204,8 @@ class Modules:
             found = self.contents.module(self._memory, mapping, address)
             if found is not None and found not in self._found:
                 self._found.append(found)
-            if mapping is None:  # a page that is not there yet may be of a file that is
+            # A page that is not there yet may be of a file that is.
+            if mapping is None and not self.contents.tells(self._memory):
                 found = found or next((one for one in self._found if one.covers(address)), None)
             if found is not None or (mapping is not None and mapping.shared):
                 return found

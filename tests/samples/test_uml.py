@@ -421,7 +421,7 @@ def test_backtraces_end_where_stacks_begin(worker: Path, mode: Mode | None) -> N
     assert "first exit code 5" in guest.out
     assert stops >= 1000
     assert programs >= 100
-    assert cut <= programs // (50 if mode else 10)
+    assert cut <= programs // 50
     assert {"kernel_init", "kthread", "userspace"} <= below
 
 
@@ -515,6 +515,43 @@ int main(int argc, char **argv)
 """Reads by way of three functions, in a process, its child, and what that executes."""
 
 
+_HANGS = r"""
+#include <unistd.h>
+
+__attribute__((noinline)) int hears(int fd) { char c; int r = read(fd, &c, 1); return r + 1; }
+
+/* Two processes that each wait for a word of the other's. */
+int main(void)
+{
+	int there[2], back[2];
+
+	pipe(there);
+	pipe(back);
+	if (!fork())
+		return hears(there[0]);
+	write(1, "did wait\n", 9);
+	return hears(back[0]);
+}
+"""
+
+
+@pytest.mark.slow
+def test_a_boot_that_hangs_tells_where_each_task_waits(tmp_path: Path) -> None:
+    _made(tmp_path, INIT=str(build(tmp_path, "init", _HANGS, "-static", "-O1", "-fno-inline")))
+    done = _ran(tmp_path, "run", "--max-blocks", "26000000")
+    assert "did wait" in done.out
+    assert done.code == 124, done.err
+    told = done.err[done.err.index("the kernel's tasks:") :]
+    heads = re.findall(r"task (\d+) \((\S+)\) (?:runs|waits)(?: in (\w+))?", told)
+    assert ("2", "kthreadd", "kthreadd") in heads
+    assert [comm for _, comm, place in heads if not place] == ["init", "init"]
+    for task in told.split(" (init) waits:\n")[1:]:
+        names = re.findall(r"#\d+ +0x\w+ in (\w+)\+", task.partition("task ")[0])
+        assert names[0] == "pipe_read"
+        assert "userspace" in names
+        assert names[names.index("hears") :][:2] == ["hears", "main"]
+
+
 @pytest.fixture(scope="module")
 def user(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a kernel whose init has functions of known names."""
@@ -552,6 +589,148 @@ def _stacks(text: str, name: str) -> list[tuple[str, list[str]]]:
         elif wanted and line.startswith(" => "):
             found[-1][1].append(line.split()[1].partition("+")[0])
     return found
+
+
+_CARRIED = r"""
+#include <fcntl.h>
+#include <sys/mount.h>
+#include <sys/reboot.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static unsigned char data[1 << 21];
+
+/* Write a program that is behind this one's end, its bytes turned over; run it. */
+int main(void)
+{
+	int fd = open("/init", O_RDONLY), from, size = 0, more;
+
+	while ((more = read(fd, data + size, sizeof data - size)) > 0)
+		size += more;
+	close(fd);
+	from = *(int *)(data + size - 4);
+	size -= 4;
+	for (int n = from; n < size; n++)
+		data[n] ^= 0xff;
+	mkdir("/mnt", 0700);
+	mount("none", "/mnt", "tmpfs", 0, 0);
+	mkdir("/mnt/deep", 0700);
+	fd = open("/mnt/deep/work", O_CREAT | O_WRONLY, 0700);
+	write(fd, data + from, size - from);
+	close(fd);
+	if (!fork()) {
+		execl("/mnt/deep/work", "work", (char *)0);
+		_exit(1);
+	}
+	wait(0);
+	reboot(RB_POWER_OFF);
+}
+"""
+"""Runs a program that its initramfs does not have."""
+
+_WORK = r"""
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+char known[] = "what the program has";
+static char data[64];
+
+#define OWN __attribute__((noinline))
+#define LATER __asm__ volatile("")
+
+OWN long inner(int fd, int n) { long r = read(fd, data, n); LATER; return r + 1; }
+OWN long outer(int fd, int n) { long r = inner(fd, n + 1); LATER; return r + 1; }
+
+int main(void)
+{
+	int fd = open("/init", O_RDONLY);
+
+	for (int n = 10; n < 15; n++)
+		printf("work %d %ld\n", n, outer(fd, n));
+	return 0;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def writer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a kernel whose init writes a program, and with that program."""
+    folder = tmp_path_factory.mktemp("writer")
+    work = build(folder, "work", _WORK, "-static", "-g", "-O1", "-fno-inline")
+    init = build(folder, "init", _CARRIED, "-static", "-s", "-O1")
+    before = init.read_bytes()
+    turned = bytes(byte ^ 0xFF for byte in work.read_bytes())
+    init.write_bytes(before + turned + len(before).to_bytes(4, "little"))
+    _made(folder, INIT=str(init))
+    return folder
+
+
+@pytest.mark.slow
+def test_a_program_that_is_written_while_the_kernel_runs_is_probed(writer: Path) -> None:
+    inner = _offset(writer / "work", "inner")
+    words = [
+        *("-e", f"p:in ./work:{inner:#x} n=%si:s32", "-e", f"r:left ./work:{inner:#x} $retval"),
+        *("-e", "p:read vfs_read"),
+    ]
+    done = _ran(writer, "trace", "--stack", *words, "-o", "trace.txt")
+    assert done.code == 0, done.err
+    assert [f"work {n} {n + 3}" in done.out for n in range(10, 15)] == [True] * 5
+    assert "never placed" not in done.err
+    text = (writer / "trace.txt").read_text()
+    assert _events(text, "in") == {"work": [f"n={n + 1}" for n in range(10, 15)]}
+    assert _events(text, "left") == {"work": [f"arg1={n + 2:#x}" for n in range(10, 15)]}
+    for stack in (stack for task, stack in _stacks(text, "in") if task == "work"):
+        assert stack[:3] == ["inner", "outer", "main"]
+        assert stack[-1] == "_start"
+    reads = [stack for task, stack in _stacks(text, "read") if "inner" in stack]
+    assert len(reads) == 5
+    for stack in reads:
+        assert stack[:5] == _KERNEL_FRAMES
+        assert stack[stack.index("inner") :][:3] == ["inner", "outer", "main"]
+
+
+_LOOKS = """
+handle all nostop noprint pass
+handle SIGTRAP nostop noprint pass
+handle SIGKILL nostop noprint pass
+break vfs_read
+ignore 1 2
+run
+frame 7
+x/s &known
+x/2i $pc
+info symbol $pc
+info registers rip
+set var $rax = 1
+disassemble
+frame 0
+x/1i $pc
+info symbol $pc
+"""
+
+
+@pytest.mark.slow
+def test_a_frame_of_a_program_shows_its_memory(writer: Path) -> None:
+    words = [word for line in _LOOKS.split("\n") if line for word in ("-ex", line)]
+    done = _ran(writer, "--batch", *words)
+    text = done.out[done.out.index("Breakpoint 1, ") :]
+    image = ElfImage.open(writer / "work")
+    symbols = image.once(SymbolTable)
+    inner, known = symbols.find("inner"), symbols.find("known")
+    assert inner is not None
+    assert known is not None
+    at = int(re.findall(r"#7 +0x(\w+) in inner ", text)[0], 16)
+    assert inner.address < at < inner.address + inner.size
+    assert f'{known.address:#x} <known>:\t"what the program has"\n' in text
+    assert f"=> {at:#x} <inner+{at - inner.address}>:\tadd rax, 1\n" in text
+    assert f"inner + {at - inner.address} in section .text of /mnt/deep/work\n" in text
+    assert re.search(rf"rip +{at:#x} +{at:#x} <inner\+", text)
+    assert "<+0>:\tsub rsp, 8\n" in text
+    assert "cannot" not in text
+    assert "<vfs_read>:\tpush rbp\n" in text
+    assert text.rstrip().endswith("vfs_read in section .text")
 
 
 @pytest.mark.slow

@@ -11,5 +11,6 @@ Types come from `btf` and `btftypes`; `btffile` finds them in a file, `btfscopes
 debug information is asked. `orc` are the unwind tables. `sitetables` are the places in the text
 that probes and patches ask for, `events` (with `eventarray`) the trace events that the kernel has
 itself, `cpumodel` the CPU that it is said to boot on. `tasklayout` are the tasks of a kernel that
-runs as a program, `initramfs` are the files that a kernel begins with.
+runs as a program, `filelayout` the files that their programs map, both read from its code by
+`codefields`; `initramfs` are the files that a kernel begins with.
 """

@@ -14,13 +14,15 @@ pages.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from msgspec import Struct
 
 from engine.arch.machine import Insn
 from engine.image.elf import ElfImage
+from engine.image.kernel.codefields import ADDRESS, LOAD, NUMBER, CodeOf, loads, offset_added
+from engine.image.kernel.filelayout import FileLayout, file_layout
 from engine.image.kernel.recognition import is_kernel
 from engine.image.symbols import SymbolTable
 
@@ -32,13 +34,11 @@ _PAGE: Final = 4096
 _LARGEST: Final = 1 << 20
 _MASK: Final = 1 << 64
 _LONGEST: Final = 1024
-_LOAD: Final = re.compile(r"(\w+), ([qd])word ptr \[(\w+)(?: \+ (\w+))?\]")
-_ADDRESS: Final = re.compile(r"(\w+), \[(\w+) \+ (\w+)\]")
 _WHOLE: Final = re.compile(r"^(?:e(\w\w)|r(\d+)d)$")
 """A register's lower half."""
-_NUMBER: Final = re.compile(r"(\w+), (0x\w+|\d+)")
 _WORD_AT: Final = re.compile(r"\w+, qword ptr \[(?:rip \+ )?(0x\w+)\]")
 _SHIFT: Final = re.compile(r"shr (\w+), (0x\w+|\d+)")
+_JUMP: Final = re.compile(r"qword ptr \[rdi \+ (0x\w+)\]")
 _LEVELS: Final = {30, 21 - 3, 12 - 3}
 """Shifts by which the tables of pages are walked; but for the first the index is one of bytes."""
 
@@ -53,6 +53,7 @@ class UserLayout(Struct, frozen=True):
         process: offset in an mm of the id of the process that has it, 32 bits.
         tables: offset in an mm of the address of its page tables: three levels of 9 bits.
         physical: link address of a word, the address that the kernel has physical memory at.
+        files: where the files are that programs map; None where the code does not show it.
     """
 
     registers: int
@@ -60,6 +61,23 @@ class UserLayout(Struct, frozen=True):
     process: int
     tables: int
     physical: int
+    files: FileLayout | None = None
+
+
+class WaitingLayout(Struct, frozen=True):
+    """The way to all tasks, and to where those stand that do not run.
+
+    Attributes:
+        first: link address of the first task, the idle one.
+        next: offset in a task of the word that leads to that of the next one, in a circle.
+        saved: of what it has saved of its registers.
+        registers: their names, in order.
+    """
+
+    first: int
+    next: int
+    saved: int
+    registers: tuple[str, ...]
 
 
 class TaskLayout(Struct, frozen=True):
@@ -75,6 +93,7 @@ class TaskLayout(Struct, frozen=True):
             of its second.
         dies: that of the function that the task that runs comes to last.
         user: the way to user programs; None where the code does not show it.
+        waiting: that to the tasks that wait; likewise.
     """
 
     size: int
@@ -85,6 +104,7 @@ class TaskLayout(Struct, frozen=True):
     renamed: int
     dies: int
     user: UserLayout | None = None
+    waiting: WaitingLayout | None = None
 
 
 def task_layout(image: ElfImage, symbols: SymbolTable, decode: Decode) -> TaskLayout | None:
@@ -106,8 +126,8 @@ def task_layout(image: ElfImage, symbols: SymbolTable, decode: Decode) -> TaskLa
         return decode(found.address, raw)
 
     current = _of_current(code("dump_stack_print_info"))
-    named = _offset_added(code("__set_task_comm"), "rdi")
-    stack = next(_loads(code("__switch_to"), "rsi"), None)
+    named = offset_added(code("__set_task_comm"), "rdi")
+    stack = next(loads(code("__switch_to"), "rsi"), None)
     jump = code("kernel_longjmp")
     changes = [insn for insn in jump if insn.operands.startswith("rsp, ")]
     renamed = symbols.find("__set_task_comm")
@@ -119,26 +139,54 @@ def task_layout(image: ElfImage, symbols: SymbolTable, decode: Decode) -> TaskLa
         return None
     switched = changes[-1].address + changes[-1].size
     user = _user_layout(code)
-    return TaskLayout(size, stack, pid, comm, switched, renamed.address, dies.address, user)
+    places = switched, renamed.address, dies.address
+    return TaskLayout(size, stack, pid, comm, *places, user, _waiting(code))
 
 
-def _user_layout(code: Callable[[str], Sequence[Insn]]) -> UserLayout | None:
+def _waiting(code: CodeOf) -> WaitingLayout | None:
+    """The way to tasks that wait; None where the code is otherwise than is known."""
+    listed, jump = code("show_state_filter"), code("kernel_longjmp")
+    saved = offset_added(code("__switch_to"), "rdi")
+    first = next((one for one in map(_constant, listed) if one), None)
+    if saved is None or first is None:
+        return None
+    following = next(loads(listed, first[0]), None)
+    order: dict[int, str] = {}
+    for insn in jump:
+        load = LOAD.fullmatch(insn.operands)
+        if insn.mnemonic == "mov" and load and load[3] == "rdi":
+            order[int(load[4] or "0", 0)] = load[1]
+    goes = next((word for insn in jump if (word := _JUMP.fullmatch(insn.operands))), None)
+    if following is None or goes is None:
+        return None
+    order[int(goes[1], 0)] = "rip"
+    if sorted(order) != list(range(0, 8 * len(order), 8)):
+        return None
+    return WaitingLayout(first[1], following, saved, tuple(order[at] for at in sorted(order)))
+
+
+def _constant(insn: Insn) -> tuple[str, int] | None:
+    number = NUMBER.fullmatch(insn.operands) if insn.mnemonic in ("mov", "movabs") else None
+    return (number[1], int(number[2], 0)) if number else None
+
+
+def _user_layout(code: CodeOf) -> UserLayout | None:
     """The way to user programs; None where the code is otherwise than is known."""
     registers = None
     for insn in code("new_thread_handler"):
-        found = _offset_added((insn,), "rdi")
+        found = offset_added((insn,), "rdi")
         registers = found if found is not None else registers
-    mm = next(_loads(code("get_task_mm"), "rdi"), None)
-    process = next(_loads(code("destroy_context"), "rdi", "d"), None)
+    mm = next(loads(code("get_task_mm"), "rdi"), None)
+    process = next(loads(code("destroy_context"), "rdi", "d"), None)
     walk = code("virt_to_pte")
-    tables = next(_loads(walk, "rdi"), None)
+    tables = next(loads(walk, "rdi"), None)
     words = [word for insn in walk if (word := _WORD_AT.fullmatch(insn.operands))]
     levels = {int(number[2], 0) for insn in walk if (number := _SHIFT.match(insn.text))}
     if registers is None or mm is None or process is None or tables is None:
         return None
     if not words or levels != _LEVELS:
         return None
-    return UserLayout(registers, mm, process, tables, int(words[0][1], 0))
+    return UserLayout(registers, mm, process, tables, int(words[0][1], 0), file_layout(code))
 
 
 def _of_current(code: Sequence[Insn]) -> tuple[int, int, int] | None:
@@ -149,7 +197,7 @@ def _of_current(code: Sequence[Insn]) -> tuple[int, int, int] | None:
     pid = comm = None
     for insn in code:
         words = insn.operands
-        load, number, address = _LOAD.match(words), _NUMBER.match(words), _ADDRESS.match(words)
+        load, number, address = LOAD.match(words), NUMBER.match(words), ADDRESS.match(words)
         target = _WHOLE.sub(r"r\1\2", words.partition(",")[0])
         if insn.mnemonic == "mov" and load and load[2] == "q" and load[3] in bottoms:
             made = tasks if load[4] is None else None
@@ -162,7 +210,7 @@ def _of_current(code: Sequence[Insn]) -> tuple[int, int, int] | None:
             elif insn.mnemonic == "add" and number and number[1] in tasks:
                 comm = int(number[2], 0)
             elif insn.mnemonic == "lea" and address and address[2] in tasks:
-                comm = int(address[3], 0)
+                comm = int(address[4], 0)
         bottoms.discard(target)
         tasks.discard(target)
         if made is not None:
@@ -174,28 +222,3 @@ def _of_current(code: Sequence[Insn]) -> tuple[int, int, int] | None:
 
 def _is_stack(size: int) -> bool:
     return _PAGE <= size <= _LARGEST and not size & (size - 1)
-
-
-def _offset_added(code: Sequence[Insn], register: str) -> int | None:
-    """The number that is added first to a register that holds an argument."""
-    for insn in code:
-        number, address = _NUMBER.match(insn.operands), _ADDRESS.match(insn.operands)
-        if insn.mnemonic == "add" and number and number[1] == register:
-            return int(number[2], 0)
-        if insn.mnemonic == "lea" and address and address[2] == register:
-            return int(address[3], 0)
-    return None
-
-
-def _loads(code: Sequence[Insn], register: str, size: str = "q") -> Iterator[int]:
-    """Offsets of words that are read by way of a register that holds an argument.
-
-    Args:
-        code: what reads them.
-        register: it.
-        size: "q" for words of 64 bits, "d" for those of 32.
-    """
-    for insn in code:
-        load = _LOAD.match(insn.operands)
-        if insn.mnemonic == "mov" and load and load[2] == size and load[3] == register:
-            yield int(load[4] or "0", 0)

@@ -16,6 +16,7 @@ from engine.arch.plan import Mode, Rules
 from engine.errors import ImageError, KprobeTuiError, ProbeError, ProbeSyntaxError
 from engine.guest.modules import Module
 from engine.image import Symbol
+from engine.image.elf import ElfImage
 from engine.image.pointers import pointer_text
 from engine.probes.site import InMemory
 from engine.session.browse.code_rows import (
@@ -111,7 +112,8 @@ class Browser:
         self._completer = DefinitionCompleter(self.arch, self.verdicts, self._functions, mode)
         self.pages = MemoryPages()
         self._reading = Reading(self.arch, self.pages)
-        self._codes: dict[tuple[str, int], Code | None] = {}
+        self._codes: dict[tuple[str, int, bool], Code | None] = {}
+        self._carried: dict[str, ProgramFile] = {}
         self._plain: dict[MappingView, Code] = {}
         self._view = GuestView()
         self._gone_to: dict[int, None] = {}
@@ -145,6 +147,15 @@ class Browser:
         if view.planted is not self._reading.planted:
             self._reading.planted = view.planted
             self._reading.changes += 1
+
+    def carry(self, path: str, data: bytes) -> None:
+        """Take the content of a file that only a kernel has in its memory which is the guest."""
+        try:
+            image = ElfImage.from_bytes(data, path)
+        except ImageError:
+            return
+        self._carried[path] = ProgramFile(path, image, frozenset((path,)))
+        self._codes = {key: code for key, code in self._codes.items() if key[0] != path}
 
     def _mark(self) -> None:
         """Instructions begin at pc, and where the user has gone."""
@@ -237,6 +248,8 @@ class Browser:
             return None
         if module.main:
             return self._program.main
+        if module.carried and module.path in self._carried:
+            return self._carried[module.path]
         try:
             return self._program.at_path(module.path)
         except ImageError:
@@ -293,7 +306,7 @@ class Browser:
         module = self.module_at(address)
         if module is None:
             return None
-        key = module.path, module.bias
+        key = module.path, module.bias, module.carried
         if key not in self._codes:
             file = self._file(module)
             before = self.kernel.before_boot if self.kernel is not None else None

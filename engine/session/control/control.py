@@ -545,6 +545,7 @@ class Control:
             assert travel is not None, "it was followed in the past"
             cut = place.here.running.cause is StopCause.INTERRUPTED
             self.frame, self.links = frame, travel.links
+            self._here.focus.elsewhere = self._here.viewing.space_of(frame)
             travel.links = ()
             self._tell(ev.OriginFound(command.text, self.links, cut))
             return "" if not cut else place.here.running.reason
@@ -592,7 +593,7 @@ class Control:
     def _moves_on(self) -> None:
         """Another moment, or another thread: nobody looks at a frame of it yet."""
         self.moves += 1
-        self.frame = 0
+        self.frame, self._here.focus.elsewhere = 0, None
 
     def _any_time(self, command: cmd.Command) -> str:
         """Carry out a command that does not move the guest."""
@@ -651,6 +652,7 @@ class Control:
                 return ""
             case cmd.SelectFrame(number):
                 self.frame = number
+                self._here.focus.elsewhere = self._here.viewing.space_of(number)
                 return ""
             case cmd.Unwind(unwinder):
                 said = self._here.viewing.choose(unwinder, now=self._here.stands)

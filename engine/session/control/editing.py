@@ -1,6 +1,7 @@
 """Changes a user makes to a standing guest: registers, memory, code; and taking them back."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from msgspec import Struct
@@ -11,6 +12,7 @@ from engine.insn.asm import assemble
 from engine.session.control.focus import Focus
 from engine.session.control.probe_list import ProbeList
 from engine.session.guest.session import Session
+from engine.session.inspect.backtrace import LOOKED_AT
 from engine.session.protocol import commands as cmd
 
 _KEPT: Final = 200
@@ -64,6 +66,8 @@ class Editing:
             return self._undo()
         if isinstance(command, cmd.Redo):
             return self._redo()
+        if self._focus.elsewhere is not None:
+            raise CommandError(LOOKED_AT)
         if isinstance(command, cmd.WriteRegister):
             return self._register(command.name, command.value)
         if isinstance(command, cmd.WriteMemory):
@@ -80,14 +84,17 @@ class Editing:
         """
         if size > _READ_MAX:
             raise CommandError(f"{size} bytes at once are too many")
-        space = self._focus.space
-        memory, original_of = space.memory, space.hooks.original
+        space, users = self._focus.seen, self._session.user_programs
+        elsewhere, original_of = self._focus.elsewhere, space.hooks.original
+        read: Callable[[int, int], bytes] = space.memory.read
+        if elsewhere is not None and users is not None:
+            read = partial(self._read_of, partial(users.read, elsewhere))
         pieces: list[tuple[int, bytes]] = []
         at, end = max(address, 0), address + size
         while at < end:
             stop = min(end, (at & -PAGE) + PAGE)
             try:
-                data = memory.read(at, stop - at)
+                data = read(at, stop - at)
                 if original:
                     data = original_of(at, data)
             except GuestFaultError:
@@ -99,6 +106,14 @@ class Editing:
                 pieces.append((at, data))
             at = stop
         return tuple(pieces)
+
+    def _read_of(self, read: Callable[[int, int], bytes], address: int, size: int) -> bytes:
+        """Memory of a program; where that has none, of the kernel that it has called."""
+        try:
+            return read(address, size)
+        except GuestFaultError:
+            memory, hooks = self._focus.space.memory, self._focus.space.hooks
+            return hooks.original(address, memory.read(address, size))
 
     # -- changes --------------------------------------------------------------------------
 

@@ -23,6 +23,8 @@ class Focus:
         chosen: another thread than the one that runs, None for that one.
         alone: the thread in sight gets the processor whenever it can run; the others have it only
             while it waits.
+        elsewhere: the address space of the program whose frame is looked at, where that has
+            called a kernel which is a guest; None where it is the thread's own.
     """
 
     def __init__(self, session: Session, *, alone: bool = False) -> None:
@@ -33,6 +35,7 @@ class Focus:
         self._space = session.space
         self._places: dict[int, tuple[int, str]] = {}
         self.chosen: Thread | None = None
+        self.elsewhere: AddressSpace | None = None
         self.alone = alone
 
     @property
@@ -44,6 +47,11 @@ class Focus:
     def space(self) -> AddressSpace:
         """The address space in sight: the thread's, or as it was before the guest ran on."""
         return self._space if self._space.users else self._session.seen
+
+    @property
+    def seen(self) -> AddressSpace:
+        """The address space of the frame that is looked at."""
+        return self.elsewhere or self.space
 
     def choose(self, tid: int) -> str:
         """Look at another thread; in words which.

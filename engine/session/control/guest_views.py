@@ -98,7 +98,7 @@ class GuestViews:
             threads=len(session.machine.threads),
             listed=listed,
             alone=focus.alone,
-            program_in_sight=here.tracing.programs.number(focus.space),
+            program_in_sight=here.tracing.programs.number(focus.seen),
             time=session.cpu.coming() if place.in_past else session.cpu.blocks(),
             system_calls=session.machine.syscall_count,
             waiting_in=waiting,

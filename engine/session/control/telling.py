@@ -21,7 +21,7 @@ class EventTeller:
 
     def tell(self, event: ev.SessionEvent) -> None:
         """Tell something; later, while it is held."""
-        if isinstance(event, ev.Declared | ev.ProgramBegan | ev.FileMapped):
+        if isinstance(event, ev.Declared | ev.ProgramBegan | ev.FileMapped | ev.FileRead):
             self.context.append(event)
         if self._held is None:
             self.out(event)

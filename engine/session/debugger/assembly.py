@@ -62,7 +62,7 @@ class Assembly:
         parts = split_arguments(text) or [""]
         if len(parts) == 1:
             at = self._address(parts[0]) if parts[0] else self._here()
-            module = debugger.control.session.seen.modules.at(at)
+            module = debugger.frames.seen.modules.at(at)
             symbol = module.symbol_at(at) if module is not None else None
             if module is None or symbol is None:
                 raise CommandError("No function contains specified address.")
@@ -77,7 +77,7 @@ class Assembly:
 
     def _to_next(self, start: int) -> int:
         """Bytes up to the next function, for one whose size is not known."""
-        module = self._debugger.control.session.seen.modules.at(start)
+        module = self._debugger.frames.seen.modules.at(start)
         behind = [
             symbol.address + module.bias
             for symbol in (module.symbols.functions() if module is not None else ())

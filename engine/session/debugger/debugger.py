@@ -137,7 +137,7 @@ class Debugger:
         session = self._looked_at = self.control.session
         self._threads: dict[int, int] = {}
         self.files = Files(session)
-        self.places = PlaceFinder(session, self.files)
+        self.places = PlaceFinder(session, self.files, lambda: self.frames.seen)
         self.frames = SelectedFrames(
             self.control, self._scope, self.files.written, self.places.begun_at, self._stopped_in
         )
@@ -553,7 +553,7 @@ class Debugger:
             GuestFaultError: there is no memory.
         """
         session = self.control.session
-        code = session.code_at(at)
+        code = session.code_at(at, self.frames.seen)
         if not code:
             raise GuestFaultError(at, "read")
         insns = session.disassembler.decode(at, code)

@@ -8,6 +8,7 @@ from engine.errors import CommandError, GuestFaultError
 from engine.image.datatypes import TypeKind
 from engine.language.ctypes import is_reference
 from engine.language.printing import Printer
+from engine.linux.space import AddressSpace
 from engine.session.control.control import Control
 from engine.session.debugger.places import BlockKey
 from engine.session.inspect.backtrace import Backtraces, NamedFrame
@@ -177,6 +178,14 @@ class SelectedFrames:
         if not frames:
             raise CommandError("No stack.")
         return frames[min(self.selected, len(frames) - 1)]
+
+    @property
+    def seen(self) -> AddressSpace:
+        """The address space of the frame that is looked at; no frame is found for that."""
+        frames = self._frames
+        if frames is None or not self.selected:
+            return self._session.seen
+        return frames[min(self.selected, len(frames) - 1)].space or self._session.seen
 
     def select(self, number: int) -> None:
         """Look at another frame.

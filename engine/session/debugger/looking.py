@@ -408,7 +408,7 @@ class Looking:
         """The symbol at an address."""
         debugger = self._debugger
         address = debugger.value(rest).as_address
-        location = debugger.control.session.seen.modules.locate(address)
+        location = debugger.frames.seen.modules.locate(address)
         if location.symbol is None:
             debugger.put(f"No symbol matches {rest}.")
             return
@@ -457,7 +457,7 @@ class Looking:
         debugger.put(
             "          Start Addr           End Addr       Size     Offset  Perms  objfile"
         )
-        for mapping in debugger.control.session.seen.memory.mappings:
+        for mapping in debugger.frames.seen.memory.mappings:
             if mapping.perms or not mapping.reserved:
                 perms = "".join(
                     letter if mapping.perms & bit else "-"

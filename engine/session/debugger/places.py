@@ -19,6 +19,7 @@ from engine.image.functions import WantedFunction
 from engine.image.reader import DamagedError
 from engine.image.scopes import CodeBlock, FunctionBlock
 from engine.language.values import TypedValue
+from engine.linux.space import AddressSpace
 from engine.session.guest.session import Session
 from engine.session.inspect.backtrace import NamedFrame
 from engine.session.inspect.frame_scope import Files
@@ -85,9 +86,10 @@ class WantedPlace(Struct, frozen=True):
 class PlaceFinder:
     """Finds places in a guest's program and libraries."""
 
-    def __init__(self, session: Session, files: Files) -> None:
-        """Nothing is looked up yet."""
+    def __init__(self, session: Session, files: Files, seen: Callable[[], AddressSpace]) -> None:
+        """Nothing is looked up yet; `seen` is the address space of the frame in sight."""
         self._session = session
+        self._seen = seen
         self._files = files
         self._optimized: dict[int, bool] = {}
 
@@ -95,9 +97,9 @@ class PlaceFinder:
 
     def at(self, address: int) -> CodePlace:
         """The place of an address."""
-        module = self._session.seen.modules.at(address)
+        module = self._seen().modules.at(address)
         line = module.line_at(address) if module is not None else None
-        location = self._session.seen.modules.locate(address)
+        location = self._seen().modules.locate(address)
         symbol = location.symbol
         name = symbol.demangled if symbol is not None else ""
         offset = f"+{location.offset}" if location.offset else ""
@@ -120,7 +122,7 @@ class PlaceFinder:
 
     def begun_at(self, address: int) -> list[BlockKey]:
         """The inlined copies around an address that begin there, the innermost first."""
-        module = self._session.seen.modules.at(address)
+        module = self._seen().modules.at(address)
         block = self._block(module, address - module.bias) if module is not None else None
         found: list[BlockKey] = []
         for one in block.functions if module is not None and block is not None else ():
@@ -134,7 +136,7 @@ class PlaceFinder:
 
         What has no name of its own for the linker is called as in the source.
         """
-        location = self._session.seen.modules.locate(address)
+        location = self._seen().modules.locate(address)
         symbol, module = location.symbol, location.module
         if symbol is None or module is None:
             return ""
@@ -145,7 +147,7 @@ class PlaceFinder:
 
     def span(self, address: int) -> tuple[int, int]:
         """First address and end of the row of lines around an address; of itself without."""
-        module = self._session.seen.modules.at(address)
+        module = self._seen().modules.at(address)
         found = module.lines.span_at(address - module.bias) if module is not None else None
         if module is None or found is None:
             return address, address

@@ -4,7 +4,10 @@ To the guest it is one thread, which switches between stacks by itself. What bel
 that kernel is told by the stack that it is on.
 """
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from engine.errors import GuestFaultError
 from engine.image.kernel.tasklayout import TaskLayout, task_layout
@@ -13,6 +16,26 @@ if TYPE_CHECKING:
     from engine.session.guest.loading import LoadedGuest
 
 _WORD: Final = 8
+_COMM: Final = 16
+"""TASK_COMM_LEN."""
+_TASKS: Final = 4096
+"""Tasks that are looked at."""
+
+
+class WaitingTask(Struct, frozen=True):
+    """A task of a kernel's.
+
+    Attributes:
+        address: of its description.
+        pid: its id.
+        comm: its name.
+        registers: that it has saved when another one came to run.
+    """
+
+    address: int
+    pid: int
+    comm: str
+    registers: dict[str, int]
 
 
 class KernelStacks:
@@ -47,6 +70,32 @@ class KernelStacks:
         task = self._word(low)
         stack = self._word(task + self.layout.stack) if task else 0
         return task if stack and (stack == low or self._word(stack) == task) else 0
+
+    def waiting(self) -> Iterator[WaitingTask]:
+        """The tasks, with the registers that each has saved when it has last left its stack."""
+        where = self.layout.waiting
+        if where is None:
+            return
+        task = first = where.first + self.bias
+        for _ in range(_TASKS):
+            data = self._bytes(task + where.saved, _WORD * len(where.registers))
+            if not data:
+                return
+            words = [data[at : at + _WORD] for at in range(0, len(data), _WORD)]
+            values = [int.from_bytes(word, "little") for word in words]
+            pid = int.from_bytes(self._bytes(task + self.layout.pid, 4), "little")
+            comm = self._bytes(task + self.layout.comm, _COMM).split(b"\0")[0]
+            registers = dict(zip(where.registers, values, strict=True))
+            yield WaitingTask(task, pid, comm.decode(errors="replace"), registers)
+            task = self._word(task + where.next) - where.next
+            if task == first or task <= 0:
+                return
+
+    def _bytes(self, address: int, size: int) -> bytes:
+        try:
+            return self._guest.memory.peek(address, size)
+        except GuestFaultError:
+            return b""
 
     def _word(self, address: int) -> int:
         try:

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from engine.history.registers import NotedRegisters
     from engine.image.corefile import CoreFile
     from engine.session.guest.kernel_stacks import KernelStacks
+    from engine.session.guest.user_files import UserFiles
     from engine.session.guest.user_programs import UserPrograms
     from engine.session.kernel.opened import OpenedKernel
     from engine.session.kernel.supervisor import KernelSupervisor
@@ -256,7 +257,8 @@ class LoadedGuest:
                 f"--memory {config.memory}: too little to load {config.guest}"
             ) from error
         self.cpu.exempt(*self._engine_windows())
-        self.modules.copies = self.initramfs
+        if self.initramfs is not None:
+            self.modules.copies = self.user_files
 
     def _control_terminal(self) -> None:
         """A terminal among the standard streams is that of the first process's session."""
@@ -305,6 +307,18 @@ class LoadedGuest:
     def initramfs(self) -> "InitramfsFiles | None":
         """The files of that kernel's initramfs; None where it has none."""
         return self.opened.initramfs()
+
+    @cached_property
+    def user_files(self) -> "UserFiles | None":
+        """The files of that kernel's programs; None where nothing is known of them.
+
+        Most sessions do not ask: those of a kernel with an initramfs, and those that probe.
+        """
+        if self.initramfs is None and self.user_programs is None:
+            return None
+        from engine.session.guest.user_files import UserFiles  # few guests are kernels
+
+        return UserFiles(self)
 
     @cached_property
     def user_programs(self) -> "UserPrograms | None":

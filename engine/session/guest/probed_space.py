@@ -174,7 +174,7 @@ class ProbedSpace:
                 self.manager.blacklist.add(
                     start, start + copied.size, "the kernel copies this code into its processes"
                 )
-        self._carried = guest.initramfs
+        self._users = guest.user_files
         if space.modules.contents is not None:
             self.overlay.own_page = self._own_page
         space.modules.engine_name = self.manager.name
@@ -217,29 +217,34 @@ class ProbedSpace:
 
     def address(self, place: Place) -> int | None:
         """The address of a place here; None while its file is not mapped executable."""
-        if self._is_carried(place):
-            return _carried_address(place, self._carried_pages(0, 1 << 64))
+        if self._is_users(place):
+            return _users_address(place, self._users_pages(0, 1 << 64))
         return guest_address(place, self.space.modules, self.space.memory)
 
-    # -- files of an initramfs ------------------------------------------------------------
+    # -- files of the user programs of a kernel -------------------------------------------
 
-    def _is_carried(self, place: Place) -> bool:
-        return self._carried is not None and self._carried.has(place.path, place.image)
+    def _is_users(self, place: Place) -> bool:
+        """True of a place that no mapping's name can tell of."""
+        main = self.space.modules.main
+        if self._users is None or (main is not None and main.image is place.image):
+            return False
+        runs = self.space.modules.contents is not None  # a user program does
+        return runs or self._users.has(place.path, place.image)
 
-    def _carried_pages(self, start: int, size: int) -> dict[tuple[str, int], int]:
-        """Addresses of pages of files in the initramfs, by path and offset."""
+    def _users_pages(self, start: int, size: int) -> dict[tuple[str, int], int]:
+        """Addresses of pages of files that a user program runs, by identity and offset."""
         found: dict[tuple[str, int], int] = {}
-        carried, memory = self._carried, self.space.memory
-        if carried is None or self.space.modules.contents is None:
+        users, memory = self._users, self.space.memory
+        if users is None or self.space.modules.contents is None:
             return found
         for mapping in memory.overlapping(start, start + size):
             if not mapping.perms & EXECUTE or mapping.reserved:
                 continue
             low, high = max(start & -PAGE, mapping.start), min(start + size, mapping.end)
             for at in range(low, high, PAGE):
-                page = carried.page(memory, mapping, at)
+                page = users.page(memory, mapping, at)
                 if page is not None:
-                    found[page.path, page.offset] = at
+                    found[page.image.identity, page.offset] = at
         return found
 
     def _own_page(self, at: int) -> bool:
@@ -249,9 +254,9 @@ class ProbedSpace:
         kernel's uprobes do (uprobe_write_opcode).
         """
         mapping = self.space.memory.find(at)
-        if mapping is None or mapping.extent is None or self._carried is None:
+        if mapping is None or mapping.extent is None or self._users is None:
             return False
-        page = self._carried.page(self.space.memory, mapping, at)
+        page = self._users.page(self.space.memory, mapping, at)
         if page is None:
             return False
         self.space.memory.own_page(at, page.path, page.offset)
@@ -552,14 +557,14 @@ class ProbedSpace:
         main = self.space.modules.main
         waiting: list[Wanted] = []
         ready: list[Wanted] = []
-        carried: dict[tuple[str, int], int] | None = None
+        users: dict[tuple[str, int], int] | None = None
         for item in self.pending:
             place = item.place
             own = main is not None and main.image is place.image
             address: int | None = None
-            if self._is_carried(place):
-                carried = self._carried_pages(start, size) if carried is None else carried
-                address = _carried_address(place, carried)
+            if self._is_users(place):
+                users = self._users_pages(start, size) if users is None else users
+                address = _users_address(place, users)
             elif own or place.paths & names:
                 address = self.address(place)
             here = memory.find(address) if address is not None and item.fate.dropped else None
@@ -604,10 +609,10 @@ class ProbedSpace:
         return found
 
 
-def _carried_address(place: Place, pages: Mapping[tuple[str, int], int]) -> int | None:
-    """The address of a place in a file of which pages are known, by path and offset."""
+def _users_address(place: Place, pages: Mapping[tuple[str, int], int]) -> int | None:
+    """The address of a place in a file of which pages are known, by identity and offset."""
     offset = place.file_offset or 0
-    page = pages.get((place.path, offset & -PAGE))
+    page = pages.get((place.image.identity, offset & -PAGE))
     return None if page is None else page + offset % PAGE
 
 

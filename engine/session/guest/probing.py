@@ -49,7 +49,7 @@ class Probing:
     def __init__(self, guest: LoadedGuest, mode: Mode = Mode.STRICT) -> None:
         """Wire the machinery to a loaded guest that has not run yet."""
         self._guest = guest
-        program = guest.opened.program(guest.tree(), guest.initramfs)
+        program = guest.opened.program(guest.tree(), guest.user_files)
         technique = guest.config.technique
         self.verdicts = Verdicts(guest.arch, program, mode, technique, self._in_memory)
         self.notices: list[str] = []
@@ -84,7 +84,7 @@ class Probing:
     def _in_memory(self, place: Place) -> InMemory | None:
         """The code of a place's file in the memory of the thread that runs, as it was written."""
         here = self.here
-        carried = self._guest.initramfs
+        carried = self._guest.user_files
         if carried is not None and carried.has(place.path, place.image):
             return None  # nothing of it runs yet
         address = guest_address(place, here.space.modules, here.space.memory)

@@ -4,6 +4,7 @@ import os
 import select
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from msgspec import Struct
@@ -14,6 +15,7 @@ from engine.linux import signals as sig
 from engine.linux.ending import Exit
 from engine.linux.fs.stdio import restore_terminals
 from engine.linux.fs.vfs import OpenFile
+from engine.linux.space import AddressSpace
 from engine.linux.turns import Replay
 from engine.session.guest.loading import LoadedGuest
 from engine.session.guest.outputs import OutputFile, OutputFiles
@@ -60,6 +62,7 @@ class Session(LoadedGuest):
         outputs: files of the host's that the run writes.
         lent: give back what was opened for this run alone; called when it is closed.
         standstill: says more of a guest in which all threads wait for each other.
+        tasks: says where the tasks of a guest are that is a kernel.
         trace: the backtrace of the thread that runs, in lines; none where nobody takes any.
     """
 
@@ -76,6 +79,7 @@ class Session(LoadedGuest):
         self.remarks: list[Report] = []
         self.at_end: list[Callable[[], object]] = []
         self.end: Exit | None = None
+        self.tasks: Callable[[], Report | None] = lambda: None
         self.standstill: Callable[[], Report] = lambda: Report(
             ("stopped: deadlock: every thread waits for another one, and nothing can wake any",)
         )
@@ -98,6 +102,7 @@ class Session(LoadedGuest):
             self.probing = Probing(self, mode)
             self._serve(self.probing)
             if self.kernel_stacks is not None:
+                self.modules.copies = self.user_files
                 from engine.session.guest.kernel_tasks import KernelTasks  # few are kernels
 
                 KernelTasks(self, self.kernel_stacks, self.probing)
@@ -193,6 +198,7 @@ class Session(LoadedGuest):
         ending = _some(
             _ending(end, lambda: self.describe(self.seen.hooks.original_pc(pc))),
             self.standstill() if end.limit == "deadlock" else None,
+            self.tasks() if end.limit == "max-blocks" else None,
         )
         troubles = _some(
             _crashes(self.machine.crashes, self.machine.crash_count),
@@ -230,15 +236,23 @@ class Session(LoadedGuest):
             parts.append(insn.text)
         return ": ".join((" ".join(parts[:2]), *parts[2:]))
 
-    def code_at(self, pc: int) -> bytes:
+    def code_at(self, pc: int, space: AddressSpace | None = None) -> bytes:
         """Original bytes of the instruction at an address; fewer where the memory ends.
 
         Where several share a bundle they are all of its bytes.
+
+        Args:
+            pc: the address.
+            space: the address space; that of the thread that runs if not given.
         """
         pc &= -self.arch.code_unit
+        users, seen = self.user_programs, space or self.seen
+        read: Callable[[int, int], bytes] = seen.memory.read
+        if users is not None and users.knows(seen):
+            read = partial(users.code, seen)
         for size in range(self.arch.insn_max, 0, -1):
             try:
-                return self.seen.hooks.original(pc, self.seen.memory.read(pc, size))
+                return seen.hooks.original(pc, read(pc, size))
             except GuestFaultError:
                 continue
         return b""

@@ -15,6 +15,7 @@ from engine.guest.memory import Memory
 from engine.image.kernel.tasklayout import UserLayout
 from engine.linux.space import AddressSpace
 from engine.linux.thread import Thread
+from engine.session.guest.kernel_files import KernelFiles
 from engine.session.guest.kernel_stacks import KernelStacks
 
 if TYPE_CHECKING:
@@ -47,7 +48,11 @@ class UserState(Struct, frozen=True):
 
 
 class UserPrograms:
-    """The user programs of a kernel's tasks."""
+    """The user programs of a kernel's tasks.
+
+    Attributes:
+        files: what they have mapped; None where that is not known of the kernel.
+    """
 
     def __init__(self, guest: "LoadedGuest", stacks: KernelStacks, layout: UserLayout) -> None:
         """Those of a guest that has not run yet.
@@ -62,7 +67,16 @@ class UserPrograms:
         self._layout = layout
         abi = guest.arch.linux.ptrace
         self._names = () if abi is None else abi().general
-        self._tables: dict[AddressSpace, int] = {}
+        self._known: dict[AddressSpace, tuple[int, int]] = {}
+        self._by_memory: dict[Memory, AddressSpace] = {}
+        self.files: KernelFiles | None = None
+        if layout.files is not None:
+            self.files = KernelFiles(
+                layout.files,
+                lambda address, size: guest.space.memory.peek(address, size),
+                layout.physical,
+                stacks.bias,
+            )
         if guest.initramfs is not None:
             guest.initramfs.absent = self._absent
 
@@ -76,15 +90,16 @@ class UserPrograms:
                 return None
             number = _word(space, mm + self._layout.process) & 0xFFFF_FFFF
             data = space.memory.peek(task + self._layout.registers, 8 * len(self._names))
-            tables = _word(space, mm + self._layout.tables)
         except GuestFaultError:
             return None
         thread = self._guest.machine.threads.get(number)
         if thread is None or not self.owns(thread):
             return None
-        if len(self._tables) >= _KEPT:
-            self._tables.clear()
-        self._tables[thread.space] = tables
+        if len(self._known) >= _KEPT:
+            self._known.clear()
+            self._by_memory.clear()
+        self._known[thread.space] = mm, number
+        self._by_memory[thread.space.memory] = thread.space
         words = [data[at : at + 8] for at in range(0, len(data), 8)]
         values = [int.from_bytes(word, "little") for word in words]
         registers = dict(zip(self._names, values, strict=True))
@@ -92,7 +107,24 @@ class UserPrograms:
 
     def knows(self, space: AddressSpace) -> bool:
         """True of an address space whose program was looked at lately."""
-        return space in self._tables
+        return space in self._known
+
+    def mm(self, memory: Memory) -> int:
+        """The address of the mm whose program has a memory; 0 where that is not known."""
+        space = self._by_memory.get(memory)
+        if space is None:
+            self.find()
+            space = self._by_memory.get(memory)
+        return 0 if space is None else self._mm(space)
+
+    def _mm(self, space: AddressSpace) -> int:
+        """That of an address space; 0 where it is not known, or has gone since."""
+        mm, number = self._known.get(space, (0, 0))
+        try:
+            process = _word(self._guest.space, mm + self._layout.process) if mm else 0
+        except GuestFaultError:
+            return 0
+        return mm if process & 0xFFFF_FFFF == number else 0
 
     def find(self) -> None:
         """Find the tables of the program that runs by the stack that the kernel waits on."""
@@ -146,14 +178,16 @@ class UserPrograms:
         """True if code of a program may run at an address."""
         mapping = space.memory.find(address)
         if mapping is not None:
-            return bool(mapping.perms & EXECUTE)
+            # Of the kernel's own memory its process has a copy of what that began with.
+            of_program = mapping.shared or self._page(space, address) is not None
+            return of_program and bool(mapping.perms & EXECUTE)
         module = space.modules.at(address)
         there = module is not None and module.covers(address)
         return there or self._page(space, address) is not None
 
     def _absent(self, memory: Memory, at: int) -> bytes:
         """The same of a page, b"" where there is none."""
-        space = next((one for one in self._tables if one.memory is memory), None)
+        space = self._by_memory.get(memory)
         page = None if space is None else self._page(space, at)
         try:
             return b"" if page is None else self._guest.space.memory.peek(page, PAGE)
@@ -162,10 +196,11 @@ class UserPrograms:
 
     def _page(self, space: AddressSpace, address: int) -> int | None:
         """The kernel's address of the page that its tables have at an address."""
-        kernel, table = self._guest.space, self._tables.get(space, 0)
-        if not table or address >> _TOP:
+        kernel, mm = self._guest.space, self._mm(space)
+        if not mm or address >> _TOP:
             return None
         try:
+            table = _word(kernel, mm + self._layout.tables)
             physical = _word(kernel, self._layout.physical + self._stacks.bias)
             for shift in _SHIFTS:
                 entry = _word(kernel, table + 8 * (address >> shift & _INDEX))

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 TRAMPOLINE_NAME: Final = NAME
 KERNEL_NAME: Final = "[kernel]"
+LOOKED_AT: Final = "the frame is of a program that has called the kernel: it is looked at only"
+"""Why nothing is changed there."""
 _KEPT: Final = 8
 """Processes whose tables and code are kept at a time."""
 _PAGE: Final = 4096

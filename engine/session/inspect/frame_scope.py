@@ -24,7 +24,7 @@ from engine.language.values import MemoryPlace, Order, Place, RegisterPlace, Typ
 from engine.linux.space import AddressSpace
 from engine.session.guest.calling import CallArguments
 from engine.session.guest.session import Session
-from engine.session.inspect.backtrace import NamedFrame
+from engine.session.inspect.backtrace import LOOKED_AT, NamedFrame
 
 _SCOPES: Final = 64
 """Places whose variables are kept."""
@@ -602,9 +602,7 @@ def program_scope(
 
 
 def _not_there(*change: object) -> None:
-    raise CommandError(
-        "the frame is of a program that has called the kernel: it is looked at only"
-    )
+    raise CommandError(LOOKED_AT)
 
 
 def _refuse(*change: object) -> None:

@@ -1,4 +1,7 @@
-"""A guest in which every thread waits for another one: who waits where, and in what call."""
+"""A guest that does not go on: who waits where, and in what call.
+
+In a guest that is a kernel that goes for its own tasks.
+"""
 
 from collections.abc import Iterator
 from typing import Final
@@ -11,6 +14,11 @@ from engine.session.protocol.report import Report
 
 _THREADS: Final = 10
 _FRAMES: Final = 8
+_TASKS: Final = 64
+_WHOLE: Final = 16
+"""Frames of a task that has a program."""
+_SWITCHING: Final = frozenset(("switch_threads", "__switch_to", "__schedule", "schedule"))
+"""Functions by which each task of a kernel waits."""
 
 
 def standstill(session: Session) -> Report:
@@ -39,3 +47,35 @@ def _lines(session: Session, thread: Thread) -> Iterator[str]:
             yield "  ..."
             break
         yield f"  {frame.text(number)}"
+
+
+def waiting_tasks(session: Session) -> Report | None:
+    """The tasks of a guest that is a kernel, and where each is; None of another guest.
+
+    Those that run a program are told with all their frames, the kernel's own in a line.
+    """
+    stacks = session.kernel_stacks
+    if stacks is None or session.process.leader.ended:
+        return None
+    session.kernel.look_at(session.process.leader)
+    backtraces = Backtraces(session)
+    now = backtraces.registers()
+    running = stacks.task_at(now[session.arch.roles.sp] & -stacks.layout.size)
+    programs: list[str] = []
+    others: list[str] = []
+    tasks = list(stacks.waiting())
+    for task in tasks[:_TASKS]:
+        runs = task.address == running
+        frames = backtraces.take(now if runs else task.registers, limit=_WHOLE).frames
+        first = next((n for n, one in enumerate(frames) if one.function not in _SWITCHING), 0)
+        state = "runs" if runs else "waits"
+        head = f"task {task.pid} ({task.comm}) {state}"
+        if any(frame.space is not None for frame in frames):
+            shown = frames if runs else frames[first:]
+            programs += [f"{head}:", *(f"  {one.text(n)}" for n, one in enumerate(shown))]
+        else:
+            others.append(f"{head} in {frames[0 if runs else first].function or '??'}")
+    if not tasks:
+        return None
+    more = [f"and {len(tasks) - _TASKS} more tasks"] if len(tasks) > _TASKS else []
+    return Report(("the kernel's tasks:", *programs, *others, *more))

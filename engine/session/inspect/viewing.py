@@ -3,12 +3,13 @@
 from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
 from functools import partial
-from typing import Final, Literal, Protocol
+from typing import Final, Literal, Protocol, TypeVar
 
 from engine.arch.drawing import DrawnHit, UnitDrawing
 from engine.arch.plan import Fixup
 from engine.cpu.ram import EXECUTE, READ, WRITE
 from engine.errors import GuestFaultError
+from engine.guest.mapping import Mapping as MemoryMapping
 from engine.linux.space import AddressSpace
 from engine.probes.detours import Detour
 from engine.probes.hit_machine import HitMachine, Phase, PhaseRecord
@@ -51,12 +52,19 @@ _FIXUPS: Final = {
 _BY_GUEST: Final = frozenset({Phase.SLOT, Phase.EMULATED, Phase.DISPLACED})
 
 
+_Spanned = TypeVar("_Spanned", ModuleView, MappingView)
+
+
 class Sight(Protocol):
     """Says which thread a user looks at."""
 
     @property
     def space(self) -> AddressSpace:
         """The address space of that thread."""
+
+    @property
+    def seen(self) -> AddressSpace:
+        """The one of the frame that is looked at."""
 
 
 class Viewing:
@@ -84,6 +92,7 @@ class Viewing:
         self.unwinder = UNWINDERS[0]
         self._asked: tuple[str, Mapping[str, int]] = "", {}
         self._frames: tuple[tuple[FrameView, ...], str] = ((), "")
+        self._spaces: tuple[AddressSpace | None, ...] = ()
         self.build_id = session.image.identity
 
     # -- registers ------------------------------------------------------------------------
@@ -122,7 +131,12 @@ class Viewing:
 
     def words(self, address: int, count: int) -> tuple[StackWord, ...]:
         """Words of the memory in sight from an address on, and where they lead."""
-        return Telescope(self._session, self._sight.space).words(address, count)
+        found = (Telescope(self._session, one).words(address, count) for one in self._seen())
+        return next((words for words in found if words), ())
+
+    def _seen(self) -> tuple[AddressSpace, ...]:
+        """The address spaces in sight: behind a program's that of the kernel it has called."""
+        return tuple(dict.fromkeys((self._sight.seen, self._sight.space)))
 
     # -- frames -----------------------------------------------------------------------------
 
@@ -165,7 +179,12 @@ class Viewing:
             for number, frame in enumerate(trace.frames)
         )
         self._frames = views, end
+        self._spaces = tuple(frame.space for frame in trace.frames)
         return self._frames
+
+    def space_of(self, number: int) -> AddressSpace | None:
+        """The address space of a frame where that is not the thread's."""
+        return self._spaces[number] if 0 <= number < len(self._spaces) else None
 
     def choose(self, name: str, *, now: bool) -> str:
         """Find frames with another unwinder from here on; what it is, in words.
@@ -194,7 +213,7 @@ class Viewing:
     def planted(self) -> dict[int, bytes]:
         """The bytes that stand in place of original ones, by address."""
         probing = self._session.probing
-        there = probing.spaces.get(self._sight.space) if probing is not None else None
+        there = probing.spaces.get(self._sight.seen) if probing is not None else None
         if there is None:
             return {}
         if self._planted[:2] != (there, there.overlay.changes):
@@ -203,7 +222,11 @@ class Viewing:
 
     def modules(self) -> tuple[ModuleView, ...]:
         """The files in memory, by address."""
-        space, image = self._sight.space, self._session.image
+        first, *more = map(self._modules_in, self._seen())
+        return tuple(sorted((*first, *_beside(first, *more)), key=lambda view: view.start))
+
+    def _modules_in(self, space: AddressSpace) -> list[ModuleView]:
+        image, users = self._session.image, self._session.user_files
         spans: dict[int, list[int]] = {}
         found = {}
         for mapping in space.memory.mappings:
@@ -220,17 +243,30 @@ class Viewing:
             start, end = spans[key]
             known = self._modules.get((key, end))
             if known is None or known.start != start:
+                carried = users is not None and users.has(module.name, module.image)
                 known = self._modules[key, end] = ModuleView(
-                    module.name, start, end, module.bias, module.image is image
+                    module.name, start, end, module.bias, module.image is image, carried
                 )
             views.append(known)
-        return tuple(sorted(views, key=lambda view: view.start))
+        return views
 
     def mappings(self) -> tuple[MappingView, ...]:
         """The memory map as /proc/PID/maps shows it, the engine's windows included."""
+        first, *more = map(self._mappings_in, self._seen())
+        if not more:
+            return first
+        return tuple(sorted((*first, *_beside(first, *more)), key=lambda view: view.start))
+
+    def _mappings_in(self, space: AddressSpace) -> tuple[MappingView, ...]:
+        users = space.modules.contents is not None  # names are of the kernel's memory there
+
+        def name(mapping: MemoryMapping) -> str:
+            module = space.modules.at(mapping.start) if users and mapping.shared else None
+            return module.name if module is not None else "" if users else mapping.name
+
         return tuple(
-            MappingView(mapping.start, mapping.end, _perms(mapping.perms), mapping.name)
-            for mapping in self._sight.space.memory.mappings
+            MappingView(mapping.start, mapping.end, _perms(mapping.perms), name(mapping))
+            for mapping in space.memory.mappings
             if mapping.perms or not mapping.reserved
         )
 
@@ -353,6 +389,16 @@ class DetourViews:
     def _listed(self, address: int, code: bytes) -> list[tuple[int, str]]:
         found = self._session.disassembler.decode(address, code)
         return [(item.address, item.text) for item in found]
+
+
+def _beside(first: Sequence[_Spanned], *more: Sequence[_Spanned]) -> list[_Spanned]:
+    """Those of others that are beside all of the first."""
+    return [
+        one
+        for each in more
+        for one in each
+        if all(one.end <= other.start or other.end <= one.start for other in first)
+    ]
 
 
 def _differences(

@@ -12,7 +12,6 @@ from typing import Final
 from engine.errors import GuestFaultError, ImageError
 from engine.guest.mapping import Mapping
 from engine.guest.memory import Memory
-from engine.guest.modules import Module
 from engine.image.elf import ElfImage
 from engine.image.filepages import PAGE, FilePage, FilePages
 from engine.image.kernel.initramfs import initramfs_files
@@ -25,7 +24,7 @@ _ELF: Final = b"\x7fELF"
 class InitramfsFiles:
     """The programs and libraries in the kernel's initramfs, by path and by content.
 
-    Satisfies `engine.guest.modules.FilesByContent`.
+    Satisfies `engine.session.program.libraries.CarriedFiles`.
 
     Attributes:
         absent: reads a page that a program has, but not yet in its process's memory; b"" for none.
@@ -40,7 +39,6 @@ class InitramfsFiles:
             start: guest path of the directory that it begins in.
         """
         self._path, self._tree, self._start = path, tree, start
-        self._modules: dict[tuple[str, int], Module] = {}
         self.absent: Callable[[Memory, int], bytes] = lambda memory, at: b""
 
     @cached_property
@@ -50,11 +48,6 @@ class InitramfsFiles:
         for path, image in self._images():
             found[path] = ProgramFile(path, image, frozenset((path,)))
         return found
-
-    def has(self, path: str, image: ElfImage) -> bool:
-        """True for a file of it, and not one of the same path elsewhere."""
-        found = self.files.get(path)
-        return found is not None and found.image is image
 
     def named(self, name: str) -> ProgramFile | None:
         """The file that LIB in `LIB:SYM` means."""
@@ -76,18 +69,6 @@ class InitramfsFiles:
     @cached_property
     def _pages(self) -> FilePages:
         return FilePages((path, file.image) for path, file in self.files.items())
-
-    def module(self, memory: Memory, mapping: Mapping | None, address: int) -> Module | None:
-        """The file that a page of a user program shows; None where that cannot be told."""
-        at = address & -PAGE
-        page = self.page(memory, mapping, at)
-        if page is None:
-            return None
-        key = page.path, at - page.link
-        found = self._modules.get(key)
-        if found is None:
-            found = self._modules[key] = Module(page.path, page.image, key[1])
-        return found
 
     def page(self, memory: Memory, mapping: Mapping | None, at: int) -> FilePage | None:
         """The page of a file that stands at an address, which is a page's."""

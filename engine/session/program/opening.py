@@ -21,7 +21,7 @@ from engine.linux.fs.filesystem import FileSystem
 from engine.linux.fs.view import View
 from engine.linux.images import ProgramImages
 from engine.linux.procview import ProcView
-from engine.session.program.libraries import GuestTree, Program, ProgramFile
+from engine.session.program.libraries import CarriedFiles, GuestTree, Program, ProgramFile
 from engine.session.protocol.config import GuestConfig
 from engine.session.protocol.kernels import KernelChoice
 from engine.session.protocol.report import Report
@@ -152,12 +152,12 @@ class OpenedProgram(Struct, frozen=True, eq=False):
 
         return initramfs_of(self.config.args, self.inspected_tree(), self.directory)
 
-    def program(self, tree: GuestTree, carried: "InitramfsFiles | None" = None) -> Program:
+    def program(self, tree: GuestTree, carried: CarriedFiles | None = None) -> Program:
         """The file with its libraries, which are found in the guest's tree.
 
         Args:
             tree: that.
-            carried: its initramfs, where that is open already.
+            carried: the files of its own programs, where those are known already.
         """
         config, paths = self.config, self.paths
         # A path in a definition may name the guest as it was typed on the command line.

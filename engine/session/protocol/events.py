@@ -61,6 +61,18 @@ class FileMapped(Struct, frozen=True):
     file: ModuleView
 
 
+class FileRead(Struct, frozen=True):
+    """The content of an ELF file that is in the memory of a kernel which is the guest only.
+
+    Attributes:
+        path: of it, there.
+        data: all of it; zeros for what is not in memory.
+    """
+
+    path: str
+    data: bytes
+
+
 class Snapshot(Struct, frozen=True):
     """A snapshot trigger: what has been recorded up to here is to be kept, whatever follows."""
 
@@ -236,6 +248,7 @@ SessionEvent: TypeAlias = (
     | Erased
     | ProgramBegan
     | FileMapped
+    | FileRead
     | Snapshot
     | Restarted
     | Branched

@@ -111,13 +111,19 @@ class RegisterView(Struct, frozen=True):
 
 
 class ModuleView(Struct, frozen=True):
-    """An ELF file in the guest's memory; guest addresses are link addresses plus `bias`."""
+    """An ELF file in the guest's memory; guest addresses are link addresses plus `bias`.
+
+    Attributes:
+        main: it is the program itself.
+        carried: a program has it that a kernel runs which is the guest: see `events.FileRead`.
+    """
 
     path: str
     start: int
     end: int
     bias: int
     main: bool = False
+    carried: bool = False
 
 
 class MappingView(Struct, frozen=True):

@@ -5,12 +5,17 @@ from collections.abc import Callable
 from engine.cpu.ram import EXECUTE, PAGE
 from engine.guest.mapping import Mapping
 from engine.guest.modules import Location, Module, Modules, located
+from engine.image.elf import ElfImage
 from engine.linux.space import AddressSpace
 from engine.session.guest.session import Session
 from engine.session.protocol import events as ev
 from engine.session.protocol.views import ModuleView
 from engine.trace.formats.base import Format, MappedFile
 from engine.trace.program_times import ProgramTimes
+
+
+def _nobody(event: ev.ProgramBegan | ev.FileMapped | ev.FileRead) -> None:
+    """Nobody is told."""
 
 
 class Programs:
@@ -43,8 +48,11 @@ class Programs:
         self._mappings: dict[int, dict[int, Mapping]] = {}
         self._pages: dict[int, dict[int, Module]] = {}  # of user programs, by number and address
         self._tasks: dict[int, int] = {}
+        self._told: dict[str, ElfImage] = {}
         self.times = ProgramTimes()
-        self.tell: Callable[[ev.ProgramBegan | ev.FileMapped], object] = lambda event: None
+        self.tell: Callable[[ev.ProgramBegan | ev.FileMapped | ev.FileRead], object] = (
+            lambda event: None
+        )
         self._shown = 0
 
     # -- what happens ---------------------------------------------------------------------
@@ -58,8 +66,9 @@ class Programs:
     def copied(self, old: AddressSpace, new: AddressSpace) -> None:
         """A process begins with a copy of an address space."""
         self._numbers[new] = self._numbers.get(old, 0)
-        if new.modules.contents is not None and old.modules.contents is None:
-            self._numbers[new] = number = len(self._modules)  # a kernel makes room for a program
+        if new.modules.contents is not None:
+            # A kernel makes room for a program: for a copy of one, or for another one.
+            self._numbers[new] = number = len(self._modules)
             self._modules.append(new.modules)
             self._pages[number] = {}
 
@@ -108,8 +117,16 @@ class Programs:
             pages[at] = module
             if not known:
                 low, high = module.image.low + module.bias, module.image.high + module.bias
-                view = ModuleView(module.name, low & -PAGE, high, module.bias)
+                view = ModuleView(module.name, low & -PAGE, high, module.bias, carried=True)
+                self._tell_content(module)
                 self.tell(ev.FileMapped(number, view))
+
+    def _tell_content(self, module: Module) -> None:
+        users = self._session.user_files
+        data = b"" if users is None else users.content(module.image)
+        if data and self._told.get(module.name) is not module.image:
+            self._told[module.name] = module.image
+            self.tell(ev.FileRead(module.name, data))
 
     def _tell_file(self, number: int, module: Module | None, mapping: Mapping) -> None:
         if module is not None:

@@ -6,6 +6,7 @@ one probe in one thread, become text in a single step.
 """
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from itertools import chain
 from struct import Struct, unpack
 from typing import Any, Final, Protocol, TypeAlias
