@@ -1,8 +1,11 @@
 """Checkpoints hold what has changed, and no more."""
 
-from historykit import past, recorded, state_of
+import random
+
+from historykit import State, past, recorded, state_of
 from sessionkit import SAMPLES
 
+from engine.cpu.ram import PAGE
 from engine.history.checkpoint import Checkpoints
 
 
@@ -20,7 +23,9 @@ def test_each_has_what_changed_since_the_one_before() -> None:
         first, *others = (len(taken.pages) for taken in checkpoints.taken)
         assert first >= 3  # all of the program
         assert others[1] <= 2  # a tick
-        assert checkpoints.size == sum(taken.size for taken in checkpoints.taken)
+        assert checkpoints.size < sum(len(taken.pages) for taken in checkpoints.taken) * (
+            PAGE + 200
+        )
         for index in (2, 0, 3, 1, 1, 3):
             checkpoints.restore(index)
             assert state_of(session) == states[index]
@@ -60,3 +65,38 @@ def test_the_nearest_one() -> None:
         found = [checkpoints.before(clock, at) for clock in (0, 499, 500, 501, 801, 9999)]
         assert found == [0, 0, 0, 1, 2, 2]
         assert checkpoints.before(9999, 0) == 0
+
+
+def test_between_two_and_in_any_order() -> None:
+    """What one holds does not depend on when it was made, nor on others that come and go."""
+    choose = random.Random(1)
+    with recorded(SAMPLES / "x86_64" / "words") as ran, past(ran) as session:
+        kernel = session.kernel
+        checkpoints = Checkpoints(kernel, session.ram, budget=300_000)
+        states: dict[int, State] = {}
+
+        def on(clock: int) -> None:
+            kernel.limit = clock
+            while session.cpu.blocks() < clock:
+                kernel.resume()
+            now = state_of(session)
+            assert states.setdefault(clock, now) == now
+
+        checkpoints.take()
+        first = checkpoints.taken[0].clock
+        for _ in range(40):
+            clock = choose.randrange(first + 1, 1020)
+            index = choose.randrange(checkpoints.before(clock + 1, kernel.at + 1000) + 1)
+            checkpoints.restore(index)
+            on(clock)
+            mark = checkpoints.take()
+            assert checkpoints.marks == sorted(set(checkpoints.marks))
+            if choose.random() < 0.3:
+                checkpoints.drop(choose.choice(checkpoints.marks))
+            if choose.random() < 0.3:
+                assert not checkpoints.drop(mark)  # the guest has come from there
+        assert checkpoints.size <= checkpoints.budget
+        for index in choose.sample(range(len(checkpoints.taken)), len(checkpoints.taken)):
+            checkpoints.restore(index)
+            clock = checkpoints.taken[index].clock
+            assert clock == first or state_of(session) == states[clock]
