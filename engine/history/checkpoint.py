@@ -364,6 +364,52 @@ class Checkpoints:
         cpu.go_on(taken.position)
         cpu.flush_tlb()
 
+    def can_lend(self, index: int) -> bool:
+        """True if another guest of the run can begin there: nothing is to be made for that."""
+        taken = self.taken[index]
+        return (
+            list(taken.spaces) == [0]
+            and len(taken.threads) == len(taken.processes) == 1
+            and not any(mapping.extent for mapping in taken.spaces[0].mappings)
+            and taken.task is None
+        )
+
+    def lend(self, index: int, kernel: ReplayKernel, ram: Ram) -> None:
+        """Bring another guest of the same run to a checkpoint that can be lent.
+
+        Args:
+            index: of the checkpoint.
+            kernel: of the other guest, which stands in front of its first instruction.
+            ram: its memory.
+        """
+        taken, mark = self.taken[index], self.marks[index]
+        machine, space = kernel.machine, kernel.spaces[0]
+        cpu, current, process = machine.cpu, machine.current, machine.current.process
+        _replace(space, taken.spaces[0].mappings)
+        space.modules.known[:] = taken.spaces[0].known
+        for page, versions in self._versions.items():
+            data = versions.at(mark)
+            if data or ram.touched(page * PAGE, PAGE):
+                ram.restore(page, data)
+        own = {"process", "space", "memory", "hooks"}
+        for name, value in zip(_THREAD, taken.threads[0].fields, strict=True):
+            if name not in own:
+                setattr(current, name, value)
+        for name, value in zip(_PROCESS, taken.processes[0].fields, strict=True):
+            if name not in own:
+                setattr(process, name, value)
+        machine.comms.update(taken.comms)
+        machine.pids.update(taken.pids)
+        machine.syscall_count = taken.calls
+        kernel.go_back(taken.at, taken.inputs)
+        current.memory.activate()
+        cpu.restore(taken.registers)
+        cpu.turn_back(taken.clock)
+        cpu.go_on(taken.position)
+        cpu.invalidate_all()
+        cpu.flush_tlb()
+        current.memory.sync()
+
     def _code_pages(self) -> set[int]:
         """Pages of the arena from which code may run."""
         return {

@@ -2,11 +2,13 @@
 
 import random
 
+import pytest
 from historykit import State, past, recorded, state_of
 from sessionkit import SAMPLES
 
 from engine.cpu.ram import PAGE
 from engine.history.checkpoint import Checkpoints
+from engine.history.timeline import Timeline
 
 
 def test_each_has_what_changed_since_the_one_before() -> None:
@@ -100,3 +102,31 @@ def test_between_two_and_in_any_order() -> None:
             checkpoints.restore(index)
             clock = checkpoints.taken[index].clock
             assert clock == first or state_of(session) == states[clock]
+
+
+@pytest.mark.parametrize(
+    "name", ["x86_64/words", "aarch64/words", "riscv64/words", "ia64/recursion"]
+)
+def test_another_guest_begins_there(name: str) -> None:
+    """It goes on as the first one has."""
+    with recorded(SAMPLES / name) as ran, past(ran) as session:
+        timeline = Timeline(session.kernel, session.ram)
+        end = ran.session.cpu.blocks()
+        for clock in (end // 3, end // 2):
+            timeline.seek_clock(clock)
+            timeline.checkpoints.take()
+        timeline.seek_clock(end * 2 // 3)
+        later = timeline.now(), state_of(session)
+        for index in (1, 2):
+            timeline.checkpoints.restore(index)
+            known = timeline.now(), state_of(session)
+            with past(ran) as other:
+                assert timeline.checkpoints.can_lend(index)
+                timeline.checkpoints.lend(index, other.kernel, other.ram)
+                assert state_of(other) == known[1]
+                after = Timeline(other.kernel, other.ram)
+                assert after.now() == known[0]
+                after.seek(later[0])
+                assert state_of(other) == later[1]
+                after.end()
+                assert other.kernel.at == len(ran.journal)
