@@ -234,10 +234,10 @@ class Control:
             from engine.session.control.refill import LogRefill  # few runs are recorded
 
             recorded = (self.probes, self._graph, self._kernel_events)
-            self._told.refill = LogRefill(
+            refill = self._told.refill = LogRefill(
                 travel, tracing, recorded, self._mode, self._tell, self._told
             )
-            self._place.begin_history(recorded, self._mode, self._lives_on)
+            self._place.begin_history(recorded, self._mode, self._lives_on, lambda: refill.counts)
         with self._gate:
             self._hears = True
 
