@@ -1,11 +1,16 @@
 """States of a run of the past, to go back to.
 
 A checkpoint holds the contexts of all threads, what is known of them and of address spaces, and
-the pages that were written to since the checkpoint before. So each costs what has changed, and a
-page's content at any of them is that of the last one, up to it, which has the page.
+the content of pages that hold something else than at the checkpoint before. So each costs what
+has changed, and a page's content is that of the last one, up to it, which has the page.
+
+When there are many, the pages that were saved first are compressed; when that is not enough, the
+ones are given up whose neighbours are nearest to each other.
 """
 
-from bisect import bisect_right
+import zlib
+from bisect import bisect_left, bisect_right
+from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
@@ -14,6 +19,7 @@ from msgspec import Struct
 from engine.cpu.ram import EXECUTE, PAGE, Ram
 from engine.guest.mapping import Mapping
 from engine.history.layout import NOWHERE
+from engine.history.moment import Moment
 from engine.history.replaying import ReplayKernel
 from engine.linux.process import Process
 from engine.linux.space import AddressSpace
@@ -24,13 +30,40 @@ BUDGET: Final = 512 << 20
 """Bytes that checkpoints may take."""
 _FEWEST: Final = 8
 """So many are there at least, whatever they take."""
-_ENTRY: Final = 100
+_ENTRY: Final = 150
 """Bytes that a page takes beside its content."""
+_SQUEEZED: Final = 3
+"""For each page that is saved so many are compressed, while there are many: about 50 us each."""
+_LEFT: Final = 0.9
+"""Part of a page below which its compressed content is worth it."""
 _THREAD: Final = (
     *("tid", "comm", "process", "space", "memory", "hooks", "registers", "position", "call"),
     *("wait", "ended", "spent", "ran"),
 )
 _PROCESS: Final = ("exit", "space", "parent", "borrows", "spent", "ran", "group", "session")
+
+
+class _Content(Struct, eq=False):
+    """The content of a page: its bytes, or fewer that are compressed; b"" is zeros."""
+
+    data: bytes
+
+    def page(self) -> bytes:
+        """The bytes; b"" for zeros."""
+        data = self.data
+        return data if len(data) in (0, PAGE) else zlib.decompress(data)
+
+
+class _Versions(Struct, eq=False):
+    """The contents of a page, each from a moment on."""
+
+    marks: list[Moment]
+    contents: list[_Content]
+
+    def at(self, mark: Moment) -> bytes:
+        """The bytes at a moment; b"" for zeros."""
+        known = bisect_right(self.marks, mark)
+        return self.contents[known - 1].page() if known else b""
 
 
 class _SavedThread(Struct):
@@ -61,8 +94,7 @@ class Checkpoint(Struct):
         at: entries of the journal before it.
         coming: the tick of the instruction in front of which the guest stands.
         pc: the address of that.
-        pages: numbers of the pages that had changed since the one before it.
-        size: bytes that it takes, about.
+        pages: numbers of the pages that may have been written to since the one before it.
     """
 
     clock: int
@@ -70,7 +102,6 @@ class Checkpoint(Struct):
     coming: int
     pc: int
     pages: list[int]
-    size: int
     inputs: int
     registers: object
     position: object
@@ -89,23 +120,24 @@ class Checkpoints:
 
     Attributes:
         taken: all, in order.
+        marks: their moments.
         size: bytes that they take, about.
-        budget: bytes that they may take; beyond, every other one is given up.
+        budget: bytes that they may take; what is beyond is given up.
     """
 
     def __init__(self, kernel: ReplayKernel, ram: Ram, budget: int = BUDGET) -> None:
         """None is there; changes of pages are noticed from now on."""
         self.budget = budget
         self.taken: list[Checkpoint] = []
+        self.marks: list[Moment] = []
         self.size = 0
         self._kernel = kernel
         self._machine = kernel.machine
         self._cpu = kernel.machine.cpu
         self._ram = ram
-        self._versions: dict[int, tuple[list[int], list[bytes]]] = {}
+        self._versions: dict[int, _Versions] = {}
+        self._whole: deque[_Content] = deque()
         self._base = -1
-        self._serial = 0
-        self._serials: list[int] = []
         ram.watch_changes()
         for start, end in self._stretches():
             for first, last in ram.touched_runs(start, end - start):
@@ -114,28 +146,21 @@ class Checkpoints:
 
     # -- taking ---------------------------------------------------------------------------------
 
-    def take(self) -> None:
-        """The guest's state now, behind all those taken; nothing of the machinery's is in it."""
+    def take(self) -> Moment:
+        """The guest's state now, to which it has run; nothing of the machinery's is in it."""
         machine, kernel, cpu = self._machine, self._kernel, self._cpu
+        pc = machine.current.hooks.original_pc(cpu.read_register(machine.arch.roles.pc))
+        mark = Moment(kernel.at, cpu.coming(), pc)
+        index = bisect_left(self.marks, mark)
+        if self.marks[index : index + 1] == [mark]:
+            return mark
         changed = self._changed()
-        self._serial += 1
-        size = 0
-        for page in changed:
-            data = self._ram.read(page * PAGE, PAGE)
-            kept = b"" if data == _ZERO else data
-            serials, contents = self._versions.setdefault(page, ([], []))
-            serials.append(self._serial)
-            contents.append(kept)
-            size += len(kept) + _ENTRY
-        self._ram.settled(changed)
-        cpu.flush_tlb()
         taken = Checkpoint(
             cpu.blocks(),
             kernel.at,
-            cpu.coming(),
-            machine.current.hooks.original_pc(cpu.read_register(machine.arch.roles.pc)),
-            changed,
-            size,
+            mark.clock,
+            pc,
+            changed.copy(),
             kernel.inputs,
             cpu.save(),
             cpu.position(),
@@ -168,36 +193,102 @@ class Checkpoints:
             None if machine.inner is None else machine.inner.task,
             machine.syscall_count,
         )
-        self.taken.append(taken)
-        self._serials.append(self._serial)
-        self.size += size
-        self._base = len(self.taken) - 1
-        if self.size > self.budget and len(self.taken) > _FEWEST:
+        following = self.taken[index] if index < len(self.taken) else None
+        self.taken.insert(index, taken)
+        self.marks.insert(index, mark)
+        if following is not None:  # some have been written to before the one before this
+            written = set(following.pages)
+            taken.pages[:] = [page for page in changed if page in written]
+        for page in taken.pages:
+            data = self._ram.read(page * PAGE, PAGE)
+            self._save(page, b"" if data == _ZERO else data, index)
+        self._ram.settled(changed)
+        cpu.flush_tlb()
+        self._base = index
+        if self.size > self.budget // 2:
+            self._squeeze(_SQUEEZED * len(taken.pages))
+        if self.size > self.budget:
             self._thin()
+        return mark
+
+    def _save(self, page: int, data: bytes, index: int) -> None:
+        """Keep what a page holds at a checkpoint, if it is another content than before."""
+        mark = self.marks[index]
+        versions = self._versions.get(page)
+        if versions is None:
+            versions = self._versions[page] = _Versions([], [])
+        before = versions.at(mark)
+        if before == data:
+            return
+        place = bisect_left(versions.marks, mark)
+        versions.marks.insert(place, mark)
+        versions.contents.insert(place, self._content(data))
+        behind = self.marks[index + 1 : index + 2]
+        if behind and versions.marks[place + 1 : place + 2] != behind:
+            # It holds the same there as at the one before this.
+            versions.marks[place + 1 : place + 1] = behind
+            versions.contents.insert(place + 1, self._content(before))
+
+    def _content(self, data: bytes) -> _Content:
+        made = _Content(data)
+        self.size += len(data) + _ENTRY
+        if data:
+            self._whole.append(made)
+        return made
+
+    def _squeeze(self, count: int) -> None:
+        """Compress so many pages, those that were saved first."""
+        whole = self._whole
+        for _ in range(min(count, len(whole))):
+            content = whole.popleft()
+            if content.data:
+                small = zlib.compress(content.data, 1)
+                if len(small) < _LEFT * PAGE:
+                    self.size -= len(content.data) - len(small)
+                    content.data = small
 
     def _thin(self) -> None:
-        """Give up every other one; the first and the last stay."""
-        last = len(self.taken) - 1
-        for index in range(last - 1, 0, -2):
-            self._give_up(index)
-        self._base = len(self.taken) - 1
-        self.size = sum(one.size for one in self.taken)
+        """Give some up, the first and the last stay: there is room for a while then."""
+        aim = self.budget * 3 // 4
+        while self.size > aim and len(self.taken) > _FEWEST:
+            clocks = [one.clock for one in self.taken]
+            self._give_up(
+                min(
+                    (index for index in range(1, len(clocks) - 1) if index != self._base),
+                    key=lambda index: clocks[index + 1] - clocks[index - 1],
+                )
+            )
+
+    def drop(self, mark: Moment) -> bool:
+        """Give one up; False where the guest came from it, or it is the last one."""
+        index = bisect_left(self.marks, mark)
+        if self.marks[index : index + 1] != [mark] or not index:
+            return True
+        if index in (self._base, len(self.taken) - 1):
+            return False
+        self._give_up(index)
+        return True
 
     def _give_up(self, index: int) -> None:
         """The pages of a checkpoint become the next one's, where that has none of its own."""
         gone, heir = self.taken[index], self.taken[index + 1]
-        serial, later = self._serials[index], self._serials[index + 1]
-        there = set(heir.pages)
+        mark, later = self.marks[index], self.marks[index + 1]
         for page in gone.pages:
-            serials, contents = self._versions[page]
-            place = bisect_right(serials, serial) - 1
-            if page in there:
-                del serials[place], contents[place]
+            versions = self._versions[page]
+            place = bisect_left(versions.marks, mark)
+            if versions.marks[place : place + 1] != [mark]:
+                continue
+            if versions.marks[place + 1 : place + 2] == [later]:
+                content = versions.contents[place]
+                self.size -= len(content.data) + _ENTRY
+                content.data = b""
+                del versions.marks[place], versions.contents[place]
             else:
-                serials[place] = later
-                heir.pages.append(page)
-                heir.size += len(contents[place]) + _ENTRY
-        del self.taken[index], self._serials[index]
+                versions.marks[place] = later
+        heir.pages[:] = {*heir.pages, *gone.pages}
+        del self.taken[index], self.marks[index]
+        if index < self._base:
+            self._base -= 1
 
     def _all_threads(self) -> Iterator[Thread]:
         yield from self._machine.threads.values()
@@ -251,13 +342,12 @@ class Checkpoints:
         low, high = sorted((self._base, index))
         for other in self.taken[low + 1 : high + 1]:
             pages.update(other.pages)
-        serial = self._serials[index]
+        mark = self.marks[index]
         code = self._code_pages()
         stale: list[int] = []
         for page in pages:
-            serials, contents = self._versions.get(page, ([], []))
-            known = bisect_right(serials, serial)
-            self._ram.restore(page, contents[known - 1] if known else b"")
+            versions = self._versions.get(page)
+            self._ram.restore(page, b"" if versions is None else versions.at(mark))
             if page in code:
                 stale.append(page)
         self._base = index
@@ -273,6 +363,52 @@ class Checkpoints:
         cpu.turn_back(taken.clock)
         cpu.go_on(taken.position)
         cpu.flush_tlb()
+
+    def can_lend(self, index: int) -> bool:
+        """True if another guest of the run can begin there: nothing is to be made for that."""
+        taken = self.taken[index]
+        return (
+            list(taken.spaces) == [0]
+            and len(taken.threads) == len(taken.processes) == 1
+            and not any(mapping.extent for mapping in taken.spaces[0].mappings)
+            and taken.task is None
+        )
+
+    def lend(self, index: int, kernel: ReplayKernel, ram: Ram) -> None:
+        """Bring another guest of the same run to a checkpoint that can be lent.
+
+        Args:
+            index: of the checkpoint.
+            kernel: of the other guest, which stands in front of its first instruction.
+            ram: its memory.
+        """
+        taken, mark = self.taken[index], self.marks[index]
+        machine, space = kernel.machine, kernel.spaces[0]
+        cpu, current, process = machine.cpu, machine.current, machine.current.process
+        _replace(space, taken.spaces[0].mappings)
+        space.modules.known[:] = taken.spaces[0].known
+        for page, versions in self._versions.items():
+            data = versions.at(mark)
+            if data or ram.touched(page * PAGE, PAGE):
+                ram.restore(page, data)
+        own = {"process", "space", "memory", "hooks"}
+        for name, value in zip(_THREAD, taken.threads[0].fields, strict=True):
+            if name not in own:
+                setattr(current, name, value)
+        for name, value in zip(_PROCESS, taken.processes[0].fields, strict=True):
+            if name not in own:
+                setattr(process, name, value)
+        machine.comms.update(taken.comms)
+        machine.pids.update(taken.pids)
+        machine.syscall_count = taken.calls
+        kernel.go_back(taken.at, taken.inputs)
+        current.memory.activate()
+        cpu.restore(taken.registers)
+        cpu.turn_back(taken.clock)
+        cpu.go_on(taken.position)
+        cpu.invalidate_all()
+        cpu.flush_tlb()
+        current.memory.sync()
 
     def _code_pages(self) -> set[int]:
         """Pages of the arena from which code may run."""

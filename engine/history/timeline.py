@@ -18,6 +18,12 @@ _SECONDS: Final = 0.1
 _SHARE: Final = 20
 """So many times the time that the last checkpoint has taken goes by before the next."""
 
+_NEAR: Final = 20_000
+"""So many ticks in front of a moment that is gone to a checkpoint is made: a millisecond."""
+_FAR: Final = 2 * _NEAR
+"""Ticks of a way that is long enough for that."""
+_CLOSE: Final = 12
+"""Checkpoints that were made so and are kept."""
 _STOPS: Final = 64
 """Stops on the way to an instruction of a tick, at the most: somebody wants to be heard."""
 
@@ -30,7 +36,8 @@ class Timeline:
     """The moments of one guest of the past, which stands at one of them.
 
     Attributes:
-        checkpoints: those taken so far: where the guest has been once.
+        checkpoints: those taken so far: where the guest has been once, and close to the moments
+            that were looked at last.
     """
 
     def __init__(self, kernel: ReplayKernel, ram: Ram) -> None:
@@ -42,6 +49,7 @@ class Timeline:
         self.checkpoints = Checkpoints(kernel, ram)
         self._due = 0.0
         self._keeps = True
+        self._close: list[Moment] = []
         self._take()
 
     @property
@@ -56,7 +64,7 @@ class Timeline:
 
     def marks(self) -> list[Moment]:
         """The moments of all checkpoints, in order."""
-        return [Moment(one.at, one.coming, one.pc) for one in self.checkpoints.taken]
+        return self.checkpoints.marks.copy()
 
     def start(self) -> None:
         """Go to the first instruction."""
@@ -77,7 +85,7 @@ class Timeline:
         """
         if moment == self.now() and not self.ended:
             return
-        marks = self.marks()
+        marks = self.checkpoints.marks
         index = bisect_left(marks, moment)
         if marks[index : index + 1] == [moment]:
             self.checkpoints.restore(index)
@@ -118,12 +126,27 @@ class Timeline:
         """Go on up to an entry's end and the begin of a tick."""
         kernel, cpu = self._kernel, self._cpu
         try:
+            if self._keeps and clock - cpu.coming() > _FAR:
+                near = clock - _NEAR
+                while cpu.coming() < near and kernel.at <= at and not self.ended and not until():
+                    self._go(near - 1)
+                if cpu.coming() == near and kernel.at <= at and not self.ended:
+                    self._look_around()
             while kernel.at < at and not self.ended and not until():
                 self._go(None)
             while cpu.coming() < clock and not self.ended and kernel.at == at and not until():
                 self._go(clock - 1)
         finally:
             kernel.limit = None
+
+    def _look_around(self) -> None:
+        """Make a checkpoint for the ways to moments close by; the oldest such one is given up."""
+        mark = self.checkpoints.take()
+        if mark in self._close:
+            self._close.remove(mark)
+        self._close.append(mark)
+        if len(self._close) > _CLOSE and self.checkpoints.drop(self._close[0]):
+            del self._close[0]
 
     def run_to_tick(self, at: int, clock: int, until: Callable[[], bool]) -> None:
         """Go on up to an entry's end and the begin of a tick; probes may be armed.

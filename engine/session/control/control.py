@@ -237,8 +237,9 @@ class Control:
             from engine.session.control.refill import LogRefill  # few runs are recorded
 
             recorded = (self.probes, switches.graph, switches.kernel)
-            told.refill = LogRefill(travel, tracing, recorded, self._mode, self._tell, told)
-            place.begin_history(recorded, self._mode, self._lives_on)
+            refill = LogRefill(travel, tracing, recorded, self._mode, self._tell, told)
+            told.refill = refill
+            place.begin_history(recorded, self._mode, self._lives_on, lambda: refill.counts)
         with self._gate:
             self._hears = True
 

@@ -102,11 +102,24 @@ def is_in_pieces(
         mode: strictness of placement.
         programs: those that it has run.
     """
-    if programs.several or mode is not Mode.STRICT or wanted.graph or not hasattr(os, "fork"):
-        return False
-    if any(globs and group != syscalls.GROUP for group, globs in wanted.kernel):
+    if programs.several or not hasattr(os, "fork"):
         return False
     if len(set(machine.pids.values())) > 1 or len(machine.processes) > 1:
+        return False
+    return is_without_state(wanted, probes, mode)
+
+
+def is_without_state(wanted: LogContent, probes: ProbeList, mode: Mode) -> bool:
+    """True if what is recorded of a hit or a system call does not depend on those before.
+
+    Args:
+        wanted: what is recorded.
+        probes: the probes of that.
+        mode: strictness of placement.
+    """
+    if mode is not Mode.STRICT or wanted.graph:
+        return False
+    if any(globs and group != syscalls.GROUP for group, globs in wanted.kernel):
         return False
     rows = {row.id for row in wanted.rows}
     return not any(row.rules.triggers for row in wanted.rows) and all(

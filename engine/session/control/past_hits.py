@@ -2,7 +2,9 @@
 
 A hit's phases depend on all that its probes have done before: when a jump took a breakpoint's
 place, which calls are pending, which slot is free. So the run is lived through once more with the
-probes in place from its start on, up to the hit, and then phase by phase.
+probes in place from its start on, up to the hit, and then phase by phase. It is enough to do so
+from a checkpoint on where no probe knows of the hits before, and where it is certain by then
+whether a jump has taken the breakpoint's place.
 """
 
 from bisect import bisect_left, bisect_right
@@ -18,6 +20,7 @@ from engine.history.timeline import Moment
 from engine.probes.kprobe import Kprobe, Uprobe
 from engine.probes.kretprobe import Kretprobe, KretprobeInstance, Uretprobe
 from engine.session.control.entries import ProbeEntry
+from engine.session.control.past_epochs import is_without_state
 from engine.session.control.past_log import LogContent
 from engine.session.control.past_run import Patience, begin, run_on
 from engine.session.control.probe_list import ProbeList
@@ -31,6 +34,9 @@ from engine.session.protocol.views import HitView
 
 _STEPS: Final = 100_000
 """Instructions between the tick before a hit and the hit, at the most."""
+
+_FURTHER: Final = 4
+"""So many times as far back the next hit is looked for where there was none."""
 
 GoesOn = Callable[[], bool]
 """Asked now and then: False ends what takes long."""
@@ -51,19 +57,29 @@ class FoundHits:
     Attributes:
         moments: in order, each once.
         past: the run.
+        begin: the moment behind which hits are found; None for all of them.
+        upto: the moment up to which they are known.
     """
 
-    def __init__(self, past: PastSession, entries: Iterable[ProbeEntry], mode: Mode) -> None:
-        """Place probes that do nothing else; the guest stands in front of its first instruction.
+    def __init__(
+        self,
+        past: PastSession,
+        entries: Iterable[ProbeEntry],
+        mode: Mode,
+        begin: Moment | None = None,
+    ) -> None:
+        """Place probes that do nothing else.
 
         Args:
             past: the run, which is closed with this.
             entries: whose hits are looked for.
             mode: strictness of placement.
+            begin: the moment at which the guest stands; None in front of its first instruction.
         """
         self.moments: list[Moment] = []
         self.past = past
-        self._upto = Moment(-1, -1, 0)
+        self.begin = begin
+        self.upto = Moment(-1, -1, 0)
         probing = past.probes(mode)
         for entry in entries:
             if entry.row.enabled:
@@ -115,7 +131,12 @@ class FoundHits:
         """
         self._run(moment, goes_on)
         index = bisect_left(self.moments, moment)
-        return self.moments[index - 1] if index else None
+        found = self.moments[index - 1] if index else None
+        return None if found is not None and not self.reaches(found) else found
+
+    def reaches(self, moment: Moment) -> bool:
+        """True if it is known whether there is a hit at a moment, or will be."""
+        return self.begin is None or self.begin < moment
 
     def has(self, moment: Moment, goes_on: GoesOn) -> bool:
         """True if a probe is hit at a moment, which is one of the recorded run's inside.
@@ -143,7 +164,7 @@ class FoundHits:
     def _first_behind(self, moment: Moment) -> Moment | None:
         """The first hit behind a moment; None as long as no hit is known to be that."""
         index = bisect_right(self.moments, moment)
-        known = index < len(self.moments) and self.moments[index] < self._upto
+        known = index < len(self.moments) and self.moments[index] < self.upto
         return self.moments[index] if known else None
 
     def _run(
@@ -155,15 +176,15 @@ class FoundHits:
             Cut: it was not to go on.
             _SeenHit: `enough`, which is asked now and then, has said so.
         """
-        if end <= self._upto or enough():
+        if end <= self.upto or enough():
             return
         past, patience = self.past, Patience(goes_on)
 
         def look() -> None:
             patience.look()
             here = Moment(past.kernel.at, past.cpu.coming(), 0)
-            if here > self._upto:
-                self._upto = here
+            if here > self.upto:
+                self.upto = here
                 self.moments.sort()
             if enough():
                 raise _SeenHit
@@ -173,7 +194,7 @@ class FoundHits:
             if past.machine.exit is not None or moment_of(past) >= end:
                 break
             past.kernel.step()
-        self._upto = end
+        self.upto = end
         self.moments.sort()
 
     def close(self) -> None:
@@ -260,6 +281,20 @@ class LivedHits:
             patience.look()
         return False
 
+    def is_certain(self, earlier: Callable[[int, int], bool]) -> bool:
+        """True if the point at hand is what it would be if it had stood from the start on.
+
+        Args:
+            earlier: says whether there were fewer hits of an address than a number, all told.
+        """
+        point = self.stand.running.meets()
+        if point is None:
+            return False
+        if point.replacement is not None:
+            return True
+        arbitration = self.stand.probing.here.manager.techniques
+        return not arbitration.waits(point) or earlier(point.address, arbitration.after)
+
     def _pass(self) -> None:
         """Carry out the hit at hand, if there is one."""
         running = self.stand.running
@@ -311,6 +346,7 @@ class PastHits:
         recorded: tuple[ProbeList, GraphSwitch, dict[str, KernelSwitch]],
         mode: Mode,
         goes_on: GoesOn,
+        counts: Callable[[], bool],
     ) -> None:
         """Nobody has asked for any.
 
@@ -320,6 +356,7 @@ class PastHits:
             recorded: what is placed.
             mode: strictness of placement.
             goes_on: asked now and then: False ends what takes long.
+            counts: says whether hits that are counted are those of all of the past.
         """
         self._travel = travel
         self._stand_in = stand_in
@@ -327,6 +364,7 @@ class PastHits:
         self._probes = recorded[0]
         self._mode = mode
         self._goes_on = goes_on
+        self._counts = counts
         self._content: PlacedContent | None = None
         self._found: FoundHits | None = None
         self.lived: LivedHits | None = None
@@ -341,7 +379,15 @@ class PastHits:
         Raises:
             Cut: it was not to go on.
         """
-        return self._hits().before(moment, self._goes_on)
+        distance = 1
+        while True:
+            hits = self._hits(moment, distance)
+            found = hits.before(moment, self._goes_on)
+            if found is not None or hits.begin is None:
+                return found
+            distance *= _FURTHER
+            if self._found is hits:
+                self._drop_found()
 
     def after(self, moment: Moment, end: Moment) -> Moment | None:
         """The moment of the first hit behind another moment, up to an end; None for none.
@@ -349,7 +395,7 @@ class PastHits:
         Raises:
             Cut: it was not to go on.
         """
-        return self._hits().after(moment, end, self._goes_on)
+        return self._hits(moment, 1).after(moment, end, self._goes_on)
 
     def is_at(self, moment: Moment) -> bool:
         """True if a probe is hit at a moment of the past.
@@ -365,9 +411,34 @@ class PastHits:
             places = self._probes.planted_addresses()
             if moment.pc not in places:
                 return False
-        return self._hits().has(moment, self._goes_on)
+        return self._hits(moment, 1).has(moment, self._goes_on)
 
-    def _hits(self) -> FoundHits:
+    def _hits(self, moment: Moment, distance: int) -> FoundHits:
+        """The hits up to a moment, from so many checkpoints in front of it on at least."""
+        self._look()
+        begin = None
+        if self._mode is Mode.STRICT and not any(
+            entry.catches_returns for entry in self._probes.entries
+        ):
+            begin = self._travel.lendable(moment, distance)
+        found = self._found
+        if found is not None and (
+            not found.reaches(moment) or (begin is not None and found.upto < begin)
+        ):
+            self._drop_found()
+        if self._found is None:
+            past = self._travel.begun(begin)
+            self._found = FoundHits(past, self._probes.entries, self._mode, begin)
+        self._found.past.kernel.reached = self._travel.present().clock
+        return self._found
+
+    def _drop_found(self) -> None:
+        if self._found is not None:
+            self._found.close()
+        self._found = None
+
+    def _look(self) -> None:
+        """Forget all that is known if something else is placed now."""
         probes, graph, kernel = self._recorded
         now = PlacedContent(
             [
@@ -382,17 +453,10 @@ class PastHits:
             ],
             LogContent.of(probes, graph, kernel),
         )
-        if now != self._content or self._found is None:
-            self._forget()
+        if now != self._content:
+            self.close()
+            self._ends.clear()
             self._content = now
-            self._found = FoundHits(self._travel.fresh(), probes.entries, self._mode)
-        self._found.past.kernel.reached = self._travel.present().clock
-        return self._found
-
-    def _forget(self) -> None:
-        """Something else is placed now."""
-        self.close()
-        self._ends.clear()
 
     # -- phases ---------------------------------------------------------------------------------
 
@@ -418,7 +482,7 @@ class PastHits:
             Cut: it was not to go on.
             CommandError: with the probes of now, placed from the start on, there is no such hit.
         """
-        self._hits()
+        self._look()
         lived, patience = self.lived, Patience(self._goes_on)
         there = lived is not None and lived.moment == moment
         if lived is not None and there and done is not None and lived.done > done:
@@ -426,7 +490,7 @@ class PastHits:
         if lived is not None and not there and (lived.moment > moment or self._is_over(lived)):
             lived = None
         if lived is None:
-            lived = self._begin()
+            lived, there = self._brought(moment, patience)
         try:
             self._go(lived, moment, done, patience, there=there)
         except BaseException:
@@ -472,14 +536,44 @@ class PastHits:
     def _is_over(lived: LivedHits) -> bool:
         return lived.stand.session.machine.exit is not None
 
-    def _begin(self) -> LivedHits:
-        """A guest with the probes, in front of its first instruction."""
-        probes, graph, kernel = self._recorded
-        past = self._travel.fresh()
+    def _brought(self, moment: Moment, patience: Patience) -> tuple[LivedHits, bool]:
+        """A guest with the probes on its way to the hits of a moment, and whether it stands there.
+
+        From a checkpoint on, where that shows the hits as they are from the start on.
+        """
+        content = LogContent.of(*self._recorded)
+        if is_without_state(content, self._probes, self._mode):
+            mark = self._travel.lendable(moment, 1)
+            past = self._travel.begun(mark)
+            lived = self._begin(past, content)
+            if mark is None:
+                return lived, False
+            try:
+                past.kernel.reached = self._travel.present().clock
+                if lived.go_to(moment, patience) and lived.is_certain(self._fewer):
+                    return lived, True
+            except BaseException:
+                lived.close()
+                raise
+            lived.close()
+        return self._begin(self._travel.fresh(), content), False
+
+    def _fewer(self, address: int, count: int) -> bool:
+        """True if it is known that an address was hit less often than that in all of the past."""
+        if not self._counts():
+            return False
+        self._travel.collect()
+        return any(
+            entry.earlier + sum(probe.hits + probe.nmissed for probe in entry.probes) < count
+            for entry in self._probes.entries
+            if entry.row.enabled and any(probe.addr == address for probe in entry.probes)
+        )
+
+    def _begin(self, past: PastSession, content: LogContent) -> LivedHits:
+        """A guest with the probes, where it stands."""
         stand = self._stand_in(past)
         # A hit of what is refused there does not come about, and whoever goes to it is told so.
-        content = LogContent.of(probes, graph, kernel)
-        begin(stand, probes.rows, content.graph, content.depth, content.kernel)
+        begin(stand, self._probes.rows, content.graph, content.depth, content.kernel)
         return LivedHits(stand, past)
 
     def goes_as(self, seen: HitView) -> bool:

@@ -58,6 +58,7 @@ class LogRefill:
         self._known = LogContent()
         self._events: dict[int, str] = {}
         self._seen: object = None
+        self._whole = True
         self.accept()
 
     def accept(self) -> None:
@@ -89,6 +90,11 @@ class LogRefill:
         if not due:
             self._seen = seen
         return due
+
+    @property
+    def counts(self) -> bool:
+        """True if the hits that are counted are those of the whole run."""
+        return self._whole and not self.is_due
 
     def renew(self, goes_on: Callable[[], bool]) -> bool:
         """Make the log what it should be.
@@ -152,6 +158,7 @@ class LogRefill:
         elif not before:
             self._count_on(epochs.hits)
         self._tell(ev.Refilled(before))
+        self._whole = not before
         return not before
 
     def _from_the_start(
@@ -181,6 +188,7 @@ class LogRefill:
             self.accept()
             if upto is None and travel.recorder.full:
                 upto = end.clock  # what came later is not recorded
+            self._whole = upto is None
             self._tell(ev.Refilled(() if upto is None else ((upto, _LAST),)))
             if log is not None:
                 log.close()

@@ -129,6 +129,7 @@ class Standpoint:
         recorded: "tuple[ProbeList, GraphSwitch, dict[str, KernelSwitch]]",
         mode: "Mode",
         goes_on: Callable[[], bool],
+        counts: Callable[[], bool],
     ) -> None:
         """The run is recorded: hits of its past can be gone to, phase by phase.
 
@@ -136,6 +137,7 @@ class Standpoint:
             recorded: what is placed.
             mode: strictness of placement.
             goes_on: asked while the past is lived through: False ends it.
+            counts: says whether hits that are counted are those of all of the past.
         """
         from engine.session.control.past_hits import PastHits  # few runs are recorded
 
@@ -147,7 +149,7 @@ class Standpoint:
             return None if phase is None else phase[:2]
 
         travel.mid_hit = mid_hit
-        self.hits = PastHits(travel, self._make_past, recorded, mode, goes_on)
+        self.hits = PastHits(travel, self._make_past, recorded, mode, goes_on, counts)
 
     def need_history(self) -> None:
         """Refuse what only a recorded run can do.

@@ -1,5 +1,6 @@
 """The past of the run at hand, and the way back to the present."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
@@ -114,6 +115,33 @@ class Travel:
         config = replace(live.config, history=False, record_schedule=None)
         self.recorder.sync()
         return PastSession(config, self.recorder.journal, live.ram.size, live.opened)
+
+    def lendable(self, moment: Moment, distance: int) -> Moment | None:
+        """The checkpoint so many in front of a moment, if another guest can begin there.
+
+        Args:
+            moment: it.
+            distance: number of the checkpoint, counted back from there.
+
+        Returns:
+            Its moment. None if there is no such checkpoint but the first instruction, or if the
+            guest has several threads there or is another program than at first.
+        """
+        if self._backwards is None:
+            return None
+        checkpoints = self._backwards.timeline.checkpoints
+        index = bisect_left(checkpoints.marks, moment) - distance
+        if index <= 0 or not checkpoints.can_lend(index):
+            return None
+        return checkpoints.marks[index]
+
+    def begun(self, mark: Moment | None) -> PastSession:
+        """The run once more, at a checkpoint that can be lent; None for its first instruction."""
+        past = self.fresh()
+        if mark is not None:
+            checkpoints = self.backwards.timeline.checkpoints
+            checkpoints.lend(checkpoints.marks.index(mark), past.kernel, past.ram)
+        return past
 
     @property
     def backwards(self) -> Backwards:

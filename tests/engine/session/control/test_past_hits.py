@@ -1,5 +1,6 @@
 """Hits phase by phase, backwards as forwards: the same states for every technique."""
 
+import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,10 +11,17 @@ from compiled import build
 from controlkit import Held, held, sample
 from sysroot import CHECKOUT
 
+from engine.arch.plan import Mode
 from engine.guest.watched import WatchedRange
+from engine.history import timeline as timelines
+from engine.history.moment import Moment
 from engine.image import ElfImage
 from engine.image.symbols import SymbolTable
+from engine.probes import arbitration
 from engine.session.control.backwards import WatchPlace
+from engine.session.control.past_hits import FoundHits
+from engine.session.control.travel import Travel
+from engine.session.guest.past import PastSession
 from engine.session.guest.watchpoints import WatchEvent
 from engine.session.protocol import commands as cmd
 from engine.session.protocol.views import GuestView, RunState
@@ -402,6 +410,93 @@ def test_what_another_way_of_the_hit_comes_to() -> None:
         assert (guest.view.raw_pc, guest.view.reason) == (seen.raw_pc, seen.reason)
         assert guest.view.history is not None
         assert not guest.view.history.past
+
+
+@pytest.fixture
+def lent(monkeypatch: pytest.MonkeyPatch) -> list[Moment | None]:
+    """There are checkpoints everywhere; where guests of the past have begun."""
+    for setting, value in (("_SLICE", 20), ("_SECONDS", 0.0), ("_SHARE", 0)):
+        monkeypatch.setattr(timelines, setting, value)
+    found: list[Moment | None] = []
+    begun = Travel.begun
+
+    def told(travel: Travel, mark: Moment | None) -> PastSession:
+        found.append(mark)
+        return begun(travel, mark)
+
+    monkeypatch.setattr(Travel, "begun", told)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("arch", "name", "technique", "line", "hits"),
+    [
+        ("x86_64", "structs", "auto", "p deposit", 3),
+        pytest.param("x86_64", "structs", "auto", "p:u/d {where}", 3, marks=pytest.mark.slow),
+        pytest.param("x86_64", "recursion", "auto", "p fibonacci", 5, marks=pytest.mark.slow),
+        pytest.param("x86_64", "recursion", "jump", "p fibonacci", 4, marks=pytest.mark.slow),
+        pytest.param("aarch64", "structs", "auto", "p deposit", 4, marks=pytest.mark.slow),
+        pytest.param("ia64", "recursion", "auto", "p fibonacci", 5, marks=pytest.mark.slow),
+    ],
+)
+def test_from_checkpoints_on(
+    lent: list[Moment | None], arch: str, name: str, technique: str, line: str, hits: int
+) -> None:
+    if "{" in line:
+        line = line.format(where=uprobe_place(Path(sample(arch, name)), "deposit"))
+    with recorded(arch, name, line, technique=technique) as guest:
+        guest.control.refills = True
+        check(guest, hits)
+    assert any(lent)
+
+
+@pytest.mark.parametrize("name", ["structs", pytest.param("recursion", marks=pytest.mark.slow)])
+def test_hits_are_found_from_checkpoints_on(lent: list[Moment | None], name: str) -> None:
+    """The same ones as from the start on."""
+    choose = random.Random(2)
+    symbol, more = {"structs": ("deposit", 3), "recursion": ("fibonacci", 4)}[name]
+    with recorded("x86_64", name, f"p {symbol}", f"p {symbol}+{more}") as guest:
+        guest.do(cmd.Continue())
+        place = guest.control._place
+        travel, hits = place.travel, place.hits
+        assert travel is not None
+        assert hits is not None
+        hits._goes_on = lambda: True  # nobody is there to say anything
+        guest.do(cmd.StepBack())
+        known = FoundHits(travel.fresh(), hits._probes.entries, Mode.STRICT)
+        end = travel.now()
+        known.has(end, lambda: True)
+        assert len(known.moments) >= 6
+        asked = [*choose.sample(known.moments, 4)]
+        for clock in choose.sample(range(end.clock), 6):
+            guest.do(cmd.Seek(clock))
+            asked.append(travel.now())
+        for moment in sorted(asked, reverse=True):
+            assert hits.before(moment) == known.before(moment, lambda: True)
+            assert hits.is_at(moment) == (moment in known.moments)
+        known.close()
+    assert any(lent)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("after", [3, 1000])
+def test_as_a_jump_or_as_a_breakpoint(
+    lent: list[Moment | None], monkeypatch: pytest.MonkeyPatch, after: int
+) -> None:
+    """It depends on the hits before, though they lie in front of the checkpoint."""
+    monkeypatch.setattr(arbitration, "AFTER", after)
+    seen = []
+    for seconds in (0.0, 1e9):
+        monkeypatch.setattr(timelines, "_SECONDS", seconds)
+        lent.clear()
+        with recorded("x86_64", "recursion", "p fibonacci") as guest:
+            guest.control.refills = True
+            guest.do(cmd.Continue())
+            assert guest.view.state is RunState.ENDED
+            assert (guest.view.probes[0].technique == "jump") == (after == 3)
+            seen.append([(guest.do(cmd.PhaseBack()), state(guest))[1] for _ in range(12)])
+        assert any(lent) == (not seconds)
+    assert seen[0] == seen[1]
 
 
 def test_without_a_recording() -> None:
