@@ -27,6 +27,7 @@ _HEAD: Final = struct.Struct("<HHBxHQQII")
 _IMAGE: Final = struct.Struct("<HHBxHQQII128s256s96x")
 _WHOLE: Final = tuple(f"ymm{number}" for number in range(16))
 _UPPER: Final = struct.Struct("16x16s" * 16)
+_UPPER_BITS: Final = int.from_bytes((bytes(16) + b"\xff" * 16) * 16, "little")
 UPPER_SIZE: Final = 256
 """Bytes of the upper halves of AVX's registers."""
 NONE: Final = bytes(UPPER_SIZE)
@@ -87,8 +88,11 @@ _NEW: Final = _words(FRESH)
 
 
 def save_upper(cpu: FrameCpu) -> bytes:
-    """The upper halves of AVX's registers one after another."""
-    return b"".join(_UPPER.unpack(cpu.read_block(_WHOLE, 32)))
+    """The upper halves of AVX's registers one after another; `NONE` itself if all are zero."""
+    block = cpu.read_block(_WHOLE, 32)
+    if not int.from_bytes(block, "little") & _UPPER_BITS:  # as nearly always
+        return NONE
+    return b"".join(_UPPER.unpack(block))
 
 
 def load_upper(cpu: FrameCpu, upper: bytes) -> None:

@@ -52,7 +52,6 @@ _SOFTWARE = 464  # of the image are software's
 _SW_BYTES = struct.Struct("<IIQI28x")
 _HEADER = struct.Struct("<Q56x")
 _FEATURES, _AVX = 7, 4
-_UPPER_AT = 576
 _XSAVE_SIZE = 832
 _MAGIC1, _MAGIC2 = 0x46505853, 0x46505845
 _MAGIC2_SIZE = 4
@@ -73,7 +72,7 @@ def _enter(cpu: FrameCpu, frame: SignalFrame, code: int) -> None:
     top = frame.stack_top - (0 if frame.on_altstack else _RED_ZONE)
     show_float_flags(cpu)
     image, upper = fxsave.save(cpu), fxsave.save_upper(cpu)
-    uses_avx = upper != fxsave.NONE
+    uses_avx = upper is not fxsave.NONE
     if uses_avx:
         image = _with_upper(image, upper)
     fpstate = (top - len(image)) & -64
@@ -116,22 +115,19 @@ def _with_upper(image: bytes, upper: bytes) -> bytes:
     return image[:_SOFTWARE] + words + header + upper + struct.pack("<I", _MAGIC2)
 
 
-def _kept_upper(cpu: FrameCpu, at: int, image: bytes) -> bytes:
-    """The upper halves that a frame keeps; as in a program that begins where it has none.
+def _kept_upper(cpu: FrameCpu, at: int, image: bytes) -> bytes | None:
+    """The upper halves that a frame keeps; None for those of a program that begins.
 
     As Linux reads it (check_xstate_in_sigframe): without both magic numbers, x87 and SSE alone.
     """
-    from engine.arch.x86_64 import fxsave
-
     magic, extended, _, size = _SW_BYTES.unpack_from(image, _SOFTWARE)
     if magic != _MAGIC1 or size != _XSAVE_SIZE or extended < size + _MAGIC2_SIZE:
-        return fxsave.NONE
-    rest = cpu.read(at + fxsave.SIZE, _XSAVE_SIZE + _MAGIC2_SIZE - fxsave.SIZE)
-    features, end = _HEADER.unpack_from(rest)[0], rest[-_MAGIC2_SIZE:]
-    if end != struct.pack("<I", _MAGIC2) or not features & _AVX:
-        return fxsave.NONE
-    start = _UPPER_AT - fxsave.SIZE
-    return rest[start : start + fxsave.UPPER_SIZE]
+        return None
+    rest: bytes = cpu.read(at + len(image), _XSAVE_SIZE + _MAGIC2_SIZE - len(image))
+    (features,), end = _HEADER.unpack_from(rest), rest[-_MAGIC2_SIZE:]
+    if int.from_bytes(end, "little") != _MAGIC2 or not features & _AVX:
+        return None
+    return rest[_HEADER.size : -_MAGIC2_SIZE]
 
 
 def _leave(cpu: FrameCpu, code: int) -> tuple[int, tuple[int, int, int]]:
@@ -144,8 +140,8 @@ def _leave(cpu: FrameCpu, code: int) -> tuple[int, tuple[int, int, int]]:
         image = cpu.read(fpstate, fxsave.SIZE)
         fxsave.load(cpu, image)
         upper = _kept_upper(cpu, fpstate, image)
-        if upper != fxsave.NONE or fxsave.save_upper(cpu) != fxsave.NONE:
-            fxsave.load_upper(cpu, upper)
+        if upper is not None or fxsave.save_upper(cpu) is not fxsave.NONE:
+            fxsave.load_upper(cpu, fxsave.NONE if upper is None else upper)
     flags_before = cpu.read_register("eflags")
     eflags = flags_before & ~_FIX_EFLAGS | flags_after & _FIX_EFLAGS
     cpu.write_block(_PLAIN, 8, plain)
