@@ -63,7 +63,7 @@ def trace():
     staging = Staging(out.rows, file=file)
     description = {"format": name, "options": []}
     out.begin()
-    file.describe(describe(TABLE.values(), "x86_64", description, SYMBOLS))
+    file.describe(describe(TABLE.values(), "x86_64", description, SYMBOLS.items()))
     out.header()
     for part in range(3):
         for row in rows(part):

@@ -42,7 +42,8 @@ def trace():
     file = out.ring_file
     staging = Staging(out.rows, file=file)
     out.begin()
-    file.describe(describe(TABLE.values(), "x86_64", {"format": name, "options": []}, SYMBOLS))
+    about = {"format": name, "options": []}
+    file.describe(describe(TABLE.values(), "x86_64", about, SYMBOLS.items()))
     out.header()
     for part in range(3):
         for row in [fact(part, 1), opened(part, b"name", 3), ret(part, 7), fact(part, 2)] * 2:
