@@ -19,7 +19,7 @@ from snippets import Case, differences
 from engine.cpu import native
 
 SOURCE = Path(__file__).parents[1] / "data" / "snippets" / "x86_64.c"
-QUICK, LONG = 1500, 30_000
+QUICK, LONG = 1000, 30_000
 needs_host = pytest.mark.skipif(
     not native.possible(), reason="the host is no x86-64 to ask, or its code is not wanted"
 )

@@ -187,6 +187,7 @@ def test_who_wrote_a_register_of_a_program_that_has_ended() -> None:
     flow(who_wrote_at_the_end, config=GuestConfig(sample("x86_64", "structs"), history=True))
 
 
+@pytest.mark.slow
 def test_who_wrote_what_is_at_the_cursor() -> None:
     flow(who_wrote, config=GuestConfig(sample("x86_64", "structs"), history=True))
 
@@ -212,6 +213,7 @@ async def where_from(user: User) -> None:
     await user.until(lambda: user.view.time == 0)
 
 
+@pytest.mark.slow
 def test_where_a_value_came_from() -> None:
     flow(where_from, config=GuestConfig(sample("x86_64", "structs"), history=True))
 

@@ -196,7 +196,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-@pytest.mark.parametrize("count", [0, 1, 1000, 9999])
+@pytest.mark.parametrize("count", [0, 1000])
 def test_nothing_is_lost_at_kill_9(count: int, tmp_path: Path) -> None:
     out = tmp_path / "out"
     words = [sys.executable, "-c", KILLED, str(Path(__file__).parent), str(out), str(count)]

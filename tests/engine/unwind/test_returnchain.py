@@ -68,6 +68,7 @@ def _remembered(unwinder: Unwinder, registers: Mapping[str, int]) -> tuple[int, 
     )
 
 
+@pytest.mark.slow
 def test_a_tail_is_as_good_as_its_words(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever word of a stack is changed, the answer is the walk's of then."""
     stepper = Stepper(session_of("amd64/unw-O2fp"))

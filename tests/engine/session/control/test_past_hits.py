@@ -239,7 +239,7 @@ def test_threads(
 @pytest.mark.parametrize(
     ("arch", "name", "lines", "hits"),
     [
-        ("x86_64", "forkserver", ("p rt_clone+15",), 3),
+        pytest.param("x86_64", "forkserver", ("p rt_clone+15",), 3, marks=pytest.mark.slow),
         pytest.param(
             "x86_64", "forkserver", ("p rt_clone+15", "p sys_read+10"), 8, marks=pytest.mark.slow
         ),

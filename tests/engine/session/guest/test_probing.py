@@ -196,10 +196,8 @@ def test_a_waiting_place_can_be_deleted(loader: tuple[Path, Path]) -> None:
 
 
 @pytest.mark.sysroot
-@pytest.mark.parametrize(
-    ("arch", "argument"),
-    [("x86_64", "%di"), pytest.param("aarch64", "%x0", marks=pytest.mark.slow)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("arch", "argument"), [("x86_64", "%di"), ("aarch64", "%x0")])
 def test_a_uprobe_in_the_c_library(arch: str, argument: str) -> None:
     """At its entry `puts` gets the text that the program then writes."""
     try:

@@ -34,7 +34,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
     ("form", "technique"),
     [
         ("entries", "jump"),
-        ("returns", "auto"),
+        pytest.param("returns", "auto", marks=pytest.mark.slow),
         pytest.param("definitions", "auto", marks=pytest.mark.slow),
         pytest.param("returns by definition", "breakpoint", marks=pytest.mark.slow),
         ("one event", "breakpoint"),
@@ -63,6 +63,7 @@ def test_probes_on_many_functions(programs: dict[int, Path], form: str, techniqu
     assert 3 < ratio < 4.3
 
 
+@pytest.mark.slow
 def test_graph_of_many_functions(programs: dict[int, Path]) -> None:
     def work(count: int) -> int:
         with loaded(programs[count]) as guest:
@@ -79,6 +80,7 @@ def test_graph_of_many_functions(programs: dict[int, Path]) -> None:
     assert 3 < ratio < 4.3
 
 
+@pytest.mark.slow
 def test_taking_probes_out(programs: dict[int, Path]) -> None:
     """All of them with one line."""
 
