@@ -292,8 +292,8 @@ class LivedHits:
             return False
         if point.replacement is not None:
             return True
-        arbitration = self.stand.probing.here.manager.techniques
-        return not arbitration.waits(point) or earlier(point.address, arbitration.after)
+        hits = self.stand.probing.here.manager.techniques.waits(point)
+        return not hits or earlier(point.address, hits)
 
     def _pass(self) -> None:
         """Carry out the hit at hand, if there is one."""
