@@ -19,6 +19,7 @@ from engine.errors import CommandError
 from engine.history.timeline import Moment
 from engine.probes.kprobe import Kprobe, Uprobe
 from engine.probes.kretprobe import Kretprobe, KretprobeInstance, Uretprobe
+from engine.probes.point_state import Stage
 from engine.session.control.entries import ProbeEntry
 from engine.session.control.past_epochs import is_without_state
 from engine.session.control.past_log import LogContent
@@ -290,7 +291,7 @@ class LivedHits:
         point = self.stand.running.meets()
         if point is None:
             return False
-        if point.replacement is not None:
+        if point.replacement is not None and point.state.stage is not Stage.CHECK:
             return True
         hits = self.stand.probing.here.manager.techniques.waits(point)
         return not hits or earlier(point.address, hits)
