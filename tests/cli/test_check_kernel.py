@@ -115,6 +115,7 @@ def test_a_module_is_asked_against_its_kernel() -> None:
     assert "a module for Linux 6.1.0-56-amd64" in other.stderr
 
 
+@pytest.mark.slow
 def test_user_mode_linux_names_the_tables_it_lacks() -> None:
     done = ran("check", image_path(UML_61), "-f", "vfs_read")
     assert done.returncode == 0

@@ -104,9 +104,8 @@ def test_what_follows_from_a_trampoline_is_an_effect(arch: str, tmp_path: Path) 
     assert codes == [1, 0, 0]
 
 
-@pytest.mark.parametrize(
-    "way", [pytest.param(way, marks=pytest.mark.slow if at else ()) for at, way in enumerate(WAYS)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("way", WAYS)
 def test_both_trampolines_of_ia64(way: str, tmp_path: Path) -> None:
     guests = [SAMPLES / "ia64" / "recursion"]
     guests += [GUESTS / f"{name}.elf" for name in ("a_rse", "tail_O0")]

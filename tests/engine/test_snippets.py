@@ -143,7 +143,7 @@ def vex(seed: int, count: int) -> list[Case]:
 
 @needs_vectors
 def test_vex(avx_program: Path) -> None:
-    compare(avx_program, vex(256, QUICK // 3))
+    compare(avx_program, vex(256, QUICK // 4))
 
 
 @needs_vectors

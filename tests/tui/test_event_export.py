@@ -51,6 +51,7 @@ def _traced(name: str, path: Path, *lines: str) -> dict[str, bytes]:
     return _contents(path)
 
 
+@pytest.mark.slow
 def test_each_format_is_as_a_trace_writes_it(tmp_path: Path) -> None:
     async def steps(user: User) -> None:
         await _to_the_end(user)

@@ -98,6 +98,7 @@ async def through_the_run(user: User) -> None:
     await user.state(RunState.ENDED)
 
 
+@pytest.mark.slow
 def test_there_by_rows_keys_names_and_clicks() -> None:
     flow(through_the_run, config=GuestConfig(sample("x86_64", "words"), history=True))
 

@@ -27,12 +27,9 @@ def test_each_hit_with_its_arguments_in_seven_keys(arch: str, size: tuple[int, i
 
 
 @pytest.mark.sysroot
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("arch", "program"),
-    [
-        ("x86_64", "bin/busybox"),
-        pytest.param("aarch64", "usr/bin/sqlite3", marks=pytest.mark.slow),
-    ],
+    ("arch", "program"), [("x86_64", "bin/busybox"), ("aarch64", "usr/bin/sqlite3")]
 )
 def test_the_same_of_a_real_program(arch: str, program: str) -> None:
     try:

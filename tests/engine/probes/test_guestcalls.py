@@ -308,6 +308,7 @@ class Editor:
                 (manager.disable if kind < 7 else manager.enable)(probe)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arch", FIRST_JUMPING)
 def test_probes_come_and_go_between_calls(programs: dict[str, Path], arch: str) -> None:
     for seed in range(6):

@@ -44,6 +44,7 @@ def trail(name: str) -> list[tuple[int, int]]:
         return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PLACES)
 def test_over_calls_of_one_stack_pointer(name: str) -> None:
     """Over a recursion on the register stack, over calls that predicates forbid."""

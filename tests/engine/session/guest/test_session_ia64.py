@@ -92,6 +92,7 @@ def test_a_handler_may_spoil_all_scratch_registers() -> None:
     assert (end.code, end.signal) == (0, 0)
 
 
+@pytest.mark.slow
 def test_backtraces_go_through_signal_frames() -> None:
     session, _ = session_of(GUESTS / "signals.elf")
     cpu, kernel = session.cpu, session.kernel

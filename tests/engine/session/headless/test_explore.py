@@ -50,6 +50,7 @@ def test_long_runs_have_no_shortest_turns() -> None:
     assert str(turns_for(1, 9, PLAIN, 1 << 50)) == "1-10000"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arch", FIRST_COMPILED)
 def test_a_lost_update_repeats_ten_times_of_ten(arch: str) -> None:
     guest = config(arch, "race")

@@ -129,7 +129,7 @@ print(kills, "kills")
     [
         pytest.param("ftrace", 2, marks=pytest.mark.slow),
         pytest.param("function_graph", 3, marks=pytest.mark.slow),
-        ("ftrace", 29),
+        ("ftrace", 61),
         pytest.param("jsonl", 7, marks=pytest.mark.slow),
         pytest.param("perfetto", 7, marks=pytest.mark.slow),
         pytest.param("perf.data", 7, marks=pytest.mark.slow),

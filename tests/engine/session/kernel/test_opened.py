@@ -52,6 +52,7 @@ def test_a_kallsyms_without_its_index_is_told(plain: bytes, tmp_path: Path) -> N
     assert told.startswith("IMAGE: kallsyms: no token table")
 
 
+@pytest.mark.slow
 def test_damaged_types_cost_types_alone(plain: bytes, tmp_path: Path) -> None:
     at = plain.index(b"\x9f\xeb\x01\x00\x18\x00\x00\x00")
     data = bytearray(plain)

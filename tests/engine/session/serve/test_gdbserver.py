@@ -130,6 +130,7 @@ def told(text: str) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_gdb_sees_what_it_sees_of_a_process(program: Path) -> None:
     path = program.with_name("socket")
     with served(f"unix:{path}", str(program), cwd=program.parent) as server:

@@ -33,7 +33,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
 @pytest.mark.parametrize(
     ("form", "technique"),
     [
-        ("entries", "jump"),
+        pytest.param("entries", "jump", marks=pytest.mark.slow),
         pytest.param("returns", "auto", marks=pytest.mark.slow),
         pytest.param("definitions", "auto", marks=pytest.mark.slow),
         pytest.param("returns by definition", "breakpoint", marks=pytest.mark.slow),
