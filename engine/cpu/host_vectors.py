@@ -56,7 +56,7 @@ _Run: Final = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
 
 
 class HostVectors:
-    """The host's processor, for single instructions."""
+    """The host's processor, for single instructions of one emulator."""
 
     def __init__(self) -> None:
         """No code is there yet."""

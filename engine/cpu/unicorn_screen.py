@@ -11,7 +11,7 @@ import ctypes
 import mmap
 import re
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache, cached_property
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from engine.arch.base import Arch, Screened, Screening, TrapKind
@@ -118,6 +118,7 @@ class Screen:
         self._pairs = {**arch.suspects, **({} if host_float else arch.float_suspects)}
         self._host_float = host_float
         self._lends = lends
+        self._vectors: HostVectors | None = None
         self._attunes = bool(arch.float_suspects) and not host_float
         self._unusual = False
         self._at: dict[int, int] = {}
@@ -291,7 +292,7 @@ class Screen:
             self._pass = address
             return None, False
         try:
-            after = self._arch.emulate(_OwnRights(cpu, self.seen), insn)
+            after = self._arch.emulate(_OwnRights(cpu, self.seen, self._host_vectors), insn)
         except TrapError as trap:
             kind = self._arch.classify_trap(trap.number)
             return Stop(StopKind.TRAP, kind, trap.number), False
@@ -303,6 +304,14 @@ class Screen:
         cpu.write_register(self._arch.roles.pc, after)
         return None, True
 
+    def _host_vectors(self) -> "HostVectors":
+        """The host's, of this engine alone: others may run in other threads."""
+        if self._vectors is None:
+            from engine.cpu.host_vectors import HostVectors  # few programs use them
+
+            self._vectors = HostVectors()
+        return self._vectors
+
     def _decoded(self, address: int, raw: bytes) -> tuple[Insn, Screened | None]:
         """The instruction at the front of some bytes, and what is to be done about it."""
         insn = next(iter(self._decode(address, raw)), Insn(address, raw, UNKNOWN, ""))
@@ -310,14 +319,6 @@ class Screen:
         if found is not None and insn.unknown:
             insn = Insn(address, raw[: found.size], insn.mnemonic, insn.operands)
         return insn, found
-
-
-@cache
-def _vectors() -> "HostVectors":
-    """The host's, for all CPUs of this process: few programs use them."""
-    from engine.cpu.host_vectors import HostVectors
-
-    return HostVectors()
 
 
 class _NoMemoryError(Exception):
@@ -331,8 +332,11 @@ class _NoMemoryError(Exception):
 class _OwnRights:
     """The CPU with the program's own rights to memory, for an instruction of the program."""
 
-    def __init__(self, cpu: Cpu, seen: list[Access] | None) -> None:
+    def __init__(
+        self, cpu: Cpu, seen: list[Access] | None, vectors: "Callable[[], HostVectors]"
+    ) -> None:
         self._cpu = cpu
+        self._vectors = vectors
         self._seen = seen
         self.read_register = cpu.read_register
         self.read_registers = cpu.read_registers
@@ -345,7 +349,7 @@ class _OwnRights:
 
     def on_host(self, code: bytes, block: bytes) -> bytes:
         """Have the host run an instruction."""
-        return _vectors().run(code, block)
+        return self._vectors().run(code, block)
 
     def read(self, address: int, size: int) -> bytes:
         """Load; GuestFaultError where the program may not."""

@@ -255,12 +255,13 @@ def _borrow(cpu: LentCpu, insn: VexInsn, address: int) -> None:
     raised = status & _FLAGS
     if raised & _BEFORE & ~(mxcsr >> 7):  # nothing was computed then (SDM volume 1, 11.5.2)
         raised &= _BEFORE
+    unmasked = raised & ~(mxcsr >> 7)
+    if size and form.stores and not unmasked:
+        cpu.write(place, stored[:size])
     if raised & ~mxcsr:
         cpu.write_register("mxcsr", mxcsr | raised)
-    if raised & ~(mxcsr >> 7):
+    if unmasked:
         raise TrapError(_SIMD)
-    if size and form.stores:
-        cpu.write(place, stored[:size])
     results = r8, r9, r10
     for at, number in vectors:
         if at < 3 and after[at] != before[at]:
