@@ -143,12 +143,15 @@ class CapstoneNames(Struct, frozen=True):
         modes: "CS_MODE_..." constants that are combined.
         options: (option, constant) in order: ("CS_OPT_SYNTAX", "CS_OPT_SYNTAX_ATT").
         respell: an instruction as it is to be shown, where Capstone's text misleads.
+        beside: (bytes of an instruction, registers that it writes) to those that it writes beside
+            them, where Capstone leaves some out.
     """
 
     arch: str
     modes: tuple[str, ...]
     options: tuple[tuple[str, str], ...] = ()
     respell: "Callable[[Insn], Insn] | None" = None
+    beside: Callable[[bytes, frozenset[str]], frozenset[str]] | None = None
 
 
 class KeystoneNames(Struct, frozen=True):

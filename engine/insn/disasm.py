@@ -78,6 +78,8 @@ class Disassembler:
         if self._own is not None or self._names is None:
             return None
         try:
-            return _detailed(self._names).accessed(raw, address)
+            reads, writes = _detailed(self._names).accessed(raw, address)
         except CapstoneError:
             return None
+        beside = self._names.beside
+        return reads, writes if beside is None else writes | beside(raw, writes)

@@ -14,6 +14,7 @@ from engine.arch.engines import (
     UnicornNames,
     UserStart,
 )
+from engine.arch.x86_64.decode import VEX, decode
 
 _PAGE: Final = 4096
 _AT: Final = 0xFFFF_8000_0000_0000
@@ -71,6 +72,15 @@ _START: Final = UserStart(
     landing=b"\xf4",  # hlt: a general-protection fault at ring 3
 )
 
+
+def _cleared(raw: bytes, written: frozenset[str]) -> frozenset[str]:
+    """The whole registers of which an instruction with a VEX prefix writes the lower half."""
+    decoded = decode(raw)
+    if decoded is None or decoded.encoding != VEX:
+        return frozenset()
+    return frozenset(f"y{name[1:]}" for name in written if name.startswith("xmm"))
+
+
 ENGINES: Final = EngineNames(
     unicorn=UnicornNames(
         arch="X86",
@@ -98,6 +108,6 @@ ENGINES: Final = EngineNames(
             "cpu_x86_cpuid_x86_64",
         ),
     ),
-    capstone=CapstoneNames("CS_ARCH_X86", ("CS_MODE_64",)),
+    capstone=CapstoneNames("CS_ARCH_X86", ("CS_MODE_64",), beside=_cleared),
     keystone=KeystoneNames("KS_ARCH_X86", ("KS_MODE_64",)),
 )

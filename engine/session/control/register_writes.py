@@ -23,6 +23,8 @@ _FLAGS: Final = frozenset({"rflags", "eflags", "nzcv"})
 _LOW_BYTE: Final = re.compile(r"r\d+l$")
 """Gdb's names of what the decoder calls r13b."""
 _VECTOR: Final = re.compile(r"[xyz]mm(\d+)|[vqdshb](\d+)")
+_UPPER: Final = re.compile(r"(ymm\d+)h")
+"""The upper half of a register of AVX, which decoders have no name for."""
 
 
 class _Suspect(Struct):
@@ -312,4 +314,7 @@ def spellings(arch: Arch, register: Register) -> frozenset[str]:
     if vector is not None and register.group in ("vector", "float"):
         number = vector[1] or vector[2]
         names.update(f"{kind}{number}" for kind in ("xmm", "ymm", "zmm", *"vqdshb"))
+    upper = _UPPER.fullmatch(register.name)
+    if upper is not None:
+        names.add(upper[1])
     return frozenset(names)

@@ -2,11 +2,14 @@
 
 import random
 import re
+from pathlib import Path
 
 import pytest
+from compiled import build
 from historykit import past, recorded
 from sessionkit import SAMPLES
 
+from engine.cpu import native
 from engine.errors import CommandError
 from engine.history.timeline import Moment
 from engine.session.control.backwards import Backwards
@@ -144,6 +147,23 @@ def test_a_register_of_a_caller() -> None:
         deep = timeline.now()
         assert backwards.last_register_write("x0", 1000, (deep.pc, cfa)) == wanted[0]
         assert timeline.now() == wanted[1]
+
+
+@pytest.mark.skipif(not native.lends(), reason="the host has no AVX2 to lend")
+def test_upper_halves_of_avx(tmp_path: Path) -> None:
+    """What writes the lower half clears the upper one if it has a VEX prefix, else not."""
+    source = (Path(__file__).parents[3] / "data" / "avx" / "copies.S").read_text()
+    program = build(tmp_path, "copies", source, "-nostdlib", "-static")
+    with recorded(program) as ran, past(ran) as session:
+        backwards = Backwards(session)
+        writers = {}
+        for name in ("ymm1h", "xmm1", "ymm2h", "xmm2"):
+            backwards.timeline.end()
+            backwards.last_register_write(name, 1000, None)
+            pc = backwards.timeline.now().pc
+            insn = session.disassembler.decode(pc, session.code_at(pc))[0]
+            writers[name] = insn.mnemonic
+        assert writers == {"ymm1h": "vpxor", "xmm1": "vpxor", "ymm2h": "vmovaps", "xmm2": "addps"}
 
 
 def test_no_register() -> None:
