@@ -37,12 +37,16 @@ _SIZES: Final = {
 _MEMORY: Final = re.compile(r"(?:(\w+) ptr )?(?:\w\w:)?\[(.*)\]$")
 _LOW_BYTE: Final = re.compile(r"r\d+b$")
 _XMM: Final = re.compile(r"xmm\d+$")
+_YMM: Final = re.compile(r"y(mm\d+)$")
 _WHOLE: Final = frozenset(
     (
         *("movaps", "movups", "movapd", "movupd", "movdqa", "movdqu", "lddqu", "movntdq"),
         *("movntps", "movntpd", "movntdqa"),
     )
 )
+_WHOLE_AVX: Final = frozenset(f"v{name}" for name in _WHOLE)
+_CLEARS_AVX: Final = frozenset(("vpxor", "vxorps", "vxorpd", "vpsubb", "vpsubd", "vpsubq"))
+_SCALARS_AVX: Final = frozenset(("vmovd", "vmovq", "vmovss", "vmovsd"))
 _GENERAL: Final = frozenset(("mov", "movabs", "movnti"))
 _CLEARS: Final = frozenset(("xor", "sub", "pxor", "xorps", "xorpd", "psubb", "psubd", "psubq"))
 _STRING: Final = re.compile(r"(?:rep\w* )?(movs|stos|lods)([bwdq])$")
@@ -207,6 +211,60 @@ def _vector(insn: Insn, registers: RegisterFile) -> InsnCopies:
     return made((copied(_low(first, size), source, 0 if keeps else 16 - size),), keeps=keeps)
 
 
+def _avx(insn: Insn, registers: RegisterFile) -> InsnCopies:
+    """Moves of whole vectors, by halves: what goes to a lower half alone clears the upper one."""
+    texts = split(insn.operands)
+    first, second = (_vector_half(text, upper=False) for text in texts)
+    if first is None or second is None:
+        return NO_COPIES
+    moves = [copied(first, second)]
+    if any(_YMM.match(text) or "ymmword" in text for text in texts):
+        above, other = (_vector_half(text, upper=True) for text in texts)
+        assert above is not None, "of what has a lower half"
+        assert other is not None, "of what has a lower half"
+        moves.append(copied(above, other))
+    elif first.kind == "register":
+        moves.append(_cleared(first.name))
+    return made(moves)
+
+
+def _vector_half(text: str, *, upper: bool) -> ValuePart | None:
+    """Half of an operand that is a whole vector of 256 bits, or its lower half's of 128."""
+    found = _YMM.match(text)
+    if found is not None:
+        return register(f"y{found[1]}h" if upper else f"x{found[1]}", 0, 16)
+    if _MEMORY.match(text):
+        return memory(16 if upper else 0, 16)
+    return _part(text, 16)
+
+
+def _cleared(name: str) -> ValueCopy:
+    """The upper half of a vector register becomes 0."""
+    return copied(register(f"y{name[1:]}h", 0, 16), constant(0, 16))
+
+
+def _avx_scalar(insn: Insn, registers: RegisterFile) -> InsnCopies:
+    """Those of `_vector` with two operands; with three, a register is put together of two."""
+    texts = split(insn.operands)
+    if len(texts) != 2:
+        return NO_COPIES
+    plain = Insn(insn.address, insn.raw, insn.mnemonic.removeprefix("v"), insn.operands)
+    found = _vector(plain, registers)
+    clears = [_cleared(texts[0])] if found.copies and _XMM.match(texts[0]) else []
+    return made((*found.copies, *clears), keeps=found.keeps)
+
+
+def _avx_clear(insn: Insn, registers: RegisterFile) -> InsnCopies:
+    """Of two registers that are the same comes 0 in all of a third."""
+    texts = split(insn.operands)
+    if len(texts) != 3 or texts[1] != texts[2]:
+        return NO_COPIES
+    target = _vector_half(texts[0], upper=False)
+    if target is None or target.kind != "register":
+        return NO_COPIES
+    return made((copied(target, constant(0, 16)), _cleared(target.name)))
+
+
 def _low(part: ValuePart, size: int) -> ValuePart:
     return ValuePart(part.kind, part.name, part.first, size)
 
@@ -247,6 +305,12 @@ def copies(insn: Insn, registers: RegisterFile) -> InsnCopies:
         maker = _condition
     elif name in _CLEARS and "," in operands:
         maker = _clear
+    elif name in _WHOLE_AVX:
+        maker = _avx
+    elif name in _CLEARS_AVX:
+        maker = _avx_clear
+    elif name in _SCALARS_AVX:
+        maker = _avx_scalar
     else:
         maker = _MAKERS.get(name)
     return NO_COPIES if maker is None else maker(insn, registers)

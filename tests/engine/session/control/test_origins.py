@@ -12,19 +12,24 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from compiled import build
 from historykit import past, recorded
 from sessionkit import SAMPLES
 
 from engine.arch.ia64.rse import skip_up
 from engine.arch.machine import Insn
+from engine.cpu import native
 from engine.cpu.base import Access
 from engine.history.journal import Op
 from engine.history.timeline import Moment
+from engine.image.elf import ElfImage
+from engine.image.symbols import SymbolTable
 from engine.session.control.backwards import Backwards
 from engine.session.control.origins import FollowedPlace
 from engine.session.guest.past import PastSession
 from engine.session.protocol.views import OriginLink
 
+AVX = Path(__file__).parents[3] / "data" / "avx" / "copies.S"
 Key = tuple[str, int]
 """A byte: (register or "", its number or address)."""
 
@@ -298,6 +303,28 @@ def test_what_a_call_has_read() -> None:
         (link,) = backwards.origin(FollowedPlace("", address + 17, 1, 1000), None)
         assert link.what.endswith("byte 17: standard input at 0x11")
         assert (link.end, link.value, link.insn) == ("input", hex(ord("a")), "syscall")
+
+
+@pytest.mark.skipif(not native.lends(), reason="the host has no AVX2 to lend")
+def test_through_vectors_of_avx(tmp_path: Path) -> None:
+    """Halves are followed each for itself; what clears the upper one has made its zeros."""
+    program = build(tmp_path, "copies", AVX.read_text(), "-nostdlib", "-static")
+    symbols = ElfImage.open(program).once(SymbolTable)
+    start, to = (symbols.find_all(name)[0].address for name in ("from", "to"))
+    with recorded(program) as ran, past(ran) as session:
+        backwards = Backwards(session)
+        backwards.timeline.end()
+        origins = dict.fromkeys(range(32), 0) | dict.fromkeys(range(32, 36), -24)
+        origins |= dict.fromkeys(range(40, 48), -24) | dict.fromkeys(range(48, 52), -40)
+        origins |= dict.fromkeys(range(96, 112), -80)
+        for at, distance in origins.items():
+            last = backwards.origin(FollowedPlace("", to + at, 1, 1000), None)[-1]
+            assert (last.end, last.where) == ("start", f"{start + at + distance:#x}"), (at, last)
+        for at in (64, 95):
+            last = backwards.origin(FollowedPlace("", to + at, 1, 1000), None)[-1]
+            assert (last.end, last.insn.split()[0]) == ("computation", "vaddps")
+        last = backwards.origin(FollowedPlace("", to + 112, 16, 1000), None)[-1]
+        assert (last.end, last.insn.split()[0]) == ("constant", "vmovdqu")
 
 
 @pytest.mark.slow
