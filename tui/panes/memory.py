@@ -62,8 +62,11 @@ class MemoryRows(LineSource):
         self._stamp: tuple[object, ...] = ()
 
     def fill(self, view: GuestView) -> bool:
-        """Take another view; True if the guest has moved, and what was read before is stale."""
-        stamp = (view.registers, view.frames, view.changed, view.state)
+        """Take another view; True if what was read before is stale.
+
+        The guest has moved, or a frame of another program is looked at.
+        """
+        stamp = (view.registers, view.frames, view.changed, view.state, view.program_in_sight)
         moved = stamp != self._stamp
         self._view, self._stamp = view, stamp
         if moved:

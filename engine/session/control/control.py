@@ -545,8 +545,8 @@ class Control:
             travel = place.travel
             assert travel is not None, "it was followed in the past"
             cut = place.here.running.cause is StopCause.INTERRUPTED
-            self.frame, self.links = frame, travel.links
-            self._here.focus.elsewhere = self._here.viewing.space_of(frame)
+            self.look_at(frame)
+            self.links = travel.links
             travel.links = ()
             self._tell(ev.OriginFound(command.text, self.links, cut))
             return "" if not cut else place.here.running.reason
@@ -595,6 +595,11 @@ class Control:
         """Another moment, or another thread: nobody looks at a frame of it yet."""
         self.moves += 1
         self.frame, self._here.focus.elsewhere = 0, None
+
+    def look_at(self, frame: int) -> None:
+        """Look at a frame of the backtrace, and with it at the memory of its program."""
+        self.frame = frame
+        self._here.focus.elsewhere = self._here.viewing.space_of(frame)
 
     def _any_time(self, command: cmd.Command) -> str:
         """Carry out a command that does not move the guest."""
@@ -652,8 +657,7 @@ class Control:
                 self._tell(ev.Listed(form, lines))
                 return ""
             case cmd.SelectFrame(number):
-                self.frame = number
-                self._here.focus.elsewhere = self._here.viewing.space_of(number)
+                self.look_at(number)
                 return ""
             case cmd.Unwind(unwinder):
                 said = self._here.viewing.choose(unwinder, now=self._here.stands)

@@ -43,8 +43,11 @@ class Console:
         self._pending: list[str] = []
         self._said: list[str] = []
         self._debugger = Debugger(control, self._pending.append, self._moving, attached=True)
-        # Keys have their own ways with signals; who wants to stop at one says so.
-        self._debugger.signals.handle(["all", "nostop", "noprint"])
+        # Keys have their own ways with signals; who wants to stop at one says so. Those that gdb
+        # keeps for itself are the program's here: kernels in user mode live by SIGTRAP.
+        self._debugger.signals.handle(
+            ["all", "SIGINT", "SIGTRAP", "SIGKILL", "nostop", "noprint", "pass"]
+        )
         self._interpreter = Interpreter(self._debugger, has_terminal=False)
         self._session = control.session
         self._moves = control.moves
@@ -222,4 +225,4 @@ class Console:
             return
         shown = self._shown()
         if selected < len(shown):
-            self._control.frame = shown[selected]
+            self._control.look_at(shown[selected])
