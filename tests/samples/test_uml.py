@@ -10,25 +10,14 @@ from pathlib import Path
 
 import pytest
 from compiled import build
-from guestrun import Outcome, run
-from kernelimages import UML_61, image_path
+from guestrun import run
 from sessionkit import loaded
+from umlkit import BOTTOMS, EVENT, QUICK, SCRIPT, SHOWN, WORDS, events, made, ran
 
 from engine.arch.plan import Mode
-from engine.image import ElfImage, SymbolTable
 from engine.session.inspect.backtrace import Backtraces
 from engine.session.protocol.requests import TraceOptions
 from engine.unwind.unwinder import EndReason
-
-_QUICK = ("pty.legacy_count=0", "initcall_blacklist=raid6_select_algo,calibrate_xor_blocks")
-"""Words that make a boot short: without 512 devices and without measuring the processor."""
-
-_SCRIPT = Path(__file__).parents[2] / "samples" / "uml.sh"
-_BUSYBOX = "/usr/bin/busybox"
-_WORDS = ("mem=64M", "initrd=initrd.gz", "initramfs_async=0", "con=null", "con0=fd:0,fd:1")
-
-_SHOWN = ("--root", "/", "--env", "TMPDIR=/dev/shm", "--env", "HOME=/root")
-"""What the kernel needs of its host: it makes a folder in HOME, and panics where it cannot."""
 
 _OWN = re.compile(
     r"""\[mem\ .*|Total\ pages.*|hash\ table\ entries.*|Memory:.*|TCP:\ Hash.*|nTxBlock.*
@@ -111,51 +100,36 @@ def _settled(text: str) -> list[str]:
     return [_OWN.sub("", line) for line in text.splitlines()]
 
 
-def _made(folder: Path, **more: str) -> None:
-    """A kernel and an initramfs in a folder."""
-    if not os.path.exists(_BUSYBOX) or shutil.which("gzip") is None:
-        pytest.skip("needs busybox-static and gzip")
-    kernel = more.get("KERNEL") or str(image_path(UML_61))
-    made = subprocess.run(
-        ["sh", _SCRIPT, folder],
-        env={**os.environ, **more, "KERNEL": kernel, "BUSYBOX": _BUSYBOX},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert made.returncode == 0, made.stderr
-
-
 def test_the_same_files_make_the_same_archive(tmp_path: Path) -> None:
     kernel = tmp_path / "kernel"
     kernel.touch()
-    made = []
+    archives = []
     for name in ("one", "two"):
-        _made(tmp_path / name, KERNEL=str(kernel))
-        made.append((tmp_path / name / "initrd.gz").read_bytes())
-    assert made[0] == made[1]
+        made(tmp_path / name, KERNEL=str(kernel))
+        archives.append((tmp_path / name / "initrd.gz").read_bytes())
+    assert archives[0] == archives[1]
 
 
 def test_an_archive_that_fails_is_told(tmp_path: Path) -> None:
     odd = tmp_path / "busybox"
     odd.write_text("#!/bin/sh\necho unknown option >&2\nexit 1\n")
     odd.chmod(0o755)
-    made = subprocess.run(
-        ["sh", _SCRIPT, tmp_path],
+    tried = subprocess.run(
+        ["sh", SCRIPT, tmp_path],
         env={**os.environ, "KERNEL": str(odd), "BUSYBOX": str(odd)},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert (made.returncode, made.stderr) == (2, "unknown option\n")
+    assert (tried.returncode, tried.stderr) == (2, "unknown option\n")
 
 
 @pytest.mark.slow
 def test_user_mode_linux_boots_and_powers_off(tmp_path: Path) -> None:
-    _made(tmp_path)
+    made(tmp_path)
     boots = [
         run(
-            *("run", *_SHOWN, "./linux.uml", *_WORDS),
+            *("run", *SHOWN, "./linux.uml", *WORDS),
             cwd=tmp_path,
             deadline=900,
         )
@@ -170,7 +144,7 @@ def test_user_mode_linux_boots_and_powers_off(tmp_path: Path) -> None:
     assert first.out.endswith("reboot: System halted\n")
 
     native = subprocess.run(
-        ["setarch", "-R", "./linux.uml", *_WORDS],
+        ["setarch", "-R", "./linux.uml", *WORDS],
         cwd=tmp_path,
         env={"PATH": "/usr/bin:/bin", "TMPDIR": str(tmp_path), "HOME": str(tmp_path)},
         stdin=subprocess.DEVNULL,
@@ -197,13 +171,8 @@ def test_user_mode_linux_boots_and_powers_off(tmp_path: Path) -> None:
 def worker(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a kernel whose init works, and tells what it does."""
     folder = tmp_path_factory.mktemp("uml")
-    _made(folder, INIT=str(build(folder, "init", _INIT, "-static", "-O1", "-s")))
+    made(folder, INIT=str(build(folder, "init", _INIT, "-static", "-O1", "-s")))
     return folder
-
-
-def _ran(folder: Path, command: str, *words: str) -> Outcome:
-    guest = (*_SHOWN, "./linux.uml", *_WORDS, *_QUICK)
-    return run(command, *words, *guest, cwd=folder, deadline=900)
 
 
 def _did(console: str) -> dict[str, list[tuple[str, str, int]]]:
@@ -213,18 +182,6 @@ def _did(console: str) -> dict[str, list[tuple[str, str, int]]]:
         if line.startswith("did "):
             _, comm, call, what, result = line.split()
             found.setdefault(comm, []).append((call, what, int(result)))
-    return found
-
-
-_EVENT = re.compile(r" *(\S+)-(\d+) +\[000\] \S+ +\d+: (\w+): \(\S+(?: <- \S+)?\) ?(.*)")
-
-
-def _events(text: str, name: str) -> dict[str, list[str]]:
-    """The values of an event's rows by the name of the task."""
-    found: dict[str, list[str]] = {}
-    for match in _EVENT.finditer(text):
-        if match[3] == name:
-            found.setdefault(match[1], []).append(match[4])
     return found
 
 
@@ -260,7 +217,7 @@ def test_probes_see_what_the_programs_of_the_kernel_do(worker: Path) -> None:
     assert len(definitions) // 2 >= 50
     texts = []
     for technique in ("auto", "breakpoint", "jump"):
-        done = _ran(worker, "trace", "--technique", technique, *definitions, "-o", "trace.txt")
+        done = ran(worker, "trace", "--technique", technique, *definitions, "-o", "trace.txt")
         assert done.code == 0, done.err
         assert "kprobes/one: 2 of 3 hits missed\n" in done.err
         assert done.err.count("missed") == 2  # one has no more than one instance at a time
@@ -270,43 +227,43 @@ def test_probes_see_what_the_programs_of_the_kernel_do(worker: Path) -> None:
     text = texts[0]
 
     assert set(told) == {"first", "child0", "child1", "child2"}
-    events = {name: _events(text, name) for name in ("open", "opened", "read", "write", "exit")}
+    seen = {name: events(text, name) for name in ("open", "opened", "read", "write", "exit")}
     for comm, did in told.items():
         opened = [(what, result) for call, what, result in did if call == "open"]
-        assert events["open"][comm] == [f'name="{what}"' for what, _ in opened]
-        assert events["opened"][comm] == [f"fd={result}" for _, result in opened]
+        assert seen["open"][comm] == [f'name="{what}"' for what, _ in opened]
+        assert seen["opened"][comm] == [f"fd={result}" for _, result in opened]
         read = [f"size={result}" for call, _, result in did if call == "read"]
-        assert events["read"][comm] == read
+        assert seen["read"][comm] == read
         written = []
         for call, what, result in did:
             written += [f"size={result}"] if call == "write" else []
             written.append(f"size={len(f'did {comm} {call} {what} {result}') + 1}")
-        assert events["write"][comm] == written
+        assert seen["write"][comm] == written
     clones = [f"pid={result}" for call, _, result in told["first"] if call == "clone"]
-    assert _events(text, "clone")["first"] == clones
-    ids = {match[1]: int(match[2]) for match in _EVENT.finditer(text) if match[1] in told}
+    assert events(text, "clone")["first"] == clones
+    ids = {match[1]: int(match[2]) for match in EVENT.finditer(text) if match[1] in told}
     assert [f"pid={ids[f'child{number}']}" for number in range(3)] == clones
     assert ids["first"] == 1
     for number in range(3):
-        assert events["exit"][f"child{number}"] == [f"code={(number + 3) << 8}"]
-        assert _events(text, "slept")[f"child{number}"] == ["result=0"]
-    assert "r_exit" not in {match[3] for match in _EVENT.finditer(text)}
+        assert seen["exit"][f"child{number}"] == [f"code={(number + 3) << 8}"]
+        assert events(text, "slept")[f"child{number}"] == ["result=0"]
+    assert "r_exit" not in {match[3] for match in EVENT.finditer(text)}
     # The task that a switch leaves is the one that the event is of.
-    for comm, rows in _events(text, "switch").items():
+    for comm, rows in events(text, "switch").items():
         left = "swapper" if comm == "<idle>" else comm
         assert set(rows) == {f'from="{left}"'}
 
 
 @pytest.mark.slow
 def test_probes_in_the_kernel_change_nothing(worker: Path) -> None:
-    done = _ran(worker, "diff", *_definitions())
+    done = ran(worker, "diff", *_definitions())
     assert done.code == 0, done.err
     assert "did first exit code 5" in done.out
 
 
 @pytest.mark.slow
 def test_filters_and_histograms_go_by_the_kernels_tasks(worker: Path) -> None:
-    done = _ran(
+    done = ran(
         worker,
         "trace",
         *("-e", "r:read vfs_read size=$retval:s64", "-e", "p:open do_filp_open"),
@@ -318,7 +275,7 @@ def test_filters_and_histograms_go_by_the_kernels_tasks(worker: Path) -> None:
     text = (worker / "trace.txt").read_text()
     told = _did(done.out)
     read = [f"size={result}" for call, _, result in told["child2"] if call == "read"]
-    assert _events(text, "read") == {"child2": read}
+    assert events(text, "read") == {"child2": read}
     for comm, did in told.items():
         opens = sum(call == "open" for call, _, _ in did)
         # A key has the name that its task had first: process 1 had another one.
@@ -339,7 +296,7 @@ def test_the_graph_of_each_task_is_one_of_nested_calls(worker: Path) -> None:
     globs += ("copy_page_to_iter", "_copy_to_iter", "atime_needs_update", "schedule", "__schedule")
     globs += ("stub_*",)  # refused: the kernel copies it into its processes
     words = [word for glob in globs for word in ("-f", glob)]
-    done = _ran(worker, "graph", "--format", "jsonl", *words, "-o", "graph.jsonl")
+    done = ran(worker, "graph", "--format", "jsonl", *words, "-o", "graph.jsonl")
     assert done.code == 0, done.err
     stacks: dict[int, list[tuple[str, int]]] = {}
     nested, calls = 0, set()
@@ -366,11 +323,6 @@ def test_the_graph_of_each_task_is_one_of_nested_calls(worker: Path) -> None:
         assert (comm, "schedule", "__schedule") in calls
 
 
-_BOTTOMS = {"new_thread_handler", "fork_handler", "uml_finishsetup", "_start"}
-"""The functions that a stack of the kernel's begins with; the last is that of the host's process,
-to which it comes back when it has halted."""
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", [None, Mode.STRICT, Mode.KERNEL])
 def test_backtraces_end_where_stacks_begin(worker: Path, mode: Mode | None) -> None:
@@ -383,7 +335,7 @@ def test_backtraces_end_where_stacks_begin(worker: Path, mode: Mode | None) -> N
     }
     stops, programs, cut, chance = 0, 0, 0, random.Random(1)
     below: set[str] = set()
-    with loaded(worker / "linux.uml", *_WORDS, *_QUICK, **config) as guest:
+    with loaded(worker / "linux.uml", *WORDS, *QUICK, **config) as guest:
         session = guest.session
         if mode is not None:
             tracing = guest.tracing(TraceOptions(mode=mode))
@@ -413,7 +365,7 @@ def test_backtraces_end_where_stacks_begin(worker: Path, mode: Mode | None) -> N
             # What a process has of its program is told by what was looked at of it before.
             cut += not whole
             assert whole or len(names) < len(found.frames), list(found.lines())
-            assert names[-1] in _BOTTOMS, list(found.lines())
+            assert names[-1] in BOTTOMS, list(found.lines())
             # What is called at the end only has no name in the kernel's own table.
             assert "" not in names or "do_uml_exitcalls" in names, list(found.lines())
             below.update(names[-2:-1])  # none where it stands in the bottom itself
@@ -431,7 +383,7 @@ def test_a_recorded_boot_is_lived_through_without_its_files(worker: Path, tmp_pa
     folder = tmp_path / "gone"
     shutil.copytree(worker, folder)
     probes = ("-e", "r:read vfs_read ret=$retval:s64", "-e", "p:open do_sys_openat2 name=+0(%si)")
-    boot = (*_SHOWN, "./linux.uml", *_WORDS, *_QUICK)
+    boot = (*SHOWN, "./linux.uml", *WORDS, *QUICK)
     recorded = run("record", "-o", "../boot.rec", *boot, cwd=folder, deadline=900)
     traced = run("trace", *probes, "-o", "../run", *boot, cwd=folder, deadline=900)
     shutil.rmtree(folder)
@@ -442,77 +394,6 @@ def test_a_recorded_boot_is_lived_through_without_its_files(worker: Path, tmp_pa
     assert log == (tmp_path / "run").read_text()
     assert len(re.findall(r" read: .* ret=\d", log)) > 20
     assert (tmp_path / "boot.rec").stat().st_size < 32 << 20
-
-
-_USER = r"""
-#include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/prctl.h>
-#include <sys/reboot.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-static char data[1 << 16];
-
-#define OWN __attribute__((noinline))
-#define LATER __asm__ volatile("")
-
-OWN long inner(int fd, int n) { long r = read(fd, data, n); LATER; return r + 1; }
-OWN long middle(int fd, int n) { long r = inner(fd, n + 1); LATER; return r + 1; }
-OWN long outer(int fd, int n) { long r = middle(fd, n + 1); LATER; return r + 1; }
-
-OWN int forks(void) { int pid = fork(); LATER; return pid; }
-
-OWN void work(const char *comm, int from, int to)
-{
-	char line[64];
-	int fd = open("/numbers", O_RDONLY);
-
-	prctl(PR_SET_NAME, comm);
-	for (int n = from; n < to; n++) {
-		lseek(fd, 0, SEEK_SET);
-		int size = snprintf(line, sizeof line, "did %s outer %d %ld\n", comm, n, outer(fd, n));
-		write(1, line, size);
-	}
-	close(fd);
-}
-
-/* What another program would see of the code that is probed. */
-OWN void sum(void)
-{
-	unsigned sum = 0;
-	int fd = open("/init", O_RDONLY), size;
-
-	while ((size = read(fd, data, sizeof data)) > 0)
-		for (int n = 0; n < size; n++)
-			sum = sum * 31 + (unsigned char)data[n];
-	close(fd);
-	size = snprintf(data, sizeof data, "did sum file /init %u\n", sum);
-	write(1, data, size);
-}
-
-int main(int argc, char **argv)
-{
-	if (argc > 1 && !strcmp(argv[1], "again")) {
-		work("again", 20, 22);
-		_exit(0);
-	}
-	int fd = open("/numbers", O_CREAT | O_RDWR, 0600);
-	write(fd, data, 100);
-	close(fd);
-	work("first", 0, 3);
-	if (!forks()) {
-		work("kid", 10, 14);
-		execl("/init", "init", "again", NULL);
-	}
-	wait(NULL);
-	work("first", 30, 31);
-	sum();
-	reboot(RB_POWER_OFF);
-}
-"""
-"""Reads by way of three functions, in a process, its child, and what that executes."""
 
 
 _HANGS = r"""
@@ -537,8 +418,8 @@ int main(void)
 
 @pytest.mark.slow
 def test_a_boot_that_hangs_tells_where_each_task_waits(tmp_path: Path) -> None:
-    _made(tmp_path, INIT=str(build(tmp_path, "init", _HANGS, "-static", "-O1", "-fno-inline")))
-    done = _ran(tmp_path, "run", "--max-blocks", "26000000")
+    made(tmp_path, INIT=str(build(tmp_path, "init", _HANGS, "-static", "-O1", "-fno-inline")))
+    done = ran(tmp_path, "run", "--max-blocks", "26000000")
     assert "did wait" in done.out
     assert done.code == 124, done.err
     told = done.err[done.err.index("the kernel's tasks:") :]
@@ -550,255 +431,3 @@ def test_a_boot_that_hangs_tells_where_each_task_waits(tmp_path: Path) -> None:
         assert names[0] == "pipe_read"
         assert "userspace" in names
         assert names[names.index("hears") :][:2] == ["hears", "main"]
-
-
-@pytest.fixture(scope="module")
-def user(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a kernel whose init has functions of known names."""
-    folder = tmp_path_factory.mktemp("user")
-    init = build(folder, "init", _USER, "-static", "-O1", "-fno-inline")
-    _made(folder, INIT=str(init))
-    return folder
-
-
-def _offset(program: Path, name: str) -> int:
-    """The offset in a file of a function's code."""
-    image = ElfImage.open(program)
-    symbol = image.once(SymbolTable).find(name)
-    assert symbol is not None
-    offset = image.file_offset(symbol.address)
-    assert offset is not None
-    return offset
-
-
-_CALLS = {"first": [0, 1, 2, 30], "kid": [10, 11, 12, 13], "again": [20, 21]}
-_USER_FRAMES = ["inner", "middle", "outer", "work", "main"]
-_KERNEL_FRAMES = ["vfs_read", "ksys_read", "sys_read", "handle_syscall", "userspace"]
-
-
-def _stacks(text: str, name: str) -> list[tuple[str, list[str]]]:
-    """The name of the task and the functions on the stack of each row of an event."""
-    found: list[tuple[str, list[str]]] = []
-    wanted = False
-    for line in text.splitlines():
-        match = _EVENT.match(line)
-        if match is not None:
-            wanted = match[3] == name
-            if wanted:
-                found.append((match[1], []))
-        elif wanted and line.startswith(" => "):
-            found[-1][1].append(line.split()[1].partition("+")[0])
-    return found
-
-
-_CARRIED = r"""
-#include <fcntl.h>
-#include <sys/mount.h>
-#include <sys/reboot.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-static unsigned char data[1 << 21];
-
-/* Write a program that is behind this one's end, its bytes turned over; run it. */
-int main(void)
-{
-	int fd = open("/init", O_RDONLY), from, size = 0, more;
-
-	while ((more = read(fd, data + size, sizeof data - size)) > 0)
-		size += more;
-	close(fd);
-	from = *(int *)(data + size - 4);
-	size -= 4;
-	for (int n = from; n < size; n++)
-		data[n] ^= 0xff;
-	mkdir("/mnt", 0700);
-	mount("none", "/mnt", "tmpfs", 0, 0);
-	mkdir("/mnt/deep", 0700);
-	fd = open("/mnt/deep/work", O_CREAT | O_WRONLY, 0700);
-	write(fd, data + from, size - from);
-	close(fd);
-	if (!fork()) {
-		execl("/mnt/deep/work", "work", (char *)0);
-		_exit(1);
-	}
-	wait(0);
-	reboot(RB_POWER_OFF);
-}
-"""
-"""Runs a program that its initramfs does not have."""
-
-_WORK = r"""
-#include <fcntl.h>
-#include <stdio.h>
-#include <unistd.h>
-
-char known[] = "what the program has";
-static char data[64];
-
-#define OWN __attribute__((noinline))
-#define LATER __asm__ volatile("")
-
-OWN long inner(int fd, int n) { long r = read(fd, data, n); LATER; return r + 1; }
-OWN long outer(int fd, int n) { long r = inner(fd, n + 1); LATER; return r + 1; }
-
-int main(void)
-{
-	int fd = open("/init", O_RDONLY);
-
-	for (int n = 10; n < 15; n++)
-		printf("work %d %ld\n", n, outer(fd, n));
-	return 0;
-}
-"""
-
-
-@pytest.fixture(scope="module")
-def writer(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a kernel whose init writes a program, and with that program."""
-    folder = tmp_path_factory.mktemp("writer")
-    work = build(folder, "work", _WORK, "-static", "-g", "-O1", "-fno-inline")
-    init = build(folder, "init", _CARRIED, "-static", "-s", "-O1")
-    before = init.read_bytes()
-    turned = bytes(byte ^ 0xFF for byte in work.read_bytes())
-    init.write_bytes(before + turned + len(before).to_bytes(4, "little"))
-    _made(folder, INIT=str(init))
-    return folder
-
-
-@pytest.mark.slow
-def test_a_program_that_is_written_while_the_kernel_runs_is_probed(writer: Path) -> None:
-    inner = _offset(writer / "work", "inner")
-    words = [
-        *("-e", f"p:in ./work:{inner:#x} n=%si:s32", "-e", f"r:left ./work:{inner:#x} $retval"),
-        *("-e", "p:read vfs_read"),
-    ]
-    done = _ran(writer, "trace", "--stack", *words, "-o", "trace.txt")
-    assert done.code == 0, done.err
-    assert [f"work {n} {n + 3}" in done.out for n in range(10, 15)] == [True] * 5
-    assert "never placed" not in done.err
-    text = (writer / "trace.txt").read_text()
-    assert _events(text, "in") == {"work": [f"n={n + 1}" for n in range(10, 15)]}
-    assert _events(text, "left") == {"work": [f"arg1={n + 2:#x}" for n in range(10, 15)]}
-    for stack in (stack for task, stack in _stacks(text, "in") if task == "work"):
-        assert stack[:3] == ["inner", "outer", "main"]
-        assert stack[-1] == "_start"
-    reads = [stack for task, stack in _stacks(text, "read") if "inner" in stack]
-    assert len(reads) == 5
-    for stack in reads:
-        assert stack[:5] == _KERNEL_FRAMES
-        assert stack[stack.index("inner") :][:3] == ["inner", "outer", "main"]
-
-
-_LOOKS = """
-handle all nostop noprint pass
-handle SIGTRAP nostop noprint pass
-handle SIGKILL nostop noprint pass
-break vfs_read
-ignore 1 2
-run
-frame 7
-x/s &known
-x/2i $pc
-info symbol $pc
-info registers rip
-set var $rax = 1
-disassemble
-frame 0
-x/1i $pc
-info symbol $pc
-"""
-
-
-@pytest.mark.slow
-def test_a_frame_of_a_program_shows_its_memory(writer: Path) -> None:
-    words = [word for line in _LOOKS.split("\n") if line for word in ("-ex", line)]
-    done = _ran(writer, "--batch", *words)
-    text = done.out[done.out.index("Breakpoint 1, ") :]
-    image = ElfImage.open(writer / "work")
-    symbols = image.once(SymbolTable)
-    inner, known = symbols.find("inner"), symbols.find("known")
-    assert inner is not None
-    assert known is not None
-    at = int(re.findall(r"#7 +0x(\w+) in inner ", text)[0], 16)
-    assert inner.address < at < inner.address + inner.size
-    assert f'{known.address:#x} <known>:\t"what the program has"\n' in text
-    assert f"=> {at:#x} <inner+{at - inner.address}>:\tadd rax, 1\n" in text
-    assert f"inner + {at - inner.address} in section .text of /mnt/deep/work\n" in text
-    assert re.search(rf"rip +{at:#x} +{at:#x} <inner\+", text)
-    assert "<+0>:\tsub rsp, 8\n" in text
-    assert "cannot" not in text
-    assert "<vfs_read>:\tpush rbp\n" in text
-    assert text.rstrip().endswith("vfs_read in section .text")
-
-
-@pytest.mark.slow
-def test_programs_of_the_kernel_are_probed_with_it(user: Path) -> None:
-    definitions = (
-        f"p:user/in /init:{_offset(user / 'init', 'inner'):#x} n=%si:s32",
-        "p:calls init:outer n=%si:s32",
-        "r:left init:outer result=$retval:s64",
-        "r:forked init:forks pid=$retval:s32",
-        "p:read vfs_read",
-    )
-    words = [word for line in definitions for word in ("-e", line)]
-    texts: list[str] = []
-    for technique in ("jump", "auto"):
-        done = _ran(user, "trace", "--stack", "--technique", technique, *words, "-o", "trace.txt")
-        assert done.code == 0, done.err
-        assert "missed" not in done.err
-        assert "never placed" not in done.err
-        texts.append((user / "trace.txt").read_text())
-    assert texts[0] == texts[1]
-    text = texts[0]
-
-    told = {
-        comm: [
-            int(line.split()[3]) for line in done.out.splitlines() if f"did {comm} outer" in line
-        ]
-        for comm in _CALLS
-    }
-    assert told == _CALLS
-    for comm, calls in _CALLS.items():
-        assert _events(text, "calls")[comm] == [f"n={n}" for n in calls]
-        assert _events(text, "in")[comm] == [f"n={n + 2}" for n in calls]
-        assert _events(text, "left")[comm] == [f"result={n + 5}" for n in calls]
-    ids = {match[1]: match[2] for match in _EVENT.finditer(text)}
-    # The child comes back with the kernel's copy of the stack, where nobody waits for it.
-    assert _events(text, "forked") == {"first": [f"pid={ids['kid']}"]}
-    times = [int(match[0].split(":")[0].split()[-1]) for match in _EVENT.finditer(text)]
-    assert times == sorted(times)
-
-    for comm, calls in _CALLS.items():
-        inside = [stack for task, stack in _stacks(text, "in") if task == comm]
-        assert [stack[:5] for stack in inside] == [_USER_FRAMES] * len(calls)
-        assert {stack[-1] for stack in inside} == {"_start"}
-        reads = [stack for task, stack in _stacks(text, "read") if task == comm]
-        whole = [stack for stack in reads if "inner" in stack]
-        assert len(whole) == len(calls)
-        for stack in whole:
-            assert stack[:5] == _KERNEL_FRAMES
-            assert stack[5] in _BOTTOMS
-            assert stack[stack.index("inner") :][:5] == _USER_FRAMES
-            assert stack[-1] == "_start"
-
-
-@pytest.mark.slow
-def test_probes_in_programs_of_the_kernel_change_nothing(user: Path) -> None:
-    words = ("-e", "p init:outer", "-e", "r init:inner $retval", "-e", "p init:sum")
-    done = _ran(user, "diff", *words, "-e", "p vfs_read")
-    assert done.code == 0, done.err
-    assert "did sum file /init" in done.out
-
-
-@pytest.mark.slow
-def test_a_backtrace_goes_from_the_kernel_into_its_program(user: Path) -> None:
-    done = _ran(user, "bt", "--json", "--comm", "kid", "--at", "vfs_read")
-    assert done.code == 0, done.err
-    frames = json.loads(done.out)["frames"]
-    names = [frame["function"] for frame in frames]
-    assert names[:6] == [*_KERNEL_FRAMES, "fork_handler"]
-    assert names[7:12] == _USER_FRAMES
-    assert names[-1] == "_start"
-    assert {frame["module"] for frame in frames[6:]} == {"/init"}
