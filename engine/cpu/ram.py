@@ -15,6 +15,7 @@ import os
 import resource
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import compress
 from typing import Final, Protocol
 
 from engine.cpu import hostmemory as host
@@ -38,6 +39,8 @@ _OTHERS: Final = 3 << 29
 _OWN_SHARE: Final = 8
 """The engine's own pages go down from this part of the arena; the guest's come from both ends."""
 _ZERO: Final = bytes(PAGE)
+_LOOK: Final = 1 << 12
+"""Pages that are looked at one by one, where one of them has changed."""
 _PIECE: Final = 1 << 20
 """Bytes of a file that `PageEffects` is told of at once."""
 _MANY: Final = 256
@@ -153,8 +156,9 @@ class Ram:
         at, end = offset // PAGE, (offset + size + PAGE - 1) // PAGE
         if self._changed_map is not None:
             while (at := self._changed_map.find(b"\1", at, end)) >= 0:
-                found.append(at)
-                at += 1
+                behind = min(at + _LOOK, end)
+                found += compress(range(at, behind), self._changed_view[at:behind])
+                at = behind
         return found
 
     def settled(self, pages: Iterable[int]) -> None:
@@ -453,12 +457,17 @@ class Ram:
         if self._changed_map is not None:
             self.mark_changed(offset, len(data))
 
-    def restore(self, page: int, data: bytes) -> None:
-        """Let a page hold what it did once, which is no change of it; b"" is zeros."""
-        self.touch(page * PAGE, PAGE)
-        ctypes.memmove(self.base + page * PAGE, data or _ZERO, PAGE)
-        if self._changed_map is not None:
-            self._changed_view[page] = 0
+    def restore(self, pages: Iterable[tuple[int, bytes]]) -> None:
+        """Let pages hold what they did once, which is no change of them; b"" is zeros."""
+        view, touched = self.view, self._touched_view
+        changed = self._changed_view if self._changed_map is not None else None
+        for page, data in pages:
+            at = page * PAGE
+            if not touched[page]:
+                self.touch(at, PAGE)
+            view[at : at + PAGE] = data or _ZERO
+            if changed is not None:
+                changed[page] = 0
 
     def put(self, offset: int, data: bytes) -> None:
         """The same for what the guest's kernel puts there, of which `effects` is told."""

@@ -4,13 +4,11 @@ A checkpoint holds the contexts of all threads, what is known of them and of add
 the content of pages that hold something else than at the checkpoint before. So each costs what
 has changed, and a page's content is that of the last one, up to it, which has the page.
 
-When there are many, the pages that were saved first are compressed; when that is not enough, the
-ones are given up whose neighbours are nearest to each other.
+Contents are packed, see `pagestore`. When they take too much, those checkpoints are given up whose
+neighbours are nearest to each other.
 """
 
-import zlib
 from bisect import bisect_left, bisect_right
-from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
@@ -20,6 +18,7 @@ from engine.cpu.ram import EXECUTE, PAGE, Ram
 from engine.guest.mapping import Mapping
 from engine.history.layout import NOWHERE
 from engine.history.moment import Moment
+from engine.history.pagestore import PageContent, PageStore
 from engine.history.replaying import ReplayKernel
 from engine.linux.process import Process
 from engine.linux.space import AddressSpace
@@ -30,12 +29,8 @@ BUDGET: Final = 512 << 20
 """Bytes that checkpoints may take."""
 _FEWEST: Final = 8
 """So many are there at least, whatever they take."""
-_ENTRY: Final = 150
-"""Bytes that a page takes beside its content."""
-_SQUEEZED: Final = 3
-"""For each page that is saved so many are compressed, while there are many: about 50 us each."""
-_LEFT: Final = 0.9
-"""Part of a page below which its compressed content is worth it."""
+_ROOM: Final = 16
+"""When it is too much, one part of so many is given up at once."""
 _THREAD: Final = (
     *("tid", "comm", "process", "space", "memory", "hooks", "registers", "position", "call"),
     *("wait", "ended", "spent", "ran"),
@@ -43,27 +38,16 @@ _THREAD: Final = (
 _PROCESS: Final = ("exit", "space", "parent", "borrows", "spent", "ran", "group", "session")
 
 
-class _Content(Struct, eq=False):
-    """The content of a page: its bytes, or fewer that are compressed; b"" is zeros."""
-
-    data: bytes
-
-    def page(self) -> bytes:
-        """The bytes; b"" for zeros."""
-        data = self.data
-        return data if len(data) in (0, PAGE) else zlib.decompress(data)
-
-
 class _Versions(Struct, eq=False):
     """The contents of a page, each from a moment on."""
 
     marks: list[Moment]
-    contents: list[_Content]
+    contents: list[PageContent]
 
-    def at(self, mark: Moment) -> bytes:
-        """The bytes at a moment; b"" for zeros."""
+    def at(self, mark: Moment) -> PageContent | None:
+        """The content at a moment; None for zeros."""
         known = bisect_right(self.marks, mark)
-        return self.contents[known - 1].page() if known else b""
+        return self.contents[known - 1] if known else None
 
 
 class _SavedThread(Struct):
@@ -121,7 +105,7 @@ class Checkpoints:
     Attributes:
         taken: all, in order.
         marks: their moments.
-        size: bytes that they take, about.
+        apart: ticks between two below which they would soon be given up again.
         budget: bytes that they may take; what is beyond is given up.
     """
 
@@ -130,13 +114,13 @@ class Checkpoints:
         self.budget = budget
         self.taken: list[Checkpoint] = []
         self.marks: list[Moment] = []
-        self.size = 0
+        self.apart = 0
+        self._store = PageStore()
         self._kernel = kernel
         self._machine = kernel.machine
         self._cpu = kernel.machine.cpu
         self._ram = ram
         self._versions: dict[int, _Versions] = {}
-        self._whole: deque[_Content] = deque()
         self._base = -1
         ram.watch_changes()
         for start, end in self._stretches():
@@ -144,10 +128,20 @@ class Checkpoints:
                 ram.mark_changed(first, last - first)
         self._cpu.flush_tlb()
 
+    @property
+    def size(self) -> int:
+        """Bytes that their pages take, about."""
+        return self._store.size
+
     # -- taking ---------------------------------------------------------------------------------
 
-    def take(self) -> Moment:
-        """The guest's state now, to which it has run; nothing of the machinery's is in it."""
+    def take(self, *, brief: bool = False) -> Moment:
+        """The guest's state now, to which it has run; nothing of the machinery's is in it.
+
+        Args:
+            brief: it will not be needed for long: that it costs little time matters more than
+                what it takes.
+        """
         machine, kernel, cpu = self._machine, self._kernel, self._cpu
         pc = machine.current.hooks.original_pc(cpu.read_register(machine.arch.roles.pc))
         mark = Moment(kernel.at, cpu.coming(), pc)
@@ -199,65 +193,53 @@ class Checkpoints:
         if following is not None:  # some have been written to before the one before this
             written = set(following.pages)
             taken.pages[:] = [page for page in changed if page in written]
+        read, save = self._ram.read, self._save
         for page in taken.pages:
-            data = self._ram.read(page * PAGE, PAGE)
-            self._save(page, b"" if data == _ZERO else data, index)
+            data = read(page * PAGE, PAGE)
+            save(page, b"" if data == _ZERO else data, index, brief=brief)
         self._ram.settled(changed)
         cpu.flush_tlb()
         self._base = index
-        if self.size > self.budget // 2:
-            self._squeeze(_SQUEEZED * len(taken.pages))
         if self.size > self.budget:
             self._thin()
         return mark
 
-    def _save(self, page: int, data: bytes, index: int) -> None:
+    def _save(self, page: int, data: bytes, index: int, *, brief: bool) -> None:
         """Keep what a page holds at a checkpoint, if it is another content than before."""
-        mark = self.marks[index]
+        mark, store = self.marks[index], self._store
         versions = self._versions.get(page)
         if versions is None:
             versions = self._versions[page] = _Versions([], [])
-        before = versions.at(mark)
-        if before == data:
+        marks, contents = versions.marks, versions.contents
+        place = bisect_left(marks, mark)
+        before = contents[place - 1] if place else None
+        if before is None and not data:
             return
-        place = bisect_left(versions.marks, mark)
-        versions.marks.insert(place, mark)
-        versions.contents.insert(place, self._content(data))
+        content = store.keep_whole(data) if brief else store.keep(data, before)
+        if content is before:
+            return
+        marks.insert(place, mark)
+        contents.insert(place, content)
         behind = self.marks[index + 1 : index + 2]
-        if behind and versions.marks[place + 1 : place + 2] != behind:
+        if behind and marks[place + 1 : place + 2] != behind:
             # It holds the same there as at the one before this.
-            versions.marks[place + 1 : place + 1] = behind
-            versions.contents.insert(place + 1, self._content(before))
-
-    def _content(self, data: bytes) -> _Content:
-        made = _Content(data)
-        self.size += len(data) + _ENTRY
-        if data:
-            self._whole.append(made)
-        return made
-
-    def _squeeze(self, count: int) -> None:
-        """Compress so many pages, those that were saved first."""
-        whole = self._whole
-        for _ in range(min(count, len(whole))):
-            content = whole.popleft()
-            if content.data:
-                small = zlib.compress(content.data, 1)
-                if len(small) < _LEFT * PAGE:
-                    self.size -= len(content.data) - len(small)
-                    content.data = small
+            marks[place + 1 : place + 1] = behind
+            contents.insert(place + 1, store.keep(b"", None) if before is None else before)
+            if before is not None:
+                before.users += 1
 
     def _thin(self) -> None:
         """Give some up, the first and the last stay: there is room for a while then."""
-        aim = self.budget * 3 // 4
-        while self.size > aim and len(self.taken) > _FEWEST:
-            clocks = [one.clock for one in self.taken]
-            self._give_up(
-                min(
-                    (index for index in range(1, len(clocks) - 1) if index != self._base),
-                    key=lambda index: clocks[index + 1] - clocks[index - 1],
-                )
+        aim = self.budget - self.budget // _ROOM
+        clocks = [one.clock for one in self.taken]
+        while self.size > aim and len(clocks) > _FEWEST:
+            index = min(
+                (index for index in range(1, len(clocks) - 1) if index != self._base),
+                key=lambda index: clocks[index + 1] - clocks[index - 1],
             )
+            self._give_up(index)
+            self.apart = max(self.apart, (clocks[index + 1] - clocks[index - 1]) // 2)
+            del clocks[index]
 
     def drop(self, mark: Moment) -> bool:
         """Give one up; False where the guest came from it, or it is the last one."""
@@ -273,18 +255,22 @@ class Checkpoints:
         """The pages of a checkpoint become the next one's, where that has none of its own."""
         gone, heir = self.taken[index], self.taken[index + 1]
         mark, later = self.marks[index], self.marks[index + 1]
+        store = self._store
         for page in gone.pages:
             versions = self._versions[page]
-            place = bisect_left(versions.marks, mark)
-            if versions.marks[place : place + 1] != [mark]:
+            marks, contents = versions.marks, versions.contents
+            place = bisect_left(marks, mark)
+            if marks[place : place + 1] != [mark]:
                 continue
-            if versions.marks[place + 1 : place + 2] == [later]:
-                content = versions.contents[place]
-                self.size -= len(content.data) + _ENTRY
-                content.data = b""
-                del versions.marks[place], versions.contents[place]
-            else:
-                versions.marks[place] = later
+            if marks[place + 1 : place + 2] != [later]:
+                marks[place] = later
+                store.packed(contents[place])
+                continue
+            store.give_up(contents.pop(place))
+            del marks[place]
+            if place and contents[place - 1] is contents[place]:
+                store.give_up(contents.pop(place))
+                del marks[place]
         heir.pages[:] = {*heir.pages, *gone.pages}
         del self.taken[index], self.marks[index]
         if index < self._base:
@@ -338,18 +324,18 @@ class Checkpoints:
         """Go to a checkpoint; no probe may be armed."""
         taken = self.taken[index]
         machine, kernel, cpu = self._machine, self._kernel, self._cpu
-        pages = set(self._changed())
-        low, high = sorted((self._base, index))
-        for other in self.taken[low + 1 : high + 1]:
-            pages.update(other.pages)
         mark = self.marks[index]
+        pages = self._changed()
+        pages += self._others(self._base, index).difference(pages)
         code = self._code_pages()
-        stale: list[int] = []
+        stale = False
+        contents: list[tuple[int, bytes]] = []
         for page in pages:
-            versions = self._versions.get(page)
-            self._ram.restore(page, b"" if versions is None else versions.at(mark))
-            if page in code:
-                stale.append(page)
+            data = self._bytes_of(page, mark)
+            contents.append((page, data))
+            if page in code and not stale:
+                stale = self._ram.read(page * PAGE, PAGE) != (data or _ZERO)
+        self._ram.restore(contents)
         self._base = index
         self._restore_spaces(taken)
         if stale or code != self._code_pages():
@@ -363,6 +349,26 @@ class Checkpoints:
         cpu.turn_back(taken.clock)
         cpu.go_on(taken.position)
         cpu.flush_tlb()
+
+    def _others(self, here: int, there: int) -> set[int]:
+        """Pages that hold something else at another checkpoint."""
+        low, high = sorted((here, there))
+        between = self.taken[low + 1 : high + 1]
+        now, then = self.marks[here], self.marks[there]
+        many = sum(len(one.pages) for one in between) > len(self._versions)
+        pages = self._versions if many else set().union(*(one.pages for one in between))
+        found = set()
+        for page in pages:
+            versions = self._versions.get(page)
+            if versions is not None and versions.at(now) is not versions.at(then):
+                found.add(page)
+        return found
+
+    def _bytes_of(self, page: int, mark: Moment) -> bytes:
+        """What a page holds at a checkpoint; b"" for zeros."""
+        versions = self._versions.get(page)
+        content = None if versions is None else versions.at(mark)
+        return b"" if content is None else self._store.bytes_of(content)
 
     def can_lend(self, index: int) -> bool:
         """True if another guest of the run can begin there: nothing is to be made for that."""
@@ -387,10 +393,10 @@ class Checkpoints:
         cpu, current, process = machine.cpu, machine.current, machine.current.process
         _replace(space, taken.spaces[0].mappings)
         space.modules.known[:] = taken.spaces[0].known
-        for page, versions in self._versions.items():
-            data = versions.at(mark)
-            if data or ram.touched(page * PAGE, PAGE):
-                ram.restore(page, data)
+        contents = ((page, self._bytes_of(page, mark)) for page in self._versions)
+        ram.restore(
+            (page, data) for page, data in contents if data or ram.touched(page * PAGE, PAGE)
+        )
         own = {"process", "space", "memory", "hooks"}
         for name, value in zip(_THREAD, taken.threads[0].fields, strict=True):
             if name not in own:

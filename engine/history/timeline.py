@@ -13,15 +13,17 @@ from engine.history.replaying import ReplayKernel
 
 _SLICE: Final = 100_000
 """Ticks between two looks at whether a checkpoint is due."""
-_SECONDS: Final = 0.1
+_SECONDS: Final = 0.05
 """Processor time of the host's between two checkpoints, at least."""
-_SHARE: Final = 20
+_MOST: Final = 0.25
+"""And at the most, whatever a checkpoint has taken."""
+_SHARE: Final = 10
 """So many times the time that the last checkpoint has taken goes by before the next."""
-
-_NEAR: Final = 20_000
-"""So many ticks in front of a moment that is gone to a checkpoint is made: a millisecond."""
-_FAR: Final = 2 * _NEAR
-"""Ticks of a way that is long enough for that."""
+_NEAR: Final = (20_000, 1_000)
+"""So many ticks in front of a moment that is gone to a checkpoint is made: a millisecond, or less
+on ways that begin there, as they do when it is stepped back."""
+_FAR: Final = 2
+"""So many times as many ticks has a way that is long enough for that."""
 _CLOSE: Final = 12
 """Checkpoints that were made so and are kept."""
 _STOPS: Final = 64
@@ -47,7 +49,7 @@ class Timeline:
         self._cpu = kernel.machine.cpu
         self._pc = kernel.machine.arch.roles.pc
         self.checkpoints = Checkpoints(kernel, ram)
-        self._due = 0.0
+        self._due = self._look = 0.0
         self._keeps = True
         self._close: list[Moment] = []
         self._take()
@@ -126,8 +128,10 @@ class Timeline:
         """Go on up to an entry's end and the begin of a tick."""
         kernel, cpu = self._kernel, self._cpu
         try:
-            if self._keeps and clock - cpu.coming() > _FAR:
-                near = clock - _NEAR
+            way = clock - cpu.coming()
+            close = next((ticks for ticks in _NEAR if way > _FAR * ticks), 0)
+            if self._keeps and close:
+                near = clock - close
                 while cpu.coming() < near and kernel.at <= at and not self.ended and not until():
                     self._go(near - 1)
                 if cpu.coming() == near and kernel.at <= at and not self.ended:
@@ -141,7 +145,7 @@ class Timeline:
 
     def _look_around(self) -> None:
         """Make a checkpoint for the ways to moments close by; the oldest such one is given up."""
-        mark = self.checkpoints.take()
+        mark = self.checkpoints.take(brief=True)
         if mark in self._close:
             self._close.remove(mark)
         self._close.append(mark)
@@ -168,18 +172,24 @@ class Timeline:
         slice_end = cpu.blocks() + _SLICE
         kernel.limit = slice_end if limit is None else min(limit, slice_end)
         kernel.resume()
-        if self._keeps and not self.ended and self._is_ahead() and time.thread_time() >= self._due:
+        if self._keeps and not self.ended and self._is_ahead() and self._is_due():
             self._take()
 
     def _is_ahead(self) -> bool:
-        last = self.checkpoints.taken[-1]
-        return (self._kernel.at, self._cpu.blocks()) > (last.at, last.clock)
+        last, clock = self.checkpoints.taken[-1], self._cpu.blocks()
+        ahead = (self._kernel.at, clock) > (last.at, last.clock)
+        return ahead and clock - last.clock >= self.checkpoints.apart
+
+    def _is_due(self) -> bool:
+        """True if enough of the processor's time has gone by; the clock on the wall is cheaper."""
+        return time.monotonic() >= self._look and time.thread_time() >= self._due
 
     def _take(self) -> None:
         began = time.thread_time()
         self.checkpoints.take()
         now = time.thread_time()
-        self._due = now + max(_SECONDS, _SHARE * (now - began))
+        wait = min(max(_SECONDS, _SHARE * (now - began)), _MOST)
+        self._due, self._look = now + wait, time.monotonic() + wait
 
     def _cpu_to(self, moment: Moment) -> None:
         """Go straight ahead to an address in the tick."""
