@@ -27,6 +27,8 @@ _RETURN: Final = re.compile(r"(?:\(p\d+\) )?(?:ret|br\.ret|iret|(?:c\.)?jr\s+(?:
 """The texts of instructions that return."""
 _STEPS: Final = 100_000
 """Instructions that a motion by source lines looks at."""
+_NARROWEST: Final = 2_000
+"""Ticks of the stretch that is looked at first on the way back; the next is four times as long."""
 _TICKS: Final = 64
 """Ticks whose moments are remembered."""
 
@@ -380,26 +382,44 @@ class Backwards:
         watches: Sequence[WatchPlace] = (),
     ) -> tuple[Moment, StopPlace] | None:
         """The last hit in front of a moment, from one checkpoint to the next, the newest first."""
-        taken = self.timeline.checkpoints.taken
-        index = bisect_left([(one.at, one.clock) for one in taken], (end.at, end.clock))
-        behind = end
-        for number in range(min(index, len(taken) - 1), -1, -1):
-            begin = taken[number]
-            if (begin.at, begin.clock) >= (behind.at, behind.clock) and number:
-                continue
-            self.timeline.checkpoints.restore(number)
-            start = self.timeline.now()
-            hits = [
-                hit
-                for hit in self._between(places, start, behind, watches, back=True)
-                if hit[0] < behind
-            ]
-            if hits:
-                return hits[-1]
-            if self.cut():
-                return None
-            behind = start
+        behind, width = end, _NARROWEST
+        for number in range(self._number_before(end), -1, -1):
+            clock = self.timeline.checkpoints.taken[number].clock
+            while True:
+                # What is looked for is often close by: not all up to the checkpoint at once.
+                late = behind.clock - width
+                if late - clock < width:
+                    late = 0
+                width *= 4
+                start = self._stand_at(number, late)
+                hits = [
+                    hit
+                    for hit in self._between(places, start, behind, watches, back=True)
+                    if hit[0] < behind
+                ]
+                if hits:
+                    return hits[-1]
+                if self.cut():
+                    return None
+                behind = min(start, behind)
+                if not late:
+                    break
         return None
+
+    def _number_before(self, moment: Moment) -> int:
+        """Number of the last checkpoint in front of a moment, 0 if there is none."""
+        taken = self.timeline.checkpoints.taken
+        index = bisect_left([(one.at, one.clock) for one in taken], (moment.at, moment.clock))
+        return max(index - 1, 0)
+
+    def _stand_at(self, number: int, clock: int) -> Moment:
+        """Stand at a checkpoint, or at a tick behind it if it is not 0."""
+        timeline = self.timeline
+        timeline.checkpoints.restore(number)
+        if clock:
+            at = bisect_left(self._kernel.journal.clocks, clock)
+            timeline.run_to_tick(at, clock, until=self.cut)
+        return timeline.now()
 
     def _between(
         self,
