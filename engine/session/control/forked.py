@@ -5,6 +5,7 @@ import gc
 import os
 import signal
 import struct
+import threading
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
@@ -78,13 +79,23 @@ class ForkedProcess:
         del buffer[:position]
         return found, ended
 
-    def end(self) -> None:
-        """End it, if it still works; nothing of it is left."""
+    def end(self) -> threading.Thread:
+        """End it, if it still works; nobody waits while the host takes its memory apart.
+
+        Returns:
+            Ends when nothing of it is left.
+        """
         with suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
-        with suppress(ChildProcessError):
-            os.waitpid(self.pid, 0)
         os.close(self.descriptor)
+        reaping = threading.Thread(target=_reap, args=(self.pid,), daemon=True)
+        reaping.start()
+        return reaping
+
+
+def _reap(pid: int) -> None:
+    with suppress(ChildProcessError):
+        os.waitpid(pid, 0)
 
 
 def _be_forked(work: Callable[[Send], None], pipe: int, maker: int) -> NoReturn:

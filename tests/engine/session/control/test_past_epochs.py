@@ -149,7 +149,7 @@ def test_a_forked_process_ends_with_its_work() -> None:
         more, ended = process.messages()
         found += more
         time.sleep(0.001)
-    process.end()
+    process.end().join()
     assert found == [b"a" * 100_000, b""]
     with pytest.raises(ChildProcessError):
         os.waitpid(process.pid, 0)
