@@ -223,6 +223,9 @@ class Ram:
                 self.mark_changed(first, last - first)
         low, high = self._host_mapped_in(offset, end) if self._host_mapped else (0, 0)
         if low < high:
+            for start, stop in self._host_mapped[low:high]:  # touched or not
+                start, stop = max(start, offset), min(stop, end)
+                self.mark_changed(start, stop - start)
             self._host_mapped[low:high] = [
                 piece
                 for start, stop in self._host_mapped[low:high]
@@ -286,6 +289,7 @@ class Ram:
         if not host.map_privately(self.base + offset, size, descriptor, file_offset):
             return False
         insort(self._host_mapped, (offset, offset + size))
+        self.mark_changed(offset, size)
         if self.effects is not None:
             for at in range(0, size, _PIECE):
                 data = os.pread(descriptor, min(_PIECE, size - at), file_offset + at)

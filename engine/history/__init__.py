@@ -7,7 +7,8 @@ signals write to registers, `layout` which mappings have changed. `replaying` is
 carries no call out: it lets the program run and does to it what the journal says, so it needs
 neither the host nor the files that the guest has used, and says so where the two differ. A
 `timeline` goes to any `moment` of such a run, from the nearest `checkpoint` on, whose pages are in
-a `pagestore`; `recordfile` keeps a run in a file. `inputs` are what came from the host: with them
-`reenacting` brings a live guest to a moment, from which it goes on by itself. `comparing` says
-where two journals part.
+a `pagestore`; `livecheckpoints` are those that the run itself has kept, so that nobody has to live
+through it to have some. `recordfile` keeps a run in a file. `inputs` are what came from the host:
+with them `reenacting` brings a live guest to a moment, from which it goes on by itself.
+`comparing` says where two journals part.
 """

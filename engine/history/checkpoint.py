@@ -17,16 +17,16 @@ from msgspec import Struct
 from engine.cpu.ram import EXECUTE, PAGE, Ram
 from engine.guest.mapping import Mapping
 from engine.history.layout import NOWHERE
+from engine.history.livecheckpoints import BUDGET, LiveCheckpoint, LiveCheckpoints
 from engine.history.moment import Moment
 from engine.history.pagestore import PageContent, PageStore
 from engine.history.replaying import ReplayKernel
 from engine.linux.process import Process
 from engine.linux.space import AddressSpace
 from engine.linux.thread import Thread
+from engine.linux.wait import Wait
 
 _ZERO: Final = bytes(PAGE)
-BUDGET: Final = 512 << 20
-"""Bytes that checkpoints may take."""
 _FEWEST: Final = 8
 """So many are there at least, whatever they take."""
 _ROOM: Final = 16
@@ -35,6 +35,8 @@ _THREAD: Final = (
     *("tid", "comm", "process", "space", "memory", "hooks", "registers", "position", "call"),
     *("wait", "ended", "spent", "ran"),
 )
+_HELD: Final = ("registers", "position", "call", "wait", "spent", "ran")
+"""Those of them that the journal does not tell."""
 _PROCESS: Final = ("exit", "space", "parent", "borrows", "spent", "ran", "group", "session")
 
 
@@ -97,6 +99,7 @@ class Checkpoint(Struct):
     pids: dict[int, int]
     task: int | None
     calls: int
+    turn: tuple[int, int]
 
 
 class Checkpoints:
@@ -109,13 +112,27 @@ class Checkpoints:
         budget: bytes that they may take; what is beyond is given up.
     """
 
-    def __init__(self, kernel: ReplayKernel, ram: Ram, budget: int = BUDGET) -> None:
-        """None is there; changes of pages are noticed from now on."""
+    def __init__(
+        self,
+        kernel: ReplayKernel,
+        ram: Ram,
+        budget: int = BUDGET,
+        live: LiveCheckpoints | None = None,
+    ) -> None:
+        """None is there; changes of pages are noticed from now on.
+
+        Args:
+            kernel: that of the guest, which stands in front of its first instruction.
+            ram: its memory.
+            budget: bytes that they may take.
+            live: those of the run itself, which can be taken over, if there are any.
+        """
         self.budget = budget
+        self._turns = kernel.turns if live is None else live.turns
         self.taken: list[Checkpoint] = []
         self.marks: list[Moment] = []
         self.apart = 0
-        self._store = PageStore()
+        self._store = PageStore() if live is None else live.store
         self._kernel = kernel
         self._machine = kernel.machine
         self._cpu = kernel.machine.cpu
@@ -149,15 +166,45 @@ class Checkpoints:
         if self.marks[index : index + 1] == [mark]:
             return mark
         changed = self._changed()
-        taken = Checkpoint(
-            cpu.blocks(),
-            kernel.at,
+        held = (cpu.save(), cpu.position())
+        taken = self._standing(mark, cpu.blocks(), kernel.inputs, changed.copy(), *held)
+        following = self.taken[index] if index < len(self.taken) else None
+        self.taken.insert(index, taken)
+        self.marks.insert(index, mark)
+        if following is not None:  # some have been written to before the one before this
+            written = set(following.pages)
+            taken.pages[:] = [page for page in changed if page in written]
+        read, save = self._ram.read, self._save
+        for page in taken.pages:
+            data = read(page * PAGE, PAGE)
+            save(page, b"" if data == _ZERO else data, index, brief=brief)
+        self._ram.settled(changed)
+        cpu.flush_tlb()
+        self._base = index
+        if self.size > self.budget:
+            self._thin()
+        return mark
+
+    def _standing(
+        self,
+        mark: Moment,
+        clock: int,
+        inputs: int,
+        pages: list[int],
+        registers: object,
+        position: object,
+    ) -> Checkpoint:
+        """A checkpoint with the threads and address spaces that there are now."""
+        machine, kernel = self._machine, self._kernel
+        return Checkpoint(
+            clock,
+            mark.at,
             mark.clock,
-            pc,
-            changed.copy(),
-            kernel.inputs,
-            cpu.save(),
-            cpu.position(),
+            mark.pc,
+            pages,
+            inputs,
+            registers,
+            position,
             machine.current,
             [
                 _SavedThread(one, tuple(getattr(one, name) for name in _THREAD))
@@ -186,23 +233,58 @@ class Checkpoints:
             dict(machine.pids),
             None if machine.inner is None else machine.inner.task,
             machine.syscall_count,
+            machine.turn,
         )
-        following = self.taken[index] if index < len(self.taken) else None
-        self.taken.insert(index, taken)
-        self.marks.insert(index, mark)
-        if following is not None:  # some have been written to before the one before this
-            written = set(following.pages)
-            taken.pages[:] = [page for page in changed if page in written]
-        read, save = self._ram.read, self._save
-        for page in taken.pages:
-            data = read(page * PAGE, PAGE)
-            save(page, b"" if data == _ZERO else data, index, brief=brief)
-        self._ram.settled(changed)
-        cpu.flush_tlb()
-        self._base = index
+
+    def adopt(self, live: LiveCheckpoints) -> None:
+        """Take over what the run itself has kept; the guest has to be brought to one of all then.
+
+        None of them may be in front of the last one there is.
+        """
+        last, turns = self.taken[-1], self._turns
+        self._restore_spaces(last)
+        self._restore_threads(last)
+        at = last.at
+        for one in live.take_over():
+            self._kernel.walk(turns[bisect_left(turns, at) : bisect_left(turns, one.mark.at)])
+            at = one.mark.at
+            self._taken_over(one)
         if self.size > self.budget:
             self._thin()
-        return mark
+
+    def _taken_over(self, live: LiveCheckpoint) -> None:
+        """Keep a checkpoint of the run itself, whose threads there are now."""
+        machine, mark = self._machine, live.mark
+        registers = position = None
+        for held in live.threads:
+            thread = machine.threads[held.tid]
+            thread.registers, thread.position = held.registers, held.position
+            if held.tid == live.current:
+                registers, position = held.registers, held.position
+                thread.registers = thread.position = None
+                machine.holds(thread)
+            thread.call = held.call
+            thread.wait = Wait(lambda: None) if held.waits else None
+            thread.spent, thread.ran = held.spent, held.ran
+        machine.syscall_count, machine.turn = live.calls, live.turn
+        if mark > self.marks[-1]:
+            pages = sorted(live.pages)
+            self.taken.append(
+                self._standing(mark, live.clock, live.inputs, pages, registers, position)
+            )
+            self.marks.append(mark)
+        mark = self.marks[-1]
+        for page, content in live.pages.items():
+            if content is None:
+                continue
+            versions = self._versions.get(page)
+            if versions is None:
+                versions = self._versions[page] = _Versions([], [])
+            if versions.marks[-1:] == [mark]:  # it has been there itself
+                self._store.give_up(content)
+            else:
+                versions.marks.append(mark)
+                versions.contents.append(content)
 
     def _save(self, page: int, data: bytes, index: int, *, brief: bool) -> None:
         """Keep what a page holds at a checkpoint, if it is another content than before."""
@@ -343,7 +425,7 @@ class Checkpoints:
         self._restore_threads(taken)
         machine.exit = None
         kernel.go_back(taken.at, taken.inputs)
-        machine.syscall_count = taken.calls
+        machine.syscall_count, machine.turn = taken.calls, taken.turn
         machine.current.memory.activate()
         cpu.restore(taken.registers)
         cpu.turn_back(taken.clock)
@@ -371,14 +453,12 @@ class Checkpoints:
         return b"" if content is None else self._store.bytes_of(content)
 
     def can_lend(self, index: int) -> bool:
-        """True if another guest of the run can begin there: nothing is to be made for that."""
-        taken = self.taken[index]
-        return (
-            list(taken.spaces) == [0]
-            and len(taken.threads) == len(taken.processes) == 1
-            and not any(mapping.extent for mapping in taken.spaces[0].mappings)
-            and taken.task is None
+        """True if another guest of the run can begin there."""
+        taken, ended = self.taken[index], _THREAD.index("ended")
+        stands = any(
+            kept.thread is taken.current and not kept.fields[ended] for kept in taken.threads
         )
+        return taken.task is None and stands
 
     def lend(self, index: int, kernel: ReplayKernel, ram: Ram) -> None:
         """Bring another guest of the same run to a checkpoint that can be lent.
@@ -388,33 +468,31 @@ class Checkpoints:
             kernel: of the other guest, which stands in front of its first instruction.
             ram: its memory.
         """
-        taken, mark = self.taken[index], self.marks[index]
-        machine, space = kernel.machine, kernel.spaces[0]
-        cpu, current, process = machine.cpu, machine.current, machine.current.process
-        _replace(space, taken.spaces[0].mappings)
-        space.modules.known[:] = taken.spaces[0].known
+        taken, mark, turns = self.taken[index], self.marks[index], self._turns
+        machine = kernel.machine
+        cpu = machine.cpu
+        kernel.walk(turns[bisect_left(turns, kernel.at) : bisect_left(turns, taken.at)])
         contents = ((page, self._bytes_of(page, mark)) for page in self._versions)
         ram.restore(
             (page, data) for page, data in contents if data or ram.touched(page * PAGE, PAGE)
         )
-        own = {"process", "space", "memory", "hooks"}
-        for name, value in zip(_THREAD, taken.threads[0].fields, strict=True):
-            if name not in own:
-                setattr(current, name, value)
-        for name, value in zip(_PROCESS, taken.processes[0].fields, strict=True):
-            if name not in own:
-                setattr(process, name, value)
-        machine.comms.update(taken.comms)
-        machine.pids.update(taken.pids)
-        machine.syscall_count = taken.calls
+        for kept in taken.threads:
+            values = dict(zip(_THREAD, kept.fields, strict=True))
+            if not values["ended"]:
+                thread = machine.threads[values["tid"]]
+                for name in _HELD:
+                    setattr(thread, name, values[name])
+                if kept.thread is taken.current:
+                    machine.holds(thread)
+        machine.syscall_count, machine.turn = taken.calls, taken.turn
         kernel.go_back(taken.at, taken.inputs)
-        current.memory.activate()
+        machine.current.memory.activate()
         cpu.restore(taken.registers)
         cpu.turn_back(taken.clock)
         cpu.go_on(taken.position)
         cpu.invalidate_all()
         cpu.flush_tlb()
-        current.memory.sync()
+        machine.current.memory.sync()
 
     def _code_pages(self) -> set[int]:
         """Pages of the arena from which code may run."""

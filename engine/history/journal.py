@@ -85,7 +85,7 @@ class Op:
     PROGRAM: Final = 23  # space, ((path, bias)...), exe, argv, env, heap, code
     THREAD: Final = 24  # maker, id, process id, parent's, space, name, number of its registers
     FIRST: Final = 25  # id before, of the thread that has its process's id now
-    LEAVES: Final = 26  # thread id, whether its process ends
+    LEAVES: Final = 26  # thread id, whether its process ends, nanoseconds and ticks that it ran
     EXIT: Final = 27  # process id, code or -1, signal, crash or ()
     SWITCHING: Final = 28  # thread id before or 0, next or 0, why
     WOKEN: Final = 29  # thread id

@@ -147,7 +147,7 @@ class MappingLog:
     def _values(self, mappings: Iterable[Mapping]) -> Iterator[MappingValue]:
         window: Mapping | None = None
         for mapping in mappings:
-            if mapping.reserved and not self._is_return_code(mapping):
+            if not self.tells(mapping):
                 bare = mapping._replace(perms=0, physical=None, offset=0)
                 if window is not None and window.end == bare.start and window.name == bare.name:
                     window = window._replace(end=bare.end)
@@ -163,8 +163,9 @@ class MappingLog:
         if window is not None:
             yield value_of(window, self._extents)
 
-    def _is_return_code(self, mapping: Mapping) -> bool:
-        return (
+    def tells(self, mapping: Mapping) -> bool:
+        """True if what a mapping holds is the program's, and not the engine's."""
+        return not mapping.reserved or (
             mapping.name == RETURN_CODE
             and mapping.perms != 0
             and mapping.start == self._return_code

@@ -21,7 +21,7 @@ from engine.errors import KprobeTuiError
 from engine.history.journal import InstructionInput, Journal
 
 MAGIC: Final = b"KPTRECORD\0"
-VERSION: Final = 2
+VERSION: Final = 3
 _FRONT: Final = struct.Struct("<10sHI")
 _PIECE: Final = struct.Struct("<4sIIIQ")
 """Kind; bytes as stored and as they are; CRC-32, see `checksum`; ticks of the guest's clock."""

@@ -1,5 +1,6 @@
 """Makes the journal of a run while it runs."""
 
+from array import array
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -7,6 +8,7 @@ from typing import Any, Final
 
 from engine.cpu.base import Cpu, StopKind
 from engine.cpu.ram import PAGE
+from engine.guest.mapping import Mapping
 from engine.history.inputs import ActKind, HostInputs, UserAct
 from engine.history.journal import CAUSES, EntryCause, Journal, Op, Remarks
 from engine.history.layout import Extents, MappingLog
@@ -49,6 +51,7 @@ class RunRecorder:
         mapped: told (address space, start, size) of mappings that have come or changed.
         full: the budget was used up, and nothing is recorded any more.
         end: the tick up to which there is something then.
+        turns: numbers of the entries at which threads, address spaces or mappings have changed.
         inputs: what comes from the host; None where that is not kept.
     """
 
@@ -94,6 +97,8 @@ class RunRecorder:
         self._spaces = 0
         self.end = 0
         self._layouts: list[tuple[int, MappingLog, list[tuple[int, int]]]] = []
+        self.turns = array("Q")
+        self._turns = False  # this entry is one
         self._begin()
         machine.recorder = self
         moments = machine.moments
@@ -127,7 +132,7 @@ class RunRecorder:
         names = (self._pc, arch.roles.sp, *(name for name, _ in arch.linux.start))
         for name in names:
             self._op(Op.REGISTER, name, self._cpu.read_register(name))
-        self._op(Op.NAME, thread.tid, thread.comm)
+        self._turn(Op.NAME, thread.tid, thread.comm)
         for file in {id(file): file for file in map(thread.files.peek, range(3))}.values():
             if isinstance(file, HostStream):
                 file.io.told = self._output
@@ -151,6 +156,11 @@ class RunRecorder:
         if ops is None:
             ops = self._open()
         ops.append(op)
+
+    def _turn(self, *op: Any) -> None:
+        """What there is has changed: threads, processes, address spaces, mappings."""
+        self._turns = True
+        self._op(*op)
 
     def _note(self, *op: Any) -> None:
         """A register is about to be changed; `NotedRegisters.note`."""
@@ -201,7 +211,9 @@ class RunRecorder:
         ops = self._ops
         if ops is not None:
             size = self.journal.add((*self._head, ops)) + self._added
-            self._ops, self._added = None, 0
+            if self._turns:
+                self.turns.append(len(self.journal) - 1)
+            self._ops, self._added, self._turns = None, 0, False
             self._registers.saved.clear()
             self.grown(size)
             if self._left is not None:
@@ -294,6 +306,26 @@ class RunRecorder:
         """
         return next(space for space, known in self._numbers.items() if known == number)
 
+    # -- for checkpoints: `engine.history.livecheckpoints.ToldRun` --------------------------------
+
+    @property
+    def is_told(self) -> bool:
+        """True if what happens now is recorded."""
+        return self._machine.recorder is self
+
+    @property
+    def passed(self) -> tuple[int, int]:
+        """Entries and inputs of instructions so far."""
+        return len(self.journal), len(self.journal.inputs)
+
+    def mappings(self) -> Iterator[tuple[AddressSpace, Mapping]]:
+        """The mappings whose content is told, each with its address space."""
+        layouts = {number: layout for number, layout, _ in self._layouts}
+        for space, number in self._numbers.items():
+            for mapping in space.memory.mappings:
+                if mapping.physical is not None and layouts[number].tells(mapping):
+                    yield space, mapping
+
     # -- memory ---------------------------------------------------------------------------------
 
     def filled(self, offset: int, data: bytes) -> None:
@@ -328,7 +360,7 @@ class RunRecorder:
         """Follow an address space from now on."""
         number = self._numbers[space] = self._spaces
         self._spaces += 1
-        self._op(Op.SPACE, number, copy_of)
+        self._turn(Op.SPACE, number, copy_of)
         memory = space.memory
         layout = MappingLog(memory, self._extents, self._machine.arch.plan)
         assert memory.table.changes is not None
@@ -348,19 +380,19 @@ class RunRecorder:
         for number, layout, changes in self._layouts:
             if changes:
                 for start, end, values in layout.changes():
-                    self._op(Op.MAPPINGS, number, start, end, values)
+                    self._turn(Op.MAPPINGS, number, start, end, values)
 
     def _noticed(self, space: AddressSpace, number: int, what: str, start: int, size: int) -> None:
         if not self._active:
             return
         self._remap()
-        self._op(Op.NOTICE, number, what, start, size)
+        self._turn(Op.NOTICE, number, what, start, size)
         if what == "map" or what == "protect":
             self.mapped(space, start, size)
 
     def _program(self, space: AddressSpace) -> None:
         start = space.start
-        self._op(
+        self._turn(
             Op.PROGRAM,
             self._numbers[space],
             tuple((module.name, module.bias) for module in space.modules.known),
@@ -394,7 +426,7 @@ class RunRecorder:
 
     def renamed(self, thread: Thread) -> None:
         """A thread has another name."""
-        self._op(Op.NAME, thread.tid, thread.comm)
+        self._turn(Op.NAME, thread.tid, thread.comm)
 
     def signalled(self, number: int) -> None:
         """A signal's handler is next."""
@@ -404,37 +436,37 @@ class RunRecorder:
         """An address space has been copied."""
         self._add(new, self._numbers[old])
         self._remap()
-        self._op(Op.NOTICE, self._numbers[new], "copy", self._numbers[old], 0)
+        self._turn(Op.NOTICE, self._numbers[new], "copy", self._numbers[old], 0)
 
     def lent(self, space: AddressSpace, thread: int, child: int) -> None:
         """A child borrows its parent's memory."""
-        self._op(Op.LENT, self._numbers[space], thread, child)
+        self._turn(Op.LENT, self._numbers[space], thread, child)
 
     def replaced(self, process: Process, old: AddressSpace, new: AddressSpace) -> None:
         """A process has begun another program."""
         self._add(new)
         self._program(new)
         self._map(new)
-        self._op(Op.REPLACED, process.pid, self._numbers[old], self._numbers[new])
+        self._turn(Op.REPLACED, process.pid, self._numbers[old], self._numbers[new])
 
     def ended(self, space: AddressSpace) -> None:
         """Nobody runs in an address space any more."""
         number = self._numbers.pop(space)
-        self._op(Op.ENDED, number)
+        self._turn(Op.ENDED, number)
         self._layouts = [each for each in self._layouts if each[0] != number]
         space.memory.table.changes = None
         space.memory.bytes.written = space.memory.recorded = None
 
     def became_first(self, tid: int, thread: Thread) -> None:
         """A thread has its process's id now."""
-        self._op(Op.FIRST, tid)
+        self._turn(Op.FIRST, tid)
 
     def _started(self, maker: Thread, thread: Thread) -> None:
         saved = next(
             at for at, each in enumerate(self._registers.saved) if each is thread.registers
         )
         process = thread.process
-        self._op(
+        self._turn(
             Op.THREAD,
             maker.tid,
             thread.tid,
@@ -446,7 +478,7 @@ class RunRecorder:
         )
 
     def _leaving(self, thread: Thread, last: bool) -> None:
-        self._op(Op.LEAVES, thread.tid, last)
+        self._turn(Op.LEAVES, thread.tid, last, thread.cpu_time(), thread.ticks())
 
     def _switching(self, before: Thread | None, thread: Thread | None, why: Why) -> None:
         self._op(
@@ -467,7 +499,7 @@ class RunRecorder:
         end = process.exit
         if end is not None:
             code = -1 if end.code is None else end.code
-            self._op(Op.EXIT, process.pid, code, end.signal, _crash(end.crash))
+            self._turn(Op.EXIT, process.pid, code, end.signal, _crash(end.crash))
 
     def _output(self, descriptor: int, data: bytes) -> None:
         if self.full:

@@ -1,6 +1,8 @@
 """A kernel of the past: it carries no call out, but does to the program what the journal says."""
 
-from collections.abc import Callable, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, Final
 
 from engine.arch.recording import OUTSIDE
@@ -8,7 +10,7 @@ from engine.cpu.base import Stop, StopKind
 from engine.cpu.ram import PAGE
 from engine.errors import GuestFaultError, KprobeTuiError
 from engine.guest.hooks import SpaceHooks
-from engine.guest.mapping import SharedExtent
+from engine.guest.mapping import Mapping, SharedExtent
 from engine.guest.memory import Memory
 from engine.guest.modules import Module
 from engine.history.journal import (
@@ -36,6 +38,11 @@ from engine.linux.turns import Turns
 from engine.linux.wait import Wait
 
 _WHYS: Final = {why.value: why for why in Why}
+_STRUCTURE: Final = (
+    *(Op.MAPPINGS, Op.NOTICE, Op.SPACE, Op.LENT, Op.REPLACED, Op.ENDED, Op.PROGRAM, Op.THREAD),
+    *(Op.FIRST, Op.LEAVES, Op.EXIT, Op.NAME),
+)
+"""What tells of threads, address spaces and mappings, and not of what they hold."""
 _PATIENCE: Final = 64
 """Stops at a tick's end before the entry that is due there is missed."""
 
@@ -72,6 +79,8 @@ class ReplayKernel(Kernel):
         arena: bytes of the recorded guest's physical memory.
         zeroed: pages that were given back since somebody emptied this.
         limit: a tick that no stretch goes beyond the end of; None for none.
+        turns: numbers of the entries that it has come to at which threads, address spaces or
+            mappings have changed.
     """
 
     def __init__(
@@ -142,6 +151,36 @@ class ReplayKernel(Kernel):
             Op.OUTPUT: self._output,
             Op.END: self._finish,
         }
+        self.turns = array("Q")
+        self._structure = {kind: self._do[kind] for kind in _STRUCTURE}
+        self._structure[Op.SAVE] = lambda: self._saved.append(None)
+        for kind in _STRUCTURE:
+            self._do[kind] = partial(self._turned, self._do[kind])
+
+    def _turned(self, do: Callable[..., None], *values: Any) -> None:
+        """Do something that changes threads, address spaces or mappings."""
+        if not self.turns or self.turns[-1] < self.at - 1:
+            self.turns.append(self.at - 1)
+        do(*values)
+
+    # -- for checkpoints: `engine.history.livecheckpoints.ToldRun` --------------------------------
+
+    @property
+    def is_told(self) -> bool:
+        """True if the journal tells what happens now."""
+        return self.at < len(self.journal)
+
+    @property
+    def passed(self) -> tuple[int, int]:
+        """Entries and inputs of instructions that have happened."""
+        return self.at, self.inputs
+
+    def mappings(self) -> Iterator[tuple[AddressSpace, Mapping]]:
+        """The mappings of the recorded guest's memory, each with its address space."""
+        for space in self.spaces.values():
+            for mapping in space.memory.mappings:
+                if mapping.physical is not None and mapping.physical < self.arena:
+                    yield space, mapping
 
     # -- running --------------------------------------------------------------------------------
 
@@ -187,7 +226,11 @@ class ReplayKernel(Kernel):
             self._apply(entry)
             return
         thread.memory.sync()
-        stop = self._stretch(entry)
+        limit = self.limit
+        if self.going is not None and not held:
+            most = self._cpu.blocks() + self.going()
+            limit = most if limit is None else min(limit, most)
+        stop = self._stretch(entry, limit)
         if stop is not None:
             self.handle(stop)
 
@@ -211,6 +254,32 @@ class ReplayKernel(Kernel):
         """One stretch of a thread up to the next thing that the journal has."""
         self._resume()
 
+    def walk(self, entries: Iterable[int]) -> None:
+        """Let there be the threads, address spaces and mappings that the journal tells of.
+
+        What they hold is the caller's care.
+
+        Args:
+            entries: numbers of those that tell of them, in order.
+
+        Raises:
+            DivergenceError: they make no sense.
+        """
+        machine, saved, do = self.machine, self._saved, self._structure
+        for number in entries:
+            saved.clear()
+            entry = self.journal[number]
+            try:
+                for op in entry.ops:
+                    if op[0] in do:
+                        do[op[0]](*op[1:])
+            except (LookupError, TypeError, ValueError, AttributeError) as error:
+                raise DivergenceError(
+                    f"entry {number} of the recording, {entry}, makes no sense: {error!r}"
+                ) from error
+        saved.clear()
+        machine.serving = None
+
     def go_back(self, at: int, inputs: int) -> None:
         """Stand at an entry again; all else is the caller's care."""
         self.at, self.inputs = at, inputs
@@ -230,16 +299,16 @@ class ReplayKernel(Kernel):
             self._hear_host()
         return None if self.machine.exit is not None else self.machine.current
 
-    def _stretch(self, entry: Entry) -> Stop | None:
-        """Run towards an entry."""
+    def _stretch(self, entry: Entry, limit: int | None) -> Stop | None:
+        """Run towards an entry, but not beyond the end of a tick."""
         now = self._cpu.blocks()
         rest = entry.clock - now
         if rest < 0:
             raise self._diverged(entry, "the program has gone on")
         if entry.cause == EntryCause.STEP:
             return self._step_of_tracer(entry)
-        if self.limit is not None and self.limit < entry.clock:
-            return self._cpu.run(max(self.limit - now, 0))
+        if limit is not None and limit < entry.clock:
+            return self._cpu.run(max(limit - now, 0))
         if EntryCause(entry.cause) is not EntryCause.ANYWHERE:
             stop = self._cpu.run(rest)
             if stop.kind is StopKind.QUANTUM and rest == 0:
@@ -567,14 +636,14 @@ class ReplayKernel(Kernel):
     def _first(self, tid: int) -> None:
         self.machine.becomes_first(self.machine.threads[tid])
 
-    def _leaves(self, tid: int, last: bool) -> None:
+    def _leaves(self, tid: int, last: bool, spent: int, ran: int) -> None:
         machine = self.machine
         thread = machine.threads[tid]
         for listener in machine.moments.leaving:
             listener(thread, last)
         process = thread.process
-        process.spent += thread.cpu_time()
-        process.ran += thread.ticks()
+        process.spent += spent
+        process.ran += ran
         if thread is machine.current:
             machine.turn_over()
         thread.ended, thread.wait = True, None

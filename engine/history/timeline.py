@@ -8,6 +8,7 @@ from typing import Final
 from engine.cpu.ram import Ram
 from engine.errors import KprobeTuiError
 from engine.history.checkpoint import Checkpoints
+from engine.history.livecheckpoints import LiveCheckpoints
 from engine.history.moment import Moment as Moment
 from engine.history.replaying import ReplayKernel
 
@@ -42,13 +43,22 @@ class Timeline:
             that were looked at last.
     """
 
-    def __init__(self, kernel: ReplayKernel, ram: Ram) -> None:
-        """The guest stands in front of its first instruction."""
+    def __init__(
+        self, kernel: ReplayKernel, ram: Ram, live: LiveCheckpoints | None = None
+    ) -> None:
+        """The guest stands in front of its first instruction.
+
+        Args:
+            kernel: its.
+            ram: its memory.
+            live: takes checkpoints of the run itself, if anything does.
+        """
         self._kernel = kernel
         self._machine = kernel.machine
         self._cpu = kernel.machine.cpu
         self._pc = kernel.machine.arch.roles.pc
-        self.checkpoints = Checkpoints(kernel, ram)
+        self.checkpoints = Checkpoints(kernel, ram, live=live)
+        self._live = live
         self._due = self._look = 0.0
         self._keeps = True
         self._close: list[Moment] = []
@@ -77,6 +87,12 @@ class Timeline:
         self._nearest(len(self._kernel.journal), self._kernel.journal.end + 1)
         while not self.ended and self._kernel.next is not None:
             self._go(None)
+
+    def catch_up(self) -> None:
+        """Take over what the run itself has kept; the guest stands at the last checkpoint then."""
+        if self._live is not None and self._live.pending:
+            self.checkpoints.adopt(self._live)
+            self.checkpoints.restore(len(self.checkpoints.taken) - 1)
 
     def seek(self, moment: Moment) -> None:
         """Go to a moment; no probe may be armed.
@@ -117,12 +133,24 @@ class Timeline:
 
     def _nearest(self, at: int, clock: int) -> None:
         """Go back to the checkpoint from which a moment is reached soonest."""
+        spoilt = self._adopt(at, clock)
         index = self.checkpoints.before(clock, at)
         taken = self.checkpoints.taken[index]
         now = self.now()
         ahead = (now.at, now.clock) < (at, clock) and not self.ended
-        if not ahead or (taken.at, taken.clock) > (now.at, now.clock):
+        if spoilt or not ahead or (taken.at, taken.clock) > (now.at, now.clock):
             self.checkpoints.restore(index)
+
+    def _adopt(self, at: int, clock: int) -> bool:
+        """Take over what the run itself has kept by then; True if the guest stands nowhere now."""
+        live = self._live
+        if live is None or not live.pending:
+            return False
+        first = live.pending[0].mark
+        if (first.at, first.clock) > (at, clock):
+            return False
+        self.checkpoints.adopt(live)
+        return True
 
     def _to(self, at: int, clock: int, until: Callable[[], bool] = lambda: False) -> None:
         """Go on up to an entry's end and the begin of a tick."""

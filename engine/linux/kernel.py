@@ -54,6 +54,8 @@ class Kernel:
         attention: set while the host has something to say.
         switched: told, in order, that another thread is the current one.
         awaited: a run ends where this thread gets the processor, before it goes on.
+        going: asked where a thread is about to go on, with nothing half done: how many ticks it
+            may take before it is asked again. None while nobody wants to know.
     """
 
     def __init__(self, machine: Machine, turns: Turns, max_blocks: int | None = None) -> None:
@@ -97,6 +99,7 @@ class Kernel:
         self._spare: object = None  # saved registers to write over
         self._idle = False  # listeners have been told that nobody can run
         self.awaited: Thread | None = None
+        self.going: Callable[[], int] | None = None
         self.attention = machine.host.attention
 
     def _use_writers(self, writer: Callable[[str], Callable[[int], None]]) -> None:
@@ -241,6 +244,9 @@ class Kernel:
     def _run(self, thread: Thread) -> Stop:
         """Let the processor run, and carry out quick calls inside it where nobody can tell."""
         quantum, cpu = self._quantum(), self._serving
+        if self.going is not None:
+            most = self.going()
+            quantum = most if quantum is None else min(quantum, most)
         if (
             cpu is None
             or not self._alone

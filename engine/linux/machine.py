@@ -334,6 +334,15 @@ class Machine:
         current.ran += tick - self._turn_tick
         self._turn_began, self._turn_tick = now, tick
 
+    @property
+    def turn(self) -> tuple[int, int]:
+        """Nanoseconds and tick at which the current thread's turn has begun."""
+        return self._turn_began, self._turn_tick
+
+    @turn.setter
+    def turn(self, began: tuple[int, int]) -> None:
+        self._turn_began, self._turn_tick = began
+
     def next_expiry(self) -> int | None:
         """When the next timer of any process expires, or one of a ring."""
         moments = [each.next_expiry() for each in self.armed]

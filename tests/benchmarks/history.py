@@ -19,6 +19,7 @@ from unittest.mock import patch
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from engine.history.journal import Journal
+from engine.history.livecheckpoints import LiveCheckpoints
 from engine.history.recording import RunRecorder
 from engine.linux.fs.stdio import FeedStream, SinkStream
 from engine.session import GuestConfig, Session
@@ -120,7 +121,9 @@ def _session(config: GuestConfig) -> Session:
     return Session(config, (FeedStream(b"", ended=True), sink, sink))
 
 
-def _run(words: tuple[str, ...], *, clock: bool, recorded: bool) -> tuple[float, Session, Journal]:
+def _run(
+    words: tuple[str, ...], *, clock: bool, recorded: bool, keeps: bool = False
+) -> tuple[float, Session, Journal]:
     """CPU seconds of a run, and what is left of it."""
     guest, *args = words
     env = ("PATH=/usr/bin:/bin",)
@@ -130,15 +133,19 @@ def _run(words: tuple[str, ...], *, clock: bool, recorded: bool) -> tuple[float,
     journal = Journal()
     start = time.process_time()
     if recorded:
-        RunRecorder(session.machine, session.noted, journal)
+        recorder = RunRecorder(session.machine, session.noted, journal)
+        if keeps:
+            LiveCheckpoints(session.kernel, recorder)
     session.run()
     return time.process_time() - start, session, journal
 
 
-def _least(words: tuple[str, ...], runs: int, *, clock: bool, recorded: bool) -> float:
+def _least(
+    words: tuple[str, ...], runs: int, *, clock: bool, recorded: bool, keeps: bool = False
+) -> float:
     found = []
     for _ in range(runs):
-        spent, session, _ = _run(words, clock=clock, recorded=recorded)
+        spent, session, _ = _run(words, clock=clock, recorded=recorded, keeps=keeps)
         session.close()
         found.append(spent)
     return min(found)
@@ -149,11 +156,13 @@ def measure(words: tuple[str, ...], runs: int, late: str) -> dict[str, float]:
     plain = _least(words, runs, clock=False, recorded=False)
     clocked = _least(words, runs, clock=True, recorded=False)
     recorded = _least(words, runs, clock=True, recorded=True)
+    keeping = _least(words, runs, clock=True, recorded=True, keeps=True)
     _, session, journal = _run(words, clock=True, recorded=True)
     found = {
         "plain run, s": plain,
         "recorded / plain": recorded / plain,
         "recorded / with the clock": recorded / clocked,
+        "recorded with checkpoints / with the clock": keeping / clocked,
         "entries": float(len(journal)),
         "journal, MB": sum(map(len, (*journal.raw, *journal.contents.values()))) / 1e6,
     }

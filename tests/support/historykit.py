@@ -1,12 +1,13 @@
 """Guests that run and are recorded, and run again from what was recorded."""
 
 import hashlib
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from engine.history.journal import Journal
+from engine.history.livecheckpoints import LiveCheckpoints
 from engine.linux.fs.stdio import FeedStream, SinkStream
 from engine.session import GuestConfig, Session
 from engine.session.guest.past import PastSession, record
@@ -67,6 +68,7 @@ class Ran:
     session: Session
     journal: Journal
     exit: int
+    live: LiveCheckpoints | None = None
 
     def past(self) -> PastSession:
         """The same run again, before its first instruction."""
@@ -75,8 +77,24 @@ class Ran:
 
 
 @contextmanager
-def recorded(path: Path | str, *args: str, stdin: bytes = b"", **config: object) -> Iterator[Ran]:
-    """A guest that has run to its end."""
+def recorded(
+    path: Path | str,
+    *args: str,
+    stdin: bytes = b"",
+    live: bool = False,
+    begins: Callable[[Session], object] = lambda session: None,
+    **config: object,
+) -> Iterator[Ran]:
+    """A guest that has run to its end.
+
+    Args:
+        path: the program.
+        args: its arguments.
+        stdin: what it reads.
+        live: it keeps checkpoints meanwhile.
+        begins: called before its first instruction.
+        config: how it is started.
+    """
     config.setdefault("isolated", True)
     sink = SinkStream(lambda data: None)
     session = Session(
@@ -91,8 +109,10 @@ def recorded(path: Path | str, *args: str, stdin: bytes = b"", **config: object)
     )
     try:
         recording = record(session)
+        kept = LiveCheckpoints(session.kernel, recording) if live else None
+        begins(session)
         exit_code = session.run().exit_code
-        yield Ran(session, recording.journal, exit_code)
+        yield Ran(session, recording.journal, exit_code, kept)
     finally:
         session.close()
 

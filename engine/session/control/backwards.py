@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from engine.arch.base import Register
 from engine.errors import CommandError, ProbeRejectedError
 from engine.guest.watched import WatchedRange
+from engine.history.livecheckpoints import LiveCheckpoints
 from engine.history.timeline import Moment, Timeline
 from engine.probes.kprobe import Kprobe
 from engine.session.control.memory_writes import MemoryWrites
@@ -77,11 +78,16 @@ class Backwards:
         cut: asked now and then: True if the user wants the motion to end.
     """
 
-    def __init__(self, session: PastSession) -> None:
-        """The guest stands in front of its first instruction."""
+    def __init__(self, session: PastSession, live: LiveCheckpoints | None = None) -> None:
+        """The guest stands in front of its first instruction.
+
+        Args:
+            session: it.
+            live: takes checkpoints of the run itself, if anything does.
+        """
         self._session = session
         self._kernel = session.kernel
-        self.timeline = Timeline(session.kernel, session.ram)
+        self.timeline = Timeline(session.kernel, session.ram, live)
         self._stretches = PastStretches(session, self.timeline)
         self._backtraces = Backtraces(session)
         self._ticks: dict[int, list[Moment]] = {}

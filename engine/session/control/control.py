@@ -250,9 +250,11 @@ class Control:
             return None
         from engine.session.control import travel  # few runs are recorded
 
+        keeps = self._mode is Mode.STRICT
         if recording is None:
-            return travel.recorded(session, leap.script if leap is not None else None)
-        return travel.lived_through(session, recording, self._tell)
+            script = leap.script if leap is not None else None
+            return travel.recorded(session, script, keeps=keeps)
+        return travel.lived_through(session, recording, self._tell, keeps=keeps)
 
     def _past_of(self, session: Session) -> GuestStand:
         """Somewhere to stand in a guest of the past."""

@@ -163,6 +163,8 @@ class PastEpochs:
         self.refused: list[str] = []
         self._travel = travel
         self._timeline = travel.backwards.timeline
+        if not travel.there:
+            self._timeline.catch_up()
         self._wanted, self._mode, self._number_of = wanted, mode, number_of
         self._rows = rows
         self._all: list[Epoch] = []

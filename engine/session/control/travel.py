@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from engine.errors import CommandError
 from engine.history.inputs import HostInputs
 from engine.history.journal import Journal, Op
+from engine.history.livecheckpoints import LiveCheckpoints
 from engine.history.moment import Moment
 from engine.history.recording import RunRecorder
 from engine.linux.machine import Machine
@@ -78,7 +79,11 @@ class Travel:
     """
 
     def __init__(
-        self, live: Session, recorder: "RunRecorder | FinishedRecorder", again: PastSession | None
+        self,
+        live: Session,
+        recorder: "RunRecorder | FinishedRecorder",
+        again: PastSession | None,
+        kept: LiveCheckpoints | None = None,
     ) -> None:
         """The guest stands in the present.
 
@@ -86,6 +91,7 @@ class Travel:
             live: the run.
             recorder: has recorded it from its first instruction on.
             again: it, if it is itself lived through again.
+            kept: takes checkpoints of it, if anything does.
         """
         self.recorder = recorder
         self.there = False
@@ -95,6 +101,7 @@ class Travel:
         recorder.wrote = self.landmarks.written
         self._live = live
         self._again = again
+        self._kept = kept
         self._past: PastSession | None = None
         self._backwards: Backwards | None = None
         self._left = 0  # the tick of the present when it was last left
@@ -125,13 +132,15 @@ class Travel:
 
         Returns:
             Its moment. None if there is no such checkpoint but the first instruction, or if the
-            guest has several threads there or is another program than at first.
+            guest has several processes there or is another program than at first.
         """
         if self._backwards is None:
             return None
         checkpoints = self._backwards.timeline.checkpoints
         index = bisect_left(checkpoints.marks, moment) - distance
         if index <= 0 or not checkpoints.can_lend(index):
+            return None
+        if list(checkpoints.taken[index].spaces) != [0]:  # probes are placed in one
             return None
         return checkpoints.marks[index]
 
@@ -147,7 +156,7 @@ class Travel:
     def backwards(self) -> Backwards:
         """Its motions."""
         if self._backwards is None:
-            self._backwards = Backwards(self.past)
+            self._backwards = Backwards(self.past, self._kept)
         return self._backwards
 
     @property
@@ -322,18 +331,21 @@ class Travel:
             self._past.close()
 
 
-def recorded(session: Session, script: HostInputs | None = None) -> Travel:
+def recorded(session: Session, script: HostInputs | None = None, *, keeps: bool) -> Travel:
     """The way to the past of a run that begins, and is recorded from here on.
 
     Args:
         session: it.
         script: what comes from the host at first, as it came to another run.
+        keeps: checkpoints are taken meanwhile; its probes may change nothing then.
     """
-    return Travel(session, record(session, _JOURNAL, HostInputs(script)), None)
+    recorder = record(session, _JOURNAL, HostInputs(script))
+    kept = LiveCheckpoints(session.kernel, recorder) if keeps else None
+    return Travel(session, recorder, None, kept)
 
 
 def lived_through(
-    session: Session, path: str, tell: Callable[[ev.SessionEvent], object]
+    session: Session, path: str, tell: Callable[[ev.SessionEvent], object], *, keeps: bool
 ) -> Travel:
     """The way to the past of a recording's run.
 
@@ -341,11 +353,13 @@ def lived_through(
         session: it, before its first instruction.
         path: of the recording.
         tell: takes what the guest writes, and in what the recording is not whole.
+        keeps: checkpoints are taken meanwhile; its probes may change nothing then.
     """
     assert isinstance(session, PastSession), "it is lived through again"
     opened = session.opened
     assert isinstance(opened, RecordedGuest), "it is in a recording"
-    travel = Travel(session, FinishedRecorder(session.kernel.journal), session)
+    kept = LiveCheckpoints(session.kernel, session.kernel) if keeps else None
+    travel = Travel(session, FinishedRecorder(session.kernel.journal), session, kept)
 
     def written(descriptor: int, data: bytes) -> None:
         travel.recorder.wrote(len(data))

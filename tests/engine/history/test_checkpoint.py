@@ -105,7 +105,11 @@ def test_between_two_and_in_any_order() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["x86_64/words", "aarch64/words", "riscv64/words", "ia64/recursion"]
+    "name",
+    [
+        *("x86_64/words", "aarch64/words", "riscv64/words", "ia64/recursion"),
+        *("x86_64/forkserver", "aarch64/race", "ia64/pipeline"),
+    ],
 )
 def test_another_guest_begins_there(name: str) -> None:
     """It goes on as the first one has."""
