@@ -153,7 +153,7 @@ class LiveCheckpoints:
         return _LOOK
 
     def _take(self) -> None:
-        began = time.thread_time()
+        began, first = time.thread_time(), not self._contents
         machine, cpu = self._machine, self._cpu
         current, pc = machine.current, cpu.read_register(self._pc)
         if current.hooks.hold() or current.hooks.original_pc(pc) != pc:
@@ -177,7 +177,8 @@ class LiveCheckpoints:
             self._thin()
         self._last = cpu.blocks()
         now = time.thread_time()
-        self._due = now + max(_SECONDS, _SHARE * (now - began))
+        # All pages are new to the first one: so much is not to be done again.
+        self._due = now + max(_SECONDS, 0.0 if first else _SHARE * (now - began))
 
     def _threads(self) -> list[LiveThread]:
         """What threads hold."""
