@@ -267,6 +267,10 @@ class Checkpoints:
             thread.wait = Wait(lambda: None) if held.waits else None
             thread.spent, thread.ran = held.spent, held.ran
         machine.syscall_count, machine.turn = live.calls, live.turn
+        if machine.inner is not None:  # probes of the engine's own tell of its tasks
+            machine.inner.task = live.task
+            machine.comms.update(live.comms)
+            machine.pids.update(live.pids)
         if mark > self.marks[-1]:
             pages = sorted(live.pages)
             self.taken.append(

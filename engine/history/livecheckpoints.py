@@ -70,6 +70,9 @@ class LiveCheckpoint(Struct, eq=False):
         current: id of the thread that has the processor.
         turn: see `Machine.turn`.
         calls: system calls before it.
+        task: see `InnerKernel.task`; None where there is no kernel inside.
+        comms: see `Machine.comms`.
+        pids: see `Machine.pids`.
         threads: all that have not ended.
         pages: those that may have changed since the one before, with what they hold; None where
             that is the same.
@@ -81,6 +84,9 @@ class LiveCheckpoint(Struct, eq=False):
     current: int
     turn: tuple[int, int]
     calls: int
+    task: int | None
+    comms: dict[int, bytes]
+    pids: dict[int, int]
     threads: list[LiveThread]
     pages: dict[int, PageContent | None]
 
@@ -147,7 +153,7 @@ class LiveCheckpoints:
         rest = max(self._next, self._last + self._apart) - self._cpu.blocks()
         if rest > 0:
             return rest
-        if time.thread_time() >= self._due and self._run.is_told and self._machine.inner is None:
+        if time.thread_time() >= self._due and self._run.is_told:
             self._take()
         self._next = self._cpu.blocks() + _LOOK
         return _LOOK
@@ -169,6 +175,9 @@ class LiveCheckpoints:
                 current.tid,
                 machine.turn,
                 machine.syscall_count,
+                None if machine.inner is None else machine.inner.task,
+                dict(machine.comms),
+                dict(machine.pids),
                 threads,
                 self._pages(),
             )

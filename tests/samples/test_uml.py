@@ -7,14 +7,17 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from compiled import build
 from guestrun import run
+from historykit import State, past, recorded, state_of
 from sessionkit import loaded
 from umlkit import BOTTOMS, EVENT, QUICK, SCRIPT, SHOWN, WORDS, events, made, ran
 
 from engine.arch.plan import Mode
+from engine.history.timeline import Moment, Timeline
 from engine.session.inspect.backtrace import Backtraces
 from engine.session.protocol.requests import TraceOptions
 from engine.unwind.unwinder import EndReason
@@ -431,3 +434,31 @@ def test_a_boot_that_hangs_tells_where_each_task_waits(tmp_path: Path) -> None:
         assert names[0] == "pipe_read"
         assert "userspace" in names
         assert names[names.index("hears") :][:2] == ["hears", "main"]
+
+
+@pytest.mark.slow
+def test_the_past_of_a_boot_begins_where_it_has_kept_itself(worker: Path) -> None:
+    """What is gone to at once is what a guest comes to that lives through all of the boot."""
+    config: dict[str, Any] = {
+        "root": "/",
+        "isolated": False,
+        "cwd": str(worker),
+        "shares": ((str(worker), False),),
+        "env": ("TMPDIR=/dev/shm", "HOME=/tmp", "PATH=/bin"),
+    }
+    with recorded(worker / "linux.uml", *WORDS, *QUICK, live=True, **config) as ran:
+        assert ran.live is not None
+        marks = [one.mark for one in ran.live.pending]
+        assert len(marks) >= 5
+        chosen = random.Random(1).sample(marks, 5)
+        known: dict[Moment, tuple[State, list[int]]] = {}
+        with past(ran) as session:
+            timeline = Timeline(session.kernel, session.ram)
+            for mark in sorted(chosen):
+                timeline.seek(mark)
+                known[mark] = state_of(session), sorted(session.machine.threads)
+        with past(ran) as session:
+            timeline = Timeline(session.kernel, session.ram, ran.live)
+            for mark in chosen:
+                timeline.seek(mark)
+                assert (state_of(session), sorted(session.machine.threads)) == known[mark]

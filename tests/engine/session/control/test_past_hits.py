@@ -412,6 +412,9 @@ def test_what_another_way_of_the_hit_comes_to() -> None:
         assert not guest.view.history.past
 
 
+_LONGER = ("recursion", "race")
+
+
 @pytest.fixture
 def lent(monkeypatch: pytest.MonkeyPatch) -> list[Moment | None]:
     """There are checkpoints everywhere; where guests of the past have begun."""
@@ -450,11 +453,39 @@ def test_from_checkpoints_on(
     assert any(lent)
 
 
-@pytest.mark.parametrize("name", ["structs", pytest.param("recursion", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arch", "name", "line", "passed", "threads"),
+    [
+        ("x86_64", "race", "p think", 98, 2),
+        ("aarch64", "race", "p think", 98, 2),
+        ("riscv64", "race", "p think", 98, 2),
+        ("x86_64", "deadlock", "p lock", 0, 1),
+    ],
+)
+def test_threads_from_checkpoints_on(
+    lent: list[Moment | None], arch: str, name: str, line: str, passed: int, threads: int
+) -> None:
+    with recorded(arch, name, line, args=("3",), technique="breakpoint") as guest:
+        guest.control.refills = True
+        guest.do(*[cmd.ContinueToHit()] * passed)
+        seen: set[int] = set()
+        check(guest, 4, seen)
+        assert len(seen) >= threads
+    assert any(lent)
+
+
+@pytest.mark.parametrize(
+    "name", ["structs", *(pytest.param(name, marks=pytest.mark.slow) for name in _LONGER)]
+)
 def test_hits_are_found_from_checkpoints_on(lent: list[Moment | None], name: str) -> None:
     """The same ones as from the start on."""
     choose = random.Random(2)
-    symbol, more = {"structs": ("deposit", 3), "recursion": ("fibonacci", 4)}[name]
+    symbol, more = {
+        "structs": ("deposit", 3),
+        "recursion": ("fibonacci", 4),
+        "race": ("think", 3),
+    }[name]
     with recorded("x86_64", name, f"p {symbol}", f"p {symbol}+{more}") as guest:
         guest.do(cmd.Continue())
         place = guest.control._place
