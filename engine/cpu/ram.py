@@ -214,7 +214,10 @@ class Ram:
         self._free.give(offset, offset + size)
 
     def discard(self, offset: int, size: int) -> None:
-        """Make pages zero again (MADV_DONTNEED of anonymous memory)."""
+        """Make pages zero again (MADV_DONTNEED of anonymous memory), as if never touched.
+
+        The caller flushes the emulator's TLB, so that they are seen to be touched again.
+        """
         if self.effects is not None:
             self.effects.zeroed(offset, size)
         end = offset + size

@@ -310,6 +310,7 @@ class Memory:
                 continue
             piece = mapping.part(max(start, mapping.start), min(end, mapping.end))
             self.pager.discard(piece)
+            self._cpu.flush_tlb()  # the emulator does not tell of pages that it remembers
             self.changed("discard", piece.start, piece.size)
 
     def punch(self, start: int, size: int) -> None:
@@ -319,6 +320,7 @@ class Memory:
             piece = mapping.part(max(start, mapping.start), min(end, mapping.end))
             if mapping.extent is not None:
                 self.shared.punch(mapping.extent, piece.offset, piece.size)
+                self._cpu.flush_tlb()
                 self.changed("map", piece.start, piece.size)
 
     def shows(self, identity: object) -> int:

@@ -72,7 +72,23 @@ static void tree(int depth) {
     }
 }
 
+/* What is written to pages that were given back is there for children, too. */
+static void renewed(void) {
+    char *pages = mmap(0, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memset(pages, 1, 4 * PAGE);
+    madvise(pages, 4 * PAGE, MADV_DONTNEED);
+    pages[PAGE] = 7;
+    fflush(stdout);
+    pid_t pid = fork();
+    if (!pid) _exit(pages[0] + pages[PAGE]);
+    int status = 0;
+    waitpid(pid, &status, 0);
+    printf("renewed: %d\n", WEXITSTATUS(status));
+    munmap(pages, 4 * PAGE);
+}
+
 int main(void) {
+    renewed();
     sizes[0] = LARGE, sizes[1] = SMALL, sizes[2] = LARGE / 2, sizes[3] = SMALL;
     for (int i = 0; i < 3; i++)
         areas[i] = mmap(0, sizes[i], PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

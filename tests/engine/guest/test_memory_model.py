@@ -9,11 +9,12 @@ from itertools import pairwise
 from typing import Any, cast
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from workcount import calls
 
 from engine.arch.x86_64 import X86_64
+from engine.cpu import native
 from engine.cpu.base import Cpu
 from engine.cpu.pagetable import PageTable
 from engine.cpu.ram import EXECUTE, PAGE, PHYSICAL_BASE, READ, WRITE, Ram
@@ -32,12 +33,28 @@ class _Cpu:
     def __init__(self, ram: Ram) -> None:
         self.page_table = PageTable(ram)
         self.traps = None
+        self._ram = ram
+        self._remembered: dict[int, tuple[int, int]] = {}
 
     def invalidate(self, start: int, size: int) -> None:
         assert size > 0
 
     def flush_tlb(self) -> None:
-        return
+        self._remembered.clear()
+
+    def access(self, address: int, kind: int) -> None:
+        """The program loads or stores, and the emulator remembers where the page is."""
+        entry = native.TlbEntry()
+        if native.fill(self._ram, self.page_table, address, kind, entry):
+            self._remembered[address] = entry.paddr - PHYSICAL_BASE, entry.perms
+
+    def check(self) -> None:
+        """What it remembers is so still, and counts as touched."""
+        for address, (physical, perms) in self._remembered.items():
+            region = self.page_table.find(address)
+            assert region is not None
+            assert (region.physical + address - region.start, region.perms) == (physical, perms)
+            assert self._ram.touched(physical, PAGE)
 
 
 @contextmanager
@@ -60,6 +77,7 @@ _STEP = st.one_of(
     st.tuples(st.just("discard"), _PAGE, _COUNT),
     st.tuples(st.just("close"), _PAGE, st.integers(0, 3)),
     st.tuples(st.just("write"), _PAGE, st.integers(1, 255)),
+    st.tuples(st.just("access"), _PAGE, _COUNT, st.sampled_from([16, 17])),
 )
 
 
@@ -76,6 +94,7 @@ def _at(page: int) -> int:
 
 def _check(memory: Memory, model: dict[int, _Page]) -> None:
     memory.sync()
+    cast(_Cpu, memory._cpu).check()
     last = 0
     physical: set[int] = set()
     for mapping in memory.mappings:
@@ -136,6 +155,7 @@ def _check_tables(memory: Memory) -> None:
 
 @settings(max_examples=250, deadline=None)
 @given(st.lists(_STEP, max_size=30))
+@example([("map", 0, 2, 3, False), ("access", 0, 1, 17), ("discard", 0, 1)])
 def test_any_sequence(steps: list[tuple[Any, ...]]) -> None:
     with _memory() as memory:
         model: dict[int, _Page] = {}
@@ -176,6 +196,9 @@ def _apply(memory: Memory, model: dict[int, _Page], step: tuple[Any, ...], group
                 model[index].value = 0
     elif kind == "close":
         memory.close_pages({_at(page + 2 * index): READ for index in range(rest[0])})
+    elif kind == "access":
+        for index in range(rest[0]):
+            cast(_Cpu, memory._cpu).access(_at(page + index), rest[1])
     elif kind == "write":
         known = model.get(page)
         if known is not None and known.perms & WRITE:
