@@ -7,6 +7,9 @@ _PAGE_BITS: Final = 12
 _EXACT: Final = 64
 """Sizes of fewer pages have a class each; above them there are eight classes to an octave."""
 
+_MANY: Final = 1024
+"""Stretches that may have changed before they are put into their classes, whoever asks."""
+
 
 def _class(size: int) -> int:
     pages = size >> _PAGE_BITS
@@ -20,15 +23,17 @@ class FreeRanges:
     """Stretches that do not touch each other, of whole pages.
 
     A request looks at one stretch of each class of sizes that surely fit, and at those of the
-    class that may fit: with few sizes in a class its cost does not grow with their number.
+    class that may fit: with few sizes in a class its cost does not grow with their number. Which
+    class a stretch is in is seen to by the next request: most stretches change without one.
     """
 
     def __init__(self, start: int, end: int) -> None:
         """Begin with one free stretch."""
-        self._starts: list[int] = []
-        self._ends: dict[int, int] = {}
+        self._starts = [start]
+        self._ends = {start: end}
         self._classes: dict[int, list[int]] = {}
-        self._add(start, end)
+        self._known: dict[int, int] = {}  # by start, the class that a stretch is in
+        self._changed = {start}  # those that may be in the wrong one, or gone
 
     def all(self) -> list[tuple[int, int]]:
         """(start, end) of all stretches, by address."""
@@ -36,68 +41,70 @@ class FreeRanges:
 
     def take(self, start: int, end: int) -> bool:
         """Take a part; false if some of it is not free."""
-        index = bisect_right(self._starts, start) - 1
+        starts, ends = self._starts, self._ends
+        index = bisect_right(starts, start) - 1
         if index < 0:
             return False
-        low = self._starts[index]
-        high = self._ends[low]
+        low = starts[index]
+        high = ends[low]
         if end > high:
             return False
-        if end == high and low < start:
-            self._resize(low, start)
-            return True
-        if start == low and end < high:
-            self._move(index, end)
-            return True
-        self._drop(index)
+        self._changed.add(low)
         if low < start:
-            self._add(low, start)
+            ends[low] = start
+            if end < high:
+                starts.insert(index + 1, end)
+                ends[end] = high
+                self._changed.add(end)
+            return True
+        del ends[low]
         if end < high:
-            self._add(end, high)
+            starts[index] = end
+            ends[end] = high
+            self._changed.add(end)
+        else:
+            del starts[index]
         return True
 
     def give(self, start: int, end: int) -> None:
         """Give back what was taken."""
-        starts = self._starts
+        starts, ends = self._starts, self._ends
         index = bisect_left(starts, start)
         behind = index < len(starts) and starts[index] == end
-        if index and self._ends[starts[index - 1]] == start:
+        if behind:
+            self._changed.add(end)
+            end = ends.pop(end)
+        if index and ends[starts[index - 1]] == start:
             if behind:
-                end = self._ends[end]
-                self._drop(index)
-            self._resize(starts[index - 1], end)
+                del starts[index]
+            start = starts[index - 1]
         elif behind:
-            self._move(index, start)
+            starts[index] = start
         else:
-            self._add(start, end)
+            starts.insert(index, start)
+        ends[start] = end
+        self._changed.add(start)
+        if len(self._changed) > _MANY:
+            self._settle()
 
-    def _move(self, index: int, start: int) -> None:
-        """Let a stretch begin elsewhere, between the same others."""
-        old = self._starts[index]
-        end = self._ends.pop(old)
-        self._starts[index] = start
-        self._ends[start] = end
-        before, after = _class(end - old), _class(end - start)
-        starts = self._classes[before]
-        at = bisect_left(starts, old)
-        if before == after:
-            starts[at] = start
-            return
-        del starts[at]
-        if not starts:
-            del self._classes[before]
-        insort(self._classes.setdefault(after, []), start)
-
-    def _resize(self, start: int, end: int) -> None:
-        """Let a stretch end elsewhere."""
-        before, after = _class(self._ends[start] - start), _class(end - start)
-        self._ends[start] = end
-        if before != after:
-            starts = self._classes[before]
-            del starts[bisect_left(starts, start)]
-            if not starts:
-                del self._classes[before]
-            insort(self._classes.setdefault(after, []), start)
+    def _settle(self) -> None:
+        """Put those that have changed into their classes."""
+        for start in self._changed:
+            end = self._ends.get(start)
+            before, after = self._known.get(start), None if end is None else _class(end - start)
+            if before == after:
+                continue
+            if before is not None:
+                starts = self._classes[before]
+                del starts[bisect_left(starts, start)]
+                if not starts:
+                    del self._classes[before]
+            if after is None:
+                del self._known[start]
+            else:
+                insort(self._classes.setdefault(after, []), start)
+                self._known[start] = after
+        self._changed.clear()
 
     def last_before(self, address: int) -> tuple[int, int] | None:
         """(start, end) of the highest stretch that begins before an address."""
@@ -109,6 +116,8 @@ class FreeRanges:
 
     def lowest(self, size: int) -> int | None:
         """Start of the lowest stretch of at least so many bytes."""
+        if self._changed:
+            self._settle()
         wanted = _class(size)
         best: int | None = None
         for kind, starts in self._classes.items():
@@ -121,6 +130,8 @@ class FreeRanges:
 
     def highest(self, size: int, before: int = 1 << 65) -> tuple[int, int] | None:
         """The highest stretch of at least so many bytes that begins before an address."""
+        if self._changed:
+            self._settle()
         wanted = _class(size)
         best: int | None = None
         for kind, starts in self._classes.items():
@@ -136,16 +147,3 @@ class FreeRanges:
 
     def _first_fit(self, starts: list[int], size: int) -> int | None:
         return next((start for start in starts if self._ends[start] - start >= size), None)
-
-    def _add(self, start: int, end: int) -> None:
-        insort(self._starts, start)
-        self._ends[start] = end
-        insort(self._classes.setdefault(_class(end - start), []), start)
-
-    def _drop(self, index: int) -> None:
-        start = self._starts.pop(index)
-        kind = _class(self._ends.pop(start) - start)
-        starts = self._classes[kind]
-        del starts[bisect_left(starts, start)]
-        if not starts:
-            del self._classes[kind]

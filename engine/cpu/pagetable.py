@@ -69,26 +69,24 @@ class RegionTable:
         """Entries, free ones included."""
         return len(self.regions) + self._gap
 
-    def replace(self, start: int, end: int, regions: list[Region]) -> bool:
+    def replace(self, start: int, end: int, regions: list[Region]) -> None:
         """Replace the regions that begin in [start, end).
 
         Args:
             start: first address.
             end: one past the last.
             regions: what is there now, sorted, all within.
-
-        Returns:
-            False if all that was there before is there still.
         """
         starts = self._starts
         low = bisect_left(starts, start)
         high = bisect_left(starts, end, low)
-        before = self.regions[low:high]
-        changed = not _still(before, regions)
         self.regions[low:high] = regions
-        if len(before) == len(regions) == 1 and starts[low] == regions[0].start:
+        if high - low == len(regions) == 1:  # it is longer or shorter, or has other rights
+            before, starts[low] = starts[low], regions[0].start
             self._put(low if low < self._front else low + self._gap, regions)
-            return changed
+            if low == self._front and before != starts[low]:
+                self._set_free(starts[low])
+            return
         starts[low:high] = [region.start for region in regions]
         if high == self._front:  # those that go stand in front of the gap
             self._front = low
@@ -103,7 +101,6 @@ class RegionTable:
             self._gap -= len(regions)
         behind = low + len(regions)
         self._set_free(starts[behind] if behind < len(starts) else NOWHERE)
-        return changed
 
     def _put(self, index: int, regions: list[Region]) -> None:
         """Write entries."""
@@ -228,16 +225,6 @@ class PageTable:
         """Replace all of them; the caller flushes the TLB."""
         self.shown.replace(0, NOWHERE, regions)
         self.refresh()
-
-
-def _still(before: list[Region], now: list[Region]) -> bool:
-    """True if regions, one at the most, are there still, and may have got longer."""
-    if not before:
-        return True
-    if len(before) > 1 or not now:
-        return False
-    old, new = before[0], now[0]
-    return old.end <= new.end and old.start == new.start and old[2:] == new[2:]
 
 
 class MappedMemory:

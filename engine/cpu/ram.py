@@ -205,18 +205,23 @@ class Ram:
         """Reserve pages in one place; false if they are not free."""
         return offset >= 0 and self._free.take(offset, offset + size)
 
-    def release(self, offset: int, size: int) -> None:
-        """Give pages back: their content is dropped and their budget returned."""
-        self.discard(offset, size)
+    def release(self, offset: int, size: int) -> bool:
+        """Give pages back: their content is dropped and their budget returned.
+
+        False if none of them was ever touched, so that the emulator remembers none.
+        """
+        touched = self.discard(offset, size)
         if self.frozen.pieces and self.frozen.within(offset, offset + size):
             host.renew(self.base + offset, size)
             self.frozen.forget(offset, offset + size)
         self._free.give(offset, offset + size)
+        return touched
 
-    def discard(self, offset: int, size: int) -> None:
+    def discard(self, offset: int, size: int) -> bool:
         """Make pages zero again (MADV_DONTNEED of anonymous memory), as if never touched.
 
-        The caller flushes the emulator's TLB, so that they are seen to be touched again.
+        The caller flushes the emulator's TLB, so that they are seen to be touched again; not
+        where it is False: none of them was.
         """
         if self.effects is not None:
             self.effects.zeroed(offset, size)
@@ -236,6 +241,9 @@ class Ram:
                 if piece[0] < piece[1]
             ]
         pieces = self.frozen.within(offset, end) if self.frozen.pieces else ()
+        first, last = offset // PAGE, end // PAGE
+        if low == high and not pieces and self._touched_map.find(b"\1", first, last) < 0:
+            return False
         if low < high or any(piece.frozen for piece in pieces):
             host.renew(self.base + offset, size)
             self.control.budget += self.frozen.forget(offset, end) // PAGE
@@ -243,7 +251,6 @@ class Ram:
             self._drop_around(pieces, offset, end)
         else:
             host.drop(self.base + offset, size)
-        first, last = offset // PAGE, end // PAGE
         # Large reservations are mostly untouched; looking at pieces keeps copies small.
         for at in range(first, last, 1 << 16):
             piece = self._touched_view[at : min(last, at + (1 << 16))]
@@ -252,6 +259,7 @@ class Ram:
             if used:
                 self.control.budget += used
                 piece[:] = bytes(len(content))
+        return True
 
     def _drop_around(self, pieces: Sequence[Piece], start: int, end: int) -> None:
         """Make a stretch zeros in which only these pieces are in a file, all prepared."""

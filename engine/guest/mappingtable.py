@@ -99,8 +99,9 @@ class MappingTable:
         self._changed(start, end)
         self.renewed = True
 
-    def _changed(self, start: int, end: int) -> None:
-        self.dirty.append((start, end))
+    def _changed(self, start: int, end: int, *, shown: bool = False) -> None:
+        if not shown:
+            self.dirty.append((start, end))
         if self.changes is not None:
             self.changes.append((start, end))
 
@@ -136,14 +137,19 @@ class MappingTable:
         if more and (pieces - self._joints > MAX_MAPPINGS or pieces > MAX_PIECES):
             raise MappingError(errno.ENOMEM)
 
-    def insert(self, mapping: Mapping) -> None:
-        """Put a mapping where there is none."""
+    def insert(self, mapping: Mapping, *, shown: bool = False) -> None:
+        """Put a mapping where there is none.
+
+        Args:
+            mapping: which.
+            shown: the caller brings the emulator's page table up to date.
+        """
         index = bisect_right(self.starts, mapping.start)
         self.mappings.insert(index, mapping)
         self.starts.insert(index, mapping.start)
         self._free.take(mapping.start, mapping.end)
         self._account(index, 1)
-        self._changed(mapping.start, mapping.end)
+        self._changed(mapping.start, mapping.end, shown=shown)
         self.layout = object()
 
     def join(self, mapping: Mapping) -> None:
@@ -163,21 +169,69 @@ class MappingTable:
             self.insert(mapping)
             self.merge(mapping.start, mapping.end)
             return
-        # Nothing is behind it, now or before, and it shows no file: only the sums change.
-        self._size(left, mapping.end - mapping.start)
-        self.mappings[index - 1] = left.part(left.start, mapping.end)
-        self._free.take(mapping.start, mapping.end)
+        self.resize(index - 1, left.start, mapping.end)
         self._changed(left.start, mapping.end)
-        self.layout = object()
 
-    def remove(self, mapping: Mapping) -> None:
-        """Take a mapping out."""
+    def remove(self, mapping: Mapping, *, shown: bool = False) -> None:
+        """Take a mapping out.
+
+        Args:
+            mapping: which.
+            shown: the caller brings the emulator's page table up to date.
+        """
         index = bisect_right(self.starts, mapping.start) - 1
         self._account(index, -1)
         del self.mappings[index], self.starts[index]
         self._free.give(mapping.start, mapping.end)
-        self.touch(mapping.start, mapping.end)
+        self._changed(mapping.start, mapping.end, shown=shown)
+        self.renewed = self.renewed or not shown
         self.layout = object()
+
+    def resize(self, index: int, start: int, end: int, *, shown: bool = False) -> Mapping:
+        """Let a mapping begin or end elsewhere, with pages beside its own.
+
+        Args:
+            index: of the mapping, which shows no shared pages.
+            start: its first address from now on.
+            end: one past its last; whatever it did not have is free.
+            shown: the caller brings the emulator's page table up to date; if not, it marks what
+                has changed there.
+
+        Returns:
+            What it is now.
+        """
+        mappings, free = self.mappings, self._free
+        old = mappings[index]
+        first, last = old[:2]
+        new = mappings[index] = old.part(start, end)
+        if start != first:
+            self.starts[index] = start
+            if index:
+                left = mappings[index - 1]
+                if left.end == first:
+                    self._joints -= left.continues(old)
+                elif left.end == start:
+                    self._joints += left.continues(new)
+            if start < first:
+                free.take(start, first)
+            else:
+                free.give(first, start)
+        if end != last:
+            if index + 1 < len(mappings):
+                right = mappings[index + 1]
+                if right.start == last:
+                    self._joints -= old.continues(right)
+                elif right.start == end:
+                    self._joints += new.continues(right)
+            if end > last:
+                free.take(last, end)
+            else:
+                free.give(end, last)
+        self._size(old, end - start - last + first)
+        self.layout = object()
+        if shown:
+            self._changed(min(start, first), max(end, last), shown=True)
+        return new
 
     def split(self, mapping: Mapping, start: int, end: int) -> Mapping:
         """Take [start, end) out of a mapping; what is left and right of it stays.
@@ -187,12 +241,8 @@ class MappingTable:
         """
         first, last = mapping[:2]
         index = bisect_right(self.starts, first) - 1
-        if first < start and end == last and mapping.extent is None:  # it just gets shorter
-            mappings = self.mappings
-            if index + 1 < len(mappings) and mapping.continues(mappings[index + 1]):
-                self._joints -= 1
-            self._size(mapping, start - end)
-            mappings[index] = mapping.part(first, start)
+        if mapping.extent is None and (first < start) != (end < last):  # it just gets shorter
+            self.resize(index, *((first, start) if first < start else (end, last)))
         else:
             sides = ((first, start), (end, last))
             rest = [mapping.part(low, high) for low, high in sides if low < high]
@@ -201,9 +251,9 @@ class MappingTable:
             self.starts[index : index + 1] = [piece.start for piece in rest]
             for at in range(index, index + len(rest)):
                 self._account(at, 1)
-        self._free.give(start, end)
+            self._free.give(start, end)
+            self.layout = object()
         self.touch(mapping.start, mapping.end)
-        self.layout = object()
         return mapping if mapping[:2] == (start, end) else mapping.part(start, end)
 
     def replace(self, index: int, mapping: Mapping) -> None:

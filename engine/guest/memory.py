@@ -6,16 +6,17 @@ so a program may reserve terabytes.
 """
 
 import errno
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Final
 
 from engine.arch.base import AddressPlan
 from engine.cpu.base import Cpu
-from engine.cpu.pagetable import NOWHERE, RegionTable
+from engine.cpu.pagetable import NOWHERE, Region, RegionTable
 from engine.cpu.ram import EXECUTE, PAGE, READ, WRITE, Ram
 from engine.guest.bytes import MappedBytes
-from engine.guest.mapping import OMITTED, Backing, Mapping, MappingError, page_up
+from engine.guest.mapping import COPIED, OMITTED, Backing, Mapping, MappingError, page_up
 from engine.guest.mappingtable import MappingTable
 from engine.guest.pager import Pager
 from engine.guest.pages import MixedViews
@@ -35,6 +36,10 @@ _ALL: Final = READ | WRITE | EXECUTE
 _OPEN: Final = nullcontext()
 _LARGE = 1 << 20
 """Before so much is given back it is looked at how much is resident."""
+_NOTHING: Final = Mapping(-1, -1, 0)
+"""Stands for a neighbour that is not there."""
+_PLAIN: Final = (0, None, False, (0, 0), False, None, COPIED)
+"""Private anonymous memory of the program's own, from `Mapping.offset` on."""
 
 
 def _joined(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -156,6 +161,10 @@ class Memory:
         """
         end = start + page_up(size)
         self.table.need_room(1)
+        usual = perms and backing is None and not shared and not reserved
+        if usual and self._map_at_once(start, end, perms, name):
+            self.changed("map", start, end - start)
+            return
         if end - start >= _LARGE or self.overlapping(start, end):
             self.unmap(start, end - start)
         mapping = Mapping(start, end, perms, None, name, offset, backing, shared, inode, reserved)
@@ -166,6 +175,53 @@ class Memory:
         else:
             self.table.insert(mapping)
         self.changed("map", start, end - start)
+
+    def _map_at_once(self, start: int, end: int, perms: int, name: str) -> bool:
+        """Map private memory and show it to the emulator; False where that is not so simple."""
+        table, size = self.table, end - start
+        if size >= _LARGE or perms & EXECUTE or not self._shows_all():
+            return False
+        mappings = table.mappings
+        index = bisect_right(table.starts, start)
+        left = mappings[index - 1] if index else _NOTHING
+        right = mappings[index] if index < len(mappings) else _NOTHING
+        if left.end > start or (right.start < end and right is not _NOTHING):
+            return False
+        alike = (name, *_PLAIN)
+        joins_left = left.end == start and left.perms == perms and left[4:] == alike
+        joins_right = right.start == end and right.perms == perms and right[4:] == alike
+        if joins_left or joins_right:
+            beside = left if joins_left else right
+            if (joins_left and joins_right) or beside.physical is None or beside.size >= _LARGE:
+                return False
+            physical = beside.physical + (beside.end - beside.start if joins_left else -size)
+            if not self.ram.allocate_at(physical, size):
+                return False
+            if joins_left:
+                mapping = table.resize(index - 1, left.start, end, shown=True)
+            else:
+                mapping = table.resize(index, start, right.end, shown=True)
+        else:
+            mapping = self.pager.back(
+                Mapping(start, end, perms, None, name), grows=name == HEAP, alone=True
+            )
+            table.insert(mapping, shown=True)
+        self._show_at_once(mapping.start, mapping.end, mapping)
+        return True
+
+    def _shows_all(self) -> bool:
+        """True if the emulator's page table has a region for each mapping, just as that is."""
+        return not (self.table.changed or self.closed) and self._behind is None
+
+    def _show_at_once(self, start: int, end: int, mapping: Mapping | None) -> None:
+        """Let a mapping without a file be all that the emulator's page table has in a range."""
+        regions: list[Region] = []
+        if mapping is not None and mapping.physical is not None:
+            perms = mapping.perms | READ if mapping.perms & WRITE else mapping.perms
+            regions.append(Region(mapping.start, mapping.end, mapping.physical, perms))
+        self._code.regions.replace(start, end, regions)
+        if self._code.shown:
+            self._cpu.page_table.refresh()
 
     def changed(self, what: str, start: int, size: int) -> None:
         """Tell those who listen of a change that has been made; see `on_change`."""
@@ -192,7 +248,8 @@ class Memory:
             if mapping.start < start and end < mapping.end:
                 table.need_room(1)
             low, high = max(start, mapping.start), min(end, mapping.end)
-            self.pager.drop(table.split(mapping, low, high))
+            if not self._unmap_at_once(mapping, low, high):
+                self.pager.drop(table.split(mapping, low, high))
             self.changed("unmap", start, end - start)
             return
         windows = [mapping for mapping in touched if mapping.reserved]
@@ -211,6 +268,31 @@ class Memory:
             self.pager.drop(table.split(mapping, low, high))
         if touched:
             self.changed("unmap", start, end - start)
+
+    def _unmap_at_once(self, mapping: Mapping, low: int, high: int) -> bool:
+        """Take private memory away, and from the emulator; False where that is not so simple."""
+        start, end, perms, physical = mapping[:4]
+        if (
+            physical is None
+            or not perms
+            or perms & EXECUTE
+            or mapping.backing is not None
+            or mapping.extent is not None
+            or (start < low and high < end)
+            or not self._shows_all()
+        ):
+            return False
+        table, rest = self.table, None
+        if start < low:
+            rest = table.resize(bisect_left(table.starts, start), start, low, shown=True)
+        elif high < end:
+            rest = table.resize(bisect_left(table.starts, start), high, end, shown=True)
+        else:
+            table.remove(mapping, shown=True)
+        self._show_at_once(start, end, rest)
+        if self.ram.release(physical + low - start, high - low) and self._code.shown:
+            self._cpu.flush_tlb()
+        return True
 
     def protect(self, start: int, size: int, perms: int) -> None:
         """Change permissions.
@@ -365,12 +447,12 @@ class Memory:
         if not table.changed:
             return
         self.views.mix()
-        changed = table.renewed
+        changed = table.renewed or table.stale or self._behind is not None
         if table.stale or len(table.dirty) > _MANY:
-            changed |= self._set_regions(0, NOWHERE, self.mappings)
+            self._set_regions(0, NOWHERE, self.mappings)
         else:
             for start, end in _joined(table.dirty):
-                changed |= self._show(start, end)
+                self._show(start, end)
         table.stale = False
         table.dirty.clear()
         if self._code.shown:
@@ -379,11 +461,8 @@ class Memory:
                 self._cpu.flush_tlb()
         table.renewed = False
 
-    def _set_regions(self, start: int, end: int, mappings: Sequence[Mapping]) -> bool:
-        """Let a range of the emulator's page table be what these mappings say.
-
-        False if all addresses that led somewhere still lead there.
-        """
+    def _set_regions(self, start: int, end: int, mappings: Sequence[Mapping]) -> None:
+        """Let a range of the emulator's page table be what these mappings say."""
         closed = self.closed
         if self._behind is not None:
             self._behind.replace(start, end, list(regions_of(mappings, closed)))
@@ -393,8 +472,8 @@ class Memory:
             sifted = {page: self.closed.get(page, _ALL) for page in self.watched}
             regions = regions_of(mappings, closed, sifted if self._sifts else None)
             self._code.regions.replace(start, end, list(regions))
-            return True
-        return self._code.regions.replace(start, end, list(regions_of(mappings, closed)))
+            return
+        self._code.regions.replace(start, end, list(regions_of(mappings, closed)))
 
     def activate(self) -> None:
         """Let the processor be in this address space."""
@@ -402,15 +481,15 @@ class Memory:
         self.sync()
         self._code.show()
 
-    def _show(self, start: int, end: int) -> bool:
-        """Bring a range of the emulator's page table up to date; False as `_set_regions`.
+    def _show(self, start: int, end: int) -> None:
+        """Bring a range of the emulator's page table up to date.
 
         A region that reaches into the range is of a mapping that does, now or before.
         """
         pieces = self.overlapping(start, end)
         if pieces:
             start, end = min(start, pieces[0].start), max(end, pieces[-1].end)
-        return self._set_regions(start, end, pieces)
+        self._set_regions(start, end, pieces)
 
     def close_pages(self, pages: dict[int, int]) -> None:
         """Take permissions from single pages (address to the bits that stay), nobody else's.

@@ -87,7 +87,7 @@ class Pager:
         assert mapping.backing is not None
         return min(mapping.size, mapping.backing.size - mapping.offset) > _EAGER
 
-    def back(self, mapping: Mapping, *, grows: bool = False) -> Mapping:
+    def back(self, mapping: Mapping, *, grows: bool = False, alone: bool = False) -> Mapping:
         """The mapping with pages of its own, filled from its file; or with its object's.
 
         Anonymous pages stand beside those of a neighbour where they can, so that the two are
@@ -96,13 +96,14 @@ class Pager:
         Args:
             mapping: not yet in the table.
             grows: what will come beside it comes behind it.
+            alone: it has no such neighbour.
 
         Raises:
             MappingError: ENOMEM without room.
         """
         if mapping.shared:
             return self.shared.attach(mapping)
-        physical, beside = self._beside(mapping)
+        physical, beside = (None, 0) if alone else self._beside(mapping)
         if physical is None:
             high = mapping.backing is None and not grows
             physical = self._allocate(mapping.size, high=high, own=_is_engines(mapping))
