@@ -10,10 +10,11 @@ as expected (another host, another build) there is no view and the interface is 
 import ctypes
 import os
 import struct
+import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from operator import itemgetter
-from typing import Final
+from typing import Final, NamedTuple
 
 from engine.cpu import unicorn_linkage as linkage
 
@@ -21,6 +22,8 @@ _ENGINE_BYTES: Final = 4096
 """Of Unicorn's own structure, searched for pointers."""
 _STATE_BYTES: Final = 1 << 18
 """Behind each pointer, searched for the registers."""
+_BANK_BYTES: Final = 1 << 16
+"""Behind the general registers, searched for others."""
 _MAGIC: Final = 0x6B70726F62650000  # "kprobe": canonical, so that any register takes it
 
 
@@ -40,6 +43,11 @@ class LiveRegisters:
         self.words = memoryview(array).cast("B").cast("Q")
         self.index = {name: (place - self._low) // 8 for name, place in places.items()}
         self._readers: dict[tuple[str, ...], Callable[[], tuple[int, ...]]] = {}
+
+    @property
+    def start(self) -> int:
+        """Host address of the first one."""
+        return self._base
 
     def address(self, name: str) -> int:
         """Host address of a register."""
@@ -61,6 +69,38 @@ class LiveRegisters:
             place = places[0]
             return lambda: (words[place],)
         return partial(itemgetter(*places), words)
+
+
+class LivePlace(NamedTuple):
+    """The place of a register.
+
+    Attributes:
+        words: the memory that it is in, with others.
+        at: its first word there.
+        wide: words of it.
+    """
+
+    words: "memoryview[int]"
+    at: int
+    wide: int
+
+
+class LiveBank:
+    """Registers of one or two words at equal distances, as words of host memory.
+
+    Attributes:
+        words: the memory, from the first one on.
+        step: words from one to the next.
+        index: by register, the place of its first word.
+        wide: words of each.
+    """
+
+    def __init__(self, address: int, names: Sequence[str], step: int, wide: int) -> None:
+        """`names` are those from an address on."""
+        array = (ctypes.c_uint64 * (step * (len(names) - 1) + wide)).from_address(address)
+        self.words = memoryview(array).cast("B").cast("Q")
+        self.step, self.wide = step, wide
+        self.index = {name: step * at for at, name in enumerate(names)}
 
 
 def find(
@@ -145,3 +185,62 @@ def _agrees(
         if any(view.words[view.index[name]] != read(name) for name in names):
             return False
     return True
+
+
+def find_bank(
+    general: LiveRegisters,
+    names: Sequence[str],
+    wide: int,
+    read: Callable[[str], int],
+    write: Callable[[str, int], None],
+) -> LiveBank | None:
+    """Look for registers behind the general ones; they keep their values.
+
+    Args:
+        general: where those are.
+        names: registers to look for, of one or two words.
+        wide: which.
+        read: reads one through the interface.
+        write: writes one through the interface.
+    """
+    before = [read(name) for name in names]
+    try:
+        for turn in (0x111, 0x222):
+            marks = [
+                sum(_MAGIC + turn * (wide * at + word + 3) << 64 * word for word in range(wide))
+                for at in range(len(names))
+            ]
+            for name, mark in zip(names, marks, strict=True):
+                write(name, mark)
+            bank = _bank(general.start, names, wide, marks)
+            if bank is None:
+                return None
+            for at, name in zip(bank.index.values(), names, strict=True):
+                for word in range(wide):
+                    bank.words[at + word] += turn << 8
+                raised = sum(turn << 8 + 64 * word for word in range(wide))
+                if read(name) != marks[list(names).index(name)] + raised:
+                    return None
+        return bank
+    finally:
+        for name, value in zip(names, before, strict=True):
+            write(name, value)
+
+
+def _bank(start: int, names: Sequence[str], wide: int, marks: Sequence[int]) -> LiveBank | None:
+    """Find registers with these values, at equal distances behind an address."""
+    try:
+        memory = os.open("/proc/self/mem", os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        state = _peek(memory, start, _BANK_BYTES)
+    finally:
+        os.close(memory)
+    places = [state.find(mark.to_bytes(8 * wide, sys.byteorder)) for mark in marks]
+    step = places[1] - places[0]
+    if places[0] < 0 or places[0] % 8 or step < 8 * wide or step % 8:
+        return None
+    if places != list(range(places[0], places[0] + step * len(places), step)):
+        return None
+    return LiveBank(start + places[0], names, step // 8, wide)

@@ -1,20 +1,21 @@
 """Registers and memory of one Unicorn engine, without running it."""
 
 import ctypes
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from engine.arch.base import Arch
+from engine.arch.base import Arch, Register
 from engine.cpu import unicorn_api as api
 from engine.cpu.pagetable import MappedMemory, PageTable
 from engine.cpu.ram import Ram
 from engine.cpu.unicorn_library import Emulator
+from engine.cpu.unicorn_live import LiveBank, LivePlace, LiveRegisters
 from engine.cpu.unicorn_machines import UnicornMachine
 
+if TYPE_CHECKING:
+    from engine.cpu.unicorn_copies import RegisterCopy
+
 _WORD: Final = (1 << 64) - 1
-_WORD_BYTES: Final = 8
-_RUN: Final = 4
-"""Registers that are copied in place, at least."""
 WIDE: Final = 64
 """Bytes of the register buffer; the widest register of ours has 16, of Unicorn's 32."""
 
@@ -48,17 +49,27 @@ class UnicornState(MappedMemory):
         self._buffer_at = ctypes.addressof(self._buffer)
         self._first_word = memoryview(self._buffer).cast("B").cast("Q")
         self._batches: dict[tuple[str, ...], tuple[Any, ...]] = {}
-        self._blocks: dict[tuple[tuple[str, ...], int], tuple[Any, ...]] = {}
+        self._copies: dict[tuple[tuple[str, ...], int], RegisterCopy | None] = {}
         self._left_out = machine.names.unsaved
         self._halves = machine.halves
         self._pc_id = self._ids[arch.roles.pc]
         self._live_at: Mapping[str, int] = {}
         self._live_words = memoryview(b"")
+        self._places: dict[str, LivePlace] = {}
 
-    def use_live(self, words: "memoryview[int]", index: Mapping[str, int]) -> None:
-        """From now on these registers are read and written in place, as words."""
-        self._live_words, self._live_at = words, index
-        self._blocks.clear()
+    def use_live(self, live: LiveRegisters, banks: Sequence[LiveBank]) -> None:
+        """From now on registers are read and written in place.
+
+        Args:
+            live: those of one word that are.
+            banks: others, of which many are copied at once.
+        """
+        self._live_words, self._live_at = live.words, live.index
+        self._places = {name: LivePlace(live.words, at, 1) for name, at in live.index.items()}
+        for bank in banks:
+            for name, at in bank.index.items():
+                self._places[name] = LivePlace(bank.words, at, bank.wide)
+        self._copies.clear()
 
     @property
     def engine_address(self) -> int:
@@ -68,6 +79,10 @@ class UnicornState(MappedMemory):
     def width(self, name: str) -> int:
         """Bytes of a register."""
         return self._widths[name]
+
+    def half(self, register: Register) -> bool:
+        """True if a register is the upper half of one of Unicorn's."""
+        return register.name in self._halves
 
     def read_register(self, name: str) -> int:
         """Value of a register as an unsigned integer; KeyError for an unknown name."""
@@ -83,6 +98,19 @@ class UnicornState(MappedMemory):
         width = self._widths[name]
         start = width if name in self._halves else 0
         return int.from_bytes(self._buffer.raw[start : start + width], "little")
+
+    def reader(self, name: str) -> Callable[[], tuple[int]]:
+        """`read_registers` of one, for whoever asks again and again."""
+        if name in self._live_at or name not in self._narrow:
+            return lambda: (self.read_register(name),)
+        number, bits = self._narrow[name]
+        ask, handle, at, word = api.reg_read, self._handle, self._buffer_at, self._first_word
+
+        def read() -> tuple[int]:
+            ask(handle, number, at)
+            return (word[0] & bits,)
+
+        return read
 
     def read_registers(self, names: Sequence[str]) -> tuple[int, ...]:
         """Several registers of up to 64 bits at once."""
@@ -103,67 +131,39 @@ class UnicornState(MappedMemory):
 
     def read_block(self, names: Sequence[str], size: int) -> bytes:
         """Registers one after another, little endian, each in so many bytes."""
-        ids, values, pointers, count, words, runs = self._block(names, size)
-        if values is None:
-            return b"".join(self.read_register(name).to_bytes(size, "little") for name in names)
-        ctypes.memset(values, 0, len(values))
-        api.reg_read_batch(self._handle, ids, pointers, count)
-        for first, behind, place in runs:
-            words[first:behind] = self._live_words[place : place + behind - first]
-        raw: bytes = values.raw
-        return raw
+        key = tuple(names), size
+        copy = self._copies[key] if key in self._copies else self._copy(*key)
+        if copy is not None:
+            return copy.read()
+        return b"".join(self.read_register(name).to_bytes(size, "little") for name in names)
 
     def write_block(self, names: Sequence[str], size: int, data: bytes) -> None:
         """Set registers from such bytes."""
-        ids, values, pointers, count, words, runs = self._block(names, size)
-        if values is None:
-            for at, name in enumerate(names):
-                value = int.from_bytes(data[size * at : size * at + size], "little")
-                self.write_register(name, value)
-            return
-        values.raw = data
-        api.reg_write_batch(self._handle, ids, pointers, count)
-        for first, behind, place in runs:
-            self._live_words[place : place + behind - first] = words[first:behind]
-
-    def _block(self, names: Sequence[str], size: int) -> tuple[Any, ...]:
-        """Arguments and places for copies of registers at once.
-
-        Unicorn's arguments are their numbers, memory, pointers and count. Then come the memory's
-        words, and runs of those that are copied in place, see `_runs`. There is no memory where
-        some are halves of registers of Unicorn's: each goes by itself.
-        """
         key = tuple(names), size
-        block = self._blocks.get(key)
-        if block is None and not self._halves.isdisjoint(names):
-            block = self._blocks[key] = (None,) * 6
-        elif block is None:
-            runs = self._runs(names) if size == _WORD_BYTES else []
-            apart = {at for first, behind, _ in runs for at in range(first, behind)}
-            asked = [at for at in range(len(names)) if at not in apart]
-            values = ctypes.create_string_buffer(size * len(names))
-            begin, count = ctypes.addressof(values), len(asked)
-            ids = (ctypes.c_int * count)(*(self._ids[names[at]] for at in asked))
-            pointers = (api.VOID * count)(*(begin + size * at for at in asked))
-            words = memoryview(values).cast("B").cast("Q") if runs else None
-            block = self._blocks[key] = (ids, values, pointers, count, words, runs)
-        return block
+        copy = self._copies[key] if key in self._copies else self._copy(*key)
+        if copy is not None:
+            copy.write(data)
+            return
+        for at, name in enumerate(names):
+            value = int.from_bytes(data[size * at : size * at + size], "little")
+            self.write_register(name, value)
 
-    def _runs(self, names: Sequence[str]) -> list[tuple[int, int, int]]:
-        """(first, one past the last, place of the first) of registers in place side by side.
+    def _copy(self, names: tuple[str, ...], size: int) -> "RegisterCopy | None":
+        """A copy of registers, remembered.
 
-        Only where there are some: of few, Unicorn is asked as quickly.
+        None where some are halves of registers of Unicorn's, not all of them in place: each of
+        them goes by itself.
         """
-        places = [self._live_at.get(name, -1) for name in names]
-        runs: list[tuple[int, int, int]] = []
-        first = 0
-        for at in range(1, len(places) + 1):
-            if at < len(places) and places[first] >= 0 and places[at] == places[at - 1] + 1:
-                continue
-            if at - first >= _RUN:
-                runs.append((first, at, places[first]))
-            first = at
-        return runs
+        apart = not self._halves.isdisjoint(names)
+        if apart and all(name in self._places for name in names):
+            apart = any(8 * self._places[name].wide != size for name in names)
+        copy = None
+        if not apart:
+            from engine.cpu.unicorn_copies import RegisterCopy  # few programs handle signals
+
+            copy = RegisterCopy(self._handle, self._ids, names, size, self._places)
+        self._copies[names, size] = copy
+        return copy
 
     def write_register(self, name: str, value: int) -> None:
         """Set a register; KeyError for an unknown name."""

@@ -9,6 +9,7 @@ elsewhere has none: host code sees to it (`leads`).
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import groupby
 from typing import Final, Protocol, cast
 
 from engine.arch.base import TrapKind
@@ -17,7 +18,7 @@ from engine.cpu.base import LEAVE, TrapAction, TrapTable
 from engine.cpu.leads import LeadTable
 from engine.cpu.trap_actions import TrapActions
 from engine.cpu.unicorn_clock import EXPECTED, UnicornClock
-from engine.cpu.unicorn_live import LiveRegisters
+from engine.cpu.unicorn_live import LiveBank, LiveRegisters
 from engine.cpu.unicorn_state import UnicornState
 
 _NUMBERS: Final = 256
@@ -128,6 +129,8 @@ class UnicornTraps:
         if found is not None:
             return found
         key, state = tuple(names), self._state
+        if len(key) == 1:
+            return state.reader(key[0])
         if all(state.width(name) <= 8 for name in key):
             return lambda: state.read_registers(key)
         return lambda: tuple(state.read_register(name) for name in key)
@@ -158,7 +161,20 @@ class UnicornTraps:
             self.reached = self._reaches(self._live)
             if self.number >= 0:
                 self.leading.pc, self.leading.number = self._live.address(self._pc), self.number
-            state.use_live(self._live.words, self._live.index)
+            state.use_live(self._live, self._banks(self._live))
+
+    def _banks(self, general: LiveRegisters) -> list[LiveBank]:
+        """Registers of floating point and vectors, as many as are at equal distances."""
+        state, banks = self._state, list[LiveBank]()
+        kinds = groupby(state.arch.registers, lambda one: (one.group, one.bits, state.half(one)))
+        for (group, bits, _), registers in kinds:
+            names = [register.name for register in registers]
+            if group in ("float", "vector") and bits in (64, 128) and len(names) > 1:
+                found = unicorn_live.find_bank(
+                    general, names, bits // 64, state.read_register, state.write_register
+                )
+                banks += [] if found is None else [found]
+        return banks
 
     def _reaches(self, live: LiveRegisters) -> Callable[[], bool]:
         """The test that the exception callback makes, all at hand: it runs at each hit."""

@@ -1,7 +1,7 @@
 """The guest's kernel: runs threads in turn, carries out system calls, delivers signals."""
 
 import errno
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Final
@@ -34,6 +34,9 @@ from engine.linux.wait import Wait
 
 _EXEC: Final = frozenset({"execve", "execveat"})
 """Calls that have no result where they succeed."""
+_WITHOUT_RESULT: Final = frozenset({"rt_sigreturn", *_EXEC})
+_LOOKS: Final = frozenset({"clock_gettime", "gettimeofday", "time"})
+"""Calls that look at the clock and do nothing else."""
 _OFTEN: Final = 64
 """System calls of a run before what makes the next ones quicker is worth its preparation."""
 _HOST_QUANTUM: Final = 100_000
@@ -83,10 +86,10 @@ class Kernel:
         self._pc = machine.arch.roles.pc
         call = (self._linux.number, *self._linux.arguments)
         self._system_registers = (*call, self._pc)
-        self._read_call: Callable[[], tuple[int, ...]] = partial(
-            self._cpu.read_registers, self._system_registers
+        self._use(
+            lambda names: partial(self._cpu.read_registers, names),
+            lambda name: partial(self._cpu.write_register, name),
         )
-        self._use_writers(lambda name: partial(self._cpu.write_register, name))
         self._quick = quick.table(self._linux)
         self._serving = machine.cpu if isinstance(machine.cpu, ServesCalls) else None
         self._alone = False  # nobody looks at the machine between two stretches
@@ -102,12 +105,19 @@ class Kernel:
         self.going: Callable[[], int] | None = None
         self.attention = machine.host.attention
 
-    def _use_writers(self, writer: Callable[[str], Callable[[int], None]]) -> None:
-        """Write the registers that each call changes by functions of these."""
-        # Those that are copied: (writes one, place among those of the call if not 0, from).
+    def _use(
+        self,
+        reader: Callable[[Sequence[str]], Callable[[], tuple[int, ...]]],
+        writer: Callable[[str], Callable[[int], None]],
+    ) -> None:
+        """Read and write the registers of calls by functions of these."""
+        self._read_call = reader(self._system_registers)
+        # Those that are copied: (writes one, place among those of the call, reads it if it is
+        # none of them).
+        places = {self._linux.number: 0, self._pc: -1}
         self._clobbers = [
-            (writer(register), -1 if source == self._pc else 0, source)
-            for register, source in self._linux.clobbers
+            (writer(to), places.get(source, 0), None if source in places else reader((source,)))
+            for to, source in self._linux.clobbers
         ]
         self._write_result = writer(self._linux.result)
 
@@ -279,47 +289,66 @@ class Kernel:
         What `resume` sees to between two stretches makes the processor stop behind it.
         """
         registers = self._read_call()
-        condition = self._quick.get(registers[0], _never)
+        number = registers[0]
+        condition = self._quick.get(number, _never)
         machine = self.machine
         thread, recorder = machine.current, machine.recorder
         if condition is not None and not condition(thread, registers):
             return False
         if recorder is not None:
             recorder.begins_call(registers[-1])
-        try:
-            return self._served_call(thread, registers)
-        finally:
-            if recorder is not None:
+            try:
+                self._syscall(thread, registers)
+                return self._goes_straight_on(thread)
+            finally:
                 (recorder.pause if self._served else recorder.leave)()
+        # What `_syscall` comes to where nobody is told.
+        for write, place, read in self._clobbers:
+            write(registers[place] if read is None else read()[0])
+        machine.syscall_count += 1
+        name = self._linux.syscalls[number]
+        if name not in _LOOKS:
+            self._clock.settle()
+        result = self._call(thread, number, name, registers[1:-1])
+        if result is not None:
+            self._finish_call(thread, result)
+        return self._goes_straight_on(thread)
 
-    def _served_call(self, thread: Thread, registers: tuple[int, ...]) -> bool:
-        """Carry out a quick call; False if the thread does not just go on."""
-        machine = self.machine
-        self._syscall(thread, registers)
-        self._check_limits()
-        process, state, table = thread.process, thread.signals, thread.memory.table
-        goes = (
-            thread.wait is None
-            and self._over is None
-            and not self._stale
-            and not machine.woken
-            and process.exit is None
-            and machine.exit is None
-            and not thread.stopped
-            and not self.attention.is_set()
-            and not machine.armed
+    def _goes_straight_on(self, thread: Thread) -> bool:
+        """A call has been carried out in the processor: False if that has to stop behind it."""
+        machine, scheduler = self.machine, self.scheduler
+        if (
+            machine.armed
+            or machine.yielding
+            or self._signalled
+            or scheduler.polled
+            or scheduler.timed
+            or scheduler.turn_end is not None
+            or self.max_blocks is not None
+        ):
+            self._check_limits()
+        state, table = thread.signals, thread.memory.table
+        goes = not (
+            thread.wait is not None
+            or self._over is not None
+            or self._stale
+            or machine.woken
+            or thread.process.exit is not None
+            or machine.exit is not None
+            or thread.stopped
+            or self.attention.is_set()
+            or machine.armed
         )
-        if state.deliverable() or state.saved is not None:
+        waiting = state.pending.mask | state.hand.pending.mask
+        if waiting & ~state.blocked or state.saved is not None:
             goes = goes and machine.recorder is None
             if goes:
                 delivery.deliver_all(thread)
                 goes = self._goes_on(thread)
         self._served = not goes
-        if not goes:
-            return False
-        if table.dirty or table.stale:
+        if goes and (table.dirty or table.stale):
             thread.memory.sync()
-        return True
+        return goes
 
     def step(self) -> None:
         """One instruction; or the delivery of a signal, up to its handler's first one."""
@@ -784,16 +813,15 @@ class Kernel:
         self._clobber(registers)
         machine.syscall_count += 1
         if machine.syscall_count == _OFTEN:
-            self._read_call = cpu.traps.reader(self._system_registers)
-            self._use_writers(cpu.traps.writer)
+            self._use(cpu.traps.reader, cpu.traps.writer)
         if thread.tracee is not None and thread.tracee.enters(number, arguments[0]):
             return
         self._carry_out(thread, number, arguments)
 
     def _clobber(self, registers: tuple[int, ...]) -> None:
         """Change what the instruction changes, from the call's registers."""
-        for write, place, source in self._clobbers:
-            write(registers[place] if place else self._cpu.read_register(source))
+        for write, place, read in self._clobbers:
+            write(registers[place] if read is None else read()[0])
 
     def _carry_out(self, thread: Thread, number: int, arguments: tuple[int, ...]) -> None:
         """Carry out a system call, whatever came before it."""
@@ -804,7 +832,7 @@ class Kernel:
             thread.call = SystemCall(number, "", arguments)
             result: int | None = -errno.ENOSYS
         else:
-            if name not in ("clock_gettime", "gettimeofday", "time"):
+            if name not in _LOOKS:
                 self._clock.settle()
             result = self._call(thread, number, name, arguments)
         if result is not None:
@@ -816,24 +844,23 @@ class Kernel:
 
     def _finish_call(self, thread: Thread, result: int) -> None:
         """Give the current thread the result of its call."""
-        call, linux = thread.call, self._linux
-        name = call.name or f"#{call.number}"
+        call, linux, machine = thread.call, self._linux, self.machine
+        number, name, _ = call
         if thread.process.exit is not None or thread.ended:
             return
-        if name == "rt_sigreturn" or (not result and name in _EXEC):
+        if name in _WITHOUT_RESULT and (not result or name not in _EXEC):
             if name not in _EXEC:
                 thread.original = -1
             if thread.tracee is not None:
                 thread.tracee.returns()
             return
-        state = thread.signals
         if result <= blocking.AGAIN:
             restart = result == blocking.AGAIN or (
                 result == blocking.RESTART and blocking.handler_restarts(thread)
             )
             result = -errno.EINTR
-            if self.machine.recorder is not None:
-                self.machine.recorder.returned(result, restarts=restart)
+            if machine.recorder is not None:
+                machine.recorder.returned(result, restarts=restart)
             if thread.tracee is not None:
                 result = thread.tracee.interrupted(None) if restart else -errno.EINTR
             elif restart:
@@ -841,15 +868,16 @@ class Kernel:
                 before = linux.syscall_before
                 again = pc - linux.syscall_size if before is None else before(pc)
                 self._cpu.write_register(self._pc, again)
-                self.machine.hooks.syscall_exit(call.number, name, result)
+                machine.hooks.syscall_exit(number, name or f"#{number}", result)
                 return
-        elif self.machine.recorder is not None:
-            self.machine.recorder.returned(result, restarts=False)
-        self.machine.hooks.syscall_exit(call.number, name, result)
+        elif machine.recorder is not None:
+            machine.recorder.returned(result, restarts=False)
+        machine.hooks.syscall_exit(number, name or f"#{number}", result)
         if linux.error:
             self._cpu.write_register(linux.error, 0xFFFFFFFFFFFFFFFF if result < 0 else 0)
             result = abs(result)
         self._write_result(result & 0xFFFFFFFFFFFFFFFF)
+        state = thread.signals
         if state.saved is not None and not state.deliverable():
             state.blocked, state.saved = state.saved, None
         if thread.tracee is not None:
@@ -915,7 +943,8 @@ class Kernel:
             return -errno.ENOSYS
         handler, count, concerned = entry
         arguments = arguments[:count]
-        thread.call = SystemCall(number, name, arguments)
+        call = (number, name, arguments)
+        thread.call = tuple.__new__(SystemCall, call)  # `SystemCall` itself takes three times that
         machine = self.machine
         machine.caller = machine.serving = thread
         try:

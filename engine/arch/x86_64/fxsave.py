@@ -25,9 +25,7 @@ _WORDS: Final = struct.Struct("<H14xH14x128sH14xI12x256s")
 """Sixteen bytes for each register."""
 _HEAD: Final = struct.Struct("<HHBxHQQII")
 _IMAGE: Final = struct.Struct("<HHBxHQQII128s256s96x")
-_WHOLE: Final = tuple(f"ymm{number}" for number in range(16))
-_UPPER: Final = struct.Struct("16x16s" * 16)
-_UPPER_BITS: Final = int.from_bytes((bytes(16) + b"\xff" * 16) * 16, "little")
+_UPPER: Final = tuple(f"ymm{number}h" for number in range(16))
 UPPER_SIZE: Final = 256
 """Bytes of the upper halves of AVX's registers."""
 NONE: Final = bytes(UPPER_SIZE)
@@ -72,9 +70,21 @@ def load(cpu: FrameCpu, image: bytes) -> None:
     cpu.write_block(_REGISTERS, 16, _words(image))
 
 
-def renew(cpu: FrameCpu) -> None:
-    """Let x87 and SSE be as in a program that begins."""
-    cpu.write_block(_REGISTERS, 16, _NEW)
+_NO_X87: Final = head(0x37F, 0, 0xFFFF, 0x1F80) + bytes(128)
+"""The beginning of an image where only SSE is in use."""
+
+
+def renew(cpu: FrameCpu, image: bytes) -> None:
+    """Let x87 and SSE be as in a program that begins.
+
+    Args:
+        cpu: of the program.
+        image: of what is in the registers.
+    """
+    if image.startswith(_NO_X87):  # as nearly always
+        cpu.write_block(_XMM, 16, NONE)
+    else:
+        cpu.write_block(_REGISTERS, 16, _NEW)
 
 
 def _words(image: bytes) -> bytes:
@@ -89,17 +99,10 @@ _NEW: Final = _words(FRESH)
 
 def save_upper(cpu: FrameCpu) -> bytes:
     """The upper halves of AVX's registers one after another; `NONE` itself if all are zero."""
-    block = cpu.read_block(_WHOLE, 32)
-    if not int.from_bytes(block, "little") & _UPPER_BITS:  # as nearly always
-        return NONE
-    return b"".join(_UPPER.unpack(block))
+    upper = cpu.read_block(_UPPER, 16)
+    return NONE if upper == NONE else upper
 
 
 def load_upper(cpu: FrameCpu, upper: bytes) -> None:
     """Set them."""
-    lower = cpu.read_block(_XMM, 16)
-    whole = bytearray(2 * UPPER_SIZE)
-    for number in range(0, UPPER_SIZE, 16):
-        whole[2 * number : 2 * number + 16] = lower[number : number + 16]
-        whole[2 * number + 16 : 2 * number + 32] = upper[number : number + 16]
-    cpu.write_block(_WHOLE, 32, bytes(whole))
+    cpu.write_block(_UPPER, 16, upper)

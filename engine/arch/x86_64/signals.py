@@ -78,7 +78,7 @@ def _enter(cpu: FrameCpu, frame: SignalFrame, code: int) -> None:
     fpstate = (top - len(image)) & -64
     at = ((fpstate - _SIZE) & -16) - 8
     cpu.write(fpstate, image)
-    fxsave.renew(cpu)
+    fxsave.renew(cpu, image)
     if uses_avx:
         fxsave.load_upper(cpu, fxsave.NONE)
     cpu.clear_float_flags()

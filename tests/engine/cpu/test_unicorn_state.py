@@ -32,3 +32,42 @@ def test_saved_registers_are_those_of_the_processor(arch: str) -> None:
     changed = {name: value for name, value in wanted.items() if after[name] != value}
     assert all(groups[name] == "general" for name in changed), changed
     assert len(changed) < 3, changed
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+@pytest.mark.parametrize("arch", EMULATED)
+def test_registers_are_copied_in_any_order(arch: str, in_place: bool) -> None:
+    cpu = BareCpu(arch)
+    if in_place:
+        cpu.traps.reader((cpu.arch.roles.pc,))
+        assert cpu._places.keys() >= {cpu.arch.roles.pc, cpu.arch.roles.sp}
+    chance = random.Random(2)
+    groups = {
+        8: [one.name for one in cpu.arch.registers if one.bits == 64 and not one.constant],
+        16: [one.name for one in cpu.arch.registers if one.group == "vector"],
+    }
+    for size, names in groups.items():
+        for count in (1, 2, 5, len(names), len(names)) if names else ():
+            some = chance.sample(names, count)
+            if count == len(names) and chance.random() < 0.5:
+                some.sort(key=names.index)
+            values = [chance.getrandbits(8 * cpu.width(name) - 17) & -4 for name in some]
+            for name, value in zip(some, values, strict=True):
+                cpu.write_register(name, value)
+            values = [cpu.read_register(name) for name in some]
+            whole = b"".join(value.to_bytes(size, "little") for value in values)
+            assert cpu.read_block(some, size) == whole
+            for name in some:
+                cpu.write_register(name, 4)
+            cpu.write_block(some, size, whole)
+            assert [cpu.read_register(name) for name in some] == values
+
+
+@pytest.mark.parametrize("arch", EMULATED)
+def test_vectors_are_found_in_place(arch: str) -> None:
+    cpu = BareCpu(arch)
+    banks = [one for one in cpu.arch.registers if one.group in ("float", "vector")]
+    before = {one.name: cpu.read_register(one.name) for one in banks}
+    cpu.traps.reader((cpu.arch.roles.pc,))
+    assert {one.name: cpu.read_register(one.name) for one in banks} == before
+    assert {one.name for one in banks if one.bits in (64, 128)} <= cpu._places.keys()
