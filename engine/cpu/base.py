@@ -244,6 +244,9 @@ class Cpu(ArchCpu, Protocol):
     def flush_tlb(self) -> None:
         """Forget translations of addresses, after the page table has changed."""
 
+    def flush_pages(self, start: int, size: int) -> None:
+        """The same where it has changed in a range of whole pages, and the others stay."""
+
     def invalidate(self, start: int, size: int) -> None:
         """Forget translated code of a range whose bytes have changed; it must be mapped."""
 

@@ -7,7 +7,7 @@ searches at each TLB miss. Each address space has one of its own, and one is sho
 import ctypes
 import struct
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final, NamedTuple
 
@@ -80,13 +80,10 @@ class RegionTable:
         starts = self._starts
         low = bisect_left(starts, start)
         high = bisect_left(starts, end, low)
-        self.regions[low:high] = regions
         if high - low == len(regions) == 1:  # it is longer or shorter, or has other rights
-            before, starts[low] = starts[low], regions[0].start
-            self._put(low if low < self._front else low + self._gap, regions)
-            if low == self._front and before != starts[low]:
-                self._set_free(starts[low])
+            self._set(low, regions[0])
             return
+        self.regions[low:high] = regions
         starts[low:high] = [region.start for region in regions]
         if high == self._front:  # those that go stand in front of the gap
             self._front = low
@@ -102,7 +99,57 @@ class RegionTable:
         behind = low + len(regions)
         self._set_free(starts[behind] if behind < len(starts) else NOWHERE)
 
-    def _put(self, index: int, regions: list[Region]) -> None:
+    def add(self, region: Region) -> bool:
+        """Put a region where there is none; True if there are more entries now."""
+        starts = self._starts
+        index = bisect_left(starts, region.start)
+        if not self._gap:
+            count = self.count
+            self.replace(region.start, region.end, [region])
+            return self.count != count
+        if index != self._front:
+            self._move_gap(index)
+            self._set_free(starts[index] if index < len(starts) else NOWHERE)
+        self.regions.insert(index, region)
+        starts.insert(index, region.start)
+        self._put(index, (region,))
+        self._front = index + 1
+        self._gap -= 1
+        self._free = index + 1, self._free[1], self._free[2]  # those left begin as before
+        return False
+
+    def change(self, start: int, region: Region | None) -> bool:
+        """Let the region that begins at an address be another, between the same neighbours.
+
+        Or none: True if there are fewer entries then.
+        """
+        index = bisect_left(self._starts, start)
+        if region is not None:
+            self._set(index, region)
+            return False
+        if index + 1 != self._front or self._gap >= _WIDEST:
+            count = self.count
+            self.replace(start, start + 1, [])
+            return self.count != count
+        del self.regions[index], self._starts[index]
+        self._front = index
+        self._gap += 1
+        _, stop, begin = self._free
+        self._free = index, stop, begin
+        _ENTRY.pack_into(self._entries, index * _ENTRY_SIZE, begin, 0, 0, 0)
+        return False
+
+    def _set(self, index: int, region: Region) -> None:
+        """Put a region in another's place."""
+        starts, begin = self._starts, region.start
+        self.regions[index] = region
+        self._put(index if index < self._front else index + self._gap, (region,))
+        if begin != starts[index]:
+            starts[index] = begin
+            if index == self._front:
+                self._set_free(begin)
+
+    def _put(self, index: int, regions: Sequence[Region]) -> None:
         """Write entries."""
         at = index * _ENTRY_SIZE
         for start, end, physical, perms, sifted in regions:

@@ -45,6 +45,10 @@ _PIECE: Final = 1 << 20
 """Bytes of a file that `PageEffects` is told of at once."""
 _MANY: Final = 256
 """Touched pages from which on a copy freezes them; below, copying them is cheaper."""
+_SMALL: Final = 8
+"""Pages of a stretch, at the most, that are made zeros without asking the host."""
+_MOST_KEPT: Final = 256
+"""Pages that may be kept so at one time, beside those that count."""
 _GAP_FROZEN: Final = 16
 """Untouched pages at the most between touched ones that are frozen together."""
 
@@ -129,6 +133,7 @@ class Ram:
         self.control.touched = ctypes.addressof(ctypes.c_char.from_buffer(self._touched_map))
         self._host_mapped: list[tuple[int, int]] = []
         self.frozen = FrozenPages(base, size)
+        self._kept: set[int] = set()  # pages that may be in memory although nobody uses them
         self.many = _MANY
         self.effects: PageEffects | None = None
         self._changed_map: mmap.mmap | None = None
@@ -249,6 +254,9 @@ class Ram:
             self.control.budget += self.frozen.forget(offset, end) // PAGE
         elif pieces:
             self._drop_around(pieces, offset, end)
+        elif last - first <= _SMALL:
+            self._empty(first, last)
+            return True
         else:
             host.drop(self.base + offset, size)
         # Large reservations are mostly untouched; looking at pieces keeps copies small.
@@ -260,6 +268,21 @@ class Ram:
                 self.control.budget += used
                 piece[:] = bytes(len(content))
         return True
+
+    def _empty(self, first: int, last: int) -> None:
+        """Make a few pages zeros, and keep them: they are likely to be wanted again soon."""
+        used, kept = self._touched_view, self._kept
+        for page in range(first, last):
+            if used[page]:
+                ctypes.memset(self.base + page * PAGE, 0, PAGE)
+                used[page] = 0
+                self.control.budget += 1
+                kept.add(page)
+        if len(kept) > _MOST_KEPT:
+            for page in kept:
+                if not used[page]:
+                    host.drop(self.base + page * PAGE, PAGE)
+            kept.clear()
 
     def _drop_around(self, pieces: Sequence[Piece], start: int, end: int) -> None:
         """Make a stretch zeros in which only these pieces are in a file, all prepared."""

@@ -22,6 +22,7 @@ from engine.arch.base import Arch, TrapKind
 from engine.arch.engines import UnicornNames
 from engine.cpu import native, unicorn_float
 from engine.cpu import unicorn_api as api
+from engine.cpu import unicorn_linkage as linkage
 from engine.cpu.base import Access, Decode, EntryTable, Stop, StopKind, Traps
 from engine.cpu.pagetable import PageTable, RegionTable
 from engine.cpu.ram import ACCESS_NAMES, EXECUTE, NO_LIMIT, OUT_OF_MEMORY, PAGE, Ram
@@ -44,6 +45,8 @@ from engine.errors import EngineError, GuestFaultError
 
 _MISSES: Final = 1 << 16
 """TLB misses after which it is flushed: Unicorn enlarges it at no other time."""
+_FEW: Final = 8 * PAGE
+"""Bytes of a range that are cheaper to forget page by page than with all that is remembered."""
 _APPROACHES: Final = 4096
 """Untranslatable blocks after which all is dropped: each leaves a piece in Unicorn's buffer."""
 _PATIENCE: Final = 1000  # stops without a reason at one place before that is called a failure
@@ -131,6 +134,9 @@ class UnicornCpu(UnicornState):
         self._accesses = AccessLog(ram, self.page_table, self._hooks)
         self._faults = FaultLocator(ram, self._hooks)
         self._guard = Guard(self._handle, self.engine_address, names.target)
+        self._flush_page = (
+            linkage.page_flusher(self.engine_address, names.target) if native.possible() else None
+        )
         self._sieve = AccessSieve(self._handle, self.engine_address, names.target)
         self._code = native.build()
         self._clock = UnicornClock(
@@ -541,6 +547,16 @@ class UnicornCpu(UnicornState):
         self._calls.moved = True
         self._uc.flush_translations()
         self._misses = self._ram.control.fills + _MISSES
+
+    def flush_pages(self, start: int, size: int) -> None:
+        """Forget translations of addresses of a range; of many, of all."""
+        flush = self._flush_page
+        if flush is None or size > _FEW:
+            self.flush_tlb()
+            return
+        self._calls.moved = True
+        for page in range(start, start + size, PAGE):
+            flush(page)
 
     def invalidate(self, start: int, size: int) -> None:
         """Forget translated code of a mapped range."""

@@ -4,7 +4,8 @@ import ctypes
 import mmap
 import os
 import struct
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
@@ -47,6 +48,22 @@ def cpu_of(engine: int) -> int:
     finally:
         os.close(memory)
     return int(cpu) if back == engine else 0
+
+
+def page_flusher(engine: int, target: str) -> Callable[[int], None] | None:
+    """Makes an engine forget where one page is, with which Unicorn's interface forgets all.
+
+    Args:
+        engine: its address.
+        target: how the library's functions of its architecture end.
+
+    Returns:
+        What is called with an address of the page; None where the library has it not.
+    """
+    function, cpu = address_of(f"tlb_flush_page_{target}"), cpu_of(engine)
+    if not function or not cpu:
+        return None
+    return partial(ctypes.PYFUNCTYPE(None, ctypes.c_uint64, ctypes.c_uint64)(function), cpu)
 
 
 class _Linkage(NamedTuple):

@@ -203,7 +203,12 @@ class MappingTable:
         mappings, free = self.mappings, self._free
         old = mappings[index]
         first, last = old[:2]
-        new = mappings[index] = old.part(start, end)
+        if old.offset or old.backing is not None or old.physical is None:
+            new = old.part(start, end)
+        else:  # the usual case
+            piece = (start, end, old[2], old.physical + start - first, *old[4:])
+            new = tuple.__new__(Mapping, piece)
+        mappings[index] = new
         if start != first:
             self.starts[index] = start
             if index:
@@ -229,8 +234,8 @@ class MappingTable:
                 free.give(end, last)
         self._size(old, end - start - last + first)
         self.layout = object()
-        if shown:
-            self._changed(min(start, first), max(end, last), shown=True)
+        if shown and self.changes is not None:
+            self.changes.append((min(start, first), max(end, last)))
         return new
 
     def split(self, mapping: Mapping, start: int, end: int) -> Mapping:
@@ -298,18 +303,18 @@ class MappingTable:
     def _account(self, index: int, sign: int) -> None:
         """Count the mapping of an index in, or out."""
         mappings, mapping = self.mappings, self.mappings[index]
-        if index and mappings[index - 1].end == mapping.start:
+        start, end, _, physical, _, _, backing, *_, extent, _ = mapping
+        if index and mappings[index - 1][1] == start:
             self._joints += sign * mappings[index - 1].continues(mapping)
-        if index + 1 < len(mappings) and mappings[index + 1].start == mapping.end:
+        if index + 1 < len(mappings) and mappings[index + 1][0] == end:
             self._joints += sign * mapping.continues(mappings[index + 1])
-        self._size(mapping, sign * (mapping.end - mapping.start))
-        if mapping.backing is not None:
-            file = mapping.backing.identity
+        self._size(mapping, sign * (end - start))
+        if backing is not None:
+            file = backing.identity
             self.files[file] = self.files.get(file, 0) + sign
             if not self.files[file]:
                 del self.files[file]
-        extent = mapping.extent
-        if extent is not None and mapping.physical is not None:
+        if extent is not None and physical is not None:
             views = self.views.setdefault(extent, ExtentViews())
             views.count(mapping, sign)
             if not views.mappings:

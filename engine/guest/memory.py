@@ -42,6 +42,13 @@ _PLAIN: Final = (0, None, False, (0, 0), False, None, COPIED)
 """Private anonymous memory of the program's own, from `Mapping.offset` on."""
 
 
+def _region(mapping: Mapping) -> Region:
+    """The entry of the emulator's page table for memory without a file."""
+    start, end, perms, physical = mapping[:4]
+    perms |= READ if perms & WRITE else 0
+    return tuple.__new__(Region, (start, end, physical, perms, 0))
+
+
 def _joined(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """The same ranges, those that meet as one."""
     if len(ranges) == 1:
@@ -75,9 +82,10 @@ class Memory:
         peak: bytes that were resident at most, as far as it has been looked.
         closed: pages that keep only some of their permissions, and which; see `close_pages`.
         watched: the same of pages in which accesses are watched; see `watch_pages`.
-        on_change: told (what, start, size) of a range: "map", "unmap", "protect" or "discard".
+        on_change: told (what, start, size) of a range: "map", "unmap", "protect" or "discard";
+            "data" is a mapping of what cannot be executed.
         before_move: told (start, size) of pages that are about to go to other addresses.
-        recorded: told as `on_change`, before it; None for nobody.
+        recorded: told as `on_change`, before it, of "map" for "data"; None for nobody.
     """
 
     def __init__(
@@ -163,7 +171,9 @@ class Memory:
         self.table.need_room(1)
         usual = perms and backing is None and not shared and not reserved
         if usual and self._map_at_once(start, end, perms, name):
-            self.changed("map", start, end - start)
+            if self.recorded is not None:
+                self.recorded("map", start, end - start)
+            self.on_change("data", start, end - start)
             return
         if end - start >= _LARGE or self.overlapping(start, end):
             self.unmap(start, end - start)
@@ -201,27 +211,19 @@ class Memory:
                 mapping = table.resize(index - 1, left.start, end, shown=True)
             else:
                 mapping = table.resize(index, start, right.end, shown=True)
-        else:
-            mapping = self.pager.back(
-                Mapping(start, end, perms, None, name), grows=name == HEAP, alone=True
-            )
-            table.insert(mapping, shown=True)
-        self._show_at_once(mapping.start, mapping.end, mapping)
+            self._code.regions.change(beside.start, _region(mapping))
+            return True
+        mapping = Mapping(start, end, perms, None, name)
+        mapping = self.pager.back(mapping, grows=name == HEAP, alone=True)
+        table.insert(mapping, shown=True)
+        if self._code.regions.add(_region(mapping)):
+            self._code.refresh()
         return True
 
     def _shows_all(self) -> bool:
         """True if the emulator's page table has a region for each mapping, just as that is."""
-        return not (self.table.changed or self.closed) and self._behind is None
-
-    def _show_at_once(self, start: int, end: int, mapping: Mapping | None) -> None:
-        """Let a mapping without a file be all that the emulator's page table has in a range."""
-        regions: list[Region] = []
-        if mapping is not None and mapping.physical is not None:
-            perms = mapping.perms | READ if mapping.perms & WRITE else mapping.perms
-            regions.append(Region(mapping.start, mapping.end, mapping.physical, perms))
-        self._code.regions.replace(start, end, regions)
-        if self._code.shown:
-            self._cpu.page_table.refresh()
+        table = self.table
+        return not (table.dirty or table.stale or self.closed) and self._behind is None
 
     def changed(self, what: str, start: int, size: int) -> None:
         """Tell those who listen of a change that has been made; see `on_change`."""
@@ -289,9 +291,10 @@ class Memory:
             rest = table.resize(bisect_left(table.starts, start), high, end, shown=True)
         else:
             table.remove(mapping, shown=True)
-        self._show_at_once(start, end, rest)
+        if self._code.regions.change(start, None if rest is None else _region(rest)):
+            self._code.refresh()
         if self.ram.release(physical + low - start, high - low) and self._code.shown:
-            self._cpu.flush_tlb()
+            self._cpu.flush_pages(low, high - low)
         return True
 
     def protect(self, start: int, size: int, perms: int) -> None:
@@ -392,7 +395,8 @@ class Memory:
                 continue
             piece = mapping.part(max(start, mapping.start), min(end, mapping.end))
             self.pager.discard(piece)
-            self._cpu.flush_tlb()  # the emulator does not tell of pages that it remembers
+            # The emulator does not tell of pages that it remembers.
+            self._cpu.flush_pages(piece.start, piece.size)
             self.changed("discard", piece.start, piece.size)
 
     def punch(self, start: int, size: int) -> None:
@@ -455,10 +459,9 @@ class Memory:
                 self._show(start, end)
         table.stale = False
         table.dirty.clear()
-        if self._code.shown:
-            self._cpu.page_table.refresh()
-            if changed:  # the emulator remembers no address that leads nowhere
-                self._cpu.flush_tlb()
+        self._code.refresh()
+        if changed and self._code.shown:  # the emulator remembers no address that leads nowhere
+            self._cpu.flush_tlb()
         table.renewed = False
 
     def _set_regions(self, start: int, end: int, mappings: Sequence[Mapping]) -> None:

@@ -29,6 +29,11 @@ class Translations:
         """True if the processor is in this address space."""
         return self._cpu.page_table.shown is self.regions
 
+    def refresh(self) -> None:
+        """The regions have changed."""
+        if self.shown:
+            self._cpu.page_table.refresh()
+
     def show(self) -> None:
         """Let the processor be in this address space, as it is now."""
         self.used = True

@@ -93,7 +93,7 @@ def mmap(k: Thread, address: int, size: int, prot: int, flags: int, fd: int, off
     memory, plan = k.memory, k.arch.plan
     perms = prot & 7  # other bits are ignored here
     kind = flags & MAP_TYPE
-    if kind not in (MAP_SHARED, MAP_PRIVATE, MAP_SHARED_VALIDATE) or not size:
+    if not 1 <= kind <= MAP_SHARED_VALIDATE or not size:
         raise LinuxError(errno.EINVAL)
     if offset % PAGE:
         raise LinuxError(errno.EINVAL)
@@ -123,19 +123,15 @@ def mmap(k: Thread, address: int, size: int, prot: int, flags: int, fd: int, off
         where = hint if free and memory.is_free(hint, hint + length) else memory.free_range(length)
     if where is None or memory.total() + length > k.limit("as"):
         raise LinuxError(errno.ENOMEM)
-    if not shared and perms & WRITE and _data(k) + length > k.limit("data"):
-        raise LinuxError(errno.ENOMEM)
+    if not shared and perms & WRITE:
+        most = k.limit("data")
+        # 0 does not mean mappings: may_expand_vm; the stack does not count.
+        if most not in (0, INFINITY) and memory.table.data + length > most:
+            raise LinuxError(errno.ENOMEM)
     memory.map(
         where, length, perms, name=name, backing=backing, offset=offset, shared=shared, inode=inode
     )
     return where
-
-
-def _data(k: Thread) -> int:
-    """Private writable bytes, where a limit asks for them; the stack does not count."""
-    if k.limit("data") in (0, INFINITY):  # 0 does not mean mappings: may_expand_vm
-        return -(1 << 64)
-    return k.memory.table.data
 
 
 def _file_backing(

@@ -42,10 +42,10 @@ def _anonymous(k: Thread, registers: tuple[int, ...]) -> bool:
 def _data(k: Thread, registers: tuple[int, ...]) -> bool:
     """There is no code in the range."""
     start, size = registers[1:3]
-    return all(
-        not mapping.perms & EXECUTE
-        for mapping in k.memory.overlapping(start, start + page_up(size))
-    )
+    for mapping in k.memory.overlapping(start, start + page_up(size)):
+        if mapping.perms & EXECUTE:
+            return False
+    return True
 
 
 def _stays_data(k: Thread, registers: tuple[int, ...]) -> bool:

@@ -242,7 +242,7 @@ class Thread:
 
     def limit(self, name: str) -> int:
         """Soft resource limit."""
-        return self.process.limit(name)
+        return self.process.limits[name][0]
 
     def random_bytes(self, count: int) -> bytes:
         """Seeded random bytes."""

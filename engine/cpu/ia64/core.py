@@ -460,6 +460,10 @@ class Ia64Cpu(Registers, MappedMemory):
         self._memory.flush()
         self._code.remapped()
 
+    def flush_pages(self, start: int, size: int) -> None:
+        """The same where it has changed in a range."""
+        self.flush_tlb()
+
     def invalidate(self, start: int, size: int) -> None:
         """Forget translated code of a range whose bytes have changed."""
         self._code.invalidate(start, size)

@@ -134,7 +134,7 @@ def watch(space: AddressSpace) -> None:
     memory, hooks = space.memory, space.hooks
 
     def changed(what: str, start: int, size: int) -> None:
-        if what != "unmap":
+        if what not in ("unmap", "data"):
             for mapping in memory.overlapping(start, start + size):
                 if mapping.perms & EXECUTE:
                     hooks.mapped(start, size)

@@ -42,6 +42,10 @@ class _Cpu:
     def flush_tlb(self) -> None:
         self._remembered.clear()
 
+    def flush_pages(self, start: int, size: int) -> None:
+        for page in range(start, start + size, PAGE):
+            self._remembered.pop(page, None)
+
     def access(self, address: int, kind: int) -> None:
         """The program loads or stores, and the emulator remembers where the page is."""
         entry = native.TlbEntry()

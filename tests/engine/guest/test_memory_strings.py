@@ -29,6 +29,9 @@ class _Cpu:
     def invalidate(self, start: int, size: int) -> None:
         assert size > 0
 
+    def flush_pages(self, start: int, size: int) -> None:
+        return
+
     def flush_tlb(self) -> None:
         return
 
