@@ -78,42 +78,33 @@ def _is_kept(k: Thread, item: PendingSignal, crash: Crash | None) -> bool:
 
 def _deliver(k: Thread, item: PendingSignal, crash: Crash | None) -> None:
     """Deliver a signal; `crash` tells of one that the program cannot escape."""
-    state = k.signals
-    number = item.number
-    action = state.action(number)
-    blocked = bool(state.blocked & sig.bit(number))
-    if crash is not None and (blocked or action.handler in (sig.SIG_DFL, sig.SIG_IGN)):
+    state, number = k.signals, item.number
+    action, bit = state.hand.action(number), 1 << number - 1
+    if action.handler in (sig.SIG_DFL, sig.SIG_IGN):
+        _without_handler(k, number, crash)
+        return
+    if crash is not None and state.blocked & bit:
         k.process.die(number, crash)
-        return
-    if state.ignored(number):
-        return
-    if action.handler == sig.SIG_DFL:
-        if sig.stops(number):
-            jobs.stop(k.process, number)
-        else:
-            k.process.die(number, None)
         return
     if k.original >= 0 or k.restarting:
         _settle_restart(k, action)
-    sp = k.cpu.read_register(k.arch.roles.sp)
-    base, flags, size = state.altstack
-    fresh = bool(action.flags & sig.SA_ONSTACK) and not flags & sig.SS_DISABLE
-    fresh = fresh and not state.on_altstack(sp)
-    mask = state.blocked if state.saved is None else state.saved
+    flags, sp = action.flags, k.cpu.read_register(k.arch.roles.sp)
+    fresh = False
+    if flags & sig.SA_ONSTACK:
+        fresh = not state.altstack[1] & sig.SS_DISABLE and not state.on_altstack(sp)
     frame = SignalFrame(
-        number=number,
-        siginfo=item.info.ljust(128, b"\0"),
-        handler=action.handler,
-        restorer=action.restorer if action.flags & sig.SA_RESTORER else 0,
-        mask=mask,
-        stack_top=base + size if fresh else sp,
-        altstack=state.altstack,
-        fault_address=state.last_fault[0],
-        trap_number=state.last_fault[1],
-        error_code=state.last_fault[2],
-        on_altstack=fresh,
+        number,
+        item.info.ljust(128, b"\0"),
+        action.handler,
+        action.restorer if flags & sig.SA_RESTORER else 0,
+        state.blocked if state.saved is None else state.saved,
+        state.altstack[0] + state.altstack[2] if fresh else sp,
+        state.altstack,
+        *state.last_fault,
+        fresh,
     )
-    k.memory.sync()
+    if k.memory.table.changed:
+        k.memory.sync()
     pc = k.pc()
     k.machine.delivering = number
     try:
@@ -130,48 +121,62 @@ def _deliver(k: Thread, item: PendingSignal, crash: Crash | None) -> None:
         k.machine.recorder.signalled(number)
     k.machine.hooks.signalled()
     state.saved = None
-    if flags & sig.SS_AUTODISARM and fresh:
+    if fresh and state.altstack[1] & sig.SS_AUTODISARM:
         state.altstack = (0, sig.SS_DISABLE, 0)
-    state.blocked |= action.mask
-    if not action.flags & sig.SA_NODEFER:
-        state.blocked |= sig.bit(number)
-    if action.flags & sig.SA_RESETHAND:
-        state.hand.actions[number] = sig.Action(flags=action.flags)
+    state.blocked |= action.mask if flags & sig.SA_NODEFER else action.mask | bit
+    if flags & sig.SA_RESETHAND:
+        state.hand.actions[number] = sig.Action(flags=flags)
     if k.tracee is not None:
         k.tracee.entered_handler()
+
+
+def _without_handler(k: Thread, number: int, crash: Crash | None) -> None:
+    """Do what a signal does that no handler is for."""
+    if crash is not None:
+        k.process.die(number, crash)
+    elif not k.signals.ignored(number):
+        if sig.stops(number):
+            jobs.stop(k.process, number)
+        else:
+            k.process.die(number, None)
 
 
 def _make_frame(k: Thread, frame: SignalFrame) -> None:
     """Put a signal's frame on the stack; GuestFaultError where that cannot be written."""
     enter, code = k.arch.linux.signals.enter, k.arch.plan.trampoline[0]
-    for _ in range(_VIEWS):
+    for left in reversed(range(_VIEWS + 1)):
         try:
-            with k.memory.opened():
+            if k.memory.watched:
+                with k.memory.opened():
+                    enter(k.framing, frame, code)
+            else:
                 enter(k.framing, frame, code)
             return
         except GuestFaultError as error:
-            if not k.memory.views.turn(error.address, "write"):
+            if not left or not k.memory.views.turn(error.address, "write"):
                 raise
             k.memory.sync()  # it was refused only because others execute what it shares pages with
-    with k.memory.opened():
-        enter(k.framing, frame, code)
 
 
 def rt_sigreturn(k: Thread) -> int:
     """rt_sigreturn: registers, mask and alternate stack come from the frame."""
     pc, sp, state = k.pc(), k.cpu.read_register(k.arch.roles.sp), k.signals
+    abi, code = k.arch.linux.signals, k.arch.plan.trampoline[0]
     try:
-        with k.memory.opened():
-            mask, altstack = k.arch.linux.signals.leave(k.framing, k.arch.plan.trampoline[0])
+        if k.memory.watched:
+            with k.memory.opened():
+                mask, altstack = abi.leave(k.framing, code)
+        else:
+            mask, altstack = abi.leave(k.framing, code)
     except GuestFaultError as error:
         why = "rt_sigreturn without a signal frame"
         force(k, sig.SIGSEGV, sig.SI_KERNEL, 0, Crash(sig.SIGSEGV, pc, error.address, why))
         return 0
     k.cpu.expect(pc)
-    state.blocked = mask & ~(sig.bit(sig.SIGKILL) | sig.bit(sig.SIGSTOP))
+    state.blocked = mask & ~sig.UNBLOCKABLE
     if state.on_altstack(sp):
         return 0  # restore_altstack fails silently
-    if altstack[1] & sig.SS_DISABLE or altstack[2] >= k.arch.linux.signals.minimum_stack:
+    if altstack[1] & sig.SS_DISABLE or altstack[2] >= abi.minimum_stack:
         state.altstack = altstack
     return 0
 

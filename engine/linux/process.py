@@ -200,9 +200,10 @@ class Process:
         number, pending = item.number, self.hand.pending
         self.prepare(number)
         queued = self.leader.signals.queue(item, pending)
-        if pending.mask & sig.bit(number):
+        bit = 1 << number - 1
+        if pending.mask & bit:
             for thread in self.threads.values():
-                if not thread.signals.blocked & sig.bit(number) or thread.wait is not None:
+                if thread.wait is not None or not thread.signals.blocked & bit:
                     self.machine.wake(thread)
         return queued
 

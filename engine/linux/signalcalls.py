@@ -206,9 +206,10 @@ def _refused(pid: int) -> None:
 
 def kill(k: Thread, pid: int, number: int) -> int:
     """Send a signal to processes."""
-    processes = _meant(k, s32(pid))
-    number = _check(s32(number), zero=True)
-    _refused(s32(pid))
+    pid, number = s32(pid), s32(number)
+    processes = _meant(k, pid)
+    _check(number, zero=True)
+    _refused(pid)
     for process in processes:
         if number and process.exit is None:
             process.post(PendingSignal(number, info_kill(number, SI_USER, k.pid, k.uid)))

@@ -165,7 +165,7 @@ class SignalHand:
 
     def ignored(self, number: int) -> bool:
         """True if a signal has no effect."""
-        handler = self.action(number).handler
+        handler = self.actions.get(number, _DEFAULT).handler
         return handler == SIG_IGN or (handler == SIG_DFL and number in _IGNORED)
 
     def handled(self) -> dict[int, Action]:
@@ -214,7 +214,8 @@ class SignalState(Struct):
             pending: where: for this thread alone if not given, or for its process.
         """
         pending = self.pending if pending is None else pending
-        number, mask = item.number, bit(item.number)
+        number = item.number
+        mask = 1 << number - 1
         seen = self.blocked & mask or (self.traced and number != SIGKILL)
         if not seen and self.hand.ignored(number):
             return True
@@ -249,6 +250,8 @@ class SignalState(Struct):
     def take(self, mask: int) -> PendingSignal | None:
         """Remove and return the next pending signal among those in a mask; its own come first."""
         for pending in (self.pending, self.hand.pending):
+            if not pending.mask:
+                continue
             ready = pending.mask & mask
             if ready and not ready & (ready - 1):  # just one
                 return pending.pop(ready.bit_length())
@@ -273,9 +276,12 @@ def _rank(number: int) -> tuple[int, int]:
     return (0 if number in _SYNCHRONOUS else 1, number)
 
 
+_INFO_KILL: Final = struct.Struct("<iiiiiIQ")
+
+
 def info_kill(number: int, code: int, pid: int, uid: int, value: int = 0) -> bytes:
     """Siginfo of kill, tgkill and sigqueue."""
-    return struct.pack("<iiiiiIQ", number, 0, code, 0, pid, uid, value)
+    return _INFO_KILL.pack(number, 0, code, 0, pid, uid, value)
 
 
 def info_child(code: int, pid: int, uid: int, status: int) -> bytes:

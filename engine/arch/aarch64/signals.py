@@ -27,55 +27,57 @@ _NZCV = 0xF0000000
 _RETURN_CODE = struct.pack("<II", 0xD2801168, 0xD4000001)  # mov x8, 139; svc 0
 
 
+_WHOLE = struct.Struct("<128s16xQI4xQQ128xQ272s8xIIII512sIIQ3552xQQ")
+"""All of a frame: siginfo, ucontext, its records, and the frame record."""
+_FLOAT = ("fpsr", "fpcr")
+_RECORD = struct.Struct("<II")
+_LINK = struct.Struct("<QQ")
+_FRAME_POINTER = 8 * _PLAIN.index("x29")
+_KEPT = struct.Struct("<QI4xQQ136x256sQQ")
+"""A frame from its alternate stack to its records: that which is restored."""
+
+
 def _enter(cpu: FrameCpu, frame: SignalFrame, code: int) -> None:
-    registers = struct.unpack("<34Q", cpu.read_block(_GENERAL, 8))
+    general = cpu.read_block(_GENERAL, 8)
     record = (frame.stack_top - 16) & -16
     at = record - _SIZE
-    sp, flags, size = frame.altstack
-    vectors = cpu.read_block(_VECTORS, 16)
-    fpsimd = struct.pack(
-        "<IIII",
-        _FPSIMD_MAGIC,
-        _FPSIMD_SIZE,
-        cpu.read_register("fpsr"),
-        cpu.read_register("fpcr"),
+    error = (_ESR_MAGIC, 16, frame.error_code) if frame.error_code else (0, 0, 0)
+    status = _LINK.unpack(cpu.read_block(_FLOAT, 8))
+    data = _WHOLE.pack(
+        frame.siginfo,
+        *frame.altstack,
+        frame.mask,
+        frame.fault_address,
+        general,
+        *(_FPSIMD_MAGIC, _FPSIMD_SIZE, *status),
+        cpu.read_block(_VECTORS, 16),
+        *error,
+        *_LINK.unpack_from(general, _FRAME_POINTER),
     )
-    esr = struct.pack("<IIQ", _ESR_MAGIC, 16, frame.error_code) if frame.error_code else b""
-    cpu.write(
-        at,
-        frame.siginfo.ljust(128, b"\0")
-        + struct.pack("<QQQIIQQ", 0, 0, sp, flags, 0, size, frame.mask).ljust(176, b"\0")
-        + struct.pack("<Q34Q", frame.fault_address, *registers).ljust(288, b"\0")
-        + (fpsimd + vectors + esr).ljust(4096, b"\0")
-        + struct.pack("<QQ", registers[29], registers[30]),
-    )
-    for name, value in (
-        ("x0", frame.number),
-        ("x1", at),
-        ("x2", at + _UCONTEXT),
-        ("sp", at),
-        ("x29", record),
-        ("x30", frame.restorer or code),
-        ("pc", frame.handler),
-    ):
-        cpu.write_register(name, value)
+    cpu.write(at, data)
+    write = cpu.write_register
+    write("x0", frame.number)
+    write("x1", at)
+    write("x2", at + _UCONTEXT)
+    write("sp", at)
+    write("x29", record)
+    write("x30", frame.restorer or code)
+    write("pc", frame.handler)
 
 
 def _leave(cpu: FrameCpu, code: int) -> tuple[int, tuple[int, int, int]]:
     at = cpu.read_register("sp")
-    sp, flags, _, size, mask = struct.unpack("<QIIQQ", cpu.read(at + _STACK, 32))
-    plain, pc, cpsr = struct.unpack("<256sQQ", cpu.read(at + _MCONTEXT + 8, 272))
-    records = cpu.read(at + _RESERVED, 4096)
-    offset = 0
-    while offset <= 4096 - 8:
-        magic, length = struct.unpack_from("<II", records, offset)
+    data = cpu.read(at + _STACK, _SIZE - _STACK)
+    sp, flags, size, mask, plain, pc, cpsr = _KEPT.unpack_from(data)
+    offset = _RESERVED - _STACK
+    while offset <= len(data) - 8:
+        magic, length = _RECORD.unpack_from(data, offset)
         if not magic or length < 8:
             break
-        if magic == _FPSIMD_MAGIC and offset + _FPSIMD_SIZE <= 4096:
-            fpsr, fpcr = struct.unpack_from("<II", records, offset + 8)
-            cpu.write_register("fpsr", fpsr)
-            cpu.write_register("fpcr", fpcr)
-            cpu.write_block(_VECTORS, 16, records[offset + 16 : offset + _FPSIMD_SIZE])
+        if magic == _FPSIMD_MAGIC and offset + _FPSIMD_SIZE <= len(data):
+            status = _RECORD.unpack_from(data, offset + 8)
+            cpu.write_block(_FLOAT, 8, _LINK.pack(*status))
+            cpu.write_block(_VECTORS, 16, data[offset + 16 : offset + _FPSIMD_SIZE])
         offset += length
     cpu.write_block(_PLAIN, 8, plain)
     cpu.write_register("pc", pc)

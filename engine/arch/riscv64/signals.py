@@ -23,33 +23,36 @@ _MINIMUM = 2048  # MINSIGSTKSZ
 _RETURN_CODE = struct.pack("<II", 0x08B00893, 0x00000073)  # li a7, 139; ecall
 
 
+_WHOLE = struct.Struct(f"<128s16xQI4xQQ128x256s256sI{_FLOATS_SIZE - 260}x")
+"""All of a frame: siginfo and ucontext."""
+_KEPT = struct.Struct("<QI4xQQ128xQ248s256sI")
+"""One from its alternate stack on: that which is restored."""
+
+
 def _enter(cpu: FrameCpu, frame: SignalFrame, code: int) -> None:
     at = (frame.stack_top - _SIZE) & -16
-    sp, flags, size = frame.altstack
-    floats = cpu.read_block(FLOAT_NAMES, 8)
-    cpu.write(
-        at,
-        frame.siginfo.ljust(128, b"\0")
-        + struct.pack("<QQQIIQQ", 0, 0, sp, flags, 0, size, frame.mask).ljust(176, b"\0")
-        + cpu.read_block(_GENERAL, 8)
-        + (floats + struct.pack("<I", cpu.read_register("fcsr"))).ljust(_FLOATS_SIZE, b"\0"),
+    data = _WHOLE.pack(
+        frame.siginfo,
+        *frame.altstack,
+        frame.mask,
+        cpu.read_block(_GENERAL, 8),
+        cpu.read_block(FLOAT_NAMES, 8),
+        cpu.read_register("fcsr"),
     )
-    for name, value in (
-        ("a0", frame.number),
-        ("a1", at),
-        ("a2", at + _UCONTEXT),
-        ("sp", at),
-        ("ra", code),
-        ("pc", frame.handler),
-    ):
-        cpu.write_register(name, value)
+    cpu.write(at, data)
+    write = cpu.write_register
+    write("a0", frame.number)
+    write("a1", at)
+    write("a2", at + _UCONTEXT)
+    write("sp", at)
+    write("ra", code)
+    write("pc", frame.handler)
 
 
 def _leave(cpu: FrameCpu, code: int) -> tuple[int, tuple[int, int, int]]:
     at = cpu.read_register("sp")
-    sp, flags, _, size, mask = struct.unpack("<QIIQQ", cpu.read(at + _STACK, 32))
-    pc, plain = struct.unpack("<Q248s", cpu.read(at + _MCONTEXT, 256))
-    floats, fcsr = struct.unpack("<256sI", cpu.read(at + _FLOATS, 260))
+    data = cpu.read(at + _STACK, _KEPT.size)
+    sp, flags, size, mask, pc, plain, floats, fcsr = _KEPT.unpack(data)
     cpu.write_block(_PLAIN, 8, plain)
     cpu.write_register("pc", pc)
     cpu.write_block(FLOAT_NAMES, 8, floats)
