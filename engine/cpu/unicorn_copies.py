@@ -9,10 +9,9 @@ from engine.cpu.unicorn_live import LivePlace
 
 
 class RegisterCopy:
-    """Some registers one after another, little endian, each in so many bytes.
+    """Some registers one after another, little endian, each in so many bytes or fewer.
 
-    What is in place is copied by runs of registers at equal distances; a single one goes with
-    those that Unicorn is asked for, where there are any.
+    What is in place is copied by runs of registers at equal distances.
     """
 
     def __init__(
@@ -29,7 +28,7 @@ class RegisterCopy:
             handle: of the engine.
             ids: Unicorn's numbers.
             names: of the registers.
-            size: bytes of each, as many as the widest has.
+            size: bytes of each, whole words where any is in place.
             places: of those that are found in place.
         """
         self._handle = handle
@@ -38,18 +37,17 @@ class RegisterCopy:
         self._outside = ctypes.create_string_buffer(size * len(names))
         found = [places.get(name) for name in names]
         usable = [
-            place if place is not None and 8 * place.wide == size else None for place in found
+            place if place is not None and 8 * place.wide <= size else None for place in found
         ]
         runs = list(_runs(usable))
-        if not all(usable):
-            runs = [run for run in runs if run[1] - run[0] > 1]
         self._loads: list[tuple[memoryview, memoryview]] = []
         self._stores: list[tuple[memoryview, memoryview]] = []
         inside = memoryview(self._inside).cast("B").cast("Q") if runs else memoryview(b"")
         outside = memoryview(self._outside).cast("B").cast("Q") if runs else memoryview(b"")
+        slot = size // 8
         for first, behind, place, distance in runs:
             for word in range(place.wide):
-                here = slice(first * place.wide + word, behind * place.wide, place.wide)
+                here = slice(first * slot + word, behind * slot, slot)
                 end = place.at + word + distance * (behind - first)
                 live = place.words[place.at + word : end if end >= 0 else None : distance]
                 self._loads.append((inside[here], live))

@@ -151,12 +151,12 @@ class UnicornState(MappedMemory):
     def _copy(self, names: tuple[str, ...], size: int) -> "RegisterCopy | None":
         """A copy of registers, remembered.
 
-        None where some are halves of registers of Unicorn's, not all of them in place: each of
-        them goes by itself.
+        None where halves of registers of Unicorn's are among them that are not found in place:
+        each of them goes by itself.
         """
-        apart = not self._halves.isdisjoint(names)
-        if apart and all(name in self._places for name in names):
-            apart = any(8 * self._places[name].wide != size for name in names)
+        places = self._places
+        halves = self._halves.intersection(names)
+        apart = any(name not in places or 8 * places[name].wide > size for name in halves)
         copy = None
         if not apart:
             from engine.cpu.unicorn_copies import RegisterCopy  # few programs handle signals

@@ -11,7 +11,7 @@ from engine.cpu.base import Stop, StopKind
 from engine.cpu.unicorn_library import uc_const
 from engine.cpu.unicorn_machines import UnicornMachine
 from engine.cpu.unicorn_state import UnicornState
-from engine.cpu.unicorn_traps import UnicornTraps
+from engine.cpu.unicorn_traps import NUMBERS, UnicornTraps
 from engine.errors import GuestFaultError
 
 _CALL: Final = Stop(StopKind.SYSCALL)
@@ -45,6 +45,7 @@ def add_stops(
     breakpoint_number = traps.number
     pc = arch.roles.pc
     advances = dict(machine.names.advances)
+    kinds = {number: arch.classify_trap(number) for number in range(NUMBERS)}
     refused = machine.names.refused_breakpoints
 
     def on_interrupt(uc: int, number: int, data: int) -> None:
@@ -52,7 +53,7 @@ def add_stops(
             return
         if number in advances:
             registers.write_register(pc, registers.read_register(pc) - advances[number])
-        kind = arch.classify_trap(number)
+        kind = kinds[number] if number in kinds else arch.classify_trap(number)
         if kind is TrapKind.SYSCALL:
             if not served(number):
                 stop(_CALL, None)

@@ -21,7 +21,8 @@ from engine.cpu.unicorn_clock import EXPECTED, UnicornClock
 from engine.cpu.unicorn_live import LiveBank, LiveRegisters
 from engine.cpu.unicorn_state import UnicornState
 
-_NUMBERS: Final = 256
+NUMBERS: Final = 256
+"""Exceptions of the emulator's that are asked about, at most."""
 _NONE: Final = 0x7FFF_FFFF
 """No exception of Unicorn's."""
 _NOWHERE: Final = LeadTable()
@@ -58,7 +59,7 @@ class UnicornTraps:
             ahead: bytes by which the emulator's pc is ahead of the processor's at a breakpoint.
         """
         arch = state.arch
-        kinds = (arch.classify_trap(number) for number in range(_NUMBERS))
+        kinds = (arch.classify_trap(number) for number in range(NUMBERS))
         numbers = (at for at, kind in enumerate(kinds) if kind is TrapKind.BREAKPOINT)
         self.number = next(numbers, -1)
         self.error: BaseException | None = None

@@ -310,8 +310,13 @@ class Kernel:
         if name not in _LOOKS:
             self._clock.settle()
         result = self._call(thread, number, name, registers[1:-1])
-        if result is not None:
+        if result is None:
+            return self._goes_straight_on(thread)
+        special = result < 0 or name in _WITHOUT_RESULT or thread.signals.saved is not None
+        if special or self._linux.error or thread.process.exit is not None or thread.ended:
             self._finish_call(thread, result)
+        else:
+            self._write_result(result)
         return self._goes_straight_on(thread)
 
     def _goes_straight_on(self, thread: Thread) -> bool:
@@ -327,7 +332,6 @@ class Kernel:
             or self.max_blocks is not None
         ):
             self._check_limits()
-        state, table = thread.signals, thread.memory.table
         goes = not (
             thread.wait is not None
             or self._over is not None
@@ -339,8 +343,9 @@ class Kernel:
             or self.attention.is_set()
             or machine.armed
         )
-        waiting = state.pending.mask | state.hand.pending.mask
-        if waiting & ~state.blocked or state.saved is not None:
+        state, table = thread.signals, thread.memory.table
+        waiting = (state.pending.mask | state.hand.pending.mask) & ~state.blocked
+        if waiting or state.saved is not None:
             goes = goes and machine.recorder is None
             if goes:
                 delivery.deliver_all(thread)

@@ -60,7 +60,25 @@ def head(control: int, status: int, tags: int, mxcsr: int) -> bytes:
 
 def save(cpu: FrameCpu) -> bytes:
     """The image of what is in the registers."""
-    control, status, values, tags, mxcsr, vectors = _WORDS.unpack(cpu.read_block(_REGISTERS, 16))
+    return _image(*_WORDS.unpack(cpu.read_block(_REGISTERS, 16)))
+
+
+def save_all(cpu: FrameCpu, others: tuple[str, ...]) -> tuple[bytes, bytes, bytes]:
+    """The image, the upper halves as `save_upper`, and other registers, each in 16 bytes."""
+    data = cpu.read_block(_with(others), 16)
+    image = _image(*_WORDS.unpack_from(data))
+    upper = data[_WORDS.size : _WORDS.size + UPPER_SIZE]
+    return image, NONE if upper == NONE else upper, data[_WORDS.size + UPPER_SIZE :]
+
+
+@lru_cache(maxsize=4)
+def _with(others: tuple[str, ...]) -> tuple[str, ...]:
+    return (*_REGISTERS, *_UPPER, *others)
+
+
+def _image(
+    control: int, status: int, values: bytes, tags: int, mxcsr: int, vectors: bytes
+) -> bytes:
     kept = _kept(tags)
     return _IMAGE.pack(control, status, kept, 0, 0, 0, mxcsr, MXCSR_MASK, values, vectors)
 

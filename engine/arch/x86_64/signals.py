@@ -26,11 +26,11 @@ _GENERAL = (
     "rip",
     "eflags",
 )
-_PLAIN = _GENERAL[:-2]
+_PLAIN = _GENERAL[:-1]
 """Those of them that are written as they are."""
 _SEGMENTS = ("cs", "gs", "fs", "ss")
 _SAVED = (*_GENERAL, *_SEGMENTS)
-_REGISTERS = struct.Struct(f"<{len(_SAVED)}Q")
+_REGISTERS = struct.Struct("<" + "Q8x" * len(_SAVED))
 _FLAGS = _GENERAL.index("eflags")
 _RED_ZONE = 128
 _UC_FLAGS = 6  # UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS
@@ -40,7 +40,7 @@ _FPSTATE = _MCONTEXT + 184
 _SIGMASK = _UCONTEXT + 296
 _SIGINFO = _UCONTEXT + 304
 _SIZE = _SIGINFO + 128
-_FRAME = struct.Struct(f"<16xQI4xQ128sQQ{_FPSTATE - _MCONTEXT - 144}xQ{_SIGMASK - _FPSTATE - 8}xQ")
+_FRAME = struct.Struct(f"<16xQI4xQ136sQ{_FPSTATE - _MCONTEXT - 144}xQ{_SIGMASK - _FPSTATE - 8}xQ")
 """A ucontext: the alternate stack, registers, where the floating-point state is, the mask."""
 _WHOLE = struct.Struct("<QQQQIIQ18Q4H5Q64xQ128s")
 """All of a frame: return address, ucontext, siginfo."""
@@ -68,10 +68,10 @@ def _fxsave() -> ModuleType:
 
 def _enter(cpu: FrameCpu, frame: SignalFrame, code: int) -> None:
     fxsave = _fxsave()
-    registers = _REGISTERS.unpack(cpu.read_block(_SAVED, 8))
     top = frame.stack_top - (0 if frame.on_altstack else _RED_ZONE)
     show_float_flags(cpu)
-    image, upper = fxsave.save(cpu), fxsave.save_upper(cpu)
+    image, upper, others = fxsave.save_all(cpu, _SAVED)
+    registers = _REGISTERS.unpack(others)
     uses_avx = upper is not fxsave.NONE
     if uses_avx:
         image = _with_upper(image, upper)
@@ -133,7 +133,7 @@ def _kept_upper(cpu: FrameCpu, at: int, image: bytes) -> bytes | None:
 def _leave(cpu: FrameCpu, code: int) -> tuple[int, tuple[int, int, int]]:
     at = cpu.read_register("rsp") - 8  # the handler's ret has popped the return address
     kept = cpu.read(at + _UCONTEXT, _SIGINFO - _UCONTEXT)
-    sp, flags, size, plain, pc, flags_after, fpstate, mask = _FRAME.unpack(kept)
+    sp, flags, size, plain, flags_after, fpstate, mask = _FRAME.unpack(kept)
     if fpstate:
         fxsave = _fxsave()
         cpu.clear_float_flags()
@@ -145,7 +145,6 @@ def _leave(cpu: FrameCpu, code: int) -> tuple[int, tuple[int, int, int]]:
     flags_before = cpu.read_register("eflags")
     eflags = flags_before & ~_FIX_EFLAGS | flags_after & _FIX_EFLAGS
     cpu.write_block(_PLAIN, 8, plain)
-    cpu.write_register("rip", pc)
     if eflags != flags_before:
         cpu.write_register("eflags", eflags)
     return mask, (sp, flags, size)
