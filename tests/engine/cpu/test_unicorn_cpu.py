@@ -548,3 +548,43 @@ def test_registers_as_a_block(arch: str, names: Sequence[str], size: int) -> Non
         for name, value in zip(names, reversed(each), strict=True):
             cpu.write_register(name, int.from_bytes(value, "little"))
         assert cpu.read_block(names, size) == b"".join(reversed(each))
+
+
+@pytest.mark.parametrize(
+    ("arch", "code", "base", "value"),
+    [
+        (X86, bytes.fromhex("488b07 0f05"), "rdi", "rax"),  # mov rax, [rdi]; syscall
+        (ARM, struct.pack("<2I", 0xF9400001, SVC), "x0", "x1"),  # ldr x1, [x0]
+        ("riscv64", struct.pack("<2I", 0x00053583, 0x73), "a0", "a1"),  # ld a1, 0(a0)
+    ],
+    ids=[X86, ARM, "riscv64"],
+)
+def test_a_page_is_forgotten_by_itself(arch: str, code: bytes, base: str, value: str) -> None:
+    machine = BareCpu(arch, code)
+    pages = [DATA, DATA + PAGE, DATA + 2 * PAGE]
+    for page in pages:
+        machine.write(page + 8, page.to_bytes(8, "little"))
+
+    def load(page: int) -> int:
+        machine.write_register(machine.arch.roles.pc, CODE)
+        machine.write_register(base, page + 8)
+        assert machine.run().kind is StopKind.SYSCALL
+        return machine.read_register(value)
+
+    assert [load(page) for page in pages] == pages
+    code_region, data = machine.regions
+    at = data.physical
+    machine.page_table.load(
+        [
+            code_region,
+            Region(DATA, DATA + PAGE, at + PAGE, 3),
+            Region(DATA + PAGE, DATA + 4 * PAGE, at, 3),
+        ]
+    )
+    fills = machine.memory.control.fills
+    machine.flush_pages(DATA, 2 * PAGE)
+    assert [load(page) for page in pages[:2]] == [DATA + PAGE, DATA]
+    if machine._flush_page is not None:
+        assert machine.memory.control.fills == fills + 2
+    machine.flush_pages(DATA, 64 * PAGE)
+    assert load(DATA + 2 * PAGE) == DATA + PAGE

@@ -365,3 +365,22 @@ def test_the_arena_hands_out_disjoint_pages(steps: list[tuple[int, bool]]) -> No
         ram.release(*piece)
     assert ram.allocate(ram.size) == 0
     ram.close()
+
+
+def test_few_pages_are_kept_beside_those_that_count() -> None:
+    ram = Ram(size=1 << 28, budget=1 << 24)
+    try:
+        count = 1000
+        offset = ram.allocate(count * PAGE)
+        assert offset is not None
+        for page in range(count):
+            assert ram.touch(offset + page * PAGE, PAGE)
+            ram.write(offset + page * PAGE, b"x")
+        for page in range(count):
+            assert ram.release(offset + page * PAGE, PAGE)
+            assert len(ram._kept) <= 256
+        assert ram.used() == 0
+        assert not ram.discard(offset, PAGE)
+        assert ram.read(offset, count * PAGE) == bytes(count * PAGE)
+    finally:
+        ram.close()
