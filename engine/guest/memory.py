@@ -394,9 +394,8 @@ class Memory:
             if mapping.reserved or mapping.shared or mapping.physical is None:
                 continue
             piece = mapping.part(max(start, mapping.start), min(end, mapping.end))
-            self.pager.discard(piece)
-            # The emulator does not tell of pages that it remembers.
-            self._cpu.flush_pages(piece.start, piece.size)
+            if self.pager.discard(piece):  # the emulator does not tell of pages it remembers
+                self._cpu.flush_pages(piece.start, piece.size)
             self.changed("discard", piece.start, piece.size)
 
     def punch(self, start: int, size: int) -> None:

@@ -145,15 +145,19 @@ class Pager:
         else:
             self._ram.release(mapping.physical, mapping.size)
 
-    def discard(self, mapping: Mapping) -> None:
-        """Make private pages what they were at first: their file's content, or zero."""
+    def discard(self, mapping: Mapping) -> bool:
+        """Make private pages what they were at first: their file's content, or zero.
+
+        False if they were so, and nobody had touched them.
+        """
         if mapping.physical is None:
-            return
+            return False
         if mapping.perms & EXECUTE:
             self._code.invalidate(mapping.start, mapping.size)
-        self._ram.discard(mapping.physical, mapping.size)
+        touched = self._ram.discard(mapping.physical, mapping.size)
         if mapping.backing is not None:
             self._fill(mapping, mapping.backing, mapping.physical)
+        return touched
 
     def unwritten(
         self, mappings: Iterable[Mapping], low: int, high: int
