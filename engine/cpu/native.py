@@ -12,7 +12,7 @@ import mmap
 import os
 import platform
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Final
 
@@ -162,6 +162,37 @@ def lends() -> bool:
 def _has_vectors() -> bool:
     placed = place((LENDS,))
     return placed is not None and bool(ctypes.CFUNCTYPE(ctypes.c_int)(placed[0][0])())
+
+
+def bound(function: int, arguments: tuple[int, int, int]) -> Callable[[], None] | None:
+    """A host function with its arguments built in: ctypes takes long to pass three.
+
+    Args:
+        function: its address.
+        arguments: words.
+
+    Returns:
+        A call of it, which drops its result; None where there is no host code.
+    """
+    if not possible():
+        return None
+    first, second, third = (struct.pack("=Q", value) for value in arguments)
+    code = b"".join(
+        (
+            *(b"\x48\xbf", first),  # mov rdi, first
+            *(b"\x48\xbe", second),  # mov rsi, second
+            *(b"\x48\xba", third),  # mov rdx, third
+            *(b"\x48\xb8", struct.pack("=Q", function)),  # mov rax, function
+            b"\xff\xe0",  # jmp rax
+        )
+    )
+    placed = place((code,))
+    if placed is None:
+        return None
+    (address,), memory = placed
+    call = ctypes.PYFUNCTYPE(None)(address)
+    call.memory = memory  # type: ignore[attr-defined]  # as long as the call is there
+    return call
 
 
 def place(pieces: tuple[bytes, ...], *, far: bool = False) -> tuple[list[int], object] | None:

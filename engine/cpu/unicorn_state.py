@@ -2,10 +2,13 @@
 
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from engine.arch.base import Arch, Register
+from engine.cpu import native
 from engine.cpu import unicorn_api as api
+from engine.cpu import unicorn_linkage as linkage
 from engine.cpu.pagetable import MappedMemory, PageTable
 from engine.cpu.ram import Ram
 from engine.cpu.unicorn_library import Emulator
@@ -104,10 +107,12 @@ class UnicornState(MappedMemory):
         if name in self._live_at or name not in self._narrow:
             return lambda: (self.read_register(name),)
         number, bits = self._narrow[name]
-        ask, handle, at, word = api.reg_read, self._handle, self._buffer_at, self._first_word
+        words = (self._handle.value or 0, number, self._buffer_at)
+        bound = native.bound(linkage.address_in(api.reg_read), words)
+        ask, word = bound or partial(api.reg_read, *words), self._first_word
 
         def read() -> tuple[int]:
-            ask(handle, number, at)
+            ask()
             return (word[0] & bits,)
 
         return read

@@ -4,6 +4,7 @@ import ctypes
 
 import capstone
 import pytest
+from barecpu import BareCpu
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -150,3 +151,26 @@ def test_the_clock_ticks_as_its_twin(blocks: list[tuple[int, int, bool]], grante
         assert branches[0][:] == branches[1][:]
         assert bytes(clock)[:80] + bytes(clock)[88:] == bytes(twin)[:80] + bytes(twin)[88:]
     assert len(stops) == clock.stops
+
+
+def test_a_function_is_called_with_what_is_built_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    room = ctypes.create_string_buffer(8)
+    fill = ctypes.cast(ctypes.memset, ctypes.c_void_p).value or 0
+    words = (ctypes.addressof(room), ord("x"), 3)
+    call = native.bound(fill, words)
+    if call is None:
+        pytest.skip("no host code here")
+    call()
+    assert room.raw == b"xxx" + bytes(5)
+    monkeypatch.setenv("KPROBE_TUI_PORTABLE", "1")
+    assert native.bound(fill, words) is None
+
+
+def test_flags_are_read_as_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    for portable in ("", "1"):
+        monkeypatch.setenv("KPROBE_TUI_PORTABLE", portable)
+        cpu = BareCpu("x86_64")
+        for flags in (0x202, 0x246, 0xA97):
+            cpu.write_register("eflags", flags)
+            assert cpu.traps.reader(("eflags",))() == (cpu.read_register("eflags"),)
+            assert cpu.traps.reader(("rip",))() == (cpu.pc,)
