@@ -164,28 +164,24 @@ def _has_vectors() -> bool:
     return placed is not None and bool(ctypes.CFUNCTYPE(ctypes.c_int)(placed[0][0])())
 
 
-def bound(function: int, arguments: tuple[int, int, int]) -> Callable[[], None] | None:
-    """A host function with its arguments built in: ctypes takes long to pass three.
+def bound(function: int, *arguments: int) -> Callable[[], None] | None:
+    """A host function with its arguments built in: ctypes takes long to pass them.
 
     Args:
         function: its address.
-        arguments: words.
+        arguments: words, four at the most.
 
     Returns:
         A call of it, which drops its result; None where there is no host code.
     """
     if not possible():
         return None
-    first, second, third = (struct.pack("=Q", value) for value in arguments)
-    code = b"".join(
-        (
-            *(b"\x48\xbf", first),  # mov rdi, first
-            *(b"\x48\xbe", second),  # mov rsi, second
-            *(b"\x48\xba", third),  # mov rdx, third
-            *(b"\x48\xb8", struct.pack("=Q", function)),  # mov rax, function
-            b"\xff\xe0",  # jmp rax
-        )
-    )
+    moves = (b"\x48\xbf", b"\x48\xbe", b"\x48\xba", b"\x48\xb9")  # mov rdi, rsi, rdx, rcx
+    pieces = [
+        move + struct.pack("=Q", value) for move, value in zip(moves, arguments, strict=False)
+    ]
+    # mov rax, function; jmp rax
+    code = b"".join((*pieces, b"\x48\xb8", struct.pack("=Q", function), b"\xff\xe0"))
     placed = place((code,))
     if placed is None:
         return None

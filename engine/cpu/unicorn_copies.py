@@ -1,10 +1,13 @@
 """Copies of many registers at once: in place where that is known, by Unicorn otherwise."""
 
 import ctypes
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
+from engine.cpu import native
 from engine.cpu import unicorn_api as api
+from engine.cpu import unicorn_linkage as linkage
 from engine.cpu.unicorn_live import LivePlace
 
 
@@ -55,16 +58,26 @@ class RegisterCopy:
         done = {at for first, behind, *_ in runs for at in range(first, behind)}
         asked = [at for at in range(len(names)) if at not in done]
         self._count = len(asked)
-        self._ids = (ctypes.c_int * len(asked))(*(ids[names[at]] for at in asked))
-        self._to, self._from = (
+        numbers = (ctypes.c_int * len(asked))(*(ids[names[at]] for at in asked))
+        to, source = (
             (api.VOID * len(asked))(*(ctypes.addressof(values) + size * at for at in asked))
             for values in (self._inside, self._outside)
         )
+        self._kept = numbers, to, source
+        self._ask = self._call(api.reg_read_batch, to)
+        self._tell = self._call(api.reg_write_batch, source)
+
+    def _call(self, function: Any, pointers: Any) -> Callable[[], object]:
+        """A call of Unicorn's for these registers."""
+        numbers = ctypes.addressof(self._kept[0])
+        words = (self._handle.value or 0, numbers, ctypes.addressof(pointers), self._count)
+        bound = native.bound(linkage.address_in(function), *words) if self._count else None
+        return bound or partial(function, *words)
 
     def read(self) -> bytes:
         """Their contents."""
         if self._count:
-            api.reg_read_batch(self._handle, self._ids, self._to, self._count)
+            self._ask()
         for target, source in self._loads:
             target[:] = source
         return self._inside.raw
@@ -73,7 +86,7 @@ class RegisterCopy:
         """Set them, those in place last."""
         self._outside.raw = data
         if self._count:
-            api.reg_write_batch(self._handle, self._ids, self._from, self._count)
+            self._tell()
         for target, source in self._stores:
             target[:] = source
 

@@ -108,7 +108,7 @@ class UnicornState(MappedMemory):
             return lambda: (self.read_register(name),)
         number, bits = self._narrow[name]
         words = (self._handle.value or 0, number, self._buffer_at)
-        bound = native.bound(linkage.address_in(api.reg_read), words)
+        bound = native.bound(linkage.address_in(api.reg_read), *words)
         ask, word = bound or partial(api.reg_read, *words), self._first_word
 
         def read() -> tuple[int]:

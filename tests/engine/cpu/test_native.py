@@ -157,13 +157,13 @@ def test_a_function_is_called_with_what_is_built_in(monkeypatch: pytest.MonkeyPa
     room = ctypes.create_string_buffer(8)
     fill = ctypes.cast(ctypes.memset, ctypes.c_void_p).value or 0
     words = (ctypes.addressof(room), ord("x"), 3)
-    call = native.bound(fill, words)
+    call = native.bound(fill, *words)
     if call is None:
         pytest.skip("no host code here")
     call()
     assert room.raw == b"xxx" + bytes(5)
     monkeypatch.setenv("KPROBE_TUI_PORTABLE", "1")
-    assert native.bound(fill, words) is None
+    assert native.bound(fill, *words) is None
 
 
 def test_flags_are_read_as_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
