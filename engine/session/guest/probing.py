@@ -53,6 +53,7 @@ class Probing:
         technique = guest.config.technique
         self.verdicts = Verdicts(guest.arch, program, mode, technique, self._in_memory)
         self.notices: list[str] = []
+        self._noticed: set[str] = set()
         self.mapped: list[OnMapped] = []
         files: KnownFiles = {}
         self._rules = ProbingRules(self.verdicts, mode, files, self._notify, self._mapped)
@@ -286,7 +287,8 @@ class Probing:
     # -- processes ------------------------------------------------------------------------
 
     def _notify(self, text: str) -> None:
-        if text not in self.notices:
+        if text not in self._noticed:
+            self._noticed.add(text)
             self.notices.append(text)
 
     def _mapped(self, space: AddressSpace, start: int, size: int) -> None:
