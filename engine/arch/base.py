@@ -81,6 +81,8 @@ class AddressPlan(Struct, frozen=True):
         trampoline: (start, size) of return trampolines and the signal-return code.
         detour: (start, size) of detour buffers within branch reach of libraries.
         image_detour_size: bytes reserved for detours next to the main program.
+        image_detour_high: where they are instead for much code with little room below it, 0 for
+            nowhere else.
         register_stack: (start, size) of the backing store of a register stack; size 0 = none.
     """
 
@@ -93,6 +95,7 @@ class AddressPlan(Struct, frozen=True):
     trampoline: tuple[int, int]
     detour: tuple[int, int]
     image_detour_size: int
+    image_detour_high: int = 0
     page_size: int = 4096
     register_stack: tuple[int, int] = (0, 0)
 

@@ -18,6 +18,8 @@ _PF_X, _PF_W, _PF_R = 1, 2, 4
 _STACK_GAP: Final = 8
 _GUARD_GAP: Final = 256 * PAGE
 """Bytes that stay free below the stack (stack_guard_gap)."""
+_CODE_SHARE: Final = 6
+"""Times a program's code that room for detours is to have: small functions take more."""
 _MAX_ARGUMENTS: Final = 32 * PAGE * 32  # MAX_ARG_PAGES' successor: a quarter of 8 MiB is 2 MiB
 
 AT_PHDR, AT_PHENT, AT_PHNUM, AT_PAGESZ, AT_BASE, AT_FLAGS, AT_ENTRY = 3, 4, 5, 6, 7, 8, 9
@@ -258,9 +260,17 @@ def reserve_windows(arch: Arch, memory: Memory) -> None:
 
 
 def reserve_beside(image: ElfImage, base: int, arch: Arch, memory: Memory) -> None:
-    """A window for detours below the program, within branch reach of its text."""
+    """A window for detours below the program, within branch reach of its text.
+
+    Much code that is linked to low addresses has its window above, where the heap may grow up to.
+    """
+    size = arch.plan.image_detour_size
     end = base + image.low & -PAGE
-    start = max(end - arch.plan.image_detour_size, 1 << 20)
+    start = max(end - size, 1 << 20)
+    code = sum(segment.filesz for segment in image.load_segments if segment.flags & _PF_X)
+    high = arch.plan.image_detour_high
+    if base + image.high < high and code * _CODE_SHARE > end - start < size:
+        start, end = high, high + size
     for mapping in memory.mappings:
         if mapping.start < end and mapping.end > start:
             start = mapping.end

@@ -186,6 +186,7 @@ X86_64 = Arch(
         xol=(_WINDOWS + 0x1_0000, 0xF_0000),
         detour=(_WINDOWS + 0x10_0000, 0x200_0000),
         image_detour_size=0x200_0000,
+        image_detour_high=0x7D00_0000,  # in reach of all that is linked to low addresses
     ),
     linux=LinuxAbi(
         machine="x86_64",
