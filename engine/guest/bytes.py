@@ -248,6 +248,9 @@ class MappedBytes:
 
     def peek(self, address: int, size: int) -> bytes:
         """Read whatever the protection, even none (the engine itself: ptrace-like access)."""
+        mapping = self._find(address)
+        if mapping is not None and mapping.physical is not None and address + size <= mapping.end:
+            return self._ram.read(mapping.physical + address - mapping.start, size)
         return b"".join(
             self._ram.read(at, part) for at, part in self._pieces(address, size, 0, "read")
         )
@@ -267,6 +270,20 @@ class MappedBytes:
 
         Without `forget` the caller sees to translated code itself.
         """
+        mapping, size = self._find(address), len(data)
+        if (  # the usual case
+            size
+            and mapping is not None
+            and mapping.physical is not None
+            and address + size <= mapping.end
+        ):
+            at = mapping.physical + address - mapping.start
+            if not self._ram.touch(at, size):
+                raise GuestFaultError(address, "write")
+            self._ram.write(at, data)
+            if forget and mapping.perms & EXECUTE:
+                self._code.invalidate(address, size)
+            return
         for at, part in list(self._pieces(address, len(data), 0, "write")):
             if not self._ram.touch(at, part):
                 raise GuestFaultError(address, "write")

@@ -151,14 +151,14 @@ class TextOverlay:
         pages = len(self._pages)
         self._patches[address] = _patch(value, original, b"")
         self._mark(address, planted=planted)
-        for page in _pages(address, max(len(original), len(patch.original))):
-            there = self._pages.setdefault(page, [])
-            wanted = page in _pages(address, len(original))
-            if wanted and address not in there:
-                there.append(address)
-            elif not wanted:
-                there.remove(address)
-                if not there:
+        wanted, known = _pages(address, len(original)), _pages(address, len(patch.original))
+        for page in wanted:
+            if page not in known:
+                self._pages.setdefault(page, []).append(address)
+        for page in known:
+            if page not in wanted:
+                self._pages[page].remove(address)
+                if not self._pages[page]:
                     del self._pages[page]
         for at, piece in reversed(pieces) if grows else pieces:
             if piece and planted:
@@ -264,10 +264,14 @@ class TextOverlay:
                 continue
             if result is None:
                 result = bytearray(data)
+            if not patch.mask:
+                low, high = max(first, 0), min(first + len(patch.value), size)
+                result[low:high] = patch.original[low - first : high - first]
+                continue
             for index in range(len(patch.value)):
                 place = first + index
                 if 0 <= place < len(result):
-                    bits = patch.mask[index] if patch.mask else 0xFF
+                    bits = patch.mask[index]
                     result[place] = result[place] & ~bits | patch.original[index] & bits
         return data if result is None else bytes(result)
 

@@ -328,7 +328,10 @@ class ElfImage:
 
     def _segment_at(self, vaddr: int) -> Segment | None:
         # A later segment is mapped over an earlier one.
-        return next((s for s in reversed(self.load_segments) if s.covers(vaddr)), None)
+        for segment in reversed(self.load_segments):
+            if segment.vaddr <= vaddr < segment.vaddr + segment.memsz:
+                return segment
+        return None
 
     # -- sections ----------------------------------------------------------------
 

@@ -126,7 +126,7 @@ class SymbolTable:
         program answer.
         """
         sized, unsized = self._index.covering(address)
-        if sized and self._in_order:
+        if sized and (self._in_order or len(sized) == 1):
             return self._index.symbol(min(sized))
         if sized:
             return min(map(self._index.symbol, sized), key=_cover_key)

@@ -396,8 +396,12 @@ def fitting(place: JumpPlace) -> Iterator[int]:
 def moved(place: JumpPlace, bias: int) -> list[tuple[int, Movable]]:
     """The instructions of a window that passed, by guest address, and how each is moved."""
     found: list[tuple[int, Movable]] = []
+    function, movable = place.function, place.jumps.movable
     for address, raw in place.window:
-        one = place.jumps.movable(raw, address + bias)
+        if bias or function is None:
+            one = movable(raw, address + bias)
+        else:  # a rule has asked
+            one = function.told(movable, address, raw)
         assert not isinstance(one, str), "the window has passed"
         found.append((address + bias, one))
     return found

@@ -20,6 +20,8 @@ from engine.unwind.program import rows
 from engine.unwind.rows import CfaRegister
 
 _KEPT: Final = 1 << 14
+_ASKED: Final = 1 << 16
+"""Addresses whose functions are remembered: all functions are gone through three times."""
 _COLD: Final = re.compile(r"\.cold(\.\d+)?$")
 
 
@@ -45,7 +47,7 @@ class FunctionRanges:
     """Functions remembered by address: a probe's way from its place to its plan asks often."""
 
     def __init__(self) -> None:
-        self.at = lru_cache(maxsize=_KEPT)(function_at)
+        self.at = lru_cache(maxsize=_ASKED)(function_at)
         self._latest: Neighbourhood | None = None
 
     def near(self, file: ProgramFile, link: int) -> Neighbourhood | None:
