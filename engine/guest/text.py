@@ -259,8 +259,8 @@ class TextOverlay:
         result, size = None, len(data)
         for at in self._near(address, size):
             patch = self._patches[at]
-            first = patch.base(at) - address
-            if at in self._lifted or first >= size or first + len(patch.value) <= 0:
+            first = (patch.base(at) if patch.mask else at) - address
+            if first >= size or first + len(patch.value) <= 0 or at in self._lifted:
                 continue
             if result is None:
                 result = bytearray(data)
