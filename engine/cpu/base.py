@@ -20,6 +20,8 @@ StepAction = Callable[[int], int]
 """Deals with the trap behind a single step, from where it came to: where to go on, or LEAVE."""
 
 TrapAction = Callable[[], int]
+MakeAction = Callable[[int], "tuple[TrapAction, SupportsIndex] | None"]
+"""Makes the action of a breakpoint: see `TrapTable.ask`."""
 """Deals with a breakpoint inside the emulator: the address to go on at, or LEAVE."""
 
 
@@ -95,11 +97,12 @@ class TrapTable(Protocol):
     def expect(self, address: int) -> None:
         """Have the action of a breakpoint made when it is hit: it has none until then."""
 
-    def ask(self, make: Callable[[int], object]) -> None:
+    def ask(self, make: MakeAction) -> None:
         """Have `make` plant the actions of breakpoints that are expected.
 
         It is given the address of any breakpoint that is hit and has no action, inside the
-        processor; what it does not know is the program's own.
+        processor; what it does not know is the program's own. In place of planting an action it
+        may return one, and what follows (see `plant`), for this hit alone.
         """
 
     def lead(self, address: int, target: int, follow: int) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import SupportsIndex
 
-from engine.cpu.base import LEAVE, TrapAction
+from engine.cpu.base import LEAVE, MakeAction, TrapAction
 from engine.cpu.leads import LeadTable
 
 
@@ -27,7 +27,7 @@ class TrapActions:
         """
         self.actions: dict[int, tuple[TrapAction, SupportsIndex]] = {}
         self.leads = LeadTable()
-        self._make: Callable[[int], object] = lambda address: None
+        self._make: MakeAction = lambda address: None
         self._back = back
         self._planted = planted
 
@@ -45,7 +45,7 @@ class TrapActions:
         self.leads.drop(pc)
         self._planted()
 
-    def ask(self, make: Callable[[int], object]) -> None:
+    def ask(self, make: MakeAction) -> None:
         """Have somebody plant actions at the first hit; see `TrapTable.ask`."""
         self._make = make
 
@@ -58,8 +58,7 @@ class TrapActions:
         """The action for the address that a trap has left, made if it is due, and what follows."""
         found = self.actions.get(pc)
         if found is None:
-            self._make(pc - self._back)
-            found = self.actions.get(pc)
+            found = self._make(pc - self._back) or self.actions.get(pc)
         return found
 
     def hit(self, address: int) -> int:

@@ -20,6 +20,11 @@ Recorder: TypeAlias = Callable[..., None]
 to, and with what its `capturer` gave at the entry if it has one."""
 
 
+SharedRecorder: TypeAlias = Callable[[int, int, int], None]
+"""Records a hit of any probe of a layout: called with the thread id and the high bits of the
+event's, the first half of the row's first word (`row_head`), and the probe's address."""
+
+
 class FetchCpu(Protocol):
     """A processor, as an evaluation sees it."""
 

@@ -60,7 +60,13 @@ def capture_code(
 
 @lru_cache(_SHAPES)
 def recorder_code(
-    layout: RecordLayout, machine: Target, *, has_cursor: bool, room: int, wide: bool = False
+    layout: RecordLayout,
+    machine: Target,
+    *,
+    has_cursor: bool,
+    room: int,
+    wide: bool = False,
+    shared: bool = False,
 ) -> UnboundFunction:
     """Records a hit: a function of the thread id and, for a return, what `Recorder` says.
 
@@ -70,6 +76,7 @@ def recorder_code(
         has_cursor: whether the sink has `engine.trace.staging`'s cursor.
         room: bytes of the longest row.
         wide: the event's id is higher than `EVENT_LOW`.
+        shared: it is a `SharedRecorder`, of rows of an entry event without strings.
 
     Raises:
         ValueError: a string or an array of something that is not in memory, or a row that
@@ -93,7 +100,8 @@ def recorder_code(
         thread = "event | thread_id"
     head = [thread, "now()", "address", *(["returned_to"] if returns else [])]
     text.needs["now"] = lambda bound: bound.context.cpu.now
-    text.needs["address"] = lambda bound: bound.site.address
+    if not shared:
+        text.needs["address"] = lambda bound: bound.site.address
     text.needs["buffer"] = lambda bound: bound.context.sink.buffer
     text.needs["drain"] = lambda bound: bound.context.sink.drain
     if captured:
@@ -101,7 +109,8 @@ def recorder_code(
     if not text.texts:
         row = struct.Struct(f"<II{layout.words - 1}Q").pack_into
         text.needs["pack"] = lambda bound: row
-        text.needs["head"] = lambda bound: row_head(bound.event_id, layout.words)[0]
+        if not shared:
+            text.needs["head"] = lambda bound: row_head(bound.event_id, layout.words)[0]
         size, pack = str(fixed), ["head", *head, *words]
     elif single:
         text.needs["shapes"] = lambda bound: Shapes(row_head(bound.event_id, 0)[0], layout.words)
@@ -115,7 +124,7 @@ def recorder_code(
         size, pack = "size", ["number | size << 13", *head, *words, "data"]
         lines.append("pack = packers[size]")
     lines += _placed(text, size, f"pack(buffer, AT, {', '.join(pack)})", has_cursor=has_cursor)
-    parameters = "thread_id"
+    parameters = "thread_id, head, address" if shared else "thread_id"
     if returns:
         absent = f"({'0, ' * len(captured)})"
         parameters += f", returned_to=0, entry={absent}"

@@ -104,6 +104,10 @@ class Arbitration:
                 return candidacy.patience or self.after
         return 0
 
+    def eager(self, point: ProbePoint) -> bool:
+        """True if the first hit of a point may be the one after which it is to be looked at."""
+        return self.after < 2 or any(one.wants_hits(point) for one in self.replacing)
+
     def arming(self, points: Sequence[ProbePoint]) -> None:
         """Points are about to get their breakpoints: none may stand in a replacement's window."""
         for point in points:

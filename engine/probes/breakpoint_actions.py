@@ -15,7 +15,7 @@ from engine.arch.plan import Fixup, Mode, Rules
 from engine.cpu.base import LEAVE, SingleSteps, StepAction, TrapAction
 from engine.errors import EngineError, GuestFaultError
 from engine.probes.handler_reach import self_contained
-from engine.probes.kprobe import Kprobe, PreHandler, Uprobe
+from engine.probes.kprobe import Kprobe, PreHandler, RowOfAny, Uprobe
 from engine.probes.point import ProbePoint
 from engine.probes.point_state import DISARMED, InsnCopy
 from engine.probes.recorded_breakpoints import RecordedBreakpoints
@@ -57,6 +57,26 @@ class _CountedAction:
         return LEAVE
 
 
+class _FirstHit:
+    """The action of a point's first hit that needs none of its own; one for all points."""
+
+    __slots__ = ("_head", "_high", "_probe", "_record", "_slot", "_thread")
+
+    def __init__(self, thread: Callable[[], int]) -> None:
+        self._thread = thread
+
+    def set(self, probe: Kprobe, row: RowOfAny, slot: int) -> None:
+        """It is about to be called for a hit of a probe whose instruction is in a slot."""
+        self._probe, self._slot = probe, slot
+        self._record, self._high, self._head = row
+
+    def __call__(self) -> int:
+        probe = self._probe
+        probe.hits += 1
+        self._record(self._thread() + self._high, self._head, probe.addr or 0)
+        return self._slot
+
+
 @lru_cache(maxsize=4096)
 def _copy_in_area(code: bytes, scratch: bool) -> InsnCopy:
     """The copy for the XOL area; of the same instruction at many places one will do."""
@@ -88,6 +108,7 @@ class Breakpoints:
         idle: whether no handler is running.
         hit: told of a hit whose handlers run in the callback.
         recorded: gives points code that records their hits in the guest, where it can.
+        eager: whether the first hit of a point is waited for.
         crowded: whether another probe stands where a point's boosted copy would run past it.
         handled: a hit that begins outside of the callback behind its pre-handlers.
         fault: what an operation met inside the callback; the manager passes it on.
@@ -117,6 +138,8 @@ class Breakpoints:
         self._step = target.step
         self._points = points
         self._made: set[ProbePoint] = set()  # whose actions are planted
+        self._once: set[ProbePoint] = set()  # that were hit, and have none
+        self._first = _FirstHit(target.thread)
         self._slots = slots
         self.area = area
         self._thread = target.thread
@@ -128,6 +151,7 @@ class Breakpoints:
         self._regs = target.regs
         self.entry: Callable[[ProbePoint, TrapAction], TrapAction] = lambda point, go: _leave
         self.waits: Callable[[ProbePoint], int] = lambda point: 0
+        self.eager: Callable[[ProbePoint], bool] = lambda point: True
         self.crowded: Callable[[ProbePoint], bool] = lambda point: False
         self.idle: Callable[[], bool] = lambda: True
         self.hit: Callable[[ProbePoint], None] = lambda point: None
@@ -184,7 +208,9 @@ class Breakpoints:
         behind = b"" if self._steps is not None else probes.after
         if jump is not None and (boosted or (able and self._steps is not None)):
             behind = jump  # where the processor ends the step it may stand there in any case
-        point.copy = InsnCopy(slot, copy + behind, boosted, scratch)
+        simple = boosted and not (scratch or plan.boosted_next or plan.entry)
+        passes = plan.next - plan.address if simple else 0
+        point.copy = InsnCopy(slot, copy + behind, boosted, scratch, passes)
 
     def give_back(self, point: ProbePoint) -> None:
         """The point has no use for its slot any more."""
@@ -213,6 +239,7 @@ class Breakpoints:
         replacement = point.state.replacement
         if self._steps is None and (replacement is None or replacement.trap is None):
             self._made.discard(point)
+            self._once.discard(point)
             self._traps.expect(point.address)
         else:
             self._make(point)
@@ -226,22 +253,54 @@ class Breakpoints:
         if point not in self._made:
             self._make(point)
 
-    def _make_at(self, address: int) -> None:
+    def _make_at(self, address: int) -> tuple[TrapAction, int] | None:
         """A breakpoint without an action has been hit."""
         point = self._points.get(address)
-        if point is not None and point.armed:
-            self._make(point)
+        if point is None or not point.armed:
+            return None
+        follow = 0 if point in self._once else self._begins(point)
+        if follow:
+            self._once.add(point)
+            return self._first, follow
+        self._make(point)
+        return None
+
+    def _begins(self, point: ProbePoint) -> int:
+        """Make ready for the first hit of a point that needs nothing of its own for it.
+
+        Most are hit never or once, and what is made for one takes as long as a hundred hits.
+
+        Returns:
+            What follows its instruction; 0 where the point needs its action.
+        """
+        copy, probes = point.copy, point.probes
+        slot, probe = copy.slot, probes[0]
+        prepare = probe.prepare
+        if slot is None or not copy.passes or prepare is None or len(probes) > 1 or point.guard:
+            return 0
+        usual = type(probe) is Kprobe and probe.plain and probe.enabled
+        if not usual or point.state.replacement is not None or self.eager(point):
+            return 0
+        row = prepare.once(probe)
+        if row is None:
+            return 0
+        self._first.set(probe, row, slot)
+        return point.address + copy.passes
 
     def _make(self, point: ProbePoint) -> None:
         """Install the point's actions."""
+        counted = point in self._once  # a hit
+        self._once.discard(point)
         self._made.add(point)
         if point.wants_engine() and self._handles(point):
             self._inside.add(point)
         action, hits, recorded = self._action(point), self.waits(point), self.recorded
         traps = self._traps
-        first = _CountedAction(action, hits, ProbePoint.count, point) if hits else action
-        if not hits and recorded is not None and (hits := recorded.waits(point)):
-            first = _CountedAction(action, hits, self._ripens, point)
+        counts: Callable[[ProbePoint], None] = ProbePoint.count
+        if not hits and recorded is not None:
+            hits, counts = recorded.waits(point), self._ripens
+        hits -= counted and hits > 1
+        first = _CountedAction(action, hits, counts, point) if hits else action
         traps.plant(point.address, first, point.follow)
         replacement, slot = point.state.replacement, point.copy.slot
         if replacement is not None and replacement.trap is not None:
@@ -305,6 +364,7 @@ class Breakpoints:
         self._traps.remove(point.address)
         self._inside.discard(point)
         self._made.discard(point)
+        self._once.discard(point)
         if self.recorded is not None:
             self.recorded.forget(point)
 

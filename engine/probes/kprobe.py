@@ -3,7 +3,7 @@
 import copy
 from collections.abc import Callable
 from enum import Flag, auto
-from typing import ClassVar, Final, Generic, TypeVar
+from typing import ClassVar, Final, Generic, Protocol, TypeAlias, TypeVar
 
 from engine.arch.plan import Mode, Rules
 from engine.arch.recording import Recording
@@ -98,6 +98,21 @@ class _SharedTerm(Generic[_T]):
         setattr(probe.terms, self._name, value)
 
 
+RowOfAny: TypeAlias = tuple[Callable[[int, int, int], None], int, int]
+"""Records a hit of any of many probes: a function of the thread's id with the second number here
+added, of the third, and of the probe's address."""
+
+
+class Preparation(Protocol):
+    """Prepares a probe when it is hit."""
+
+    def __call__(self, probe: "Kprobe") -> None:
+        """Set its `record`, `recording` and `passes`."""
+
+    def once(self, probe: "Kprobe") -> RowOfAny | None:
+        """Find something that records a hit of it without; None where it has to be."""
+
+
 class Kprobe:
     """A probe on an instruction.
 
@@ -127,7 +142,8 @@ class Kprobe:
             (`engine.probes.refcount`).
         terms: what hardly any probe has, which is shared by those that have nothing of it.
         prepare: sets `record`, `recording` and `passes` when one of them is first asked for: most
-            of a million probes are never hit. None once it has, or where nobody has to.
+            of a million probes are never hit, and most others once. None once it has, or where
+            nobody has to.
     """
 
     machinery: ClassVar[bool] = False
@@ -176,7 +192,7 @@ class Kprobe:
             self.pre_handler, self.post_handler = pre_handler, post_handler
         self.addr = addr
         self._recorders = None if record is None else _HitRecorders(record)
-        self.prepare: Callable[[Kprobe], None] | None = None
+        self.prepare: Preparation | None = None
         self.flags = flags
         self.rules = rules
         self.mode = mode
@@ -241,6 +257,11 @@ class Kprobe:
     @passes.setter
     def passes(self, passes: Callable[..., bool] | None) -> None:
         self._prepared().passes = passes
+
+    @property
+    def plain(self) -> bool:
+        """True if it has nothing that hardly any probe has: it records, at the most."""
+        return self.terms is _PLAIN
 
     @property
     def enabled(self) -> bool:

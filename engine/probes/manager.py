@@ -172,7 +172,7 @@ class ProbeManager:
             text = f"{technique} probes cannot be had in this guest ({target.arch.name})"
             notify(f"all stay breakpoints: {text}")
         breakpoints.entry = self.returns.action
-        breakpoints.waits = self.techniques.waits
+        breakpoints.waits, breakpoints.eager = self.techniques.waits, self.techniques.eager
         breakpoints.crowded = partial(crowded, self.points)
         self.code = EngineCode(
             target, self.slots, breakpoints, self.techniques, self.returns, arming.slots_of

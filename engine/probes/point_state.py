@@ -190,12 +190,15 @@ class InsnCopy(Struct, frozen=True):
         code: what stands in the slot, the trap or jump behind the copy included.
         boosted: the slot ends with a jump back in place of a trap.
         scratch: the copy uses the plan's scratch register.
+        passes: bytes of the program's instruction, where a hit that is recorded has only to go
+            through the slot from its start; 0 where there is more to it.
     """
 
     slot: int | None = None
     code: bytes = b""
     boosted: bool = False
     scratch: bool = False
+    passes: int = 0
 
 
 NO_COPY: Final = InsnCopy()

@@ -15,7 +15,7 @@ from engine.guest.memory import Memory
 from engine.guest.text import TextOverlay
 from engine.linux.space import AddressSpace
 from engine.probes.detourroom import DetourRoom, Located
-from engine.probes.kprobe import Kprobe, ProbeFlags
+from engine.probes.kprobe import Kprobe, ProbeFlags, RowOfAny
 from engine.probes.kretprobe import Kretprobe
 from engine.probes.manager import ProbeManager
 from engine.session.guest.guest_code import GuestCode, KnownFiles
@@ -32,7 +32,11 @@ _AT_ONCE: Final = 4096
 
 
 class Ready(Protocol):
-    """Prepares a probe once its address in an address space is known, before it is armed."""
+    """Prepares a probe once its address in an address space is known, before it is armed.
+
+    It may have a method `once(probe, space)` besides, which gives what records a hit of a probe
+    that is not prepared, or None.
+    """
 
     def __call__(self, probe: Kprobe, space: "ProbedSpace", place: Place) -> None:
         """Prepare it."""
@@ -142,7 +146,7 @@ class ProbedSpace:
         self.pending: list[Wanted] = []
         self.twins: dict[int, tuple[Kprobe, Kprobe]] = {}
         self._placed: dict[Kprobe, Wanted] = {}
-        self._prepare = self._prepare_late  # one object for all probes
+        self._prepare = _Late(self)  # one object for all probes
         self._moving = (0, 0)  # the range that is just going elsewhere
         self._symbols: dict[str, int | None] = {}
         self._arming = False
@@ -290,9 +294,9 @@ class ProbedSpace:
         else:
             one.ready(one.probe, self, one.place)
 
-    def _prepare_late(self, probe: Kprobe) -> None:
-        one = self._placed[probe]
-        one.ready(probe, self, one.place)
+    def wanted(self, probe: Kprobe) -> Wanted:
+        """The wish that a probe came from."""
+        return self._placed[probe]
 
     def _register(self, items: Sequence[Wanted]) -> None:
         """Register probes whose addresses are known, all or none.
@@ -606,6 +610,22 @@ class ProbedSpace:
                 self._rules.notify(f"{item.text}: not placed when its file was mapped: {error}")
             else:
                 found.append(item)
+        return found
+
+
+class _Late:
+    """Prepares probes of an address space when they are hit; a `Preparation`."""
+
+    def __init__(self, space: ProbedSpace) -> None:
+        self._space = space
+
+    def __call__(self, probe: Kprobe) -> None:
+        one = self._space.wanted(probe)
+        one.ready(probe, self._space, one.place)
+
+    def once(self, probe: Kprobe) -> RowOfAny | None:
+        once = getattr(self._space.wanted(probe).ready, "once", None)
+        found: RowOfAny | None = once(probe, self._space) if once is not None else None
         return found
 
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 from engine.arch.plan import Mode
 from engine.arch.program import EVENT_LOW, EVENT_MOST, RecordLayout
 from engine.errors import CommandError, ProbeError
-from engine.probes.kprobe import Kprobe
+from engine.probes.kprobe import Kprobe, RowOfAny
 from engine.session.guest.probed_space import ProbedSpace, Wanted
 from engine.session.program.places import Place
 from engine.trace.definition import Definition
@@ -28,16 +28,34 @@ class Preparer(Protocol):
         """Compile it, for rows of an event and of a layout."""
 
 
+class Sharer(Protocol):
+    """Finds what records hits of probes that are not prepared."""
+
+    def __call__(
+        self, probe: Kprobe, space: ProbedSpace, number: int, layout: RecordLayout
+    ) -> RowOfAny | None:
+        """Find it, for rows of an event and of a layout; None where nothing can."""
+
+
+def never_shared(
+    probe: Kprobe, space: ProbedSpace, number: int, layout: RecordLayout
+) -> RowOfAny | None:
+    """Each probe is prepared; a `Sharer`."""
+    return None
+
+
 class EventKind(Struct, frozen=True, eq=False):
     """The things that many events share.
 
     Attributes:
         layout: how their rows are laid out.
         prepare: prepares their probes.
+        share: finds what records hits of those that are not prepared.
     """
 
     layout: RecordLayout
     prepare: Preparer
+    share: Sharer = never_shared
 
 
 class TraceEvent(Struct, eq=False):
@@ -58,6 +76,10 @@ class TraceEvent(Struct, eq=False):
     def __call__(self, probe: Kprobe, space: ProbedSpace, place: Place) -> None:
         """Prepare a probe."""
         self.kind.prepare(probe, space, place, self.info.id, self.kind.layout)
+
+    def once(self, probe: Kprobe, space: ProbedSpace) -> RowOfAny | None:
+        """Find something that records a hit of a probe that is not prepared, if anything can."""
+        return self.kind.share(probe, space, self.info.id, self.kind.layout)
 
     @property
     def defined(self) -> "Sequence[Defined]":
@@ -250,15 +272,16 @@ class EventSet:
         table: the same by number, with the events that have no name of the user's.
     """
 
-    def __init__(self, limit: EventLimit, prepare: Preparer) -> None:
+    def __init__(self, limit: EventLimit, prepare: Preparer, share: Sharer = never_shared) -> None:
         """None yet.
 
         Args:
             limit: of their number.
             prepare: prepares their probes.
+            share: finds what records hits of those that are not prepared.
         """
         self._limit = limit
-        self._prepare = prepare
+        self._prepare, self._share = prepare, share
         self.events = NamedEvents()
         self.infos = NamedInfos(self.events)
         self.table = NumberedEvents()
@@ -317,7 +340,7 @@ class EventSet:
             info = EventInfo.of(number, group, name, layout, symbolic=kind == "kprobe")
             self.table.put(info)
             if self._kind is None or self._kind.layout is not layout:
-                self._kind = EventKind(layout, self._prepare)
+                self._kind = EventKind(layout, self._prepare, self._share)
             event = self.events[group, name] = TraceEvent(info, self._kind)
         return event
 

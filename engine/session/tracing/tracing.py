@@ -12,7 +12,7 @@ from engine.fetch.evaluate import FetchContext, Recorder
 from engine.guest.modules import Location
 from engine.linux.space import AddressSpace
 from engine.linux.thread import Thread
-from engine.probes.kprobe import Kprobe
+from engine.probes.kprobe import Kprobe, RowOfAny
 from engine.probes.kretprobe import Kretprobe
 from engine.session.guest.outputs import OutputFile, OutputTree
 from engine.session.guest.probed_space import ProbedSpace
@@ -150,7 +150,9 @@ class Tracing:
             known = ", ".join(FORMAT_NAMES)
             raise CommandError(f"--format {options.format}: there is {known}")
         make_format = format_named(options.format)
-        self._events = EventSet(EventLimit.of(make_format, options.mode), self._prepare)
+        self._events = EventSet(
+            EventLimit.of(make_format, options.mode), self._prepare, self._share
+        )
         self.events = self._events.events
         self.infos = self._events.infos
         self.table = self._events.table
@@ -237,6 +239,12 @@ class Tracing:
     ) -> None:
         """Compile the recorder of a probe whose address is known; a `Preparer`."""
         self._recorders.prepare(probe, space, place, number, layout)
+
+    def _share(
+        self, probe: Kprobe, space: ProbedSpace, number: int, layout: RecordLayout
+    ) -> RowOfAny | None:
+        """Find something that records a hit of a probe that is not prepared; a `Sharer`."""
+        return self._recorders.share(probe, space, number, layout)
 
     # -- events of the kernel's -------------------------------------------------------------
 

@@ -207,6 +207,10 @@ class EventControls:
         """True if an event does more than record."""
         return self._gated or self.stacks or info.id in self._controls
 
+    def records_only(self, info: EventInfo) -> bool:
+        """True if an event records each hit of any thread and does nothing else."""
+        return not self.touches(info) and self._hooks.chosen is None
+
     # -- a hit ----------------------------------------------------------------------------
 
     def recorder(self, info: EventInfo, make: Make, place: int | None) -> Recorder:
