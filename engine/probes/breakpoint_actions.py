@@ -60,21 +60,34 @@ class _CountedAction:
 class _FirstHit:
     """The action of a point's first hit that needs none of its own; one for all points."""
 
-    __slots__ = ("_head", "_high", "_probe", "_record", "_slot", "_thread")
+    __slots__ = ("_go", "_head", "_high", "_lean", "_probe", "_record", "_thread")
 
     def __init__(self, thread: Callable[[], int]) -> None:
         self._thread = thread
+        self._lean: ProbePoint | None = None
 
-    def set(self, probe: Kprobe, row: RowOfAny, slot: int) -> None:
-        """It is about to be called for a hit of a probe whose instruction is in a slot."""
-        self._probe, self._slot = probe, slot
+    def set(self, probe: Kprobe, row: RowOfAny, go: TrapAction | int) -> None:
+        """It is about to be called for a hit of a probe.
+
+        Args:
+            probe: it.
+            row: records it.
+            go: carries the instruction out, or is where that stands.
+        """
+        self._probe, self._go = probe, go
         self._record, self._high, self._head = row
 
+    def lean(self, point: ProbePoint | None) -> None:
+        """Let a point's plan be forgotten again when another one is hit."""
+        if self._lean is not None:
+            self._lean.forget_plan()
+        self._lean = point
+
     def __call__(self) -> int:
-        probe = self._probe
+        probe, go = self._probe, self._go
         probe.hits += 1
         self._record(self._thread() + self._high, self._head, probe.addr or 0)
-        return self._slot
+        return go if isinstance(go, int) else go()
 
 
 @lru_cache(maxsize=4096)
@@ -276,16 +289,20 @@ class Breakpoints:
         copy, probes = point.copy, point.probes
         slot, probe = copy.slot, probes[0]
         prepare = probe.prepare
-        if slot is None or not copy.passes or prepare is None or len(probes) > 1 or point.guard:
+        if prepare is None or len(probes) > 1 or point.guard or self._steps is not None:
             return 0
-        usual = type(probe) is Kprobe and probe.plain and probe.enabled
+        usual = type(probe) in (Kprobe, Uprobe) and probe.plain and probe.enabled
         if not usual or point.state.replacement is not None or self.eager(point):
             return 0
-        row = prepare.once(probe)
+        row = prepare.once(probe) if slot is None or copy.passes else None
         if row is None:
             return 0
-        self._first.set(probe, row, slot)
-        return point.address + copy.passes
+        if slot is not None:
+            self._first.set(probe, row, slot)
+            return point.address + copy.passes
+        self._first.lean(None if point.planned else point)
+        self._first.set(probe, row, self._go(point))
+        return point.follow
 
     def _make(self, point: ProbePoint) -> None:
         """Install the point's actions."""

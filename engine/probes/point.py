@@ -98,6 +98,11 @@ class ProbePoint:
     def plan(self, plan: InsnPlan) -> None:
         self._plan, self._again = plan, None
 
+    @property
+    def planned(self) -> bool:
+        """True while the plan is at hand."""
+        return self._plan is not None
+
     def forget_plan(self) -> None:
         """Keep the plan no longer, if it can be made again: most points are never hit."""
         if self._again is not None:
