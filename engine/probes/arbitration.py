@@ -13,7 +13,7 @@ from engine.cpu.base import Stop
 from engine.probes.detourroom import RowMemory
 from engine.probes.lint import Check
 from engine.probes.pending_calls import ReturnSite
-from engine.probes.point import ProbePoint
+from engine.probes.point import FIRST_HITS, ProbePoint
 from engine.probes.target import ProbeTarget
 from engine.probes.technique import OTHER_PROBE, Buffers, RecordingCode, Technique
 
@@ -105,8 +105,8 @@ class Arbitration:
         return 0
 
     def eager(self, point: ProbePoint) -> bool:
-        """True if the first hit of a point may be the one after which it is to be looked at."""
-        return self.after < 2 or any(one.wants_hits(point) for one in self.replacing)
+        """True if one of the first hits of a point may be that after which it is looked at."""
+        return self.after <= FIRST_HITS or any(one.wants_hits(point) for one in self.replacing)
 
     def arming(self, points: Sequence[ProbePoint]) -> None:
         """Points are about to get their breakpoints: none may stand in a replacement's window."""

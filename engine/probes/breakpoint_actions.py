@@ -16,7 +16,7 @@ from engine.cpu.base import LEAVE, SingleSteps, StepAction, TrapAction
 from engine.errors import EngineError, GuestFaultError
 from engine.probes.handler_reach import self_contained
 from engine.probes.kprobe import Kprobe, PreHandler, RowOfAny, Uprobe
-from engine.probes.point import ProbePoint
+from engine.probes.point import FIRST_HITS, ProbePoint
 from engine.probes.point_state import DISARMED, InsnCopy
 from engine.probes.recorded_breakpoints import RecordedBreakpoints
 from engine.probes.singlestep_fixup import settler
@@ -58,7 +58,7 @@ class _CountedAction:
 
 
 class _FirstHit:
-    """The action of a point's first hit that needs none of its own; one for all points."""
+    """The action of first hits of points that need none of their own; one for all points."""
 
     __slots__ = ("_go", "_head", "_high", "_lean", "_probe", "_record", "_thread")
 
@@ -121,7 +121,7 @@ class Breakpoints:
         idle: whether no handler is running.
         hit: told of a hit whose handlers run in the callback.
         recorded: gives points code that records their hits in the guest, where it can.
-        eager: whether the first hit of a point is waited for.
+        eager: whether the first hits of a point are waited for.
         crowded: whether another probe stands where a point's boosted copy would run past it.
         handled: a hit that begins outside of the callback behind its pre-handlers.
         fault: what an operation met inside the callback; the manager passes it on.
@@ -151,7 +151,7 @@ class Breakpoints:
         self._step = target.step
         self._points = points
         self._made: set[ProbePoint] = set()  # whose actions are planted
-        self._once: set[ProbePoint] = set()  # that were hit, and have none
+        self._hits: dict[ProbePoint, int] = {}  # of those that were hit, and have none
         self._first = _FirstHit(target.thread)
         self._slots = slots
         self.area = area
@@ -252,7 +252,7 @@ class Breakpoints:
         replacement = point.state.replacement
         if self._steps is None and (replacement is None or replacement.trap is None):
             self._made.discard(point)
-            self._once.discard(point)
+            self._hits.pop(point, None)
             self._traps.expect(point.address)
         else:
             self._make(point)
@@ -271,17 +271,18 @@ class Breakpoints:
         point = self._points.get(address)
         if point is None or not point.armed:
             return None
-        follow = 0 if point in self._once else self._begins(point)
+        hits = self._hits.get(point, 0)
+        follow = self._begins(point) if hits < FIRST_HITS else 0
         if follow:
-            self._once.add(point)
+            self._hits[point] = hits + 1
             return self._first, follow
         self._make(point)
         return None
 
     def _begins(self, point: ProbePoint) -> int:
-        """Make ready for the first hit of a point that needs nothing of its own for it.
+        """Make ready for one of the first hits of a point that needs nothing of its own for it.
 
-        Most are hit never or once, and what is made for one takes as long as a hundred hits.
+        Most are hit never or a few times, and what is made for one takes as long as so many.
 
         Returns:
             What follows its instruction; 0 where the point needs its action.
@@ -306,8 +307,7 @@ class Breakpoints:
 
     def _make(self, point: ProbePoint) -> None:
         """Install the point's actions."""
-        counted = point in self._once  # a hit
-        self._once.discard(point)
+        counted = self._hits.pop(point, 0)
         self._made.add(point)
         if point.wants_engine() and self._handles(point):
             self._inside.add(point)
@@ -316,7 +316,7 @@ class Breakpoints:
         counts: Callable[[ProbePoint], None] = ProbePoint.count
         if not hits and recorded is not None:
             hits, counts = recorded.waits(point), self._ripens
-        hits -= counted and hits > 1
+        hits = max(hits - counted, 1) if hits else 0
         first = _CountedAction(action, hits, counts, point) if hits else action
         traps.plant(point.address, first, point.follow)
         replacement, slot = point.state.replacement, point.copy.slot
@@ -381,7 +381,7 @@ class Breakpoints:
         self._traps.remove(point.address)
         self._inside.discard(point)
         self._made.discard(point)
-        self._once.discard(point)
+        self._hits.pop(point, None)
         if self.recorded is not None:
             self.recorded.forget(point)
 

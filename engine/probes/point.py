@@ -1,6 +1,7 @@
 """Probed addresses: the physical side of probes, one point for any number of them."""
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Final
 
 from engine.arch.plan import InsnPlan, Verdict
 from engine.probes.kprobe import Kprobe
@@ -17,6 +18,10 @@ from engine.probes.point_state import (
 )
 
 _FRESH = Candidacy()
+
+
+FIRST_HITS: Final = 4
+"""Hits of a point before anything is made for it alone: that takes as long as five or six."""
 
 
 class ProbePoint:
