@@ -142,8 +142,8 @@ class Kprobe:
             (`engine.probes.refcount`).
         terms: what hardly any probe has, which is shared by those that have nothing of it.
         prepare: sets `record`, `recording` and `passes` when one of them is first asked for: most
-            of a million probes are never hit, and most others once. None once it has, or where
-            nobody has to.
+            of a million probes are never hit, and most others a few times. None once it has, or
+            where nobody has to.
     """
 
     machinery: ClassVar[bool] = False

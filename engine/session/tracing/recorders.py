@@ -154,8 +154,7 @@ class Recorders:
     ) -> RowOfAny | None:
         """Find the recorder that all probes of a layout share, for one that is not prepared.
 
-        It is a little slower at a hit than a recorder of the probe's own, which takes as long to
-        make as a hundred hits.
+        A hit takes longer so than with a recorder of the probe's own, and less than to make one.
 
         Args:
             probe: it.
