@@ -49,12 +49,12 @@ class ArchJumps(Struct, frozen=True):
         most: bytes that the instructions of a window may have.
         reach: how far from its window a detour may be.
         movable: (instruction, its address) to how it is moved, or the reason why it cannot be.
+            Whether it can, and where control goes from it, depends on its bytes alone.
         jump: (place, target, size) to a jump of exactly `size` bytes; None beyond its reach.
         copyable: whether Linux would copy an instruction into a detour.
         indirect: whether an instruction jumps to an address that it does not name itself.
         fixed: whether such a jump goes through one fixed pointer (a linkage table's).
-        needs: (bytes of a function, its address, place of the probe) to what a detour lacks
-            there, "" for nothing.
+        needs: (bytes of a function, its address) to what a detour lacks in it, "" for nothing.
         encoder: (address of the save area) to an encoder of recorders, with no code so far.
         scratch: registers that a detour leaves changed: the ABI lets any call change them, and
             `needs` refuses functions that use them.
@@ -69,7 +69,7 @@ class ArchJumps(Struct, frozen=True):
     copyable: Callable[[bytes], bool]
     indirect: Callable[[bytes], bool]
     fixed: Callable[[bytes], bool]
-    needs: Callable[[bytes, int, int], str]
+    needs: Callable[[bytes, int], str]
     encoder: Callable[[int], Encoder]
     linux: bool
     scratch: tuple[str, ...] = ()

@@ -214,6 +214,9 @@ class ArchProbes(Struct, frozen=True):
             events are recorded, the uppermost first: registers, numbers, RETURN_ADDRESS,
             TRAMPOLINE_ADDRESS.
         looks_back: bytes of the function before the address that `analyze` looks at.
+        ties: (bytes of a function) to whether what stands before an instruction may matter in it.
+        anywhere: (an instruction's bytes, rules, mode) to its plan at address 0 if verdict, reason
+            and `boostable` of it are the same at every address and whatever follows; else None.
     """
 
     kprobe: bytes
@@ -239,3 +242,5 @@ class ArchProbes(Struct, frozen=True):
     draw: Callable[[InsnPlan, DrawnHit], tuple[UnitDrawing, ...]] | None = None
     pushes: Mapping[Rules, tuple[str | int, ...]] = field(default_factory=dict)
     looks_back: int = 0
+    ties: Callable[[bytes], bool] = lambda code: False
+    anywhere: Callable[[bytes, Rules, Mode], InsnPlan | None] = lambda raw, rules, mode: None

@@ -17,7 +17,7 @@ from engine.session.protocol.config import Mode
 from engine.session.protocol.requests import CheckRequest, Rules
 
 if TYPE_CHECKING:
-    from engine.session.headless.checks import Placed
+    from engine.session.headless.checks import FunctionOutcomes, Placed
 
 _REASONS: Final = 20
 
@@ -104,14 +104,16 @@ def check(
         return code
     from engine.session.headless.checks import check as checked  # programs: images need none
 
-    result = checked(request)
+    lines = not summary and not as_json
+    result = checked(request, brief=lines)
     found = chain(result.asked, result.rest)
     if summary:
         _show_summary(found, as_json=as_json)
     elif as_json:
         _show_json(found, notes=not everything)
     else:
-        _show_lines(found, notes=not everything)
+        _show_lines(found)
+        _show_outcomes(result.outcomes)
     console.remarks(result.damage(), values["color"])
     return int(any(not placed.judgement.ok for placed in result.asked))
 
@@ -144,16 +146,16 @@ def check_request(ctx: click.Context) -> CheckRequest:
 # -- output ----------------------------------------------------------------------------
 
 
-def _show_lines(found: "Iterator[Placed]", *, notes: bool) -> None:
+def _show_outcomes(functions: "Iterator[FunctionOutcomes]") -> None:
+    for place, found in functions:
+        base, name = place.around.start, place.symbol
+        console.put_lines([f"{at:#x} {name}+{at - base:#x} {outcome}" for at, outcome in found])
+
+
+def _show_lines(found: "Iterator[Placed]") -> None:
     for placed in found:
         place, judgement = placed.place, placed.judgement
-        if judgement.ok:
-            outcome = f"{placed.technique} {judgement.how}: {judgement.reason}"
-        else:
-            outcome = f"rejected {judgement.reason} ({judgement.errno})"
-        console.put(f"{place.link:#x} {place.name} {outcome}")
-        if not notes:
-            continue
+        console.put(f"{place.link:#x} {place.name} {placed.outcome}")
         for finding in judgement.findings:
             if finding.message != judgement.reason:
                 console.put(f"    {finding.severity} {finding.rule}: {finding.message}")

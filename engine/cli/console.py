@@ -7,7 +7,7 @@ remark that nobody heard changes the exit code of success.
 import io
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, BinaryIO, Final
 
@@ -48,6 +48,17 @@ def put(line: str) -> None:
         CommandError, CutOff: as `write`.
     """
     write(escaped(line) + "\n")
+
+
+def put_lines(lines: Sequence[str]) -> None:
+    """The same for many at once.
+
+    Raises:
+        CommandError, CutOff: as `write`.
+    """
+    if lines:
+        plain = "".join(lines).isprintable()
+        write("\n".join(lines if plain else map(escaped, lines)) + "\n")
 
 
 def write(text: str) -> None:

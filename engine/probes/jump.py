@@ -24,6 +24,7 @@ from engine.probes.jumprules import (
     JumpPlace,
     checklist,
     failing,
+    failing_in,
     first_failure,
     fitting,
     moved,
@@ -381,7 +382,11 @@ def scratch(arch: Arch) -> tuple[str, ...]:
 
 
 CONDITIONS: Final = TechniqueConditions(
-    "a jump instead of the breakpoint, once it is hit often", checklist, failing, fitting
+    "a jump instead of the breakpoint, once it is hit often",
+    checklist,
+    failing,
+    failing_in,
+    fitting,
 )
 JUMP: Final = TechniqueKind(
     name="jump",

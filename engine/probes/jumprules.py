@@ -5,14 +5,17 @@ kernel/kprobes.c); they alone decide in kernel mode. In strict mode one of them 
 wider where Linux is too careless or too careful for programs, and rules of our own follow. A rule
 returns what is wrong, "" for nothing. What only a running guest can say (reach, other probes,
 what the probes there want) is asked through `JumpPlace`, and passes where there is no guest.
+
+Of a whole function each rule tells at once where it finds something (`JumpRule.among`), without
+a word of what: that is what verdicts on all of a program need.
 """
 
 import re
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache, partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,12 +23,15 @@ from msgspec.structs import replace
 from engine.arch.jump import Leaves, Movable
 from engine.arch.plan import Mode, Rules
 from engine.image import ElfImage
-from engine.image.cfi import find_fde
+from engine.image.cfi import find_fde, span_at
 from engine.image.headers import PF_X
 from engine.probes.jumpplace import JumpPlace
 from engine.probes.lint import Check
 from engine.probes.site import SHORT_REACH, FunctionCode, ImageCode
 from engine.probes.technique import OTHER_PROBE
+
+if TYPE_CHECKING:
+    from engine.probes.jumpwindows import JumpWindows
 
 __all__ = ["RULES", "Check", "JumpPlace", "JumpRule", "checklist", "first_failure", "fitting"]
 
@@ -160,9 +166,7 @@ def _cross_jump(place: JumpPlace) -> str:
     if function is None or len(place.window) <= 1:
         return ""
     inner = range(place.address + 1, place.end)
-    entered = function.entered
-    if entered is None:
-        entered = function.entered = _entered(place.code, function)
+    entered = _entered(place.code, function)
     at = bisect_left(entered, inner.start)
     if at == len(entered) or entered[at] >= inner.stop:
         return ""
@@ -177,8 +181,14 @@ def _cross_jump(place: JumpPlace) -> str:
     return ""
 
 
-def _entered(code: ImageCode, function: FunctionCode) -> list[int]:
+def _entered(code: ImageCode, function: FunctionCode) -> Sequence[int]:
     """Addresses in a function that jumps elsewhere may go to, those of all neighbours too."""
+    if function.entered is None:
+        function.entered = _entries(code, function)
+    return function.entered
+
+
+def _entries(code: ImageCode, function: FunctionCode) -> list[int]:
     start, end = function.start, function.start + len(function.data)
     far = _far_jumps(code, range(start, end))
     found = {target for target, source in far if not start <= source < end}
@@ -268,7 +278,7 @@ def _registers(place: JumpPlace) -> str:
     function = place.function
     if function is None:
         return ""
-    return place.jumps.needs(function.data, function.start, place.address)
+    return place.jumps.needs(function.data, function.start)
 
 
 def _recorder(place: JumpPlace) -> str:
@@ -283,6 +293,75 @@ def _computed_entry(place: JumpPlace) -> str:
     return ""
 
 
+# -- of all of a function at once --------------------------------------------------------
+
+_Ask = Callable[[JumpPlace], Wrong]
+Among = Callable[["JumpWindows", _Ask], Iterable[int]]
+"""(the windows of a function, the rule's own question) to the numbers of those it objects to."""
+
+
+def _all_or_none(windows: "JumpWindows", check: _Ask) -> Iterable[int]:
+    """A rule that says the same of all places of a function."""
+    return windows.everywhere(bool(check(windows.place)))
+
+
+def _nowhere(windows: "JumpWindows", check: _Ask) -> Iterable[int]:
+    """One that only a guest can break."""
+    return ()
+
+
+def _cut_off(windows: "JumpWindows", check: _Ask) -> Iterable[int]:
+    return windows.cut_off(windows.jumps.least)
+
+
+def _branched_into(windows: "JumpWindows", check: _Ask) -> Iterable[int]:
+    return windows.branched_into()
+
+
+def _computed(windows: "JumpWindows", check: _Ask) -> Iterable[int]:
+    function, jumps = windows.function, windows.jumps
+    if windows.strict:
+        return windows.long() if function.matching(jumps.indirect, unless=jumps.fixed) else ()
+    return windows.everywhere(bool(function.matching(jumps.indirect)))
+
+
+def _unmoved(windows: "JumpWindows", check: _Ask) -> Iterable[int]:
+    return windows.unmoved()
+
+
+def _too_large(windows: "JumpWindows", check: _Ask) -> Iterable[int]:
+    return windows.too_large()
+
+
+def _named(windows: "JumpWindows", check: _Ask) -> Iterable[int]:
+    function = windows.function
+    begun = windows.code.begun(function.start + 1, function.start + len(function.data))
+    return windows.containing(begun, behind=1)
+
+
+def _crossed(windows: "JumpWindows", check: _Ask) -> Iterable[int]:
+    entered = _entered(windows.code, windows.function)
+    return windows.asked(windows.spanning(entered), check) if entered else ()
+
+
+def _catching(windows: "JumpWindows", check: _Ask) -> Iterable[int]:
+    code, starts = windows.code, windows.starts
+    asked: set[int] = set()
+    at = 0
+    while at < len(starts):
+        link = starts[at] - code.bias
+        fde, (_, high) = find_fde(code.image, link), span_at(code.image, link)
+        after = max(bisect_left(starts, high + code.bias), at + 1)
+        if fde is not None and fde.lsda is not None:
+            asked.update(range(at, after))
+        at = after
+    return windows.asked((one for one in windows.long() if one in asked), check) if asked else ()
+
+
+def _suspect(windows: "JumpWindows", check: _Ask) -> Iterable[int]:
+    return windows.containing(windows.function.suspicious)
+
+
 class JumpRule(Struct, frozen=True):
     """A condition of a jump probe.
 
@@ -290,6 +369,7 @@ class JumpRule(Struct, frozen=True):
         id: its name in reports.
         check: what is wrong, "" for nothing, or what says it: instructions in it are decoded.
         title: what holds where nothing is.
+        among: where it finds something in all of a function, as far as the file tells.
         kernel: whether it decides in kernel mode too.
         late: whether only a running guest can say.
     """
@@ -297,26 +377,67 @@ class JumpRule(Struct, frozen=True):
     id: str
     check: Callable[[JumpPlace], Wrong]
     title: str
+    among: Among = _nowhere
     kernel: bool = True
     late: bool = False
 
 
 RULES: Final[tuple[JumpRule, ...]] = (
-    JumpRule("jump-arch", _arch, "the mechanism exists there"),
+    JumpRule("jump-arch", _arch, "the mechanism exists there", _all_or_none),
     JumpRule("post-handler", _post_handler, "nothing runs behind it", late=True),
-    JumpRule("symbol-size", _symbol_size, "its function goes on behind the jump"),
-    JumpRule("decodes", _decodes, "the whole function decodes"),
-    JumpRule("jump-target", _jump_target, "nothing in the function jumps into the window"),
-    JumpRule("indirect-jump", _indirect_jump, "no jump of the function goes to a computed place"),
-    JumpRule("copies", _copies, "its instructions do the same in a detour"),
+    JumpRule("symbol-size", _symbol_size, "its function goes on behind the jump", _cut_off),
+    JumpRule("decodes", _decodes, "the whole function decodes", _all_or_none),
+    JumpRule(
+        "jump-target",
+        _jump_target,
+        "nothing in the function jumps into the window",
+        _branched_into,
+    ),
+    JumpRule(
+        "indirect-jump",
+        _indirect_jump,
+        "no jump of the function goes to a computed place",
+        _computed,
+    ),
+    JumpRule("copies", _copies, "its instructions do the same in a detour", _unmoved),
     JumpRule("reach", _reach, "a detour is within reach", late=True),
     JumpRule(OTHER_PROBE, _other_probe, "no other probe stands in the window", late=True),
-    JumpRule("window-size", _window_size, "a jump can take the whole window", kernel=False),
-    JumpRule("other-entry", _other_entry, "no other function begins there", kernel=False),
-    JumpRule("cross-jump", _cross_jump, "nothing elsewhere jumps into the window", kernel=False),
-    JumpRule("exceptions", _landing_pad, "no exception lands in the window", kernel=False),
-    JumpRule("screened", _screened, "the emulator executes it all by itself", kernel=False),
-    JumpRule("free-registers", _registers, "the detour has registers to use", kernel=False),
+    JumpRule(
+        "window-size",
+        _window_size,
+        "a jump can take the whole window",
+        _too_large,
+        kernel=False,
+    ),
+    JumpRule("other-entry", _other_entry, "no other function begins there", _named, kernel=False),
+    JumpRule(
+        "cross-jump",
+        _cross_jump,
+        "nothing elsewhere jumps into the window",
+        _crossed,
+        kernel=False,
+    ),
+    JumpRule(
+        "exceptions",
+        _landing_pad,
+        "no exception lands in the window",
+        _catching,
+        kernel=False,
+    ),
+    JumpRule(
+        "screened",
+        _screened,
+        "the emulator executes it all by itself",
+        _suspect,
+        kernel=False,
+    ),
+    JumpRule(
+        "free-registers",
+        _registers,
+        "the detour has registers to use",
+        _all_or_none,
+        kernel=False,
+    ),
     JumpRule("recorder", _recorder, "code in the guest can record it", kernel=False, late=True),
     JumpRule(
         "untouched-stack",
@@ -351,7 +472,7 @@ _HOLDS: Final = {rule.id: Check(rule.id, True, rule.title) for rule in RULES}
 def checklist(place: JumpPlace) -> tuple[Check, ...]:
     """All rules and how each came out; rules without a window to look at are left out."""
     found: list[Check] = []
-    for rule in RULES if place.mode is Mode.STRICT else _KERNEL:
+    for rule in _rules(place):
         wrong = rule.check(place)
         found.append(_failed(rule, wrong) if wrong else _HOLDS[rule.id])
         if wrong and rule.id in _NEEDED_BEFORE:
@@ -371,8 +492,33 @@ def failing(place: JumpPlace) -> str:
     return "" if found is None else found[0].id
 
 
+def failing_in(place: JumpPlace) -> list[str]:
+    """The answers of `failing` for all of the function around a place, without a guest."""
+    function = place.function
+    assert function is not None, "somebody wants to know of a function"
+    if place.arch.jumps is None:
+        return [failing(place)] * len(function.starts)
+    from engine.probes.jumpwindows import JumpWindows  # for all of a program only
+
+    found = [""] * len(function.starts)
+    windows = JumpWindows(replace(place, address=function.start), function)
+    left = len(found)
+    for rule in _rules(place):
+        if not left:
+            break
+        for number in rule.among(windows, rule.check):
+            if not found[number]:
+                found[number] = rule.id
+                left -= 1
+    return found
+
+
+def _rules(place: JumpPlace) -> tuple[JumpRule, ...]:
+    return RULES if place.mode is Mode.STRICT else _KERNEL
+
+
 def _first_wrong(place: JumpPlace) -> tuple[JumpRule, Wrong] | None:
-    for rule in RULES if place.mode is Mode.STRICT else _KERNEL:
+    for rule in _rules(place):
         wrong = rule.check(place)
         if wrong:
             return rule, wrong

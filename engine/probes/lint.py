@@ -62,6 +62,7 @@ RULES: Final[tuple[Rule, ...]] = (
 """All rules, in the order in which a refusal is explained."""
 
 _ERRORS: Final = tuple(rule for rule in RULES if rule.severity == "error")
+_AROUND: Final = frozenset(rule.id for rule in _ERRORS if rule.around)
 _OTHERS: Final = tuple(rule for rule in RULES if rule.severity != "error")
 
 
@@ -156,6 +157,20 @@ def _silent(site: Site) -> frozenset[str]:
         quiet = (rule.id for rule in RULES if rule.around and rule.check(site) is None)
         stretch.silent = frozenset(quiet)
     return stretch.silent
+
+
+def plain(site: Site) -> bool:
+    """True if nothing but the instruction decides about the places of a site's stretch.
+
+    Those of the instructions of its function, that is, which begin on the architecture's
+    boundaries: what there is to say of what they lie in refuses none.
+    """
+    return _silent(site) >= _AROUND
+
+
+def accepted(rules: Rules, plan: InsnPlan) -> How | None:
+    """The way an instruction of such a place is carried out; None where the rules have to say."""
+    return None if plan.verdict is Verdict.REJECTED else _how(rules, plan)
 
 
 @lru_cache

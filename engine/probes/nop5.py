@@ -41,6 +41,12 @@ def _failing(place: JumpPlace) -> str:
     return failing(place)
 
 
+def _failing_in(place: JumpPlace) -> list[str]:
+    from engine.probes.nop_call_rules import failing_in
+
+    return failing_in(place)
+
+
 def _fitting(place: JumpPlace) -> Iterator[int]:
     from engine.probes.nop_call_rules import fitting
 
@@ -58,6 +64,7 @@ NOP5: Final = TechniqueKind(
         "a call instead of the breakpoint once it is hit, as Linux 6.18 makes it",
         _checklist,
         _failing,
+        _failing_in,
         _fitting,
     ),
 )

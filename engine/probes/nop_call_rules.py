@@ -142,6 +142,12 @@ def failing(place: JumpPlace) -> str:
     return "" if failure is None else failure.rule
 
 
+def failing_in(place: JumpPlace) -> list[str]:
+    """The same of each instruction of the function around a place."""
+    assert place.function is not None, "somebody wants to know of a function"
+    return [failing(replace(place, address=address)) for address in place.function.starts]
+
+
 def fitting(place: JumpPlace) -> Iterator[int]:
     """Other instructions of the function that can have a call, the nearest first."""
     failure = failing(place)

@@ -120,10 +120,10 @@ class RecordedBreakpoints:
         found = self._detours.locate(point.address)
         if found is None:
             return None
-        _, function, bias = found
+        _, function, _ = found
         if function is None and jumps.scratch:
             return None
-        if function and jumps.needs(function.data, function.start, point.address - bias):
+        if function and jumps.needs(function.data, function.start):
             return None
         one = jumps.movable(raw, point.address)
         return None if isinstance(one, str) else one

@@ -70,14 +70,14 @@ class FunctionCode:
         if at < 0:
             return None
         begin = self.starts[at]
-        end = self.starts[at + 1] if at + 1 < len(self.starts) else self._end
+        end = self.starts[at + 1] if at + 1 < len(self.starts) else self.end
         return (begin, self.insn(begin, end)) if begin <= address < end else None
 
     def numbered(self, number: int) -> tuple[int, bytes]:
         """Address and bytes of an instruction by its number."""
         starts = self.starts
         begin = starts[number]
-        end = starts[number + 1] if number + 1 < len(starts) else self._end
+        end = starts[number + 1] if number + 1 < len(starts) else self.end
         return begin, self.insn(begin, end)
 
     def insn(self, address: int, end: int) -> bytes:
@@ -93,7 +93,8 @@ class FunctionCode:
         return self.data[at : at + size] if at >= 0 else b""
 
     @property
-    def _end(self) -> int:
+    def end(self) -> int:
+        """The address behind its last instruction."""
         return self.start + len(self.data) if self.bad is None else self.bad
 
     @cached_property
@@ -110,8 +111,8 @@ class FunctionCode:
     def _branches(self) -> "tuple[BranchTargets, BranchTargets]":
         inside: dict[int, int] = {}
         outside: dict[int, int] = {}
-        target_of, start, end = self._arch.probes.target, self.start, self._end
-        for address, raw in self._instructions():
+        target_of, start, end = self._arch.probes.target, self.start, self.end
+        for address, raw in zip(self.starts, self.raws, strict=True):
             target = target_of(raw, address)
             if target is not None:
                 (inside if start <= target < end else outside).setdefault(target, address)
@@ -124,7 +125,9 @@ class FunctionCode:
         found = self._matching.get((wanted, unless))
         if found is None:
             found = tuple(
-                at for at, raw in self._instructions() if wanted(raw) and not unless(raw)
+                at
+                for at, raw in zip(self.starts, self.raws, strict=True)
+                if wanted(raw) and not unless(raw)
             )
             self._matching[wanted, unless] = found
         return found
@@ -154,11 +157,16 @@ class FunctionCode:
         found: _Told = answers[address]
         return found
 
-    def _instructions(self) -> Iterator[tuple[int, bytes]]:
-        """Address and bytes of each."""
-        ends = chain(islice(self.starts, 1, None), (self._end,))
-        for address, end in zip(self.starts, ends, strict=False):
-            yield address, self.insn(address, end)
+    @cached_property
+    def raws(self) -> list[bytes]:
+        """Bytes of each instruction, as `insn` has them."""
+        starts = self.starts
+        ends = chain(islice(starts, 1, None), (self.end,))
+        if self._unit > 1:
+            return [self.insn(address, end) for address, end in zip(starts, ends, strict=False)]
+        data, base = self.data, self.start
+        pairs = zip(starts, ends, strict=False)
+        return [data[address - base : end - base] for address, end in pairs]
 
     @cached_property
     def flow(self) -> CodeFlow:
@@ -360,6 +368,11 @@ class ImageCode:
     def _starts(self) -> list[int]:
         return [start for start, _, _ in self._ranges]
 
+    def begun(self, low: int, high: int) -> list[int]:
+        """Addresses in [low, high) at which functions begin."""
+        starts = self._starts
+        return starts[bisect_left(starts, low) : bisect_left(starts, high)]
+
     def names_at(self, address: int) -> list[str]:
         """Names of all functions that begin at an address."""
         at = bisect_left(self._starts, address)
@@ -421,16 +434,7 @@ class Site(Struct, dict=True):
     @cached_property
     def raw(self) -> bytes:
         """Original bytes from the unit around the address on, as many as an instruction has."""
-        return self._bytes_at(self.address)
-
-    def _bytes_at(self, address: int) -> bytes:
-        arch, function = self.code.arch, self.function
-        base = address - address % arch.code_unit
-        if function is not None:
-            found = function.read(base, arch.insn_max)
-            if len(found) == arch.insn_max:
-                return found
-        return self.code.read(base, arch.insn_max)
+        return bytes_at(self.code, self.function, self.address)
 
     @cached_property
     def plan(self) -> InsnPlan:
@@ -442,15 +446,8 @@ class Site(Struct, dict=True):
         return self.plan if mode is self.mode else self._analyze(self.address, mode)
 
     def _analyze(self, address: int, mode: Mode) -> InsnPlan:
-        function = self.function
-        before, raw = b"", self.raw
-        back = self.arch.probes.looks_back
-        if back and function is not None:
-            begin = max(function.start, address - back)
-            before = function.read(begin, address - begin)
-        if address != self.address:
-            raw = self._bytes_at(address)
-        return self.arch.probes.analyze(raw, address, self.rules, mode, before)
+        raw = self.raw if address == self.address else None
+        return plan_at(self.code, self.function, address, self.rules, mode, raw)
 
     @property
     def stretch(self) -> Stretch:
@@ -496,3 +493,47 @@ class Site(Struct, dict=True):
             ):
                 return address
         return None
+
+
+def bytes_at(code: ImageCode, function: FunctionCode | None, address: int) -> bytes:
+    """Original bytes from the unit around an address on, as many as an instruction has.
+
+    Args:
+        code: the file.
+        function: the function around the address, None outside of all.
+        address: where.
+    """
+    arch = code.arch
+    base = address - address % arch.code_unit
+    if function is not None:
+        found = function.read(base, arch.insn_max)
+        if len(found) == arch.insn_max:
+            return found
+    return code.read(base, arch.insn_max)
+
+
+def plan_at(
+    code: ImageCode,
+    function: FunctionCode | None,
+    address: int,
+    rules: Rules,
+    mode: Mode,
+    raw: bytes | None = None,
+) -> InsnPlan:
+    """The plan for the instruction at an address.
+
+    Args:
+        code: the file.
+        function: the function around it, None outside of all.
+        address: where.
+        rules: whose verdict.
+        mode: how strictly.
+        raw: what `bytes_at` says, where that is known.
+    """
+    before, probes = b"", code.arch.probes
+    if probes.looks_back and function is not None:
+        begin = max(function.start, address - probes.looks_back)
+        before = function.read(begin, address - begin)
+    if raw is None:
+        raw = bytes_at(code, function, address)
+    return probes.analyze(raw, address, rules, mode, before)

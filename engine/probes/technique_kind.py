@@ -1,6 +1,6 @@
 """Kinds of techniques: what is known of one before it is at work in a guest."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import Struct
 
@@ -23,12 +23,14 @@ class TechniqueConditions(Struct, frozen=True):
         title: what may come of a place that meets them, in words.
         checklist: all that apply and how each came out.
         failing: id of the first one that is not met, "" if all are.
+        failing_in: the same of each instruction of the function around a place, without a guest.
         fitting: other addresses of the function that meet them, the nearest first.
     """
 
     title: str
     checklist: Callable[[JumpPlace], tuple[Check, ...]]
     failing: Callable[[JumpPlace], str]
+    failing_in: Callable[[JumpPlace], Sequence[str]]
     fitting: Callable[[JumpPlace], Iterator[int]]
 
 

@@ -101,6 +101,7 @@ _TREATMENTS: Final = {
     Kind.UNDEFINED: _astray("arm64.undefined", "there is nothing to step"),
 }
 
+_BY_ADDRESS: Final = (_Linux.SIMULATES, _Linux.SIMULATES_KPROBE)
 _UPROBE_BRK: Final = 0xD42000A0
 _WORDS: Final = {  # which hint it is matters to people
     Kind.HINT: hint_name,
@@ -198,3 +199,10 @@ def analyze(raw: bytes, address: int, rules: Rules, mode: Mode, before: bytes) -
         boostable=treatment.boostable and kprobe,
         atomic=treatment.atomic,
     )
+
+
+def anywhere(raw: bytes, rules: Rules, mode: Mode) -> InsnPlan | None:
+    """The plan at address 0 of an instruction that is the same wherever it stands."""
+    if _TREATMENTS[classify(int.from_bytes(raw[:4], "little"))].linux in _BY_ADDRESS:
+        return None
+    return analyze(raw, 0, rules, mode, b"")

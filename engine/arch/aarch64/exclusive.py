@@ -32,6 +32,11 @@ def _words(before: bytes) -> tuple[int, ...]:
     return struct.unpack_from(f"<{count}I", before, len(before) - 4 * count)
 
 
+def may_pair(code: bytes) -> bool:
+    """True if there may be an exclusive in some code."""
+    return bool(_TOP_BYTES.search(code[3::4]))
+
+
 def _none(before: bytes) -> bool:
     return not _TOP_BYTES.search(before[-1 : -4 * WINDOW - 1 : -4])
 

@@ -4,9 +4,10 @@ Linux gives a uprobe a slot of 4 bytes and steps it with the CPU's software step
 the copy is followed by the trap that ends its step, so a slot has 8, as a kprobe's has there.
 """
 
-from engine.arch.aarch64.analyze import analyze
+from engine.arch.aarch64.analyze import analyze, anywhere
 from engine.arch.aarch64.decode import branch_target, classify, is_landing_pad
 from engine.arch.aarch64.encode import BRANCH_REACH, branch
+from engine.arch.aarch64.exclusive import may_pair
 from engine.arch.plan import ArchProbes
 
 
@@ -42,6 +43,8 @@ PROBES = ArchProbes(
     reach=BRANCH_REACH - 64,  # the branch back stands inside the slot
     analyze=analyze,
     looks_back=512,
+    ties=may_pair,
+    anywhere=anywhere,
     length=_length,
     jump=branch,
     target=_target,

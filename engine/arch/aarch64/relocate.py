@@ -162,9 +162,8 @@ def _fields(value: int) -> tuple[int, ...]:
     return (0, 5, 10, 16)
 
 
-def needs(data: bytes, start: int, place: int) -> str:
+def needs(data: bytes, start: int) -> str:
     """Objection to the use of x16 and x17: none in a function that never names them."""
-    del place
     for at in range(0, len(data) & -SIZE, SIZE):
         (value,) = struct.unpack_from("<I", data, at)
         if names_scratch(value):

@@ -147,6 +147,13 @@ def analyze(raw: bytes, address: int, rules: Rules, mode: Mode, before: bytes) -
     )
 
 
+def anywhere(raw: bytes, rules: Rules, mode: Mode) -> InsnPlan | None:
+    """The plan at address 0 of an instruction that is the same wherever it stands."""
+    if length(raw) and classify(word_of(raw)) in EMULATED:
+        return None
+    return analyze(raw, 0, rules, mode, b"")
+
+
 def _seems_known(raw: bytes, kind: InsnKind) -> bool:
     """Tell whether Linux handles an undefined word by its opcode alone.
 

@@ -44,6 +44,11 @@ def inside_pair(before: bytes) -> bool:
     return False
 
 
+def may_pair(code: bytes) -> bool:
+    """True if there may be a load-reserved in some code."""
+    return bool(_LOAD_RESERVED.search(code))
+
+
 def _insns(before: bytes) -> list[tuple[int, int, InsnKind]]:
     """(offset, word, kind) of the last instructions in front of the place."""
     found = []

@@ -8,7 +8,7 @@ import struct
 from typing import Final
 
 from engine.arch.plan import ArchProbes
-from engine.arch.riscv64.analyze import analyze
+from engine.arch.riscv64.analyze import analyze, anywhere
 from engine.arch.riscv64.decode import (
     C_EBREAK,
     EBREAK,
@@ -26,6 +26,7 @@ from engine.arch.riscv64.decode import (
     rs1,
     word_of,
 )
+from engine.arch.riscv64.exclusive import may_pair
 
 _REACH: Final = 1 << 20
 _EBREAK: Final = struct.pack("<I", EBREAK)
@@ -75,6 +76,8 @@ PROBES = ArchProbes(
     reach=_REACH - 64,  # the jump back stands inside the slot
     analyze=analyze,
     looks_back=512,
+    ties=may_pair,
+    anywhere=anywhere,
     length=length,
     jump=_jump,
     target=_target,

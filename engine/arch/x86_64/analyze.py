@@ -8,10 +8,11 @@ near one and test rcx before a loop counts it down; both treat some VEX instruct
 last opcode byte as branches.
 """
 
+import re
 from typing import Final
 
 from engine.arch.plan import Fixup, InsnPlan, Mode, Operation, Rules, Verdict
-from engine.arch.x86_64.decode import LEGACY, REP, REPNE, VEX, Decoded, decode
+from engine.arch.x86_64.decode import LEGACY, REP, REPNE, VEX, Decoded, decode, whole
 from engine.arch.x86_64.operations import do_nothing, is_nop, operation, push_register
 from engine.arch.x86_64.verdicts import (
     boostable,
@@ -34,6 +35,10 @@ _FLOW: Final = _EMULATED_BRANCHES | _LOOPS | _RETURNS | {0xFF}
 _STRINGS: Final = frozenset((*range(0xA4, 0xA8), *range(0xAA, 0xB0), *range(0x6C, 0x70)))
 _SCRATCH: Final = {6: "rsi", 7: "rdi", 3: "rbx"}
 _STEP: Final = (Fixup.IP,)
+_ELSEWHERE: Final = re.compile(rb"[\x70-\x7f\xe8\xe9\xeb]|\x0f[\x0b\x80-\x8f]", re.DOTALL)
+"""The front of branches, which name an address, and of ud2: what follows that may count."""
+_PLACELESS: Final = frozenset({_PUSHF, _POPF, 0x90, 0x11F, *_RETURNS, *range(0x50, 0x58)})
+"""Opcodes of what is emulated without an address in its reason."""
 _REX2: Final = "REX2 prefix, which the emulated CPU does not have: no instruction"
 
 
@@ -59,7 +64,7 @@ def analyze(raw: bytes, address: int, rules: Rules, mode: Mode, before: bytes) -
         if refusal is not None:
             return _rejected(raw[:4], address, uprobe, refusal)
         return _uncertain(raw, address, uprobe)
-    insn = decode(raw)
+    insn = decode(whole(raw))  # as others ask, who know where it ends
     taken = misread(raw) if uprobe else None
     refusal = misread_refusal(*taken) if taken is not None else None
     if insn is None and refusal is not None:
@@ -81,6 +86,17 @@ def analyze(raw: bytes, address: int, rules: Rules, mode: Mode, before: bytes) -
     if uprobe:
         return _uprobe(insn, raw, address, mode)
     return _kprobe(insn, raw, address)
+
+
+def anywhere(raw: bytes, rules: Rules, mode: Mode) -> InsnPlan | None:
+    """The plan at address 0 of a whole instruction that is the same wherever it stands."""
+    if _ELSEWHERE.match(raw) or 0xD5 in raw:
+        return None
+    plan = analyze(raw, 0, rules, mode, b"")
+    if plan.operation is None:
+        return plan
+    insn = decode(raw)
+    return plan if insn is not None and insn.key in _PLACELESS else None
 
 
 def _rejected(raw: bytes, address: int, proven: bool, refusal: tuple[str, str, str]) -> InsnPlan:

@@ -218,6 +218,23 @@ for _byte in range(0x40, 0x50):
 _LONG_FORMS: Final = frozenset({0xC4, 0xC5, 0x62, 0x8F})
 
 
+def _plain_size(opcode: int) -> int:
+    """Bytes of an instruction that begins with an opcode that alone decides; 0 where more does."""
+    entry = _ONE[opcode]
+    if opcode in (0x0F, *_LONG_FORMS) or _LEAD[opcode] or not entry & _KNOWN:
+        return 0
+    if entry & (_MODRM | _SPECIAL):
+        return 0
+    return 1 + (_immediate(entry & -16, 0, wide=False) if entry >= _BYTE else 0)
+
+
+_FRONT: Final = 4
+"""Bytes in which prefixes, opcode, ModRM and SIB of most instructions are."""
+_KEPT: Final = 1 << 16
+_sizes: Final[dict[bytes, int]] = {}
+"""Lengths by these bytes, of what they decide about."""
+
+
 @lru_cache(maxsize=1 << 12)
 def decode(raw: bytes) -> Decoded | None:
     """The instruction at the front of some bytes; None if cut off, too long, or no encoding."""
@@ -230,10 +247,28 @@ def decode(raw: bytes) -> Decoded | None:
     return found
 
 
+def whole(raw: bytes) -> bytes:
+    """The bytes of the instruction at the front of some, where its first ones tell; else all."""
+    size = (_PLAIN_SIZES[raw[0]] or _sizes.get(raw[:_FRONT], 0)) if raw else 0
+    return raw[:size] if size else raw
+
+
 def length(raw: bytes) -> int:
     """Length of the instruction at the front of some bytes, 0 if there is none that is known."""
+    if not raw:
+        return 0
+    size = _PLAIN_SIZES[raw[0]] or _sizes.get(raw[:_FRONT], 0)
+    if size:
+        return size if size <= len(raw) else 0
     insn = decode(raw)
-    return insn.size if insn is not None and insn.known else 0
+    if insn is None or not insn.known:
+        return 0
+    fields = insn.displacement_size + insn.immediate_size
+    if insn.size - fields <= _FRONT <= len(raw):
+        if len(_sizes) >= _KEPT:
+            _sizes.clear()
+        _sizes[raw[:_FRONT]] = insn.size
+    return insn.size
 
 
 def mapped(insn: Decoded) -> bool:
@@ -373,3 +408,6 @@ def _immediate(kind: int, prefixes: int, wide: bool) -> int:
     if kind == _FAR:
         return 4 if prefixes & OPERAND_SIZE and not wide else 6
     return 0
+
+
+_PLAIN_SIZES: Final = [_plain_size(opcode) for opcode in range(256)]

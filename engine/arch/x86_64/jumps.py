@@ -22,7 +22,7 @@ JUMPS = ArchJumps(
     copyable=copyable,
     indirect=indirect,
     fixed=fixed,
-    needs=lambda data, start, place: "",
+    needs=lambda data, start: "",
     encoder=X86Encoder,
     linux=True,
 )

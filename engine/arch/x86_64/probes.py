@@ -1,10 +1,11 @@
 """Breakpoint probes on x86-64."""
 
+import re
 import struct
 from typing import Final
 
 from engine.arch.plan import RETURN_ADDRESS, TRAMPOLINE_ADDRESS, ArchProbes, Rules
-from engine.arch.x86_64.analyze import analyze
+from engine.arch.x86_64.analyze import analyze, anywhere
 from engine.arch.x86_64.decode import LEGACY, decode, length
 from engine.arch.x86_64.liveness import flow
 from engine.arch.x86_64.operations import relative_target
@@ -17,19 +18,24 @@ _RELATIVE: Final = frozenset(
     (*range(0x70, 0x80), *range(0xE0, 0xE4), 0xE8, 0xE9, 0xEB, *range(0x180, 0x190))
 )
 _XBEGIN: Final = (0xC7, 0xF8)
-_PREFIXES: Final = (
-    0x26,
-    0x2E,
-    0x36,
-    0x3E,
-    *range(0x40, 0x50),
-    *range(0x64, 0x68),
-    0xF0,
-    0xF2,
-    0xF3,
+_ESCAPE: Final = 0x0F
+_PREFIXES: Final = rb"[\x26\x2e\x36\x3e\x40-\x4f\x64-\x67\xf0\xf2\xf3]"
+_BRANCHING: Final = re.compile(
+    _PREFIXES + rb"*(?:[\x70-\x7f\xe0-\xe3\xe8\xe9\xeb]|\x0f[\x80-\x8f]|\xc7\xf8)", re.DOTALL
 )
-_MAY_BRANCH: Final = bytes(byte in {*_RELATIVE, 0x0F, 0xC7, *_PREFIXES} for byte in range(256))
-"""By first byte: whether an instruction may be a relative branch."""
+"""The front of a relative branch."""
+
+
+def _plain_size(byte: int) -> int:
+    if byte in (0xE8, 0xE9):
+        return _JUMP_SIZE
+    if byte in _RELATIVE:
+        return 2
+    return -1 if byte in (_ESCAPE, 0xC7) or re.match(_PREFIXES, bytes((byte,))) else 0
+
+
+_PLAIN: Final = [_plain_size(byte) for byte in range(256)]
+"""By first byte: bytes of a relative branch that begins so, -1 if there may be one, else 0."""
 
 
 def _jump(place: int, target: int) -> bytes | None:
@@ -42,8 +48,19 @@ def _jump(place: int, target: int) -> bytes | None:
 
 def _target(raw: bytes, address: int) -> int | None:
     """Target of a relative branch; of xbegin, the place where an abort goes on."""
-    if not (raw and _MAY_BRANCH[raw[0]]):  # most instructions, at no cost
+    size = _PLAIN[raw[0]] if raw else 0
+    if size < 0:
+        match = _BRANCHING.match(raw)
+        if match is None:
+            return None
+        size = 6 if match.end() == 2 and raw[0] == _ESCAPE else 0
+    elif not size:  # most instructions, at no cost
         return None
+    if size:
+        if len(raw) < size:
+            return None
+        at = 1 if size < _JUMP_SIZE else size - 4
+        return address + size + int.from_bytes(raw[at:size], "little", signed=True) & _MASK
     insn = decode(raw)
     if insn is None or insn.encoding != LEGACY:
         return None
@@ -106,4 +123,5 @@ PROBES = ArchProbes(
         ),
     },
     flow=flow,
+    anywhere=anywhere,
 )

@@ -7,11 +7,15 @@ from msgspec import Struct
 
 from engine.errors import CommandError, ProbeError
 from engine.session.program.opening import OpenedProgram
+from engine.session.program.places import Place
 from engine.session.program.verdicts import Placed as Placed
 from engine.session.program.verdicts import Verdicts
 from engine.session.protocol.report import Report
 from engine.session.protocol.requests import CheckRequest, Rules
 from engine.trace.definition import Definition, parse
+
+FunctionOutcomes = tuple[Place, list[tuple[int, str]]]
+"""A place in a function, and (address, outcome) of the function's instructions."""
 
 
 def _asked(opened: OpenedProgram, verdicts: Verdicts, request: CheckRequest) -> list[Placed]:
@@ -35,16 +39,22 @@ class Checked(Struct, frozen=True):
     Attributes:
         asked: on the places of definitions.
         rest: on all others, judged as they are asked for.
+        outcomes: of the others in their place, by function, where that is all that is asked.
         damage: remarks about what was damaged in its files up to now, once.
     """
 
     asked: list[Placed]
     rest: Iterator[Placed]
+    outcomes: Iterator[FunctionOutcomes]
     damage: Callable[[], tuple[Report, ...]]
 
 
-def check(request: CheckRequest) -> Checked:
+def check(request: CheckRequest, *, brief: bool = False) -> Checked:
     """Judge the places that a request names.
+
+    Args:
+        request: names them.
+        brief: of all instructions only what comes of each is wanted.
 
     Raises:
         ImageError: the guest is no program for a machine that is supported.
@@ -58,14 +68,17 @@ def check(request: CheckRequest) -> Checked:
         asked = _asked(opened, verdicts, request)
     default = rules or Rules.KPROBE
     rest: Iterator[Placed] = iter(())
-    if request.everything:
+    outcomes: Iterator[FunctionOutcomes] = iter(())
+    if request.everything and brief:
+        outcomes = verdicts.outcomes(default)
+    elif request.everything:
         rest = verdicts.of_all(default)
     elif request.functions:
         found = (_functions(opened, verdicts, glob, default) for glob in request.functions)
         rest = chain.from_iterable(found)
     elif not request.definitions:
         rest = verdicts.of_functions("*", default)
-    return Checked(asked, rest, opened.damage)
+    return Checked(asked, rest, outcomes, opened.damage)
 
 
 def _functions(

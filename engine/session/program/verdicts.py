@@ -6,7 +6,7 @@ They go by the files, and by the memory of a guest where one is at hand.
 from collections.abc import Callable, Iterable, Iterator, Sized
 from functools import cached_property
 from itertools import groupby
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -24,7 +24,7 @@ from engine.probes.callwork import COUNTED, call_entry, call_work
 from engine.probes.detourwork import not_worth, uncompiled
 from engine.probes.jumpplace import JumpPlace
 from engine.probes.lint import Check, Finding, Judgement, judge
-from engine.probes.site import ImageCode, InMemory, Site
+from engine.probes.site import FunctionCode, ImageCode, InMemory, Site
 from engine.probes.technique_kind import TechniqueConditions, TechniqueKind
 from engine.probes.techniques import AUTO, TECHNIQUES, chosen
 from engine.session.program.functions import function_at
@@ -33,6 +33,9 @@ from engine.session.program.lookup import ProgramLookup
 from engine.session.program.places import Enclosing, Place, Places
 from engine.trace.definition import Definition
 from engine.trace.place_syntax import FileOffset
+
+if TYPE_CHECKING:
+    from engine.session.program.outcomes import Surveyor
 
 RETURN_ENTRY: Final = "return-entry"
 """Rule: a return kprobe goes on a function's entry (register_kretprobe)."""
@@ -44,6 +47,16 @@ FileMemory = Callable[[Place], InMemory | None]
 
 def _no_memory(place: Place) -> None:
     return None
+
+
+def accepted_text(technique: str, how: str | None, reason: str) -> str:
+    """The outcome for a place that a probe may stand on, as a line has it behind the place."""
+    return f"{technique} {how}: {reason}"
+
+
+def refused_text(reason: str, errno: str) -> str:
+    """The same of one that is refused."""
+    return f"rejected {reason} ({errno})"
 
 
 class Placed(Struct, frozen=True, eq=False, dict=True):
@@ -83,6 +96,14 @@ class Placed(Struct, frozen=True, eq=False, dict=True):
         if self.wish is None or not self.judgement.ok or self.lacks:
             return BREAKPOINT.stands
         return self.wish.kind.stands
+
+    @property
+    def outcome(self) -> str:
+        """The outcome of all that, as a line has it behind the place."""
+        found = self.judgement
+        if found.ok:
+            return accepted_text(self.technique, found.how, found.reason)
+        return refused_text(found.reason, found.errno)
 
     @property
     def wished(self) -> str:
@@ -127,12 +148,14 @@ class JumpWish(Struct, frozen=True):
         site: the place as the rules see it.
         refused: why none is asked for at all; None if one is.
         takes: says why a detour there could not do what is wanted, "" if it can.
+        known: what `failing` says, where that is known.
     """
 
     kind: TechniqueKind
     site: Site
     refused: Check | None
     takes: Callable[[JumpPlace], str] = _takes_all
+    known: str | None = None
 
     @property
     def _conditions(self) -> TechniqueConditions:
@@ -152,6 +175,8 @@ class JumpWish(Struct, frozen=True):
 
     def failing(self) -> str:
         """Id of the first one that is not met, "" if all are."""
+        if self.known is not None:
+            return self.known
         if self.refused is not None:
             return self.refused.rule
         return self._conditions.failing(self._place(self.takes))
@@ -225,6 +250,7 @@ class Verdicts:
         probed: bool = False,
         brief: bool = False,
         bias: int = 0,
+        lacks: str | None = None,
     ) -> Placed:
         """The verdict on a place.
 
@@ -234,10 +260,11 @@ class Verdicts:
             mode: another strictness than usual, for one place.
             probed: a probe stands there already.
             brief: conditions of jumps and remarks are looked at only when they are asked for.
+            lacks: the condition of a jump that it does not meet, where that is known.
         """
         site = self.site(place, mode=mode, probed=probed, bias=bias)
         others = tuple(JumpWish(kind, site, None) for kind in self._others)
-        wish = JumpWish(self._kind, site, self._no_jumps)
+        wish = JumpWish(self._kind, site, self._no_jumps, known=lacks)
         placed = Placed(place, judge(site), wish, others)
         if not brief:
             _ = placed.jump, placed.judgement.findings
@@ -380,6 +407,35 @@ class Verdicts:
 
         Functions that lie over each other share their instructions: each address comes once.
         """
+        surveyor = self._surveyor(rules)
+        for place, code, function, first in self._functions(rules):
+            lacks = surveyor.lacks(code, function)
+            for address, lack in zip(function.starts, lacks, strict=True):
+                if address >= first:
+                    yield self.judge(place.at(address), brief=True, lacks=lack)
+
+    def outcomes(
+        self, rules: Rules = Rules.KPROBE
+    ) -> Iterator[tuple[Place, list[tuple[int, str]]]]:
+        """Outcomes of all of them by functions, (address, outcome), without the verdicts."""
+        surveyor = self._surveyor(rules)
+        for place, code, function, first in self._functions(rules):
+
+            def site(address: int, place: Place = place) -> Site:
+                return self.site(place.at(address))
+
+            def judge(address: int, place: Place = place) -> str:
+                return self.judge(place.at(address), brief=True).outcome
+
+            yield place, surveyor.outcomes(code, function, first, site, judge)
+
+    def _surveyor(self, rules: Rules) -> "Surveyor":
+        from engine.session.program.outcomes import Surveyor  # for all of a program only
+
+        return Surveyor(self._arch, rules, self._mode, self._kind, self._no_jumps)
+
+    def _functions(self, rules: Rules) -> Iterator[tuple[Place, ImageCode, FunctionCode, int]]:
+        """(a place at its start, code, the function, address of what no other has had) of all."""
         file = self._program.main
         done = 0
         for start, end, symbol in _ranges(file):
@@ -393,10 +449,8 @@ class Verdicts:
                 file.paths,
             )
             place = Place(around, start, "")
-            function = self._code(place).function(start, end - start)
-            for address in function.starts:
-                if address >= done:
-                    yield self.judge(place.at(address), brief=True)
+            code = self._changed(place, 0) or self._code(place)
+            yield place, code, code.function(start, end - start), done
             done = max(done, end)
 
     def instructions(self, place: Place) -> Iterator[Place]:

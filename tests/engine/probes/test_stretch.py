@@ -1,13 +1,15 @@
 """Neighbours share what they lie in: the same as each finds for itself."""
 
 import random
-from itertools import pairwise
+from collections.abc import Iterator
+from itertools import islice, pairwise
 from pathlib import Path
 
 import pytest
+from goldenruns import build_guest
 from sessionkit import SAMPLES
 
-from engine.arch.plan import Mode
+from engine.arch.plan import Mode, Rules
 from engine.image import ElfImage, SymbolTable, find_fde
 from engine.image.headers import PF_X
 from engine.insn.disasm import Disassembler
@@ -89,6 +91,43 @@ def test_the_first_condition_is_that_of_the_checklist(guest: str, mode: Mode) ->
         lacks = one.lacks
         assert lacks == next((check.rule for check in one.jump if not check.ok), "")
         assert (one.technique == "jump") is (one.judgement.ok and not lacks)
+
+
+def one_by_one(verdicts: Verdicts, rules: Rules) -> Iterator[str]:
+    for one in verdicts.of_all(rules):
+        placed = verdicts.judge(one.place)
+        yield f"{placed.place.link:#x} {placed.outcome}"
+
+
+def at_once(verdicts: Verdicts, rules: Rules) -> Iterator[str]:
+    for _, found in verdicts.outcomes(rules):
+        for address, outcome in found:
+            yield f"{address:#x} {outcome}"
+
+
+@pytest.mark.parametrize(
+    "guest", ["x86_64/words", "aarch64/loop", "riscv64/words", "ia64/recursion"]
+)
+@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("rules", Rules)
+def test_outcomes_of_a_function_are_those_of_its_places(
+    guest: str, mode: Mode, rules: Rules
+) -> None:
+    program = opened(guest)
+    verdicts = Verdicts(program.arch, program.inspected(), mode)
+    assert list(at_once(verdicts, rules)) == list(one_by_one(verdicts, rules))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arch", ["x86_64", "aarch64", "riscv64"])
+@pytest.mark.parametrize("mode", Mode)
+def test_outcomes_of_a_program_that_throws(arch: str, mode: Mode) -> None:
+    """A static program of C++: exceptions, parts of functions elsewhere, data in code."""
+    program = opened(str(build_guest(arch, "exc-static")))
+    verdicts = Verdicts(program.arch, program.inspected(), mode)
+    pairs = zip(at_once(verdicts, Rules.KPROBE), one_by_one(verdicts, Rules.KPROBE), strict=True)
+    for here, there in islice(pairs, 20_000):
+        assert here == there
 
 
 @pytest.mark.parametrize("guest", GUESTS[:3])

@@ -9,7 +9,7 @@ from workcount import calls
 from x86code import PROGRAMS, lines_of
 
 from engine.arch.x86_64 import decode as codec
-from engine.arch.x86_64.decode import Decoded, decode, length
+from engine.arch.x86_64.decode import Decoded, decode, length, whole
 
 # A prefix byte that objdump shows on a line of its own: data between functions.
 _LONE_PREFIXES = frozenset(
@@ -148,6 +148,21 @@ def test_fields() -> None:
     assert (long.encoding, long.key, long.vvvv, long.reg) == (codec.VEX, 0x2F6, 3, 1)
     assert long.rip_relative
     assert long.first == 0xF6
+
+
+def test_lengths_that_are_remembered() -> None:
+    """Of instructions that begin alike, whole and cut off."""
+    rng = random.Random(3)
+    for _ in range(400):
+        lead = rng.choice((b"", b"\x48", b"\x66", b"\x0f", b"\x66\x41", b"\xc5", b"\xf6"))
+        front = (lead + rng.randbytes(4))[:4]
+        for _ in range(8):
+            raw = front + rng.randbytes(rng.choice((0, 1, 4, 11)))
+            insn = decode(raw)
+            wanted = insn.size if insn is not None and insn.known else 0
+            assert length(raw) == wanted
+            assert length(raw) == wanted, "the second time"
+            assert decode(whole(raw)) == insn
 
 
 def test_whole_libraries_can_be_walked() -> None:

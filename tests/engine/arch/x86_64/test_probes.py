@@ -1,5 +1,6 @@
 """What else the architecture gives to probes: targets, jumps, landing pads, registers."""
 
+import random
 import re
 
 import pytest
@@ -7,6 +8,7 @@ from barecpu import BareCpu
 from x86code import lines_of
 
 from engine.arch.x86_64.decode import LEGACY, decode
+from engine.arch.x86_64.operations import relative_target
 from engine.arch.x86_64.probes import PROBES
 
 _BRANCH = re.compile(r"(?:bnd )?(?:j\w+|loop\w*|call)(?:,p[nt])? +([0-9a-f]+)(?: <.*>)?")
@@ -43,6 +45,24 @@ def test_targets_in_real_programs(program: str) -> None:
             assert PROBES.target(raw, address) == int(found[1], 16), text
             compared += 1
     assert compared > 3000
+
+
+def test_targets_of_random_bytes() -> None:
+    """What the first bytes say is what the decoder says."""
+    rng = random.Random(4)
+    relative = {*range(0x70, 0x80), *range(0xE0, 0xE4), 0xE8, 0xE9, 0xEB, *range(0x180, 0x190)}
+    found = 0
+    for number in range(20_000):
+        lead = (b"", b"\x0f", bytes((rng.randrange(0x60, 0x80),)), bytes((rng.randrange(256),)))
+        raw = (lead[number % 4] + rng.randbytes(15))[: rng.choice((1, 2, 3, 5, 6, 15, 15, 15))]
+        insn = decode(raw)
+        target = None
+        legacy = insn is not None and insn.encoding == LEGACY
+        if insn and legacy and (insn.key in relative or (insn.key, insn.modrm) == (0xC7, 0xF8)):
+            target = relative_target(insn, raw, 0x401000)
+        assert PROBES.target(raw, 0x401000) == target, raw.hex()
+        found += target is not None
+    assert found > 2000
 
 
 @pytest.mark.parametrize("distance", [0, 5, -5, (1 << 31) + 4, -(1 << 31) + 5])
