@@ -17,7 +17,7 @@ from engine.arch.plan import Mode
 from engine.probes.jumpplace import JumpPlace
 from engine.probes.site import FunctionCode, ImageCode
 
-_KEPT: Final = 1 << 16
+_KEPT: Final = 1 << 14
 _BAD, _LEAVES, _STAYS = range(3)
 
 

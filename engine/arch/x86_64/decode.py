@@ -230,7 +230,7 @@ def _plain_size(opcode: int) -> int:
 
 _FRONT: Final = 4
 """Bytes in which prefixes, opcode, ModRM and SIB of most instructions are."""
-_KEPT: Final = 1 << 16
+_KEPT: Final = 1 << 14
 _sizes: Final[dict[bytes, int]] = {}
 """Lengths by these bytes, of what they decide about."""
 

@@ -18,7 +18,7 @@ from engine.probes.site import FunctionCode, ImageCode, Site, plan_at
 from engine.probes.technique_kind import TechniqueKind
 from engine.session.program.verdicts import accepted_text
 
-_KEPT: Final = 1 << 16
+_KEPT: Final = 1 << 14
 
 
 class Surveyor:
