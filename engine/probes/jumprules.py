@@ -346,16 +346,21 @@ def _crossed(windows: "JumpWindows", check: _Ask) -> Iterable[int]:
 
 def _catching(windows: "JumpWindows", check: _Ask) -> Iterable[int]:
     code, starts = windows.code, windows.starts
-    asked: set[int] = set()
+    caught: set[int] = set()  # where the unwind entry has a table of landing pads
     at = 0
     while at < len(starts):
         link = starts[at] - code.bias
         fde, (_, high) = find_fde(code.image, link), span_at(code.image, link)
         after = max(bisect_left(starts, high + code.bias), at + 1)
         if fde is not None and fde.lsda is not None:
-            asked.update(range(at, after))
+            caught.update(range(at, after))
         at = after
-    return windows.asked((one for one in windows.long() if one in asked), check) if asked else ()
+    if not caught:
+        return ()
+    function = windows.function
+    pad = windows.place.arch.probes.landing_pad(function.data[:16])
+    entries = (function.start, function.start + pad)
+    return (one for one in windows.long() if one in caught and starts[one] not in entries)
 
 
 def _suspect(windows: "JumpWindows", check: _Ask) -> Iterable[int]:
