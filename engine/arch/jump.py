@@ -8,10 +8,12 @@ back behind the window. `ArchJumps.relocate` answers whether an instruction can 
 
 from collections.abc import Callable
 from enum import Enum, auto
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from engine.arch.recorder.encoder import Encoder
+if TYPE_CHECKING:
+    from engine.arch.recorder.encoder import Encoder
 
 
 class Leaves(Enum):
@@ -70,6 +72,6 @@ class ArchJumps(Struct, frozen=True):
     indirect: Callable[[bytes], bool]
     fixed: Callable[[bytes], bool]
     needs: Callable[[bytes, int], str]
-    encoder: Callable[[int], Encoder]
+    encoder: "Callable[[int], Encoder]"
     linux: bool
     scratch: tuple[str, ...] = ()

@@ -8,6 +8,9 @@ from msgspec import Struct
 UNKNOWN: Final = "(unknown)"
 """Mnemonic of what a decoder does not know."""
 
+OUTSIDE: Final = 1
+"""In `Cpu.last_branches`: no instruction, but the kernel, sent control elsewhere."""
+
 
 class TrapError(Exception):
     """An instruction that is carried out in software raises an exception of the processor."""

@@ -55,9 +55,6 @@ CALLS = 128
 LOWEST = 136
 """Offset there of the lowest frame that may be recorded without the engine."""
 
-OUTSIDE = 1
-"""In `Cpu.last_branches`: no instruction, but the kernel, sent control elsewhere."""
-
 CHAINED = 1 << 31
 """In `CallWord.KIND`: the record below is of the same frame; a tail call has been made there."""
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final
 
-from engine.arch.recording import OUTSIDE
+from engine.arch.machine import OUTSIDE
 from engine.cpu.base import Stop, StopKind
 from engine.cpu.ram import PAGE
 from engine.errors import GuestFaultError, KprobeTuiError

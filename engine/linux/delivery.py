@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Final
 
 from engine.arch.base import SignalFrame
-from engine.arch.recording import OUTSIDE
+from engine.arch.machine import OUTSIDE
 from engine.errors import GuestFaultError
 from engine.linux import jobs
 from engine.linux import signals as sig

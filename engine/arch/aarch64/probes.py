@@ -4,11 +4,29 @@ Linux gives a uprobe a slot of 4 bytes and steps it with the CPU's software step
 the copy is followed by the trap that ends its step, so a slot has 8, as a kprobe's has there.
 """
 
-from engine.arch.aarch64.analyze import analyze, anywhere
 from engine.arch.aarch64.decode import branch_target, classify, is_landing_pad
 from engine.arch.aarch64.encode import BRANCH_REACH, branch
-from engine.arch.aarch64.exclusive import may_pair
-from engine.arch.plan import ArchProbes
+from engine.arch.plan import ArchProbes, InsnPlan, Mode, Rules
+
+# The tables of verdicts are read when they are needed: runs without probes do without.
+
+
+def _analyze(raw: bytes, address: int, rules: Rules, mode: Mode, before: bytes) -> InsnPlan:
+    from engine.arch.aarch64.analyze import analyze
+
+    return analyze(raw, address, rules, mode, before)
+
+
+def _anywhere(raw: bytes, rules: Rules, mode: Mode) -> InsnPlan | None:
+    from engine.arch.aarch64.analyze import anywhere
+
+    return anywhere(raw, rules, mode)
+
+
+def _ties(code: bytes) -> bool:
+    from engine.arch.aarch64.exclusive import may_pair
+
+    return may_pair(code)
 
 
 def _length(raw: bytes) -> int:
@@ -41,10 +59,10 @@ PROBES = ArchProbes(
     kprobe_slot=8,
     uprobe_slot=8,
     reach=BRANCH_REACH - 64,  # the branch back stands inside the slot
-    analyze=analyze,
+    analyze=_analyze,
     looks_back=512,
-    ties=may_pair,
-    anywhere=anywhere,
+    ties=_ties,
+    anywhere=_anywhere,
     length=_length,
     jump=branch,
     target=_target,

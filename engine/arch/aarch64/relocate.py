@@ -10,11 +10,10 @@ from collections.abc import Callable
 from typing import Final
 
 from engine.arch.aarch64.decode import Kind, branch_target, classify, signed
-from engine.arch.aarch64.encode import BRANCH_REACH, branch, load_constant, word
+from engine.arch.aarch64.encode import branch, load_constant, word
+from engine.arch.aarch64.jumps import SIZE
 from engine.arch.jump import Leaves, Movable
 
-SIZE: Final = 4
-REACH: Final = BRANCH_REACH - (1 << 16)
 _MASK: Final = (1 << 64) - 1
 _X17, _X30, _ZERO = 17, 30, 31
 _COPIED: Final = frozenset({Kind.OTHER, Kind.PAC, Kind.BTI, Kind.NOP, Kind.MRS})

@@ -6,12 +6,12 @@ its own to the emulator.
 
 from typing import Final
 
+from engine.arch.machine import OUTSIDE
 from engine.arch.recorder.encoder import Combination, Shift, Way
 from engine.arch.recorder.fetches import Fetches
 from engine.arch.recorder.rows import RowCode
 from engine.arch.recording import (
     CHAINED,
-    OUTSIDE,
     SITE_SHIFT,
     SITES,
     CallEntry,

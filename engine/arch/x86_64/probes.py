@@ -4,10 +4,16 @@ import re
 import struct
 from typing import Final
 
-from engine.arch.plan import RETURN_ADDRESS, TRAMPOLINE_ADDRESS, ArchProbes, Rules
-from engine.arch.x86_64.analyze import analyze, anywhere
+from engine.arch.flow import CodeFlow
+from engine.arch.plan import (
+    RETURN_ADDRESS,
+    TRAMPOLINE_ADDRESS,
+    ArchProbes,
+    InsnPlan,
+    Mode,
+    Rules,
+)
 from engine.arch.x86_64.decode import LEGACY, decode, length
-from engine.arch.x86_64.liveness import flow
 from engine.arch.x86_64.operations import relative_target
 
 _REACH: Final = 1 << 31
@@ -36,6 +42,27 @@ def _plain_size(byte: int) -> int:
 
 _PLAIN: Final = [_plain_size(byte) for byte in range(256)]
 """By first byte: bytes of a relative branch that begins so, -1 if there may be one, else 0."""
+
+
+# The tables of verdicts are read when they are needed: runs without probes do without.
+
+
+def _analyze(raw: bytes, address: int, rules: Rules, mode: Mode, before: bytes) -> InsnPlan:
+    from engine.arch.x86_64.analyze import analyze
+
+    return analyze(raw, address, rules, mode, before)
+
+
+def _anywhere(raw: bytes, rules: Rules, mode: Mode) -> InsnPlan | None:
+    from engine.arch.x86_64.analyze import anywhere
+
+    return anywhere(raw, rules, mode)
+
+
+def _flow(data: bytes, start: int) -> CodeFlow:
+    from engine.arch.x86_64.liveness import flow
+
+    return flow(data, start)
 
 
 def _jump(place: int, target: int) -> bytes | None:
@@ -91,7 +118,7 @@ PROBES = ArchProbes(
     kprobe_slot=16,
     uprobe_slot=128,
     reach=_REACH - 64,  # the jump back stands inside the slot
-    analyze=analyze,
+    analyze=_analyze,
     length=length,
     jump=_jump,
     target=_target,
@@ -122,6 +149,6 @@ PROBES = ArchProbes(
             *("rbx", "rbp", "r12", "r13", "r14", "r15"),
         ),
     },
-    flow=flow,
-    anywhere=anywhere,
+    flow=_flow,
+    anywhere=_anywhere,
 )

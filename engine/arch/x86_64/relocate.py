@@ -21,13 +21,10 @@ from engine.arch.x86_64.decode import (
     decode,
     opcodes,
 )
+from engine.arch.x86_64.jumps import LEAST, MOST
 from engine.arch.x86_64.operations import relative_target
 from engine.arch.x86_64.verdicts import boostable, strict_refusal
 
-LEAST: Final = 5
-MOST: Final = 15
-"""A jump is padded with prefixes up to the longest instruction there is."""
-REACH: Final = (1 << 31) - (1 << 16)
 _PAD: Final = 0x2E
 """CS override: a jump ignores it in 64-bit mode (SDM volume 2, 2.1.1)."""
 _MASK: Final = (1 << 64) - 1
@@ -180,8 +177,6 @@ def jump(place: int, target: int, size: int) -> bytes | None:
 
 def indirect(raw: bytes) -> bool:
     """True if an instruction is `jmp` through a register or memory, or a far one."""
-    if 0xFF not in raw and 0xEA not in raw:
-        return False
     insn = decode(raw)
     if insn is None or insn.encoding != LEGACY:
         return False
