@@ -6,9 +6,9 @@ it, `hostmemory` asks the host for it; `pagetable` says which of it an address m
 which host code leads the guest on; `native` is the host machine code of the hottest callbacks;
 `unicorn_library` opens Unicorn, `unicorn_live` finds its registers in memory and `unicorn_copies`
 copies many at once, `unicorn_cpu` runs it, `unicorn_machines` holds what it needs per machine,
-`unicorn_blocks` the ways between translated blocks, `unicorn_float` and `unicorn_softfloat` what
-the host's processor computes in its place, `host_vectors` the instructions that it does not have;
-`unicorn_sieve` tells accesses to watched bytes apart, `unicorn_calls` has system calls carried out
-without leaving it; `ia64` is a processor of our own.
-Nothing here knows of Linux.
+`unicorn_footprint` gives back what it need not keep, `unicorn_blocks` the ways between translated
+blocks, `unicorn_float` and `unicorn_softfloat` what the host's processor computes in its place,
+`host_vectors` the instructions that it does not have; `unicorn_sieve` tells accesses to watched
+bytes apart, `unicorn_calls` has system calls carried out without leaving it; `ia64` is a processor
+of our own. Nothing here knows of Linux.
 """

@@ -32,6 +32,7 @@ from engine.cpu.unicorn_calls import ServedCalls
 from engine.cpu.unicorn_checks import StopChecks
 from engine.cpu.unicorn_clock import UnicornClock
 from engine.cpu.unicorn_faults import FaultLocator, fetchable
+from engine.cpu.unicorn_footprint import forget_tables, small_pages
 from engine.cpu.unicorn_guard import ABORTED, Guard
 from engine.cpu.unicorn_library import UnicornError, uc_const
 from engine.cpu.unicorn_machines import machine_of
@@ -92,9 +93,11 @@ class UnicornCpu(UnicornState):
         if names is None:
             raise EngineError(f"no emulator for {arch.name}")
         machine = machine_of(names)
+        forget_tables()
         try:
             uc = machine.open()
-            uc.use_own_translations()
+            with small_pages():
+                uc.use_own_translations()  # it sets all up now
             uc.map_memory(ram.control.physical_base, ram.size, 7, ram.base)
         except UnicornError as error:
             raise EngineError(f"the emulator does not start: {error}") from error
@@ -160,6 +163,7 @@ class UnicornCpu(UnicornState):
             self._code,
         )
         self._screen.watch(ram, self._code, self.read)
+        forget_tables()
 
     @property
     def traps(self) -> Traps:

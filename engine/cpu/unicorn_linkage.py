@@ -19,6 +19,7 @@ _CPU_AT, _BACK_AT = 0x1B8, 0x81A8
 _STRTAB, _SYMTAB, _STRSZ, _PLTRELSZ, _JMPREL = 5, 6, 10, 2, 23
 _JUMP_SLOT: Final = 7
 _ENTRY: Final = 24  # bytes of a symbol, and of a relocation
+_HEADER_SIZE, _LOAD, _READABLE = 64, 1, 4
 _NEEDED: Final = {_STRTAB, _SYMTAB, _STRSZ, _PLTRELSZ, _JMPREL}
 _MOST: Final = 1 << 24
 
@@ -99,6 +100,25 @@ def _linkage() -> _Linkage | None:
     if not 0 < strings - symbols < _MOST:  # the symbols end where the strings begin
         return None
     return _Linkage(base, strings, symbols, jumps, tags[_STRSZ], tags[_PLTRELSZ])
+
+
+def tables() -> tuple[int, int] | None:
+    """(address, size) of the read-only pages that hold the tables; None if they are not found.
+
+    Source: the ELF header in memory, and the first PT_LOAD, which nothing else is in.
+    """
+    found = _linkage()
+    if found is None:
+        return None
+    header = ctypes.string_at(found.base, _HEADER_SIZE)
+    at, size, count = *struct.unpack_from("=Q", header, 32), *struct.unpack_from("=2H", header, 54)
+    rows = ctypes.string_at(found.base + at, size * count)
+    for row in range(0, len(rows), size):
+        kind, flags, offset, address, _, _, length = struct.unpack_from("=2I5Q", rows, row)
+        if (kind, flags, offset, address) == (_LOAD, _READABLE, 0, 0):
+            inside = found.base <= found.symbols < found.jumps < found.base + length
+            return (found.base, length & -mmap.PAGESIZE) if inside else None
+    return None
 
 
 def slots_of(names: tuple[bytes, ...]) -> list[int] | None:
