@@ -32,7 +32,7 @@ from engine.cpu.unicorn_calls import ServedCalls
 from engine.cpu.unicorn_checks import StopChecks
 from engine.cpu.unicorn_clock import UnicornClock
 from engine.cpu.unicorn_faults import FaultLocator, fetchable
-from engine.cpu.unicorn_footprint import forget_tables, small_pages
+from engine.cpu.unicorn_footprint import forget_tables, join_pages, small_pages
 from engine.cpu.unicorn_guard import ABORTED, Guard
 from engine.cpu.unicorn_library import UnicornError, uc_const
 from engine.cpu.unicorn_machines import machine_of
@@ -48,6 +48,8 @@ _MISSES: Final = 1 << 16
 """TLB misses after which it is flushed: Unicorn enlarges it at no other time."""
 _FEW: Final = 8 * PAGE
 """Bytes of a range that are cheaper to forget page by page than with all that is remembered."""
+_SMALL: Final = 512
+"""TLB misses that a small guest stays below."""
 _APPROACHES: Final = 4096
 """Untranslatable blocks after which all is dropped: each leaves a piece in Unicorn's buffer."""
 _PATIENCE: Final = 1000  # stops without a reason at one place before that is called a failure
@@ -105,6 +107,7 @@ class UnicornCpu(UnicornState):
         self._counter = counter
         self._entropy = entropy
         self._hooks = api.Hooks(self._handle)
+        self._joined = False  # the pages of translated code
         self._misses = 0  # TLB misses at which it is flushed again
         self._halted = False
         self._stop: Stop | None = None
@@ -221,6 +224,9 @@ class UnicornCpu(UnicornState):
             while True:
                 stop = self._run_once(0)
                 if stop is not None:
+                    if control.fills > _SMALL and not self._joined:
+                        self._joined = True
+                        join_pages()
                     return stop
                 if control.fills >= self._misses:
                     self.flush_tlb()
