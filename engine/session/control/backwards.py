@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from engine.arch.base import Register
+from engine.arch.machine import Insn
 from engine.errors import CommandError, ProbeRejectedError
 from engine.guest.watched import WatchedRange
 from engine.history.livecheckpoints import LiveCheckpoints
@@ -191,8 +192,10 @@ class Backwards:
         there = self.timeline.now()
         if call is None or there.pc == call:
             return
-        if self._function() == function and not self._returns():
-            return  # it has jumped there
+        if not self._returns() and (
+            self._function() == function or function == now.pc or self._calls()
+        ):
+            return  # it has jumped there, or a call has come there behind one that never returns
         found = self._last((StopPlace(call, lambda: self._sp() == sp, ""),), now)
         if self.cut():
             self._again(now)
@@ -705,7 +708,16 @@ class Backwards:
 
     def _returns(self) -> bool:
         """True if the instruction at hand returns from a function."""
+        insn = self._insn()
+        return insn is not None and _RETURN.match(insn.text) is not None
+
+    def _calls(self) -> bool:
+        """True if the instruction at hand calls a function."""
+        insn = self._insn()
+        return insn is not None and self._session.arch.is_call(insn)
+
+    def _insn(self) -> Insn | None:
+        """The instruction at hand."""
         session = self._session
         pc = self.timeline.now().pc
-        insn = next(iter(session.disassembler.decode(pc, session.code_at(pc))), None)
-        return insn is not None and _RETURN.match(insn.text) is not None
+        return next(iter(session.disassembler.decode(pc, session.code_at(pc))), None)

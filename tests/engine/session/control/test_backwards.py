@@ -3,8 +3,10 @@
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
+from cguest import compiled_from
 from historykit import past, recorded
 from sessionkit import SAMPLES
 
@@ -121,6 +123,40 @@ def test_calls(arch: str) -> None:
         backwards.step_over()
         assert timeline.now().pc == calls[-1].pc
         assert session.cpu.read_register(session.arch.roles.sp) == depth
+
+
+_BEHIND_A_CALL = """
+__asm__(".text\\n"
+        ".type first, @function\\n"
+        "first: call leaves\\n"
+        ".size first, .-first\\n"
+        ".type behind, @function\\n"
+        "behind: nop\\n ret\\n"
+        ".size behind, .-behind\\n"
+        ".type leaves, @function\\n"
+        "leaves: add $8, %rsp\\n ret\\n"
+        ".size leaves, .-leaves\\n");
+void first(void);
+void behind(void);
+int main(void) { first(); behind(); }
+"""
+
+
+def test_a_function_behind_a_call_that_never_returns(tmp_path: Path) -> None:
+    """The call in front of its first instruction is not what has come there."""
+    source = tmp_path / "behind.c"
+    source.write_text(_BEHIND_A_CALL)
+    program = compiled_from(source, "x86_64")
+    with recorded(program) as ran, past(ran) as session:
+        backwards = Backwards(session)
+        timeline = backwards.timeline
+        timeline.end()
+        place = StopPlace(address_of(session, "behind"), lambda: True, "there")
+        assert backwards.to_last((place,)) == "there"
+        backwards.step_over()
+        symbol = session.seen.modules.locate(timeline.now().pc).symbol
+        assert symbol is not None
+        assert symbol.name == "main"
 
 
 def test_lines() -> None:
