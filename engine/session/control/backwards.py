@@ -206,12 +206,16 @@ class Backwards:
         """Address of a call that ends at an address; None for none."""
         session = self._session
         arch = session.arch
+        found = []
         for size in range(arch.insn_align, arch.insn_max + 1, arch.insn_align):
             at = pc - size
             insn = next(iter(session.disassembler.decode(at, session.code_at(at))), None)
             if insn is not None and insn.size == size and arch.is_call(insn):
-                return at
-        return None
+                found.append(at)
+        if len(found) > 1:  # a call without its prefix looks like one
+            boundary = session.probes().manager.code_map.boundary
+            found = [at for at in found if boundary(at)]
+        return min(found, default=None)
 
     # -- lines ------------------------------------------------------------------------------------
 

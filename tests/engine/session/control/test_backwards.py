@@ -135,28 +135,49 @@ __asm__(".text\\n"
         ".size behind, .-behind\\n"
         ".type leaves, @function\\n"
         "leaves: add $8, %rsp\\n ret\\n"
-        ".size leaves, .-leaves\\n");
+        ".size leaves, .-leaves\\n"
+        ".type calls, @function\\n"
+        "calls: push %r12\\n lea behind(%rip), %r12\\n call *%r12\\n"
+        "after: pop %r12\\n ret\\n"
+        ".size calls, .-calls\\n");
 void first(void);
 void behind(void);
-int main(void) { first(); behind(); }
+void calls(void);
+int main(void) { first(); behind(); calls(); }
 """
 
 
-def test_a_function_behind_a_call_that_never_returns(tmp_path: Path) -> None:
-    """The call in front of its first instruction is not what has come there."""
-    source = tmp_path / "behind.c"
+@contextmanager
+def behind_calls(folder: Path) -> Iterator[tuple[PastSession, Backwards]]:
+    source = folder / "behind.c"
     source.write_text(_BEHIND_A_CALL)
     program = compiled_from(source, "x86_64")
     with recorded(program) as ran, past(ran) as session:
         backwards = Backwards(session)
+        backwards.timeline.end()
+        yield session, backwards
+
+
+def test_a_function_behind_a_call_that_never_returns(tmp_path: Path) -> None:
+    """The call in front of its first instruction is not what has come there."""
+    with behind_calls(tmp_path) as (session, backwards):
         timeline = backwards.timeline
-        timeline.end()
         place = StopPlace(address_of(session, "behind"), lambda: True, "there")
         assert backwards.to_last((place,)) == "there"
+        assert backwards.to_last((place,)) == "there"  # the call of `main`
         backwards.step_over()
         symbol = session.seen.modules.locate(timeline.now().pc).symbol
         assert symbol is not None
         assert symbol.name == "main"
+
+
+def test_a_call_with_a_prefix(tmp_path: Path) -> None:
+    """It looks like a call without it."""
+    with behind_calls(tmp_path) as (session, backwards):
+        after = address_of(session, "after")
+        assert backwards.to_last((StopPlace(after, lambda: True, "there"),)) == "there"
+        backwards.step_over()
+        assert backwards.timeline.now().pc == after - 3
 
 
 def test_lines() -> None:
