@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from engine.arch.base import Register
 from engine.arch.machine import Insn
+from engine.arch.plan import Rules
 from engine.errors import CommandError, ProbeRejectedError
 from engine.guest.watched import WatchedRange
 from engine.history.livecheckpoints import LiveCheckpoints
@@ -458,7 +459,7 @@ class Backwards:
         hits: list[tuple[Moment, StopPlace]] = []
         manager = self._session.probes().manager
 
-        def probe_of(address: int) -> Kprobe:
+        def probe_of(address: int, rules: Rules) -> Kprobe:
             def hit(kprobe: Kprobe, regs: object) -> int:
                 moment = Moment(kernel.at, cpu.now(), address)
                 if start <= moment < end or moment == end:
@@ -469,7 +470,7 @@ class Backwards:
                             break
                 return 0
 
-            return Kprobe(addr=address, pre_handler=hit)
+            return Kprobe(addr=address, pre_handler=hit, rules=rules)
 
         def watched(place: WatchPlace) -> Watch:
             def told(event: WatchEvent) -> None:
@@ -483,15 +484,17 @@ class Backwards:
 
         watching = [watched(place) for place in watches]
         self._session.watchpoints.add(watching)
-        probes = [probe_of(address) for address in {place.address for place in places}]
         planted: list[Kprobe] = []
         try:
-            for probe in probes:
-                try:
-                    manager.register(probe)
+            for address in {place.address for place in places}:
+                for rules in (Rules.KPROBE, Rules.UPROBE):  # calls through memory: the latter only
+                    probe = probe_of(address, rules)
+                    try:
+                        manager.register(probe)
+                    except ProbeRejectedError:  # where no probe may stand there is no stop
+                        continue
                     planted.append(probe)
-                except ProbeRejectedError:  # where no probe may stand there is no stop
-                    continue
+                    break
             self.timeline.run_to_tick(
                 end.at, end.clock, until=lambda: (first and bool(hits)) or self.cut()
             )

@@ -139,11 +139,17 @@ __asm__(".text\\n"
         ".type calls, @function\\n"
         "calls: push %r12\\n lea behind(%rip), %r12\\n call *%r12\\n"
         "after: pop %r12\\n ret\\n"
-        ".size calls, .-calls\\n");
+        ".size calls, .-calls\\n"
+        ".type through, @function\\n"
+        "through: call *pointer(%rip)\\n"
+        "passed: ret\\n"
+        ".size through, .-through\\n"
+        ".data\\n pointer: .quad behind\\n .text\\n");
 void first(void);
 void behind(void);
 void calls(void);
-int main(void) { first(); behind(); calls(); }
+void through(void);
+int main(void) { first(); behind(); calls(); for (int i = 0; i < 3; i++) through(); }
 """
 
 
@@ -163,8 +169,9 @@ def test_a_function_behind_a_call_that_never_returns(tmp_path: Path) -> None:
     with behind_calls(tmp_path) as (session, backwards):
         timeline = backwards.timeline
         place = StopPlace(address_of(session, "behind"), lambda: True, "there")
-        assert backwards.to_last((place,)) == "there"
-        assert backwards.to_last((place,)) == "there"  # the call of `main`
+        end = timeline.now()
+        timeline.start()
+        assert backwards.to_next((place,), end) == "there"
         backwards.step_over()
         symbol = session.seen.modules.locate(timeline.now().pc).symbol
         assert symbol is not None
@@ -178,6 +185,25 @@ def test_a_call_with_a_prefix(tmp_path: Path) -> None:
         assert backwards.to_last((StopPlace(after, lambda: True, "there"),)) == "there"
         backwards.step_over()
         assert backwards.timeline.now().pc == after - 3
+
+
+def test_a_call_through_memory(tmp_path: Path) -> None:
+    """No kprobe may stand there; each is stepped over, and stopped at."""
+    with behind_calls(tmp_path) as (session, backwards):
+        timeline = backwards.timeline
+        end = timeline.now()
+        passed, call = address_of(session, "passed"), address_of(session, "through")
+        there = StopPlace(passed, lambda: True, "there")
+        calls = []
+        for _ in range(3):
+            assert backwards.to_last((there,)) == "there"
+            backwards.step_over()
+            calls.append(timeline.now())
+        assert {moment.pc for moment in calls} == {call}
+        assert backwards.to_last((there,)) == ""
+        for moment in reversed(calls):
+            assert backwards.to_next((StopPlace(call, lambda: True, "it"),), end) == "it"
+            assert timeline.now() == moment
 
 
 def test_lines() -> None:
