@@ -451,7 +451,7 @@ class Checkpoints:
         return found
 
     def _bytes_of(self, page: int, mark: Moment) -> bytes:
-        """What a page holds at a checkpoint; b"" for zeros."""
+        """The bytes of a page at a checkpoint; b"" for zeros."""
         versions = self._versions.get(page)
         content = None if versions is None else versions.at(mark)
         return b"" if content is None else self._store.bytes_of(content)

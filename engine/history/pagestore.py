@@ -17,7 +17,7 @@ from engine.cpu.ram import PAGE
 _ENTRY: Final = 150
 """Bytes that a content takes beside its bytes."""
 _ZEROS, _WHOLE, _RAW, _PACKED, _PLANES, _DELTA = range(6)
-"""How bytes are kept: not at all, as they are for a while, as they are because they don't pack,
+"""Ways of keeping bytes: not at all, as they are for a while, as they are because they don't pack,
 packed, packed by places, packed with the base."""
 _GAIN: Final = 2
 """A content with a base takes so many times less than the base, at least."""
@@ -34,7 +34,7 @@ Pack = Callable[..., bytes]
 
 
 class PageContent(Struct, eq=False, gc=False):
-    """What a page holds at one or more moments.
+    """The content of a page at one or more moments.
 
     Attributes:
         data: its bytes, packed in the way that `way` says.
