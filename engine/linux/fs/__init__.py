@@ -9,7 +9,8 @@ How it is put together, from the bottom:
   directory descriptors. The host is never asked to follow a symlink or `..`: both are
   resolved here, in the guest's own tree. So neither a guest nor a host process that swaps
   directories for symlinks while the guest runs can lead a path out of what is visible.
-  FIFOs, sockets and devices of the host can be listed but are never opened.
+  FIFOs, sockets and devices of the host can be listed but are never opened. Each question about
+  the host's files passes its `HostAnswers`, so that answers can be kept, or come from elsewhere.
 - `data`, `regular`, `directory`, `links`: the private overlay. A node of the host stays lazy
   until something changes: metadata first, contents chunk by chunk, deletions as whiteouts.
   A renamed directory keeps its host directory, so a rename never copies and never fails

@@ -2,6 +2,7 @@
 
 import os
 import stat
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from engine.linux.errno import LinuxError
@@ -46,11 +47,11 @@ class Identity:
 
     __slots__ = ("_groups", "_host_uid", "gid", "uid")
 
-    def __init__(self, uid: int, gid: int) -> None:
+    def __init__(self, uid: int, gid: int, owners: tuple[int, Sequence[int]]) -> None:
         self.uid = uid
         self.gid = gid
-        self._host_uid = os.geteuid()
-        self._groups = {os.getegid(), *os.getgroups()}
+        self._host_uid, groups = owners
+        self._groups = frozenset(groups)
 
     def owner(self, uid: int, gid: int) -> tuple[int, int]:
         """Owner shown for a host file: the guest for its own user's files, else root."""

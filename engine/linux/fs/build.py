@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from engine.linux.fs.attributes import LowerRef, Meta
 from engine.linux.fs.directory import OverlayDirectory
-from engine.linux.fs.host import DirectoryPool, HostDir
+from engine.linux.fs.host import DirectoryPool, HostAnswers, HostDir
 from engine.linux.fs.links import SymlinkNode
 from engine.linux.fs.regular import FileNode
 from engine.linux.fs.shared import SharedDirectory, SharedFileNode
@@ -16,7 +16,6 @@ from engine.linux.fs.view import (
     LIBRARY_DIRECTORIES,
     LOADER_CACHE,
     View,
-    home_directories,
     library_entry,
     program_directories,
 )
@@ -37,9 +36,9 @@ def within(path: bytes, tree: bytes) -> bool:
     return tree == b"/" or path == tree or path.startswith(tree + b"/")
 
 
-def _inside(path: bytes, trees: list[bytes]) -> bool:
-    real = os.path.realpath(path)
-    return any(within(real, os.path.realpath(tree)) for tree in trees)
+def _inside(host: HostAnswers, path: bytes, trees: list[bytes]) -> bool:
+    real = host.real(path)
+    return any(within(real, host.real(tree)) for tree in trees)
 
 
 class TreeBuilder:
@@ -50,13 +49,19 @@ class TreeBuilder:
     """
 
     def __init__(
-        self, view: View, volume: Volume, programs: Volume, new_volume: NewVolume
+        self,
+        view: View,
+        volume: Volume,
+        programs: Volume,
+        new_volume: NewVolume,
+        host: HostAnswers,
     ) -> None:
         self.view = view
         self.volume = volume
         self.programs = programs
         self.new_volume = new_volume
-        self.pool = DirectoryPool()
+        self.pool = DirectoryPool(answers=host)
+        self._host = host
         self.root = self._root()
 
     def build(self, own: dict[bytes, Directory]) -> OverlayDirectory | Directory:
@@ -72,7 +77,7 @@ class TreeBuilder:
             self._show_programs(whole)
         elif self.view.root is None:
             for path in LIBRARY_DIRECTORIES:
-                if os.path.isdir(path) and not _inside(path, whole):
+                if self._host.is_directory(path) and not _inside(self._host, path, whole):
                     self._graft(path, self._library(path))
             self._show_file(LOADER_CACHE)
         trees = [(path, rw) for path, rw in self.view.shares]
@@ -95,7 +100,7 @@ class TreeBuilder:
         """A directory that shows nothing of the host's but looks like it."""
         meta = Meta(0o755, 0, 0, 2, 0)
         try:
-            host = os.stat(path)
+            host = self._host.attributes(path)
         except OSError:
             pass
         else:
@@ -118,13 +123,14 @@ class TreeBuilder:
         self._graft(path, lambda: directory, follow=False)
 
     def _show_programs(self, whole: list[bytes]) -> None:
-        for path in program_directories():
-            if not _inside(path, whole):
+        host = self._host
+        for path in program_directories(host):
+            if not _inside(host, path, whole):
                 self._graft(path, self._program_directory(path), replace=False)
         # A home among them stays hidden, unless the user named a tree in it.
-        shown = [os.path.realpath(path) for path in program_directories()]
-        for home in filter(os.path.isdir, home_directories()):
-            if home not in shown and _inside(home, shown) and not _inside(home, whole):
+        shown = [host.real(path) for path in program_directories(host)]
+        for home in filter(host.is_directory, host.homes()):
+            if home not in shown and _inside(host, home, shown) and not _inside(host, home, whole):
                 self._graft(home, functools.partial(self._shadow, home))
 
     def _program_directory(self, path: bytes) -> Callable[[], Node]:
@@ -150,7 +156,7 @@ class TreeBuilder:
             return
         if path == b"/":
             return
-        if not os.path.isdir(path):
+        if not self._host.is_directory(path):
             self._show_file(path, writable=writable)
             return
 
@@ -167,8 +173,8 @@ class TreeBuilder:
 
     def _show_file(self, path: bytes, *, writable: bool = False) -> None:
         try:
-            real = os.path.realpath(path, strict=True)
-            st = os.stat(real)
+            real = self._host.real_file(path)
+            st = self._host.attributes(real)
         except OSError:
             return
         if not stat.S_ISREG(st.st_mode) or any(within(real, own) for own in _OWN_TREES[:2]):
@@ -201,8 +207,9 @@ class TreeBuilder:
                 continue
             node = current.lookup(name)
             here = current.path_of(name)
-            if node is None and follow and os.path.islink(here):
-                node = SymlinkNode(self.volume, os.readlink(here), meta=Meta(0o777, 0, 0, 1, 0))
+            if node is None and follow and self._host.is_link(here):
+                target = self._host.link(here)
+                node = SymlinkNode(self.volume, target, meta=Meta(0o777, 0, 0, 1, 0))
                 current.mount(name, node)
             if isinstance(node, SymlinkNode) and (follow or todo):
                 links += 1

@@ -74,7 +74,10 @@ class OverlayDirectory(Directory):
             return node
         if name in self.entries:
             return self.entries[name]
-        return self._lower_lookup(name) if self.host is not None else None
+        node = self._lower_lookup(name) if self.host is not None else None
+        if node is None and self.volume.beyond is not None:
+            node = self.volume.beyond(self, name)
+        return node
 
     def listing(self) -> Listing:
         """All entries but . and .., sorted by name."""

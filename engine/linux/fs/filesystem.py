@@ -12,6 +12,7 @@ from engine.linux.fs.attributes import MAY_READ, MAY_WRITE, Identity
 from engine.linux.fs.build import TreeBuilder, split
 from engine.linux.fs.data import Budget
 from engine.linux.fs.device import make_dev
+from engine.linux.fs.host import HostAnswers
 from engine.linux.fs.inotify import InotifyUse
 from engine.linux.fs.links import MagicLink, SymlinkNode
 from engine.linux.fs.locks import FileLocks
@@ -32,7 +33,7 @@ ENAMETOOLONG, ELOOP = 36, 40
 
 # Minor numbers of anonymous devices; the first ones are pipes, sockets and the like.
 _DEV_PRIVATE, _DEV_PROC, _DEV_SYS, _DEV_DEV, _DEV_SHARES = 0x28, 0x15, 0x16, 0x05, 0x30
-_DEV_PROGRAMS = 0x29
+_DEV_PROGRAMS, _DEV_GRANTED = 0x29, 0x2A
 
 
 class ResolvedPath(NamedTuple):
@@ -89,6 +90,7 @@ class FileSystem:
         budget: Budget | None = None,
         cpus: int = 1,
         copies_clock: Clock | None = None,
+        host: HostAnswers | None = None,
     ) -> None:
         """Build the tree.
 
@@ -102,12 +104,14 @@ class FileSystem:
             budget: caps of the private overlay.
             cpus: processors that the guest is told of.
             copies_clock: the time of writable shares whose changes stay in memory.
+            host: answers what the host is asked of its files.
         """
+        host = host or HostAnswers()
         self._copies_clock = copies_clock or clock
         self.view = view
         self.proc = proc
         self.clock = clock
-        self.identity = Identity(uid, gid)
+        self.identity = Identity(uid, gid, host.owners())
         self.budget = budget or Budget()
         self.numbers = Numbers()
         self.watches = Watches()
@@ -116,6 +120,7 @@ class FileSystem:
         self.locks = FileLocks()
         self.signalled = SignalledFiles()
         self._shares = 0
+        self._share_volumes: list[Volume] = []
         self.volume = self._volume(_DEV_PRIVATE)
         own = {
             b"/proc": make_proc(
@@ -134,8 +139,8 @@ class FileSystem:
             watches=self.watches,
         )
         self.host_volumes = self.volume, programs
-        builder = TreeBuilder(view, self.volume, programs, self._share_volume)
-        self._pool = builder.pool
+        builder = TreeBuilder(view, self.volume, programs, self._share_volume, host)
+        self._pools = [builder.pool]
         self.root: Directory = builder.build(own)
 
     def _is_open(self, node: Node) -> bool:
@@ -150,7 +155,8 @@ class FileSystem:
 
     def close(self) -> None:
         """Let go of the host's directories; open files and mappings keep theirs."""
-        self._pool.close()
+        for pool in self._pools:
+            pool.close()
 
     def _volume(self, dev: int) -> Volume:
         who, links, watches = self.identity, self.view.links, self.watches
@@ -161,7 +167,25 @@ class FileSystem:
         volume = self._volume(_DEV_SHARES + self._shares)
         if self.view.copied:
             volume.clock = self._copies_clock
+        self._share_volumes.append(volume)
         return volume
+
+    def granted(self, view: View) -> Directory:
+        """A tree of its own of what another view shows: its names are not those of this one."""
+        volume = self._volume(_DEV_GRANTED)
+        volume.clock = self._copies_clock  # to be made takes no time of the guest's
+        builder = TreeBuilder(view, volume, volume, self._share_volume, HostAnswers())
+        self._pools.append(builder.pool)
+        return builder.build({})
+
+    def look_beyond(self, find: Callable[[Directory, bytes], Node | None]) -> None:
+        """Look for what this tree does not have elsewhere from now on.
+
+        Args:
+            find: gives what is there at a name of a directory of this tree, None for nothing.
+        """
+        for volume in (*self.host_volumes, *self._share_volumes):
+            volume.beyond = find
 
     def walk(
         self, base: Directory, path: bytes, *, follow: bool = True, entry: bool = False

@@ -3,15 +3,22 @@
 A `HostDir` never holds a path that is handed to the host's own resolution: it knows its
 parent and its name and opens itself relative to the parent's descriptor with O_NOFOLLOW.
 What such a walk reaches is below the anchor, whatever other processes do meanwhile.
+
+Every question about files passes `HostAnswers`. It has a kind and a place: a path of the host's,
+and a name in that directory where it is about an entry. Who keeps answers, or gives kept ones, is
+a kind of `HostAnswers`.
 """
 
 import contextlib
 import errno
 import os
+import pwd
 import resource
 import stat
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from enum import Enum
+from typing import TypeVar
 
 from engine.linux.errno import LinuxError
 
@@ -65,6 +72,128 @@ class HostHandle:
         self.close()
 
 
+Answer = TypeVar("Answer")
+
+
+class HostQuestion(Enum):
+    """The kinds of what is asked."""
+
+    ENTRY = "attributes of an entry"
+    DIRECTORY = "attributes of a directory"
+    TARGET = "the target of a symlink"
+    NAMES = "the names in a directory"
+    FILE = "a file's bytes"
+    IS_DIRECTORY = "whether a path leads to a directory"
+    IS_LINK = "whether a path is a symlink"
+    LINK = "the target of a path's symlink"
+    REAL = "a path without symlinks"
+    REAL_FILE = "the same of a path that exists"
+    ATTRIBUTES = "attributes of what a path leads to"
+    TOP = "the names in the root directory"
+    HOMES = "home directories of the user"
+    OWNERS = "the user, and the groups"
+
+
+class HostAnswers:
+    """Asks the host each time.
+
+    Attributes:
+        asks: the host is there to be asked: its directories can be opened.
+    """
+
+    asks = True
+
+    def ask(
+        self, question: HostQuestion, path: bytes, name: bytes, call: Callable[[], Answer]
+    ) -> Answer:
+        """The answer to a question.
+
+        Args:
+            question: its kind.
+            path: the place.
+            name: of the entry there; b"" for the place itself.
+            call: asks the host.
+
+        Raises:
+            OSError: the host refuses.
+        """
+        return call()
+
+    def open_file(self, path: bytes, name: bytes, call: Callable[[], HostHandle]) -> HostHandle:
+        """An open regular file.
+
+        Args:
+            path: of its directory.
+            name: its name there.
+            call: opens it.
+
+        Raises:
+            OSError: the host refuses.
+        """
+        return call()
+
+    # -- by path: while a tree is made ------------------------------------------------------------
+
+    def is_directory(self, path: bytes) -> bool:
+        """True if a path leads to a directory."""
+        return self.ask(HostQuestion.IS_DIRECTORY, path, b"", lambda: os.path.isdir(path))
+
+    def is_link(self, path: bytes) -> bool:
+        """True if a path is a symlink."""
+        return self.ask(HostQuestion.IS_LINK, path, b"", lambda: os.path.islink(path))
+
+    def link(self, path: bytes) -> bytes:
+        """The target of a symlink."""
+        return self.ask(HostQuestion.LINK, path, b"", lambda: os.readlink(path))
+
+    def real(self, path: bytes) -> bytes:
+        """A path without symlinks, whether there is anything or not."""
+        return self.ask(HostQuestion.REAL, path, b"", lambda: os.path.realpath(path))
+
+    def real_file(self, path: bytes) -> bytes:
+        """The same of what is there.
+
+        Raises:
+            OSError: nothing is.
+        """
+        return self.ask(
+            HostQuestion.REAL_FILE, path, b"", lambda: os.path.realpath(path, strict=True)
+        )
+
+    def attributes(self, path: bytes) -> os.stat_result:
+        """Attributes of what a path leads to.
+
+        Raises:
+            OSError: it leads nowhere.
+        """
+        return self.ask(HostQuestion.ATTRIBUTES, path, b"", lambda: os.stat(path))
+
+    def top(self) -> Sequence[bytes]:
+        """Names in the root directory."""
+        return self.ask(HostQuestion.TOP, b"/", b"", lambda: sorted(os.listdir(b"/")))
+
+    def homes(self) -> Sequence[bytes]:
+        """Home directories of the user who runs the tool, as real paths."""
+        return self.ask(HostQuestion.HOMES, b"", b"", _homes)
+
+    def owners(self) -> tuple[int, Sequence[int]]:
+        """The user who runs the tool, and its groups."""
+        return self.ask(
+            HostQuestion.OWNERS,
+            *(b"", b""),
+            lambda: (os.geteuid(), sorted({os.getegid(), *os.getgroups()})),
+        )
+
+
+def _homes() -> list[bytes]:
+    try:
+        homes = {pwd.getpwuid(os.geteuid()).pw_dir}
+    except KeyError:
+        homes = set()
+    homes.update((os.environ.get("HOME", ""), "/root"))
+    return sorted(os.path.realpath(os.fsencode(home)) for home in homes if home.startswith("/"))
+
+
 def _most_descriptors() -> int:
     """The number of descriptors that this process may have: from now on as many as it is let.
 
@@ -79,9 +208,18 @@ def _most_descriptors() -> int:
 
 
 class DirectoryPool:
-    """Keeps the most recently used directory descriptors open."""
+    """Keeps the most recently used directory descriptors open.
 
-    def __init__(self, limit: int | None = None) -> None:
+    Attributes:
+        answers: what the host is asked by way of these directories passes there.
+        plain: nobody looks at that: it can be asked at once.
+        limit: descriptors that are kept.
+        anchors: those of the directories that the user named.
+    """
+
+    def __init__(self, limit: int | None = None, answers: HostAnswers | None = None) -> None:
+        self.answers = answers or HostAnswers()
+        self.plain = type(self.answers) is HostAnswers
         soft = _most_descriptors()
         self.limit = limit or max(16, min(256, soft // 4 if soft > 0 else 256))
         self._open: OrderedDict[HostDir, HostHandle] = OrderedDict()
@@ -132,7 +270,7 @@ class HostDir:
         self.parent = parent
         self.name = name
         self._anchor: HostHandle | None = None
-        if parent is None:
+        if parent is None and pool.answers.asks:
             # The only host-resolved open: a directory that the user named.
             self._anchor = HostHandle(os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC))
             pool.anchors.append(self._anchor)
@@ -154,18 +292,33 @@ class HostDir:
 
     def lstat(self, name: bytes) -> os.stat_result:
         """Attributes of an entry; OSError as the host says."""
-        return os.stat(name, dir_fd=self.fd(), follow_symlinks=False)
+        if self.pool.plain:
+            return os.stat(name, dir_fd=self.fd(), follow_symlinks=False)
+        return self.pool.answers.ask(
+            HostQuestion.ENTRY,
+            *(self.path, name),
+            lambda: os.stat(name, dir_fd=self.fd(), follow_symlinks=False),
+        )
 
     def stat(self) -> os.stat_result:
         """Attributes of the directory itself."""
-        return os.fstat(self.fd())
+        if self.pool.plain:
+            return os.fstat(self.fd())
+        return self.pool.answers.ask(
+            HostQuestion.DIRECTORY, self.path, b"", lambda: os.fstat(self.fd())
+        )
 
     def readlink(self, name: bytes) -> bytes:
         """Target of a symlink."""
-        return os.readlink(name, dir_fd=self.fd())
+        return self.pool.answers.ask(
+            HostQuestion.TARGET, self.path, name, lambda: os.readlink(name, dir_fd=self.fd())
+        )
 
     def entries(self) -> list[tuple[bytes, int, int]]:
         """(name, inode number, file type or 0 = unknown) of all entries, sorted."""
+        return self.pool.answers.ask(HostQuestion.NAMES, self.path, b"", self._entries)
+
+    def _entries(self) -> list[tuple[bytes, int, int]]:
         fd = os.open(b".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self.fd())
         result = []
         try:
@@ -191,17 +344,21 @@ class HostDir:
         device has effects) and once more afterwards, should it have been swapped between.
         """
         with translated():
-            fd = self.fd()
-            try:
-                if not stat.S_ISREG(self.lstat(name).st_mode):
-                    raise LinuxError(13)
-            except FileNotFoundError:
-                if not flags & os.O_CREAT:
-                    raise
-            handle = HostHandle(os.open(name, flags | _FILE, mode, dir_fd=fd))
-            if not stat.S_ISREG(os.fstat(handle.fd).st_mode):
+            return self.pool.answers.open_file(
+                self.path, name, lambda: self._open_file(name, flags, mode)
+            )
+
+    def _open_file(self, name: bytes, flags: int, mode: int) -> HostHandle:
+        try:
+            if not stat.S_ISREG(self.lstat(name).st_mode):
                 raise LinuxError(13)
-            return handle
+        except FileNotFoundError:
+            if not flags & os.O_CREAT:
+                raise
+        handle = HostHandle(os.open(name, flags | _FILE, mode, dir_fd=self.fd()))
+        if not stat.S_ISREG(os.fstat(handle.fd).st_mode):
+            raise LinuxError(13)
+        return handle
 
 
 class PlantedLinks:

@@ -118,6 +118,14 @@ class HostIO:
         """A terminal's or pipe's ioctl with a fixed-size buffer."""
         return fcntl.ioctl(fd, request, argument)
 
+    def keep_settings(self, fd: int) -> None:
+        """The guest is about to change a terminal's settings, which come back at the end."""
+        TERMINALS.remember(fd)
+
+    def flush(self, fd: int, queue: int) -> None:
+        """Drop what a terminal has not handed over: tcflush(3)."""
+        termios.tcflush(fd, queue)
+
 
 class Terminals:
     """Host terminals whose settings the guest has changed."""
@@ -320,7 +328,7 @@ class HostStream(OpenFile):
         elif request in (TCSETS, TCSETSW, TCSETSF):
             settings = bytes(caller.memory.read(argument, _TERMIOS_SIZE))
             with translated():
-                TERMINALS.remember(self.fd)
+                self.io.keep_settings(self.fd)
                 self.io.ioctl(self.fd, termios.TCSETS + request - TCSETS, settings)
         elif request == TIOCGWINSZ:
             self._get(caller, argument, termios.TIOCGWINSZ, 8)
@@ -331,7 +339,7 @@ class HostStream(OpenFile):
             return 0
         elif request == TCFLSH:
             with translated():
-                termios.tcflush(self.fd, s32(argument) if 0 <= s32(argument) <= 2 else 0)
+                self.io.flush(self.fd, s32(argument) if 0 <= s32(argument) <= 2 else 0)
         else:
             raise LinuxError(ENOTTY)
         return 0

@@ -46,6 +46,7 @@ class Volume:
         links: symlinks that the guest has made on the host.
         accessed: gives the time of the last access that a host file is shown with, by its device,
             its number, and the host's time.
+        beyond: gives what is at a name of a directory where the tree has nothing; None for nobody.
         foreign: all host files are shown as root's, whoever runs the tool: the guest may do
             with them what the permission bits allow others.
     """
@@ -71,6 +72,7 @@ class Volume:
         self.writable = writable
         self.foreign = foreign
         self.accessed: Callable[[int, int, int], int] = lambda device, number, time: time
+        self.beyond: Callable[[Directory, bytes], Node | None] | None = None
         self._numbers: dict[tuple[int, int], int] = {}
         self._counter = itertools.count(2)
         # Host files that the guest changed: other names of them must lead to the same node.

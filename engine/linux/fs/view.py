@@ -2,14 +2,13 @@
 
 import fnmatch
 import os
-import pwd
 import re
 import stat
 from collections.abc import Iterable
 
 from msgspec import Struct, field
 
-from engine.linux.fs.host import PlantedLinks
+from engine.linux.fs.host import HostAnswers, PlantedLinks
 
 LIBRARY_DIRECTORIES = (
     b"/lib",
@@ -38,21 +37,11 @@ _LIBRARY_FOLDER = re.compile(rb".*-linux-(gnu|musl|uclibc).*|glibc-hwcaps|x86-64
 _REMEMBERED = 1000
 
 
-def program_directories() -> list[bytes]:
+def program_directories(host: HostAnswers) -> list[bytes]:
     """Program directories that the host has, real ones before symlinks to them."""
-    libraries = sorted(b"/" + name for name in os.listdir(b"/") if name.startswith(b"lib"))
-    found = [path for path in (*PROGRAM_DIRECTORIES, *libraries) if os.path.isdir(path)]
-    return sorted(found, key=os.path.islink)
-
-
-def home_directories() -> list[bytes]:
-    """Home directories of the user who runs the tool, as real paths."""
-    try:
-        homes = {pwd.getpwuid(os.geteuid()).pw_dir}
-    except KeyError:
-        homes = set()
-    homes.update((os.environ.get("HOME", ""), "/root"))
-    return sorted(os.path.realpath(os.fsencode(home)) for home in homes if home.startswith("/"))
+    libraries = sorted(b"/" + name for name in host.top() if name.startswith(b"lib"))
+    found = [path for path in (*PROGRAM_DIRECTORIES, *libraries) if host.is_directory(path)]
+    return sorted(found, key=host.is_link)
 
 
 def library_entry(name: bytes, mode: int) -> bool:
@@ -79,7 +68,14 @@ class Refusals:
 
     Attributes:
         dropped: further paths that were not remembered.
+        word: what they are, in short.
+        why: the guest does not see them, in words.
+        way: to have it see all of them.
     """
+
+    word: str = "refused"
+    why: str = "not visible"
+    way: str = "--root / would show it the whole file system"
 
     def __init__(self, limit: int = _REMEMBERED) -> None:
         self._paths: dict[bytes, None] = {}
@@ -96,6 +92,12 @@ class Refusals:
             if not os.path.lexists(path):
                 return
         except ValueError:
+            return
+        self.add(path)
+
+    def add(self, path: bytes) -> None:
+        """Remember a path."""
+        if path in self._paths:
             return
         if len(self._paths) >= self._limit:
             self.dropped += 1

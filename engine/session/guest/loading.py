@@ -21,6 +21,7 @@ from engine.linux import loader
 from engine.linux.clock import GuestClock, StillClock
 from engine.linux.errno import LinuxError
 from engine.linux.fs.filesystem import FileSystem
+from engine.linux.fs.host import HostAnswers
 from engine.linux.fs.stdio import HostIO, HostStream, StreamStat, host_stdio
 from engine.linux.fs.table import FileTable
 from engine.linux.fs.terminal import Terminal
@@ -222,6 +223,7 @@ class LoadedGuest:
             random_bytes=machine.random_bytes,
             cpus=config.cpus,
             copies_clock=StillClock(self.clock),  # the host's took no time of the guest's
+            host=self._host_answers(),
         )
         machine.fs = self.fs
         machine.net = Network(self.clock, self.fs.numbers)
@@ -233,7 +235,7 @@ class LoadedGuest:
         pid = machine.new_id() if self.core is None else self.core.pid
         self.process = Process(machine, pid, space, identity)
         self.process.files = FileTable(
-            stdio or host_stdio(_Inputs(self.hooks), self.clock),
+            stdio or self._standard_streams(),
             lambda: self.process.limit("nofile"),
         )
         tid = pid if self.core is None else self.core.threads[0].tid
@@ -334,6 +336,14 @@ class LoadedGuest:
         from engine.history.recording import noted  # few runs are recorded
 
         self.noted = noted(self.machine, self.cpu)
+
+    def _standard_streams(self) -> tuple[OpenFile | None, ...]:
+        """Standard streams where none are given."""
+        return host_stdio(_Inputs(self.hooks), self.clock)
+
+    def _host_answers(self) -> HostAnswers:
+        """Answers what the host is asked of its files."""
+        return HostAnswers()
 
     def _make_view(self) -> View:
         return view_of(self.config)

@@ -207,6 +207,7 @@ class Session(LoadedGuest):
             _refused(
                 [(item.path, item.option) for item in self.view.refused.listed()],
                 self.view.refused.dropped,
+                f"{self.view.refused.why} to the guest ({self.view.refused.way}):",
             ),
         )
         links = _some(_planted(self.view.links.listed()))
@@ -416,12 +417,11 @@ def _missing(counts: dict[str, int]) -> Report | None:
     return Report(("not supported, the guest got an error:", *lines[:_SHOWN], *tail))
 
 
-def _refused(paths: list[tuple[str, str]], dropped: int) -> Report | None:
-    """The remark about paths that exist on the host and were kept from the guest."""
+def _refused(paths: list[tuple[str, str]], dropped: int, head: str) -> Report | None:
+    """The remark about paths that were kept from the guest."""
     if not paths:
         return None
     lines = [f"{path}  (allow it with {option})" for path, option in paths]
     more = len(lines) - _SHOWN + dropped
     tail = (f"and {more} more",) if more > 0 else ()
-    head = "not visible to the guest (--root / would show it the whole file system):"
     return Report((head, *lines[:_SHOWN], *tail))

@@ -30,7 +30,7 @@ class Troubles:
             (
                 len(refused),
                 (
-                    f"not visible: {item.path}  ({item.option} shows it)"
+                    f"{refused.why}: {item.path}  ({item.option} shows it)"
                     for item in refused.listed()
                 )
                 if len(refused) > self._told[1]
@@ -59,7 +59,7 @@ class Troubles:
         failed = len(machine.failures)
         parts = (
             f"{len(machine.missing)} unsupported" if machine.missing else "",
-            f"{counted(len(refused), 'path')} refused" if len(refused) else "",
+            f"{counted(len(refused), 'path')} {refused.word}" if len(refused) else "",
             counted(failed, "failure") if failed else "",
             f"{machine.crash_count} killed" if machine.crash_count else "",
         )

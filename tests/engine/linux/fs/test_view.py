@@ -239,7 +239,7 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "lib").symlink_to("usr/bin")
     monkeypatch.setattr(
         "engine.linux.fs.build.program_directories",
-        lambda: [os.fsencode(usr), os.fsencode(tmp_path / "lib")],
+        lambda host: [os.fsencode(usr), os.fsencode(tmp_path / "lib")],
     )
     monkeypatch.setenv("HOME", str(usr / "people/me"))
     return tmp_path
