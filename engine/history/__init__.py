@@ -9,6 +9,8 @@ neither the host nor the files that the guest has used, and says so where the tw
 `timeline` goes to any `moment` of such a run, from the nearest `checkpoint` on, whose pages are in
 a `pagestore`; `livecheckpoints` are those that the run itself has kept, so that nobody has to live
 through it to have some. `recordfile` keeps a run in a file. `inputs` are what came from the host:
-with them `reenacting` brings a live guest to a moment, from which it goes on by itself.
-`comparing` says where two journals part.
+with them `reenacting` brings a live guest to a moment, from which it goes on by itself. For that a
+recording holds them too, with all that its guest saw of its host's files (`hostfiles`); what its
+standard streams were they are once more (`recordedstreams`), wherever they lead. `comparing` says
+where two journals part.
 """

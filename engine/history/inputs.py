@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from typing import Any, Final, NamedTuple, TypeVar
 
+from msgspec import Struct
+
 from engine.history.moment import Moment
 from engine.linux.fs import flags as fl
 from engine.linux.fs.stdio import HostIO, HostStream, StreamStat
@@ -65,12 +67,33 @@ class _HostRefusal(NamedTuple):
     code: int
 
 
+class InputPiece(Struct, frozen=True):
+    """A part of what came into a run, as it is written to a file.
+
+    Attributes:
+        acts: what the user did.
+        calls: answers: numbers, bytes, (errno,), or attributes.
+        reads: numbers of those that are bytes read from a stream.
+        readiness: entry, tick, question, answers to it.
+        timeouts: entry, tick, number of waits that were over by time.
+        accesses: device, number, time.
+    """
+
+    acts: tuple[UserAct, ...] = ()
+    calls: tuple[Any, ...] = ()
+    reads: tuple[int, ...] = ()
+    readiness: tuple[tuple[int, int, int, list[int]], ...] = ()
+    timeouts: tuple[tuple[int, int, int], ...] = ()
+    accesses: tuple[tuple[int, int, int], ...] = ()
+
+
 class HostInputs:
     """Everything that came into one run from its host.
 
     Attributes:
         acts: what the user did, in order.
         calls: what the host answered, in order.
+        reads: numbers of those answers that are bytes read from a stream.
         readiness: answers to the question what a stream is ready for, by entry of the journal,
             tick and question.
         timeouts: waits for the host that were over by time alone, by entry and tick.
@@ -89,6 +112,7 @@ class HostInputs:
         """
         self.acts: list[UserAct] = []
         self.calls: list[Any] = []
+        self.reads: list[int] = []
         self.readiness: dict[tuple[int, int, int], list[int]] = {}
         self.timeouts: dict[tuple[int, int], int] = {}
         self.accesses: dict[tuple[int, int], int] = {}
@@ -98,7 +122,7 @@ class HostInputs:
         if script is not None:
             self.accesses.update(script.accesses)
         self._script = script
-        self._given = 0
+        self._given = self._gone = self._told_accesses = 0
         self._key = (-1, -1)
         self._asked: dict[int, int] = {}
         self._waited = 0
@@ -143,6 +167,70 @@ class HostInputs:
         """The time of a file's last access: the first that there was, as to ask changes it."""
         return self.accesses.setdefault((device, number), time)
 
+    # -- in files -------------------------------------------------------------------------------
+
+    def taken(self, *, end: bool = False) -> InputPiece | None:
+        """Take out what is written to a file; None for nothing.
+
+        Args:
+            end: what is asked at this moment, too: nothing more comes of it.
+        """
+        at = -1 if end else self.now()[0]
+        ready = [key for key in self.readiness if key[0] != at]
+        over = [key for key in self.timeouts if key[0] != at]
+        known = list(self.accesses.items())[self._told_accesses :]
+        if not (self.acts or self.calls or ready or over or known):
+            return None
+        self._told_accesses += len(known)
+        piece = InputPiece(
+            tuple(self.acts),
+            tuple((each.code,) if isinstance(each, _HostRefusal) else each for each in self.calls),
+            tuple(self.reads),
+            tuple((*key, self.readiness.pop(key)) for key in ready),
+            tuple((*key, self.timeouts.pop(key)) for key in over),
+            tuple((*key, time) for key, time in known),
+        )
+        self._gone += len(self.calls)
+        for part in (self.acts, self.calls, self.reads):
+            part.clear()
+        self._size = 0
+        return piece
+
+    def put(self, piece: InputPiece) -> None:
+        """Add what was read from a file.
+
+        Raises:
+            ValueError: it makes no sense.
+        """
+        for act in piece.acts:
+            # Where a user can change more than that nothing is written to files.
+            if act.kind is ActKind.EDIT or not isinstance(act.value, int):
+                raise ValueError(f"{act.kind.value} {act.value!r}")
+            self.acts.append(act)
+        for answer in piece.calls:
+            if isinstance(answer, int | bytes):
+                self.calls.append(answer)
+            elif not isinstance(answer, list) or not all(type(each) is int for each in answer):
+                raise ValueError(f"an answer {answer!r} of the host")
+            elif len(answer) == 1:
+                self.calls.append(_HostRefusal(*answer))
+            elif len(answer) == len(StreamStat._fields):
+                self.calls.append(StreamStat(*answer))
+            else:
+                raise ValueError(f"an answer {answer!r} of the host")
+            self._size += 8 + (len(answer) if isinstance(answer, bytes) else 0)
+        self.reads += piece.reads
+        self.readiness.update(((at, tick, key), each) for at, tick, key, each in piece.readiness)
+        self.timeouts.update(((at, tick), count) for at, tick, count in piece.timeouts)
+        self.accesses.update(((device, file), time) for device, file, time in piece.accesses)
+        self._size += _OF_ANSWER * (len(piece.readiness) + len(piece.timeouts))
+
+    def unread(self, script: "HostInputs") -> bytes:
+        """Bytes that another run read from streams behind the moment this one has come to."""
+        numbers = (number for number in script.reads if self._given <= number < len(script.calls))
+        rest = map(script.calls.__getitem__, numbers)
+        return b"".join(each for each in rest if isinstance(each, bytes))
+
     # -- answers --------------------------------------------------------------------------------
 
     def _keep(self, size: int) -> bool:
@@ -173,6 +261,13 @@ class HostInputs:
         if isinstance(answer, _HostRefusal):
             raise OSError(answer.code, os.strerror(answer.code))
         return answer
+
+    def read(self, call: Callable[[], bytes]) -> bytes:
+        """Bytes of a stream; see `ask`."""
+        number = self._gone + len(self.calls)
+        data = self.ask(bytes, call)
+        self.reads.append(number)
+        return data
 
     def ready(self, fd: int, events: int, call: Callable[[], int]) -> int:
         """POLL* bits that a stream is ready for."""
@@ -270,7 +365,7 @@ class InputStream(HostIO):
 
     def read(self, fd: int, count: int) -> bytes:
         """Read a stream."""
-        data = self._inputs.ask(bytes, lambda: self._inner.read(fd, count))
+        data = self._inputs.read(lambda: self._inner.read(fd, count))
         if fd in self._places:
             self._places[fd] += len(data)
         return data
@@ -318,6 +413,16 @@ class InputStream(HostIO):
     def is_terminal(self, fd: int) -> bool:
         """True if it is a terminal."""
         return self._inner.is_terminal(fd)
+
+    def keep_settings(self, fd: int) -> None:
+        """The guest is about to change a terminal's settings."""
+        if not self._inputs.again:
+            self._inner.keep_settings(fd)
+
+    def flush(self, fd: int, queue: int) -> None:
+        """Drop what a terminal has not handed over."""
+        if not self._inputs.again:
+            self._inner.flush(fd, queue)
 
     def ioctl(self, fd: int, request: int, argument: bytes) -> bytes:
         """A terminal's or pipe's answer."""

@@ -16,7 +16,7 @@ import msgspec
 from engine.cpu.base import StopKind
 
 _DIGEST: Final = 32
-"""Bytes of what stands for a content, in other runs, too."""
+"""Bytes of a digest."""
 
 
 class EntryCause(IntEnum):
@@ -148,6 +148,11 @@ class InstructionInput(NamedTuple):
     value: Any
 
 
+def digest_of(data: bytes) -> bytes:
+    """The digest that stands for a content, in other runs, too."""
+    return blake2b(data, digest_size=_DIGEST).digest()
+
+
 class Journal:
     """The entries of one run so far, as bytes: there may be millions.
 
@@ -166,6 +171,7 @@ class Journal:
         self.clocks = array("Q")
         self.inputs: list[InstructionInput] = []
         self.contents: dict[bytes, bytes] = {}
+        self._gone = 0
         self._known: set[bytes] = set()
         self.complete = False
         self._encode = msgspec.msgpack.Encoder().encode
@@ -176,6 +182,11 @@ class Journal:
 
     def __getitem__(self, index: int) -> Entry:
         return Entry(*self._decode(self.raw[index]))
+
+    @property
+    def total(self) -> int:
+        """Entries that there were, those that are kept elsewhere among them."""
+        return self._gone + len(self.raw)
 
     @property
     def end(self) -> int:
@@ -205,15 +216,20 @@ class Journal:
 
     def content(self, data: bytes) -> tuple[bytes, bool]:
         """The digest of bytes, which are among `contents` then, and whether they are anew."""
-        digest = blake2b(data, digest_size=_DIGEST).digest()
+        digest = digest_of(data)
         if digest in self._known:
             return digest, False
         self._known.add(digest)
         self.contents[digest] = data
         return digest, True
 
+    def has(self, digest: bytes) -> bool:
+        """True if a content is among those that there were."""
+        return digest in self._known
+
     def clear(self) -> None:
         """Forget what there is: it is kept elsewhere. What contents there were is known."""
+        self._gone += len(self.raw)
         self.raw.clear()
         self.inputs.clear()
         self.contents.clear()

@@ -3,7 +3,9 @@
 Behind a magic word and a version stand pieces: a kind, sizes, a checksum, the tick that the guest
 had come to, then the content, compressed. A file that was cut off, or is damaged, is good up to
 its first bad piece. The first pieces say what guest it is (START) and hold the ELF files that are
-needed to look at it (FILE); then comes the journal (ENTRIES).
+needed to look at it (FILE); then comes the journal (ENTRIES), and what a live guest needs to come
+to the same moments: answers about the host's files (HOST), whose bytes are contents of the
+journal, and all else that came from the host (INPUTS).
 """
 
 import struct
@@ -18,14 +20,18 @@ import msgspec
 from msgspec import Struct
 
 from engine.errors import KprobeTuiError
-from engine.history.journal import InstructionInput, Journal
+from engine.history.hostfiles import HostFact, HostWitness
+from engine.history.inputs import HostInputs, InputPiece
+from engine.history.journal import InstructionInput, Journal, digest_of
+from engine.history.recordedstreams import StreamShape
 
 MAGIC: Final = b"KPTRECORD\0"
-VERSION: Final = 3
+VERSION: Final = 4
 _FRONT: Final = struct.Struct("<10sHI")
 _PIECE: Final = struct.Struct("<4sIIIQ")
 """Kind; bytes as stored and as they are; CRC-32, see `checksum`; ticks of the guest's clock."""
 _START, _FILE, _ENTRIES, _REACHED = b"STRT", b"FILE", b"ENTR", b"TICK"
+_HOST, _INPUTS = b"HOST", b"INPT"
 _LONGEST: Final = 64 << 20
 """Bytes of a piece."""
 _MANY: Final = 4096
@@ -38,6 +44,43 @@ _LEVEL: Final = 3
 
 class RecordingError(KprobeTuiError):
     """A file is no recording, or one that cannot be used."""
+
+
+class RecordedView(Struct, frozen=True):
+    """The part of its host that a recorded guest saw: see `engine.linux.fs.view.View`."""
+
+    guest: bytes | None = None
+    cwd: bytes | None = None
+    root: bytes | None = None
+    shares: tuple[tuple[bytes, bool], ...] = ()
+    files: tuple[bytes, ...] = ()
+    programs: bool = False
+
+
+class RecordedOptions(Struct, frozen=True):
+    """Options of a recorded guest, as far as a live one has to be started alike.
+
+    Attributes:
+        argv0: its argv[0] if that is not the path.
+        cwd: its working directory was asked for.
+        random_seed: of its secrets if that is not the seed.
+        turns: the kind of turns that its threads took; "" for those of `schedule`.
+        schedule: tick, thread, and why.
+        schedule_name: of that schedule's file, for messages.
+        max_blocks: ticks after which it was to stop.
+        memory: bytes that it could touch.
+        view: what it saw of its host.
+    """
+
+    argv0: str | None = None
+    cwd: bool = False
+    random_seed: int | None = None
+    turns: str = ""
+    schedule: tuple[tuple[int, int, str], ...] = ()
+    schedule_name: str = ""
+    max_blocks: int | None = None
+    memory: int = 0
+    view: RecordedView = RecordedView()
 
 
 class RecordedProgram(Struct, frozen=True):
@@ -58,6 +101,7 @@ class RecordedProgram(Struct, frozen=True):
         clock: whose time it saw.
         cpus: processors that it was told of.
         arena: bytes of its physical memory.
+        options: how else it was started.
     """
 
     engine: str
@@ -74,6 +118,7 @@ class RecordedProgram(Struct, frozen=True):
     clock: str
     cpus: int
     arena: int
+    options: RecordedOptions = RecordedOptions()
 
 
 class StoredFile(Struct, frozen=True):
@@ -83,11 +128,20 @@ class StoredFile(Struct, frozen=True):
         paths: guest paths that it is known by.
         data: its bytes.
         more: another piece of the same file follows.
+        digest: of its bytes, where they are a content of the journal.
     """
 
     paths: tuple[str, ...]
     data: bytes
     more: bool = False
+    digest: bytes = b""
+
+
+class HostPiece(Struct, frozen=True):
+    """Things that a guest has seen of its host: answers about files, and at first its streams."""
+
+    facts: tuple[HostFact, ...] = ()
+    streams: tuple[StreamShape | None, ...] = ()
 
 
 class Written(Struct, frozen=True):
@@ -105,6 +159,16 @@ def _zstd() -> Any:
     else:
         from backports import zstd  # few runs are recorded
     return zstd
+
+
+def is_recording(path: str) -> bool:
+    """True if a file begins as a recording does.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    with open(path, "rb") as file:
+        return file.read(len(MAGIC)) == MAGIC
 
 
 def engine_version() -> str:
@@ -132,14 +196,26 @@ class RecordWriter:
         failure: why no more is written, None if all is well.
     """
 
-    def __init__(self, file: FileIO, program: RecordedProgram, journal: Journal) -> None:
+    def __init__(
+        self,
+        file: FileIO,
+        program: RecordedProgram,
+        journal: Journal,
+        inputs: HostInputs | None = None,
+        witness: HostWitness | None = None,
+    ) -> None:
         """Begin the file.
 
         Args:
             file: it, empty.
             program: the guest.
             journal: what is written of it is taken out.
+            inputs: what comes from the host; likewise.
+            witness: what is seen of the host's files; likewise.
         """
+        self._inputs = inputs
+        self._witness = witness
+        self._stored: set[bytes] = set()
         self.failure: OSError | None = None
         self._file = file
         self._journal = journal
@@ -154,9 +230,30 @@ class RecordWriter:
 
     def store(self, paths: Sequence[str], data: bytes) -> None:
         """Keep a file of the guest's."""
+        digest = digest_of(data)
+        if self._journal.has(digest):
+            self.flush()
+            self._put(_FILE, StoredFile(tuple(paths), b"", digest=digest))
+            return
+        self._stored.add(digest)
         for at in range(0, max(len(data), 1), _LONGEST // 2):
             piece = data[at : at + _LONGEST // 2]
             self._put(_FILE, StoredFile(tuple(paths), piece, at + len(piece) < len(data)))
+
+    def keep(self, data: bytes) -> bytes:
+        """Keep bytes of a file that the guest has opened; their digest."""
+        digest = digest_of(data)
+        if digest not in self._stored and self._journal.content(data)[1]:
+            self._size += len(data)
+        return digest
+
+    def begin(self, streams: Sequence[StreamShape | None]) -> None:
+        """The guest is about to begin.
+
+        Args:
+            streams: its standard streams.
+        """
+        self._put(_HOST, HostPiece(streams=tuple(streams)))
 
     def grown(self, size: int) -> None:
         """The journal has an entry more, of so many bytes."""
@@ -166,13 +263,26 @@ class RecordWriter:
         if full or (not count & 15 and time.monotonic() - self._written > _OFTEN):
             self.flush()
 
-    def flush(self) -> None:
-        """Write what there is."""
+    def flush(self, *, end: bool = False) -> None:
+        """Write what there is.
+
+        Args:
+            end: nothing more comes.
+        """
         journal = self._journal
-        if journal.raw or journal.inputs or journal.complete:
-            self._clock = max(self._clock, journal.end)
+        if journal.contents:  # before all that names them
             for contents in self._parts(journal.contents.values()):
                 self._put(_ENTRIES, Written(contents=contents))
+            journal.contents.clear()
+        if self._witness is not None and self._witness.facts:
+            facts = tuple(self._witness.facts)
+            self._witness.facts.clear()
+            self._put(_HOST, HostPiece(facts))
+        piece = self._inputs.taken(end=end) if self._inputs is not None else None
+        if piece is not None:
+            self._put(_INPUTS, piece)
+        if journal.raw or journal.inputs or journal.complete:
+            self._clock = max(self._clock, journal.end)
             for part in self._parts(journal.raw):
                 self._put(_ENTRIES, Written(tuple(map(msgspec.Raw, part))))
             inputs = tuple(journal.inputs)
@@ -224,6 +334,9 @@ class ReadRecording(Struct):
     Attributes:
         program: the guest.
         files: paths and bytes of its ELF files.
+        streams: its standard streams; None where that is not known.
+        facts: what it saw of its host's files.
+        inputs: what else came from its host.
         journal: what happened.
         reached: the last tick that is known of.
         damage: why it is not whole, "" if it is.
@@ -231,6 +344,9 @@ class ReadRecording(Struct):
 
     program: RecordedProgram
     files: list[tuple[tuple[str, ...], bytes]]
+    streams: tuple[StreamShape | None, ...] | None
+    facts: list[HostFact]
+    inputs: HostInputs
     journal: Journal
     reached: int
     damage: str
@@ -251,8 +367,9 @@ def read(data: memoryview, name: str) -> ReadRecording:
         raise RecordingError(f"{name}: not a recording (kprobe-tui record -o FILE makes one)")
     _, version, _ = _FRONT.unpack_from(data)
     if version != VERSION:
+        way = "record it again" if version < VERSION else "a newer kprobe-tui reads it"
         raise RecordingError(
-            f"{name}: a recording of format {version}; this version reads format {VERSION}"
+            f"{name}: a recording of format {version}; this version reads format {VERSION}: {way}"
         )
     reading = _PieceReader(data, name)
     reading.run()
@@ -260,7 +377,8 @@ def read(data: memoryview, name: str) -> ReadRecording:
         why = reading.damage or "it ends before the guest's first instruction"
         raise RecordingError(f"{name}: {why}")
     return ReadRecording(
-        reading.program, reading.files, reading.journal, reading.reached, reading.damage
+        *(reading.program, reading.files, reading.streams, reading.facts, reading.inputs),
+        *(reading.journal, reading.reached, reading.damage),
     )
 
 
@@ -270,6 +388,9 @@ class _PieceReader:
     def __init__(self, data: memoryview, name: str) -> None:
         self.program: RecordedProgram | None = None
         self.files: list[tuple[tuple[str, ...], bytes]] = []
+        self.streams: tuple[StreamShape | None, ...] | None = None
+        self.facts: list[HostFact] = []
+        self.inputs = HostInputs()
         self.journal = Journal()
         self.reached = 0
         self.damage = ""
@@ -294,7 +415,7 @@ class _PieceReader:
                 if checksum(kind, stored, raw, clock, content) != crc:
                     raise ValueError("its checksum is wrong")
                 self._piece(kind, self._unpacked(content, raw))
-            except (ValueError, msgspec.MsgspecError, self._zstd.ZstdError) as error:
+            except (LookupError, ValueError, msgspec.MsgspecError, self._zstd.ZstdError) as error:
                 self.damage = (
                     f"damaged at byte {at} ({error}); what is before it goes up to tick "
                     f"{self.reached}"
@@ -323,6 +444,9 @@ class _PieceReader:
             self.program = decode(raw, type=RecordedProgram)
         elif kind == _FILE:
             file = decode(raw, type=StoredFile)
+            if file.digest:
+                self.files.append((file.paths, self.journal.contents[file.digest]))
+                return
             self._more.append(file.data)
             if not file.more:
                 self.files.append((file.paths, b"".join(self._more)))
@@ -334,6 +458,13 @@ class _PieceReader:
             self.journal.extend(bytes(each) for each in piece.entries)
             self.journal.inputs += [InstructionInput(*each) for each in piece.inputs]
             self.journal.complete = piece.complete
+        elif kind == _HOST:
+            host = decode(raw, type=HostPiece)
+            self.facts += host.facts
+            if host.streams:
+                self.streams = host.streams
+        elif kind == _INPUTS:
+            self.inputs.put(decode(raw, type=InputPiece))
         elif kind == _REACHED:
             self.reached = decode(raw, type=int)
         else:

@@ -76,7 +76,7 @@ class RunRecorder:
         self.inputs = inputs
         if inputs is not None:
             inputs.attach(machine.first, machine.host)
-            inputs.now = lambda: (len(journal), machine.cpu.blocks())
+            inputs.now = lambda: (journal.total, machine.cpu.blocks())
         self._left = budget
         self._added = 0  # bytes of contents that this entry has brought
         self.journal = journal
@@ -270,7 +270,7 @@ class RunRecorder:
     def _now(self) -> Moment:
         """The moment at which the guest stands, of which all is in the journal."""
         pc = self._machine.current.hooks.original_pc(self._cpu.read_register(self._pc))
-        return Moment(len(self.journal), self._cpu.coming(), pc)
+        return Moment(self.journal.total, self._cpu.coming(), pc)
 
     def _act(self, moment: Moment, kind: ActKind, value: object) -> None:
         if self.inputs is not None:

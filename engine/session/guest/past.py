@@ -22,7 +22,10 @@ _OWN: Final = 1 << 30
 
 
 def record(
-    session: Session, budget: int | None = None, inputs: HostInputs | None = None
+    session: Session,
+    budget: int | None = None,
+    inputs: HostInputs | None = None,
+    journal: Journal | None = None,
 ) -> RunRecorder:
     """Record a session, whose configuration has `history`, from its first instruction on.
 
@@ -30,11 +33,13 @@ def record(
         session: it.
         budget: bytes that the journal may take; None for any number.
         inputs: takes what comes from the host, so that the run can be carried out again.
+        journal: it goes there; a journal of its own if None.
     """
     if inputs is not None:
         for volume in session.fs.host_volumes:
             volume.accessed = inputs.accessed
-    return RunRecorder(session.machine, session.noted, Journal(), budget, inputs)
+    found = Journal() if journal is None else journal
+    return RunRecorder(session.machine, session.noted, found, budget, inputs)
 
 
 class PastSession(Session):

@@ -9,15 +9,21 @@ from msgspec.structs import replace
 
 from engine.errors import KprobeTuiError
 from engine.history import recordfile
+from engine.history.hostfiles import LONGEST, HostWitness
+from engine.history.inputs import HostInputs
 from engine.history.journal import Journal
-from engine.history.recordfile import RecordedProgram, RecordWriter
-from engine.history.recording import RunRecorder
+from engine.history.recordedstreams import shape_of
+from engine.history.recordfile import RecordedOptions, RecordedProgram, RecordedView, RecordWriter
 from engine.linux.errno import LinuxError
+from engine.linux.fs.filesystem import FileSystem
+from engine.linux.fs.host import HostAnswers
+from engine.linux.fs.view import View
 from engine.linux.space import AddressSpace
-from engine.session.guest.past import replayed
+from engine.linux.turns import Recorded
+from engine.session.guest.past import record, replayed
 from engine.session.guest.session import Attach, Session
 from engine.session.headless.endings import explain
-from engine.session.program.libraries import CACHE
+from engine.session.program.libraries import CACHE, GuestTree
 from engine.session.program.recorded import OpenedRecording
 from engine.session.protocol.config import GuestConfig
 from engine.session.protocol.report import Report, Reports
@@ -44,7 +50,11 @@ class RecordedRun:
             ImageError: the guest cannot be run.
             CommandError: the file cannot be written.
         """
-        self.session = session = Session(replace(config, history=True, count_blocks=True))
+        self._witness = HostWitness()
+        self._inputs = HostInputs()
+        self.session = session = _WitnessedSession(
+            replace(config, history=True, count_blocks=True), self._witness
+        )
         try:
             explain(session)
             self._target = session.outputs.add(OPTION, path)
@@ -69,7 +79,7 @@ class RecordedRun:
         finally:
             self._over.set()
             if self._writer is not None:
-                self._writer.flush()
+                self._writer.flush(end=True)
         failure = self._writer.failure if self._writer is not None else None
         if failure is None:
             return reports
@@ -92,9 +102,14 @@ class RecordedRun:
         session = self.session
         session.outputs.create()
         journal = Journal()
-        self._writer = writer = RecordWriter(self._target.begin(), described(session), journal)
+        self._writer = writer = RecordWriter(
+            self._target.begin(), described(session), journal, self._inputs, self._witness
+        )
         self._store_program()
-        recording = RunRecorder(session.machine, session.noted, journal)
+        self._witness.begin(writer.keep)
+        files = session.process.files
+        writer.begin([shape_of(files.peek(fd), writer.keep, LONGEST) for fd in range(3)])
+        recording = record(session, None, self._inputs, journal)
         recording.mapped = self._mapped
         recording.grown = self._grown
         self._grown(0)
@@ -112,7 +127,7 @@ class RecordedRun:
         while self._waiting:  # before the entries that need them
             path = next(iter(self._waiting))
             del self._waiting[path]
-            self._store(path)
+            self._store(path, self.session.fs)
         writer.grown(size)
 
     # -- files ----------------------------------------------------------------------------------
@@ -121,14 +136,17 @@ class RecordedRun:
         session = self.session
         writer = self._writer
         assert writer is not None
-        program = session.opened.program(session.tree())
+        # The guest's own tree numbers files in the order in which it comes to them.
+        fs, images = session.opened.bare()
+        program = session.opened.program(GuestTree(fs, images))
         for file in program.files:
             paths = {file.path, *(path for path in file.paths if path.startswith("/"))}
             if file is program.main:
                 paths = {session.paths.guest, session.paths.real}
             self._stored |= paths
             writer.store(sorted(paths), bytes(file.image.buffer))
-        self._store(CACHE)
+        self._store(CACHE, fs)
+        fs.close()
 
     def _mapped(self, space: AddressSpace, start: int, size: int) -> None:
         """Code of a file, or another program, has come."""
@@ -137,12 +155,11 @@ class RecordedRun:
             if name.startswith("/") and name not in self._stored and mapping.perms & 4:
                 self._waiting[name] = None
 
-    def _store(self, path: str) -> None:
+    def _store(self, path: str, fs: FileSystem) -> None:
         self._stored.add(path)
-        session = self.session
         assert self._writer is not None
         with suppress(LinuxError, OSError):
-            file = session.fs.open(session.fs.root, path.encode(errors="surrogateescape"), 0)
+            file = fs.open(fs.root, path.encode(errors="surrogateescape"), 0)
             source = file.mmap_source()
             if file.is_regular and source.size <= _FILE_MAX:
                 self._writer.store((path,), bytes(source.read(0, source.size)))
@@ -166,4 +183,36 @@ def described(session: Session) -> RecordedProgram:
         config.clock,
         config.cpus,
         session.ram.size,
+        _options(config, session.view),
     )
+
+
+def _options(config: GuestConfig, view: View) -> RecordedOptions:
+    turns, name = str(config.turns), ""
+    schedule: tuple[tuple[int, int, str], ...] = ()
+    if isinstance(config.turns, Recorded):
+        recorded = config.turns.schedule
+        turns, name = "", recorded.name
+        schedule = tuple((each.tick, each.thread, each.why.value) for each in recorded.choices)
+    return RecordedOptions(
+        config.argv0,
+        config.cwd is not None,
+        config.random_seed,
+        turns,
+        schedule,
+        name,
+        config.max_blocks,
+        config.memory,
+        RecordedView(view.guest, view.cwd, view.root, view.shares, view.files, view.programs),
+    )
+
+
+class _WitnessedSession(Session):
+    """A guest of which all is kept that it sees of its host's files."""
+
+    def __init__(self, config: GuestConfig, witness: HostWitness) -> None:
+        self._witness = witness
+        super().__init__(config)
+
+    def _host_answers(self) -> HostAnswers:
+        return self._witness

@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from engine.history.hostfiles import HostFact, HostWitness
+from engine.history.inputs import HostInputs
 from engine.history.journal import Entry, EntryCause, Journal
+from engine.history.recordedstreams import StreamShape
 from engine.history.recordfile import (
     MAGIC,
     VERSION,
@@ -17,6 +20,8 @@ from engine.history.recordfile import (
     checksum,
     read,
 )
+from engine.linux.fs.host import HostQuestion
+from engine.linux.fs.stdio import StreamStat
 
 PROGRAM = RecordedProgram(
     "1", "x86_64", "a", "/a", "/a", "a", (), (), "/", 0, None, "guest", 1, 1 << 30
@@ -37,6 +42,53 @@ def written(path: Path, entries: int = 40) -> bytes:
         writer.flush()
         assert writer.failure is None
     return path.read_bytes()
+
+
+def test_what_came_from_the_host(tmp_path: Path) -> None:
+    """Answers, inputs and bytes are in the file in front of the entries that came of them."""
+    journal, inputs, witness = Journal(), HostInputs(), HostWitness()
+    shape = StreamShape(0, 0, StreamStat(0o10600, 0, 0, 0, 0, 0), False)
+    with io.FileIO(tmp_path / "r", "w") as file:
+        writer = RecordWriter(file, PROGRAM, journal, inputs, witness)
+        writer.store(("/lib",), b"library" * 100)
+        witness.begin(writer.keep)
+        writer.begin([shape, None, shape])
+        inputs.now = lambda: (journal.total, 0)
+        for number in range(40):
+            assert witness.ask(HostQuestion.TARGET, b"/a", b"%d" % number, lambda: b"x") == b"x"
+            assert inputs.read(lambda: b"data") == b"data"
+            inputs.ready(0, 1, lambda: 1)
+            data = b"file %d" % (number // 2)
+            witness.facts.append(HostFact(4, b"/f", b"%d" % number, 0, writer.keep(data)))
+            writer.grown(journal.add(Entry(number, 0, 1, EntryCause.SYSCALL, [])))
+            if number % 8 == 7:
+                writer.flush()
+        digest = writer.keep(b"library" * 100)  # it is there already
+        writer.store(("/again",), b"file 3")
+        journal.complete = True
+        writer.flush(end=True)
+    data = (tmp_path / "r").read_bytes()
+    recorded = read(memoryview(data), "r")
+    assert recorded.damage == ""
+    assert recorded.streams == (shape, None, shape)
+    assert len(recorded.facts) == 80
+    assert recorded.inputs.calls == [b"data"] * 40
+    assert recorded.inputs.reads == list(range(40))
+    assert [key[0] for key in recorded.inputs.readiness] == list(range(40))
+    assert recorded.files[1] == (("/again",), b"file 3")
+    assert digest not in recorded.journal.contents
+    assert len(recorded.journal.contents) == 20
+    for size in range(0, len(data), 7):
+        try:
+            cut = read(memoryview(data[:size]), "r")
+        except RecordingError:
+            continue
+        count = len(cut.journal)
+        assert len(cut.inputs.calls) >= count
+        assert len(cut.facts) >= 2 * count
+        for fact in cut.facts:
+            if fact.question == 4:
+                assert fact.answer in cut.journal.contents
 
 
 def test_a_whole_one(tmp_path: Path) -> None:
@@ -79,7 +131,8 @@ def test_damage_anywhere(tmp_path: Path) -> None:
     [
         (b"", "not a recording"),
         (b"\x7fELF" + bytes(100), "not a recording"),
-        (struct.pack("<10sHI", MAGIC, VERSION + 1, 0), f"format {VERSION + 1}"),
+        (struct.pack("<10sHI", MAGIC, VERSION + 1, 0), f"format {VERSION + 1}.*newer"),
+        (struct.pack("<10sHI", MAGIC, VERSION - 1, 0), f"reads format {VERSION}: record it again"),
         (struct.pack("<10sHI", MAGIC, VERSION, 0), "ends before|cut off at byte 16"),
     ],
 )
