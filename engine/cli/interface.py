@@ -13,7 +13,7 @@ from engine.cli import console
 from engine.cli.options import config_of, lines_of, open_options, replay_options
 from engine.cli.probe_options import guest_probe_options, probe_options
 from engine.session import GuestConfig
-from engine.session.protocol.config import Mode, core_config
+from engine.session.protocol.config import Mode, core_config, recording_config
 
 _STEPS: Final = {"-x": "file", "--command": "file", "-ex": "command", "--eval-command": "command"}
 _STEPS_KEY: Final = "engine.cli.interface.steps"
@@ -116,17 +116,21 @@ def interface(
     batch: bool,
     **values: Any,
 ) -> int:
-    """Open GUEST in the terminal interface; without GUEST, pick one of the samples."""
+    """Open GUEST in the terminal interface; without GUEST, pick one of the samples.
+
+    GUEST may be a recording: then its run is lived through, and branches of it see what --root and
+    --share show them beside the recording.
+    """
     context = click.get_current_context()
     steps = context.meta[_STEPS_KEY]
-    config = opened_guest(context)
+    config = recording_config(opened_guest(context))
     if batch:
         return _batch(config, steps, mode_name)
     if steps:
         raise click.UsageError("-x and -ex go with --batch.")
     return open_interface(
         InterfaceOptions(
-            replace(config, history=history),
+            replace(config, history=history or config.recording is not None),
             tuple(lines_of(definitions)),
             mode_name == "kernel",
             ascii_only,

@@ -114,7 +114,7 @@ _MESSAGES: Final = (
     ),
     click.option("--debug", is_flag=True, help="Show the engine's own figures and tracebacks."),
 )
-_GUEST_OPTIONS: Final = (
+_FILES: Final = (
     click.option("--root", metavar="DIR", help="This tree is the guest's whole file system."),
     click.option(
         "--share",
@@ -124,6 +124,9 @@ _GUEST_OPTIONS: Final = (
         metavar="PATH[:rw]",
         help="Show a host path to the guest; :rw lets it write there.",
     ),
+)
+_GUEST_OPTIONS: Final = (
+    *_FILES,
     click.option(
         "--isolated", is_flag=True, help="Show the guest its own files and libraries only."
     ),
@@ -405,6 +408,13 @@ def _environment() -> dict[str, str]:
 def program_options(command: Command) -> Command:
     """Add the options of subcommands that look at a guest without running it."""
     for option in reversed(_GUEST_OPTIONS[:-2]):
+        command = option(command)
+    return command
+
+
+def file_options(command: Command) -> Command:
+    """Add what says which of this machine's files a guest sees."""
+    for option in reversed(_FILES):
         command = option(command)
     return command
 

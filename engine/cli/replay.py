@@ -18,7 +18,7 @@ from engine.cli.instances import (
     probes_of,
     trace_options,
 )
-from engine.cli.options import seconds
+from engine.cli.options import file_options, seconds
 from engine.cli.probe_options import guest_probe_options, probe_options
 from engine.cli.run import show
 from engine.session import GuestConfig, Reports, Session
@@ -61,6 +61,7 @@ def _output(descriptor: int, data: bytes) -> None:
     help="On a terminal, without events: no interface, but the run itself.",
 )
 @click.option("--quiet", is_flag=True, help="Leave out what the guest wrote.")
+@file_options
 @probe_options
 @guest_probe_options
 @click.option("--timeout", type=seconds, metavar="S", help="Stop after S seconds.")
@@ -87,9 +88,9 @@ def replay(
 ) -> int:
     """Live through a recorded run again, with events; FILE is all it needs.
 
-    On a terminal, without events, it opens in the interface. Else what the guest wrote is
-    written again, and the exit code is the guest's. The trace goes to stderr, or to the file
-    of -o.
+    On a terminal, without events, it opens in the interface, where branches of the run see what
+    --root and --share show them beside the recording. Else what the guest wrote is written
+    again, and the exit code is the guest's. The trace goes to stderr, or to the file of -o.
     """
     instances: tuple[TraceInstance, ...] = ctx.meta[INSTANCES]
     mode = Mode(mode_name)
@@ -100,6 +101,8 @@ def replay(
         technique=values["technique"],
         returns=values["caught_by"],
         follow=values["follow"] == "yes",
+        root=values["root"],
+        shares=values["shares"],
     )
 
     def make(config: GuestConfig) -> Session:
@@ -108,6 +111,7 @@ def replay(
             session.kernel.output = _output
         return session
 
+    granted = values["root"] is not None or values["shares"]
     plain = probes == ProbeRequest() and handlers is None and not instances
     if plain and not listing and not quiet and _is_interactive(values):
         # The interface is another matter: who lives through a run headless does not load it.
@@ -116,6 +120,10 @@ def replay(
         config = replace(config, guest=file, recording=file)
         return int(
             ctx.obj(InterfaceOptions(config, (), mode is Mode.KERNEL, color=values["color"]))
+        )
+    if granted:
+        raise click.UsageError(
+            "--root and --share are for branches of the run, which the interface makes"
         )
     if plain:
         reports = _plain(make(config), values["timeout"])

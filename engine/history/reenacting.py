@@ -76,7 +76,13 @@ class ReenactedKernel(Kernel):
 
 
 class Reenactment:
-    """Brings one guest to moments of a run that was recorded."""
+    """Brings one guest to moments of a run that was recorded.
+
+    Attributes:
+        on_the_way: a moment, and what is to be done there before the guest goes on.
+    """
+
+    on_the_way: tuple[Moment, Callable[[], object]] | None = None
 
     def __init__(
         self,
@@ -118,15 +124,28 @@ class Reenactment:
         Raises:
             ReenactmentError: the guest does not do what it did.
         """
+        way = self.on_the_way
         for act in self._script.acts:
             # What the user did at the moment itself comes behind it.
             if act.moment >= moment:
                 break
+            if way is not None and way[0] <= act.moment:
+                if not self._to(way[0], goes_on):
+                    return False
+                way[1]()
+                way = None
             if not self._to(act.moment, goes_on):
                 return False
             self._do(act)
+        if way is not None and way[0] < moment:
+            if not self._to(way[0], goes_on):
+                return False
+            way[1]()
+            way = None
         if not self._to(moment, goes_on):
             return False
+        if way is not None:
+            way[1]()
         self._recorder.grown = lambda size: None
         ours, theirs = self._new.contents, self._old.contents
         ours.update(

@@ -11,7 +11,13 @@ from engine.linux.fs.vfs import OpenFile
 from engine.session.control.stand import GuestStand
 from engine.session.control.standpoint import Standpoint
 from engine.session.control.travel import Travel
-from engine.session.guest.branch import BranchSession, check_branching
+from engine.session.guest.branch import (
+    BranchSession,
+    RecordedBranchSession,
+    check_branching,
+    copied_shares,
+)
+from engine.session.program.recorded import RecordedGuest
 from engine.session.protocol.views import RunState
 
 _ASK: Final = 0.02
@@ -55,7 +61,7 @@ class BranchLeap:
         }
         assert recorder.inputs is not None, "it was seen to"
         self.script: HostInputs = recorder.inputs
-        writable = [path for path, writes in self._old.config.shares if writes]
+        writable = copied_shares(self._old)
         self.remarks: tuple[str, ...] = ()
         if writable:
             self.remarks = (
@@ -72,7 +78,11 @@ class BranchLeap:
         Raises:
             ImageError: the program cannot be run any more.
         """
-        return BranchSession(self._old.config, streams, self._old.opened)
+        opened = self._old.opened
+        if isinstance(opened, RecordedGuest):
+            parent = self._old if isinstance(self._old, RecordedBranchSession) else None
+            return RecordedBranchSession(self._old.config, streams, opened, parent)
+        return BranchSession(self._old.config, streams, opened)
 
     def carry_out(self, travel: Travel, stand: GuestStand, goes_on: Callable[[], bool]) -> None:
         """Bring the guest there.

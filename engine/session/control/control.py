@@ -73,6 +73,9 @@ _UNCHANGED: Final = (
     "the past cannot be changed; branch continues from here in a run of its own, "
     "goto end leads to the present"
 )
+_RECORDED: Final = (
+    "a recording cannot be changed, its probes can; branch continues from here in a run of its own"
+)
 _STEPS: Final = (cmd.StepInsn, cmd.StepOver, cmd.StepLine, cmd.StepPhase, cmd.FinishHit)
 _AHEAD: Final = 10_000
 """Commands that may be typed ahead of a step."""
@@ -251,7 +254,7 @@ class Control:
         from engine.session.control import travel  # few runs are recorded
 
         keeps = self._mode is Mode.STRICT
-        if recording is None:
+        if recording is None or leap is not None:
             script = leap.script if leap is not None else None
             return travel.recorded(session, script, keeps=keeps)
         return travel.lived_through(session, recording, self._tell, keeps=keeps)
@@ -294,6 +297,11 @@ class Control:
     def _here(self) -> GuestStand:
         """The guest in which the front end stands, and all that works on it."""
         return self._place.here
+
+    @property
+    def lives_again(self) -> bool:
+        """True while the run of a recording goes on: what it writes is written by nobody else."""
+        return self._place.of_recording and self._here.running.state is RunState.RUNNING
 
     @property
     def probes(self) -> ProbeList:
@@ -618,7 +626,7 @@ class Control:
                     terminal.resize(columns, rows)
                 return ""
             case cmd.Signal(number):
-                if self.config.recording is not None:
+                if self._place.of_recording:
                     raise CommandError("a recording gets the signals that were recorded")
                 if self._place.in_past:
                     raise CommandError(_UNCHANGED)
@@ -725,11 +733,7 @@ class Control:
         editing = self._place.present.editing
         if not editing.is_of_list(command):
             if self._place.in_past:
-                raise CommandError(
-                    "a recording cannot be changed; its probes can"
-                    if self.config.recording is not None
-                    else _UNCHANGED
-                )
+                raise CommandError(_RECORDED if self._place.of_recording else _UNCHANGED)
             if self._here.running.state is RunState.RUNNING:
                 raise CommandError("the program is running; Ctrl-C stops it")
             if self._here.running.machine is not None:

@@ -60,6 +60,11 @@ class Standpoint:
         return self.travel is not None and self.travel.there
 
     @property
+    def of_recording(self) -> bool:
+        """True if the run is one in a recording, of which nothing can be changed."""
+        return self.travel is not None and self.travel.of_recording
+
+    @property
     def changes(self) -> int:
         """Another number whenever the code in sight may be other code than before."""
         return self._changed + self.here.probing.changes

@@ -41,13 +41,12 @@ class FinishedRecorder:
         wrote: told of what the guest writes, by its bytes.
         full: never; and where it ended then.
         end: that.
-        inputs: those of the host's are not known.
+        inputs: what came from the host.
     """
 
-    inputs: HostInputs | None = None
-
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, journal: Journal, inputs: HostInputs) -> None:
         """All of it is there."""
+        self.inputs: HostInputs | None = inputs
         self.journal = journal
         self.wrote: Callable[[int], object] = lambda size: None
         self.full, self.end = False, 0
@@ -62,7 +61,10 @@ class FinishedRecorder:
         Raises:
             CommandError: always.
         """
-        raise CommandError("a recording cannot be changed; its probes can")
+        raise CommandError(
+            "a recording cannot be changed, its probes can; branch continues from an earlier "
+            "moment in a run of its own"
+        )
         yield
 
 
@@ -121,7 +123,9 @@ class Travel:
             return self._again.again()
         config = replace(live.config, history=False, record_schedule=None)
         self.recorder.sync()
-        return PastSession(config, self.recorder.journal, live.ram.size, live.opened)
+        opened = live.opened
+        files = opened.files if isinstance(opened, RecordedGuest) else None
+        return PastSession(config, self.recorder.journal, live.ram.size, opened, files)
 
     def lendable(self, moment: Moment, distance: int) -> Moment | None:
         """The checkpoint so many in front of a moment, if another guest can begin there.
@@ -184,6 +188,11 @@ class Travel:
     def is_over(self) -> bool:
         """True if the run has ended, or no more of it is recorded."""
         return self.has_ended or self.recorder.full
+
+    @property
+    def of_recording(self) -> bool:
+        """True if the run is itself lived through again, as one in a recording is."""
+        return self._again is not None
 
     @property
     def has_ended(self) -> bool:
@@ -359,7 +368,8 @@ def lived_through(
     opened = session.opened
     assert isinstance(opened, RecordedGuest), "it is in a recording"
     kept = LiveCheckpoints(session.kernel, session.kernel) if keeps else None
-    travel = Travel(session, FinishedRecorder(session.kernel.journal), session, kept)
+    recorder = FinishedRecorder(session.kernel.journal, opened.outside.inputs)
+    travel = Travel(session, recorder, session, kept)
 
     def written(descriptor: int, data: bytes) -> None:
         travel.recorder.wrote(len(data))

@@ -330,6 +330,8 @@ def batch(
         elif isinstance(event, ev.Remark):
             for line in event.lines:
                 complain(f"warning: {line}")
+        elif isinstance(event, ev.Output) and control.lives_again:
+            put(event.data.replace(b"\r\n", b"\n").decode(errors="replace"))
 
     control = Control(config, told, mode=mode)
     halting = Halting(control)

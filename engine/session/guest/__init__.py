@@ -7,7 +7,8 @@ host's that a run writes, the schedule's (`schedule_file`) among them. `terminal
 the guest's own. `watchpoints` watch bytes in each address space, `calling` calls a function of the
 guest's on a copy of its memory, `called_functions` plants what a kernel image's are served. `past`
 is a guest that is lived through again, `branch` a live one that is brought to a moment of
-another's. `kernel_stacks`, `kernel_tasks` and `user_programs` are what a guest knows of its tasks
-and of their programs that is a kernel itself; `kernel_files` are the files in its memory,
+another's; where that one is in a recording, `granted` are the files of this host that it sees
+from there on. `kernel_stacks`, `kernel_tasks` and `user_programs` are what a guest knows of its
+tasks and of their programs that is a kernel itself; `kernel_files` are the files in its memory,
 `user_files` those of them that its programs run.
 """

@@ -1,16 +1,25 @@
 """Programs that are in recordings of their runs: the file of one is all that is needed."""
 
+from collections import ChainMap
 from collections.abc import Iterable, Mapping
 from functools import cached_property
+
+from msgspec.structs import asdict, replace
 
 from engine import arch as architectures
 from engine.errors import CommandError
 from engine.history import recordfile
-from engine.history.journal import Journal
-from engine.history.recordfile import RecordingError
+from engine.history.hostfiles import RecordedHost
+from engine.history.inputs import HostInputs
+from engine.history.journal import Journal, digest_of
+from engine.history.recordedstreams import StreamShape
+from engine.history.recordfile import ReadRecording, RecordedProgram, RecordingError
 from engine.image import ElfImage
 from engine.linux.fs.filesystem import FileSystem
+from engine.linux.fs.view import View
 from engine.linux.images import ProgramImages
+from engine.linux.schedule import Choice, Schedule, Why
+from engine.linux.turns import Recorded, TurnKind, turns_of
 from engine.session.program.libraries import CACHE, GuestTree, ProgramFile, parse_cache
 from engine.session.program.opening import OpenedProgram, ProgramPaths
 from engine.session.protocol.config import GuestConfig
@@ -41,6 +50,12 @@ class RecordedFiles:
         if paths and paths not in self._images:
             self._images[paths] = ElfImage.from_bytes(data, path)
         return self._images.get(paths)
+
+    def add(self, path: str, image: ElfImage) -> None:
+        """Another file, which a branch of the recorded run has come to."""
+        paths = (path,)
+        self._of[path] = paths, b""
+        self._images[paths] = image
 
     def paths(self, path: str) -> frozenset[str]:
         """All the paths that a file is known by."""
@@ -73,6 +88,90 @@ class RecordedTree(GuestTree):
         return parse_cache(self._files.cache)
 
 
+class RecordedOutside:
+    """All that came to a recorded guest from its host, for a live one that is to be brought on.
+
+    Attributes:
+        inputs: what came beside files.
+        streams: its standard streams.
+    """
+
+    def __init__(self, recorded: ReadRecording) -> None:
+        """Take it from a recording."""
+        self.inputs: HostInputs = recorded.inputs
+        self.streams: tuple[StreamShape | None, ...] = recorded.streams or ()
+        self._program: RecordedProgram = recorded.program
+        self._facts = recorded.facts
+        self._files = recorded.files
+        self._contents = recorded.journal.contents
+
+    @cached_property
+    def contents(self) -> Mapping[bytes, bytes]:
+        """Bytes of files by digest."""
+        return ChainMap(self._contents, {digest_of(data): data for _, data in self._files})
+
+    def host(self) -> RecordedHost:
+        """The host, as a guest that begins sees it.
+
+        Raises:
+            RecordingError: the recording makes no sense.
+        """
+        try:
+            return RecordedHost(self._facts, self.contents)
+        except (TypeError, ValueError) as error:
+            raise RecordingError(f"the recording makes no sense: {error}") from error
+
+    def view(self) -> View:
+        """The part of it that the guest sees; what it changes stays in memory."""
+        return View(**asdict(self._program.options.view), copied=True)
+
+    def config(self, config: GuestConfig) -> GuestConfig:
+        """The configuration of a live guest.
+
+        Args:
+            config: of one that is lived through again.
+
+        Raises:
+            RecordingError: the recording makes no sense.
+        """
+        options = self._program.options
+        return replace(
+            config,
+            argv0=options.argv0,
+            cwd=self._program.cwd,
+            random_seed=options.random_seed,
+            turns=self._turns(),
+            max_blocks=options.max_blocks,
+            memory=options.memory,
+            history=True,
+            count_blocks=True,
+            recording=None,
+        )
+
+    def _turns(self) -> TurnKind:
+        options = self._program.options
+        if options.turns:
+            found = turns_of(options.turns)
+            if found is None:
+                raise RecordingError(f"turns {options.turns!r} of the recorded threads: unknown")
+            return found
+        try:
+            choices = (Choice(tick, thread, Why(why)) for tick, thread, why in options.schedule)
+            return Recorded(Schedule(tuple(choices), options.schedule_name))
+        except ValueError as error:
+            raise RecordingError(f"the recorded schedule: {error}") from error
+
+    @property
+    def has_cwd(self) -> bool:
+        """True if the working directory was asked for."""
+        return self._program.options.cwd
+
+    @property
+    def clock(self) -> str:
+        """The clock whose time it saw."""
+        return self._program.clock
+
+
 class RecordedGuest(OpenedProgram, frozen=True, eq=False, kw_only=True):
     """The program of a recording.
 
@@ -82,6 +181,7 @@ class RecordedGuest(OpenedProgram, frozen=True, eq=False, kw_only=True):
         reached: the tick that the recording goes up to if it was cut off.
         arena: bytes of the recorded guest's physical memory.
         damage_text: why the recording is not whole, "" if it is.
+        outside: what came to the guest from its host.
     """
 
     files: RecordedFiles
@@ -89,6 +189,7 @@ class RecordedGuest(OpenedProgram, frozen=True, eq=False, kw_only=True):
     reached: int
     arena: int
     damage_text: str = ""
+    outside: RecordedOutside
 
     def inspected_tree(self) -> GuestTree:
         """The files of the guest, as far as the recording holds them."""
@@ -125,18 +226,30 @@ class OpenedRecording:
             raise RecordingError(f"{path}: of architecture {self.program.arch!r}, unknown here")
         self._arch = architectures.by_name(self.program.arch)
 
-    def config(self, technique: str, returns: str, *, follow: bool) -> GuestConfig:
+    def config(
+        self,
+        technique: str,
+        returns: str,
+        *,
+        follow: bool,
+        root: str | None = None,
+        shares: tuple[tuple[str, bool], ...] = (),
+    ) -> GuestConfig:
         """The configuration of a run of it.
 
         Args:
             technique: of probes.
             returns: how returns are caught.
             follow: probes are in new processes and programs, too.
+            root: what branches see of this host beside the recording: see `GuestConfig`.
+            shares: likewise.
         """
         program = self.program
         return GuestConfig(
             guest=program.guest,
             args=program.args,
+            root=root,
+            shares=shares,
             isolated=True,
             env=program.env,
             cwd=program.cwd,
@@ -172,6 +285,7 @@ class OpenedRecording:
             reached=recorded.reached,
             arena=program.arena,
             damage_text=self.damage,
+            outside=RecordedOutside(recorded),
         )
 
 
@@ -185,5 +299,10 @@ def recorded_guest(config: GuestConfig) -> RecordedGuest:
     assert config.recording is not None, "a recording is to be opened"
     recording = OpenedRecording(config.recording)
     return recording.opened(
-        recording.config(config.technique, config.returns, follow=config.follow)
+        recording.config(
+            *(config.technique, config.returns),
+            follow=config.follow,
+            root=config.root,
+            shares=config.shares,
+        )
     )

@@ -19,6 +19,7 @@ AUTO: Final = "auto"
 """The name of what is usual, of techniques and of what catches returns."""
 
 DEFAULT_MEMORY: Final = 1 << 30
+_ELF: Final = b"\x7fELF"
 
 
 class GuestConfig(Struct, frozen=True):
@@ -102,6 +103,27 @@ def core_config(config: GuestConfig) -> GuestConfig:
     if len(config.args) == 2 and config.args[0] == "--" and is_core(config.args[1]):
         return replace(config, args=config.args[1:])
     return config
+
+
+def recording_config(config: GuestConfig) -> GuestConfig:
+    """The guest of a configuration may be a recording: then that is opened.
+
+    Raises:
+        CommandError: there are arguments besides.
+    """
+    try:
+        with open(config.guest, "rb") as file:
+            if file.read(len(_ELF)) == _ELF:
+                return config
+    except OSError:
+        return config
+    from engine.history.recordfile import is_recording  # most guests are none
+
+    if not is_recording(config.guest):
+        return config
+    if config.args:
+        raise CommandError(f"{config.guest}: a recording; it has its own arguments")
+    return replace(config, recording=config.guest, history=True)
 
 
 def recorded_turns(path: str) -> Recorded:

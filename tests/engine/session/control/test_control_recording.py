@@ -84,12 +84,73 @@ def test_nothing_in_it_changes(guest: Held) -> None:
         failure = guest.fail(command)
         assert failure is not None
         assert "recording" in failure.text
-    failure = guest.fail(cmd.StartBranch())
-    assert failure is not None
-    assert "what the host has answered it" in failure.text
-    assert "kprobe-tui ./words runs the program itself" in failure.text
     guest.do(cmd.Continue())
     assert guest.view.exit_code == 21
+
+
+def test_a_branch_of_it_is_live(guest: Held) -> None:
+    """What cannot be done in the recorded run can be in a branch, and the recorded run stays."""
+    guest.do(cmd.Continue())
+    end = guest.view.time
+    guest.do(cmd.Seek(end // 2))
+    failure = guest.fail(cmd.WriteRegister("rax", 1))
+    assert failure is not None
+    assert "branch continues from here" in failure.text
+    guest.do(cmd.StartBranch("other"))
+    assert guest.view.history is not None
+    assert guest.view.history.branch == "other"
+    guest.do(cmd.WriteRegister("rax", 1), cmd.WriteRegister("rip", 0))
+    guest.do(cmd.Continue())
+    assert guest.view.exit_code == 128 + 11
+    guest.do(cmd.SwitchBranch("main"))
+    assert (guest.view.time, guest.view.exit_code) == (end, 21)
+
+
+@pytest.mark.slow
+def test_words_do_in_a_recording_what_they_do_in_a_run(tmp_path: Path) -> None:
+    """Line by line, diff of both branches and their events included."""
+    guest = str(SAMPLES / "x86_64" / "structs")
+    run("record", "-o", "run.rec", guest, cwd=tmp_path)
+    lines = (
+        *("break deposit", "run", "tbreak exit", "delete 1", "continue", "goto 10%"),
+        *("branch rich", "set var grace.balance=9999", "continue", "diff main", "info branches"),
+        *("switch main", "continue", "goto 20%", "branch same", "continue", "diff main same"),
+    )
+    words = [word for line in lines for word in ("-ex", line)]
+    live = run("--batch", "-ex", "record", *words, guest, cwd=tmp_path)
+    again = run("--batch", *words, "run.rec", cwd=tmp_path)
+    assert "branch rich leaves main at tick 59" in live.out
+    # To record is to start afresh, which has a breakpoint more; else all is the same.
+    assert again.out == live.out.replace("breakpoint 3", "breakpoint 2")
+    assert again.err == live.err
+    refused = run("--batch", *words, "run.rec", "argument", cwd=tmp_path)
+    assert refused.code == 2
+    assert "run.rec: a recording; it has its own arguments" in refused.err
+
+
+@pytest.mark.parametrize("name", ["race", pytest.param("forkserver", marks=pytest.mark.slow)])
+def test_a_branch_that_changes_nothing_has_the_same_events(name: str, tmp_path: Path) -> None:
+    run(
+        "record", "-o", "run.rec", "--turns", "50-90", str(SAMPLES / "x86_64" / name), cwd=tmp_path
+    )
+    path = str(tmp_path / "run.rec")
+    guest = Held.of(GuestConfig(path, recording=path))
+    guest.control.refills = True
+    try:
+        guest.do(cmd.Continue())
+        end = guest.view.time
+        guest.do(cmd.Define("p print"), cmd.Define("r print ret=$retval"))
+        count = len(guest.events)
+        assert count > 1
+        guest.do(cmd.Seek(end // 3), cmd.StartBranch("same"), cmd.Continue())
+        assert guest.view.state is RunState.ENDED
+        assert guest.view.time == end
+        said = guest.control.carry_out(cmd.CompareBranches("main", "same"))
+        assert "they do the same" in said
+        assert "no event differs" in said
+    finally:
+        guest.control.close()
+        guest.terminal.close()
 
 
 def test_what_is_cut_off_says_so(recording: Path, tmp_path: Path) -> None:
