@@ -39,7 +39,7 @@ _FEWEST: Final = 8
 
 
 class LiveThread(Struct, eq=False):
-    """What a thread holds that the journal does not tell.
+    """The state of a thread that the journal does not tell.
 
     Attributes:
         tid: its id.
@@ -190,7 +190,7 @@ class LiveCheckpoints:
         self._due = now + max(_SECONDS, 0.0 if first else _SHARE * (now - began))
 
     def _threads(self) -> list[LiveThread]:
-        """What threads hold."""
+        """The states of all threads."""
         cpu, current = self._cpu, self._machine.current
         own, found = cpu.save(), []
         for thread in self._machine.threads.values():

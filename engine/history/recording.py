@@ -158,7 +158,7 @@ class RunRecorder:
         ops.append(op)
 
     def _turn(self, *op: Any) -> None:
-        """What there is has changed: threads, processes, address spaces, mappings."""
+        """Threads, processes, address spaces or mappings have changed."""
         self._turns = True
         self._op(*op)
 

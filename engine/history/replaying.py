@@ -42,7 +42,7 @@ _STRUCTURE: Final = (
     *(Op.MAPPINGS, Op.NOTICE, Op.SPACE, Op.LENT, Op.REPLACED, Op.ENDED, Op.PROGRAM, Op.THREAD),
     *(Op.FIRST, Op.LEAVES, Op.EXIT, Op.NAME),
 )
-"""What tells of threads, address spaces and mappings, and not of what they hold."""
+"""Those that tell of threads, address spaces and mappings, and not of what these hold."""
 _PATIENCE: Final = 64
 """Stops at a tick's end before the entry that is due there is missed."""
 
