@@ -279,12 +279,14 @@ class Checkpoints:
             self.marks.append(mark)
         mark = self.marks[-1]
         for page, content in live.pages.items():
-            if content is None:
-                continue
             versions = self._versions.get(page)
+            now = None if versions is None else versions.at(mark)
+            if content is now or (content.zeros and (now is None or now.zeros)):
+                self._store.give_up(content)
+                continue
             if versions is None:
                 versions = self._versions[page] = _Versions([], [])
-            if versions.marks[-1:] == [mark]:  # it has been there itself
+            if versions.marks[-1:] == [mark]:  # the guest has been there, it is the same
                 self._store.give_up(content)
             else:
                 versions.marks.append(mark)

@@ -20,7 +20,7 @@ from engine.history.moment import Moment
 from engine.history.pagestore import PageContent, PageStore
 from engine.linux.kernel import Kernel
 from engine.linux.space import AddressSpace
-from engine.linux.thread import SystemCall
+from engine.linux.thread import SystemCall, Thread
 
 if TYPE_CHECKING:
     from array import array
@@ -34,8 +34,10 @@ _SECONDS: Final = 0.1
 _SHARE: Final = 20
 """So many times the time that the last one has taken goes by before the next."""
 _ZERO: Final = bytes(PAGE)
-_FEWEST: Final = 8
-"""So many are there at least, whatever they take."""
+_MOST: Final = 1 << 16
+"""Pages that one may have to keep: the program stands for a second meanwhile."""
+_LEAST: Final = 4
+"""The part of the budget that those may bring, at least, that are not taken over."""
 
 
 class LiveThread(Struct, eq=False):
@@ -74,8 +76,7 @@ class LiveCheckpoint(Struct, eq=False):
         comms: see `Machine.comms`.
         pids: see `Machine.pids`.
         threads: all that have not ended.
-        pages: those that may have changed since the one before, with what they hold; None where
-            that is the same.
+        pages: those that may have changed since the one before, with what they hold.
     """
 
     mark: Moment
@@ -88,7 +89,7 @@ class LiveCheckpoint(Struct, eq=False):
     comms: dict[int, bytes]
     pids: dict[int, int]
     threads: list[LiveThread]
-    pages: dict[int, PageContent | None]
+    pages: dict[int, PageContent]
 
 
 class ToldRun(Protocol):
@@ -117,7 +118,8 @@ class LiveCheckpoints:
 
     Attributes:
         pending: those that nobody has taken over yet, in order.
-        budget: bytes that all may take; every other one is given up when there are more.
+        budget: bytes that these may bring; every other one is given up when there are more, and
+            all, for good, where one brings more.
         store: keeps what pages hold.
         turns: see `ToldRun`.
     """
@@ -139,7 +141,10 @@ class LiveCheckpoints:
         self._ram = kernel.machine.current.memory.ram
         self._pc = kernel.machine.arch.roles.pc
         self.store = PageStore()
+        self._zeros = self.store.keep(b"", None)
         self._contents: dict[int, PageContent] = {}
+        self._stood: dict[int, LiveThread] = {}
+        self._size = 0  # bytes that those that are pending have brought
         self._apart = 0
         self._last = 0
         self._next = _LOOK
@@ -164,9 +169,16 @@ class LiveCheckpoints:
         current, pc = machine.current, cpu.read_register(self._pc)
         if current.hooks.hold() or current.hooks.original_pc(pc) != pc:
             return  # it is in the machinery
+        changed = self._changed()
+        if len(changed) > _MOST:
+            self._stop()
+            return
         at, inputs = self._run.passed
         mark = Moment(at, cpu.coming(), pc)
         threads = self._threads()
+        size = self.store.size
+        pages = self._keep(changed)
+        self._size += self.store.size - size
         self.pending.append(
             LiveCheckpoint(
                 mark,
@@ -179,11 +191,14 @@ class LiveCheckpoints:
                 dict(machine.comms),
                 dict(machine.pids),
                 threads,
-                self._pages(),
+                pages,
             )
         )
-        if self.store.size > self.budget:
+        while self._size > self.budget and len(self.pending) > 1:
             self._thin()
+        if self._size > self.budget:
+            self._stop()
+            return
         self._last = cpu.blocks()
         now = time.thread_time()
         # All pages are new to the first one: so much is not to be done again.
@@ -194,66 +209,100 @@ class LiveCheckpoints:
         cpu, current = self._cpu, self._machine.current
         own, found = cpu.save(), []
         for thread in self._machine.threads.values():
-            registers, position = own, cpu.position()
-            if thread is not current:  # the kernel will write over those that it has
-                cpu.restore(thread.registers)
-                registers, position = cpu.save(), thread.position
             waits = thread.wait is not None or thread.answer is not None
-            spent, ran = thread.spent, thread.ran
-            found.append(
-                LiveThread(thread.tid, registers, position, thread.call, waits, spent, ran)
-            )
+            state = (waits, thread.spent, thread.ran)
+            if thread is current:
+                found.append(LiveThread(thread.tid, own, cpu.position(), thread.call, *state))
+            else:
+                found.append(self._held(thread, state))
         if len(found) > 1:
             cpu.restore(own)
+        self._stood = {held.tid: held for held in found if held.tid != current.tid}
         return found
 
-    def _pages(self) -> dict[int, PageContent | None]:
-        """The pages that may have changed, with what they hold if it is something else."""
-        ram, known, store = self._ram, self._contents, self.store
-        found: dict[int, PageContent | None] = {}
-        code: dict[int, bytes] = {}
-        for space, mapping in self._run.mappings():
+    def _held(self, thread: Thread, state: tuple[bool, int, int]) -> LiveThread:
+        """The state of a thread that does not run: the one of before, if it has not since."""
+        cpu, before = self._cpu, self._stood.get(thread.tid)
+        known = None if before is None else (before.call, before.waits, before.spent, before.ran)
+        if before is not None and known == (thread.call, *state) and thread.tracee is None:
+            return before
+        cpu.restore(thread.registers)
+        registers = cpu.save()  # the kernel will write over those that the thread has
+        return LiveThread(thread.tid, registers, thread.position, thread.call, *state)
+
+    def _changed(self) -> list[int]:
+        """Numbers of the pages that may have changed."""
+        found: dict[int, None] = {}
+        for _, mapping in self._run.mappings():
             assert mapping.physical is not None, "it was seen to"
-            changed = ram.changed(mapping.physical, mapping.size)
-            if mapping.perms & EXECUTE:
-                for page in changed:
-                    data = code.get(page) or ram.read(page * PAGE, PAGE)
-                    at = mapping.start + page * PAGE - mapping.physical
-                    code[page] = space.hooks.original(at, data)
-            found |= dict.fromkeys(changed)
-        for page in found:
+            found |= dict.fromkeys(self._ram.changed(mapping.physical, mapping.size))
+        return list(found)
+
+    def _keep(self, changed: list[int]) -> dict[int, PageContent]:
+        """Keep what pages hold."""
+        ram, known, store, zeros = self._ram, self._contents, self.store, self._zeros
+        found: dict[int, PageContent] = {}
+        code = self._code()
+        for page in changed:
             data = code.get(page) or ram.read(page * PAGE, PAGE)
             before = known.get(page)
-            content = store.keep(b"" if data == _ZERO else data, before)
+            content = zeros if data == _ZERO else store.keep(data, before)
+            if content is before or content is zeros:
+                content.users += 1
             if content is not before:
                 if before is not None:
                     store.give_up(before)
                 content.users += 1
-                found[page] = known[page] = content
-        ram.settled(found)
+                known[page] = content
+            found[page] = content
+        ram.settled(changed)
         self._cpu.flush_tlb()
+        return found
+
+    def _code(self) -> dict[int, bytes]:
+        """What changed pages with code hold, without what probes have planted there."""
+        found: dict[int, bytes] = {}
+        for space, mapping in self._run.mappings():
+            if mapping.physical is not None and mapping.perms & EXECUTE:
+                for page in self._ram.changed(mapping.physical, mapping.size):
+                    data = found.get(page) or self._ram.read(page * PAGE, PAGE)
+                    at = mapping.start + page * PAGE - mapping.physical
+                    found[page] = space.hooks.original(at, data)
         return found
 
     def _thin(self) -> None:
         """Give every other one up: what it holds is the next one's."""
-        if len(self.pending) <= _FEWEST:
-            return
         kept: list[LiveCheckpoint] = []
+        before = self.store.size
         for index, one in enumerate(self.pending):
-            if index % 2 and index + 1 < len(self.pending):
+            if index % 2 == 0 and index + 1 < len(self.pending):
                 heir = self.pending[index + 1].pages
                 for page, content in one.pages.items():
-                    if heir.get(page) is None:
-                        heir[page] = content
-                    elif content is not None:
+                    if page in heir:
                         self.store.give_up(content)
+                    else:
+                        heir[page] = content
             else:
                 kept.append(one)
+        self._size -= before - self.store.size
         self.pending[:] = kept
-        self._apart = (kept[-1].clock - kept[0].clock) // (len(kept) - 1)
+        self._apart = (kept[-1].clock - kept[0].clock) // max(len(kept) - 1, 1)
+
+    def _stop(self) -> None:
+        """Keep none any more: the guest writes to more memory than may be kept."""
+        self._kernel.going = None
+        for one in self.pending:
+            for content in one.pages.values():
+                self.store.give_up(content)
+        self.pending.clear()
+        for content in self._contents.values():
+            self.store.give_up(content)
+        self._contents.clear()
 
     def take_over(self) -> list[LiveCheckpoint]:
         """All that are pending; they are somebody else's then."""
         pending = self.pending.copy()
         self.pending.clear()
+        self.budget = max(BUDGET - self.store.size, BUDGET // _LEAST)
+        self._size = 0
         return pending

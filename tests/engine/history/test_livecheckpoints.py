@@ -163,13 +163,17 @@ def test_a_budget_thins_them(monkeypatch: pytest.MonkeyPatch) -> None:
         assert whole.live is not None
         count = len(whole.live.pending)
 
+        budget = whole.live.store.size * 3 // 4
+
     def begins(session: Session) -> None:
-        assert session.kernel.going is not None
-        session.kernel.going.__self__.budget = 40_000  # type: ignore[attr-defined]
+        kept = getattr(session.kernel.going, "__self__", None)
+        assert isinstance(kept, LiveCheckpoints)
+        kept.budget = budget
 
     with recorded(SAMPLES / "x86_64" / "forkserver", live=True, begins=begins) as ran:
         assert ran.live is not None
-        assert 4 <= len(ran.live.pending) < count
+        assert 2 <= len(ran.live.pending) < count
+        assert ran.live.store.size <= budget
         _check(ran)
 
 
@@ -188,3 +192,20 @@ def test_of_a_recording(words: tuple[Path | str, ...]) -> None:
         kept = LiveCheckpoints(present.kernel, present.kernel)
         assert present.run().exit_code == ran.exit
         _check(Ran(ran.session, ran.journal, ran.exit, kept))
+
+
+def test_none_are_kept_of_much_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its past is lived through from the start on."""
+    monkeypatch.setattr(livecheckpoints, "_MOST", 0)
+    with recorded(SAMPLES / "x86_64" / "sort", live=True) as ran:
+        assert ran.live is not None
+        assert ran.session.kernel.going is None
+        assert not ran.live.pending
+        end = ran.session.cpu.blocks()
+        states = []
+        for live in (None, ran.live):
+            with past(ran) as session:
+                timeline = Timeline(session.kernel, session.ram, live)
+                timeline.seek_clock(end // 2)
+                states.append((timeline.now(), state_of(session)))
+        assert states[0] == states[1]

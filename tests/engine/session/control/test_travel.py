@@ -1,12 +1,18 @@
 """gdb's words for the past: there, back to the present, and what cannot be done there."""
 
+import random
 from pathlib import Path
 
 import pytest
+from compiled import build
 from controlkit import sample
 from guestrun import run
+from historykit import state_of
 from sessionkit import SAMPLES
 
+from engine.history import livecheckpoints
+from engine.history import timeline as timelines
+from engine.history.timeline import Timeline
 from engine.session.control.control import Control
 from engine.session.protocol import commands as cmd
 from engine.session.protocol import events as ev
@@ -126,3 +132,76 @@ def test_watchpoints_stop_backwards(arch: str, tmp_path: Path) -> None:
     assert printed == ["4700", "5000", "4700"]
     assert text.count("Breakpoint 1, main") == 2
     assert "Traceback" not in text
+
+
+_MORE = (("recursion", "fibonacci"), ("race", "think"))
+_TOGGLE = """
+static volatile char page[4096] __attribute__((aligned(4096)));
+
+static __attribute__((noinline)) void spin(void)
+{
+    for (int i = 0; i < 150; i++)
+        __asm__ volatile ("");
+}
+
+int main(void)
+{
+    for (int i = 0; i < 60; i++) {
+        page[7] = 1;
+        spin();
+        page[7] = 0;
+        spin();
+    }
+    return 0;
+}
+"""
+"""A page that holds again what it held before."""
+
+
+@pytest.mark.parametrize(
+    ("name", "symbol"),
+    [("toggle", "spin"), *(pytest.param(*each, marks=pytest.mark.slow) for each in _MORE)],
+)
+def test_there_and_on_and_there_again(
+    name: str, symbol: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Checkpoints of the run and those of the way there make the states that the run had."""
+    for module in (livecheckpoints, timelines):
+        monkeypatch.setattr(module, "_SECONDS", 0.0)
+        monkeypatch.setattr(module, "_SHARE", 0)
+    monkeypatch.setattr(livecheckpoints, "_LOOK", 700 if name == "toggle" else 40)
+    monkeypatch.setattr(timelines, "_SLICE", 30)
+    choose = random.Random(1)
+    path = sample("x86_64", name)
+    if name == "toggle":
+        path = str(build(tmp_path, name, _TOGGLE, "-static", "-O1"))
+    control = Control(GuestConfig(path, history=True), lambda event: None)
+    try:
+        control.execute(cmd.Define(f"p {symbol}", stops=True))
+        for _ in range(6):
+            for _ in range(9):
+                control.execute(cmd.Continue())
+            end = control.view().time
+            for _ in range(3):
+                control.execute(cmd.Seek(choose.randrange(1, end)))
+            control.execute(cmd.Seek(None))
+        travel = control._place.travel
+        assert travel is not None
+        past, timeline = travel.past, travel.backwards.timeline
+        control.execute(cmd.Seek(end // 2))
+        marks = timeline.marks()
+        assert len(marks) >= 12
+        fresh = travel.fresh()
+        plain = Timeline(fresh.kernel, fresh.ram)
+        fresh.kernel.reached = past.kernel.reached
+        known = {}
+        for mark in marks:
+            plain.seek(mark)
+            known[mark] = state_of(fresh)
+        choose.shuffle(marks)
+        for mark in marks:
+            timeline.seek(mark)
+            assert state_of(past) == known[mark]
+        fresh.close()
+    finally:
+        control.close()
