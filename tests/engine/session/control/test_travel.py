@@ -134,7 +134,6 @@ def test_watchpoints_stop_backwards(arch: str, tmp_path: Path) -> None:
     assert "Traceback" not in text
 
 
-_MORE = (("recursion", "fibonacci"), ("race", "think"))
 _TOGGLE = """
 static volatile char page[4096] __attribute__((aligned(4096)));
 
@@ -158,9 +157,9 @@ int main(void)
 """A page that holds again what it held before."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "symbol"),
-    [("toggle", "spin"), *(pytest.param(*each, marks=pytest.mark.slow) for each in _MORE)],
+    ("name", "symbol"), [("toggle", "spin"), ("recursion", "fibonacci"), ("race", "think")]
 )
 def test_there_and_on_and_there_again(
     name: str, symbol: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
