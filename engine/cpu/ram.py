@@ -330,6 +330,11 @@ class Ram:
                 self.effects.filled(offset + at, data)
         return True
 
+    def maps_file(self, offset: int, size: int) -> bool:
+        """True if the host has mapped a file there: what was not touched is not copied."""
+        low, high = self._host_mapped_in(offset, offset + size)
+        return low < high
+
     def show(self, address: int, size: int) -> int | None:
         """Let pages be the same memory as a shared mapping of the host's: their offset.
 

@@ -69,7 +69,7 @@ class Pager:
         copied = mapping._replace(physical=physical)
         if mapping.at_fork & WIPED:
             return copied
-        if mapping.backing is not None and self._mapped(mapping):
+        if mapping.backing is not None and self._ram.maps_file(mapping.physical, mapping.size):
             # Whoever hears of the copy has the bytes of the file in what is copied.
             heard, self._ram.effects = self._ram.effects, None
             try:
@@ -80,12 +80,6 @@ class Pager:
             self._ram.release(physical, mapping.size)
             raise MappingError(errno.ENOMEM)
         return copied
-
-    @staticmethod
-    def _mapped(mapping: Mapping) -> bool:
-        """True if the host may have mapped the file: what was not touched is not copied."""
-        assert mapping.backing is not None
-        return min(mapping.size, mapping.backing.size - mapping.offset) > _EAGER
 
     def back(self, mapping: Mapping, *, grows: bool = False, alone: bool = False) -> Mapping:
         """The mapping with pages of its own, filled from its file; or with its object's.
