@@ -98,7 +98,8 @@ class UnicornNames(Struct, frozen=True):
         refused_breakpoints: encodings of breakpoints that Unicorn reports as invalid
             instructions.
         unsaved: our names of registers that a saved context leaves out.
-        halves: (our name, Unicorn's) of registers that are the upper half of one of Unicorn's.
+        pairs: (name, lower half, upper half) of registers that instructions name and that are two
+            of ours.
         extension: what Unicorn executes beyond the processor model where it is told to.
     """
 
@@ -117,7 +118,7 @@ class UnicornNames(Struct, frozen=True):
     advances: tuple[tuple[int, int], ...] = ()
     refused_breakpoints: tuple[bytes, ...] = ()
     unsaved: tuple[str, ...] = ()
-    halves: tuple[tuple[str, str], ...] = ()
+    pairs: tuple[tuple[str, str, str], ...] = ()
     extension: "ModelExtension | None" = None
 
 

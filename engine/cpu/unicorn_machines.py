@@ -34,7 +34,6 @@ class UnicornMachine:
 
     Attributes:
         names: the record's names.
-        halves: our names of registers that are the upper half of one of Unicorn's.
         instruction_hooks: (number of an instruction, role) with role syscall, illegal, in or out.
     """
 
@@ -55,8 +54,7 @@ class UnicornMachine:
             )
         except (ImportError, AttributeError) as error:
             raise EngineError(f"this Unicorn has no {names.arch}: {error}") from error
-        self._spelled = dict(names.registers + names.halves)
-        self.halves = frozenset(name for name, _ in names.halves)
+        self._spelled = dict(names.registers)
         self._writable = {name: (free, fixed) for name, free, fixed in names.writable}
         self._flags_known = names.hidden_flags is None
         self._flags_at = -1  # in a saved context, once learnt and if anywhere

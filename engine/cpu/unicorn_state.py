@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from engine.arch.base import Arch, Register
+from engine.arch.base import Arch
 from engine.cpu import native
 from engine.cpu import unicorn_api as api
 from engine.cpu import unicorn_linkage as linkage
@@ -39,9 +39,8 @@ class UnicornState(MappedMemory):
         self._ram = ram
         self._ids = {item.name: machine.register_id(item.name) for item in arch.registers}
         self._widths = {register.name: register.bits // 8 for register in arch.registers}
-        for half, whole in machine.names.halves:  # those by their own names, for instructions
-            self._ids[whole.lower()] = self._ids[half]
-            self._widths[whole.lower()] = 2 * self._widths[half]
+        self._pairs = {name: halves for name, *halves in machine.names.pairs}
+        self._widths |= {name: 2 * self._widths[low] for name, (low, _) in self._pairs.items()}
         # Of registers that a word holds: Unicorn's number, and the bits that there are.
         self._narrow = {
             register.name: (self._ids[register.name], (1 << register.bits) - 1)
@@ -54,7 +53,6 @@ class UnicornState(MappedMemory):
         self._batches: dict[tuple[str, ...], tuple[Any, ...]] = {}
         self._copies: dict[tuple[tuple[str, ...], int], RegisterCopy | None] = {}
         self._left_out = machine.names.unsaved
-        self._halves = machine.halves
         self._pc_id = self._ids[arch.roles.pc]
         self._live_at: Mapping[str, int] = {}
         self._live_words = memoryview(b"")
@@ -83,10 +81,6 @@ class UnicornState(MappedMemory):
         """Bytes of a register."""
         return self._widths[name]
 
-    def half(self, register: Register) -> bool:
-        """True if a register is the upper half of one of Unicorn's."""
-        return register.name in self._halves
-
     def read_register(self, name: str) -> int:
         """Value of a register as an unsigned integer; KeyError for an unknown name."""
         place = self._live_at.get(name)
@@ -97,10 +91,12 @@ class UnicornState(MappedMemory):
             number, bits = narrow
             api.reg_read(self._handle, number, self._buffer_at)
             return self._first_word[0] & bits
+        pair = self._pairs.get(name)
+        if pair is not None:
+            low, high = pair
+            return self.read_register(low) | self.read_register(high) << 8 * self._widths[low]
         api.reg_read(self._handle, self._ids[name], self._buffer_at)
-        width = self._widths[name]
-        start = width if name in self._halves else 0
-        return int.from_bytes(self._buffer.raw[start : start + width], "little")
+        return int.from_bytes(self._buffer.raw[: self._widths[name]], "little")
 
     def reader(self, name: str) -> Callable[[], tuple[int]]:
         """`read_registers` of one, for whoever asks again and again."""
@@ -154,16 +150,9 @@ class UnicornState(MappedMemory):
             self.write_register(name, value)
 
     def _copy(self, names: tuple[str, ...], size: int) -> "RegisterCopy | None":
-        """A copy of registers, remembered.
-
-        None where halves of registers of Unicorn's are among them that are not found in place:
-        each of them goes by itself.
-        """
-        places = self._places
-        halves = self._halves.intersection(names)
-        apart = any(name not in places or 8 * places[name].wide > size for name in halves)
+        """A copy of registers, remembered; None for pairs, each of which goes by itself."""
         copy = None
-        if not apart:
+        if self._pairs.keys().isdisjoint(names):
             from engine.cpu.unicorn_copies import RegisterCopy  # few programs handle signals
 
             copy = RegisterCopy(self._handle, self._ids, names, size, self._places)
@@ -176,16 +165,18 @@ class UnicornState(MappedMemory):
         if place is not None:
             self._live_words[place] = value & _WORD
             return
+        pair = self._pairs.get(name)
+        if pair is not None:
+            low, high = pair
+            self.write_register(low, value)
+            self.write_register(high, value >> 8 * self._widths[low])
+            return
         value = self._machine.mask_write(name, value)
         narrow = self._narrow.get(name)
         if narrow is not None:
             self._first_word[0] = value & narrow[1]
         else:
-            width = self._widths[name]
-            value &= (1 << (8 * width)) - 1
-            if name in self._halves:
-                api.reg_read(self._handle, self._ids[name], self._buffer_at)
-                value = value << 8 * width | int.from_bytes(self._buffer.raw[:width], "little")
+            value &= (1 << (8 * self._widths[name])) - 1
             self._buffer.raw = value.to_bytes(WIDE, "little")
         api.reg_write(self._handle, self._ids[name], self._buffer_at)
 
@@ -243,21 +234,15 @@ class SavedRegisters:
         for known, value in self._left_out:
             if known == name:
                 return value
-        width, buffer = self._widths[name], self._buffer
-        api.context_reg_read(self._context, self._ids[name], buffer)
-        start = width if name in self._machine.halves else 0
-        return int.from_bytes(buffer.raw[start : start + width], "little")
+        api.context_reg_read(self._context, self._ids[name], self._buffer)
+        return int.from_bytes(self._buffer.raw[: self._widths[name]], "little")
 
     def write_register(self, name: str, value: int) -> None:
         """Set a register; KeyError for an unknown name."""
-        width = self._widths[name]
-        value = self._machine.mask_write(name, value) & ((1 << (8 * width)) - 1)
+        value = self._machine.mask_write(name, value) & ((1 << (8 * self._widths[name])) - 1)
         for index, (known, _) in enumerate(self._left_out):
             if known == name:
                 self._left_out[index] = name, value
                 return
-        if name in self._machine.halves:
-            api.context_reg_read(self._context, self._ids[name], self._buffer)
-            value = value << 8 * width | int.from_bytes(self._buffer.raw[:width], "little")
         self._buffer.raw = value.to_bytes(WIDE, "little")
         api.context_reg_write(self._context, self._ids[name], self._buffer)

@@ -167,8 +167,8 @@ class UnicornTraps:
     def _banks(self, general: LiveRegisters) -> list[LiveBank]:
         """Registers of floating point and vectors, as many as are at equal distances."""
         state, banks = self._state, list[LiveBank]()
-        kinds = groupby(state.arch.registers, lambda one: (one.group, one.bits, state.half(one)))
-        for (group, bits, _), registers in kinds:
+        kinds = groupby(state.arch.registers, lambda one: (one.group, one.bits))
+        for (group, bits), registers in kinds:
             names = [register.name for register in registers]
             if group in ("float", "vector") and bits in (64, 128) and len(names) > 1:
                 found = unicorn_live.find_bank(

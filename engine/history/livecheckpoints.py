@@ -260,7 +260,7 @@ class LiveCheckpoints:
         return found
 
     def _code(self) -> dict[int, bytes]:
-        """What changed pages with code hold, without what probes have planted there."""
+        """The contents of changed pages with code, without what probes have planted there."""
         found: dict[int, bytes] = {}
         for space, mapping in self._run.mappings():
             if mapping.physical is not None and mapping.perms & EXECUTE:

@@ -88,7 +88,11 @@ ENGINES: Final = EngineNames(
         target="x86_64",
         cpu="UC_CPU_X86_IVYBRIDGE",
         start=_START,
-        registers=(("fctrl", "FPCW"), ("fstat", "FPSW"), ("ftag", "FPTAG")),
+        registers=(
+            *(("fctrl", "FPCW"), ("fstat", "FPSW"), ("ftag", "FPTAG")),
+            # Instructions of SSE leave rubbish in the upper halves that Unicorn has itself.
+            *((f"ymm{number}h", f"XMM{16 + number}") for number in range(16)),
+        ),
         writable=(("eflags", _FLAGS_FREE, _FLAGS_FIXED),),
         hooks=(
             ("UC_X86_INS_SYSCALL", "syscall"),
@@ -100,7 +104,7 @@ ENGINES: Final = EngineNames(
         hidden_flags=HiddenFlags("MXCSR", entry=_PAGE, end=_PAGE + 9, mark=4, mask=0x3D),
         host_float=True,
         lasting_fault=13,
-        halves=tuple((f"ymm{number}h", f"YMM{number}") for number in range(16)),
+        pairs=tuple((f"ymm{number}", f"xmm{number}", f"ymm{number}h") for number in range(16)),
         # CPUID 1 edx and ecx, 7 ebx; movbe, BMI1 (for tzcnt), lzcnt (in 80000001 ecx).
         extension=ModelExtension(
             (0x78BFBFD, 0xC6982203, 0x281),

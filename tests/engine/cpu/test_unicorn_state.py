@@ -6,6 +6,8 @@ import pytest
 from archkit import EMULATED
 from barecpu import BareCpu
 
+from engine.cpu.base import StopKind
+
 
 @pytest.mark.parametrize("arch", EMULATED)
 def test_saved_registers_are_those_of_the_processor(arch: str) -> None:
@@ -71,3 +73,18 @@ def test_vectors_are_found_in_place(arch: str) -> None:
     cpu.traps.reader((cpu.arch.roles.pc,))
     assert {one.name: cpu.read_register(one.name) for one in banks} == before
     assert {one.name for one in banks if one.bits in (64, 128)} <= cpu._places.keys()
+
+
+def test_instructions_of_sse_leave_upper_halves_alone() -> None:
+    """None of them brings there what a host's stack holds."""
+    code = bytes.fromhex("660f3800c2 660f6cc2 660f3802c2 0fc6c2e4 0f05")
+    cpu = BareCpu("x86_64", code)
+    halves = [f"ymm{number}h" for number in range(16)]
+    values = [(number + 1) << 64 | 0xAA55 for number in range(16)]
+    for name, value in zip(halves, values, strict=True):
+        cpu.write_register(name, value)
+    cpu.write_register("xmm0", 0x0F0E0D0C0B0A09080706050403020100)
+    cpu.write_register("xmm2", 0x000102030405060708090A0B0C0D0E0F)
+    assert cpu.run().kind is StopKind.SYSCALL
+    assert [cpu.read_register(name) for name in halves] == values
+    assert cpu.read_register("ymm0") == values[0] << 128 | cpu.read_register("xmm0")
