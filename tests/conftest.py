@@ -3,7 +3,7 @@
 import os
 import re
 import signal
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -54,6 +54,19 @@ def pytest_configure(config: pytest.Config) -> None:
     strict = config.getoption("--nothing-missing")
     if strict and Path(engine.__file__).is_relative_to(config.rootpath / "engine"):
         raise pytest.UsageError(f"this is not what was installed: {engine.__file__}")
+
+
+@pytest.fixture(autouse=True)
+def own_signals() -> Iterator[None]:
+    """A command that a test runs in this process leaves signals for its guest ignored behind it.
+
+    Programs that later tests start would be deaf to them.
+    """
+    before = {number: signal.getsignal(number) for number in (signal.SIGUSR1, signal.SIGUSR2)}
+    yield
+    for number, handler in before.items():
+        if signal.getsignal(number) is not handler:
+            signal.signal(number, handler)
 
 
 @pytest.hookimpl(wrapper=True)

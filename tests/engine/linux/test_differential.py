@@ -8,7 +8,6 @@ for AArch64 too.
 import difflib
 import os
 import re
-import subprocess
 from itertools import product
 from pathlib import Path
 
@@ -52,18 +51,13 @@ OF_AARCH64 = ("arm", "siginfo")
 """Compared with a file of what Linux does, as no AArch64 kernel is at hand."""
 
 
-def _comparable(want: str, got: str) -> tuple[str, str]:
+def _same(want: str, got: str) -> None:
     if os.getpriority(os.PRIO_PROCESS, 0):
         # The host's answers are those of whoever has niced this test.
         want, got = (
             re.sub(r"(?m)^(getpriority\(|setpriority\(|nice\(|syscall\(SYS_sched).*\n", "", t)
             for t in (want, got)
         )
-    return want, got
-
-
-def _same(want: str, got: str) -> None:
-    want, got = _comparable(want, got)
     if want != got:
         lines = difflib.unified_diff(want.splitlines(), got.splitlines(), "Linux", "ours", n=1)
         pytest.fail("\n".join(lines), pytrace=False)
@@ -83,25 +77,6 @@ def _host(name: str, folder: Path, *words: str) -> str:
     return natively(compiled(name, "x86_64"), folder, *(words or ("a", "b c")))
 
 
-def _agree(name: str, folder: Path, arch: str, *words: str) -> None:
-    """Fail where the host answers otherwise, each time: when it is busy, races go either way."""
-    words = words or ("a", "b c")
-    want, tries = "", 3
-    try:
-        want = _host(name, folder, *words)
-    except subprocess.TimeoutExpired:
-        tries += 1
-    got = emulated(compiled(name, arch), folder, *words)
-    for again in range(1, tries):
-        known, ours = _comparable(want, got)
-        if known == ours:
-            return
-        place = folder / f"again{again}"
-        place.mkdir()
-        want = _host(name, place, *words)
-    _same(want, got)
-
-
 @pytest.mark.parametrize(
     ("name", "arch"),
     [
@@ -113,8 +88,9 @@ def _agree(name: str, folder: Path, arch: str, *words: str) -> None:
     ],
 )
 def test_portable(name: str, arch: str, tmp_path: Path) -> None:
+    program = compiled(name, arch)
     words = ("a", "b c", *(("alone",) if arch != "x86_64" else ()))
-    _agree(name, tmp_path, arch, *words)
+    _same(_host(name, tmp_path, *words), emulated(program, tmp_path, *words))
 
 
 @pytest.mark.parametrize("arch", FIRST_COMPILED)
@@ -123,7 +99,7 @@ def test_portable(name: str, arch: str, tmp_path: Path) -> None:
     [pytest.param(name, marks=[pytest.mark.slow] if name in LONG else []) for name in SHARING],
 )
 def test_sharing(name: str, arch: str, tmp_path: Path) -> None:
-    _agree(name, tmp_path, arch)
+    _same(_host(name, tmp_path), emulated(compiled(name, arch), tmp_path, "a", "b c"))
 
 
 @pytest.mark.parametrize("arch", FIRST_COMPILED)
@@ -153,7 +129,7 @@ def test_extended_attributes(name: str, arch: str, tmp_path: Path) -> None:
         os.removexattr(tmp_path, "user.probe")
     except OSError as error:
         pytest.skip(f"the oracle's file system has no extended attributes: {error}")
-    _agree(name, tmp_path, arch)
+    _same(_host(name, tmp_path), emulated(compiled(name, arch), tmp_path, "a", "b c"))
 
 
 @pytest.mark.parametrize("name", SHARED)
@@ -173,12 +149,13 @@ def test_ptrace(arch: str, tmp_path: Path) -> None:
         scope = "0"
     if scope != "0":
         pytest.skip("this host lets only parents trace (ptrace_scope)")
-    _agree("ptrace", tmp_path, arch)
+    _same(_host("ptrace", tmp_path), emulated(compiled("ptrace", arch), tmp_path, "a", "b c"))
 
 
 @pytest.mark.parametrize("name", OF_X86_64)
 def test_x86_64(name: str, tmp_path: Path) -> None:
-    _agree(name, tmp_path, "x86_64")
+    program = compiled(name, "x86_64")
+    _same(_host(name, tmp_path), emulated(program, tmp_path, "a", "b c"))
 
 
 @pytest.mark.parametrize("name", OF_AARCH64)
