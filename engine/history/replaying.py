@@ -395,14 +395,14 @@ class ReplayKernel(Kernel):
 
     def _enter_call(self, thread: Thread) -> None:
         machine = self.machine
-        registers = self._read_call()
+        registers = self._calls.read()
         number, arguments = registers[0], registers[1:-1]
         name = self._linux.syscalls.get(number)
-        self._clobber(registers)
+        self._calls.clobber(registers)
         machine.syscall_count += 1
         machine.caller = thread
         machine.hooks.syscall_enter(number, name or f"#{number}", arguments)
-        entry = self._table[name] if name is not None else None
+        entry = self._calls.table[name] if name is not None else None
         count = len(arguments) if entry is None else entry[1]
         thread.call = SystemCall(number, name or "", arguments[:count])
 
@@ -410,7 +410,7 @@ class ReplayKernel(Kernel):
         clock, pc = self._here()
         detail = ""
         if stop is not None and stop.kind is StopKind.SYSCALL:
-            number = self._read_call()[0]
+            number = self._calls.read()[0]
             detail = f" ({self._linux.syscalls.get(number, f'#{number}')})"
         elif stop is not None and stop.access:
             detail = f" ({stop.access} at {stop.address:#x})"

@@ -3,9 +3,9 @@
 Who there is, from the whole to its parts: a `machine` has all processes and one processor; a
 `process` (a thread group) is what its threads have in common, its memory is a `space`, and a
 `thread` makes system calls. `kernel` is the loop that runs them: it gives the processor to whom
-`scheduler` says (`turns`, a `schedule` that is followed), carries calls out, and has `delivery`
-deliver signals. `quick` says which calls need not stop the processor where nobody looks. `init`
-is process 1, of which nothing is ever run.
+`scheduler` says (`turns`, a `schedule` that is followed), has `dispatch` carry calls out and
+`delivery` deliver signals. `quick` says which calls need not stop the processor where nobody
+looks. `init` is process 1, of which nothing is ever run.
 
 `table` lists the system calls, one family a module. A handler is a plain function of its thread
 (those of files and time ask for less: `context`) and of raw arguments; it returns a number, or a

@@ -1,9 +1,7 @@
 """The guest's kernel: runs threads in turn, carries out system calls, delivers signals."""
 
-import errno
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Final
 
 from msgspec.structs import replace
@@ -20,25 +18,17 @@ from engine.linux import (
 )
 from engine.linux import signals as sig
 from engine.linux.clock import BLOCK_NS
+from engine.linux.dispatch import OFTEN, CallDispatch
 from engine.linux.ending import Exit
-from engine.linux.errno import ERESTARTSYS, LinuxError
 from engine.linux.machine import Machine
 from engine.linux.process import Process
 from engine.linux.schedule import Why
 from engine.linux.scheduler import Scheduler
 from engine.linux.signals import PendingSignal
-from engine.linux.table import EXPECTED_MISSING, CallTable
-from engine.linux.thread import SystemCall, Thread
+from engine.linux.thread import Thread
 from engine.linux.turns import Turns
 from engine.linux.wait import Wait
 
-_EXEC: Final = frozenset({"execve", "execveat"})
-"""Calls that have no result where they succeed."""
-_WITHOUT_RESULT: Final = frozenset({"rt_sigreturn", *_EXEC})
-_LOOKS: Final = frozenset({"clock_gettime", "gettimeofday", "time"})
-"""Calls that look at the clock and do nothing else."""
-_OFTEN: Final = 64
-"""System calls of a run before what makes the next ones quicker is worth its preparation."""
 _HOST_QUANTUM: Final = 100_000
 """Ticks between two looks at the host's clock while a timer runs by it."""
 
@@ -81,15 +71,9 @@ class Kernel:
         machine.started, machine.left = self._started, self._left
         machine.held, machine.released = self._held, self._released
         machine.buried = reaping.buried
-        self._table = CallTable(machine.arch.linux)
         self._linux = machine.arch.linux
         self._pc = machine.arch.roles.pc
-        call = (self._linux.number, *self._linux.arguments)
-        self._system_registers = (*call, self._pc)
-        self._use(
-            lambda names: partial(self._cpu.read_registers, names),
-            lambda name: partial(self._cpu.write_register, name),
-        )
+        self._calls = CallDispatch(machine, self._begin_wait)
         self._quick = quick.table(self._linux)
         self._serving = machine.cpu if isinstance(machine.cpu, ServesCalls) else None
         self._alone = False  # nobody looks at the machine between two stretches
@@ -104,22 +88,6 @@ class Kernel:
         self.awaited: Thread | None = None
         self.going: Callable[[], int] | None = None
         self.attention = machine.host.attention
-
-    def _use(
-        self,
-        reader: Callable[[Sequence[str]], Callable[[], tuple[int, ...]]],
-        writer: Callable[[str], Callable[[int], None]],
-    ) -> None:
-        """Read and write the registers of calls by functions of these."""
-        self._read_call = reader(self._system_registers)
-        # Those that are copied: (writes one, place among those of the call, reads it if it is
-        # none of them).
-        places = {self._linux.number: 0, self._pc: -1}
-        self._clobbers = [
-            (writer(to), places.get(source, 0), None if source in places else reader((source,)))
-            for to, source in self._linux.clobbers
-        ]
-        self._write_result = writer(self._linux.result)
 
     @property
     def exit(self) -> Exit | None:
@@ -262,7 +230,7 @@ class Kernel:
             or not self._alone
             or self._moment is not None
             or self._passes
-            or self.machine.syscall_count <= _OFTEN
+            or self.machine.syscall_count <= OFTEN
             or self._seen(thread)
         ):
             return self._cpu.run(quantum)
@@ -288,36 +256,21 @@ class Kernel:
 
         What `resume` sees to between two stretches makes the processor stop behind it.
         """
-        registers = self._read_call()
-        number = registers[0]
-        condition = self._quick.get(number, _never)
-        machine = self.machine
-        thread, recorder = machine.current, machine.recorder
+        calls = self._calls
+        registers = calls.read()
+        condition = self._quick.get(registers[0], _never)
+        thread, recorder = self.machine.current, self.machine.recorder
         if condition is not None and not condition(thread, registers):
             return False
-        if recorder is not None:
-            recorder.begins_call(registers[-1])
-            try:
-                self._syscall(thread, registers)
-                return self._goes_straight_on(thread)
-            finally:
-                (recorder.pause if self._served else recorder.leave)()
-        # What `_syscall` comes to where nobody is told.
-        for write, place, read in self._clobbers:
-            write(registers[place] if read is None else read()[0])
-        machine.syscall_count += 1
-        name = self._linux.syscalls[number]
-        if name not in _LOOKS:
-            self._clock.settle()
-        result = self._call(thread, number, name, registers[1:-1])
-        if result is None:
+        if recorder is None:
+            calls.make_untold(thread, registers)
             return self._goes_straight_on(thread)
-        special = result < 0 or name in _WITHOUT_RESULT or thread.signals.saved is not None
-        if special or self._linux.error or thread.process.exit is not None or thread.ended:
-            self._finish_call(thread, result)
-        else:
-            self._write_result(result)
-        return self._goes_straight_on(thread)
+        recorder.begins_call(registers[-1])
+        try:
+            calls.make(thread, registers)
+            return self._goes_straight_on(thread)
+        finally:
+            (recorder.pause if self._served else recorder.leave)()
 
     def _goes_straight_on(self, thread: Thread) -> bool:
         """A call has been carried out in the processor: False if that has to stop behind it."""
@@ -520,7 +473,7 @@ class Kernel:
             if change is not None:
                 coherence.after(change)
         except Exception as error:
-            found = self._refused(call, error)
+            found = self._calls.refused(call, error)
         finally:
             self.machine.serving = None
         thread.nudged = False
@@ -563,7 +516,7 @@ class Kernel:
             scheduler.switched(thread, now)
         if thread.answer is not None:
             answer, thread.answer = thread.answer, None
-            self._finish_call(thread, answer)
+            self._calls.finish(thread, answer)
         return machine.exit is None and thread.process.exit is None and not thread.stopped
 
     def _tell_switch(self, before: Thread | None, thread: Thread | None, why: Why) -> None:
@@ -715,7 +668,7 @@ class Kernel:
         if stop.kind is StopKind.SYSCALL:
             if not asked and self._keeps(thread, stop):
                 return
-            self._syscall(thread, self._read_call())
+            self._calls.make(thread, self._calls.read())
         elif stop.kind is StopKind.FAULT:
             self._called()
             faults.fault(thread, stop)
@@ -810,83 +763,9 @@ class Kernel:
         thread.kept_call = stop
         return True
 
-    def _syscall(self, thread: Thread, registers: tuple[int, ...]) -> None:
-        machine, cpu = self.machine, self._cpu
-        number, arguments = registers[0], registers[1:-1]
-        if machine.recorder is not None:
-            machine.recorder.called()
-        self._clobber(registers)
-        machine.syscall_count += 1
-        if machine.syscall_count == _OFTEN:
-            self._use(cpu.traps.reader, cpu.traps.writer)
-        if thread.tracee is not None and thread.tracee.enters(number, arguments[0]):
-            return
-        self._carry_out(thread, number, arguments)
-
-    def _clobber(self, registers: tuple[int, ...]) -> None:
-        """Change what the instruction changes, from the call's registers."""
-        for write, place, read in self._clobbers:
-            write(registers[place] if read is None else read()[0])
-
-    def _carry_out(self, thread: Thread, number: int, arguments: tuple[int, ...]) -> None:
-        """Carry out a system call, whatever came before it."""
-        machine, name = self.machine, self._linux.syscalls.get(number)
-        machine.hooks.syscall_enter(number, name or f"#{number}", arguments)
-        if name is None:
-            thread.unsupported(f"system call number {number}")
-            thread.call = SystemCall(number, "", arguments)
-            result: int | None = -errno.ENOSYS
-        else:
-            if name not in _LOOKS:
-                self._clock.settle()
-            result = self._call(thread, number, name, arguments)
-        if result is not None:
-            self._finish_call(thread, result)
-
     def _called(self) -> None:
         if self.machine.recorder is not None:
             self.machine.recorder.called()
-
-    def _finish_call(self, thread: Thread, result: int) -> None:
-        """Give the current thread the result of its call."""
-        call, linux, machine = thread.call, self._linux, self.machine
-        number, name, _ = call
-        if thread.process.exit is not None or thread.ended:
-            return
-        if name in _WITHOUT_RESULT and (not result or name not in _EXEC):
-            if name not in _EXEC:
-                thread.original = -1
-            if thread.tracee is not None:
-                thread.tracee.returns()
-            return
-        if result <= blocking.AGAIN:
-            restart = result == blocking.AGAIN or (
-                result == blocking.RESTART and blocking.handler_restarts(thread)
-            )
-            result = -errno.EINTR
-            if machine.recorder is not None:
-                machine.recorder.returned(result, restarts=restart)
-            if thread.tracee is not None:
-                result = thread.tracee.interrupted(None) if restart else -errno.EINTR
-            elif restart:
-                pc = self._cpu.read_register(self._pc)
-                before = linux.syscall_before
-                again = pc - linux.syscall_size if before is None else before(pc)
-                self._cpu.write_register(self._pc, again)
-                machine.hooks.syscall_exit(number, name or f"#{number}", result)
-                return
-        elif machine.recorder is not None:
-            machine.recorder.returned(result, restarts=False)
-        machine.hooks.syscall_exit(number, name or f"#{number}", result)
-        if linux.error:
-            self._cpu.write_register(linux.error, 0xFFFFFFFFFFFFFFFF if result < 0 else 0)
-            result = abs(result)
-        self._write_result(result & 0xFFFFFFFFFFFFFFFF)
-        state = thread.signals
-        if state.saved is not None and not state.deliverable():
-            state.blocked, state.saved = state.saved, None
-        if thread.tracee is not None:
-            thread.tracee.returns()
 
     def _take_up(self, thread: Thread) -> None:
         """Go on with what a thread was about to do when its tracer stopped it."""
@@ -905,16 +784,16 @@ class Kernel:
         if then.after is After.END:
             tasks.leave(thread, then.result >> 8 if isinstance(then.result, int) else 0)
         elif then.after is After.CALL:
-            called = tracing.called(thread, then, self._read_call())
+            called = tracing.called(thread, then, self._calls.read())
             if called is not None:
-                self._carry_out(thread, *called)
+                self._calls.carry_out(thread, *called)
         elif then.after is After.RESULT:
             result = then.result
             found = result.poll() if isinstance(result, Wait) else result
             if found is None and isinstance(result, Wait):
                 found = self._begin_wait(thread, result)
             if found is not None:
-                self._finish_call(thread, found)
+                self._calls.finish(thread, found)
         else:
             tracing.go_on(thread, then)
         self._check_limits()
@@ -934,41 +813,3 @@ class Kernel:
             return None
         thread.wait = None
         return found
-
-    def _call(
-        self, thread: Thread, number: int, name: str, arguments: tuple[int, ...]
-    ) -> int | None:
-        """The result of a call; None if the thread waits for it."""
-        entry = self._table[name]
-        if entry is None:
-            thread.call = SystemCall(number, name, arguments)
-            if name not in EXPECTED_MISSING:
-                numbers = {known: number for number, known in self._linux.syscalls.items()}
-                thread.unsupported(f"system call {name} ({numbers[name]})")
-            return -errno.ENOSYS
-        handler, count, concerned = entry
-        arguments = arguments[:count]
-        call = (number, name, arguments)
-        thread.call = tuple.__new__(SystemCall, call)  # `SystemCall` itself takes three times that
-        machine = self.machine
-        machine.caller = machine.serving = thread
-        try:
-            change = coherence.before(thread, name, arguments) if concerned else None
-            result = handler(thread, *arguments)
-            if change is not None:
-                coherence.after(change)
-            if thread.suspended is not None:
-                return None
-            if result.__class__ is int:
-                return result
-        except Exception as error:
-            return self._refused(thread.call, error)
-        finally:
-            machine.serving = None
-        return self._begin_wait(thread, result) if isinstance(result, Wait) else result
-
-    def _refused(self, call: SystemCall, error: Exception) -> int:
-        """The result of a call for what its handler has raised."""
-        if isinstance(error, LinuxError) and error.code == ERESTARTSYS:
-            return blocking.RESTART
-        return self.machine.refused(call.name, call.arguments, error)
