@@ -8,14 +8,15 @@ placed are a `probe_list` of `entries`, which outlives a run as filters and trig
 `editing` changes a standing guest and takes changes back. What is told is told by `telling`, rows
 of events by `told_events`, and how things are is shown by `guest_views`. Who carries typed words
 out (`typed_words`) sits on a control, and is asked (`asking`) whether to stop at a hit, a signal,
-a call or a fork. `travel` leads to the past of a recorded run and back, `backwards` moves in it,
-and `landmarks` are the moments of it that people look for. `branches` are the runs that go on from
-moments of the past, `branched_runs` carries out what is about them, `branching` makes one,
-`branch_diff` says where two part, and `branch_events` which of their events differ. Who wrote
-memory (`memory_writes`) or a register (`register_writes`) and when something was true (`truths`)
-is found by living through `stretches` of it again; where a value came from (`origins`) is a chain
-of writes, at whose end there may be `inputs`. A `past_run` is one from its start, with the probes,
-rules and traces of now in place: hits of the past are gone through phase by phase in one
-(`past_hits`), and `refill` keeps the log true to them by another (`past_log`), or, where no state
-reaches so far, by `past_epochs`, each lived through from a checkpoint in a `forked` process.
+a call or a fork. `travel` leads to the past of a recorded run and back, `backwards` moves in it
+(`past_stops` are hits of what it stops at), and `landmarks` are the moments of it that people look
+for. `branches` are the runs that go on from moments of the past, `branched_runs` carries out what
+is about them, `branching` makes one, `branch_diff` says where two part, and `branch_events` which
+of their events differ. Who wrote memory (`memory_writes`) or a register (`register_writes`) and
+when something was true (`truths`) is found by living through `stretches` of it again; where a
+value came from (`origins`) is a chain of writes, at whose end there may be `inputs`. A `past_run`
+is one from its start, with the probes, rules and traces of now in place: hits of the past are gone
+through phase by phase in one (`past_hits`), and `refill` keeps the log true to them by another
+(`past_log`), or, where no state reaches so far, by `past_epochs`, each lived through from a
+checkpoint in a `forked` process.
 """

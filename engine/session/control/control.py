@@ -57,8 +57,8 @@ from engine.unwind.compare import UNWINDERS
 from engine.words import counted
 
 if TYPE_CHECKING:
-    from engine.session.control.backwards import WatchPlace
     from engine.session.control.branching import BranchLeap
+    from engine.session.control.past_stops import WatchPlace
     from engine.session.control.travel import Travel
     from engine.session.control.truths import Condition
 

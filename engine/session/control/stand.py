@@ -21,7 +21,7 @@ from engine.trace.staging import Consumer
 from engine.unwind.compare import UNWINDERS
 
 if TYPE_CHECKING:
-    from engine.session.control.backwards import StopPlace
+    from engine.session.control.past_stops import StopPlace
 
 
 class GuestStand:
@@ -96,7 +96,7 @@ class GuestStand:
 
     def stop_places(self) -> "list[StopPlace]":
         """The places at which the user wants it to stop, for motions in its past."""
-        from engine.session.control.backwards import StopPlace  # few runs are recorded
+        from engine.session.control.past_stops import StopPlace  # few runs are recorded
 
         found = []
         for view in self.probes.views(self.focus.space):

@@ -14,8 +14,8 @@ from engine.session.protocol.views import HistoryView, RunState, StopCause
 if TYPE_CHECKING:
     from engine.arch.plan import Mode
     from engine.history.timeline import Moment
-    from engine.session.control.backwards import WatchPlace
     from engine.session.control.past_hits import HitPosition, PastHits
+    from engine.session.control.past_stops import WatchPlace
     from engine.session.control.probe_list import ProbeList
     from engine.session.control.switches import GraphSwitch, KernelSwitch
     from engine.session.control.travel import Travel

@@ -14,9 +14,10 @@ from engine.history.livecheckpoints import LiveCheckpoints
 from engine.history.moment import Moment
 from engine.history.recording import RunRecorder
 from engine.linux.machine import Machine
-from engine.session.control.backwards import Backwards, StopPlace, WatchPlace
+from engine.session.control.backwards import Backwards
 from engine.session.control.landmarks import Landmarks
 from engine.session.control.origins import FollowedPlace
+from engine.session.control.past_stops import StopPlace, WatchPlace
 from engine.session.control.truths import Condition
 from engine.session.guest.past import PastSession, record
 from engine.session.guest.session import Session

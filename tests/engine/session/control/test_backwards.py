@@ -14,7 +14,8 @@ from engine.errors import CommandError
 from engine.guest.watched import WatchedRange
 from engine.history.journal import Op
 from engine.history.timeline import Moment
-from engine.session.control.backwards import Backwards, StopPlace
+from engine.session.control.backwards import Backwards
+from engine.session.control.past_stops import StopPlace
 from engine.session.guest.past import PastSession
 from engine.session.guest.watchpoints import Watch
 

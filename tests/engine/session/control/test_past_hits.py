@@ -18,8 +18,8 @@ from engine.history.moment import Moment
 from engine.image import ElfImage
 from engine.image.symbols import SymbolTable
 from engine.probes import arbitration
-from engine.session.control.backwards import WatchPlace
 from engine.session.control.past_hits import FoundHits
+from engine.session.control.past_stops import WatchPlace
 from engine.session.control.travel import Travel
 from engine.session.guest.past import PastSession
 from engine.session.guest.watchpoints import WatchEvent
