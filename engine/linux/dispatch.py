@@ -12,7 +12,7 @@ from engine.linux.table import EXPECTED_MISSING, CallTable
 from engine.linux.thread import SystemCall, Thread
 from engine.linux.wait import Wait
 
-OFTEN: Final = 64
+_OFTEN: Final = 64
 """System calls of a run before what makes the next ones quicker is worth its preparation."""
 _EXEC: Final = frozenset({"execve", "execveat"})
 """Calls that have no result where they succeed."""
@@ -68,6 +68,11 @@ class CallDispatch:
         ]
         self._write_result = writer(linux.result)
 
+    @property
+    def is_often(self) -> bool:
+        """True if there were so many calls that their way is prepared."""
+        return self._machine.syscall_count > _OFTEN
+
     def clobber(self, registers: tuple[int, ...]) -> None:
         """Change what the instruction changes, from the registers of the call."""
         for write, place, read in self._clobbers:
@@ -81,7 +86,7 @@ class CallDispatch:
             machine.recorder.called()
         self.clobber(registers)
         machine.syscall_count += 1
-        if machine.syscall_count == OFTEN:
+        if machine.syscall_count == _OFTEN:
             self._use(self._cpu.traps.reader, self._cpu.traps.writer)
         if thread.tracee is not None and thread.tracee.enters(number, arguments[0]):
             return

@@ -18,7 +18,7 @@ from engine.linux import (
 )
 from engine.linux import signals as sig
 from engine.linux.clock import BLOCK_NS
-from engine.linux.dispatch import OFTEN, CallDispatch
+from engine.linux.dispatch import CallDispatch
 from engine.linux.ending import Exit
 from engine.linux.machine import Machine
 from engine.linux.process import Process
@@ -230,7 +230,7 @@ class Kernel:
             or not self._alone
             or self._moment is not None
             or self._passes
-            or self.machine.syscall_count <= OFTEN
+            or not self._calls.is_often
             or self._seen(thread)
         ):
             return self._cpu.run(quantum)

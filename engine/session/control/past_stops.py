@@ -1,4 +1,4 @@
-"""Where a guest of the past has hit the places at which a user wants to stop."""
+"""Hits, in a guest's past, of the places at which a user wants to stop."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence

@@ -9,9 +9,9 @@ import hashlib
 import multiprocessing
 import os
 import signal
-import time
 from collections.abc import Callable, Iterable, Iterator
 from multiprocessing.connection import Connection, wait
+from time import monotonic
 from typing import Final
 
 from msgspec import Struct
@@ -359,7 +359,7 @@ class Crew:
         self.stdin: bytes | None = None
         self.runs = 0
         self._jobs = jobs
-        self._end = None if seconds is None else time.monotonic() + seconds
+        self._end = None if seconds is None else monotonic() + seconds
         self._workers: list[_Runner] = []
         self._busy: dict[Connection, tuple[int, Attempt, _Runner]] = {}
         opened = OpenedProgram.open(config)
@@ -424,7 +424,7 @@ class Crew:
         return worker
 
     def _heard(self, busy: Iterable[Connection]) -> list[Connection]:
-        rest = None if self._end is None else max(self._end - time.monotonic(), 0)
+        rest = None if self._end is None else max(self._end - monotonic(), 0)
         ready = [each for each in wait(list(busy), rest) if isinstance(each, Connection)]
         if not ready:
             raise OutOfTimeError(TIMED_OUT)

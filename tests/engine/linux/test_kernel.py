@@ -145,7 +145,7 @@ def test_quick_calls_differ_in_nothing(
     arch: str, mode: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("engine.linux.kernel._OFTEN", 1)
+    monkeypatch.setattr("engine.linux.dispatch._OFTEN", 1)
     assert trail(arch, mode, heard=False) == trail(arch, mode, heard=True)
 
 
