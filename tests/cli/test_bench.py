@@ -100,6 +100,21 @@ def test_others_that_fail_say_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
         benchpeers.uftrace(1)
 
 
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no compiler")
+def test_frida_is_a_python_that_has_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\nexit 1\n")
+    python.chmod(0o755)
+    monkeypatch.setenv("FRIDA_PYTHON", str(python))
+    assert benchpeers.frida(1) is None
+    python.write_text("#!/bin/sh\n[ $# = 2 ] && exit 0\necho it broke >&2\n")
+    with pytest.raises(CommandError, match="Frida: it broke"):
+        benchpeers.frida(1)
+    # One that runs the program and nothing else costs next to nothing.
+    python.write_text('#!/bin/sh\n[ $# = 2 ] && exit 0\nshift 2\nexec "$@"\n')
+    assert -50 < (benchpeers.frida(1) or 0.0) < 50
+
+
 @pytest.mark.parametrize("name", MEASURED)
 def test_its_guest_is_a_program(name: str) -> None:
     arch = architectures.by_name(name)

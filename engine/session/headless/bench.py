@@ -168,7 +168,8 @@ def peer_costs(request: BenchRequest) -> Iterator[PeerCost]:
         if not request.peers:
             return
         tools: list[tuple[str, int, Callable[[], float | None]]] = [
-            ("uftrace -pg", 0, lambda: bench_peers.uftrace(request.runs))
+            ("uftrace -pg", 0, lambda: bench_peers.uftrace(request.runs)),
+            ("Frida, C", 3, lambda: bench_peers.frida(request.runs)),
         ]
         if native_program is not None:
             tools.insert(0, ("gdb", 3, lambda: bench_peers.gdb(native_program, request.runs)))

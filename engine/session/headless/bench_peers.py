@@ -1,4 +1,4 @@
-"""The same hit elsewhere: a kernel's uprobe, uftrace and gdb, on a program that runs natively.
+"""The same hit elsewhere: a kernel's uprobe, uftrace, Frida, gdb, on a program that runs natively.
 
 All figures are CPU nanoseconds of a call, those of the tool included, over the same program by
 itself; each is the minimum of some runs.
@@ -10,6 +10,7 @@ import resource
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -25,6 +26,7 @@ _TRACING: Final = Path("/sys/kernel/tracing")
 _KERNEL_HITS: Final = 50_000
 _GDB_HITS: Final = 2_000
 _UFTRACE_CALLS: Final = 500_000
+_FRIDA_CALLS: Final = 1_000_000
 _PATIENCE: Final = 60.0
 """Seconds after which a tool is given up."""
 _GDB: Final = """
@@ -41,14 +43,45 @@ gdb.execute("run")
 if {probed} and len(seen) != {count}:
     gdb.execute("quit 3")
 """
+_FRIDA: Final = """
+import sys
+import threading
+
+import frida
+
+gone = threading.Event()
+pid = frida.spawn(sys.argv[1:], stdio="inherit")
+session = frida.attach(pid)
+session.on("detached", lambda *why: gone.set())
+script = session.create_script('''
+const seen = Memory.alloc(8 * 4100);
+const code = new CModule(`
+#include <gum/guminterceptor.h>
+extern volatile gulong seen[];
+void onEnter(GumInvocationContext *context)
+{
+  volatile gulong *row = seen + 4 + 4 * (seen[0]++ & 1023);
+  for (int n = 0; n != 3; n++)
+    row[n] = (gulong) gum_invocation_context_get_nth_argument(context, n);
+}
+`, { seen });
+Interceptor.attach(Process.mainModule.getExportByName("work"), { onEnter: code.onEnter });
+''')
+script.load()
+frida.resume(pid)
+sys.exit(not gone.wait(60))
+"""
 _SOURCE: Final = """
+#include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 __attribute__((noinline)) long work(long a, long b, long c) { return a + b + c; }
 int main(int argc, char **argv)
 {
     volatile long sum = 0;
     for (long n = atol(argv[1]); n; n--)
         sum = work(n, n + 1, sum);
+    printf("%ld\\n", (long)clock());
     return 0;
 }
 """
@@ -161,6 +194,43 @@ def uftrace(runs: int) -> float | None:
         record: Command = [command, "record", "--no-libcall", "-F", "work", "-d", folder / "data"]
         traced = _least(runs, partial(_spent, [*record, *calls], folder))  # -pg leaves gmon.out
         return (traced - _least(runs, partial(_spent, calls, folder))) / _UFTRACE_CALLS * 1e9
+
+
+def frida(runs: int) -> float | None:
+    """A handler of Frida's in C that keeps three registers; None without Frida or a compiler.
+
+    It is the program's own CPU time: what Frida takes to get there is not in it. $FRIDA_PYTHON
+    names a Python that has it, if this one has not.
+
+    Raises:
+        CommandError: it failed.
+    """
+    compiler, python = shutil.which("cc"), os.environ.get("FRIDA_PYTHON", sys.executable)
+    asked: Command = [python, "-c", "import frida"]
+    if compiler is None or subprocess.run(asked, capture_output=True).returncode:
+        return None
+    with tempfile.TemporaryDirectory() as name:
+        source, program = Path(name) / "work.c", Path(name) / "work"
+        source.write_text(_SOURCE)
+        subprocess.run([compiler, "-O1", "-rdynamic", "-o", program, source], check=True)
+
+        def spent(calls: int, *, attached: bool) -> float:
+            words: Command = [program, str(calls)]
+            if attached:
+                words = [python, "-c", _FRIDA, *words]
+            try:
+                done = subprocess.run(words, capture_output=True, text=True, timeout=_PATIENCE)
+                return int(done.stdout) / 1e6
+            except subprocess.TimeoutExpired:
+                raise CommandError("Frida does not end") from None
+            except ValueError:
+                raise CommandError(f"Frida: {done.stderr.strip() or done.returncode}") from None
+
+        traced, few, plain = (
+            _least(runs, partial(spent, calls, attached=attached))
+            for calls, attached in ((_FRIDA_CALLS, True), (1, True), (_FRIDA_CALLS, False))
+        )
+        return (traced - few - plain) / _FRIDA_CALLS * 1e9
 
 
 def kernel_uprobe(native: Native, runs: int) -> float:
