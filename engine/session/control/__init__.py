@@ -1,6 +1,7 @@
 """A guest under control of a front end: it runs, stops, steps, and is changed in between.
 
-`control` carries out commands and tells what came of them. A guest and all that works on it is a
+`control` carries out commands and tells what came of them; those that leave the guest where it
+stands are `still_commands`. Runs begin by `run_starts`. A guest and all that works on it is a
 `stand`; the `standpoint` says whether a front end stands in the run itself or in its past, and
 leads from one to the other. `running` and its `motions` move the guest. The probes that a user has
 placed are a `probe_list` of `entries`, which outlives a run as filters and triggers

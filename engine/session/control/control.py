@@ -23,9 +23,11 @@ from engine.session.control.branches import KeptRun
 from engine.session.control.entries import ProbeRow
 from engine.session.control.guest_views import GuestViews
 from engine.session.control.probe_list import ProbeList
+from engine.session.control.run_starts import RunStarts
 from engine.session.control.running import Abandoned
 from engine.session.control.stand import GuestStand
 from engine.session.control.standpoint import Standpoint
+from engine.session.control.still_commands import StillCommands
 from engine.session.control.switches import (
     GraphSwitch,
     HandlersSwitch,
@@ -37,7 +39,7 @@ from engine.session.control.told_events import ToldEvents
 from engine.session.control.typed_words import TypedWords
 from engine.session.guest.calling import CallArguments, FunctionCalls
 from engine.session.guest.session import Session
-from engine.session.guest.terminal import ChosenTerminal, FrontEndStreams
+from engine.session.guest.terminal import FrontEndStreams
 from engine.session.program.opening import OpenedProgram
 from engine.session.protocol import commands as cmd
 from engine.session.protocol import events as ev
@@ -45,37 +47,24 @@ from engine.session.protocol.config import GuestConfig
 from engine.session.protocol.views import (
     GuestView,
     OriginLink,
-    PartsView,
     ProbeView,
     RunState,
     StopCause,
 )
 from engine.session.tracing.handlers import blamed
-from engine.session.tracing.listing import TraceListing
 from engine.trace.tracepoints import GROUPS
-from engine.unwind.compare import UNWINDERS
-from engine.words import counted
 
 if TYPE_CHECKING:
     from engine.session.control.branching import BranchLeap
     from engine.session.control.past_stops import WatchPlace
-    from engine.session.control.travel import Travel
     from engine.session.control.truths import Condition
 
-_SIGNALS: Final = range(1, 65)
 _BACK: Final = (
     *(cmd.StepBack, cmd.LineBack, cmd.FinishBack, cmd.ContinueBack),
     *(cmd.LastWrite, cmd.LastRegisterWrite, cmd.Origin, cmd.FirstTime, cmd.LastTime),
     *(cmd.Seek, cmd.SeekMark, cmd.PhaseBack),
 )
 _BRANCHING: Final = (*(cmd.StartBranch, cmd.SwitchBranch, cmd.DeleteBranch, cmd.CompareBranches),)
-_UNCHANGED: Final = (
-    "the past cannot be changed; branch continues from here in a run of its own, "
-    "goto end leads to the present"
-)
-_RECORDED: Final = (
-    "a recording cannot be changed, its probes can; branch continues from here in a run of its own"
-)
 _STEPS: Final = (cmd.StepInsn, cmd.StepOver, cmd.StepLine, cmd.StepPhase, cmd.FinishHit)
 _AHEAD: Final = 10_000
 """Commands that may be typed ahead of a step."""
@@ -134,7 +123,6 @@ class Control:
         self._tell = self._telling.tell
         self.branches = BranchedRuns(self, self._telling, mode)
         self._mode = mode
-        self._terminal = terminal
         self.waiting: Callable[[], cmd.Command | None] = lambda: None
         self.wait: Callable[[], cmd.Command | None] = lambda: None
         self.before_end: Callable[[], object] = lambda: None
@@ -153,10 +141,10 @@ class Control:
         self._views = GuestViews(self.branches)
         self._gate = threading.Lock()
         self._hears = False
-        self._alone = False
-        self._unwinder = UNWINDERS[0].name
+        self._starts = RunStarts(self._telling, mode, terminal)
+        self._still = StillCommands(self, self._telling, terminal)
         self._kept: KeptRun | None = None
-        fresh = self._load(opened)
+        fresh = self._starts.fresh(config, opened)
         self._first, self._damage = fresh.opened, set[str]()
         switches = {group: KernelSwitch(group) for group in GROUPS}
         self._begin(
@@ -165,24 +153,6 @@ class Control:
 
     def _handlers_say(self, text: str) -> None:
         self._tell(ev.Remark((escaped(text),)))
-
-    def _load(self, opened: OpenedProgram | None = None) -> Session:
-        chosen = ChosenTerminal(self.config.tty) if self.config.tty else None
-        terminal = chosen or self._terminal
-        config = self.config
-        if config.recording is not None:
-            return _replayed(opened, config)
-        if config.history:
-            config = replace(config, count_blocks=True)
-        try:
-            fresh = Session(config, terminal.streams() if terminal else None, opened)
-        except KprobeTuiError:
-            if chosen is not None:
-                chosen.close()
-            raise
-        if chosen is not None:
-            fresh.lent.append(chosen.close)
-        return fresh
 
     def _begin(
         self,
@@ -206,15 +176,15 @@ class Control:
             Cut: the user does not want it any more.
         """
         told = ToldEvents(self._tell)
-        travel = self._travel(session, leap)
+        travel = self._starts.travel(self.config, session, leap)
         present = GuestStand(
             session,
             self._mode,
             StopQuestions() if leap is not None else self.questions,
             take=told.rows,
             keep=lambda: self._tell(ev.Snapshot()),
-            alone=self._alone,
-            unwinder=self._unwinder,  # as the run before had it
+            alone=self._still.alone,
+            unwinder=self._still.unwinder,  # as the run before had it
         )
         place = Standpoint(present, travel, self._past_of, changed)
         self._kept = KeptRun(place, told, switches, self._telling.context)
@@ -246,19 +216,6 @@ class Control:
         with self._gate:
             self._hears = True
 
-    def _travel(self, session: Session, leap: "BranchLeap | None") -> "Travel | None":
-        """The way to the past of a run that begins; None where it is not recorded."""
-        recording = self.config.recording
-        if recording is None and (not session.config.history or session.core is not None):
-            return None
-        from engine.session.control import travel  # few runs are recorded
-
-        keeps = self._mode is Mode.STRICT
-        if recording is None or leap is not None:
-            script = leap.script if leap is not None else None
-            return travel.recorded(session, script, keeps=keeps)
-        return travel.lived_through(session, recording, self._tell, keeps=keeps)
-
     def _past_of(self, session: Session) -> GuestStand:
         """Somewhere to stand in a guest of the past."""
         past = GuestStand(
@@ -266,7 +223,7 @@ class Control:
             self._mode,
             StopQuestions(),
             take=lambda data: None,
-            unwinder=self._unwinder,
+            unwinder=self._still.unwinder,
         )
         session.hooks.attention = self._heard
         past.running.state = RunState.STOPPED
@@ -399,15 +356,15 @@ class Control:
         motion = self._here.running.motion(command)
         if isinstance(command, cmd.TypedLine):
             self._cut = False
-            return self._words().carry_out(command.text)
+            return self.known_words().carry_out(command.text)
         if motion is None:
-            return self._any_time(command)
+            return self._still.carry_out(command)
         running = self._here.running
         if running.ended:
             raise CommandError("the program has ended; r starts it afresh")
         if self.session.core is not None:
             raise CommandError("a core file does not move; r runs the program from its beginning")
-        self._moves_on()
+        self.moves_on()
         if self.words is not None:
             self.words.begins_to_move()
         try:
@@ -449,11 +406,7 @@ class Control:
         switches = run.switches.again()
         session: Session | None = None
         try:
-            chosen = ChosenTerminal(self.config.tty) if self.config.tty else None
-            streams = chosen or self._terminal
-            session = leap.session(streams.streams() if streams else None)
-            if chosen is not None:
-                session.lent.append(chosen.close)
+            session = self._starts.branched(self.config, leap)
             self._begin(session, rows, switches, changed, leap)
         except BaseException:
             failed = self._place
@@ -485,7 +438,7 @@ class Control:
     def comes_to_run(self) -> None:
         """Another run is at hand, and what was known of addresses does not hold."""
         self._place.change()
-        self._moves_on()
+        self.moves_on()
         self._here.running.origin = "insn"
         if self.words is not None:
             self.words.branched()
@@ -525,7 +478,7 @@ class Control:
                 place.leave_hit()  # behind it a phase is an instruction of the past like any other
         if not moved:
             return None
-        self._moves_on()
+        self.moves_on()
         if self.words is not None:
             self.words.moved()
         return self._here.running.reason
@@ -545,7 +498,7 @@ class Control:
         """Carry out a motion that begins or ends in the past."""
         place, frame = self._place, self.frame
         place.check()
-        self._moves_on()
+        self.moves_on()
         if self.words is not None:
             self.words.begins_to_move()
         place.go(command, self.watch_places, self.condition)
@@ -588,20 +541,25 @@ class Control:
                 if isinstance(command, cmd.Restart):
                     self._cut = True
             else:
-                self._attempt(command, self._any_time)
+                self._attempt(command, self._still.carry_out)
                 done = True
         if done:
             self.refresh()
         return not self._cut
 
-    def _words(self) -> TypedWords:
+    def known_words(self) -> TypedWords:
+        """Who carries words out.
+
+        Raises:
+            CommandError: nobody does.
+        """
         if self.words is None:
             self.learn()
         if self.words is None:
             raise CommandError("nobody knows words here")
         return self.words
 
-    def _moves_on(self) -> None:
+    def moves_on(self) -> None:
         """Another moment, or another thread: nobody looks at a frame of it yet."""
         self.moves += 1
         self.frame, self._here.focus.elsewhere = 0, None
@@ -611,147 +569,14 @@ class Control:
         self.frame = frame
         self._here.focus.elsewhere = self._here.viewing.space_of(frame)
 
-    def _any_time(self, command: cmd.Command) -> str:
-        """Carry out a command that does not move the guest."""
-        terminal = self._terminal
-        match command:
-            case cmd.Refresh() | cmd.Halt():
-                return ""
-            case cmd.Input(data):
-                if terminal is not None:
-                    terminal.write(data)
-                return ""
-            case cmd.Resize(columns, rows):
-                if terminal is not None:
-                    terminal.resize(columns, rows)
-                return ""
-            case cmd.Signal(number):
-                if self._place.of_recording:
-                    raise CommandError("a recording gets the signals that were recorded")
-                if self._place.in_past:
-                    raise CommandError(_UNCHANGED)
-                if number not in _SIGNALS:
-                    raise CommandError(f"there is no signal {number}")
-                self.session.interrupt(number)
-                return f"signal {number} sent"
-            case cmd.ReadMemory(address, size, original):
-                pieces = self._here.editing.read(address, size, original)
-                self._tell(ev.MemoryRead(command, pieces, self._place.changes))
-                return ""
-            case cmd.ReadWords(address, count):
-                self._tell(ev.WordsRead(command, self._here.viewing.words(address, count)))
-                return ""
-            case cmd.ReadParts(moment, branches):
-                if moment == self.moves and self._here.stands:
-                    self._tell(ev.PartsRead(command, self._parts(branches)))
-                return ""
-            case cmd.SetMark() | cmd.DeleteMark():
-                return self._place.mark(command)
-            case cmd.Refill():
-                self._run.told.forget()
-                return ""
-            case cmd.Restore(probes, stops):
-                text = self._restore(probes, stops)
-            case cmd.LoadHandlers(path, on):
-                text = (
-                    self._run.switches.handlers.load(path)
-                    if on
-                    else self._run.switches.handlers.unload()
-                )
-                self._place.change()
-            case cmd.AskWords():
-                self._tell(ev.WordsKnown(self._words().words()))
-                return ""
-            case cmd.ListDefinitions(form):
-                lines = tuple(TraceListing(self._place.present.tracing).lines(form))
-                self._tell(ev.Listed(form, lines))
-                return ""
-            case cmd.SelectFrame(number):
-                self.look_at(number)
-                return ""
-            case cmd.Unwind(unwinder):
-                said = self._here.viewing.choose(unwinder, now=self._here.stands)
-                self._unwinder = self._here.viewing.unwinder.name
-                return said
-            case cmd.ChooseThread(tid):
-                return self._choose(tid)
-            case cmd.StepAlone(on):
-                said = self._here.focus.step_alone(on=on)
-                self._alone = on
-                return said
-            case cmd.TraceFunctions(globs, on, depth):
-                text = self._run.switches.graph.turn(globs, on=on, depth=depth)
-            case cmd.TraceKernel(globs, on, group):
-                text = self._run.switches.kernel[group].turn(globs, on=on)
-            case _:
-                done = self.probes.carry_out(command, self._tell)
-                text = self._edit(command) if done is None else done
-        self._run.told.declare(self._place.present.tracing)
-        return text
-
-    def _restore(
-        self, probes: tuple[cmd.SavedProbe, ...], stops: tuple[cmd.SavedStop, ...]
-    ) -> str:
-        """Place what an earlier session had; what cannot be placed is told together."""
-        failures = self.probes.restore_saved(probes)
-        if stops:
-            failures += self._words().restore(stops)
-        if failures:
-            lost = f"{counted(len(failures), 'thing')} of the last time cannot be placed again"
-            self._tell(ev.Remark((f"{lost}:", *failures)))
-        return f"{counted(len(probes) + len(stops), 'thing')} of the last time"
-
-    def _parts(self, branches: tuple[cmd.Branch, ...]) -> tuple[PartsView | None, ...]:
-        """Parts of values."""
-        variables, words = self._here.viewing.variables, self.words
-        found: list[PartsView | None] = []
-        with self._here.focus.visit():
-            for branch in branches:
-                if branch.frame != cmd.DISPLAYS:
-                    parts = variables.parts(
-                        branch.frame, branch.number, branch.steps, 0, branch.count
-                    )
-                    found.append(parts)
-                else:
-                    found.append(words.display_parts(branch) if words is not None else None)
-        return tuple(found)
-
-    def _choose(self, tid: int) -> str:
-        """Look at another thread."""
-        running, machine = self._here.running, self.session.machine
-        if not self._here.stands:
-            raise CommandError("the program is not standing; Ctrl-C stops it")
-        if running.machine is not None and tid not in (0, machine.tid):
-            raise CommandError("in the middle of a hit; let it finish first")
-        said = self._here.focus.choose(tid or machine.tid)
-        self._moves_on()
-        self._place.change()  # the same addresses may have other code now
-        running.origin = ""
-        return said
-
-    def _edit(self, command: cmd.Command) -> str:
-        editing = self._place.present.editing
-        if not editing.is_of_list(command):
-            if self._place.in_past:
-                raise CommandError(_RECORDED if self._place.of_recording else _UNCHANGED)
-            if self._here.running.state is RunState.RUNNING:
-                raise CommandError("the program is running; Ctrl-C stops it")
-            if self._here.running.machine is not None:
-                raise CommandError("in the middle of a hit; let it finish first")
-        with self._place.edited(), self._here.focus.visit():
-            text = editing.carry_out(command)
-        self._place.change()
-        self._here.running.origin = ""
-        return text
-
     def _restart(self) -> str:
         rows = self.probes.rows
-        fresh = self._load()  # if it fails, the old run goes on
+        fresh = self._starts.fresh(self.config)  # if it fails, the old run goes on
         self._end_run()
         self.branches.restarted()
         self._tell(ev.Restarted())
         self._begin(fresh, rows, self._run.switches, self._place.changes + 1)
-        self._moves_on()
+        self.moves_on()
         return "started afresh"
 
     def _ended(self) -> None:
@@ -818,7 +643,7 @@ class Control:
             where = f"in {blocked_in}()" if running.state is RunState.STOPPED else "running"
             self._tell(ev.Failed(command, f"the program is {where}", "let that end first"))
         elif self._here.running.motion(command) is None and not isinstance(command, _BACK):
-            self._attempt(command, self._any_time)
+            self._attempt(command, self._still.carry_out)
         elif running.state is RunState.STOPPED:
             # The call has to end before anything else can happen. For a step that is all.
             running.want(f"{blocked_in}() ended", StopCause.CUT_SHORT)
@@ -835,7 +660,7 @@ class Control:
         running = self._here.running
         if running.state is not RunState.STOPPED:
             self._tell(ev.Failed(command, "the program is running", "Ctrl-C stops it"))
-        elif self._words().moves(command.text):
+        elif self.known_words().moves(command.text):
             running.want(f"{self.session.kernel.waiting_in}() ended", StopCause.ARRIVED)
             running.state, self._next = RunState.RUNNING, command
         else:
@@ -946,14 +771,6 @@ class Control:
         with self._gate:
             self._hears = False
         self._place.close()
-
-
-def _replayed(opened: OpenedProgram | None, config: GuestConfig) -> Session:
-    """The run of a recording, before its first instruction."""
-    from engine.session.guest.past import replayed
-    from engine.session.program.recorded import RecordedGuest, recorded_guest
-
-    return replayed(opened if isinstance(opened, RecordedGuest) else recorded_guest(config))
 
 
 def _no_condition(text: str) -> "Condition":
