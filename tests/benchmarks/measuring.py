@@ -1,14 +1,32 @@
 """Processor time, the calibration number and plain tables, for the benchmark programs."""
 
+import json
 import math
 import os
 import platform
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 _CALIBRATION_LOOPS = 1_000_000
+_STARTER = """
+import json, os, signal, sys, time
+report, limit, words = int(sys.argv[1]), float(sys.argv[2]), sys.argv[3:]
+os.set_inheritable(report, False)
+start = time.perf_counter()
+child = os.posix_spawnp(words[0], words, os.environ)
+signal.signal(signal.SIGALRM, lambda *_: os.kill(child, signal.SIGKILL))
+if limit < 1e9:
+    signal.setitimer(signal.ITIMER_REAL, limit)
+_, status, usage = os.wait4(child, 0)
+wall, cpu = time.perf_counter() - start, usage.ru_utime + usage.ru_stime
+found = os.waitstatus_to_exitcode(status), cpu, wall, usage.ru_maxrss
+os.write(report, json.dumps(found).encode())
+"""
+# A process has the peak of the one that began it: a small Python begins what is measured.
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,32 +52,35 @@ def calibration() -> float:
 
 
 def run_process(
-    words: Sequence[str], env: dict[str, str] | None = None, expected: int = 0
+    words: Sequence[str],
+    env: dict[str, str] | None = None,
+    expected: int = 0,
+    limit: float = math.inf,
 ) -> Spent:
     """Run a command with standard output caught and standard error dropped.
+
+    It is killed after `limit` seconds of wall clock.
 
     Raises:
         RuntimeError: its exit code is another.
     """
     reading, writing = os.pipe()
-    actions = [
-        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-        (os.POSIX_SPAWN_DUP2, writing, 1),
-        (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
-        (os.POSIX_SPAWN_CLOSE, reading),
-    ]
-    start = time.perf_counter()
-    environment = {**os.environ, **(env or {})}
-    child = os.posix_spawnp(words[0], list(words), environment, file_actions=actions)
-    os.close(writing)
-    with open(reading, "rb") as stream:
-        output = stream.read()
-    _, status, usage = os.wait4(child, 0)
-    wall = time.perf_counter() - start
-    code = os.waitstatus_to_exitcode(status)
+    starter = (sys.executable, "-I", "-S", "-c", _STARTER, str(writing), str(limit), *words)
+    with open(reading) as report:
+        output = subprocess.run(
+            starter,
+            env={**os.environ, **(env or {})},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            pass_fds=(writing,),
+            check=True,
+        ).stdout
+        os.close(writing)
+        code, cpu, wall, peak = json.loads(report.read())
     if code != expected:
         raise RuntimeError(f"{' '.join(words)}: exit code {code}")
-    return Spent(usage.ru_utime + usage.ru_stime, wall, usage.ru_maxrss, output)
+    return Spent(cpu, wall, peak, output)
 
 
 def geometric_mean(values: Sequence[float]) -> float:
