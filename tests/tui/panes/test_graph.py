@@ -3,7 +3,7 @@
 import struct
 
 import pytest
-from archkit import COMPILED
+from archkit import FIRST_COMPILED
 from controlkit import sample
 from eventkit import INFOS, NAMES, fact, ret
 from flowkit import SIZES, User, flow
@@ -124,7 +124,7 @@ def test_probes_on_entry_and_return_make_a_graph_too() -> None:
     assert [kind for kind, *_ in shown(tree(fact(0, 1), fact(1, 1)))] == [POINT, POINT]
 
 
-@pytest.mark.parametrize("arch", COMPILED)
+@pytest.mark.parametrize("arch", FIRST_COMPILED)
 def test_the_lines_are_those_of_the_text(arch: str) -> None:
     with loaded(SAMPLES / arch / "recursion") as guest:
         done = traced(guest.session)

@@ -4,7 +4,7 @@ import random
 
 import archkit
 import pytest
-from archkit import COMPILED
+from archkit import FIRST_COMPILED
 from sessionkit import SAMPLES
 
 from engine.arch.plan import Mode
@@ -23,7 +23,7 @@ def offered(found: Browser, line: str, *groups: str) -> tuple[str, tuple[str, ..
     return line[completion.start :], completion.words
 
 
-@pytest.mark.parametrize("arch", COMPILED)
+@pytest.mark.parametrize("arch", FIRST_COMPILED)
 def test_the_parts_of_a_definition(arch: str) -> None:
     found = sample(arch, "recursion")
     register = archkit.argument(arch)
@@ -53,7 +53,7 @@ def test_the_parts_of_a_definition(arch: str) -> None:
     assert offered(found, f"p {path[:-3]}") == (path[:-3], (f"{path}:",))
 
 
-@pytest.mark.parametrize("arch", COMPILED)
+@pytest.mark.parametrize("arch", FIRST_COMPILED)
 def test_what_debug_information_names(arch: str) -> None:
     found = sample(arch, "structs")
     functions = [match.name for match in found.complete("", 200) if match.size]

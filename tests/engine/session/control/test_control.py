@@ -6,7 +6,7 @@ from pathlib import Path
 
 import archkit
 import pytest
-from archkit import COMPILED
+from archkit import FIRST_COMPILED
 from controlkit import Held, held, moods, sample
 from msgspec import structs
 
@@ -16,7 +16,7 @@ from engine.session.protocol import commands as cmd
 from engine.session.protocol import events as ev
 from engine.session.protocol.views import RunState
 
-both = pytest.mark.parametrize("arch", COMPILED)
+both = pytest.mark.parametrize("arch", FIRST_COMPILED)
 
 
 @both

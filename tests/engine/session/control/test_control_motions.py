@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import archkit
 import pytest
-from archkit import COMPILED, FIRST_COMPILED
+from archkit import FIRST_COMPILED
 from controlkit import Held, held, moods, sample
 from msgspec import structs
 
@@ -13,7 +13,7 @@ from engine.arch import by_name
 from engine.session.protocol import commands as cmd
 from engine.session.protocol.views import RunState
 
-both = pytest.mark.parametrize("arch", COMPILED)
+both = pytest.mark.parametrize("arch", FIRST_COMPILED)
 
 
 def facts(guest: Held) -> tuple[object, ...]:

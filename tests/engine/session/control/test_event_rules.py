@@ -5,7 +5,7 @@ from pathlib import Path
 
 import archkit
 import pytest
-from archkit import COMPILED
+from archkit import FIRST_COMPILED
 from controlkit import Held, held, sample
 from guestrun import run
 
@@ -14,7 +14,7 @@ from engine.session.protocol import events as ev
 from engine.session.protocol.views import RunState
 from engine.trace.rows import Value
 
-both = pytest.mark.parametrize("arch", COMPILED)
+both = pytest.mark.parametrize("arch", FIRST_COMPILED)
 
 
 def define(arch: str, event: str = "fib") -> cmd.Define:

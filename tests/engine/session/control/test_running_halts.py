@@ -1,7 +1,7 @@
 """A halt may come at any instruction, also at those that a hit executes phase by phase."""
 
 import pytest
-from archkit import COMPILED
+from archkit import FIRST_COMPILED
 from controlkit import Held, held, sample
 
 from engine.cpu.base import Cpu, Stop
@@ -51,7 +51,7 @@ def beside(cpu: Cpu, when: str, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return calls
 
 
-@pytest.mark.parametrize("arch", COMPILED)
+@pytest.mark.parametrize("arch", FIRST_COMPILED)
 @pytest.mark.parametrize("line", ["p fibonacci", "p fibonacci+0x8", "r fibonacci"])
 @pytest.mark.parametrize("when", ["before", "within"])
 def test_a_halt_beside_an_instruction_changes_nothing(

@@ -15,7 +15,7 @@ _ROW = re.compile(r"(\w+)\+(0x[0-9a-f]+)/\S+ <- \w+\) at=(0x[0-9a-f]+) in=(0x[0-
 
 @pytest.mark.parametrize("mode", Mode)
 @pytest.mark.parametrize("technique", ["breakpoint", "jump"])
-@pytest.mark.parametrize("arch", archkit.COMPILED)
+@pytest.mark.parametrize("arch", archkit.FIRST_COMPILED)
 def test_pc_of_a_return_is_where_the_call_returned_to(
     arch: str, technique: str, mode: Mode
 ) -> None:
