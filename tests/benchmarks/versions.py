@@ -59,11 +59,16 @@ _PROGRAMS: Final = {
 }
 """Debian's programs, with a place for the rounds of a loop."""
 _HITS: Final = {
-    ("jump", "jump", 3, None, ""): ("jump, 3 registers", math.inf, 40),
-    ("breakpoint", "jump", 3, None, ""): ("breakpoint, 3 registers", 300, 150),
-    ("breakpoint", "jump", 3, 0, ""): ("breakpoint, filter rejects", 200, 120),
+    "jump 3": (math.inf, 40),
+    "breakpoint 3": (300, 150),
+    "breakpoint 3, filter 0 %": (200, 120),
+    "return breakpoint": (900, 400),
+    "graph breakpoint": (1_200, 600),
+    "return jump": (100, 90),
+    "graph jump": (150, 110),
+    "handler breakpoint": (4_000, 2_500),
 }
-"""Rows of `bench`: name, reach and aim by technique, entry, registers, filter and format."""
+"""Reach and aim of rows of `bench`."""
 
 
 class Slope(NamedTuple):
@@ -332,9 +337,21 @@ GROUPS: Final = {
 }
 
 
+def hit_name(row: dict[str, object]) -> str:
+    """What a row of `bench` measures."""
+    if "name" in row:
+        return str(row["name"])
+    technique, entry = row["technique"], row["entry"]
+    text = str(technique) if technique == entry else f"{technique} {row.get('format') or entry}"
+    text += f" {row['args']}" if row["args"] else ""
+    text += " + string" if row["string"] else ""
+    passes = row["filter_pass"]
+    return text if passes is None else f"{text}, filter {passes} %"
+
+
 def of_hits(versions: dict[str, Words], runs: int, *, peers: bool) -> list[Figures]:
     """What each version's own `bench` says, and what the first one's says of other tools."""
-    rows: dict[object, Figures] = {}
+    rows: dict[str, Figures] = {}
     for turn, (name, command) in enumerate(versions.items()):
         words = [*command, "bench", "--arch", "x86_64", "--runs", str(runs), "--json"]
         words += ["--live-kernel"] if peers and not turn else ["--no-peers"]
@@ -343,13 +360,9 @@ def of_hits(versions: dict[str, Words], runs: int, *, peers: bool) -> list[Figur
             print(f"left out: {done.stderr[-200:]}", file=sys.stderr)
             continue
         for one in json.loads(done.stdout):
-            key = tuple(one.get(each) for each in ("technique", "entry", "args", "filter_pass"))
-            key = (*key, one.get("format") or "", one.get("name"), one.get("string"))
-            text, *goals = _HITS.get(key[:5], ("", 0, 0)) if not one.get("string") else ("", 0, 0)
-            if not text:
-                parts = (f"{each}" for each in key if each not in (None, "", False))
-                text = "a hit: " + " ".join(parts)
-            row = rows.setdefault(key, Figures(text, "ns", *goals))
+            name_of = hit_name(one)
+            goals = _HITS.get(name_of, (0, 0))
+            row = rows.setdefault(name_of, Figures(f"a hit, {name_of}", "ns", *goals))
             row.found[name] = float(one.get("ns_per_hit") or math.nan)
     return list(rows.values())
 
