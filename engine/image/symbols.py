@@ -148,8 +148,8 @@ class SymbolTable:
         Borders of sections and segments end it, too.
         """
         low, high = self._index.span(address)
-        borders = [(s.addr, s.addr + s.size) for s in self.image.sections]
-        borders += [(s.vaddr, s.vaddr + s.memsz) for s in self.image.load_segments]
+        ends, at = self._borders, bisect_right(self._borders, address)
+        borders = [(ends[max(at - 1, 0)], ends[min(at, len(ends) - 1)])] if ends else []
         at = bisect_right(self._stubs, address, key=lambda stub: stub.address)
         borders += [(s.address, s.address + s.size) for s in self._stubs[max(at - 1, 0) : at + 1]]
         if not self._index.has_static_functions:
@@ -160,6 +160,14 @@ class SymbolTable:
             else:
                 low = max(low, border)
         return self.at(address), low, high
+
+    @cached_property
+    def _borders(self) -> list[int]:
+        """Where sections and segments begin and end."""
+        image = self.image
+        found = {at for s in image.sections for at in (s.addr, s.addr + s.size)}
+        found |= {at for s in image.load_segments for at in (s.vaddr, s.vaddr + s.memsz)}
+        return sorted(found)
 
     def functions(self) -> Sequence[Symbol]:
         """The program's own functions, sorted by address; aliases are all in it.

@@ -84,8 +84,8 @@ def run_process(
 
 
 def geometric_mean(values: Sequence[float]) -> float:
-    """The mean for ratios; NaN for none."""
-    return statistics.geometric_mean(values) if values else math.nan
+    """The mean for ratios; NaN if one could not be measured, or lies below the noise."""
+    return statistics.geometric_mean(values) if values and min(values) > 0 else math.nan
 
 
 def machine() -> dict[str, object]:

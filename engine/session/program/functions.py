@@ -22,6 +22,8 @@ from engine.unwind.rows import CfaRegister
 _KEPT: Final = 1 << 14
 _ASKED: Final = 1 << 16
 """Addresses whose functions are remembered: all functions are gone through three times."""
+_LATEST: Final = 8
+"""Functions whose neighbourhoods are remembered."""
 _COLD: Final = re.compile(r"\.cold(\.\d+)?$")
 
 
@@ -31,7 +33,8 @@ class Neighbourhood(Struct, frozen=True):
     Attributes:
         file: where.
         low: the first of them.
-        high: behind the last one; at `low` while nothing more than the function is known.
+        high: behind the last one; at `low`, which was asked about, while nothing more than the
+            function is known.
         symbol: it.
         function: it.
     """
@@ -48,17 +51,25 @@ class FunctionRanges:
 
     def __init__(self) -> None:
         self.at = lru_cache(maxsize=_ASKED)(function_at)
-        self._latest: Neighbourhood | None = None
+        self._latest: list[Neighbourhood] = []
 
     def near(self, file: ProgramFile, link: int) -> Neighbourhood | None:
-        """All that an address shares with its neighbours, after two of one function."""
+        """All that an address shares with its neighbours, after two of one function.
+
+        A few functions are remembered: a caller's and its callees' are asked about in turn.
+        """
         latest = self._latest
-        if latest is not None and latest.file is file and latest.low <= link < latest.high:
-            return latest
+        for one in latest:
+            if one.low <= link < one.high and one.file is file:
+                return one
         found = self.at(file, link)
-        if latest is None or latest.file is not file or latest.function != found:
-            self._latest = Neighbourhood(file, 0, 0, None, found)
+        known = next((one for one in latest if one.function == found and one.file is file), None)
+        if known is None:
+            latest.insert(0, Neighbourhood(file, link, link, None, found))
+            del latest[_LATEST:]
             return None
+        if known.symbol is None and known.low == link:
+            return None  # of one address alone its function is remembered
         symbol, low, high = file.symbols.span(link)
         if found is None or symbol is None or (symbol.address, symbol.size) != found:
             return None
@@ -66,8 +77,9 @@ class FunctionRanges:
             return None
         # The symbol says where the function is: it is the same wherever that covers.
         low, high = max(low, found[0]), min(high, found[0] + found[1])
-        self._latest = Neighbourhood(file, low, high, symbol, found)
-        return self._latest
+        latest.remove(known)
+        latest.insert(0, Neighbourhood(file, low, high, symbol, found))
+        return latest[0]
 
 
 def function_at(file: ProgramFile, link: int) -> tuple[int, int] | None:
