@@ -29,8 +29,10 @@ BUDGET: Final = 512 << 20
 """Bytes that all checkpoints of a run may take."""
 _LOOK: Final = 200_000
 """Ticks between two looks at whether one is due: some milliseconds."""
+_FIRST: Final = 0.5
+"""Processor time of the host's before the first one, to which all pages are new."""
 _SECONDS: Final = 0.1
-"""Processor time of the host's between two, at least."""
+"""The same between two, at least."""
 _SHARE: Final = 20
 """So many times the time that the last one has taken goes by before the next."""
 _ZERO: Final = bytes(PAGE)
@@ -148,7 +150,7 @@ class LiveCheckpoints:
         self._apart = 0
         self._last = 0
         self._next = _LOOK
-        self._due = time.thread_time() + _SECONDS
+        self._due = time.thread_time() + _FIRST
         self._ram.watch_changes()
         self._cpu.flush_tlb()
         kernel.going = self._going

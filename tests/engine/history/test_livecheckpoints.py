@@ -43,7 +43,8 @@ GUEST_RUNS = [
 @pytest.fixture(autouse=True)
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
     """They are taken as often as it can be."""
-    monkeypatch.setattr(livecheckpoints, "_SECONDS", 0.0)
+    for name in ("_FIRST", "_SECONDS"):
+        monkeypatch.setattr(livecheckpoints, name, 0.0)
     monkeypatch.setattr(livecheckpoints, "_SHARE", 0)
     monkeypatch.setattr(livecheckpoints, "_LOOK", LOOK)
 

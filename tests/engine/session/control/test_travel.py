@@ -168,6 +168,7 @@ def test_there_and_on_and_there_again(
     for module in (livecheckpoints, timelines):
         monkeypatch.setattr(module, "_SECONDS", 0.0)
         monkeypatch.setattr(module, "_SHARE", 0)
+    monkeypatch.setattr(livecheckpoints, "_FIRST", 0.0)
     monkeypatch.setattr(livecheckpoints, "_LOOK", 700 if name == "toggle" else 40)
     monkeypatch.setattr(timelines, "_SLICE", 30)
     choose = random.Random(1)
