@@ -41,7 +41,7 @@ _MANY: Final = (10_000, 40_000)
 """Functions of large programs."""
 _LIBRARIES: Final = Path("/usr/lib/x86_64-linux-gnu")
 _ARCHES: Final = {"amd64": "x86_64", "arm64": "aarch64"}
-_ROUNDS: Final = 4_000_000
+_ROUNDS: Final = 2_000_000
 _PYTHON: Final = ("python3.11", "-S", "-E", "-c")
 _PROGRAMS: Final = {
     "python, sums": (*_PYTHON, "print(sum(i * i for i in range({n})))"),
