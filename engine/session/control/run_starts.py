@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from engine.arch.plan import Mode
-from engine.errors import KprobeTuiError
 from engine.linux.fs.stdio import HostStream
 from engine.session.control.telling import EventTeller
 from engine.session.guest.session import Session
@@ -65,7 +64,7 @@ class RunStarts:
         terminal = chosen or self._terminal
         try:
             session = begin(terminal.streams() if terminal else None)
-        except KprobeTuiError:
+        except BaseException:
             if chosen is not None:
                 chosen.close()
             raise

@@ -1,7 +1,7 @@
 """The same hit elsewhere: a kernel's uprobe, uftrace, Frida, gdb, on a program that runs natively.
 
-All figures are CPU nanoseconds of a call, those of the tool included, over the same program by
-itself; each is the minimum of some runs.
+All figures are CPU nanoseconds of a call, those of the tool included where it is a process of its
+own, over the same program by itself; each is the minimum of some runs.
 """
 
 import math
@@ -207,7 +207,9 @@ def frida(runs: int) -> float | None:
     """
     compiler, python = shutil.which("cc"), os.environ.get("FRIDA_PYTHON", sys.executable)
     asked: Command = [python, "-c", "import frida"]
-    if compiler is None or subprocess.run(asked, capture_output=True).returncode:
+    if compiler is None or shutil.which(python) is None:
+        return None
+    if subprocess.run(asked, stdin=subprocess.DEVNULL, capture_output=True).returncode:
         return None
     with tempfile.TemporaryDirectory() as name:
         source, program = Path(name) / "work.c", Path(name) / "work"
@@ -219,7 +221,13 @@ def frida(runs: int) -> float | None:
             if attached:
                 words = [python, "-c", _FRIDA, *words]
             try:
-                done = subprocess.run(words, capture_output=True, text=True, timeout=_PATIENCE)
+                done = subprocess.run(
+                    words,
+                    stdin=subprocess.DEVNULL,
+                    capture_output=True,
+                    text=True,
+                    timeout=_PATIENCE,
+                )
                 return int(done.stdout) / 1e6
             except subprocess.TimeoutExpired:
                 raise CommandError("Frida does not end") from None
