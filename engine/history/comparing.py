@@ -62,7 +62,7 @@ def shown_op(op: Sequence[Any], other: Sequence[Sequence[Any]] = ()) -> str:
     """
     kind, rest = op[0], op[1:]
     if kind == Op.CONTENT:
-        return f"a file's bytes (BLAKE2b {rest[1].hex()[:16]}...) in memory"
+        return f"a file's bytes (SHA-256 {rest[1].hex()[:16]}...) in memory"
     data = next((part for part in rest if isinstance(part, bytes)), None)
     if data is not None:
         first = 0

@@ -8,15 +8,12 @@ hold are plain values, so that they can be written to files as they are.
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
-from hashlib import blake2b
+from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from engine.cpu.base import StopKind
-
-_DIGEST: Final = 32
-"""Bytes of a digest."""
 
 
 class EntryCause(IntEnum):
@@ -150,7 +147,7 @@ class InstructionInput(NamedTuple):
 
 def digest_of(data: bytes) -> bytes:
     """The digest that stands for a content, in other runs, too."""
-    return blake2b(data, digest_size=_DIGEST).digest()
+    return sha256(data).digest()  # processors have instructions for it
 
 
 class Journal:
@@ -160,7 +157,7 @@ class Journal:
         raw: the entries.
         clocks: the tick of each.
         inputs: what instructions got.
-        contents: long bytes that came into memory, by their digest (BLAKE2b), each once: a library
+        contents: long bytes that came into memory, by their digest (SHA-256), each once: a library
             is loaded many times.
         complete: no more will come.
     """

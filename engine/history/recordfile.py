@@ -26,7 +26,7 @@ from engine.history.journal import InstructionInput, Journal, digest_of
 from engine.history.recordedstreams import StreamShape
 
 MAGIC: Final = b"KPTRECORD\0"
-VERSION: Final = 4
+VERSION: Final = 5
 _FRONT: Final = struct.Struct("<10sHI")
 _PIECE: Final = struct.Struct("<4sIIIQ")
 """Kind; bytes as stored and as they are; CRC-32, see `checksum`; ticks of the guest's clock."""

@@ -46,7 +46,7 @@ def test_entries_of_other_bytes_are_others() -> None:
     left, right = entries
     assert not same_entry(left, right, 0)
     text = what_differs(left, right, 0)
-    assert text.count("a file's bytes (BLAKE2b ") == 2
+    assert text.count("a file's bytes (SHA-256 ") == 2
 
 
 def test_each_call_has_an_entry_and_its_time() -> None:
