@@ -163,7 +163,7 @@ class SymbolTable:
 
     @cached_property
     def _borders(self) -> list[int]:
-        """Where sections and segments begin and end."""
+        """Addresses at which sections and segments begin or end."""
         image = self.image
         found = {at for s in image.sections for at in (s.addr, s.addr + s.size)}
         found |= {at for s in image.load_segments for at in (s.vaddr, s.vaddr + s.memsz)}

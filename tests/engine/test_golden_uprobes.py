@@ -162,8 +162,17 @@ class Run:
         ]
 
 
-@pytest.mark.parametrize("mode", list(Mode), ids=lambda mode: mode.value)
-@pytest.mark.parametrize("name", TESTS)
+@pytest.mark.parametrize(
+    ("name", "mode"),
+    [
+        # In one mode or the other, the rest with the slow tests.
+        pytest.param(
+            name, mode, id=f"{name}-{mode.value}", marks=[pytest.mark.slow] if odd else []
+        )
+        for at, name in enumerate(TESTS)
+        for odd, mode in zip((at % 2, 1 - at % 2), Mode, strict=True)
+    ],
+)
 def test_as_linux(name: str, mode: Mode, root: Path, tmp_path: Path) -> None:
     differs = name in OTHER_FILE or (mode is Mode.STRICT and name in STRICT)
     with pytest.raises(AssertionError) if differs else nullcontext():
