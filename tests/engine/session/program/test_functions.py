@@ -1,5 +1,6 @@
 """What an address shares with its neighbours: the same as each finds for itself."""
 
+import random
 from pathlib import Path
 
 import pytest
@@ -63,3 +64,20 @@ def test_neighbours_have_the_same_function(path: Path) -> None:
 def test_functions_that_lie_over_each_other(tmp_path: Path) -> None:
     program = build(tmp_path, "over", ".text\n" + OVERLAPPING, "-nostdlib", "-static")
     assert alike(OpenedProgram.open(GuestConfig(guest=str(program))).inspected().main)
+
+
+def test_several_functions_are_remembered_at_once() -> None:
+    """As a caller's and its callees' are asked about: in turn, and any way around."""
+    opened = OpenedProgram.open(GuestConfig(guest=str(SAMPLES / "x86_64/structs")))
+    file = opened.inspected().main
+    functions = [one for one in file.symbols.functions() if one.size > 2][:40]
+    ranges, choose, told = FunctionRanges(), random.Random(1), 0
+    for _ in range(2_000):
+        for function in (functions[0], choose.choice(functions[:5]), choose.choice(functions)):
+            link = function.address + choose.randrange(function.size)
+            near = ranges.near(file, link)
+            if near is not None:
+                assert near.function == function_at(file, link), hex(link)
+                assert near.symbol == file.symbols.at(link), hex(link)
+                told += function is functions[0]
+    assert told > 1_900
