@@ -222,10 +222,11 @@ def test_a_full_disk_is_counted_to_the_event(home: Path, room: int) -> None:
 
 def test_the_ring_is_written_at_a_signal_too(home: Path) -> None:
     script = (
-        "import os, signal\nseen = 0\n"
+        "import os, signal, time\nseen = 0\n"
         "def before(probe, regs):\n"
         "    global seen\n    seen += 1\n"
         "    if seen == 500:\n        os.kill(os.getpid(), signal.SIGUSR1)\n"
+        "        time.sleep(0.3)\n"  # another thread hears it, while the program runs
         "probes = [Kprobe(symbol_name='fibonacci', pre_handler=before)]\n"
     )
     (home / "handlers.py").write_text(script)
