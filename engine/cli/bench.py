@@ -77,7 +77,7 @@ def _measured(
     "--peers/--no-peers",
     default=True,
     show_default=True,
-    help="gdb and uftrace on a native program too, where they are installed.",
+    help="gdb, uftrace and Frida on a native program too, where they are installed.",
 )
 @click.option(
     "--live-kernel",

@@ -318,7 +318,7 @@ def of_programs(folder: Path) -> Iterator[Cost]:
             yield _clocked(f"{debian} {name}", runs)
     bench = str(build_bench("x86_64"))
     for kernel, rounds in ROUNDS.items():
-        many, few = (("run", bench, kernel, str(count)) for count in (rounds // 2, 0))
+        many, few = (("run", bench, kernel, str(count)) for count in (2 * rounds, 0))
         yield _clocked(f"kernel {kernel}", Slope(many, few))
 
 
@@ -339,13 +339,11 @@ GROUPS: Final = {
 
 def hit_name(row: dict[str, object]) -> str:
     """What a row of `bench` measures."""
-    if "name" in row:
-        return str(row["name"])
-    technique, entry = row["technique"], row["entry"]
+    technique, passes = row["technique"], row.get("filter_pass")
+    entry = row.get("entry", technique)  # other tools have none
     text = str(technique) if technique == entry else f"{technique} {row.get('format') or entry}"
     text += f" {row['args']}" if row["args"] else ""
-    text += " + string" if row["string"] else ""
-    passes = row["filter_pass"]
+    text += " + string" if row.get("string") else ""
     return text if passes is None else f"{text}, filter {passes} %"
 
 
@@ -372,8 +370,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--old", help="command line of another version")
     parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--group", action="append", choices=(*GROUPS, "hits"), help="all else")
-    parser.add_argument("--peers", action="store_true", help="of `bench`")
+    parser.add_argument(
+        "--group",
+        action="append",
+        choices=(*GROUPS, "hits"),
+        help="these rows alone; again and again",
+    )
+    parser.add_argument("--peers", action="store_true", help="other tools in `bench`, too (root)")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     own = str(Path(sys.executable).with_name("kprobe-tui"))
