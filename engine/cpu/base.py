@@ -207,6 +207,9 @@ class Cpu(ArchCpu, Protocol):
         the program's own basic blocks but for those that were fallen into.
         """
 
+    def keep_branches(self) -> None:
+        """Have the running clock keep `last_branches` from now on, which costs it time."""
+
     def blocks(self) -> int:
         """Ticks of the clock while it was on."""
 
@@ -232,10 +235,10 @@ class Cpu(ArchCpu, Protocol):
     def last_branches(self) -> memoryview:
         """Addresses behind the last two instructions from which control went elsewhere.
 
-        The last one first; only what the running clock has seen. Whoever asks may write 0 for
-        "not known" to see later what has come since; who sends the program elsewhere from
-        outside writes OUTSIDE in front of it. Where calls may depend on predicates there is a
-        third address: where the last of the two led to.
+        The last one first; only what the running clock has seen since `keep_branches`, and 0 for
+        what is not known. Whoever asks may write 0 to see later what has come since; who sends
+        the program elsewhere from outside writes OUTSIDE in front of it. Where calls may depend
+        on predicates there is a third address: where the last of the two led to.
         """
 
     def expect(self, address: int) -> None:

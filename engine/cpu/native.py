@@ -66,6 +66,8 @@ class BlockClock(ctypes.Structure):
         ("low_size", ctypes.c_uint64),
         ("last_branches", ctypes.c_uint64),
         ("halted", ctypes.c_uint64),
+        ("repeated_at", ctypes.c_uint64),
+        ("keeps_branches", ctypes.c_uint64),
     )
 
 
@@ -337,7 +339,7 @@ _TRIAL_BLOCKS: Final = (
 
 def _trial_clock(stop: int, branches: int) -> BlockClock:
     windows = {"high": 0x7000, "high_size": 0x1000, "low": 0x5000, "low_size": 0x1000}
-    return BlockClock(remaining=9, stop=stop, last_branches=branches, **windows)
+    return BlockClock(remaining=9, stop=stop, last_branches=branches, keeps_branches=1, **windows)
 
 
 def _trial_of_edge(code: HostCode) -> bool:
@@ -459,8 +461,9 @@ def tick(clock: BlockClock, address: int, size: int) -> bool:
         or clock.low <= address < clock.low + clock.low_size
     )
     if inside:
-        counts = address == clock.repeated
-        clock.repeated = address
+        left = clock.remaining + clock.aside
+        counts = (address, left) == (clock.repeated, clock.repeated_at)
+        clock.repeated, clock.repeated_at = address, left
     else:
         counts = address != clock.expected
     if counts:
@@ -468,10 +471,11 @@ def tick(clock: BlockClock, address: int, size: int) -> bool:
             clock.stops += 1
             return True
         clock.remaining -= 1
-        if not inside:
+        if inside:
+            clock.repeated_at = clock.remaining
+        elif clock.keeps_branches:
             branches = (ctypes.c_uint64 * 2).from_address(clock.last_branches)
             branches[:] = [clock.expected, branches[0]]
     if not inside:
         clock.expected = address + size
-        clock.repeated = 0
     return False

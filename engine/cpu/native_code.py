@@ -105,24 +105,26 @@ FILL: Final = bytes.fromhex(
 # runs.
 BLOCK: Final = bytes.fromhex(
     "4883795800"  # cmp qword [rcx+0x58], 0   halted
-    "756b"  # jne stop
+    "757f"  # jne stop
     "4889f0"  # mov rax, rsi
     "482b4130"  # sub rax, [rcx+0x30]       the machinery near the libraries
     "483b4138"  # cmp rax, [rcx+0x38]
-    "7245"  # jb window
+    "7243"  # jb window
     "4889f0"  # mov rax, rsi
     "482b4140"  # sub rax, [rcx+0x40]       the machinery below the program
     "483b4148"  # cmp rax, [rcx+0x48]
-    "7238"  # jb window
+    "7236"  # jb window
     "89d2"  # mov edx, edx
     "4801f2"  # add rdx, rsi
     "483b7120"  # cmp rsi, [rcx+0x20]       goes on where the last block ended?
-    "7420"  # je follows
+    "7426"  # je follows
     "488b01"  # mov rax, [rcx]              remaining
     "4885c0"  # test rax, rax
-    "743e"  # je stop
+    "7452"  # je stop
     "48ffc8"  # dec rax
     "488901"  # mov [rcx], rax
+    "80796800"  # cmp byte [rcx+0x68], 0    keeps_branches
+    "7412"  # je follows
     "488b4120"  # mov rax, [rcx+0x20]
     "488b7950"  # mov rdi, [rcx+0x50]       last_branches
     "4c8b07"  # mov r8, [rdi]
@@ -130,18 +132,24 @@ BLOCK: Final = bytes.fromhex(
     "488907"  # mov [rdi], rax
     # follows:
     "48895120"  # mov [rcx+0x20], rdx       expected
-    "48c7412800000000"  # mov [rcx+0x28], 0x0
     "c3"  # ret
     # window:
+    "488b01"  # mov rax, [rcx]
+    "488b5118"  # mov rdx, [rcx+0x18]       aside
+    "4801c2"  # add rdx, rax
     "483b7128"  # cmp rsi, [rcx+0x28]       a repeated string instruction?
-    "48897128"  # mov [rcx+0x28], rsi
-    "750e"  # jne out
-    "488b01"  # mov rax, [rcx]              remaining
+    "7516"  # jne first
+    "483b5160"  # cmp rdx, [rcx+0x60]       and nothing has ticked since?
+    "7510"  # jne first
     "4885c0"  # test rax, rax
-    "7407"  # je stop
+    "7414"  # je stop
     "48ffc8"  # dec rax
     "488901"  # mov [rcx], rax
-    # out:
+    "48894160"  # mov [rcx+0x60], rax
+    "c3"  # ret
+    # first:
+    "48897128"  # mov [rcx+0x28], rsi
+    "48895160"  # mov [rcx+0x60], rdx
     "c3"  # ret
     # stop:
     "48ff4110"  # inc [rcx+0x10]            stops++

@@ -9,7 +9,8 @@ of those numbers when it was made, and is one no longer when it has changed.
 
 At the beginning of each block Unicorn calls a function that looks whether it is to stop. The call
 is turned into a comparison of the same word in front of it. In the same way the call of the
-clock (`native_code.BLOCK`) is made only in blocks to which control has come from elsewhere.
+clock (`native_code.BLOCK`) becomes a comparison, and behind the block what counts a tick where
+control has come from elsewhere.
 
 And each block that is translated makes Unicorn go through all entries of its TLB, for pages that
 now hold code: those of the pages are found by their numbers.
@@ -51,7 +52,7 @@ class _Build(Struct, frozen=True):
         lookup: what takes the place of the search's beginning.
         missing: what comes after it.
         asked: what takes the place of the beginning of the look at the stop request.
-        ticks: called in a block that the clock may count.
+        stop: called where the clock does not let a block begin.
         dirty: what takes the place of a walk through the TLB, and where it stands in its function.
     """
 
@@ -60,7 +61,7 @@ class _Build(Struct, frozen=True):
     lookup: bytes
     missing: bytes
     asked: bytes
-    ticks: bytes
+    stop: bytes
     dirty: tuple[int, bytes]
 
 
@@ -80,7 +81,7 @@ _BUILDS: Final = {
         code.LOOKUP_X86,
         code.MISSING_X86,
         code.ASKED_X86,
-        code.TICKS_X86,
+        code.STOP_X86,
         (0x1F, code.DIRTY_X86),
     ),
     "aarch64": _Build(
@@ -89,7 +90,7 @@ _BUILDS: Final = {
         code.LOOKUP_ARM,
         code.MISSING_ARM,
         code.ASKED_ARM,
-        code.TICKS_ARM,
+        code.STOP_ARM,
         (0x30, code.DIRTY_ARM),
     ),
 }
@@ -143,11 +144,11 @@ def led(target: str) -> bool:
     asked = places["helper_check_exit_request"]
     state = places.get("cpu_get_tb_cpu_state", 0)
     missing = struct.pack("=2Q", places["tb_htable_lookup"], state) + build.missing
-    placed = native.place((missing, build.ticks))
+    placed = native.place((missing, build.stop))
     if placed is None:
         return False
-    (missing_at, ticks_at), first = placed
-    words = struct.pack("=3Q", generate, asked, ticks_at) + BLOCK[:16]
+    (missing_at, stop_at), first = placed
+    words = struct.pack("=3Q", generate, asked, stop_at) + BLOCK[:16]
     placed = native.place((words + code.GENERATED,))
     if placed is None:
         return False

@@ -259,166 +259,210 @@ MISSING_ARM: Final = bytes.fromhex(
 #     rdi = engine, esi = pc, edx = size, rcx = clock, call [callback]; the check
 # behind a store of pc, where the block is neither in the machinery's windows nor of more than 127
 # bytes, and makes of it
-#     esi = pc, rcx = clock; xor eax, eax; cmp [rcx+0x20], rsi; je same; call [ticks]
-#     same: add rsi, size; mov [rcx+0x20], rsi; mov [rcx+0x28], rax
+#     esi = pc, rcx = clock; cmp [rcx+0x20], rsi; jne elsewhere
+#     same: add rsi, size; mov [rcx+0x20], rsi
 #     cmp dword [rbp-0x10], 0; jge behind; nop...; call helper_check_exit_request
+# What counts a tick it puts behind the block, whose size it gives back with that: `elsewhere`, or
+# `branches` where the clock is to note where control has come from (0x68).
 GENERATED: Final = bytes.fromhex(
     # generated:
     "55"  # push rbp
     "53"  # push rbx
-    "4889f3"  # mov rbx,rsi
     "51"  # push rcx
+    "4889f3"  # mov rbx,rsi
     "ff15ccffffff"  # call [rip-0x34]
     "488b5320"  # mov rdx,[rbx+0x20]
     "4189c0"  # mov r8d,eax
     "83f810"  # cmp eax,0x10
-    "0f8e02020000"  # jle +0x21e
+    "0f8eed010000"  # jle end
     "66813a48bf"  # cmp word [rdx],0xbf48
-    "750c"  # jne +0x2f
+    "750c"  # jne search
     "66817a0a33f6"  # cmp word [rdx+0xa],0xf633
-    "0f84f9000000"  # je +0x128
+    "0f84f1000000"  # je alone
+    # search:
     "488d4207"  # lea rax,[rdx+0x7]
     "488d4a18"  # lea rcx,[rdx+0x18]
+    # each:
     "66813848bf"  # cmp word [rax],0xbf48
-    "740e"  # je +0x4c
+    "740e"  # je found
     "4839c8"  # cmp rax,rcx
-    "0f84d7010000"  # je +0x21e
+    "0f84c2010000"  # je end
     "48ffc0"  # inc rax
-    "ebeb"  # jmp +0x37
+    "ebeb"  # jmp each
+    # found:
     "80780abe"  # cmp byte [rax+0xa],0xbe
     "488d700f"  # lea rsi,[rax+0xf]
-    "7428"  # je +0x7e
+    "7428"  # je sized
     "668b480a"  # mov cx,word [rax+0xa]
     "488d7014"  # lea rsi,[rax+0x14]
     "6681f948be"  # cmp cx,0xbe48
-    "7419"  # je +0x7e
+    "7419"  # je sized
     "6681f948c7"  # cmp cx,0xc748
-    "0f85ae010000"  # jne +0x21e
+    "0f8599010000"  # jne end
     "80780cc6"  # cmp byte [rax+0xc],0xc6
-    "0f85a4010000"  # jne +0x21e
+    "0f858f010000"  # jne end
     "488d7011"  # lea rsi,[rax+0x11]
+    # sized:
     "803eba"  # cmp byte [rsi],0xba
-    "0f8597010000"  # jne +0x21e
+    "0f8582010000"  # jne end
     "66817e0548b9"  # cmp word [rsi+0x5],0xb948
-    "0f858b010000"  # jne +0x21e
+    "0f8576010000"  # jne end
     "66817e0fff15"  # cmp word [rsi+0xf],0x15ff
-    "0f857f010000"  # jne +0x21e
+    "0f856a010000"  # jne end
     "66817e1548bf"  # cmp word [rsi+0x15],0xbf48
-    "0f8573010000"  # jne +0x21e
+    "0f855e010000"  # jne end
     "488b4802"  # mov rcx,[rax+0x2]
     "48394e17"  # cmp [rsi+0x17],rcx
-    "0f8565010000"  # jne +0x21e
+    "0f8550010000"  # jne end
     "66817e1f33f6"  # cmp word [rsi+0x1f],0xf633
-    "0f8559010000"  # jne +0x21e
+    "0f8544010000"  # jne end
     "440fb74b14"  # movzx r9d,word [rbx+0x14]
     "488d4e15"  # lea rcx,[rsi+0x15]
     "44394e01"  # cmp dword [rsi+0x1],r9d
-    "7557"  # jne +0x12b
+    "754f"  # jne nclock
     "664183f97f"  # cmp r9w,0x7f
-    "7750"  # ja +0x12b
+    "7748"  # ja nclock
     "488b7e07"  # mov rdi,[rsi+0x7]
     "4c8b0b"  # mov r9,[rbx]
     "4d89ca"  # mov r10,r9
     "4c2b5730"  # sub r10,[rdi+0x30]
     "4c3b5738"  # cmp r10,[rdi+0x38]
-    "723c"  # jb +0x12b
+    "7234"  # jb nclock
     "4c2b4f40"  # sub r9,[rdi+0x40]
     "4c3b4f48"  # cmp r9,[rdi+0x48]
-    "7232"  # jb +0x12b
+    "722a"  # jb nclock
     "48637e11"  # movsxd rdi,dword [rsi+0x11]
     "488d743e15"  # lea rsi,[rsi+rdi*1+0x15]
     "488b3de7feffff"  # mov rdi,[rip-0x119]
     "4c8b0e"  # mov r9,[rsi]
     "493939"  # cmp [r9],rdi
-    "751a"  # jne +0x12b
-    "31ff"  # xor edi,edi
-    "4c8b1ddefeffff"  # mov r11,[rip-0x122]
+    "7512"  # jne nclock
+    "4c8b1de0feffff"  # mov r11,[rip-0x120]
     "4d395908"  # cmp [r9+0x8],r11
-    "480f45c7"  # cmovne rax,rdi
-    "480f45f7"  # cmovne rsi,rdi
-    "eb07"  # jmp +0x12f
+    "7407"  # je check
+    "eb03"  # jmp nclock
+    # alone:
     "4889d1"  # mov rcx,rdx
+    # nclock:
     "31c0"  # xor eax,eax
-    "31f6"  # xor esi,esi
+    # check:
     "80790ce8"  # cmp byte [rcx+0xc],0xe8
-    "0f85e5000000"  # jne +0x21e
+    "0f85da000000"  # jne end
     "4863790d"  # movsxd rdi,dword [rcx+0xd]
     "488d7c3911"  # lea rdi,[rcx+rdi*1+0x11]
-    "483b3d97feffff"  # cmp rdi,[rip-0x169]
-    "0f85cf000000"  # jne +0x21e
+    "483b3da1feffff"  # cmp rdi,[rip-0x15f]
+    "0f85c4000000"  # jne end
     "4885c0"  # test rax,rax
-    "0f84b2000000"  # je +0x20a
-    "488b3d89feffff"  # mov rdi,[rip-0x177]
-    "4c8d500a"  # lea r10,[rax+0xa]
-    "448b49fc"  # mov r9d,dword [rcx-0x4]
-    "488d69eb"  # lea rbp,[rcx-0x15]
+    "0f84a7000000"  # je plain
+    "488b3d93feffff"  # mov rdi,[rip-0x16d]
     "48893e"  # mov [rsi],rdi
+    "4989f1"  # mov r9,rsi
     "4c8b59f2"  # mov r11,[rcx-0xe]
-    "4c89d6"  # mov rsi,r10
+    "488d700a"  # lea rsi,[rax+0xa]
     "4889d7"  # mov rdi,rdx
+    "488d69eb"  # lea rbp,[rcx-0x15]
+    # copy:
     "4839ee"  # cmp rsi,rbp
-    "7303"  # jae +0x180
+    "7303"  # jae copied
     "a4"  # movs byte es:[rdi],byte ds:[rsi]
-    "ebf8"  # jmp +0x178
-    "488d71e1"  # lea rsi,[rcx-0x1f]
-    "4829c6"  # sub rsi,rax
-    "31c0"  # xor eax,eax
-    "4c39d5"  # cmp rbp,r10
-    "480f42f0"  # cmovb rsi,rax
-    "488d0432"  # lea rax,[rdx+rsi*1]
-    "48ba31c0483971207406"  # movabs rdx,0x67420713948c031
-    "488d7018"  # lea rsi,[rax+0x18]
-    "4889500a"  # mov [rax+0xa],rdx
-    "4889ca"  # mov rdx,rcx
-    "4829f2"  # sub rdx,rsi
-    "66c70048b9"  # mov word [rax],0xb948
-    "488d7111"  # lea rsi,[rcx+0x11]
-    "4883c10c"  # add rcx,0xc
-    "4101d1"  # add r9d,edx
-    "66c74012ff15"  # mov word [rax+0x12],0x15ff
-    "48ba4883c60048897120"  # movabs rdx,0x2071894800c68348
-    "48895018"  # mov [rax+0x18],rdx
-    "8b5314"  # mov edx,dword [rbx+0x14]
-    "48bb48894128837df000"  # movabs rbx,0xf07d8328418948
-    "66c740287d00"  # mov word [rax+0x28],0x7d
-    "88501b"  # mov byte [rax+0x1b],dl
-    "488d502a"  # lea rdx,[rax+0x2a]
-    "4829d6"  # sub rsi,rdx
-    "4c895802"  # mov [rax+0x2],r11
-    "44894814"  # mov dword [rax+0x14],r9d
-    "48895820"  # mov [rax+0x20],rbx
-    "40887029"  # mov byte [rax+0x29],sil
-    "4839ca"  # cmp rdx,rcx
-    "731c"  # jae +0x21e
-    "c60290"  # mov byte [rdx],0x90
-    "48ffc2"  # inc rdx
-    "ebf3"  # jmp +0x1fd
+    "ebf8"  # jmp copy
+    # copied:
+    "4889cd"  # mov rbp,rcx
+    "488d3594000000"  # lea rsi,[rip+0x94]
+    "488d4714"  # lea rax,[rdi+0x14]
+    "6a22"  # push 0x22
+    "59"  # pop rcx
+    "f3a4"  # rep movs byte es:[rdi],byte ds:[rsi]
+    "4d89da"  # mov r10,r11
+    "4c8958ee"  # mov [rax-0x12],r11
+    "448a5b14"  # mov r11b,byte [rbx+0x14]
+    "44885803"  # mov byte [rax+0x3],r11b
+    "8d4d11"  # lea ecx,[rbp+0x11]
+    "29f9"  # sub ecx,edi
+    "884fff"  # mov byte [rdi-0x1],cl
+    "488d4d0c"  # lea rcx,[rbp+0xc]
+    # nops:
+    "4839cf"  # cmp rdi,rcx
+    "7308"  # jae tail
+    "c60790"  # mov byte [rdi],0x90
+    "48ffc7"  # inc rdi
+    "ebf3"  # jmp nops
+    # tail:
+    "4a8d3c02"  # lea rdi,[rdx+r8*1]
+    "89f9"  # mov ecx,edi
+    "29c1"  # sub ecx,eax
+    "8948fc"  # mov dword [rax-0x4],ecx
+    "488d3573000000"  # lea rsi,[rip+0x73]
+    "6a24"  # push 0x24
+    "59"  # pop rcx
+    "41807a6800"  # cmp byte [r10+0x68],0x0
+    "740a"  # je brief
+    "488d3586000000"  # lea rsi,[rip+0x86]
+    "6a3d"  # push 0x3d
+    "59"  # pop rcx
+    # brief:
+    "4101c8"  # add r8d,ecx
+    "f3a4"  # rep movs byte es:[rdi],byte ds:[rsi]
+    "29f8"  # sub eax,edi
+    "8d4801"  # lea ecx,[rax+0x1]
+    "894ffb"  # mov dword [rdi-0x5],ecx
+    "83c00c"  # add eax,0xc
+    "8947f0"  # mov dword [rdi-0x10],eax
+    "418d4906"  # lea ecx,[r9+0x6]
+    "29f9"  # sub ecx,edi
+    "894ff6"  # mov dword [rdi-0xa],ecx
+    "44885fff"  # mov byte [rdi-0x1],r11b
+    "eb14"  # jmp end
+    # plain:
     "48b8837df0007d0b660f"  # movabs rax,0xf660b7d00f07d83
     "c741081f440000"  # mov dword [rcx+0x8],0x441f
     "488901"  # mov [rcx],rax
+    # end:
     "5a"  # pop rdx
     "4489c0"  # mov eax,r8d
     "5b"  # pop rbx
     "5d"  # pop rbp
     "c3"  # ret
+    # head:
+    "48b98877665544332211"  # movabs rcx,0x1122334455667788
+    "48397120"  # cmp [rcx+0x20],rsi
+    "0f8500000000"  # jne same
+    # same:
+    "4883c67f"  # add rsi,0x7f
+    "48897120"  # mov [rcx+0x20],rsi
+    "837df000"  # cmp dword [rbp-0x10],0x0
+    "7d00"  # jge elsewhere
+    # elsewhere:
+    "4883795800"  # cmp [rcx+0x58],0x0
+    "7511"  # jne elsewhere_stop
+    "4c8b09"  # mov r9,[rcx]
+    "4983e901"  # sub r9,0x1
+    "7208"  # jb elsewhere_stop
+    "4c8909"  # mov [rcx],r9
+    "e900000000"  # jmp elsewhere_stop
+    # elsewhere_stop:
+    "ff1500000000"  # call [rip+0x0]
+    "e90000000000"  # jmp +0x255
+    # branches:
+    "4883795800"  # cmp [rcx+0x58],0x0
+    "752a"  # jne branches_stop
+    "4c8b09"  # mov r9,[rcx]
+    "4983e901"  # sub r9,0x1
+    "7221"  # jb branches_stop
+    "4c8909"  # mov [rcx],r9
+    "4c8b8108e0ffff"  # mov r8,[rcx-0x1ff8]
+    "4c8b4920"  # mov r9,[rcx+0x20]
+    "4c898110e0ffff"  # mov [rcx-0x1ff0],r8
+    "4c898908e0ffff"  # mov [rcx-0x1ff8],r9
+    "e900000000"  # jmp branches_stop
+    # branches_stop:
+    "ff1500000000"  # call [rip+0x0]
+    "e90000000000"  # jmp +0x292
 )
 
-# Called where control has come from elsewhere: what `native_code.BLOCK` does then. After a stop
-# it gives back what leaves the clock as it was.
-TICKS_X86: Final = bytes.fromhex(
-    # tick:
-    "4883795800"  # cmp [rcx+0x58],0x0
-    "751d"  # jne stop
-    "48832901"  # sub [rcx],0x1
-    "7213"  # jb none
-    "488b7950"  # mov rdi,[rcx+0x50]
-    "4c8b4120"  # mov r8,[rcx+0x20]
-    "4c8b0f"  # mov r9,[rdi]
-    "4c894f08"  # mov [rdi+0x8],r9
-    "4c8907"  # mov [rdi],r8
-    "c3"  # ret
-    # none:
-    "48830101"  # add [rcx],0x1
+# Called where the clock does not let the block begin, in front of a jump and the block's size: it
+# gives back in rsi what leaves the clock as it was.
+STOP_X86: Final = bytes.fromhex(
     # stop:
     "48ff4110"  # inc [rcx+0x10]
     "51"  # push rcx
@@ -426,27 +470,13 @@ TICKS_X86: Final = bytes.fromhex(
     "ff5108"  # call [rcx+0x8]
     "59"  # pop rcx
     "488b0424"  # mov rax,[rsp]
-    "480fbe5003"  # movsx rdx,byte [rax+0x3]
+    "480fbe5005"  # movsx rdx,byte [rax+0x5]
     "488b7120"  # mov rsi,[rcx+0x20]
     "4829d6"  # sub rsi,rdx
-    "488b4128"  # mov rax,[rcx+0x28]
     "c3"  # ret
 )
 
-TICKS_ARM: Final = bytes.fromhex(
-    # tick:
-    "4883795800"  # cmp [rcx+0x58],0x0
-    "751d"  # jne stop
-    "48832901"  # sub [rcx],0x1
-    "7213"  # jb none
-    "488b7950"  # mov rdi,[rcx+0x50]
-    "4c8b4120"  # mov r8,[rcx+0x20]
-    "4c8b0f"  # mov r9,[rdi]
-    "4c894f08"  # mov [rdi+0x8],r9
-    "4c8907"  # mov [rdi],r8
-    "c3"  # ret
-    # none:
-    "48830101"  # add [rcx],0x1
+STOP_ARM: Final = bytes.fromhex(
     # stop:
     "48ff4110"  # inc [rcx+0x10]
     "51"  # push rcx
@@ -454,10 +484,9 @@ TICKS_ARM: Final = bytes.fromhex(
     "ff5108"  # call [rcx+0x8]
     "59"  # pop rcx
     "488b0424"  # mov rax,[rsp]
-    "480fbe5003"  # movsx rdx,byte [rax+0x3]
+    "480fbe5005"  # movsx rdx,byte [rax+0x5]
     "488b7120"  # mov rsi,[rcx+0x20]
     "4829d6"  # sub rsi,rdx
-    "488b4128"  # mov rax,[rcx+0x28]
     "c3"  # ret
 )
 

@@ -32,6 +32,7 @@ class UnicornClock:
             end of what was granted and those left of it. The guest may be shown this page:
             what must be kept from it stands behind. In the page in front of it stands
             `last_branches`, which code in the guest may write to.
+        last_branches: what `native.BlockClock` says; nothing before `keep_branches`.
     """
 
     def __init__(
@@ -107,6 +108,14 @@ class UnicornClock:
         self._choose_stop()
         self._flush()
 
+    def keep_branches(self) -> None:
+        """From now on `last_branches` is kept: so far nothing is known."""
+        if not self.shared.keeps_branches:
+            self.shared.keeps_branches = 1
+            self.last_branches[0] = self.last_branches[1] = 0
+            if self._hook:
+                self._flush()
+
     def _choose_stop(self) -> None:
         """Choose how the fill callback stops the emulator.
 
@@ -157,6 +166,7 @@ class UnicornClock:
     def expect(self, address: int) -> None:
         """Between two runs, or in a system call: only going on at this address is no tick."""
         self.words[EXPECTED] = address
+        self.shared.repeated = 0
         self._told = True
 
     def told(self) -> bool:
@@ -173,13 +183,16 @@ class UnicornClock:
     def position(self) -> object:
         """The part of its state that is the running thread's."""
         shared, left = self.shared, self.last_branches
-        return (shared.expected, shared.repeated, left[0], left[1], self._stopped, self._told)
+        repeated = shared.repeated if shared.repeated_at == shared.remaining else 0
+        last, before = left if shared.keeps_branches else (0, 0)
+        return (shared.expected, repeated, last, before, self._stopped, self._told)
 
     def go_on(self, position: object) -> None:
         """Another thread runs now; None for one that begins."""
         shared, left = self.shared, self.last_branches
         state = cast(tuple[int, int, int, int, bool, bool], position or _BEGINNING)
         shared.expected, shared.repeated, left[0], left[1], self._stopped, self._told = state
+        shared.repeated_at = shared.remaining
 
     def coming(self, pc: int) -> int:
         """The tick in which the instruction at `pc` executes, where the program stands."""
@@ -200,9 +213,11 @@ class UnicornClock:
 
     def grant(self, quantum: int | None) -> None:
         """Before a run: how many ticks it may take."""
-        granted = FOREVER if quantum is None else quantum
-        self._end[0] += granted - self.shared.remaining
-        self.shared.remaining = granted
+        granted, shared = FOREVER if quantum is None else quantum, self.shared
+        if shared.repeated_at != shared.remaining:
+            shared.repeated = 0
+        self._end[0] += granted - shared.remaining
+        shared.remaining = shared.repeated_at = granted
 
     def enter(self, pc: int) -> None:
         """Before the emulator starts at `pc`, which is where it was: no tick.
@@ -215,7 +230,7 @@ class UnicornClock:
         inside = inside or 0 <= pc - shared.low < shared.low_size
         if not (self._stopped or self._told or inside):
             shared.expected = pc
-        if inside and not self._stopped:
+        if not (inside and self._stopped):
             shared.repeated = 0  # entered again, not repeated
         self._told = False
         self._stops = shared.stops
@@ -229,14 +244,14 @@ class UnicornClock:
             shared.remaining, shared.aside = paused, 0
         return self._stopped and not paused
 
-    def suspend(self) -> tuple[int, int, int]:
+    def suspend(self) -> tuple[int, int, int, int]:
         """The engine runs something of its own; give the result to `resume`."""
         shared = self.shared
-        kept = shared.remaining, shared.expected, shared.repeated
+        kept = shared.remaining, shared.expected, shared.repeated, shared.repeated_at
         shared.remaining = FOREVER
         return kept
 
-    def resume(self, kept: tuple[int, int, int]) -> None:
+    def resume(self, kept: tuple[int, int, int, int]) -> None:
         """The guest's time goes on."""
         shared = self.shared
-        shared.remaining, shared.expected, shared.repeated = kept
+        shared.remaining, shared.expected, shared.repeated, shared.repeated_at = kept

@@ -493,6 +493,10 @@ class UnicornCpu(UnicornState):
         """Switch the clock; translated code is dropped, as it has the call built in."""
         self._clock.switch(enabled)
 
+    def keep_branches(self) -> None:
+        """Note from now on where control comes from; translated code is dropped the first time."""
+        self._clock.keep_branches()
+
     def blocks(self) -> int:
         """Ticks of the guest's clock while it was on."""
         return self._clock.ticks()

@@ -106,10 +106,11 @@ class ReturnSites:
     # -- registration ---------------------------------------------------------------------
 
     def admit(self, probe: Kretprobe) -> None:
-        """A return probe is registered: the clock has to run."""
+        """A return probe is registered: the clock runs, and notes where control comes from."""
         self.pool.admit(probe)
         self.attend(self.pool.handled([probe]))
         self._target.cpu.count_blocks(True)
+        self._target.cpu.keep_branches()
 
     def dismiss(self, probes: Iterable[Kretprobe]) -> None:
         """Return probes are gone; what is pending of them returns unseen, but by a tracker."""

@@ -146,6 +146,7 @@ class RegisterWrites:
         first: int | None = None
         held: int | None = None
         over: _Tick | None = None  # where it ended is not known yet
+        cpu.keep_branches()
         begin, mine, at = timeline.now(), machine.current.tid == tid, kernel.at
         name = name_at(cpu) if mine else ""
         if name:

@@ -125,8 +125,11 @@ def test_portable_can_be_forced(monkeypatch: pytest.MonkeyPatch) -> None:
 @given(
     st.lists(st.tuples(st.integers(0, 90), st.integers(1, 9), st.booleans()), max_size=60),
     st.integers(0, 30),
+    st.booleans(),
 )
-def test_the_clock_ticks_as_its_twin(blocks: list[tuple[int, int, bool]], granted: int) -> None:
+def test_the_clock_ticks_as_its_twin(
+    blocks: list[tuple[int, int, bool]], granted: int, noted: bool
+) -> None:
     assert BUILT is not None
     stops: list[int] = []
     stop = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda uc: stops.append(1))
@@ -137,6 +140,7 @@ def test_the_clock_ticks_as_its_twin(blocks: list[tuple[int, int, bool]], grante
             remaining=granted,
             stop=ctypes.cast(stop, ctypes.c_void_p).value or 0,
             last_branches=ctypes.addressof(pair),
+            keeps_branches=noted,
             **windows,
         )
         for pair in branches
@@ -151,6 +155,17 @@ def test_the_clock_ticks_as_its_twin(blocks: list[tuple[int, int, bool]], grante
         assert branches[0][:] == branches[1][:]
         assert bytes(clock)[:80] + bytes(clock)[88:] == bytes(twin)[:80] + bytes(twin)[88:]
     assert len(stops) == clock.stops
+
+
+def test_the_machinery_repeats_only_where_nothing_has_ticked_since() -> None:
+    clock = native.BlockClock(remaining=9, high=0x7000, high_size=0x1000)
+    spent = []
+    for at in (0x7000, 0x7000, 0x7000, 0x1000, 0x7000, 0x1004, 0x7000, 0x1000, 0x7000):
+        before = clock.remaining
+        assert not native.tick(clock, at, 4)
+        spent.append(before - clock.remaining)
+    # The sixth goes straight on, and what is in between is executed once more without a tick.
+    assert spent == [0, 1, 1, 1, 0, 0, 1, 1, 0]
 
 
 def test_a_function_is_called_with_what_is_built_in(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,7 @@ KNOWN = "2.1.4"
 ROUNDS = 100
 EPILOGUE = 0x98
 """Place in the TCGContext of the address of what comes before all translations."""
-COMPARISON = bytes.fromhex("31c0 48397120 7406")  # xor eax, eax; cmp [rcx+0x20], rsi; je
+COMPARISON = bytes.fromhex("48397120 0f85")  # cmp [rcx+0x20], rsi; jne
 FAR = CODE + 0x100000
 """A page with the function that is called; its address shares nothing with CODE's page."""
 
@@ -183,8 +183,9 @@ def test_a_guest_runs_the_same_without(arch: str, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("arch", ["x86_64", "aarch64"])
 @pytest.mark.parametrize("size", [100, 127, 128, 300])
+@pytest.mark.parametrize("noted", [False, True])
 def test_the_clock_ticks_alike_in_blocks_of_each_size(
-    arch: str, size: int, monkeypatch: pytest.MonkeyPatch
+    arch: str, size: int, noted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # again: nop...; dec ecx; jne again; syscall
     nop, end = b"\x90", bytes.fromhex("ffc9 0f85 00000000 0f05")
@@ -201,6 +202,8 @@ def test_the_clock_ticks_alike_in_blocks_of_each_size(
         monkeypatch.setenv("KPROBE_TUI_PORTABLE", portable)
         machine = BareCpu(arch, code)
         machine.write_register("rcx" if arch == "x86_64" else "x1", ROUNDS)
+        if noted:
+            machine.keep_branches()
         trail = []
         for quantum in (1, 2, 7, 30, 0, 100):
             stop = machine.run(quantum)
@@ -208,6 +211,30 @@ def test_the_clock_ticks_alike_in_blocks_of_each_size(
         trails.append(trail)
     assert trails[0] == trails[1]
     assert trails[0][-1][2] == ROUNDS - 1
+    behind = CODE + len(code) - (2 if arch == "x86_64" else 4)
+    assert trails[0][-1][3] == ((behind, behind) if noted else (0, 0))
+
+
+@pytest.mark.usefixtures("callbacks")
+def test_branches_are_noted_from_when_they_are_asked_for() -> None:
+    machine = Caller("x86_64")
+    machine.count_blocks(True)
+    machine.called()
+    assert list(machine.last_branches) == [0, 0]
+    machine.last_branches[0] = CODE  # by somebody who does not know
+    early = machine.position()
+    machine.keep_branches()
+    assert list(machine.last_branches) == [0, 0]
+    machine.called()
+    kept = list(machine.last_branches)
+    assert kept == [FAR + 4, CODE + 2]  # behind the ret and the call
+    machine.keep_branches()
+    assert list(machine.last_branches) == kept
+    late = machine.position()
+    machine.go_on(early)
+    assert list(machine.last_branches) == [0, 0]
+    machine.go_on(late)
+    assert list(machine.last_branches) == kept
 
 
 @pytest.mark.parametrize("arch", ["x86_64", "aarch64"])
