@@ -351,10 +351,10 @@ class KprobeApp(App[int]):
                     output = True
                 case ev.MemoryRead(cmd.ReadMemory(address, size, original), pieces, _):
                     if original:
-                        self.browser.pages.remember(address, size, pieces)
-                        panes.code.remembered()
+                        if self.browser.pages.remember(address, size, pieces):
+                            panes.code.remembered()
                     else:
-                        panes.memory.remember(pieces)
+                        panes.memory.remember(address, pieces)
                 case ev.WordsRead(cmd.ReadWords(first), words):
                     panes.memory.remember_words(first, words)
                 case ev.PartsRead(cmd.ReadParts() as asked, found):
@@ -439,6 +439,8 @@ class KprobeApp(App[int]):
     def _show(self, view: GuestView) -> None:
         """Another view for all panes."""
         old, self.view = self.view, view
+        if view == old and not self._moved:
+            return  # a question was answered
         self.browser.update(view)
         self._status.show(view)
         code, machinery = self.panes.code, self.panes.machinery

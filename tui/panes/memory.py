@@ -62,16 +62,18 @@ class MemoryRows(LineSource):
         self._stamp: tuple[object, ...] = ()
 
     def fill(self, view: GuestView) -> bool:
-        """Take another view; True if what was read before is stale.
+        """Take another view; True if what was read before is asked for again.
 
         The guest has moved, or a frame of another program is looked at.
         """
-        stamp = (view.registers, view.frames, view.changed, view.state, view.program_in_sight)
-        moved = stamp != self._stamp
+        stamp = (view.state, view.program_in_sight, view.registers, view.frames, view.changed)
+        before, moved = self._stamp[:2], stamp != self._stamp
         self._view, self._stamp = view, stamp
         if moved:
-            self._pages.clear()
-            self._words.clear()
+            if before != stamp[:2] or len(self._words) > _WORDS * _KEPT:
+                # Else what was there is seen until the answer comes, mostly the same.
+                self._pages.clear()
+                self._words.clear()
             self._wanted.clear()
             self._wanted_words.clear()
             self._label()
@@ -92,19 +94,29 @@ class MemoryRows(LineSource):
         }
         self._returns = frozenset(frame.pc for frame in self._view.frames[1:])
 
-    def remember(self, pieces: tuple[tuple[int, bytes], ...]) -> None:
-        """Bytes that were asked for have come."""
-        for start, data in pieces:
-            for at in range(start, start + len(data), _PAGE):
-                if at & -_PAGE in self._wanted:
-                    self._pages[at & -_PAGE] = data[at - start : at - start + _PAGE]
+    def remember(self, page: int, pieces: tuple[tuple[int, bytes], ...]) -> bool:
+        """A page that was asked for has come, or is not mapped: True if it was another."""
+        if page not in self._wanted:
+            return False
+        told = next((data for start, data in pieces if start == page), b"")
+        changed = self._pages.pop(page, b"") != told
+        self._pages[page] = told
         while len(self._pages) > _KEPT:
             del self._pages[next(iter(self._pages))]
+        return changed
 
-    def remember_words(self, first: int, words: tuple[StackWord, ...]) -> None:
-        """Words that were asked for have come: those from `first` on."""
-        if first in self._wanted_words:
-            self._words.update((word.address, word) for word in words)
+    def remember_words(self, first: int, words: tuple[StackWord, ...]) -> bool:
+        """Words that were asked for have come, from `first` on: True if others were known."""
+        if first not in self._wanted_words:
+            return False
+        told = {word.address: word for word in words}
+        known = {
+            address: self._words.pop(address)
+            for address in range(first, first + _WORDS * self._word, self._word)
+            if address in self._words
+        }
+        self._words.update(told)
+        return told != known
 
     def show_stack(self) -> None:
         """The stack from the stack pointer on."""
@@ -177,16 +189,13 @@ class MemoryRows(LineSource):
         return text
 
     def _word_at(self, address: int) -> StackWord | None:
-        """A word that is known; it is asked for with those behind it when it is not."""
-        found = self._words.get(address)
-        if found is None:
-            first = self._base + (address - self._base) // (_WORDS * self._word) * (
-                _WORDS * self._word
-            )
-            if first not in self._wanted_words and len(self._wanted_words) < _KEPT:
-                self._wanted_words.add(first)
-                self._want(cmd.ReadWords(first, _WORDS))
-        return found
+        """A word that is known; once a view it is asked for, with those behind it."""
+        size = _WORDS * self._word
+        first = self._base + (address - self._base) // size * size
+        if first not in self._wanted_words and len(self._wanted_words) < _KEPT:
+            self._wanted_words.add(first)
+            self._want(cmd.ReadWords(first, _WORDS))
+        return self._words.get(address)
 
     def _dump_line(self, address: int, width: int, looks: Looks) -> Text:
         count = 16 if width >= 78 else 8 if width >= 45 else 4
@@ -201,9 +210,9 @@ class MemoryRows(LineSource):
         return text
 
     def _bytes_at(self, address: int, size: int) -> bytes:
-        """The bytes that are known; the page is asked for when they are not."""
+        """The bytes that are known; once a view the page is asked for."""
         page = address & -_PAGE
-        if page not in self._pages and page not in self._wanted and len(self._wanted) < 4096:
+        if page not in self._wanted and len(self._wanted) < 4096:
             self._wanted.add(page)
             self._want(cmd.ReadMemory(page, _PAGE))
         return self._pages.get(page, b"")[address - page : address - page + size]
@@ -301,15 +310,15 @@ where it leads, from pointer to pointer; `return` marks the return addresses of 
         self._renew()
         self.lines.move_to(line, middle=True)
 
-    def remember(self, pieces: tuple[tuple[int, bytes], ...]) -> None:
-        """Bytes that were asked for have come."""
-        self.source.remember(pieces)
-        self.lines.changed()
+    def remember(self, page: int, pieces: tuple[tuple[int, bytes], ...]) -> None:
+        """A page that was asked for has come, or is not mapped."""
+        if self.source.remember(page, pieces):
+            self.lines.changed()
 
     def remember_words(self, first: int, words: tuple[StackWord, ...]) -> None:
         """Words of the stack that were asked for have come: those from `first` on."""
-        self.source.remember_words(first, words)
-        self.lines.changed()
+        if self.source.remember_words(first, words):
+            self.lines.changed()
 
     def _request(self, question: cmd.Command) -> None:
         self.post_message(Ask(question))

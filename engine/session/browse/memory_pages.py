@@ -51,15 +51,18 @@ class MemoryPages:
         if run:
             self.want(first, run)
 
-    def remember(self, start: int, size: int, pieces: tuple[tuple[int, bytes], ...]) -> None:
+    def remember(self, start: int, size: int, pieces: tuple[tuple[int, bytes], ...]) -> bool:
         """Pages have been told.
 
         Args:
             start: of the range that was asked for.
             size: of it; what is in no piece is not mapped.
             pieces: (address, bytes), whole pages.
+
+        Returns:
+            True if that is other than what was known.
         """
-        told = dict.fromkeys(range(start & -PAGE, start + size, PAGE), b"")
+        before, told = self.version, dict.fromkeys(range(start & -PAGE, start + size, PAGE), b"")
         for at, data in pieces:
             for offset in range(0, len(data), PAGE):
                 told[at + offset] = data[offset : offset + PAGE]
@@ -71,6 +74,7 @@ class MemoryPages:
             oldest = next(iter(self._known))
             del self._known[oldest]
             self._asked.discard(oldest)
+        return self.version != before
 
     def over(self, start: int, data: bytes) -> bytes:
         """Bytes of a file with those of memory in their place, as far as they are known."""

@@ -32,9 +32,9 @@ def test_what_was_told_stays_until_it_is_told_again() -> None:
     assert pages.version > before
     assert pages.stretch(0x1000, 2) == b"aa"
     before = pages.version
-    pages.remember(0x1000, PAGE, ((0x1000, b"a" * PAGE),))
+    assert not pages.remember(0x1000, PAGE, ((0x1000, b"a" * PAGE),))
     assert pages.version == before, "the same again"
-    pages.remember(0x1000, PAGE, ((0x1000, b"b" * PAGE),))
+    assert pages.remember(0x1000, PAGE, ((0x1000, b"b" * PAGE),))
     assert pages.version > before
     pages.forget()
     assert pages.stretch(0x1000, 2) == b""

@@ -1,0 +1,101 @@
+"""The pane of memory: what was read is seen until it is read again."""
+
+from controlkit import sample
+from panekit import Bench, drive
+from textual.pilot import Pilot
+
+from engine.session import GuestConfig
+from engine.session.browse.browser import Browser
+from engine.session.protocol.commands import ReadMemory, ReadWords
+from engine.session.protocol.views import (
+    GuestView,
+    MappingView,
+    RegisterView,
+    RunState,
+    StackWord,
+)
+from tui.panes.memory import MemoryPane
+
+STACK = 0x7FFF0000
+PAGE = 4096
+
+
+def view(moved: int = 0, state: RunState = RunState.STOPPED) -> GuestView:
+    """Of a guest whose stack pointer stays where it is."""
+    return GuestView(
+        state,
+        registers=(
+            RegisterView("rsp", STACK, 64, "general"),
+            RegisterView("rax", moved, 64, "general"),
+        ),
+        mappings=(MappingView(STACK, STACK + 2 * PAGE, "rw-p", "[stack]"),),
+    )
+
+
+def words(value: int, count: int = 32) -> tuple[StackWord, ...]:
+    return tuple(StackWord(STACK + 8 * n, value) for n in range(count))
+
+
+def pane_of_memory() -> MemoryPane:
+    return MemoryPane(Browser(GuestConfig(str(sample("x86_64", "recursion")))))
+
+
+def test_words_are_seen_until_others_are_told() -> None:
+    async def steps(pilot: Pilot[None], app: Bench) -> None:
+        def first() -> str:
+            return app.rows()[1].strip("│┃ ").split("→")[0].strip(" ►")
+
+        pane.show(view())
+        await pilot.pause()
+        assert app.asked() == [ReadWords(STACK, 32)]
+        assert first().endswith("...")
+        pane.remember_words(STACK, words(0x11))
+        await pilot.pause()
+        assert "0x11" in first()
+
+        pane.show(view(moved=1))
+        await pilot.pause()
+        assert app.asked() == 2 * [ReadWords(STACK, 32)], "they are asked for again"
+        assert "0x11" in first(), "and seen until the answer comes"
+        assert not pane.source.remember_words(STACK, words(0x11)), "nothing to paint"
+        pane.show(view(moved=2))
+        await pilot.pause()
+        pane.remember_words(STACK, words(0x22, 2))
+        await pilot.pause()
+        assert "0x22" in first()
+        assert "..." in app.rows()[3], "what cannot be read any more is not known"
+
+        pane.show(view(moved=2, state=RunState.ENDED))
+        await pilot.pause()
+        assert first().endswith("..."), "another state: nothing of before"
+
+    pane = pane_of_memory()
+    drive(pane, (80, 24), steps)
+
+
+def test_pages_are_seen_until_others_are_told() -> None:
+    async def steps(pilot: Pilot[None], app: Bench) -> None:
+        def line() -> str:
+            return next(row for row in app.rows() if f"{STACK:012x}" in row)
+
+        pane.show(view())
+        pane.locate(STACK)
+        await pilot.pause()
+        assert ReadMemory(STACK, PAGE) in app.asked()
+        pane.remember(STACK, ((STACK, b"\xaa" * PAGE),))
+        await pilot.pause()
+        assert "aa aa" in line()
+
+        pane.show(view(moved=1))
+        await pilot.pause()
+        assert app.asked().count(ReadMemory(STACK, PAGE)) == 2
+        assert "aa aa" in line()
+        assert not pane.source.remember(STACK, ((STACK, b"\xaa" * PAGE),))
+        pane.show(view(moved=2))
+        await pilot.pause()
+        pane.remember(STACK, ())
+        await pilot.pause()
+        assert "aa" not in line(), "the page is gone"
+
+    pane = pane_of_memory()
+    drive(pane, (80, 24), steps)
