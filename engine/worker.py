@@ -128,8 +128,8 @@ class Worker:
         self._inbox: deque[cmd.Command | None] = deque()
         self._more = threading.Semaphore(0)
         self._closing = False
-        self._control.waiting = self._next
-        self._control.wait = self._await
+        self._control.heard.waiting = self._next
+        self._control.heard.wait = self._await
         self._control.before_end = self._all_out
         self._control.refills = True
         self._passing = threading.Lock()

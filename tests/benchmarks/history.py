@@ -81,7 +81,7 @@ class _LateProbe:
             asked = time.monotonic()
             return cmd.Halt()
 
-        self._control.waiting = waiting
+        self._control.heard.waiting = waiting
         self._control.execute(cmd.Define(self._line))
         return time.monotonic() - asked if asked else 0.0
 

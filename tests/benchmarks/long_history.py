@@ -85,13 +85,13 @@ class _LongRun:
             while not over.wait(0.1):
                 self._control.attention()
 
-        self._control.waiting = ended
+        self._control.heard.waiting = ended
         asking = threading.Thread(target=ask)
         asking.start()
         self._control.execute(cmd.Continue())
         over.set()
         asking.join()
-        self._control.waiting = lambda: None
+        self._control.heard.waiting = lambda: None
         self.ran = time.process_time() - began
 
     def _tell(self, event: ev.SessionEvent) -> None:
@@ -142,7 +142,7 @@ class _LongRun:
             asked = time.monotonic()
             return cmd.Halt()
 
-        self._control.waiting = waiting
+        self._control.heard.waiting = waiting
         self._first, self._began = None, time.monotonic()
         self._control.execute(cmd.Define(line))
         ended = time.monotonic() - asked if asked else 0.0

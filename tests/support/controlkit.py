@@ -220,4 +220,4 @@ def script(control: Control, *steps: cmd.Command | Callable[[], cmd.Command | No
         step = queue.pop(0)
         return step() if callable(step) else step
 
-    control.wait = following
+    control.heard.wait = following

@@ -1,5 +1,6 @@
 """Carries out what is about branches: one begins, is gone to, compared, given up."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec.structs import replace
@@ -42,9 +43,6 @@ class RunHolder(Protocol):
             Cut: the user does not want it any more; likewise.
         """
 
-    def listens(self) -> bool:
-        """Hear what has come in while a run is lived through: whether to go on."""
-
     def leaves_run(self) -> None:
         """Another run is about to be at hand."""
 
@@ -55,15 +53,19 @@ class RunHolder(Protocol):
 class BranchedRuns:
     """The runs of one front end's guest, of which one is at hand."""
 
-    def __init__(self, holder: RunHolder, telling: EventTeller, mode: Mode) -> None:
+    def __init__(
+        self, holder: RunHolder, telling: EventTeller, mode: Mode, listens: Callable[[], bool]
+    ) -> None:
         """There is one.
 
         Args:
             holder: has it.
             telling: tells what happens in it.
             mode: strictness of placement.
+            listens: hears what has come in while a run is lived through: whether to go on.
         """
         self._mode = mode
+        self._listens = listens
         self._holder = holder
         self._telling = telling
         self._branches = Branches()
@@ -107,7 +109,7 @@ class BranchedRuns:
         wanted = LogContent.of(run.place.present.probes, run.switches.graph, run.switches.kernel)
         return [
             *compared(sides, runs),
-            *compared_events(sides, runs, wanted, self._mode, self._holder.listens),
+            *compared_events(sides, runs, wanted, self._mode, self._listens),
         ]
 
     def _start(self, wanted: str, run: KeptRun) -> str:

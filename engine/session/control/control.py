@@ -1,15 +1,15 @@
 """A guest under control: runs, stops, steps, and is asked things in between.
 
 `Control` belongs to one thread. It gets its commands from `execute`, and while the guest runs
-from `waiting`, which the guest's kernel asks whenever `attention` was called (from any thread).
-What happens is told through `tell`. A worker thread, a test or a script may stand behind both.
+from `heard.waiting`, which the guest's kernel asks whenever `attention` was called (from any
+thread). What happens is told through `tell`. A worker thread, a test or a script may stand behind
+both.
 """
 
 import threading
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -22,6 +22,7 @@ from engine.session.control.branched_runs import BranchedRuns
 from engine.session.control.branches import KeptRun
 from engine.session.control.entries import ProbeRow
 from engine.session.control.guest_views import GuestViews
+from engine.session.control.heard_commands import BACK, BRANCHING, HeardCommands
 from engine.session.control.probe_list import ProbeList
 from engine.session.control.run_starts import RunStarts
 from engine.session.control.running import Abandoned
@@ -59,26 +60,13 @@ if TYPE_CHECKING:
     from engine.session.control.past_stops import WatchPlace
     from engine.session.control.truths import Condition
 
-_BACK: Final = (
-    *(cmd.StepBack, cmd.LineBack, cmd.FinishBack, cmd.ContinueBack),
-    *(cmd.LastWrite, cmd.LastRegisterWrite, cmd.Origin, cmd.FirstTime, cmd.LastTime),
-    *(cmd.Seek, cmd.SeekMark, cmd.PhaseBack),
-)
-_BRANCHING: Final = (*(cmd.StartBranch, cmd.SwitchBranch, cmd.DeleteBranch, cmd.CompareBranches),)
-_STEPS: Final = (cmd.StepInsn, cmd.StepOver, cmd.StepLine, cmd.StepPhase, cmd.FinishHit)
-_AHEAD: Final = 10_000
-"""Commands that may be typed ahead of a step."""
-
 
 class Control:
     """One guest, run after run.
 
     Attributes:
         branches: runs that go on from moments of the past, this one among them.
-        waiting: gives the next command that has come in, None for none; asked while the
-            guest runs.
-        wait: the same, but waits for one, None to give up; asked while the guest stands
-            inside a blocked call.
+        heard: hears commands while the guest runs, and keeps those that wait for their turn.
         before_end: called when the guest has ended, before that is told.
         watch_places: gives the accesses of the past at which the user wants to stop.
         condition: gives an expression a meaning where the guest stands, to be asked when it was
@@ -121,10 +109,10 @@ class Control:
         self.config = config
         self._telling = EventTeller(tell)
         self._tell = self._telling.tell
-        self.branches = BranchedRuns(self, self._telling, mode)
+        self._still = StillCommands(self, self._telling, terminal)
+        self.heard = HeardCommands(self, self._still, self._telling)
+        self.branches = BranchedRuns(self, self._telling, mode, self.heard.listens)
         self._mode = mode
-        self.waiting: Callable[[], cmd.Command | None] = lambda: None
-        self.wait: Callable[[], cmd.Command | None] = lambda: None
         self.before_end: Callable[[], object] = lambda: None
         self.refills = False
         self.watch_places: Callable[[], Sequence[WatchPlace]] = lambda: ()
@@ -136,13 +124,10 @@ class Control:
         self.words: TypedWords | None = None
         self.learn: Callable[[], object] = lambda: None
         self.moves = self.frame = 0
-        self._ahead: deque[cmd.Command] = deque()
-        self._stepping = self._cut = False
         self._views = GuestViews(self.branches)
         self._gate = threading.Lock()
         self._hears = False
         self._starts = RunStarts(self._telling, mode, terminal)
-        self._still = StillCommands(self, self._telling, terminal)
         self._kept: KeptRun | None = None
         fresh = self._starts.fresh(config, opened)
         self._first, self._damage = fresh.opened, set[str]()
@@ -193,13 +178,13 @@ class Control:
         present.probing.mapped.append(self._mapped)
         present.running.looks = lambda: self.looks()
         present.running.on_foot = self._on_foot
-        self._next: cmd.Command | None = None
+        self.heard.following = None
         tracing.start()
         if leap is not None:
             assert travel is not None, "it is recorded"
-            leap.carry_out(travel, present, self.listens)
+            leap.carry_out(travel, present, self.heard.listens)
             present.ask(self.questions)
-        session.hooks.attention = self._heard
+        session.hooks.attention = self.heard.hear
         for failure in self.probes.restore(tuple(rows)):
             self._tell(ev.Notice(failure))
         failure = switches.begin(tracing, session)
@@ -212,7 +197,7 @@ class Control:
             recorded = (self.probes, switches.graph, switches.kernel)
             refill = LogRefill(travel, tracing, recorded, self._mode, self._tell, told)
             told.refill = refill
-            place.begin_history(recorded, self._mode, self._lives_on, lambda: refill.counts)
+            place.begin_history(recorded, self._mode, self.heard.lives_on, lambda: refill.counts)
         with self._gate:
             self._hears = True
 
@@ -225,7 +210,7 @@ class Control:
             take=lambda data: None,
             unwinder=self._still.unwinder,
         )
-        session.hooks.attention = self._heard
+        session.hooks.attention = self.heard.hear
         past.running.state = RunState.STOPPED
         return past
 
@@ -297,7 +282,7 @@ class Control:
 
     def execute(self, command: cmd.Command) -> None:
         """Carry a command out; the guest stands, and stands again afterwards."""
-        self._ahead.append(command)
+        self.heard.ahead.append(command)
         self._catch_up()
 
     def carry_out(self, command: cmd.Command) -> str:
@@ -306,29 +291,29 @@ class Control:
         Raises:
             KprobeTuiError: it cannot.
         """
-        self._next = None
-        self._stepping = isinstance(command, _STEPS)
+        heard = self.heard
+        heard.begin(command)
         try:
-            return self._dispatch(command)
+            return self.dispatch(command)
         finally:
-            if self._next is not None:
-                self._ahead.appendleft(self._next)
+            if heard.following is not None:
+                heard.ahead.appendleft(heard.following)
             self._catch_up()
 
     def _catch_up(self) -> None:
         """Carry out what has come in meanwhile, and let everybody see how things are."""
-        while self._ahead:
-            following: cmd.Command | None = self._ahead.popleft()
+        heard = self.heard
+        while heard.ahead:
+            following: cmd.Command | None = heard.ahead.popleft()
             while following is not None:
-                self._next = None
-                self._stepping = isinstance(following, _STEPS)
-                self._attempt(following, self._dispatch)
-                following = self._next
-            if not self._ahead:
+                heard.begin(following)
+                self.attempt(following, self.dispatch)
+                following = heard.following
+            if not heard.ahead:
                 self._keep_log()
         self.refresh()
 
-    def _attempt(self, command: cmd.Command, call: Callable[[cmd.Command], str]) -> None:
+    def attempt(self, command: cmd.Command, call: Callable[[cmd.Command], str]) -> None:
         """Carry a command out and tell how it went."""
         try:
             self._tell(ev.Done(command, call(command)))
@@ -338,24 +323,28 @@ class Control:
         except KprobeTuiError as error:
             self._tell(ev.Failed(command, str(error), error.hint))
 
-    def _dispatch(self, command: cmd.Command) -> str:
-        """Carry out any command; the guest stands."""
+    def dispatch(self, command: cmd.Command) -> str:
+        """Carry out any command; the guest stands.
+
+        Raises:
+            KprobeTuiError: it cannot be.
+        """
         if isinstance(command, cmd.Restart):
             self.config = replace(self.config, core=None)
             return self._restart()
-        if isinstance(command, _BRANCHING):
-            self._cut = False
+        if isinstance(command, BRANCHING):
+            self.heard.cut = False
             return self.branches.carry_out(command)
         if isinstance(command, cmd.PhaseBack) or self._place.in_past:
             done = self._by_phase(command)
             if done is not None:
                 return done
         into_past = self._place.in_past and isinstance(command, cmd.Continue)
-        if into_past or isinstance(command, _BACK):
+        if into_past or isinstance(command, BACK):
             return self._travelled(command)
         motion = self._here.running.motion(command)
         if isinstance(command, cmd.TypedLine):
-            self._cut = False
+            self.heard.cut = False
             return self.known_words().carry_out(command.text)
         if motion is None:
             return self._still.carry_out(command)
@@ -417,19 +406,6 @@ class Control:
                 session.close()
             raise
 
-    def listens(self) -> bool:
-        """Hear what has come in while a run is lived through: whether to go on."""
-        while (command := self.waiting()) is not None:
-            if isinstance(command, cmd.Halt):
-                self._cut = True
-                self._ahead.clear()
-            elif isinstance(command, cmd.Restart):
-                self._cut = True
-                self._ahead.append(command)
-            elif not isinstance(command, cmd.Refresh):
-                self._ahead.append(command)
-        return not self._cut
-
     def leaves_run(self) -> None:
         """Another run is about to be at hand."""
         if self.words is not None:
@@ -456,7 +432,7 @@ class Control:
         elif self._here.running.motion(command) is not None:
             moves = True
         else:
-            if isinstance(command, _BACK):
+            if isinstance(command, BACK):
                 place.leave_hit()
             return None
         if self.words is not None:
@@ -515,37 +491,11 @@ class Control:
             return "" if not cut else place.here.running.reason
         return place.here.running.reason
 
-    def _lives_on(self) -> bool:
-        """Hear what has come in while the past is lived through: whether to go on."""
-        self._heard()
-        return not self._here.running.wanted
-
     def _keep_log(self) -> None:
         """Make the log what it would be if all that is recorded had been so from the start."""
         if self.refills and self._kept is not None and self._kept.told.refill is not None:
-            self._cut = False
-            self._run.told.keep(self._place.present.running, self._hears_on)
-
-    def _hears_on(self) -> bool:
-        """Carry out what has come in meanwhile and moves nothing: whether to go on."""
-        done = False
-        while (command := self.waiting()) is not None:
-            if isinstance(command, cmd.Halt):
-                self._cut = True
-                self._ahead.clear()
-                break
-            moves = self._here.running.motion(command) is not None
-            moves = moves or isinstance(command, _BACK + _BRANCHING)
-            if moves or isinstance(command, cmd.Restart | cmd.TypedLine):
-                self._ahead.append(command)
-                if isinstance(command, cmd.Restart):
-                    self._cut = True
-            else:
-                self._attempt(command, self._still.carry_out)
-                done = True
-        if done:
-            self.refresh()
-        return not self._cut
+            self.heard.cut = False
+            self._run.told.keep(self._place.present.running, self.heard.goes_on)
 
     def known_words(self) -> TypedWords:
         """Who carries words out.
@@ -595,76 +545,6 @@ class Control:
         for remark in (*reports.damage, *self._here.tracing.finish(), *reports.remarks):
             if remark not in reports.troubles:  # these were told when they happened
                 self._tell(ev.Remark(remark.lines))
-
-    # -- while the guest runs ------------------------------------------------------------------
-
-    def _heard(self) -> None:
-        """The kernel's ear: commands have come in while the guest runs or is blocked."""
-        while (command := self.waiting()) is not None:
-            self._obey(command)
-        self._stand_in_call()
-        self.refresh()
-        while self._here.running.state is RunState.STOPPED:  # in the middle of a blocked call
-            command = self.wait()
-            if command is None:
-                raise Abandoned
-            self._obey(command)
-            self._stand_in_call()
-            self.refresh()
-
-    def _stand_in_call(self) -> None:
-        """Stop inside a blocked call if the user wants a stop; he may have said so before it."""
-        running, blocked_in = self._here.running, self.session.kernel.waiting_in
-        if blocked_in and running.wanted and running.cause is StopCause.INTERRUPTED:
-            running.state, running.reason = RunState.STOPPED, f"interrupted in {blocked_in}()"
-
-    def _obey(self, command: cmd.Command) -> None:
-        """Carry out a command in the middle of a run."""
-        running, blocked_in = self._here.running, self.session.kernel.waiting_in
-        if isinstance(command, cmd.Restart):
-            self._next = command
-            self._ahead.clear()
-            raise Abandoned
-        if isinstance(command, cmd.Halt):
-            self._cut = True
-            running.want("interrupted", StopCause.INTERRUPTED)
-            self.session.nudge()  # what has heard it would run on else
-            self._next = None
-            self._ahead.clear()
-        elif isinstance(command, cmd.TypedLine):
-            self._type(command)
-        elif isinstance(command, _BACK) and self._place.in_past and len(self._ahead) < _AHEAD:
-            if isinstance(command, cmd.Seek | cmd.SeekMark):  # only the last of them counts
-                self._ahead = deque(
-                    each for each in self._ahead if not isinstance(each, cmd.Seek | cmd.SeekMark)
-                )
-            self._ahead.append(command)
-        elif isinstance(command, _BRANCHING):
-            where = f"in {blocked_in}()" if running.state is RunState.STOPPED else "running"
-            self._tell(ev.Failed(command, f"the program is {where}", "let that end first"))
-        elif self._here.running.motion(command) is None and not isinstance(command, _BACK):
-            self._attempt(command, self._still.carry_out)
-        elif running.state is RunState.STOPPED:
-            # The call has to end before anything else can happen. For a step that is all.
-            running.want(f"{blocked_in}() ended", StopCause.CUT_SHORT)
-            running.state = RunState.RUNNING
-            if not isinstance(command, cmd.StepInsn | cmd.StepOver | cmd.StepPhase):
-                self._next = command
-        elif self._stepping and len(self._ahead) < _AHEAD:
-            self._ahead.append(command)  # typed ahead of a step: its turn comes
-        else:
-            self._tell(ev.Failed(command, "the program is running", "Ctrl-C stops it"))
-
-    def _type(self, command: cmd.TypedLine) -> None:
-        """Carry a line of words out in the middle of a run."""
-        running = self._here.running
-        if running.state is not RunState.STOPPED:
-            self._tell(ev.Failed(command, "the program is running", "Ctrl-C stops it"))
-        elif self.known_words().moves(command.text):
-            running.want(f"{self.session.kernel.waiting_in}() ended", StopCause.ARRIVED)
-            running.state, self._next = RunState.RUNNING, command
-        else:
-            self._attempt(command, self._dispatch)
 
     # -- telling ---------------------------------------------------------------------------------
 
@@ -729,28 +609,13 @@ class Control:
             raise CommandError("The program does not stand where a function can be called.")
         if self._here.focus.chosen is not None:
             raise CommandError("Functions are called by the thread that runs.")
-        calls = FunctionCalls(self.session, self._here.probing, self._halted)
+        calls = FunctionCalls(self.session, self._here.probing, self.heard.halted)
         machine = self.session.machine
         recorder, machine.recorder = machine.recorder, None  # it leaves no trace
         try:
             return calls.call(address, given, results)
         finally:
             machine.recorder = recorder
-
-    def _halted(self) -> bool:
-        """True if the user wants a stop; what else has come in is carried out later."""
-        while (command := self.waiting()) is not None:
-            if isinstance(command, cmd.Halt):
-                return True
-            self._ahead.append(command)
-        return False
-
-    def is_cut_short(self) -> bool:
-        """True if the user wants the line of words that is carried out to end, or all to."""
-        try:
-            return self._cut or self._halted()
-        except Abandoned:
-            return True
 
     def close(self) -> None:
         """End all runs and give everything back; whoever asks for attention asks nobody.

@@ -173,7 +173,7 @@ class Debugger:
         Raises:
             CommandError: the user wants an end.
         """
-        if self.control.is_cut_short():
+        if self.control.heard.cuts_short():
             raise CommandError("Quit")
         now = monotonic()
         if now - self._breathed > _BREATH:

@@ -287,7 +287,7 @@ class Halting:
         """Nobody wants to stop it."""
         self._control = control
         self._wanted = False
-        control.waiting = self._asked
+        control.heard.waiting = self._asked
 
     def __call__(self) -> None:
         """Stop it where it is."""

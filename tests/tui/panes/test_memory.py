@@ -1,7 +1,7 @@
 """The pane of memory: what was read is seen until it is read again."""
 
 from controlkit import sample
-from panekit import Bench, drive
+from panekit import Bench, drive, until
 from textual.pilot import Pilot
 
 from engine.session import GuestConfig
@@ -46,28 +46,23 @@ def test_words_are_seen_until_others_are_told() -> None:
             return app.rows()[1].strip("│┃ ").split("→")[0].strip(" ►")
 
         pane.show(view())
-        await pilot.pause()
-        assert app.asked() == [ReadWords(STACK, 32)]
+        await until(pilot, lambda: app.asked() == [ReadWords(STACK, 32)])
         assert first().endswith("...")
         pane.remember_words(STACK, words(0x11))
-        await pilot.pause()
-        assert "0x11" in first()
+        await until(pilot, lambda: "0x11" in first())
 
         pane.show(view(moved=1))
-        await pilot.pause()
-        assert app.asked() == 2 * [ReadWords(STACK, 32)], "they are asked for again"
+        await until(pilot, lambda: app.asked() == 2 * [ReadWords(STACK, 32)])
         assert "0x11" in first(), "and seen until the answer comes"
         assert not pane.source.remember_words(STACK, words(0x11)), "nothing to paint"
         pane.show(view(moved=2))
-        await pilot.pause()
+        await until(pilot, lambda: app.asked() == 3 * [ReadWords(STACK, 32)])
         pane.remember_words(STACK, words(0x22, 2))
-        await pilot.pause()
-        assert "0x22" in first()
+        await until(pilot, lambda: "0x22" in first())
         assert "..." in app.rows()[3], "what cannot be read any more is not known"
 
-        pane.show(view(moved=2, state=RunState.ENDED))
-        await pilot.pause()
-        assert first().endswith("..."), "another state: nothing of before"
+        pane.show(view(moved=2, state=RunState.ENDED))  # nothing of before
+        await until(pilot, lambda: first().endswith("..."))
 
     pane = pane_of_memory()
     drive(pane, (80, 24), steps)
@@ -76,26 +71,25 @@ def test_words_are_seen_until_others_are_told() -> None:
 def test_pages_are_seen_until_others_are_told() -> None:
     async def steps(pilot: Pilot[None], app: Bench) -> None:
         def line() -> str:
-            return next(row for row in app.rows() if f"{STACK:012x}" in row)
+            return next((row for row in app.rows() if f"{STACK:012x}" in row), "")
+
+        def questions() -> int:
+            return app.asked().count(ReadMemory(STACK, PAGE))
 
         pane.show(view())
         pane.locate(STACK)
-        await pilot.pause()
-        assert ReadMemory(STACK, PAGE) in app.asked()
+        await until(pilot, lambda: questions() == 1)
         pane.remember(STACK, ((STACK, b"\xaa" * PAGE),))
-        await pilot.pause()
-        assert "aa aa" in line()
+        await until(pilot, lambda: "aa aa" in line())
 
         pane.show(view(moved=1))
-        await pilot.pause()
-        assert app.asked().count(ReadMemory(STACK, PAGE)) == 2
+        await until(pilot, lambda: questions() == 2)
         assert "aa aa" in line()
         assert not pane.source.remember(STACK, ((STACK, b"\xaa" * PAGE),))
         pane.show(view(moved=2))
-        await pilot.pause()
-        pane.remember(STACK, ())
-        await pilot.pause()
-        assert "aa" not in line(), "the page is gone"
+        await until(pilot, lambda: questions() == 3)
+        pane.remember(STACK, ())  # it is mapped no longer
+        await until(pilot, lambda: bool(line()) and "aa" not in line())
 
     pane = pane_of_memory()
     drive(pane, (80, 24), steps)

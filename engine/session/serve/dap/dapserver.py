@@ -292,7 +292,7 @@ class DapServer:
         self._streams = streams
         self._guest = guest = Debuggee(control, wanted, self._events, editor, self._moving)
         announcer.debuggee = guest
-        control.waiting = self._asked
+        control.heard.waiting = self._asked
         self._handlers = {
             **self._handlers,
             "terminate": Handler(

@@ -89,5 +89,5 @@ def test_a_branch_that_has_not_come_as_far(monkeypatch: pytest.MonkeyPatch) -> N
         assert lines[2].split()[:2] == ["a/call", "2"]
         monkeypatch.setattr("engine.session.control.past_run._ASK", 0)
         commands: list[cmd.Command] = [cmd.Halt()]
-        guest.control.waiting = lambda: commands.pop() if commands else None
+        guest.control.heard.waiting = lambda: commands.pop() if commands else None
         assert any("interrupted" in line for line in lines_of(guest, "young", "main"))

@@ -197,7 +197,7 @@ def test_an_interrupt_leaves_all_as_it_was(told: list[ev.SessionEvent]) -> None:
         control.execute(cmd.StepInsn(2000))
         before = state_of(control.session)
         commands: list[cmd.Command] = [cmd.Halt()]
-        control.waiting = lambda: commands.pop() if commands else None
+        control.heard.waiting = lambda: commands.pop() if commands else None
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("engine.session.control.branching._ASK", 0)
             with pytest.raises(CommandError, match="interrupted: there is no new branch"):

@@ -157,7 +157,7 @@ def test_rules_change_while_the_guest_runs() -> None:
             cmd.ChangeTrigger("demo/mix", "hist:keys=common_pid"),
             cmd.SetFilter("demo/mix", ""),
         ]
-        guest.control.waiting = lambda: given.pop() if given else None
+        guest.control.heard.waiting = lambda: given.pop() if given else None
         guest.control.attention()
         view = guest.do(cmd.Continue())
         assert view.state is RunState.ENDED

@@ -136,7 +136,7 @@ def test_it_can_be_ended_and_taken_up_again() -> None:
         guest.do(lines[0], cmd.Continue())
         before = log(guest)
         asked = iter([None, cmd.Refresh(), cmd.Halt()])
-        control.waiting = lambda: next(asked, None)
+        control.heard.waiting = lambda: next(asked, None)
         guest.do(lines[1])
         (cut,) = [event.before for event in guest.all(ev.Refilled)]
         if cut:  # else it was quicker

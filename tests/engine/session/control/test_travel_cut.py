@@ -32,7 +32,7 @@ def cut(
     run, steps = Timeline.run_to_tick, PastStretches.steps
 
     def ask() -> None:
-        guest.control.waiting = lambda: next(asked, None)
+        guest.control.heard.waiting = lambda: next(asked, None)
         guest.control.attention()
 
     def first(*args: Any, **options: Any) -> None:
@@ -109,7 +109,7 @@ def test_a_motion_that_is_cut_in_the_code_of_a_probe(
             inside = program.cpu.read_register(pc) != timeline.now().pc
             if inside and not asked:
                 asked.append(inside)
-                ended.control.waiting = lambda: next(halts, None)
+                ended.control.heard.waiting = lambda: next(halts, None)
                 program.hooks.attention()
             return until()
 
@@ -143,7 +143,7 @@ def test_the_first_way_back_is_seen_and_can_be_cut(ended: Held) -> None:
         seen.append(ended.view.state)
         return cmd.Halt() if len(seen) == 1 else None
 
-    ended.control.waiting = halt
+    ended.control.heard.waiting = halt
     view = ended.do(cmd.Seek(5))
     assert seen[0] is RunState.RUNNING
     assert view.history is not None
@@ -157,7 +157,7 @@ def test_the_first_way_back_is_cut_in_the_middle_of_a_run(command: cmd.Command) 
     with held(sample("x86_64", "sort"), history=True) as guest:
         stands = guest.do(cmd.ToggleBreak("quicksort"), *[cmd.Continue()] * 5)
         asked = iter([command])
-        guest.control.waiting = lambda: next(asked, None)
+        guest.control.heard.waiting = lambda: next(asked, None)
         view = guest.do(cmd.Seek(5))
         if command == cmd.Restart():
             assert (view.state, view.time) == (RunState.READY, 0)
