@@ -146,7 +146,7 @@ class UnicornCpu(UnicornState):
         self._sieve = AccessSieve(self._handle, self.engine_address, names.target)
         self._code = native.build()
         self._clock = UnicornClock(
-            self._handle, self._hooks, ram.control, self._code, uc.flush_code
+            self._handle, self._hooks, ram.control, self._code, self.invalidate_all
         )
         self.now = self._clock.ticks
         ahead = _breakpoint_ahead(arch, names, self.engine_address)
