@@ -11,6 +11,8 @@ from typing import Final
 from msgspec import Struct
 
 WORD: Final = 8
+ENTRIES: Final = 256
+"""Of a trampoline's table, by the lowest byte of a return address."""
 
 
 class NopCalls(Struct, frozen=True):
@@ -28,11 +30,19 @@ class NopCalls(Struct, frozen=True):
             register, in order.
         pops: (offset behind it, register) of those behind it which pop them.
         aside: offset of code of the engine's that a jump in the system call's place leads to: it
-            pops them too, and ends with a breakpoint, in front of which the return address alone
-            is left on the stack.
-        detour: that code.
+            goes on where a table has for the lowest byte of the return address.
+        detour: that code, and behind it what pops the registers and ends with a breakpoint, in
+            front of which the return address alone is left on the stack.
+        slow: offset of that.
         jump: that jump.
         aside_pops: as `pops`.
+        table: offset of the table, of `ENTRIES` addresses.
+        stubs: offset of room for stubs, up to the end of the page.
+        stub_size: bytes of one.
+        stub_pops: as `pops`, from its beginning; last is "", for the return address.
+        stub: (place, return address, elsewhere, code) to a stub that the table may lead to: it
+            takes all off the stack and goes on to code where the call returns there; if it does
+            not it goes elsewhere.
         result: register of the system call's number, and of its result.
         leaves: register that a system call leaves the flags in, and the one that it leaves the
             program counter in.
@@ -50,8 +60,14 @@ class NopCalls(Struct, frozen=True):
     pops: tuple[tuple[int, str], ...]
     aside: int
     detour: bytes
+    slow: int
     jump: bytes
     aside_pops: tuple[tuple[int, str], ...]
+    table: int
+    stubs: int
+    stub_size: int
+    stub_pops: tuple[tuple[int, str], ...]
+    stub: Callable[[int, int, int, int], bytes]
     result: str
     leaves: tuple[str, str]
     flags: str
@@ -78,8 +94,15 @@ class NopCalls(Struct, frozen=True):
         return f"{-low} to {-used[1]} bytes below the stack pointer"
 
     def pushed(self, offset: int) -> int:
-        """Number of registers on the stack, above which the return address is, at an offset."""
+        """Number of registers on the stack, above which the return address is, at an offset.
+
+        -1 where that is off the stack, too.
+        """
         pops = self.pops if offset < self.aside else self.aside_pops
+        if offset >= self.stubs:
+            return len(self.pushes) - sum(
+                (offset - self.stubs) % self.stub_size >= end for end, _ in self.stub_pops
+            )
         done = sum(offset >= end for end, _ in self.pushes)
         return done - sum(offset >= end for end, _ in pops)
 

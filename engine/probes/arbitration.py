@@ -229,7 +229,7 @@ class Arbitration:
 
     def holder(self, address: int) -> RecordingCode | None:
         """The code where which may be an address lies."""
-        for code in self._codes:
+        for code in reversed(self._codes):  # trampolines lie among the detours
             if code.holds(address):
                 return code
         return None

@@ -371,7 +371,7 @@ class Breakpoints:
         if recorded is None or not recorded.due(point) or not point.armed:
             return
         start = recorded.open(point)
-        if start is None:
+        if start is None or point.replacement is not None:  # a call's trampoline leads there
             self._traps.plant(point.address, self._action(point), point.follow)
         else:
             self._traps.lead(point.address, start, point.plan.next)

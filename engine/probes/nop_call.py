@@ -133,7 +133,7 @@ class NopCallTechnique:
         jump = calls.call(address, start) if start is not None else None
         if start is None or jump is None:
             return Refused(Check("nop5-reach", False, "no trampoline is left within reach"))
-        call = UprobeCall(address, start, calls, raw, jump)
+        call = UprobeCall(address, start, calls, raw, jump, self.code.tables[start])
         stage = Stage.STOP if point.wants_stop() else Stage.REPLACED
         if address not in self._hit:
             stage = Stage.CHECK

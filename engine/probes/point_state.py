@@ -4,7 +4,7 @@ Both are values. A transition gives the next value, and asserts that it is one t
 """
 
 from enum import Enum, auto
-from typing import Final, Literal, Protocol
+from typing import Final, Literal, Protocol, runtime_checkable
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -34,6 +34,17 @@ class Replacement(Protocol):
     @property
     def code(self) -> bytes:
         """All of its code outside of the program's."""
+
+
+@runtime_checkable
+class LeadingReplacement(Replacement, Protocol):
+    """One whose hits may go to code that another one made."""
+
+    def lead(self, code: int) -> bool:
+        """Have them go there, with the registers as they are at the probe; False if it cannot."""
+
+    def leave(self) -> None:
+        """Leave them to the engine."""
 
 
 class Stage(Enum):

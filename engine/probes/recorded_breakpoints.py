@@ -4,6 +4,8 @@ A trap costs little as long as host code serves it: it leads the guest to the co
 would lead it to, which records the hit, carries the one displaced instruction out and jumps back.
 So it stands in for the breakpoint's action where no jump can, and nobody sees a difference: what
 stands at the place, and what people are told of it, is a breakpoint.
+
+A call in place of a no-operation is led there by its trampoline, instead of to a trap.
 """
 
 from collections.abc import Callable
@@ -14,6 +16,7 @@ from engine.probes.detourmap import LiveDetour
 from engine.probes.detours import Detour, build
 from engine.probes.detourwork import in_parts
 from engine.probes.point import ProbePoint
+from engine.probes.point_state import LeadingReplacement, Stage
 from engine.probes.site import screened
 from engine.probes.target import ProbeTarget
 
@@ -38,6 +41,7 @@ class RecordedBreakpoints:
         self._ripe: set[ProbePoint] = set()
         self._worth: set[ProbePoint] = set()
         self._led: dict[ProbePoint, LiveDetour] = {}
+        self._leading: dict[ProbePoint, LeadingReplacement] = {}  # what leads there, but traps
 
     def __len__(self) -> int:
         """Number of breakpoints whose hits are recorded in the guest."""
@@ -56,7 +60,11 @@ class RecordedBreakpoints:
 
     def _promising(self, point: ProbePoint) -> bool:
         """True if nothing that is known at once speaks against it."""
-        if point.replacement is not None or point.wants_post() or point.wants_stop():
+        replacement = point.replacement
+        leads = isinstance(replacement, LeadingReplacement)
+        if replacement is not None and not (leads and point.state.stage is Stage.REPLACED):
+            return False
+        if point.wants_post() or point.wants_stop():
             return False
         probes = in_parts(point.enabled())
         detours = self._detours
@@ -82,7 +90,9 @@ class RecordedBreakpoints:
 
     def close(self, point: ProbePoint) -> None:
         """Nothing leads to its code any more."""
-        live = self._led.pop(point, None)
+        leading, live = self._leading.pop(point, None), self._led.pop(point, None)
+        if leading is not None:
+            leading.leave()
         if live is not None and not live.zombie:
             self._detours.close(live)
             self._detours.running.reap()
@@ -107,6 +117,12 @@ class RecordedBreakpoints:
             detours.memory.give_back(probes)
             return None
         self._led[point] = detours.open(point, detour, probes)
+        leading = point.replacement
+        if isinstance(leading, LeadingReplacement):
+            self._leading[point] = leading
+            if not leading.lead(detour.start):
+                self.close(point)
+                return None
         return detour.start
 
     def _moved(self, point: ProbePoint) -> Movable | None:

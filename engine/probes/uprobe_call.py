@@ -4,6 +4,7 @@ from msgspec import Struct
 
 from engine.arch.nop_call import NopCalls
 from engine.probes.nop5 import KIND
+from engine.probes.trampoline_table import TrampolineTable
 
 
 class UprobeCall(Struct, frozen=True):
@@ -15,6 +16,7 @@ class UprobeCall(Struct, frozen=True):
         calls: what the architecture gives.
         original: the no-operation.
         jump: the call.
+        table: of the trampoline.
     """
 
     address: int
@@ -22,6 +24,7 @@ class UprobeCall(Struct, frozen=True):
     calls: NopCalls
     original: bytes
     jump: bytes
+    table: TrampolineTable
 
     @property
     def kind(self) -> str:
@@ -47,6 +50,14 @@ class UprobeCall(Struct, frozen=True):
     def code(self) -> bytes:
         """The trampoline, which it shares."""
         return self.calls.code
+
+    def lead(self, code: int) -> bool:
+        """Have its hits go to code that finds the registers as they are at the probe."""
+        return self.table.lead(self.window, code)
+
+    def leave(self) -> None:
+        """Leave them to the engine."""
+        self.table.leave(self.window)
 
     @property
     def end(self) -> int:

@@ -5,9 +5,10 @@ registers on the program's stack and calls `uprobe`, which runs the probe's hand
 registers as they are at the probe, and the code takes them off the stack again. As on Linux the
 page stays once it is there.
 
-In place of the system call a jump leads to code of the engine's own further on in the page, which
-takes the registers off the stack and traps: the hit is served as that of the breakpoint that the
-call has replaced. Whatever its handlers leave, the program goes on behind the call with it: that
+In place of the system call a jump leads to code of the engine's own further on in the page. Where
+code in the guest records what is wanted, that goes to it (`trampoline_table`). Else it takes the
+registers off the stack and traps: the hit is served as that of the breakpoint that the call has
+replaced. Whatever its handlers leave, the program goes on behind the call with it: that
 needs no way back through the trampoline, as in Linux where a handler has moved the stack pointer.
 """
 
@@ -26,6 +27,7 @@ from engine.probes.engine_window import EngineWindow
 from engine.probes.frame_reader import FrameReader
 from engine.probes.point import ProbePoint
 from engine.probes.target import ProbeTarget
+from engine.probes.trampoline_table import TrampolineTable
 
 
 class Behind:
@@ -67,6 +69,8 @@ def frame_in(target: ProbeTarget, calls: NopCalls, offset: int) -> TrampolineFra
     None where its stack cannot be read.
     """
     pushed, sp = calls.pushed(offset), target.regs.sp
+    if pushed < 0:  # what it has gone over stands there yet
+        pushed, sp = 0, sp - WORD
     size = (pushed + 1) * WORD
     try:
         *saved, returns = struct.unpack(f"<{pushed + 1}Q", target.memory.read(sp, size))
@@ -92,6 +96,7 @@ class UprobeTrampolines:
     Attributes:
         records: none of them writes rows of a trace.
         pages: where they begin.
+        tables: where the hits of their calls go, by that.
     """
 
     records = False
@@ -116,6 +121,7 @@ class UprobeTrampolines:
             EngineWindow(target.memory, at + size - PAGE, PAGE) for at, size in windows
         ]
         self.pages: tuple[int, ...] = ()
+        self.tables: dict[int, TrampolineTable] = {}
         self._broken: set[int] = set()
         self._frames = FrameReader(target)
 
@@ -136,6 +142,7 @@ class UprobeTrampolines:
         target.memory.patch(start, calls.code)
         self.pages = (*self.pages, start)
         target.memory.patch(start + calls.aside, calls.detour)
+        self.tables[start] = TrampolineTable(target.memory, calls, start)
         original = calls.code[calls.syscall : calls.behind]
         target.overlay.plant({start + calls.syscall: (calls.jump, original)})
         behind = Behind()

@@ -33,6 +33,26 @@ def _call(place: int, target: int) -> bytes | None:
     return b"\xe8" + struct.pack("<i", distance) if -_REACH <= distance < _REACH else None
 
 
+_ASIDE: Final = 32
+_TABLE: Final = 1024
+_STUBS: Final = 3072
+_SLOW: Final = _ASIDE + 19
+
+
+def _stub(place: int, returns: int, elsewhere: int, code: int) -> bytes:
+    """It leaves the flags alone, and rcx, r11 and rax are on the stack; rax is what returns."""
+    # mov rcx, -returns; lea rcx, [rcx+rax]; jrcxz +5; jmp elsewhere
+    # pop rax, r11, rcx; lea rsp, [rsp+8]; jmp code
+    return b"".join(
+        (
+            *(b"\x48\xb9", struct.pack("<q", -returns), bytes.fromhex("488d0c01 e305")),
+            *(b"\xe9", struct.pack("<i", elsewhere - (place + 21))),
+            bytes.fromhex("58 415b 59 488d642408"),
+            *(b"\xe9", struct.pack("<i", code - (place + 35))),
+        )
+    )
+
+
 NOP_CALLS: Final = NopCalls(
     size=_SIZE,
     page=0x1000,
@@ -43,10 +63,23 @@ NOP_CALLS: Final = NopCalls(
     code=bytes.fromhex("51 4153 50 48c7c050010000 0f05 58 415b 59 c3 cc"),
     syscall=11,
     pushes=((1, "rcx"), (3, "r11"), (4, "rax")),
-    aside=32,
-    detour=bytes.fromhex("58 415b 59 cc"),  # pop rax, r11, rcx; int3
+    aside=_ASIDE,
+    # mov rax, [rsp+24]; movzx ecx, al; lea r11, [rip+table]; jmp [r11+rcx*8]
+    # pop rax, r11, rcx; int3
+    detour=b"".join(
+        (
+            *(bytes.fromhex("488b442418 0fb6c8 4c8d1d"), struct.pack("<i", _TABLE - _ASIDE - 15)),
+            bytes.fromhex("41ff24cb 58 415b 59 cc"),
+        )
+    ),
+    slow=_SLOW,
     jump=bytes.fromhex("eb13"),
-    aside_pops=((33, "rax"), (35, "r11"), (36, "rcx")),
+    aside_pops=((_SLOW + 1, "rax"), (_SLOW + 3, "r11"), (_SLOW + 4, "rcx")),
+    table=_TABLE,
+    stubs=_STUBS,
+    stub_size=35,
+    stub_pops=((22, "rax"), (24, "r11"), (25, "rcx"), (30, "")),
+    stub=_stub,
     pops=((14, "rax"), (16, "r11"), (17, "rcx")),
     result="rax",
     leaves=("r11", "rcx"),

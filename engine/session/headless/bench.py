@@ -258,7 +258,7 @@ def measure(arch: Arch, calls: int, runs: int) -> Iterator[Cost]:
         nop = case.entry == "nop5"
         if (case.entry == "jump" and arch.jumps is None) or (nop and not _guest(arch).nop):
             continue
-        in_code = arch.jumps is not None and case.technique not in ("handler", "file", "nop5")
+        in_code = arch.jumps is not None and case.technique not in ("handler", "file")
         count = calls if in_code else max(calls // 10, 1)
         if (count, nop) not in plain:
             bare = Case("", 0, entry=case.entry)
@@ -347,5 +347,6 @@ def _checked(session: Session, arch: Arch, case: Case, calls: int) -> _Point:
         raise EngineError(f"the probe is a {point.technique}, no {case.entry}: {why}")
     slot = arch.probes.kprobe_slot if point.slot is not None else 0
     recorded = session.probing.manager.recorded
-    code = point.replacement or (recorded.code_of(point) if recorded is not None else None)
-    return _Point(point.technique, slot, len(code.code) if code is not None else 0)
+    led = recorded.code_of(point) if recorded is not None else None
+    codes = [one.code for one in (point.replacement, led) if one is not None]
+    return _Point(point.technique, slot, sum(map(len, codes)))

@@ -6,6 +6,7 @@ import pytest
 from compiled import build
 from controlkit import held, sample
 from guestrun import run
+from jumpkit import NEVER, after
 from probekit import CODE, DATA, NEAR, SP, STACK, PlainCode, ProbeGuest
 from sessionkit import Guest, loaded
 
@@ -55,16 +56,28 @@ def place(program: Path, name: str, more: int = 0) -> str:
 
 
 def traced(
-    program: Path, technique: str, *lines: str, args: tuple[str, ...] = (), kernel: bool = False
+    program: Path,
+    technique: str,
+    *lines: str,
+    args: tuple[str, ...] = (),
+    kernel: bool = False,
+    hits: int = NEVER,
 ) -> tuple[str, str, list[str]]:
-    """A run's trace, its output, and what stood at its places in the end."""
+    """A run's trace, its output, and what stood at its places in the end.
+
+    From so many hits on they are recorded in the guest.
+    """
     mode = Mode.KERNEL if kernel else Mode.STRICT
     with loaded(program, *args, technique=technique) as guest:
+        after(guest, hits)
         tracing = guest.tracing(TraceOptions(mode=mode))
         for line in lines:
             tracing.definitions.define(line)
         guest.run(tracing)
-        kinds = [point.technique for point in guest.session.probes().manager.placed()]
+        manager = guest.session.probes().manager
+        assert manager.recorded is not None
+        assert bool(manager.recorded) == (hits != NEVER)
+        kinds = [point.technique for point in manager.placed()]
         return guest.text, guest.output.hex(), kinds
 
 
@@ -118,46 +131,102 @@ def test_verdicts_tell_of_each_era(nops: Path, technique: str) -> None:
 
 
 @pytest.mark.parametrize("kernel", [False, True])
-def test_events_are_those_of_breakpoints(nops: Path, kernel: bool) -> None:
+@pytest.mark.parametrize("hits", [NEVER, 1, 50])
+def test_events_are_those_of_breakpoints(nops: Path, kernel: bool, hits: int) -> None:
     """Registers, stack, times and what the program computes; of several forms and probes."""
+    calm = REGISTERS if hits == NEVER else REGISTERS.replace("flags=%flags", "")  # by the engine
     lines = [
-        f"p:g/calm {place(nops, 'calm_nop')} {REGISTERS}",
+        f"p:g/calm {place(nops, 'calm_nop')} {calm}",
         f"p:g/too {place(nops, 'calm_nop')} cx=%cx",
-        f"p:g/entry {place(nops, 'entry')} {REGISTERS}",
+        f"p:g/entry {place(nops, 'entry')} {calm}",
         f"r:g/back {place(nops, 'entry')} v=$retval ip=%ip",
-        f"p:g/wide {place(nops, 'many')} {REGISTERS}",
-        f"p:g/wait {place(nops, 'many', 7)} {REGISTERS}",
+        f"p:g/wide {place(nops, 'many')} {calm}",
+        f"p:g/wait {place(nops, 'many', 7)} {calm}",
     ]
     wanted = traced(nops, "breakpoint", *lines, kernel=kernel)
-    text, out, kinds = traced(nops, "nop5", *lines, kernel=kernel)
+    text, out, kinds = traced(nops, "nop5", *lines, kernel=kernel, hits=hits)
     assert kinds.count("nop5") == 4
     assert text == wanted[0]
     assert out == wanted[1]
 
 
+def test_calls_that_return_to_alike_addresses_have_code_of_their_own(tmp_path: Path) -> None:
+    """There is room for stubs of so many; the others are left to the engine."""
+    groups = 13
+    group = ".balign 256, 0x90\n" + 3 * ".byte 0x0f, 0x1f, 0x44, 0, 0\nlea 1(%rax), %rax\n"
+    source = f"""
+        .globl _start
+        .text
+_start: mov $20, %ebx
+1:      stc
+        .balign 256, 0x90
+        .globl first
+first:  {groups * group}
+        adc $0, %rsi
+        dec %ebx
+        jnz 1b
+        mov $60, %eax
+        xor %edi, %edi
+        syscall
+"""
+    program = build(tmp_path, "alike", source, "-nostdlib", "-static")
+    places = [256 * number + more for number in range(groups) for more in (0, 9, 18)]
+    lines = [
+        f"p:g/e{more:x} {place(program, 'first', more)} ax=%ax cx=%cx si=%si r11=%r11 sp=%sp"
+        for more in places
+    ]
+    wanted = traced(program, "breakpoint", *lines)
+    with loaded(program, technique="nop5") as guest:
+        after(guest, 1)
+        tracing = guest.tracing()
+        for line in lines:
+            tracing.definitions.define(line)
+        guest.run(tracing)
+        manager = guest.session.probes().manager
+        assert {point.technique for point in manager.placed()} == {"nop5"}
+        room = (PAGE - NOP_CALLS.stubs) // NOP_CALLS.stub_size
+        assert manager.recorded is not None
+        assert len(places) > len(manager.recorded) == room
+        assert guest.text == wanted[0]
+    assert wanted[0].count(": (") == 20 * len(places)
+
+
 def test_a_filter_and_a_trigger_see_what_they_see_at_breakpoints(nops: Path) -> None:
     found = []
-    for technique in ("breakpoint", "nop5"):
+    for technique, hits in (("breakpoint", NEVER), ("nop5", NEVER), ("nop5", 1)):
         with loaded(nops, technique=technique) as guest:
+            after(guest, hits)
             tracing = guest.tracing()
             tracing.definitions.define(f"p:g/calm {place(nops, 'calm_nop')} cx=%cx")
             tracing.set_filter("g", "calm", "cx < 100")
             guest.run(tracing)
             found.append(guest.text)
-    assert found[0] == found[1]
+    assert found[0] == found[1] == found[2]
     assert 0 < found[0].count("calm: (") < 300
 
 
 @pytest.mark.parametrize("name", ["threads", "fork"])
-def test_threads_and_new_processes_are_as_with_breakpoints(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("hits", [NEVER, 2])
+def test_threads_and_new_processes_are_as_with_breakpoints(
+    tmp_path: Path, name: str, hits: int
+) -> None:
     source = _SPOT + {"threads": _THREADS, "fork": _FORK}[name]
     program = build(tmp_path, name, source, "-O1", "-static", "-pthread")
     line = f"p:g/e {place(program, 'spot')} di=%di"
     wanted, out, _ = traced(program, "breakpoint", line)
-    text, written, kinds = traced(program, "nop5", line)
+    text, written, kinds = traced(program, "nop5", line, hits=hits)
     assert kinds == ["nop5"]
     assert (text, written) == (wanted, out)
     assert text.count(" e: (") == {"threads": 60, "fork": 30}[name]
+
+
+@pytest.mark.parametrize("hits", [NEVER, 1])
+def test_a_program_that_steps_itself_sees_its_own_instructions(tmp_path: Path, hits: int) -> None:
+    program = build(tmp_path, "steps", _SPOT + _STEPS, "-O1", "-static", "-no-pie")
+    _, out, _ = traced(program, "nop5", f"p:g/e {place(program, 'spot')} di=%di", hits=hits)
+    told = bytes.fromhex(out).decode()
+    wanted = "0 5 9 " if hits != NEVER else "0 9 "  # served, it goes on behind the no-operation
+    assert told == f"{wanted}\n0 other\n"
 
 
 def test_a_new_process_has_the_calls_of_the_old_one(tmp_path: Path) -> None:
@@ -182,6 +251,24 @@ int main(void) { pthread_t t[3]; long sum = 0; void *one;
   for (long i = 0; i < 3; i++) pthread_create(&t[i], 0, work, (void *)(i * 100));
   for (int i = 0; i < 3; i++) { pthread_join(t[i], &one); sum += (long)one; }
   printf("%ld\n", sum); }
+"""
+_STEPS = r"""
+#define _GNU_SOURCE
+#include <signal.h>
+#include <stdio.h>
+#include <ucontext.h>
+extern char __executable_start, etext;
+static volatile long other;
+static void seen(int s, siginfo_t *i, void *c) {
+  long pc = ((ucontext_t *)c)->uc_mcontext.gregs[REG_RIP], at = pc - (long)spot;
+  if (0 <= at && at < 10) printf("%ld ", at);
+  other += pc < (long)&__executable_start || pc > (long)&etext; }
+int main(void) { struct sigaction a = {0}; a.sa_sigaction = seen; a.sa_flags = SA_SIGINFO;
+  sigaction(SIGTRAP, &a, 0); for (int i = 0; i < 9; i++) spot(i);
+  __asm__ volatile("pushf; orl $0x100,(%%rsp); popf" ::: "memory", "cc");
+  spot(1);
+  __asm__ volatile("pushf; andl $~0x100,(%%rsp); popf" ::: "memory", "cc");
+  printf("\n%ld other\n", other); }
 """
 _FORK = r"""
 #include <stdio.h>
