@@ -9,8 +9,8 @@ of those numbers when it was made, and is one no longer when it has changed.
 
 At the beginning of each block Unicorn calls a function that looks whether it is to stop. The call
 is turned into a comparison of the same word in front of it. In the same way the call of the
-clock (`native_code.BLOCK`) becomes a comparison, and behind the block what counts a tick where
-control has come from elsewhere.
+clock (`native_code.BLOCK`) becomes a comparison, and what counts a tick where control has come
+from elsewhere.
 
 And each block that is translated makes Unicorn go through all entries of its TLB, for pages that
 now hold code: those of the pages are found by their numbers.
@@ -52,7 +52,7 @@ class _Build(Struct, frozen=True):
         lookup: what takes the place of the search's beginning.
         missing: what comes after it.
         asked: what takes the place of the beginning of the look at the stop request.
-        stop: called where the clock does not let a block begin.
+        stop: called where a block is not to begin, perhaps.
         dirty: what takes the place of a walk through the TLB, and where it stands in its function.
     """
 
@@ -144,7 +144,7 @@ def led(target: str) -> bool:
     asked = places["helper_check_exit_request"]
     state = places.get("cpu_get_tb_cpu_state", 0)
     missing = struct.pack("=2Q", places["tb_htable_lookup"], state) + build.missing
-    placed = native.place((missing, build.stop))
+    placed = native.place((missing, build.stop + struct.pack("=Q", asked)))
     if placed is None:
         return False
     (missing_at, stop_at), first = placed

@@ -254,16 +254,16 @@ MISSING_ARM: Final = bytes.fromhex(
 )
 
 # int tcg_gen_code(context, tb), which mends the beginning of what the real one has made. Words in
-# front: the address of that one, of helper_check_exit_request, of what follows here, and the first
-# 16 bytes of the clock's callback. It looks for the call of that check alone, or for
+# front: the address of that one, of helper_check_exit_request, of `stop`, and the first 16 bytes
+# of the clock's callback. It looks for the call of that check alone, or for
 #     rdi = engine, esi = pc, edx = size, rcx = clock, call [callback]; the check
 # behind a store of pc, where the block is neither in the machinery's windows nor of more than 127
-# bytes, and makes of it
-#     esi = pc, rcx = clock; cmp [rcx+0x20], rsi; jne elsewhere
-#     same: add rsi, size; mov [rcx+0x20], rsi
-#     cmp dword [rbp-0x10], 0; jge behind; nop...; call helper_check_exit_request
-# What counts a tick it puts behind the block, whose size it gives back with that: `elsewhere`, or
-# `branches` where the clock is to note where control has come from (0x68).
+# bytes, and makes of it, in the same room,
+#     esi = pc, rcx = clock; cmp [rcx+0x20], rsi; je same; the tick, or jump to slow
+#     same: add rsi, size; mov [rcx+0x20], rsi; cmp dword [rbp-0x10], 0; jge behind
+#     slow: call [stop]; nop...
+# Where the clock is to note where control has come from (0x68), the tick stands behind the block,
+# whose size it gives back with that.
 GENERATED: Final = bytes.fromhex(
     # generated:
     "55"  # push rbp
@@ -274,7 +274,7 @@ GENERATED: Final = bytes.fromhex(
     "488b5320"  # mov rdx,[rbx+0x20]
     "4189c0"  # mov r8d,eax
     "83f810"  # cmp eax,0x10
-    "0f8eed010000"  # jle end
+    "0f8efe010000"  # jle end
     "66813a48bf"  # cmp word [rdx],0xbf48
     "750c"  # jne search
     "66817a0a33f6"  # cmp word [rdx+0xa],0xf633
@@ -286,7 +286,7 @@ GENERATED: Final = bytes.fromhex(
     "66813848bf"  # cmp word [rax],0xbf48
     "740e"  # je found
     "4839c8"  # cmp rax,rcx
-    "0f84c2010000"  # je end
+    "0f84d3010000"  # je end
     "48ffc0"  # inc rax
     "ebeb"  # jmp each
     # found:
@@ -298,24 +298,24 @@ GENERATED: Final = bytes.fromhex(
     "6681f948be"  # cmp cx,0xbe48
     "7419"  # je sized
     "6681f948c7"  # cmp cx,0xc748
-    "0f8599010000"  # jne end
+    "0f85aa010000"  # jne end
     "80780cc6"  # cmp byte [rax+0xc],0xc6
-    "0f858f010000"  # jne end
+    "0f85a0010000"  # jne end
     "488d7011"  # lea rsi,[rax+0x11]
     # sized:
     "803eba"  # cmp byte [rsi],0xba
-    "0f8582010000"  # jne end
+    "0f8593010000"  # jne end
     "66817e0548b9"  # cmp word [rsi+0x5],0xb948
-    "0f8576010000"  # jne end
+    "0f8587010000"  # jne end
     "66817e0fff15"  # cmp word [rsi+0xf],0x15ff
-    "0f856a010000"  # jne end
+    "0f857b010000"  # jne end
     "66817e1548bf"  # cmp word [rsi+0x15],0xbf48
-    "0f855e010000"  # jne end
+    "0f856f010000"  # jne end
     "488b4802"  # mov rcx,[rax+0x2]
     "48394e17"  # cmp [rsi+0x17],rcx
-    "0f8550010000"  # jne end
+    "0f8561010000"  # jne end
     "66817e1f33f6"  # cmp word [rsi+0x1f],0xf633
-    "0f8544010000"  # jne end
+    "0f8555010000"  # jne end
     "440fb74b14"  # movzx r9d,word [rbx+0x14]
     "488d4e15"  # lea rcx,[rsi+0x15]
     "44394e01"  # cmp dword [rsi+0x1],r9d
@@ -347,13 +347,13 @@ GENERATED: Final = bytes.fromhex(
     "31c0"  # xor eax,eax
     # check:
     "80790ce8"  # cmp byte [rcx+0xc],0xe8
-    "0f85da000000"  # jne end
+    "0f85eb000000"  # jne end
     "4863790d"  # movsxd rdi,dword [rcx+0xd]
     "488d7c3911"  # lea rdi,[rcx+rdi*1+0x11]
     "483b3da1feffff"  # cmp rdi,[rip-0x15f]
-    "0f85c4000000"  # jne end
+    "0f85d5000000"  # jne end
     "4885c0"  # test rax,rax
-    "0f84a7000000"  # je plain
+    "0f84b8000000"  # je plain
     "488b3d93feffff"  # mov rdi,[rip-0x16d]
     "48893e"  # mov [rsi],rdi
     "4989f1"  # mov r9,rsi
@@ -368,50 +368,55 @@ GENERATED: Final = bytes.fromhex(
     "ebf8"  # jmp copy
     # copied:
     "4889cd"  # mov rbp,rcx
-    "488d3594000000"  # lea rsi,[rip+0x94]
-    "488d4714"  # lea rax,[rdi+0x14]
-    "6a22"  # push 0x22
+    "4889f8"  # mov rax,rdi
+    "488d35a2000000"  # lea rsi,[rip+0xa2]
+    "6a37"  # push 0x37
     "59"  # pop rcx
+    "41807b6800"  # cmp byte [r11+0x68],0x0
+    "740a"  # je place
+    "488d35c8000000"  # lea rsi,[rip+0xc8]
+    "6a28"  # push 0x28
+    "59"  # pop rcx
+    # place:
     "f3a4"  # rep movs byte es:[rdi],byte ds:[rsi]
-    "4d89da"  # mov r10,r11
-    "4c8958ee"  # mov [rax-0x12],r11
-    "448a5b14"  # mov r11b,byte [rbx+0x14]
-    "44885803"  # mov byte [rax+0x3],r11b
-    "8d4d11"  # lea ecx,[rbp+0x11]
+    "4c895802"  # mov [rax+0x2],r11
+    "8a4314"  # mov al,byte [rbx+0x14]
+    "8847ef"  # mov byte [rdi-0x11],al
+    "8d4d17"  # lea ecx,[rbp+0x17]
     "29f9"  # sub ecx,edi
-    "884fff"  # mov byte [rdi-0x1],cl
-    "488d4d0c"  # lea rcx,[rbp+0xc]
+    "884ff9"  # mov byte [rdi-0x7],cl
+    "4129f9"  # sub r9d,edi
+    "44894ffc"  # mov dword [rdi-0x4],r9d
+    "4889fe"  # mov rsi,rdi
+    "488d4d11"  # lea rcx,[rbp+0x11]
     # nops:
     "4839cf"  # cmp rdi,rcx
-    "7308"  # jae tail
+    "7308"  # jae filled
     "c60790"  # mov byte [rdi],0x90
     "48ffc7"  # inc rdi
     "ebf3"  # jmp nops
-    # tail:
+    # filled:
+    "41807b6800"  # cmp byte [r11+0x68],0x0
+    "7451"  # je end
     "4a8d3c02"  # lea rdi,[rdx+r8*1]
+    "4c8d4eec"  # lea r9,[rsi-0x14]
     "89f9"  # mov ecx,edi
-    "29c1"  # sub ecx,eax
-    "8948fc"  # mov dword [rax-0x4],ecx
-    "488d3573000000"  # lea rsi,[rip+0x73]
-    "6a24"  # push 0x24
+    "4429c9"  # sub ecx,r9d
+    "894ee8"  # mov dword [rsi-0x18],ecx
+    "4989f2"  # mov r10,rsi
+    "488d359d000000"  # lea rsi,[rip+0x9d]
+    "6a39"  # push 0x39
     "59"  # pop rcx
-    "41807a6800"  # cmp byte [r10+0x68],0x0
-    "740a"  # je brief
-    "488d3586000000"  # lea rsi,[rip+0x86]
-    "6a3d"  # push 0x3d
-    "59"  # pop rcx
-    # brief:
     "4101c8"  # add r8d,ecx
     "f3a4"  # rep movs byte es:[rdi],byte ds:[rsi]
-    "29f8"  # sub eax,edi
-    "8d4801"  # lea ecx,[rax+0x1]
-    "894ffb"  # mov dword [rdi-0x5],ecx
-    "83c00c"  # add eax,0xc
-    "8947f0"  # mov dword [rdi-0x10],eax
-    "418d4906"  # lea ecx,[r9+0x6]
+    "4129f9"  # sub r9d,edi
+    "44894ffc"  # mov dword [rdi-0x4],r9d
+    "418d4afa"  # lea ecx,[r10-0x6]
     "29f9"  # sub ecx,edi
-    "894ff6"  # mov dword [rdi-0xa],ecx
-    "44885fff"  # mov byte [rdi-0x1],r11b
+    "8d4121"  # lea eax,[rcx+0x21]
+    "8947db"  # mov dword [rdi-0x25],eax
+    "83c12e"  # add ecx,0x2e
+    "894fce"  # mov dword [rdi-0x32],ecx
     "eb14"  # jmp end
     # plain:
     "48b8837df0007d0b660f"  # movabs rax,0xf660b7d00f07d83
@@ -426,68 +431,71 @@ GENERATED: Final = bytes.fromhex(
     # head:
     "48b98877665544332211"  # movabs rcx,0x1122334455667788
     "48397120"  # cmp [rcx+0x20],rsi
-    "0f8500000000"  # jne same
-    # same:
+    "7413"  # je head_same
+    "4883795800"  # cmp [rcx+0x58],0x0
+    "751a"  # jne head_slow
+    "4c8b09"  # mov r9,[rcx]
+    "4983e901"  # sub r9,0x1
+    "7211"  # jb head_slow
+    "4c8909"  # mov [rcx],r9
+    # head_same:
     "4883c67f"  # add rsi,0x7f
     "48897120"  # mov [rcx+0x20],rsi
     "837df000"  # cmp dword [rbp-0x10],0x0
-    "7d00"  # jge elsewhere
+    "7d00"  # jge head_slow
+    # head_slow:
+    "ff1500000000"  # call [rip+0x0]
+    # noting:
+    "48b98877665544332211"  # movabs rcx,0x1122334455667788
+    "48397120"  # cmp [rcx+0x20],rsi
+    "0f8500000000"  # jne noting_same
+    # noting_same:
+    "4883c67f"  # add rsi,0x7f
+    "48897120"  # mov [rcx+0x20],rsi
+    "837df000"  # cmp dword [rbp-0x10],0x0
+    "7d00"  # jge noting_slow
+    # noting_slow:
+    "ff1500000000"  # call [rip+0x0]
     # elsewhere:
     "4883795800"  # cmp [rcx+0x58],0x0
-    "7511"  # jne elsewhere_stop
+    "0f8500000000"  # jne +0x28b
     "4c8b09"  # mov r9,[rcx]
     "4983e901"  # sub r9,0x1
-    "7208"  # jb elsewhere_stop
-    "4c8909"  # mov [rcx],r9
-    "e900000000"  # jmp elsewhere_stop
-    # elsewhere_stop:
-    "ff1500000000"  # call [rip+0x0]
-    "e90000000000"  # jmp +0x255
-    # branches:
-    "4883795800"  # cmp [rcx+0x58],0x0
-    "752a"  # jne branches_stop
-    "4c8b09"  # mov r9,[rcx]
-    "4983e901"  # sub r9,0x1
-    "7221"  # jb branches_stop
+    "0f8200000000"  # jb +0x298
     "4c8909"  # mov [rcx],r9
     "4c8b8108e0ffff"  # mov r8,[rcx-0x1ff8]
     "4c8b4920"  # mov r9,[rcx+0x20]
     "4c898110e0ffff"  # mov [rcx-0x1ff0],r8
     "4c898908e0ffff"  # mov [rcx-0x1ff8],r9
-    "e900000000"  # jmp branches_stop
-    # branches_stop:
-    "ff1500000000"  # call [rip+0x0]
-    "e90000000000"  # jmp +0x292
+    "e900000000"  # jmp +0x2b9
 )
 
-# Called where the clock does not let the block begin, in front of a jump and the block's size: it
-# gives back in rsi what leaves the clock as it was.
+# Called where the clock does not let the block begin, and where there may be another reason to
+# stop. Behind it stands the address of helper_check_exit_request, where it goes on.
 STOP_X86: Final = bytes.fromhex(
     # stop:
+    "48397120"  # cmp [rcx+0x20],rsi
+    "7410"  # je ask
     "48ff4110"  # inc [rcx+0x10]
     "51"  # push rcx
     "488bbd58f7ffff"  # mov rdi,[rbp-0x8a8]
     "ff5108"  # call [rcx+0x8]
     "59"  # pop rcx
-    "488b0424"  # mov rax,[rsp]
-    "480fbe5005"  # movsx rdx,byte [rax+0x5]
-    "488b7120"  # mov rsi,[rcx+0x20]
-    "4829d6"  # sub rsi,rdx
-    "c3"  # ret
+    # ask:
+    "ff2500000000"  # jmp [rip+0x0]
 )
 
 STOP_ARM: Final = bytes.fromhex(
     # stop:
+    "48397120"  # cmp [rcx+0x20],rsi
+    "7410"  # je ask
     "48ff4110"  # inc [rcx+0x10]
     "51"  # push rcx
     "488bbd58deffff"  # mov rdi,[rbp-0x21a8]
     "ff5108"  # call [rcx+0x8]
     "59"  # pop rcx
-    "488b0424"  # mov rax,[rsp]
-    "480fbe5005"  # movsx rdx,byte [rax+0x5]
-    "488b7120"  # mov rsi,[rcx+0x20]
-    "4829d6"  # sub rsi,rdx
-    "c3"  # ret
+    # ask:
+    "ff2500000000"  # jmp [rip+0x0]
 )
 
 # The beginning of helper_check_exit_request; what follows is Unicorn's own.

@@ -27,7 +27,7 @@ KNOWN = "2.1.4"
 ROUNDS = 100
 EPILOGUE = 0x98
 """Place in the TCGContext of the address of what comes before all translations."""
-COMPARISON = bytes.fromhex("48397120 0f85")  # cmp [rcx+0x20], rsi; jne
+COMPARISON = bytes.fromhex("48397120 7413")  # cmp [rcx+0x20], rsi; je
 FAR = CODE + 0x100000
 """A page with the function that is called; its address shares nothing with CODE's page."""
 
