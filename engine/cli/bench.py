@@ -201,11 +201,11 @@ def _key(case: Case) -> tuple[object, ...]:
 
 
 def _show_peers(others: list[tuple[PeerCost, float]], jump: float | None) -> None:
-    console.write(f"{'elsewhere, on a native program':<37} ns/hit\n")
+    console.write(f"{'elsewhere, on a native program':<46} ns/hit\n")
     for peer, spent in others:
         title = f"{peer.name}, {peer.args} registers" if peer.args else f"{peer.name}, a call"
         ratio = f"{spent / jump:.1f} times a jump" if jump else ""
-        console.write(f"  {title:<35}{spent:>7.0f}         {ratio}".rstrip() + "\n")
+        console.write(f"  {title:<44}{spent:>7.0f}  {ratio}".rstrip() + "\n")
 
 
 def _title(case: Case) -> str:
