@@ -467,7 +467,8 @@ def vex(random_: random.Random, *, unmasked: float) -> Case:
                 high = high[: 16 * number] + index[16:] + high[16 * number + 16 :]
     gpr, flags = _registers(random_), random_.getrandbits(12) & FLAGS
     gpr[6], gpr[7] = DATA + 64 * ("gather" in name), DATA + 64
-    return Case(code, name, gpr, flags, bytes(data), bytes(fx), high=high)
+    undefined = FLAGS & ~(_CF | _ZF) if name.startswith(("lzcnt", "tzcnt")) else 0
+    return Case(code, name, gpr, flags, bytes(data), bytes(fx), undefined, high=high)
 
 
 def _later_code(random_: random.Random) -> bytes:
