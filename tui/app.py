@@ -439,19 +439,8 @@ class KprobeApp(App[int]):
     def _show(self, view: GuestView) -> None:
         """Another view for all panes."""
         old, self.view = self.view, view
-        if view == old and not self._moved:
-            return  # a question was answered
-        self.browser.update(view)
-        self._status.show(view)
-        code, machinery = self.panes.code, self.panes.machinery
-        for pane in self.panes:
-            if pane is machinery and (
-                view.state is not RunState.RUNNING or old.state is not view.state
-            ):
-                machinery.locate(code.code.cursor)
-            pane.date(view.state)
-            pane.show(view)
-        self.body.show(view)
+        if view != old:  # else a question was answered
+            self._show_panes(view, old)
         if view.state is not RunState.RUNNING:
             self.controls.motions.stands()
         self._guest_input.show(view)
@@ -464,6 +453,19 @@ class KprobeApp(App[int]):
             self._announce(view)
         if not old.registers and not self.is_headless:
             self.call_after_refresh(self._up)
+
+    def _show_panes(self, view: GuestView, old: GuestView) -> None:
+        self.browser.update(view)
+        self._status.show(view)
+        code, machinery = self.panes.code, self.panes.machinery
+        for pane in self.panes:
+            if pane is machinery and (
+                view.state is not RunState.RUNNING or old.state is not view.state
+            ):
+                machinery.locate(code.code.cursor)
+            pane.date(view.state)
+            pane.show(view)
+        self.body.show(view)
 
     def _announce(self, view: GuestView) -> None:
         """Say why the guest stands, when it has stopped."""

@@ -42,7 +42,7 @@ class NopCalls(Struct, frozen=True):
         stub_pops: as `pops`, from its beginning; last is "", for the return address.
         stub: (place, return address, elsewhere, code) to a stub that the table may lead to: it
             takes all off the stack and goes on to code where the call returns there; if it does
-            not it goes elsewhere.
+            not it goes elsewhere, in the same page. None where the code is beyond its reach.
         result: register of the system call's number, and of its result.
         leaves: register that a system call leaves the flags in, and the one that it leaves the
             program counter in.
@@ -67,7 +67,7 @@ class NopCalls(Struct, frozen=True):
     stubs: int
     stub_size: int
     stub_pops: tuple[tuple[int, str], ...]
-    stub: Callable[[int, int, int, int], bytes]
+    stub: Callable[[int, int, int, int], bytes | None]
     result: str
     leaves: tuple[str, str]
     flags: str

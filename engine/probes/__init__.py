@@ -10,8 +10,8 @@ the jump technique a jump. `handler_reach` says which handlers may run inside.
 
 `techniques` is the list of what may take a breakpoint's place, `technique` what each of them has
 to do, and `arbitration` who does it when: `jump` with `jumprules` and `detours`, `djprobe`, and
-`nop5`: `nop_call` with `nop_call_rules` and `uprobe_trampoline`. `jumpwindows` answers the rules
-of a jump for all instructions of a function in one pass.
+`nop5`: `nop_call` with `nop_call_rules`, `uprobe_trampoline` and its `trampoline_table`.
+`jumpwindows` answers the rules of a jump for all instructions of a function in one pass.
 `return_catchers` is the list of ways to catch returns, `return_catcher` what each has to do: at
 the places that calls return to (`return_sites`), by a `trampoline` as Linux does, or by Owens'
 (`owens`). `pending_calls` keeps the calls that have not returned yet, `guestcalls` takes over what

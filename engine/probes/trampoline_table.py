@@ -38,13 +38,12 @@ class TrampolineTable:
             code: guest address of the code.
 
         Returns:
-            False without room for one more.
+            False without room for one more, or where the code is too far away.
         """
-        chain = self._led.setdefault(returns % ENTRIES, {})
-        stub = chain[returns][0] if returns in chain else self._free.pop() if self._free else 0
-        if not stub:
+        self.leave(returns)
+        if not self._free or self._calls.stub(self._free[-1], returns, self._slow, code) is None:
             return False
-        chain[returns] = stub, code
+        self._led.setdefault(returns % ENTRIES, {})[returns] = self._free.pop(), code
         self._write(returns % ENTRIES)
         return True
 
@@ -61,6 +60,8 @@ class TrampolineTable:
         for (returns, (stub, code)), (_, following) in zip(
             chain.items(), pairwise(places), strict=True
         ):
-            memory.patch(stub, self._calls.stub(stub, returns, following, code))
+            raw = self._calls.stub(stub, returns, following, code)
+            assert raw is not None, "asked before"
+            memory.patch(stub, raw)
         entry = self._start + self._calls.table + WORD * byte
         memory.patch(entry, struct.pack("<Q", places[0]))

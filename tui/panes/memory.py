@@ -195,7 +195,7 @@ class MemoryRows(LineSource):
         if first not in self._wanted_words and len(self._wanted_words) < _KEPT:
             self._wanted_words.add(first)
             self._want(cmd.ReadWords(first, _WORDS))
-        return self._words.get(address)
+        return self._words.get(address) if first in self._wanted_words else None
 
     def _dump_line(self, address: int, width: int, looks: Looks) -> Text:
         count = 16 if width >= 78 else 8 if width >= 45 else 4
@@ -215,7 +215,8 @@ class MemoryRows(LineSource):
         if page not in self._wanted and len(self._wanted) < 4096:
             self._wanted.add(page)
             self._want(cmd.ReadMemory(page, _PAGE))
-        return self._pages.get(page, b"")[address - page : address - page + size]
+        known = self._pages.get(page, b"") if page in self._wanted else b""
+        return known[address - page : address - page + size]
 
     def address(self, index: int) -> int:
         """The address of a line."""

@@ -39,8 +39,11 @@ _STUBS: Final = 3072
 _SLOW: Final = _ASIDE + 19
 
 
-def _stub(place: int, returns: int, elsewhere: int, code: int) -> bytes:
+def _stub(place: int, returns: int, elsewhere: int, code: int) -> bytes | None:
     """It leaves the flags alone, and rcx, r11 and rax are on the stack; rax is what returns."""
+    distance = code - (place + 35)
+    if not -_REACH <= distance < _REACH:
+        return None
     # mov rcx, -returns; lea rcx, [rcx+rax]; jrcxz +5; jmp elsewhere
     # pop rax, r11, rcx; lea rsp, [rsp+8]; jmp code
     return b"".join(
@@ -48,7 +51,7 @@ def _stub(place: int, returns: int, elsewhere: int, code: int) -> bytes:
             *(b"\x48\xb9", struct.pack("<q", -returns), bytes.fromhex("488d0c01 e305")),
             *(b"\xe9", struct.pack("<i", elsewhere - (place + 21))),
             bytes.fromhex("58 415b 59 488d642408"),
-            *(b"\xe9", struct.pack("<i", code - (place + 35))),
+            *(b"\xe9", struct.pack("<i", distance)),
         )
     )
 

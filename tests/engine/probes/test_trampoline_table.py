@@ -84,6 +84,11 @@ def test_without_room_the_engine_serves_it() -> None:
     for number in range(ROOM):
         assert table.lead(0x1000 * number + 5, START)
     assert not table.lead(0x123, START)
+    table.leave(0x2005)
+    for far in (-1 << 31, (1 << 31) + PAGE):
+        assert not table.lead(0x2005, START + far)
+    assert page.goes_to(0x2005) == START + NOP_CALLS.slow
+    assert table.lead(0x2005, START)
     assert page.goes_to(0x123) == START + NOP_CALLS.slow
     table.leave(0x3005)
     assert table.lead(0x123, START + PAGE)
