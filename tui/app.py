@@ -492,7 +492,10 @@ class KprobeApp(App[int]):
         if len(lines) <= _SHORT:
             self.say("\n".join(lines))
         else:
-            self.body.show_pane("console")
+            if isinstance(self.focused, Input):  # the next line is being typed already
+                self.body.reveal("console")
+            else:
+                self.body.show_pane("console")
             self.call_after_refresh(self.panes.console.show_answer)
             self.say(f"{lines[0]}\n{counted(len(lines), 'line')} in the console; 1 is the code")
         self._answered = True

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from flowkit import User, flow
+from textual.widgets import Input
 
 from engine.session.protocol.views import RunState
 
@@ -53,3 +54,20 @@ def test_one_may_leave_while_words_go_on(tmp_path: Path) -> None:
         await user.pilot.pause(0.1)
 
     assert flow(steps).return_code in (None, 0)
+
+
+def test_a_long_answer_leaves_the_focus_to_the_line_that_is_typed() -> None:
+    answer = "\n".join(f"line {number} of the answer" for number in range(9))
+
+    async def steps(user: User) -> None:
+        await user.press("colon")
+        await user.type("info reg")
+        user.app._answer(answer)
+        await user.shows("[C Console]")
+        assert isinstance(user.app.focused, Input)
+        assert user.app.focused.value == "info reg"
+        await user.press("escape")
+        user.app._answer(answer)
+        await user.until(lambda: user.app.body.choice.focused == "console")
+
+    flow(steps)
