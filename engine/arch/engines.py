@@ -101,6 +101,8 @@ class UnicornNames(Struct, frozen=True):
         pairs: (name, lower half, upper half) of registers that instructions name and that are two
             of ours.
         extension: what Unicorn executes beyond the processor model where it is told to.
+        trap_flag: what has the processor trap behind each instruction; None where programs
+            cannot set it.
     """
 
     arch: str
@@ -120,6 +122,21 @@ class UnicornNames(Struct, frozen=True):
     unsaved: tuple[str, ...] = ()
     pairs: tuple[tuple[str, str, str], ...] = ()
     extension: "ModelExtension | None" = None
+    trap_flag: "TrapFlag | None" = None
+
+
+class TrapFlag(Struct, frozen=True):
+    """A flag with which a program single-steps itself.
+
+    Attributes:
+        register: it is in.
+        bit: it, as a mask.
+        exception: number of the trap.
+    """
+
+    register: str
+    bit: int
+    exception: int
 
 
 class ModelExtension(Struct, frozen=True):

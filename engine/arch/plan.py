@@ -95,11 +95,13 @@ class Operation(Struct, frozen=True):
             GuestFaultError with nothing changed where the instruction itself would fault,
             and what `StepCpu.execute` raises.
         pushes: bytes it stores below sp at the most (0 = leaves the stack alone).
+        machinery: it is the engine's, and no instruction of the program's.
     """
 
     text: str
     run: Callable[[StepCpu], int]
     pushes: int = 0
+    machinery: bool = False
 
 
 class InsnPlan(Struct, frozen=True):

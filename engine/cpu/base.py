@@ -241,6 +241,9 @@ class Cpu(ArchCpu, Protocol):
         on predicates there is a third address: where the last of the two led to.
         """
 
+    def trap_behind(self) -> "Stop | None":
+        """The trap behind an instruction of a program that steps itself; None if it does not."""
+
     def expect(self, address: int) -> None:
         """An instruction that ends here was carried out from outside; elsewhere is a tick."""
 

@@ -7,9 +7,31 @@ from a callback, as forgetting translations, waits until it has been left.
 from collections.abc import Callable
 from typing import Final
 
+from msgspec import Struct
+
 from engine.cpu.unicorn_clock import EXPECTED, UnicornClock
 
 _WORD: Final = (1 << 64) - 1
+
+
+class CallPlaces(Struct, frozen=True):
+    """The registers of an engine, in place, that its calls are carried out with.
+
+    Attributes:
+        words: with others.
+        pc: index of the program counter.
+        flags: index of what holds the trap flag.
+        trap: the trap flag, 0 where there is none.
+    """
+
+    words: "memoryview[int]"
+    pc: int
+    flags: int = 0
+    trap: int = 0
+
+    def trapping(self) -> int:
+        """The trap flag, as it is now."""
+        return self.words[self.flags] & self.trap
 
 
 class ServedCalls:
@@ -18,7 +40,7 @@ class ServedCalls:
     Attributes:
         action: carries them out, see `engine.cpu.base.ServesCalls`; None for none.
         known: `know` has been told.
-        possible: an action may be used.
+        places: of the registers; None while none is known, or no call is to be carried out here.
         stopping: the engine stops for another reason, and what comes meanwhile is not done.
         inside: one is being carried out.
         moved: the page table has changed since the last one began.
@@ -42,30 +64,25 @@ class ServedCalls:
         self._stop = stop
         self._failed = failed
         self.action: Callable[[], bool] | None = None
-        self._words = memoryview(b"")
-        self._pc = 0
+        self.places: CallPlaces | None = None
         self._sizes: dict[int, int] = {}
         self._asked: tuple[int, int] | None = None
         self._late: list[Callable[[], None]] = []
-        self.known = self.possible = False
+        self.known = False
         self.stopping = self.inside = self.pending = self.moved = False
 
-    def know(self, words: "memoryview[int]", pc: int | None) -> None:
-        """Learn where the registers are.
-
-        Args:
-            words: the registers in place.
-            pc: index of the program counter among them; None if none is to be carried out here.
-        """
-        self.known, self.possible = True, pc is not None
-        self._words, self._pc = words, pc or 0
+    def know(self, places: CallPlaces | None) -> None:
+        """Learn where the registers are; None if no call is to be carried out here."""
+        self.known, self.places = True, places
 
     def called(self, number: int) -> bool:
         """A system call is next, as this exception: True if the program goes on behind it."""
-        action = self.action
-        if action is None or self.stopping:
+        action, places = self.action, self.places
+        if action is None or places is None or self.stopping:
             return False
-        words, pc = self._words, self._pc
+        words, pc = places.words, places.pc
+        if places.trapping():
+            return False  # the processor traps behind what follows a call, Unicorn in front of it
         size = self._sizes.get(number)
         if size is None:
             self._asked = number, words[pc]
@@ -82,9 +99,16 @@ class ServedCalls:
         finally:
             self.inside = False
             words[pc] = words[pc] - size & _WORD  # Unicorn goes on from here
+        if places.trapping():  # of the frame that a handler has come back from
+            words[places.flags] ^= places.trap
+            self.later(self._set_trap_flag)
         if done and self._late:
             self._stop()
         return done
+
+    def _set_trap_flag(self) -> None:
+        assert self.places is not None
+        self.places.words[self.places.flags] |= self.places.trap
 
     def later(self, call: Callable[[], None]) -> None:
         """Do something as soon as the emulator has been left."""
@@ -103,4 +127,5 @@ class ServedCalls:
             call()
         if self._asked is not None:
             (number, at), self._asked = self._asked, None
-            self._sizes[number] = self._words[self._pc] - at
+            assert self.places is not None
+            self._sizes[number] = self.places.words[self.places.pc] - at

@@ -28,7 +28,7 @@ from engine.cpu.pagetable import PageTable, RegionTable
 from engine.cpu.ram import ACCESS_NAMES, EXECUTE, NO_LIMIT, OUT_OF_MEMORY, PAGE, Ram
 from engine.cpu.unicorn_accesses import AccessLog
 from engine.cpu.unicorn_blocks import BlockTable
-from engine.cpu.unicorn_calls import ServedCalls
+from engine.cpu.unicorn_calls import CallPlaces, ServedCalls
 from engine.cpu.unicorn_checks import StopChecks
 from engine.cpu.unicorn_clock import UnicornClock
 from engine.cpu.unicorn_faults import FaultLocator, fetchable
@@ -242,10 +242,30 @@ class UnicornCpu(UnicornState):
         """
         calls = self._calls
         if action is not None and not calls.known:
-            pc = self.arch.roles.pc
-            self._traps.reader((pc,))
-            calls.know(self._live_words, None if self._screen.attunes else self._live_at.get(pc))
-        calls.action = action if calls.possible else None
+            calls.know(None if self._screen.attunes else self._call_places())
+        calls.action = action if calls.places is not None else None
+
+    def _call_places(self) -> CallPlaces | None:
+        """The registers that calls want in place; None if one of them is not found there."""
+        self._traps.reader((self.arch.roles.pc,))
+        words, pc = self._live_words, self._live_at.get(self.arch.roles.pc)
+        flag = self._machine.names.trap_flag
+        if pc is None or flag is None:
+            return None if pc is None else CallPlaces(words, pc)
+        before, value = words.tolist(), self.read_register(flag.register)
+        self.write_register(flag.register, value ^ flag.bit)
+        found = [at for at, word in enumerate(before) if word ^ words[at] == flag.bit]
+        self.write_register(flag.register, value)
+        return CallPlaces(words, pc, found[0], flag.bit) if len(found) == 1 else None
+
+    def trap_behind(self) -> Stop | None:
+        """The trap behind an instruction that the program steps itself; None if it does not."""
+        flag, places = self._machine.names.trap_flag, self._calls.places
+        if flag is None:
+            return None
+        if not (places.trapping() if places else self.read_register(flag.register) & flag.bit):
+            return None
+        return Stop(StopKind.TRAP, TrapKind.SINGLE_STEP, flag.exception)
 
     def step(self, *, rewrites: bool = False) -> Stop | None:
         """Execute one instruction; None if nothing but that happened.

@@ -476,16 +476,16 @@ class Breakpoints:
 
     def _go(self, point: ProbePoint) -> TrapAction:
         """The action that carries the instruction out; it returns where the guest goes on."""
-        plan = point.plan
-        if point.state.replacement is not None:
-            bypass = point.state.replacement.bypass
+        plan, replacement = point.plan, point.state.replacement
+        if replacement is not None and replacement.bypass != replacement.window:
+            bypass = replacement.bypass
             return lambda: bypass
         if plan.operation is not None:
-            run, step = plan.operation.run, self._step
+            operation, perform = plan.operation, self._step.perform
 
             def operate() -> int:
                 try:
-                    return run(step)
+                    return perform(operation)
                 except (GuestFaultError, StepStopError) as error:
                     self.fault = failure(error, plan.address)
                     return LEAVE

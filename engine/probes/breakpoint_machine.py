@@ -201,7 +201,7 @@ class BreakpointMachine:
         operation = self.point.plan.operation
         assert operation is not None
         try:
-            target = operation.run(self.target.step)
+            target = self.target.step.perform(operation)
         except (GuestFaultError, StepStopError) as error:
             step = failure(error, self.point.address)
             if step.pc == self.point.address:

@@ -186,9 +186,9 @@ class DetourHits:
             else:
                 cpu.write_register(name, self._slow(detour, pc))
             return None
-        if stop.trap is TrapKind.SINGLE_STEP and pc <= detour.bypass:
-            return None  # a program that steps itself sees its own instructions only
         original = detour.original_pc(pc)
+        if stop.trap is TrapKind.SINGLE_STEP and (pc <= detour.bypass or not detour.between(pc)):
+            return None  # a program that steps itself sees its own instructions only
         cpu.write_register(name, original)
         if stop.kind is StopKind.TRAP and stop.address and stop.trap is not TrapKind.BREAKPOINT:
             return replace(stop, address=original)

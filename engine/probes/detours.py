@@ -89,6 +89,10 @@ class Detour(Struct, frozen=True):
         """Address at which a displaced instruction is carried out; None for no such one."""
         return next((start for start, original in self.displaced if original == address), None)
 
+    def between(self, pc: int) -> bool:
+        """True for a place at which a displaced instruction begins, or the last one has ended."""
+        return pc == self.back or any(pc == start for start, _ in self.displaced)
+
     def recording(self, pc: int) -> bool:
         """True for a place in front of the displaced instructions."""
         return pc < self.bypass

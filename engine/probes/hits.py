@@ -250,14 +250,15 @@ class HitDispatcher:
 
     def _begin_step(self, point: ProbePoint) -> Stop | None:
         plan, replacement = point.plan, point.state.replacement
-        if replacement is not None:  # the int3 bypass: a breakpoint that has become a jump
+        if replacement is not None and replacement.bypass != replacement.window:
+            # The int3 bypass: a breakpoint that has become a jump.
             self._regs.ip = replacement.bypass
             self._cpu.expect(replacement.window)
             self.idle()
             return None
         if plan.operation is not None:
             try:
-                self._regs.ip = plan.operation.run(self.target.step)
+                self._regs.ip = self.target.step.perform(plan.operation)
             except (GuestFaultError, StepStopError) as error:
                 return self._stopped(point, failure(error, point.address))
             self._cpu.expect(plan.next)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 
+from engine.arch.plan import Operation
 from engine.cpu.base import CarriesOut, Cpu, Stop, StopKind
 from engine.cpu.ram import READ, WRITE
 from engine.errors import EngineError, GuestFaultError
@@ -62,6 +63,24 @@ class GuestStep:
         if stop is not None:
             raise StepStopError(stop, pc)
         return pc
+
+    def perform(self, operation: Operation) -> int:
+        """Carry an instruction out in software.
+
+        Returns:
+            The next pc.
+
+        Raises:
+            GuestFaultError: it faults, and nothing has changed.
+            StepStopError: there is more to be seen to.
+        """
+        trap = None if operation.machinery else self._cpu.trap_behind()
+        if trap is None:  # the flag as it is in front of it
+            return operation.run(self)
+        came = self.read_register(self._pc)
+        pc = operation.run(self)
+        self.write_register(self._pc, came)  # a trampoline's handlers were shown the caller's
+        raise StepStopError(trap, pc)
 
     def load(self, address: int, size: int) -> bytes:
         """Read as the program would; GuestFaultError where it would fault."""

@@ -157,7 +157,11 @@ class TrampolineReturns:
             code.code[code.entry : code.entry + target.arch.insn_max],
             Verdict.EMULATED,
             f"the return trampoline: {hijack.text}",
-            operation=Operation("return through the trampoline", self._leave),
+            operation=Operation(
+                "return through the trampoline",
+                self._leave,
+                machinery=target.mode is not Mode.KERNEL,  # Linux has the program trap there, too
+            ),
             step=code.step,
         )
         self._inherited: HookedCalls | None = None  # of a new process's first thread
@@ -449,7 +453,9 @@ class TrampolineReturns:
 
     def as_seen(self, point: ProbePoint, stop: Stop) -> Stop:
         """A return to the trampoline that nobody made is an illegal instruction."""
-        return Stop(StopKind.TRAP, TrapKind.ILLEGAL) if point is self.point else stop
+        if point is not self.point or stop.trap is TrapKind.SINGLE_STEP:
+            return stop
+        return Stop(StopKind.TRAP, TrapKind.ILLEGAL)
 
 
 def _missed(point: ProbePoint) -> None:

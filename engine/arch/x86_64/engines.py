@@ -11,6 +11,7 @@ from engine.arch.engines import (
     KeystoneNames,
     ModelExtension,
     Setting,
+    TrapFlag,
     UnicornNames,
     UserStart,
 )
@@ -111,6 +112,7 @@ ENGINES: Final = EngineNames(
             ((1, 1 << 22), (2, 1 << 3), (7, 1 << 5)),
             "cpu_x86_cpuid_x86_64",
         ),
+        trap_flag=TrapFlag("eflags", 0x100, 1),
     ),
     capstone=CapstoneNames("CS_ARCH_X86", ("CS_MODE_64",), beside=_cleared),
     keystone=KeystoneNames("KS_ARCH_X86", ("KS_MODE_64",)),

@@ -429,6 +429,10 @@ class Ia64Cpu(Registers, MappedMemory):
         """Addresses behind the last two slots from which control went elsewhere, where to."""
         return self._clock.last_branches
 
+    def trap_behind(self) -> Stop | None:
+        """None: psr.ss is none of the bits that a program may set."""
+        return None
+
     def expect(self, address: int) -> None:
         """The instruction just carried out ends here: going on elsewhere is a tick."""
         self._clock.expect(address)
