@@ -5,33 +5,39 @@ from a callback, as forgetting translations, waits until it has been left.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from msgspec import Struct
 
 from engine.cpu.unicorn_clock import EXPECTED, UnicornClock
+from engine.cpu.unicorn_live import LivePlace
 
 _WORD: Final = (1 << 64) - 1
 
 
 class CallPlaces(Struct, frozen=True):
-    """The registers of an engine, in place, that its calls are carried out with.
+    """Places of the registers of an engine that its calls are carried out with.
 
     Attributes:
-        words: with others.
-        pc: index of the program counter.
-        flags: index of what holds the trap flag.
-        trap: the trap flag, 0 where there is none.
+        pc: of the program counter.
+        flags: of what holds the trap flag.
+        trap: the trap flag; 0 where there is none.
     """
 
-    words: "memoryview[int]"
-    pc: int
-    flags: int = 0
-    trap: int = 0
+    pc: LivePlace
+    flags: LivePlace
+    trap: int
 
-    def trapping(self) -> int:
-        """The trap flag, as it is now."""
-        return self.words[self.flags] & self.trap
+    def trapping(self) -> bool:
+        """True if the trap flag is set."""
+        words, at, _ = self.flags
+        return words[at] & self.trap != 0
+
+    def set_trap_flag(self, *, on: bool) -> None:
+        """Set or clear it."""
+        words, at, _ = self.flags
+        words[at] = words[at] | self.trap if on else words[at] & ~self.trap
 
 
 class ServedCalls:
@@ -80,8 +86,9 @@ class ServedCalls:
         action, places = self.action, self.places
         if action is None or places is None or self.stopping:
             return False
-        words, pc = places.words, places.pc
-        if places.trapping():
+        words, pc, _ = places.pc
+        flag_words, flags, _ = places.flags
+        if flag_words[flags] & places.trap:
             return False  # the processor traps behind what follows a call, Unicorn in front of it
         size = self._sizes.get(number)
         if size is None:
@@ -99,16 +106,12 @@ class ServedCalls:
         finally:
             self.inside = False
             words[pc] = words[pc] - size & _WORD  # Unicorn goes on from here
-        if places.trapping():  # of the frame that a handler has come back from
-            words[places.flags] ^= places.trap
-            self.later(self._set_trap_flag)
+        if flag_words[flags] & places.trap:  # of the frame that a handler has come back from
+            places.set_trap_flag(on=False)
+            self.later(partial(places.set_trap_flag, on=True))
         if done and self._late:
             self._stop()
         return done
-
-    def _set_trap_flag(self) -> None:
-        assert self.places is not None
-        self.places.words[self.places.flags] |= self.places.trap
 
     def later(self, call: Callable[[], None]) -> None:
         """Do something as soon as the emulator has been left."""
@@ -128,4 +131,5 @@ class ServedCalls:
         if self._asked is not None:
             (number, at), self._asked = self._asked, None
             assert self.places is not None
-            self._sizes[number] = self.places.words[self.places.pc] - at
+            words, pc, _ = self.places.pc
+            self._sizes[number] = words[pc] - at

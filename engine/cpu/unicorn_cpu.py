@@ -35,6 +35,7 @@ from engine.cpu.unicorn_faults import FaultLocator, fetchable
 from engine.cpu.unicorn_footprint import forget_tables, join_pages, small_pages
 from engine.cpu.unicorn_guard import ABORTED, Guard
 from engine.cpu.unicorn_library import UnicornError, uc_const
+from engine.cpu.unicorn_live import LivePlace
 from engine.cpu.unicorn_machines import machine_of
 from engine.cpu.unicorn_refusals import admit
 from engine.cpu.unicorn_screen import Screen, readable
@@ -247,16 +248,16 @@ class UnicornCpu(UnicornState):
 
     def _call_places(self) -> CallPlaces | None:
         """The registers that calls want in place; None if one of them is not found there."""
-        self._traps.reader((self.arch.roles.pc,))
-        words, pc = self._live_words, self._live_at.get(self.arch.roles.pc)
-        flag = self._machine.names.trap_flag
-        if pc is None or flag is None:
-            return None if pc is None else CallPlaces(words, pc)
-        before, value = words.tolist(), self.read_register(flag.register)
-        self.write_register(flag.register, value ^ flag.bit)
-        found = [at for at, word in enumerate(before) if word ^ words[at] == flag.bit]
-        self.write_register(flag.register, value)
-        return CallPlaces(words, pc, found[0], flag.bit) if len(found) == 1 else None
+        name, flag = self.arch.roles.pc, self._machine.names.trap_flag
+        self._traps.reader((name,))
+        if self._live is None or name not in self._live_at:
+            return None
+        pc = LivePlace(self._live_words, self._live_at[name], 1)
+        if flag is None:
+            return CallPlaces(pc, pc, 0)
+        value = self.read_register(flag.register)
+        flags = self._live.beside(partial(self.write_register, flag.register), value, flag.bit)
+        return CallPlaces(pc, flags, flag.bit) if flags is not None else None
 
     def trap_behind(self) -> Stop | None:
         """The trap behind an instruction that the program steps itself; None if it does not."""

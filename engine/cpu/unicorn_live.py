@@ -24,7 +24,23 @@ _STATE_BYTES: Final = 1 << 18
 """Behind each pointer, searched for the registers."""
 _BANK_BYTES: Final = 1 << 16
 """Behind the general registers, searched for others."""
+_BESIDE: Final = 32
+"""Words from the first register on, in which another one is looked for."""
 _MAGIC: Final = 0x6B70726F62650000  # "kprobe": canonical, so that any register takes it
+
+
+class LivePlace(NamedTuple):
+    """The place of a register.
+
+    Attributes:
+        words: the memory that it is in, with others.
+        at: its first word there.
+        wide: words of it.
+    """
+
+    words: "memoryview[int]"
+    at: int
+    wide: int
 
 
 class LiveRegisters:
@@ -49,6 +65,25 @@ class LiveRegisters:
         """Host address of the first one."""
         return self._base
 
+    def beside(self, write: Callable[[int], None], value: int, mask: int) -> LivePlace | None:
+        """The place of a register close behind these that shows as itself in part only.
+
+        Args:
+            write: sets the register through the interface.
+            value: of it.
+            mask: bits that are there as they are set; they are tried.
+
+        Returns:
+            None where no single word changes with these bits.
+        """
+        words = memoryview((ctypes.c_uint64 * _BESIDE).from_address(self._base)).cast("B")
+        seen = words.cast("Q")
+        before = seen.tolist()
+        write(value ^ mask)
+        found = [at for at, word in enumerate(before) if word ^ seen[at] == mask]
+        write(value)
+        return LivePlace(seen, found[0], 1) if len(found) == 1 else None
+
     def address(self, name: str) -> int:
         """Host address of a register."""
         return self._base + 8 * self.index[name]
@@ -69,20 +104,6 @@ class LiveRegisters:
             place = places[0]
             return lambda: (words[place],)
         return partial(itemgetter(*places), words)
-
-
-class LivePlace(NamedTuple):
-    """The place of a register.
-
-    Attributes:
-        words: the memory that it is in, with others.
-        at: its first word there.
-        wide: words of it.
-    """
-
-    words: "memoryview[int]"
-    at: int
-    wide: int
 
 
 class LiveBank:

@@ -56,6 +56,7 @@ class UnicornState(MappedMemory):
         self._pc_id = self._ids[arch.roles.pc]
         self._live_at: Mapping[str, int] = {}
         self._live_words = memoryview(b"")
+        self._live: LiveRegisters | None = None
         self._places: dict[str, LivePlace] = {}
 
     def use_live(self, live: LiveRegisters, banks: Sequence[LiveBank]) -> None:
@@ -65,7 +66,7 @@ class UnicornState(MappedMemory):
             live: those of one word that are.
             banks: others, of which many are copied at once.
         """
-        self._live_words, self._live_at = live.words, live.index
+        self._live, self._live_words, self._live_at = live, live.words, live.index
         self._places = {name: LivePlace(live.words, at, 1) for name, at in live.index.items()}
         for bank in banks:
             for name, at in bank.index.items():
