@@ -8,36 +8,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from msgspec import Struct
-
 from engine.cpu.unicorn_clock import EXPECTED, UnicornClock
 from engine.cpu.unicorn_live import LivePlace
+from engine.cpu.unicorn_trap_flag import UnicornTrapFlag
 
 _WORD: Final = (1 << 64) - 1
-
-
-class CallPlaces(Struct, frozen=True):
-    """Places of the registers of an engine that its calls are carried out with.
-
-    Attributes:
-        pc: of the program counter.
-        flags: of what holds the trap flag.
-        trap: the trap flag; 0 where there is none.
-    """
-
-    pc: LivePlace
-    flags: LivePlace
-    trap: int
-
-    def trapping(self) -> bool:
-        """True if the trap flag is set."""
-        words, at, _ = self.flags
-        return words[at] & self.trap != 0
-
-    def set_trap_flag(self, *, on: bool) -> None:
-        """Set or clear it."""
-        words, at, _ = self.flags
-        words[at] = words[at] | self.trap if on else words[at] & ~self.trap
 
 
 class ServedCalls:
@@ -46,7 +21,8 @@ class ServedCalls:
     Attributes:
         action: carries them out, see `engine.cpu.base.ServesCalls`; None for none.
         known: `know` has been told.
-        places: of the registers; None while none is known, or no call is to be carried out here.
+        pc: place of the program counter; None while none is known, or no call is to be carried
+            out here.
         stopping: the engine stops for another reason, and what comes meanwhile is not done.
         inside: one is being carried out.
         moved: the page table has changed since the last one began.
@@ -58,6 +34,7 @@ class ServedCalls:
         clock: UnicornClock,
         stop: Callable[[], None],
         failed: Callable[[BaseException], bool],
+        trap_flag: UnicornTrapFlag,
     ) -> None:
         """None is carried out here yet.
 
@@ -65,30 +42,31 @@ class ServedCalls:
             clock: of the engine.
             stop: makes it return.
             failed: keeps an exception until it has.
+            trap_flag: of the engine, to be found before `know`.
         """
         self._clock, self._ticks = clock, clock.words
         self._stop = stop
         self._failed = failed
+        self._trap_flag = trap_flag
         self.action: Callable[[], bool] | None = None
-        self.places: CallPlaces | None = None
+        self.pc: LivePlace | None = None
         self._sizes: dict[int, int] = {}
         self._asked: tuple[int, int] | None = None
         self._late: list[Callable[[], None]] = []
         self.known = False
         self.stopping = self.inside = self.pending = self.moved = False
 
-    def know(self, places: CallPlaces | None) -> None:
-        """Learn where the registers are; None if no call is to be carried out here."""
-        self.known, self.places = True, places
+    def know(self, pc: LivePlace | None) -> None:
+        """Learn where the program counter is; None if no call is to be carried out here."""
+        self.known, self.pc = True, pc
 
     def called(self, number: int) -> bool:
         """A system call is next, as this exception: True if the program goes on behind it."""
-        action, places = self.action, self.places
-        if action is None or places is None or self.stopping:
+        action, place, flag = self.action, self.pc, self._trap_flag
+        if action is None or place is None or self.stopping:
             return False
-        words, pc, _ = places.pc
-        flag_words, flags, _ = places.flags
-        if flag_words[flags] & places.trap:
+        words, pc, _ = place
+        if flag.words[flag.at] & flag.bit:
             return False  # the processor traps behind what follows a call, Unicorn in front of it
         size = self._sizes.get(number)
         if size is None:
@@ -106,9 +84,9 @@ class ServedCalls:
         finally:
             self.inside = False
             words[pc] = words[pc] - size & _WORD  # Unicorn goes on from here
-        if flag_words[flags] & places.trap:  # of the frame that a handler has come back from
-            places.set_trap_flag(on=False)
-            self.later(partial(places.set_trap_flag, on=True))
+        if flag.words[flag.at] & flag.bit:  # of the frame that a handler has come back from
+            flag.put(on=False)
+            self.later(partial(flag.put, on=True))
         if done and self._late:
             self._stop()
         return done
@@ -130,6 +108,6 @@ class ServedCalls:
             call()
         if self._asked is not None:
             (number, at), self._asked = self._asked, None
-            assert self.places is not None
-            words, pc, _ = self.places.pc
+            assert self.pc is not None
+            words, pc, _ = self.pc
             self._sizes[number] = words[pc] - at

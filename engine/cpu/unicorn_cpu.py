@@ -28,20 +28,20 @@ from engine.cpu.pagetable import PageTable, RegionTable
 from engine.cpu.ram import ACCESS_NAMES, EXECUTE, NO_LIMIT, OUT_OF_MEMORY, PAGE, Ram
 from engine.cpu.unicorn_accesses import AccessLog
 from engine.cpu.unicorn_blocks import BlockTable
-from engine.cpu.unicorn_calls import CallPlaces, ServedCalls
+from engine.cpu.unicorn_calls import ServedCalls
 from engine.cpu.unicorn_checks import StopChecks
 from engine.cpu.unicorn_clock import UnicornClock
 from engine.cpu.unicorn_faults import FaultLocator, fetchable
 from engine.cpu.unicorn_footprint import forget_tables, join_pages, small_pages
 from engine.cpu.unicorn_guard import ABORTED, Guard
 from engine.cpu.unicorn_library import UnicornError, uc_const
-from engine.cpu.unicorn_live import LivePlace
 from engine.cpu.unicorn_machines import machine_of
 from engine.cpu.unicorn_refusals import admit
 from engine.cpu.unicorn_screen import Screen, readable
 from engine.cpu.unicorn_sieve import AccessSieve
 from engine.cpu.unicorn_state import WIDE, UnicornState
 from engine.cpu.unicorn_stops import add_stops
+from engine.cpu.unicorn_trap_flag import UnicornTrapFlag
 from engine.cpu.unicorn_traps import UnicornTraps
 from engine.errors import EngineError, GuestFaultError
 
@@ -152,7 +152,10 @@ class UnicornCpu(UnicornState):
         self.now = self._clock.ticks
         ahead = _breakpoint_ahead(arch, names, self.engine_address)
         self._traps = UnicornTraps(self, self._clock, self._ask_to_stop, ahead)
-        self._calls = ServedCalls(self._clock, self._ask_to_stop, self._traps.failed)
+        self._trap_flag = UnicornTrapFlag(self, names.trap_flag)
+        self._calls = ServedCalls(
+            self._clock, self._ask_to_stop, self._traps.failed, self._trap_flag
+        )
         self._add_fill_hook()
         machine.enter_user_mode(self._uc, ram, self.page_table, secret)
         self.flush_tlb()
@@ -243,30 +246,15 @@ class UnicornCpu(UnicornState):
         """
         calls = self._calls
         if action is not None and not calls.known:
-            calls.know(None if self._screen.attunes else self._call_places())
-        calls.action = action if calls.places is not None else None
-
-    def _call_places(self) -> CallPlaces | None:
-        """The registers that calls want in place; None if one of them is not found there."""
-        name, flag = self.arch.roles.pc, self._machine.names.trap_flag
-        self._traps.reader((name,))
-        if self._live is None or name not in self._live_at:
-            return None
-        pc = LivePlace(self._live_words, self._live_at[name], 1)
-        if flag is None:
-            return CallPlaces(pc, pc, 0)
-        value = self.read_register(flag.register)
-        flags = self._live.beside(partial(self.write_register, flag.register), value, flag.bit)
-        return CallPlaces(pc, flags, flag.bit) if flags is not None else None
+            pc = self.arch.roles.pc
+            self._traps.reader((pc,))
+            found = self._live is not None and self._trap_flag.find(self._live)
+            calls.know(self._places.get(pc) if found and not self._screen.attunes else None)
+        calls.action = action if calls.pc is not None else None
 
     def trap_behind(self) -> Stop | None:
         """The trap behind an instruction that the program steps itself; None if it does not."""
-        flag, places = self._machine.names.trap_flag, self._calls.places
-        if flag is None:
-            return None
-        if not (places.trapping() if places else self.read_register(flag.register) & flag.bit):
-            return None
-        return Stop(StopKind.TRAP, TrapKind.SINGLE_STEP, flag.exception)
+        return self._trap_flag.trap()
 
     def step(self, *, rewrites: bool = False) -> Stop | None:
         """Execute one instruction; None if nothing but that happened.

@@ -477,8 +477,8 @@ class Breakpoints:
     def _go(self, point: ProbePoint) -> TrapAction:
         """The action that carries the instruction out; it returns where the guest goes on."""
         plan, replacement = point.plan, point.state.replacement
-        if replacement is not None and replacement.bypass != replacement.window:
-            bypass = replacement.bypass
+        bypass = replacement.bypass if replacement is not None else None
+        if bypass is not None:
             return lambda: bypass
         if plan.operation is not None:
             operation, perform = plan.operation, self._step.perform

@@ -250,7 +250,7 @@ class HitDispatcher:
 
     def _begin_step(self, point: ProbePoint) -> Stop | None:
         plan, replacement = point.plan, point.state.replacement
-        if replacement is not None and replacement.bypass != replacement.window:
+        if replacement is not None and replacement.bypass is not None:
             # The int3 bypass: a breakpoint that has become a jump.
             self._regs.ip = replacement.bypass
             self._cpu.expect(replacement.window)

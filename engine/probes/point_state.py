@@ -20,8 +20,11 @@ class Replacement(Protocol):
         """The name under which people see it: "jump"."""
 
     @property
-    def bypass(self) -> int:
-        """Address at which the guest goes on behind a breakpoint that stands in front of it."""
+    def bypass(self) -> int | None:
+        """Address of its displaced instructions, for a breakpoint that stands in front of it.
+
+        None where the instruction is carried out as with a breakpoint alone.
+        """
 
     @property
     def window(self) -> int:

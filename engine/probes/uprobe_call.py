@@ -37,9 +37,8 @@ class UprobeCall(Struct, frozen=True):
         return self.address + len(self.original)
 
     @property
-    def bypass(self) -> int:
-        """Behind a breakpoint there is nothing to be done."""
-        return self.window
+    def bypass(self) -> None:
+        """None: a no-operation is displaced nowhere."""
 
     @property
     def trap(self) -> int | None:
