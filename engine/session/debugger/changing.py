@@ -36,29 +36,31 @@ class Changing:
         """Change a debugger's guest."""
         self._debugger = debugger
 
-    def set(self, rest: str) -> None:
-        """Change something: set [var] EXPRESSION, set args WORDS, set env NAME=VALUE."""
+    def set_other(self, rest: str) -> None:
+        """Change a setting of gdb's, or what an expression changes."""
         if not rest:
             raise CommandError("Argument required (expression to compute).")
-        word, _, behind = rest.partition(" ")
-        behind = behind.strip()
-        if word in ("var", "variable"):
-            self._debugger.value(behind)
-        elif word == "args":
-            self._debugger.set_arguments(behind)
-        elif word in ("env", "environment"):
-            name, _, value = behind.partition("=") if "=" in behind else behind.partition(" ")
-            if not name.strip():
-                raise CommandError("Argument required (environment variable and value).")
-            self._environment(name.strip(), value.strip())
-        elif word in ("inferior-tty", "tty"):
-            self.tty(behind)
-        elif choice := _CHOICE.match(rest):
+        if choice := _CHOICE.match(rest):
             self._choose(choice[1], choice[2].strip() or "on")
         elif _NOTHING.match(rest) or _SETTING.match(rest):
             self._setting(rest)
         else:
             self._debugger.value(rest)
+
+    def set_variable(self, rest: str) -> None:
+        """Change what an expression changes: set var EXPRESSION."""
+        self._debugger.value(rest)
+
+    def set_args(self, rest: str) -> None:
+        """Give the program other arguments from the next run on: set args WORDS."""
+        self._debugger.set_arguments(rest)
+
+    def set_environment(self, rest: str) -> None:
+        """Give the program a variable from the next run on: set env NAME=VALUE."""
+        name, _, value = rest.partition("=") if "=" in rest else rest.partition(" ")
+        if not name.strip():
+            raise CommandError("Argument required (environment variable and value).")
+        self._environment(name.strip(), value.strip())
 
     def tty(self, rest: str) -> None:
         """The program's standard streams are a terminal or file from the next run on: tty FILE."""

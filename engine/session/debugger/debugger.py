@@ -20,7 +20,7 @@ from engine.language.values import TypedValue
 from engine.linux.signals import SI_USER, PendingSignal, info_kill
 from engine.linux.thread import KeptSignal
 from engine.session.control.control import Control
-from engine.session.debugger.frames import SelectedFrames
+from engine.session.debugger.frames import SelectedFrames, Sources
 from engine.session.debugger.places import BlockKey, CodePlace, PlaceFinder, WantedPlace
 from engine.session.debugger.script import ScriptLine
 from engine.session.debugger.signal_rules import SignalTable
@@ -72,6 +72,7 @@ class Debugger:
         frames: of the guest as it stands.
         attached: it is in the hands of an interface.
         interactive: somebody types the words: they hear of what is understood, too.
+        remote: the words come from a client of a server: none of them may touch the host.
         arguments: the program's, as they were typed.
         changed: its arguments or its environment have been, since it was loaded.
         confirm: questions are asked; in scripts they answer themselves.
@@ -89,6 +90,7 @@ class Debugger:
         *,
         complaints: Put | None = None,
         attached: bool = False,
+        remote: bool = False,
     ) -> None:
         """Take a guest that stands.
 
@@ -99,13 +101,14 @@ class Debugger:
             complaints: takes what went wrong without ending a command; `out` if None.
             attached: the guest is in the hands of an interface, whose list of probes gives the
                 numbers.
+            remote: the words come from a client of a server.
         """
         self.control = control
         self._out = out
         self._complaints = complaints
         self._guard = guard
         self.confirm, self.pending_breakpoints = not attached, "auto"
-        self.attached = attached
+        self.attached, self.remote = attached, remote
         self.stops = UserStops(control, self._holds, shared=attached)
         self.pending: list[ScriptLine] = []
         self.signals, self.signal = SignalTable(), 0
@@ -139,7 +142,11 @@ class Debugger:
         self.files = Files(session)
         self.places = PlaceFinder(session, self.files, lambda: self.frames.seen)
         self.frames = SelectedFrames(
-            self.control, self._scope, self.files.written, self.places.begun_at, self._stopped_in
+            self.control,
+            self._scope,
+            Sources(self.files.written, closed=self.remote),
+            self.places.begun_at,
+            self._stopped_in,
         )
 
     def _stopped_in(self) -> set[BlockKey]:

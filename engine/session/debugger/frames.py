@@ -21,16 +21,28 @@ _MAX_SOURCE: Final = 1 << 24
 
 
 class Sources:
-    """Lines of source files; a file that is not there is said once."""
+    """Lines of source files; a file that is not there is said once.
 
-    def __init__(self, written: Callable[[str], str]) -> None:
-        """No file is read yet; `written` gives a file's name to show."""
-        self._written = written
+    Attributes:
+        written: gives a source file as its compiler was given it.
+    """
+
+    def __init__(self, written: Callable[[str], str], *, closed: bool = False) -> None:
+        """No file is read yet.
+
+        Args:
+            written: gives a source file as its compiler was given it.
+            closed: read none: the paths are the guest's word, the files the host's.
+        """
+        self.written = written
+        self._closed = closed
         self._files: dict[str, list[str] | None] = {}
         self._missed: set[str] = set()
 
     def lines(self, path: str) -> list[str] | None:
         """All lines of a file; None if it cannot be read."""
+        if self._closed:
+            return None
         if path not in self._files:
             try:
                 file = Path(path)
@@ -46,12 +58,12 @@ class Sources:
         """A line as a stop shows it, its number in front."""
         known = self.lines(path)
         if known is None:
-            if path in self._missed:
-                return f"{number}\tin {self._written(path)}"
+            if self._closed or path in self._missed:
+                return f"{number}\tin {self.written(path)}"
             self._missed.add(path)
-            return f"{number}\t{self._written(path)}: No such file or directory."
+            return f"{number}\t{self.written(path)}: No such file or directory."
         if not 1 <= number <= len(known):
-            return f"{number}\tin {self._written(path)}"
+            return f"{number}\tin {self.written(path)}"
         return f"{number}\t{known[number - 1]}"
 
 
@@ -69,7 +81,7 @@ class SelectedFrames:
         self,
         control: Control,
         scope: Callable[[NamedFrame | None, int, bool, int | None], FrameScope],
-        written: Callable[[str], str],
+        sources: Sources,
         begun_at: Callable[[int], list[BlockKey]],
         stopped_in: Callable[[], set[BlockKey]],
     ) -> None:
@@ -78,7 +90,7 @@ class SelectedFrames:
         Args:
             control: the guest.
             scope: gives what names mean in a frame.
-            written: gives a source file as its compiler was given it.
+            sources: lines of what is shown.
             begun_at: gives the inlined copies that begin at an address, the innermost first.
             stopped_in: gives those that the guest was stopped in, by a breakpoint.
         """
@@ -90,9 +102,8 @@ class SelectedFrames:
         self._frames: tuple[NamedFrame, ...] | None = None
         self._place: tuple[int, int] | None = None
         self._entered = 0
-        self._written = written
         self.selected = self.skipped = 0
-        self.sources = Sources(written)
+        self.sources = sources
 
     def moved(self) -> None:
         """The guest has moved: frames are found anew when somebody asks."""
@@ -260,7 +271,7 @@ class SelectedFrames:
         name = (bare_name(frame.function) if frame.file else frame.function) or "??"
         text = f"{mark}{at}{name} ({self._arguments(number)})"
         if frame.file:
-            return f"{text} at {self._written(frame.file)}:{frame.line}"
+            return f"{text} at {self.sources.written(frame.file)}:{frame.line}"
         main = self._session.seen.modules.main
         if frame.module and (main is None or frame.module != main.name):
             return f"{text} from {frame.module}"

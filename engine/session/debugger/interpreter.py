@@ -99,7 +99,7 @@ class Interpreter:
         if own is not None:
             self._call(name, own, rest)
             return
-        word = self.words.find(name)
+        word = self.words.permitted(self.words.find(name))
         self._hook(f"hook-{word.names[0]}")
         if isinstance(word, BlockWord):
             word.carry(command)

@@ -1,4 +1,9 @@
-"""The table of words: each with its names and what carries it out."""
+"""The table of words: each with its names, what carries it out, and who may say it.
+
+A debugger that is `remote` takes the words of a server's clients. Of those it carries out the
+words that are marked so here, and no others: words that neither read nor write files of the host
+by a path that is given, run nothing there, and change nothing that a later run would do so by.
+"""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -29,11 +34,13 @@ class Word(Struct, frozen=True):
         names: of it, the whole one first; what they begin with is enough where only one word does.
         carry: carries it out, given what stands behind it.
         moves: it may let the guest move.
+        remote: clients of a server may say it.
     """
 
     names: tuple[str, ...]
     carry: Callable[[str], None]
     moves: bool = False
+    remote: bool = False
 
 
 class BlockWord(Struct, frozen=True):
@@ -42,10 +49,12 @@ class BlockWord(Struct, frozen=True):
     Attributes:
         names: of it, as of any word.
         carry: carries it out, given all of it.
+        remote: clients of a server may say it.
     """
 
     names: tuple[str, ...]
     carry: Callable[[ScriptLine], None]
+    remote: bool = False
 
 
 AnyWord = Word | BlockWord
@@ -79,67 +88,74 @@ class WordTable:
         files = FileWords(debugger, looking)
         tables = StopTables(debugger)
         self.info = (
-            Word(("registers", "r"), looking.info_registers),
-            Word(("breakpoints", "b"), tables.info_breakpoints),
-            Word(("watchpoints", "wat"), tables.info_watchpoints),
-            Word(("locals",), looking.info_locals),
-            Word(("args",), looking.info_args),
-            Word(("frame", "f"), looking.info_frame),
-            Word(("line",), looking.info_line),
-            Word(("symbol",), looking.info_symbol),
-            Word(("display",), looking.info_display),
-            Word(("sharedlibrary", "dll"), looking.info_sharedlibrary),
-            Word(("proc",), self._info_proc),
+            Word(("registers", "r"), looking.info_registers, remote=True),
+            Word(("breakpoints", "b"), tables.info_breakpoints, remote=True),
+            Word(("watchpoints", "wat"), tables.info_watchpoints, remote=True),
+            Word(("locals",), looking.info_locals, remote=True),
+            Word(("args",), looking.info_args, remote=True),
+            Word(("frame", "f"), looking.info_frame, remote=True),
+            Word(("line",), looking.info_line, remote=True),
+            Word(("symbol",), looking.info_symbol, remote=True),
+            Word(("display",), looking.info_display, remote=True),
+            Word(("sharedlibrary", "dll"), looking.info_sharedlibrary, remote=True),
+            Word(("proc",), self._info_proc, remote=True),
             Word(("source",), files.info_source),
-            Word(("files", "target"), files.info_files),
-            Word(("signals", "handle"), catching.info_signals),
-            Word(("record", "rec"), moving.info_record),
-            Word(("marks", "bookmarks"), moving.info_marks),
-            Word(("branches",), branching.info_branches),
-            Word(("threads",), tasks.info_threads),
-            Word(("functions", "fun"), searching.info_functions),
-            Word(("variables", "var"), searching.info_variables),
-            Word(("types",), searching.info_types),
-            Word(("stack", "s"), looking.backtrace),
+            Word(("files", "target"), files.info_files, remote=True),
+            Word(("signals", "handle"), catching.info_signals, remote=True),
+            Word(("record", "rec"), moving.info_record, remote=True),
+            Word(("marks", "bookmarks"), moving.info_marks, remote=True),
+            Word(("branches",), branching.info_branches, remote=True),
+            Word(("threads",), tasks.info_threads, remote=True),
+            Word(("functions", "fun"), searching.info_functions, remote=True),
+            Word(("variables", "var"), searching.info_variables, remote=True),
+            Word(("types",), searching.info_types, remote=True),
+            Word(("stack", "s"), looking.backtrace, remote=True),
         )
+        self.settings = (
+            Word(("variable", "var"), changing.set_variable, remote=True),
+            Word(("environment", "env"), changing.set_environment, remote=True),
+            Word(("args",), changing.set_args),
+            Word(("inferior-tty", "tty"), changing.tty),
+        )
+        self._set_other = changing.set_other
         self.all: tuple[AnyWord, ...] = (
-            Word(("print", "p", "inspect"), looking.print),
-            Word(("output",), looking.output),
+            Word(("print", "p", "inspect"), looking.print, remote=True),
+            Word(("output",), looking.output, remote=True),
             Word(("call",), moving.call, moves=True),
-            Word(("x",), looking.examine),
-            Word(("display",), looking.display),
-            Word(("undisplay",), breaking.undisplay),
-            Word(("whatis",), looking.whatis),
-            Word(("ptype",), looking.ptype),
-            Word(("backtrace", "bt", "where"), looking.backtrace),
-            Word(("frame", "f"), looking.frame),
-            Word(("up",), looking.up),
-            Word(("down", "dow"), looking.down),
+            Word(("x",), looking.examine, remote=True),
+            Word(("display",), looking.display, remote=True),
+            Word(("undisplay",), breaking.undisplay, remote=True),
+            Word(("whatis",), looking.whatis, remote=True),
+            Word(("ptype",), looking.ptype, remote=True),
+            Word(("backtrace", "bt", "where"), looking.backtrace, remote=True),
+            Word(("frame", "f"), looking.frame, remote=True),
+            Word(("up",), looking.up, remote=True),
+            Word(("down", "dow"), looking.down, remote=True),
             Word(("list", "l"), looking.list),
-            Word(("disassemble", "disas"), Assembly(debugger).disassemble),
-            Word(("info", "inf", "i"), self._info),
-            Word(("break", "b", "br", "brea"), breaking.break_),
-            Word(("tbreak", "tb", "tbr"), breaking.tbreak),
-            Word(("hbreak", "hb"), breaking.hbreak),
-            Word(("thbreak", "th"), breaking.thbreak),
-            Word(("watch", "wa"), watching.watch),
-            Word(("rwatch", "rw"), watching.rwatch),
-            Word(("awatch", "aw"), watching.awatch),
+            Word(("disassemble", "disas"), Assembly(debugger).disassemble, remote=True),
+            Word(("info", "inf", "i"), self._info, remote=True),
+            Word(("break", "b", "br", "brea"), breaking.break_, remote=True),
+            Word(("tbreak", "tb", "tbr"), breaking.tbreak, remote=True),
+            Word(("hbreak", "hb"), breaking.hbreak, remote=True),
+            Word(("thbreak", "th"), breaking.thbreak, remote=True),
+            Word(("watch", "wa"), watching.watch, remote=True),
+            Word(("rwatch", "rw"), watching.rwatch, remote=True),
+            Word(("awatch", "aw"), watching.awatch, remote=True),
             Word(("thread", "t"), tasks.thread, moves=True),
-            Word(("find",), searching.find),
-            Word(("printf",), looking.printf),
+            Word(("find",), searching.find, remote=True),
+            Word(("printf",), looking.printf, remote=True),
             Word(("jump", "j"), moving.jump, moves=True),
             Word(("return", "ret"), moving.return_, moves=True),
-            Word(("catch",), catching.catch),
-            Word(("tcatch",), catching.tcatch),
-            Word(("handle",), catching.handle),
+            Word(("catch",), catching.catch, remote=True),
+            Word(("tcatch",), catching.tcatch, remote=True),
+            Word(("handle",), catching.handle, remote=True),
             Word(("signal",), moving.signal, moves=True),
-            Word(("delete", "d"), breaking.delete),
-            Word(("clear", "cl"), breaking.clear),
-            Word(("enable", "en"), breaking.enable),
-            Word(("disable", "dis", "disa"), breaking.disable),
-            Word(("condition", "cond"), breaking.condition),
-            Word(("ignore",), breaking.ignore),
+            Word(("delete", "d"), breaking.delete, remote=True),
+            Word(("clear", "cl"), breaking.clear, remote=True),
+            Word(("enable", "en"), breaking.enable, remote=True),
+            Word(("disable", "dis", "disa"), breaking.disable, remote=True),
+            Word(("condition", "cond"), breaking.condition, remote=True),
+            Word(("ignore",), breaking.ignore, remote=True),
             Word(("run", "r"), moving.run, moves=True),
             Word(("start",), moving.start, moves=True),
             Word(("starti",), moving.starti, moves=True),
@@ -157,11 +173,11 @@ class WordTable:
             Word(("reverse-finish",), moving.reverse_finish, moves=True),
             Word(("record", "rec"), moving.record, moves=True),
             Word(("goto",), moving.goto, moves=True),
-            Word(("mark", "bookmark"), moving.mark),
-            Word(("unmark",), moving.unmark),
+            Word(("mark", "bookmark"), moving.mark, remote=True),
+            Word(("unmark",), moving.unmark, remote=True),
             Word(("branch",), branching.branch, moves=True),
             Word(("switch",), branching.switch, moves=True),
-            Word(("diff",), branching.diff),
+            Word(("diff",), branching.diff, remote=True),
             Word(("last-write", "lw"), moving.last_write, moves=True),
             Word(("origin",), moving.origin, moves=True),
             Word(("first-time", "ft"), moving.first_time, moves=True),
@@ -170,12 +186,12 @@ class WordTable:
             Word(("advance",), moving.advance, moves=True),
             Word(("kill", "k"), moving.kill, moves=True),
             Word(("generate-core-file", "gcore"), tasks.gcore),
-            Word(("set",), changing.set),
-            Word(("unset",), changing.unset),
-            Word(("show",), changing.show),
+            Word(("set",), self._set, remote=True),
+            Word(("unset",), changing.unset, remote=True),
+            Word(("show",), changing.show, remote=True),
             Word(("tty",), changing.tty),
-            Word(("echo",), looking.echo),
-            Word(("help", "h"), self._help),
+            Word(("echo",), looking.echo, remote=True),
+            Word(("help", "h"), self._help, remote=True),
             *of_lines,
         )
 
@@ -194,7 +210,30 @@ class WordTable:
         return _find(name, self.all)
 
     def _info_word(self, name: str) -> Word:
-        return _find(name, self.info, "info ")
+        return self.permitted(_find(name, self.info, "info "), "info ")
+
+    def permitted(self, word: "W", before: str = "") -> "W":
+        """Return a word that those who say it may say.
+
+        Raises:
+            CommandError: it is not for the clients of a server.
+        """
+        if self._debugger.remote and not word.remote:
+            raise CommandError(
+                f'"{before}{word.names[0]}" is not for clients of a server: files and shell of the'
+                " host are closed to them; kprobe-tui --batch and the interface have all words"
+            )
+        return word
+
+    def _set(self, rest: str) -> None:
+        """Change something: set [var] EXPRESSION, set args WORDS, set env NAME=VALUE."""
+        name, behind = split_word(rest)
+        for word in self.settings:
+            # Where nothing but the name is the same it is an expression: set args[0] = 3.
+            if name in word.names and rest[len(name) : len(name) + 1] in ("", " "):
+                self.permitted(word, "set ").carry(behind)
+                return
+        self._set_other(rest)
 
     def _info(self, rest: str) -> None:
         """Show something of the program: info registers, info locals, info breakpoints ..."""
