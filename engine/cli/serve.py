@@ -47,7 +47,8 @@ class _FrontEndCommand(click.Command):
     "--gdb",
     "address",
     metavar="ADDR",
-    help="Speak gdb's remote protocol on 127.0.0.1:PORT (port 0: any) or unix:PATH.",
+    help="Speak gdb's remote protocol: stdio, for (gdb) target remote | kprobe-tui serve --gdb"
+    " stdio GUEST; or on 127.0.0.1:PORT (port 0: any) or unix:PATH, to processes of this user.",
 )
 @click.option(
     "--dap",
@@ -70,8 +71,9 @@ def serve(address: str | None, dap: bool, page: str | None, **values: Any) -> in
     """Load GUEST with ARGS for gdb, an editor or a browser to drive.
 
     With --gdb the guest stands at its first instruction until gdb lets it run: (gdb) target remote
-    ADDR; its standard streams are those of this command, which ends with the guest. With --dap the
-    editor may name the guest itself. With --web each page has a guest of its own.
+    ADDR; its standard streams are those of this command, which ends with the guest. With --gdb
+    stdio gdb shows the guest's output, and its input is empty. With --dap the editor may name the
+    guest itself. With --web each page has a guest of its own.
     """
     ctx = click.get_current_context()
     if page is not None:

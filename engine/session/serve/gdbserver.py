@@ -8,6 +8,7 @@ never what is planted. A word behind `monitor` is a line of this program's own c
 
 import struct
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 from msgspec import Struct
@@ -32,8 +33,9 @@ from engine.session.serve.attention import AttentionTimer
 from engine.session.serve.commandline import PassedLines, RecordedEvents
 from engine.session.serve.guestfiles import GuestFiles
 from engine.session.serve.linkmap import link_maps
-from engine.session.serve.packets import MOST, escaped
+from engine.session.serve.packets import MOST, escaped, number
 from engine.session.serve.programmemory import ProgramMemory
+from engine.session.serve.taken_output import PipedStreams
 from engine.session.serve.watched import watch_bytes
 
 _SIZE: Final = 0x8000
@@ -111,6 +113,8 @@ class GdbServer:
         config: GuestConfig,
         mode: Mode = Mode.KERNEL,
         tell: Callable[[str], object] = lambda text: None,
+        *,
+        sends_output: bool = False,
     ) -> None:
         """Load the guest, which stands at its first instruction.
 
@@ -118,6 +122,8 @@ class GdbServer:
             config: it.
             mode: strictness of breakpoints.
             tell: takes remarks for whoever has started the server.
+            sends_output: gdb gets what the guest writes, as O packets, and nothing can be typed;
+                otherwise the guest has the host's standard streams.
 
         Raises:
             KprobeTuiError: it cannot be loaded.
@@ -126,11 +132,13 @@ class GdbServer:
         self._events = RecordedEvents()
         self.put: Callable[[bytes], object] = lambda body: None
         self.running = self._monitors = False
-        self._control = control = Control(config, self._told, mode=mode)
+        self._streams = PipedStreams(self._written) if sends_output else None
+        self._control = control = Control(config, self._told, mode=mode, terminal=self._streams)
         self._halt = Halting(control)
         self._interrupted = False
         # As in an interface breakpoints are kprobes with names: what Linux emulates takes no slot.
-        self._debugger = Debugger(control, self._say, attached=True)
+        # Words come from whoever has connected: files and shell of the host are not for them.
+        self._debugger = Debugger(control, self._say, attached=True, remote=True)
         self._interpreter = Interpreter(self._debugger)
         self._memory = ProgramMemory(control)
         self._lines = PassedLines(
@@ -183,6 +191,8 @@ class GdbServer:
         self._attention.close()
         self._files.close()
         self._control.close()
+        if self._streams is not None:
+            self._streams.close()
 
     def answer(self, packet: bytes) -> bytes:
         """The answer to a packet, escaped; nothing for one that is not known.
@@ -252,7 +262,15 @@ class GdbServer:
         """A text of a word behind `monitor`; what words say otherwise gdb says itself."""
         if not self._monitors:
             return
-        data = text.encode(errors="backslashreplace")
+        self._put_output(text.encode(errors="backslashreplace"))
+
+    def _written(self, data: bytes) -> None:
+        """Send what the guest has written; gdb listens only while the guest moves."""
+        if self.running or self._monitors:
+            with suppress(OSError):  # a gdb that has vanished is noticed by who reads packets
+                self._put_output(data)
+
+    def _put_output(self, data: bytes) -> None:
         for at in range(0, len(data), _SIZE // 4):
             self.put(b"O" + data[at : at + _SIZE // 4].hex().encode())
 
@@ -300,11 +318,11 @@ class GdbServer:
 
     def _read_register(self, rest: bytes) -> bytes:
         self._need_program()
-        number = int(rest, 16)
-        if number >= len(self._registers):
+        wanted = number(rest)
+        if wanted >= len(self._registers):
             return _REFUSED
         with self._control.sight():
-            return self._value(self._registers[number]).hex().encode()
+            return self._value(self._registers[wanted]).hex().encode()
 
     def _write_registers(self, rest: bytes) -> bytes:
         data, at = bytes.fromhex(rest.decode("ascii")), 0
@@ -317,9 +335,9 @@ class GdbServer:
         return _OK
 
     def _write_register(self, rest: bytes) -> bytes:
-        number, _, value = rest.partition(b"=")
+        which, _, value = rest.partition(b"=")
         data = bytes.fromhex(value.decode("ascii"))
-        register = self._registers[int(number, 16)]
+        register = self._registers[number(which)]
         self._put_register(register, data[: register.bits // 8])
         return _OK
 
@@ -334,7 +352,7 @@ class GdbServer:
     # -- memory -----------------------------------------------------------------------------
 
     def _read_memory(self, rest: bytes) -> bytes:
-        address, size = (int(word, 16) for word in rest.split(b","))
+        address, size = (number(word) for word in rest.split(b","))
         self._need_program()
         found = self._memory.readable(address, min(size, (_SIZE - 8) // 2))
         return found.hex().encode() or (_FAULT if size else b"")
@@ -348,7 +366,7 @@ class GdbServer:
         return self._poke(where, data)
 
     def _poke(self, where: bytes, data: bytes) -> bytes:
-        address, size = (int(word, 16) for word in where.split(b","))
+        address, size = (number(word) for word in where.split(b","))
         if size != len(data):
             return _DAMAGED
         self._need_program()
@@ -364,7 +382,7 @@ class GdbServer:
 
     def _asked(self, rest: bytes) -> _Breakpoint:
         words = rest.split(b";")[0].split(b",")
-        kind, address, size = words[0], int(words[1], 16), int(words[2], 16)
+        kind, address, size = words[0], number(words[1]), number(words[2])
         if kind in (_SOFTWARE, _HARDWARE):
             kind, size = _SOFTWARE, 0
         elif kind not in _WATCHES:
@@ -428,8 +446,7 @@ class GdbServer:
         """The old commands: c, s, C and S with a signal."""
         signal = 0
         if action in (b"C", b"S"):
-            number, _, _ = rest.partition(b";")
-            signal = int(number, 16)
+            signal = number(rest.partition(b";")[0])
         return self._move(step=action in (b"s", b"S"), signal=signal)
 
     def _back(self, rest: bytes) -> bytes:
@@ -557,7 +574,7 @@ class GdbServer:
             if what[:1] in (b"s", b"S"):
                 step, threads = True, [tid]
             if what[:1] in (b"C", b"S"):
-                signal = int(what[1:], 16)
+                signal = number(what[1:])
             elif what[:1] not in (b"c", b"s"):
                 return b""
         if step and threads[0] > 0:
@@ -597,10 +614,10 @@ class GdbServer:
         if name == b"StartNoAckMode":
             return _OK
         if name == b"PassSignals":
-            passed = {_LINUX_SIGNALS.get(int(word, 16)) for word in words.split(b";") if word}
-            for number in _GDB_SIGNALS:
-                rule = self._debugger.signals[number]
-                rule.stop = number not in passed
+            passed = {_LINUX_SIGNALS.get(number(word)) for word in words.split(b";") if word}
+            for each in _GDB_SIGNALS:
+                rule = self._debugger.signals[each]
+                rule.stop = each not in passed
                 rule.passed = True
             return _OK
         return b""
@@ -608,7 +625,7 @@ class GdbServer:
     def _transfer(self, words: bytes) -> bytes:
         """qXfer: a piece of a document."""
         what, verb, annex, where = words.split(b":", 3)
-        offset, size = (int(word, 16) for word in where.split(b","))
+        offset, size = (number(word) for word in where.split(b","))
         if verb != b"read":
             return b""
         data = self._document(what, annex)
@@ -676,7 +693,7 @@ def _thread(word: bytes) -> int:
     """An id: 0 for any thread, -1 for all; `pPID.TID` is that of the thread."""
     if word[:1] == b"p":
         word = word.partition(b".")[2] or b"-1"
-    return int(word, 16)
+    return -1 if word == b"-1" else number(word)
 
 
 assert _SIZE < MOST

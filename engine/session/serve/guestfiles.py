@@ -6,6 +6,7 @@ from typing import Final
 
 from engine.linux.errno import LinuxError
 from engine.session.guest.session import Session
+from engine.session.serve.packets import number
 
 _ERRORS: Final = {1: 1, 2: 2, 4: 4, 9: 9, 13: 13, 17: 17, 20: 20, 21: 21, 22: 22}
 _OTHER: Final = 9999
@@ -37,14 +38,14 @@ class GuestFiles:
                 case b"setfs":
                     return b"F0"
                 case b"open":
-                    return b"F%x" % self._opened(_path(words[0]), int(words[1], 16))
+                    return b"F%x" % self._opened(_path(words[0]), number(words[1]))
                 case b"pread":
-                    return self._read(*(int(word, 16) for word in words))
+                    return self._read(*(number(word) for word in words))
                 case b"close":
-                    os.close(self._open.pop(int(rest, 16)))
+                    os.close(self._open.pop(number(rest)))
                     return b"F0"
                 case b"fstat":
-                    return self._stat(int(rest, 16))
+                    return self._stat(number(rest))
                 case b"readlink":
                     return _with(self._link(_path(rest)))
         except KeyError:
@@ -72,15 +73,15 @@ class GuestFiles:
         if host is None:
             raise OSError(2, "not in the guest's view")
         handle = os.open(host, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        number = next(n for n in range(3, _OPEN_MOST + 4) if n not in self._open)
-        self._open[number] = handle
-        return number
+        given = next(n for n in range(3, _OPEN_MOST + 4) if n not in self._open)
+        self._open[given] = handle
+        return given
 
-    def _read(self, number: int, count: int, offset: int) -> bytes:
-        return _with(os.pread(self._open[number], min(count, _PIECE), offset))
+    def _read(self, given: int, count: int, offset: int) -> bytes:
+        return _with(os.pread(self._open[given], min(count, _PIECE), offset))
 
-    def _stat(self, number: int) -> bytes:
-        found = os.fstat(self._open[number])
+    def _stat(self, given: int) -> bytes:
+        found = os.fstat(self._open[given])
         times = (int(one) & 0xFFFFFFFF for one in (found.st_atime, found.st_mtime, found.st_ctime))
         data = _STAT.pack(
             found.st_dev & 0xFFFFFFFF,

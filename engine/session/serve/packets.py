@@ -1,5 +1,11 @@
-"""Packets of gdb's remote protocol: `$TEXT#SUM`, acknowledged or not (its manual, "Overview")."""
+"""Packets of gdb's remote protocol: `$TEXT#SUM`, acknowledged or not (its manual, "Overview").
 
+Whoever can be made to connect could be made to send packets among other things: a browser, by a
+page that is open in it, sends a request with any text. So nothing but packets, acknowledgements
+and interrupts is taken, and the first packet is one that only a debugger begins with.
+"""
+
+import re
 from collections import deque
 from collections.abc import Iterator
 from typing import Final
@@ -10,6 +16,24 @@ MOST: Final = 1 << 20
 """Bytes of a packet that are taken at the most; gdb is told of fewer."""
 _ESCAPED: Final = b"#$}*"
 _XOR: Final = 0x20
+_BEGIN: Final = ord("$")
+_ACKNOWLEDGEMENTS: Final = b"+-"
+_FIRST: Final = (b"qSupported", b"QStartNoAckMode", b"!", b"?", b"Hg", b"Hc")
+"""What debuggers begin with: gdb, lldb, and simple clients with a question for the stop."""
+_DIGITS: Final = re.compile(rb"[0-9a-fA-F]{1,32}")
+_HTTP: Final = re.compile(rb"[!#$%&'*+.^_`|~A-Za-z0-9-]+ [^\r\n]* HTTP/|PRI \* HTTP/2")
+
+
+class ForeignBytesError(Exception):
+    """What has come is not the protocol; the text says what it looks like.
+
+    Attributes:
+        is_http: a request of a browser's.
+    """
+
+    def __init__(self, text: str, *, is_http: bool = False) -> None:
+        super().__init__(text)
+        self.is_http = is_http
 
 
 class PacketReader:
@@ -17,38 +41,58 @@ class PacketReader:
 
     Attributes:
         acknowledges: each packet is answered by `+` or `-`.
-        answers: what is to be sent back for that.
+        answers: acknowledgements to be sent.
+        begun: the first packet has come.
     """
 
     def __init__(self) -> None:
         """Nothing has come."""
         self.acknowledges = True
         self.answers: deque[bytes] = deque()
+        self.begun = False
         self._rest = bytearray()
 
-    def take(self, data: bytes) -> Iterator[bytes]:
-        """The packets that are whole now, `INTERRUPT` among them; what is no packet is dropped."""
+    def take(self, data: bytes) -> list[bytes]:
+        """Return the packets that are whole now, `INTERRUPT` among them.
+
+        Raises:
+            ForeignBytesError: something among the bytes is not the protocol; none of what came
+                with it is given.
+        """
         self._rest += data
+        try:
+            return list(self._packets())
+        except ForeignBytesError:
+            self._rest.clear()
+            raise
+
+    def _packets(self) -> Iterator[bytes]:
         rest = self._rest
+        if not self.begun and _HTTP.match(rest):
+            raise ForeignBytesError("an HTTP request, as a browser sends one", is_http=True)
         while rest:
-            if rest[0] == INTERRUPT[0]:
+            if rest[0] == INTERRUPT[0] and self.begun:
                 del rest[0]
                 yield INTERRUPT
                 continue
-            if rest[0] != ord("$"):
-                # Acknowledgements, and anything else: up to what may be a begin.
-                places = [at for at in (rest.find(b"$"), rest.find(INTERRUPT)) if at >= 0]
-                del rest[: min(places, default=len(rest))]
+            if rest[0] in _ACKNOWLEDGEMENTS:
+                del rest[0]
                 continue
+            if rest[0] != _BEGIN:
+                raise ForeignBytesError(f"bytes that begin with {bytes(rest[:16])!r}")
             end = rest.find(b"#")
             if end < 0 or len(rest) < end + 3:
                 if len(rest) > MOST:
-                    rest.clear()
+                    raise ForeignBytesError(f"a packet of more than {MOST} bytes")
                 return
             body, shown = bytes(rest[1:end]), bytes(rest[end + 1 : end + 3])
             del rest[: end + 3]
+            good = shown.lower() == b"%02x" % (sum(body) & 0xFF)
+            if not self.begun:
+                if not good or not body.startswith(_FIRST):
+                    raise ForeignBytesError(f"a first packet {body[:16]!r}")
+                self.begun = True
             if self.acknowledges:
-                good = shown.lower() == b"%02x" % (sum(body) & 0xFF)
                 self.answers.append(b"+" if good else b"-")
                 if not good:
                     continue
@@ -84,3 +128,14 @@ def escaped(data: bytes) -> bytes:
 def packet(body: bytes) -> bytes:
     """A packet of a text that is escaped already."""
     return b"$%s#%02x" % (body, sum(body) & 0xFF)
+
+
+def number(word: bytes) -> int:
+    """Return the number that a word of a packet stands for, which is hexadecimal.
+
+    Raises:
+        ValueError: the word is another one; Python's own reading takes signs and underscores.
+    """
+    if not _DIGITS.fullmatch(word):
+        raise ValueError(word)
+    return int(word, 16)

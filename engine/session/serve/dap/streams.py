@@ -11,8 +11,9 @@ from typing import Final
 from engine.errors import CommandError
 from engine.escaping import escaped
 from engine.linux.fs import flags as fl
-from engine.linux.fs.stdio import HostIO, HostStream
+from engine.linux.fs.stdio import HostStream
 from engine.session.serve.dap.framing import EditorGoneError
+from engine.session.serve.taken_output import TakenOutput
 
 Put = Callable[[str, str], object]
 """Takes a category ("stdout", "stderr", "console") and a text."""
@@ -100,18 +101,6 @@ class OutputEvents:
                 return
 
 
-class _WatchedOutput(HostIO):
-    """Takes what is written to a terminal, before it is there."""
-
-    def __init__(self, take: Callable[[bytes], object]) -> None:
-        self._take = take
-
-    def write(self, fd: int, data: bytes) -> int:
-        """Take all of it."""
-        self._take(data)
-        return len(data)
-
-
 class ConsoleStreams:
     """A terminal whose two ways out are told apart, and that is typed into by lines."""
 
@@ -140,7 +129,7 @@ class ConsoleStreams:
             def take(data: bytes, category: str = category) -> None:
                 self._output.add_bytes(category, data)
 
-            found.append(HostStream(self._slave, _WatchedOutput(take), fl.O_RDWR))
+            found.append(HostStream(self._slave, TakenOutput(take), fl.O_RDWR))
         return tuple(found)
 
     def write(self, data: bytes) -> None:

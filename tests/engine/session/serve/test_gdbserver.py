@@ -21,7 +21,15 @@ from engine.errors import CommandError
 from engine.session.protocol.config import GuestConfig
 from engine.session.serve.address import listening
 from engine.session.serve.gdbserver import GdbServer, LeaveError
-from engine.session.serve.packets import INTERRUPT, PacketReader, escaped, packet, unescaped
+from engine.session.serve.packets import (
+    INTERRUPT,
+    ForeignBytesError,
+    PacketReader,
+    escaped,
+    packet,
+    unescaped,
+)
+from engine.session.serve.peers import peer_user
 
 SAMPLE = str(CHECKOUT / "samples" / "bin" / "x86_64" / "recursion")
 PROGRAM = """
@@ -248,7 +256,9 @@ def test_an_interrupt_stops_a_guest_that_runs(program: Path) -> None:
         # It is there for the next one, who ends it.
         with socket.socket(socket.AF_UNIX) as link:
             link.connect(str(path))
-            assert Client(link).ask(b"vKill;3e8") == b"OK"
+            client = Client(link)
+            assert b"PacketSize" in client.ask(b"qSupported")
+            assert client.ask(b"vKill;3e8") == b"OK"
 
 
 def test_what_is_written_is_read_and_what_is_planted_is_not_seen() -> None:
@@ -422,6 +432,7 @@ def test_garbage_has_an_answer_and_no_traceback() -> None:
 def test_packets_come_in_any_pieces() -> None:
     rng = random.Random(1)
     bodies = [bytes(rng.choices(range(256), k=rng.randrange(40))) for _ in range(200)]
+    bodies.insert(0, b"qSupported")
     stream = b"+++".join(packet(escaped(body)) for body in bodies)
     reader, found = PacketReader(), []
     while stream:
@@ -431,9 +442,293 @@ def test_packets_come_in_any_pieces() -> None:
     assert found == bodies
     assert set(reader.answers) == {b"+"}
     broken = PacketReader()
-    assert list(broken.take(b"$abc#00$def#" + b"%02x" % (sum(b"def") & 255))) == [b"def"]
-    assert list(broken.answers) == [b"-", b"+"]
-    assert list(broken.take(b"junk\x03$g#67")) == [INTERRUPT, b"g"]
+    assert broken.take(packet(b"?")) == [b"?"]
+    assert broken.take(b"$abc#00$def#" + b"%02x" % (sum(b"def") & 255)) == [b"def"]
+    assert list(broken.answers) == [b"+", b"-", b"+"]
+    assert broken.take(b"+-\x03$g#67") == [INTERRUPT, b"g"]
+
+
+SHELL = packet(b"qRcmd," + b"shell id".hex().encode())
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", "HTTP"),
+        (b"POST /x HTTP/1.1\r\nContent-Type: text/plain\r\n\r\n" + SHELL, "HTTP"),
+        # A method may hold what a packet begins and ends with (RFC 9110, section 5.6.2).
+        (b"$qSupported#37$k#6b / HTTP/1.1\r\n\r\n", "HTTP"),
+        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "HTTP"),
+        (b"\x16\x03\x01\x02\x00\x01", "bytes that begin"),
+        (b"\r\n" + SHELL, "bytes that begin"),
+        (INTERRUPT + packet(b"?"), "bytes that begin"),
+        (SHELL, "first packet"),
+        (b"$qSupported#00", "first packet"),
+        (packet(b"qSupported") + b"junk" + SHELL, "bytes that begin"),
+        (b"$" + bytes(1 << 21), "more than"),
+    ],
+)
+def test_what_is_not_the_protocol_ends_it_and_none_of_it_is_taken(data: bytes, why: str) -> None:
+    reader = PacketReader()
+    with pytest.raises(ForeignBytesError, match=why) as caught:
+        reader.take(data)
+    assert caught.value.is_http is (why == "HTTP")
+    # Later, too, behind packets that were good.
+    reader = PacketReader()
+    assert reader.take(packet(b"qSupported")) == [b"qSupported"]
+    if why == "bytes that begin" and not data.startswith((b"$", INTERRUPT)):
+        with pytest.raises(ForeignBytesError):
+            reader.take(packet(b"g") + data)
+
+
+WORDS_FOR_CLIENTS = (
+    "print output x display undisplay whatis ptype backtrace frame up down disassemble info break"
+    " tbreak hbreak thbreak watch rwatch awatch find printf catch tcatch handle delete clear"
+    " enable disable condition ignore mark unmark diff set unset show echo help"
+)
+
+
+REFUSALS = "not for clients|behind gdb's back|[Uu]ndefined command|mbiguous|guest sees no"
+
+
+def test_words_that_clients_may_say_are_these_and_no_others(tmp_path: Path) -> None:
+    """A word that is new is closed to them until somebody has thought of it."""
+    server = GdbServer(GuestConfig(SAMPLE))
+    said: list[bytes] = []
+    server.put = said.append
+    secret, victim = tmp_path / "secret", tmp_path / "victim"
+    secret.write_text("echo leaked\n")
+
+    def monitor(line: str) -> str:
+        said.clear()
+        assert server.answer(b"qRcmd," + line.encode().hex().encode()) == b"OK"
+        return "".join(bytes.fromhex(one[1:].decode()).decode() for one in said)
+
+    try:
+        words = server._interpreter.words
+        assert [word.names[0] for word in words.all if word.remote] == WORDS_FOR_CLIENTS.split()
+        assert [word.names[0] for word in words.info if not word.remote] == ["source"]
+        assert [word.names[0] for word in words.settings if not word.remote] == [
+            "args", "inferior-tty",
+        ]  # fmt: skip
+        refused = (
+            *(word.names[0] for word in words.all if not word.remote),
+            "! touch {victim}",
+            "shell touch {victim}",
+            "she touch {victim}",
+            "source {secret}",
+            "gcore {victim}",
+            "record save {victim}",
+            "set args > {victim}",
+            "set inferior-tty {victim}",
+            "set tty {victim}",
+            "tty {victim}",
+            "define x",
+            "document x",
+            "commands",
+            "while 1",
+            "if 1",
+            "list",
+            "list 1",
+            "info source",
+            "thread apply all -- shell touch {victim}",
+            "run > {victim}",
+            "quit",
+            "write x {victim}",
+            "export {victim}",
+            "handlers {secret}",
+            "p:a/b {secret}:0",
+        )
+        for line in refused:
+            text = monitor(line.format(victim=victim, secret=secret))
+            assert text, line
+            assert "leaked" not in text
+            assert re.search(
+                "not for clients|behind gdb's back|[Uu]ndefined command|mbiguous|guest sees no",
+                text,
+            ), (line, text)
+        assert not victim.exists()
+        assert server._control.config.args == ()
+        assert server._control.config.tty == ""
+        assert "shell" in monitor("help shell")
+        assert monitor("set var $rax = 7") == ""
+        assert monitor("p $rax") == "$1 = 7\n"
+        assert monitor("set env A=b") == ""
+        assert "A=b" in monitor("show env")
+        assert server.answer(b"vRun;") == b"T05thread:3e8;core:0;"
+        assert "A=b" in monitor("show env")
+    finally:
+        server.close()
+
+
+def test_lines_of_source_stay_on_the_host(program: Path) -> None:
+    """The guest names these files; a client could have it name any."""
+    server = GdbServer(GuestConfig(str(program)))
+    said: list[bytes] = []
+    server.put = said.append
+    try:
+        assert server.answer(b"qRcmd," + b"break main".hex().encode()) == b"OK"
+        assert server.answer(b"vCont;c").startswith(b"T05")
+        said.clear()
+        assert server.answer(b"qRcmd," + b"frame".hex().encode()) == b"OK"
+        text = bytes.fromhex(said[-1][1:].decode()).decode()
+        assert re.fullmatch(r"\d+\tin .*served\.c\n", text)
+    finally:
+        server.close()
+
+
+@contextmanager
+def listener() -> Iterator[tuple[int, "subprocess.Popen[str]"]]:
+    """A server on a port; ended in any case."""
+    server = subprocess.Popen(
+        [sys.executable, "-m", "tui", "serve", "--gdb", "127.0.0.1:0", SAMPLE],
+        env={**os.environ, **SAME_CODE}, text=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert server.stderr is not None
+    try:
+        line = server.stderr.readline()
+        found = re.search(r"listening on 127\.0\.0\.1:(\d+)", line)
+        assert found, line
+        yield int(found[1]), server
+    finally:
+        server.kill()
+        server.communicate()
+
+
+def test_a_browser_and_strange_bytes_are_sent_away_and_told(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    shell = packet(b"qRcmd," + f"shell touch {victim}".encode().hex().encode())
+    request = b"POST / HTTP/1.1\r\nContent-Type: text/plain\r\n\r\n" + shell
+    with listener() as (port, server):
+        assert server.stderr is not None
+        for data, told_, answered in (
+            (request, "HTTP", b"HTTP/1.1 403"),
+            (shell, "first packet", b""),
+        ):
+            with socket.create_connection(("127.0.0.1", port), timeout=60) as link:
+                link.sendall(data)
+                got = b""
+                with suppress(ConnectionResetError):
+                    while piece := link.recv(4096):
+                        got += piece
+            assert got.startswith(answered)
+            assert b"$" not in got
+            assert told_ in server.stderr.readline()
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as link:
+            client = Client(link)
+            assert b"PacketSize" in client.ask(b"qSupported")
+            assert client.ask(b"vKill;3e8") == b"OK"
+        assert server.wait(60) == 0
+    assert not victim.exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+def test_a_client_of_another_user_is_sent_away(tmp_path: Path) -> None:
+    victim = Path(f"/tmp/kprobe-tui-{os.getpid()}.victim")
+    shell = packet(b"qRcmd," + f"shell touch {victim}".encode().hex().encode())
+    stranger = (
+        "import os, socket, sys\n"
+        "os.setgid(65534); os.setuid(65534)\n"
+        "link = socket.socket()\n"
+        "link.settimeout(60)\n"
+        "link.connect(('127.0.0.1', int(sys.argv[1])))\n"
+        "try:\n"
+        "    link.sendall(bytes.fromhex(sys.argv[2])); sys.exit(len(link.recv(100)))\n"
+        "except (ConnectionResetError, BrokenPipeError):\n"
+        "    pass\n"
+    )
+    data = packet(b"qSupported") + shell
+    with listener() as (port, server):
+        assert server.stderr is not None
+        command = [sys.executable, "-c", stranger, str(port), data.hex()]
+        assert subprocess.run(command, check=False, timeout=60).returncode == 0
+        assert "was sent away: this server is for user root" in server.stderr.readline()
+    assert not victim.exists()
+
+
+def test_the_kernel_tells_who_has_connected() -> None:
+    for family, host in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
+        try:
+            server = socket.create_server((host, 0), family=family)
+        except OSError:
+            continue  # a machine without IPv6
+        with server, socket.create_connection(server.getsockname()[:2]) as client:
+            link, _ = server.accept()
+            with link:
+                assert peer_user(link) == os.geteuid()
+                assert peer_user(client) == os.geteuid()
+                client.close()
+                assert peer_user(link) is None  # listed as user 0, which it need not be
+    one, other = socket.socketpair()
+    with one, other:
+        assert peer_user(one) == os.geteuid()
+
+
+STDIO = """
+set confirm off
+set sysroot /
+target remote | {python} -m tui serve --gdb stdio {guest}
+break set if i == 5
+continue
+print table
+monitor print 6 * 7
+monitor shell id
+delete
+handle SIGUSR1 nostop noprint
+continue
+"""
+
+
+@pytest.mark.slow
+def test_gdb_starts_the_server_itself_and_shows_what_the_guest_writes(program: Path) -> None:
+    source = PROGRAM.replace(
+        "return 7;", 'puts("out");fprintf(stderr, "err %d\\n", getchar());return 7;'
+    )
+    guest = build(program.parent, "piped", source, "-O1", "-g", "-pthread")
+    text = gdb(STDIO.format(python=sys.executable, guest=guest), guest)
+    assert "$1 = {44, 11, 22, 33}" in text
+    assert "$1 = 42" in text
+    assert '"shell" is not for clients' in text
+    assert "out\n" in text
+    assert "err -1\n" in text
+    assert "exited with code 07" in text
+
+
+def test_over_pipes_output_comes_as_packets_and_the_end_of_input_ends_it(program: Path) -> None:
+    command = [sys.executable, "-m", "tui", "serve", "--gdb", "stdio", SAMPLE]
+    data = b"".join(map(packet, (b"qSupported", b"QStartNoAckMode", b"vCont;c")))
+    server = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        env={**os.environ, **SAME_CODE},
+    )  # fmt: skip
+    with server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        assert server.stderr is not None
+        server.stdin.write(data)
+        server.stdin.flush()
+        answers = b""
+        while not re.search(rb"\$W..#..", answers):
+            piece = server.stdout.read1()
+            assert piece, answers
+            answers += piece
+        server.stdin.close()
+        errors = server.stderr.read()
+    native = subprocess.run([SAMPLE], capture_output=True, check=False)
+    pieces = [unescaped(one) for one in re.findall(rb"\$([^#]*)#", answers)]
+    shown = b"".join(
+        bytes.fromhex(one[1:].decode()) for one in pieces if one[:1] == b"O" and one != b"OK"
+    )
+    assert shown == native.stdout
+    assert pieces[-1] == b"W%02x" % native.returncode
+    assert server.returncode == native.returncode
+    assert errors == b""
+    foreign = subprocess.run(
+        command, input=b"hello", capture_output=True, check=False, timeout=120,
+        env={**os.environ, **SAME_CODE},
+    )  # fmt: skip
+    assert b"not gdb's protocol" in foreign.stderr
 
 
 @pytest.mark.parametrize(
