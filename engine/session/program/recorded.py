@@ -213,12 +213,7 @@ class OpenedRecording:
             RecordingError: it is no recording, or one that cannot be used.
         """
         self._name = path
-        try:
-            with open(path, "rb") as file:
-                data = file.read()
-        except OSError as error:
-            raise CommandError(f"{path}: {error.strerror}") from error
-        self._recorded = recordfile.read(memoryview(data), path)
+        self._recorded = recordfile.read_file(path)
         self._files = RecordedFiles(self._recorded.files)
         self.program = self._recorded.program
         self.damage = self._recorded.damage
