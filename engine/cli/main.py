@@ -13,6 +13,7 @@ import click
 from engine.cli import console
 from engine.errors import TIMED_OUT, CutOff, EngineError, KprobeTuiError, ProbeSyntaxError
 from engine.escaping import escaped
+from engine.hostlimits import ensure_room, limit_reached
 
 if TYPE_CHECKING:
     from engine.cli.interface import Interface
@@ -133,6 +134,7 @@ def main(
 
 def _carried_out(argv: list[str], open_interface: "Interface", debug: bool) -> int:
     try:
+        ensure_room()
         result = _entry(argv).main(
             args=argv, prog_name="kprobe-tui", standalone_mode=False, obj=open_interface
         )
@@ -159,6 +161,12 @@ def _carried_out(argv: list[str], open_interface: "Interface", debug: bool) -> i
             console.remark(TIMED_OUT)
         return end.code
     except Exception as error:
+        limit = limit_reached(error)
+        if limit:
+            if debug:
+                console.text(_traceback())
+            console.remark(limit)
+            return 2
         if isinstance(error, OSError) and error.errno in _FULL:
             console.remark(f"the output cannot be written: {error.strerror}")
             return 2

@@ -6,7 +6,7 @@ hold are plain values, so that they can be written to files as they are.
 """
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
@@ -167,8 +167,14 @@ class Journal:
         complete: no more will come.
     """
 
-    def __init__(self) -> None:
-        """Nothing has happened."""
+    def __init__(self, check: Callable[[int, Sequence[Any]], object] | None = None) -> None:
+        """Nothing has happened.
+
+        Args:
+            check: looks at cause and ops of entries that somebody else has written, and raises
+                `ValueError`; None where all are our own.
+        """
+        self._check = check
         self.raw: list[bytes] = []
         self.clocks = array("Q")
         self.inputs: list[InstructionInput] = []
@@ -192,7 +198,10 @@ class Journal:
         """
         raw = self.raw[index]
         try:
-            return Entry(*self._decode(raw))
+            entry = Entry(*self._decode(raw))
+            if self._check is not None:
+                self._check(entry.cause, entry.ops)
+            return entry
         except (msgspec.MsgspecError, ValueError, RecursionError, MemoryError) as error:
             raise DamagedEntryError(f"entry {index} of the recording is damaged: {error}") from error
 

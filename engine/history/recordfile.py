@@ -22,7 +22,9 @@ from typing import Annotated, Any, Final, TypeAlias
 import msgspec
 from msgspec import Struct
 
+from engine.cpu.ram import PAGE
 from engine.errors import CommandError
+from engine.history.entryshapes import check_entry
 from engine.history.hostfiles import HostFact, HostWitness
 from engine.history.inputs import HostInputs, InputPiece
 from engine.history.journal import InstructionInput, Journal, digest_of
@@ -46,6 +48,8 @@ _OFTEN: Final = 0.25
 _LEVEL: Final = 3
 _WINDOW_LOG: Final = 25
 """Of zstd: what is packed at this level takes 21."""
+_ARENA_MOST: Final = 1 << 40
+"""Bytes of memory that a guest can have had."""
 _Tick: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 
 
@@ -120,7 +124,7 @@ class RecordedProgram(Struct, frozen=True):
     start: int | None
     clock: str
     cpus: int
-    arena: int
+    arena: Annotated[int, msgspec.Meta(ge=PAGE, le=_ARENA_MOST, multiple_of=PAGE)]
     options: RecordedOptions = RecordedOptions()
 
 
@@ -427,7 +431,7 @@ class _PieceReader:
         self.streams: tuple[StreamShape | None, ...] | None = None
         self.facts: list[HostFact] = []
         self.inputs = HostInputs()
-        self.journal = Journal()
+        self.journal = Journal(check_entry)
         self.reached = 0
         self.damage = ""
         self._data = data

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, Protocol
 
 from engine.errors import ImageError
+from engine.hostlimits import because_of
 from engine.image.headers import Buffer
 from engine.image.kernel.recognition import compression, is_boot_image, is_raw_image, is_zboot
 from engine.image.kernel.scratch import joined
@@ -142,8 +143,10 @@ def decompressed(payload: memoryview, name: str) -> Buffer:
     """
     try:
         return joined(_pieces(payload, name))
-    except (OSError, MemoryError) as error:
-        raise ImageError(f"{name}: no memory for what is in it: {error}") from error
+    except OSError as error:
+        raise ImageError(f"{name}: no room for what is in it: {because_of(error)}") from error
+    except MemoryError as error:
+        raise ImageError(f"{name}: no memory for what is in it") from error
 
 
 def _pieces(payload: memoryview, name: str) -> Iterator[bytes]:
