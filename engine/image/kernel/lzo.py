@@ -131,13 +131,13 @@ def _lzo1x(source: bytes, size: int) -> bytearray:
         start = len(out) - distance
         if start < 0:
             raise ValueError("a copy from in front of the block")
+        if len(out) + length > size:
+            raise ValueError(f"a block of more than {size} bytes")
         if distance >= length:
             out += out[start : start + length]
         else:
             pattern = out[start:]
             out += (pattern * (length // distance + 1))[:length]
-        if len(out) > size:
-            break
         out += source[at : at + literals]
         at += literals
         state = literals
