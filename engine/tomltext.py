@@ -1,4 +1,4 @@
-"""TOML of a file that anybody may have written: one kind of error, and no more memory than usual."""
+"""TOML of a file that anybody may have written: one kind of error, and memory in bounds."""
 
 import tomllib
 from typing import Any, Final

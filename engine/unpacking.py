@@ -16,9 +16,7 @@ RATIO: Final = 32
 _UNITS: Final = {"K": 10, "M": 20, "G": 30}
 
 
-def unpack_limit(
-    stored: int, spare: int, most: int | None = None, *, ratio: int = RATIO
-) -> int:
+def unpack_limit(stored: int, spare: int, most: int | None = None, *, ratio: int = RATIO) -> int:
     """Bytes that something packed may unpack to.
 
     Args:

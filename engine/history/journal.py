@@ -203,7 +203,9 @@ class Journal:
                 self._check(entry.cause, entry.ops)
             return entry
         except (msgspec.MsgspecError, ValueError, RecursionError, MemoryError) as error:
-            raise DamagedEntryError(f"entry {index} of the recording is damaged: {error}") from error
+            raise DamagedEntryError(
+                f"entry {index} of the recording is damaged: {error}"
+            ) from error
 
     @property
     def total(self) -> int:

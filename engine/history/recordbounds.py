@@ -71,7 +71,7 @@ def structure(raw: bytes | memoryview, most: int) -> int:
 
 
 class RecordingBounds:
-    """What one recording may take."""
+    """The memory that reading one recording may still take."""
 
     def __init__(self, name: str, stored: int) -> None:
         """Begin with all of it.

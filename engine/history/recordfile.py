@@ -465,9 +465,9 @@ class _PieceReader:
             self.damage = f"cut off at byte {self._end}, tick {self.reached}"
 
     def _damaged(self, at: int, error: Exception) -> None:
+        why = str(error) or type(error).__name__
         self.damage = (
-            f"damaged at byte {at} ({str(error) or type(error).__name__}); what is before it goes up "
-            f"to tick {self.reached}"
+            f"damaged at byte {at} ({why}); what is before it goes up to tick {self.reached}"
         )
 
     def _pieces(self) -> Iterator[tuple[int, tuple[bytes, int, int, int, int]]]:
@@ -529,7 +529,9 @@ class _PieceReader:
         """A piece of the journal."""
         decode, bounds, journal = msgspec.msgpack.decode, self._bounds, self.journal
         piece = decode(raw, type=_WrittenParts)
-        contents, inputs, entries = map(memoryview, (piece.contents, piece.inputs, piece.entries))
+        contents, inputs, entries = (
+            memoryview(each) for each in (piece.contents, piece.inputs, piece.entries)
+        )
         bounds.values(contents)
         for content in decode(contents, type=tuple[bytes, ...]):
             journal.content(content)

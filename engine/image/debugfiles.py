@@ -114,7 +114,7 @@ def embedded_debug_file(image: ElfImage) -> ElfImage | None:
         raise ImageError(f"{name}: {error}") from error
     if not unpacker.eof:
         if len(data) < limit:
-            raise ImageError(f"{name}: the compressed data ends too early")
+            raise ImageError(f"{name}: does not end")
         raise ImageError(f"{name}: {beyond_limit(None, limit)}")
     found = ElfImage.from_bytes(data, name, runnable=False, damage=image.damage)
     if _kind(found) != _kind(image):

@@ -86,7 +86,9 @@ def test_small_files_of_a_recording(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_of_a_recording(tmp_path: Path) -> None:
-    code, out, said = limited("size", 1 << 30, "record", "-o", "/dev/full", GUEST, "a", cwd=tmp_path)
+    code, out, said = limited(
+        "size", 1 << 30, "record", "-o", "/dev/full", GUEST, "a", cwd=tmp_path
+    )
     assert (code, out) == (2, "a\n")
     assert said.count("not whole") == 1
 
@@ -103,5 +105,7 @@ def test_words() -> None:
     assert "thread" in limit_reached(RuntimeError("can't start new thread"))
     assert not limit_reached(RuntimeError("else"))
     assert not limit_reached(OSError(errno.ENOENT, "none"))
-    assert because_of(OSError(errno.ENOSPC, "No space left on device")) == "No space left on device"
+    assert (
+        because_of(OSError(errno.ENOSPC, "No space left on device")) == "No space left on device"
+    )
     ensure_room()

@@ -54,4 +54,4 @@ def test_a_debug_section_that_is_a_bomb(tmp_path: Path) -> None:
     subprocess.run(["objcopy", *words, section, GUEST, tmp_path / "a"], check=True)
     image = ElfImage.open(str(tmp_path / "a"))
     assert debug_bytes(image, ".debug_info") == b""
-    assert any("KPROBE_TUI_UNPACK_MAX=200M" in line for line in image.damage.found)
+    assert any("KPROBE_TUI_UNPACK_MAX=200M" in line for line in image.damage.found())

@@ -21,7 +21,6 @@ from engine.image.kernel.rawimage import elf_of_raw
 from engine.image.kernel.recognition import is_module, is_object, is_raw_image, mapped
 from engine.image.kernel.scratch import joined
 
-
 if TYPE_CHECKING:
     from engine.image.kernel.givennames import GivenNames
 
@@ -101,7 +100,9 @@ def program_names(image: ElfImage, cache: ImageCache | None = None) -> ElfImage:
         try:
             made = kept.keep_image(_made(image.buffer, image.name))
         except OSError as error:
-            raise ImageError(f"{image.name}: no room for what is in it: {because_of(error)}") from error
+            raise ImageError(
+                f"{image.name}: no room for what is in it: {because_of(error)}"
+            ) from error
     return ElfImage(made, image.name, runnable=False, damage=image.damage)
 
 

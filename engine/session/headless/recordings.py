@@ -9,12 +9,12 @@ from msgspec.structs import replace
 
 from engine.errors import KprobeTuiError
 from engine.history import recordfile
-from engine.hostlimits import because_of
 from engine.history.hostfiles import LONGEST, HostWitness
 from engine.history.inputs import HostInputs
 from engine.history.journal import Journal
 from engine.history.recordedstreams import shape_of
 from engine.history.recordfile import RecordedOptions, RecordedProgram, RecordedView, RecordWriter
+from engine.hostlimits import because_of
 from engine.linux.errno import LinuxError
 from engine.linux.fs.filesystem import FileSystem
 from engine.linux.fs.host import HostAnswers

@@ -7,7 +7,6 @@ from functools import cached_property
 from msgspec.structs import asdict, replace
 
 from engine import arch as architectures
-from engine.errors import CommandError
 from engine.history import recordfile
 from engine.history.hostfiles import RecordedHost
 from engine.history.inputs import HostInputs

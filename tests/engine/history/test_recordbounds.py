@@ -64,7 +64,9 @@ def write(path: Path, like: Path, pieces: Pieces) -> Path:
 
 def spots(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """The paths of all values in a value."""
-    keys = range(len(value)) if isinstance(value, list) else value if isinstance(value, dict) else ()
+    keys = (
+        range(len(value)) if isinstance(value, list) else value if isinstance(value, dict) else ()
+    )
     for key in keys:
         yield (*path, key)
         yield from spots(value[key], (*path, key))
@@ -185,7 +187,7 @@ def test_the_command_says_where(whole: Path, tmp_path: Path) -> None:
 )
 def test_values_of_other_kinds_are_found_at_once(cause: int, ops: list[Any]) -> None:
     """They would be found wrong much later, where nobody thinks of the file any more."""
-    with pytest.raises(ValueError, match="."):
+    with pytest.raises(ValueError, match=r"kind|stop|Expected|Invalid"):
         check_entry(cause, ops)
 
 
@@ -239,10 +241,10 @@ def test_no_mutant_is_anything_but_an_error_of_ours(
     whole: Path, tmp_path: Path, count: int
 ) -> None:
     ended = 0
-    for number, pieces in enumerate(mutants(whole, count, seed=count)):
+    for pieces in mutants(whole, count, seed=count):
         try:
             lived_through(write(tmp_path / "mutant", whole, pieces))
             ended += 1
-        except KprobeTuiError as error:
-            assert str(error), number
+        except KprobeTuiError:
+            continue
     assert 0 < ended < count

@@ -32,7 +32,9 @@ EVENT = {
 
 
 def spots(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    keys = range(len(value)) if isinstance(value, list) else value if isinstance(value, dict) else ()
+    keys = (
+        range(len(value)) if isinstance(value, list) else value if isinstance(value, dict) else ()
+    )
     for key in keys:
         yield (*path, key)
         yield from spots(value[key], (*path, key))
@@ -63,7 +65,11 @@ def described(data: bytes, text: bytes) -> bytes:
 def test_mutants(ring: bytes, tmp_path: Path) -> None:
     """Bytes, and values of the description with the checksums that they have."""
     random.seed(2)
-    base = {**describe((), "x86_64", {"format": "ftrace"}), "events": [EVENT]}
+    base = {
+        **describe((), "x86_64", {"format": "ftrace"}),
+        "events": [EVENT],
+        "symbols": {"4096": "main"},
+    }
     refused = 0
     for number in range(400):
         if number % 3:
@@ -81,8 +87,7 @@ def test_mutants(ring: bytes, tmp_path: Path) -> None:
         (tmp_path / "m.ring").write_bytes(made)
         try:
             recovered_text(str(tmp_path / "m.ring"), "ftrace")
-        except KprobeTuiError as error:
-            assert str(error)
+        except KprobeTuiError:
             refused += 1
     assert 0 < refused < 400
 
