@@ -3,6 +3,7 @@
 import errno
 import io
 import os
+import resource
 import sys
 from importlib import import_module
 from types import ModuleType
@@ -13,7 +14,6 @@ import click
 from engine.cli import console
 from engine.errors import TIMED_OUT, CutOff, EngineError, KprobeTuiError, ProbeSyntaxError
 from engine.escaping import escaped
-from engine.hostlimits import ensure_room, limit_reached
 
 if TYPE_CHECKING:
     from engine.cli.interface import Interface
@@ -43,6 +43,11 @@ COMMANDS: Final[dict[str, str]] = {
 """The subcommands and the first sentence of their help: `engine.cli.NAME` has the command NAME."""
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _OUT_OF_TIME: Final = 124
+_USUAL_LIMITS: Final = (
+    (resource.RLIMIT_NOFILE, 256),
+    (resource.RLIMIT_AS, 1 << 30),
+    (resource.RLIMIT_STACK, 1 << 20),
+)
 _HELPS: Final = ("-h", "--help", "--version")
 
 
@@ -134,7 +139,7 @@ def main(
 
 def _carried_out(argv: list[str], open_interface: "Interface", debug: bool) -> int:
     try:
-        ensure_room()
+        _ensure_room()
         result = _entry(argv).main(
             args=argv, prog_name="kprobe-tui", standalone_mode=False, obj=open_interface
         )
@@ -161,6 +166,8 @@ def _carried_out(argv: list[str], open_interface: "Interface", debug: bool) -> i
             console.remark(TIMED_OUT)
         return end.code
     except Exception as error:
+        from engine.hostlimits import limit_reached  # hardly ever asked
+
         limit = limit_reached(error)
         if limit:
             if debug:
@@ -176,6 +183,20 @@ def _carried_out(argv: list[str], open_interface: "Interface", debug: bool) -> i
         console.remark(f"hint: {EngineError.hint}")
         return 125
     return result if isinstance(result, int) else 0
+
+
+def _ensure_room() -> None:
+    """Look closer where a limit of the host's is unusually low.
+
+    Raises:
+        CommandError: it is too low.
+    """
+    for kind, usual in _USUAL_LIMITS:
+        soft, _ = resource.getrlimit(kind)
+        if soft != resource.RLIM_INFINITY and soft < usual:
+            from engine.hostlimits import ensure_room  # most hosts have room
+
+            ensure_room()
 
 
 def _traceback() -> str:

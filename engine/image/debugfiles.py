@@ -18,7 +18,6 @@ from engine.image import headers
 from engine.image.damage import Damage
 from engine.image.elf import ElfImage
 from engine.image.headers import Section
-from engine.unpacking import beyond_limit, unpack_limit
 
 _SYSTEM: Final = "/usr/lib/debug"
 _MAX_EMBEDDED: Final = 1 << 28
@@ -105,6 +104,8 @@ def embedded_debug_file(image: ElfImage) -> ElfImage | None:
         import lzma  # a library of its own that most sessions never need
     except ImportError as error:
         raise ImageError(f"{name}: this Python cannot unpack xz") from error
+    from engine.unpacking import beyond_limit, unpack_limit  # likewise
+
     unpacker = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MEMORY)
     packed = image.section_data(section)
     limit = unpack_limit(len(packed), _SPARE, _MAX_EMBEDDED)

@@ -11,7 +11,6 @@ from typing import Final
 
 from engine.image import headers
 from engine.image.elf import ElfImage
-from engine.unpacking import beyond_limit, unpack_limit
 
 _ELFCOMPRESS_ZLIB: Final = 1
 _DEFLATE_RATIO: Final = 1040  # deflate reaches 1032:1 at best
@@ -57,6 +56,8 @@ def _unpack(image: ElfImage, raw: bytes) -> bytes:
 def _inflate(packed: bytes, size: int) -> bytes:
     if size > min(_DEFLATE_RATIO * len(packed), _MAX_UNPACKED):
         raise ValueError(f"{len(packed)} bytes cannot unpack to {size}")
+    from engine.unpacking import beyond_limit, unpack_limit  # most sections are not packed
+
     limit = unpack_limit(len(packed), _SPARE)
     if size > limit:
         raise ValueError(beyond_limit(size, limit))
