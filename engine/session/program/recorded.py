@@ -11,8 +11,9 @@ from engine.history import recordfile
 from engine.history.hostfiles import RecordedHost
 from engine.history.inputs import HostInputs
 from engine.history.journal import Journal, digest_of
+from engine.history.recordbounds import RecordingError
 from engine.history.recordedstreams import StreamShape
-from engine.history.recordfile import ReadRecording, RecordedProgram, RecordingError
+from engine.history.recordfile import ReadRecording, RecordedProgram
 from engine.image import ElfImage
 from engine.linux.fs.filesystem import FileSystem
 from engine.linux.fs.view import View
