@@ -4,7 +4,6 @@ Only ever written by the user, or by `kprobe-tui config init`.
 """
 
 import os
-import tomllib
 from pathlib import Path
 from typing import Final
 
@@ -12,6 +11,7 @@ import platformdirs
 from msgspec import Struct, field
 
 from engine.errors import CommandError
+from engine.tomltext import TomlError, read_toml
 from tui.keymap import ACTIONS
 
 _APP: Final = "kprobe-tui"
@@ -51,10 +51,10 @@ def load_settings(path: Path | None = None) -> Settings:
     """
     path = settings_path() if path is None else path
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        data = read_toml(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return Settings()
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, UnicodeDecodeError, TomlError) as error:
         raise CommandError(f"{path}: {error}") from error
     unknown = set(data) - {"theme", "ascii", "keys"}
     if unknown:

@@ -3,6 +3,7 @@
 import errno
 import io
 import os
+import resource
 import sys
 from importlib import import_module
 from types import ModuleType
@@ -42,6 +43,11 @@ COMMANDS: Final[dict[str, str]] = {
 """The subcommands and the first sentence of their help: `engine.cli.NAME` has the command NAME."""
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _OUT_OF_TIME: Final = 124
+_USUAL_LIMITS: Final = (
+    (resource.RLIMIT_NOFILE, 256),
+    (resource.RLIMIT_AS, 1 << 30),
+    (resource.RLIMIT_STACK, 1 << 20),
+)
 _HELPS: Final = ("-h", "--help", "--version")
 
 
@@ -133,6 +139,7 @@ def main(
 
 def _carried_out(argv: list[str], open_interface: "Interface", debug: bool) -> int:
     try:
+        _ensure_room()
         result = _entry(argv).main(
             args=argv, prog_name="kprobe-tui", standalone_mode=False, obj=open_interface
         )
@@ -159,6 +166,14 @@ def _carried_out(argv: list[str], open_interface: "Interface", debug: bool) -> i
             console.remark(TIMED_OUT)
         return end.code
     except Exception as error:
+        from engine.hostlimits import limit_reached  # hardly ever asked
+
+        limit = limit_reached(error)
+        if limit:
+            if debug:
+                console.text(_traceback())
+            console.remark(limit)
+            return 2
         if isinstance(error, OSError) and error.errno in _FULL:
             console.remark(f"the output cannot be written: {error.strerror}")
             return 2
@@ -168,6 +183,20 @@ def _carried_out(argv: list[str], open_interface: "Interface", debug: bool) -> i
         console.remark(f"hint: {EngineError.hint}")
         return 125
     return result if isinstance(result, int) else 0
+
+
+def _ensure_room() -> None:
+    """Look closer where a limit of the host's is unusually low.
+
+    Raises:
+        CommandError: it is too low.
+    """
+    for kind, usual in _USUAL_LIMITS:
+        soft, _ = resource.getrlimit(kind)
+        if soft != resource.RLIM_INFINITY and soft < usual:
+            from engine.hostlimits import ensure_room  # most hosts have room
+
+            ensure_room()
 
 
 def _traceback() -> str:

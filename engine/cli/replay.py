@@ -21,6 +21,7 @@ from engine.cli.instances import (
 from engine.cli.options import file_options, seconds
 from engine.cli.probe_options import guest_probe_options, probe_options
 from engine.cli.run import show
+from engine.errors import KprobeTuiError
 from engine.session import GuestConfig, Reports, Session
 from engine.session.headless.endings import explain
 from engine.session.headless.recordings import OpenedRecording, replayed
@@ -92,11 +93,33 @@ def replay(
     --root and --share show them beside the recording. Else what the guest wrote is written
     again, and the exit code is the guest's. The trace goes to stderr, or to the file of -o.
     """
+    recording = OpenedRecording(file)
+    try:
+        return _lived_through(
+            ctx, recording, file, maxactive_default, handlers, listing, quiet, mode_name, values
+        )
+    except KprobeTuiError as error:
+        if recording.damage:
+            error.before = *error.before, f"{file}: {recording.damage}"
+        raise
+
+
+def _lived_through(
+    ctx: click.Context,
+    recording: OpenedRecording,
+    file: str,
+    maxactive_default: bool,
+    handlers: str | None,
+    listing: bool,
+    quiet: bool,
+    mode_name: str,
+    values: dict[str, Any],
+) -> int:
+    """Live through a recording that was opened; the exit code."""
     instances: tuple[TraceInstance, ...] = ctx.meta[INSTANCES]
     mode = Mode(mode_name)
     options = replace(trace_options(values, keeps=not listing), mode=mode)
     probes, filters, triggers = probes_of(values), values["filters"], values["triggers"]
-    recording = OpenedRecording(file)
     config = recording.config(
         technique=values["technique"],
         returns=values["caught_by"],

@@ -2,11 +2,11 @@
 
 import os
 import re
-import tomllib
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from engine.errors import CommandError
+from engine.tomltext import TomlError, read_toml
 
 _KEY: Final = r"\s*(?:[\w-]+|\"[^\"]*\"|'[^']*')\s*"
 _BEGINS: Final = re.compile(
@@ -48,11 +48,9 @@ class SweepFile:
         except UnicodeDecodeError as error:
             raise SweepFileError(f"{path}: not UTF-8, at byte {error.start}") from error
         try:
-            self.data = tomllib.loads(self._text)
-        except tomllib.TOMLDecodeError as error:
-            raise SweepFileError(f"{path}: not TOML: {error}") from error
-        except RecursionError as error:
-            raise SweepFileError(f"{path}: nested too deeply to be read") from error
+            self.data = read_toml(self._text)
+        except TomlError as error:
+            raise SweepFileError(f"{path}: {error}") from error
 
     def error(self, key: str, text: str, number: int | None = None) -> SweepFileError:
         """The error at a key, with its line if that can be told.
@@ -82,8 +80,8 @@ class SweepFile:
                     return None
                 left -= 1
                 try:
-                    found = tomllib.loads("\n".join(lines[: ends[at]]))
-                except tomllib.TOMLDecodeError:
+                    found = read_toml("\n".join(lines[: ends[at]]))
+                except TomlError:
                     at += 1
             if found is None or _value(found, keys) is not None:
                 high = middle

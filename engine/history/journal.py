@@ -6,7 +6,7 @@ hold are plain values, so that they can be written to files as they are.
 """
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
@@ -14,6 +14,11 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from engine.cpu.base import StopKind
+from engine.errors import KprobeTuiError
+
+
+class DamagedEntryError(KprobeTuiError):
+    """An entry that was read from a file makes no sense."""
 
 
 class EntryCause(IntEnum):
@@ -162,8 +167,14 @@ class Journal:
         complete: no more will come.
     """
 
-    def __init__(self) -> None:
-        """Nothing has happened."""
+    def __init__(self, check: Callable[[int, Sequence[Any]], object] | None = None) -> None:
+        """Nothing has happened.
+
+        Args:
+            check: looks at cause and ops of entries that somebody else has written, and raises
+                `ValueError`; None where all are our own.
+        """
+        self._check = check
         self.raw: list[bytes] = []
         self.clocks = array("Q")
         self.inputs: list[InstructionInput] = []
@@ -173,12 +184,28 @@ class Journal:
         self.complete = False
         self._encode = msgspec.msgpack.Encoder().encode
         self._decode = msgspec.msgpack.Decoder(tuple[int, int, int, int, list[Any]]).decode
+        # Of an entry that somebody else has written only the tick is looked at yet.
+        self._read = msgspec.msgpack.Decoder(tuple[int, int, int, int, msgspec.Raw]).decode
 
     def __len__(self) -> int:
         return len(self.raw)
 
     def __getitem__(self, index: int) -> Entry:
-        return Entry(*self._decode(self.raw[index]))
+        """An entry, decoded.
+
+        Raises:
+            DamagedEntryError: it comes from a file, and makes no sense.
+        """
+        raw = self.raw[index]
+        try:
+            entry = Entry(*self._decode(raw))
+            if self._check is not None:
+                self._check(entry.cause, entry.ops)
+            return entry
+        except (msgspec.MsgspecError, ValueError, RecursionError, MemoryError) as error:
+            raise DamagedEntryError(
+                f"entry {index} of the recording is damaged: {error}"
+            ) from error
 
     @property
     def total(self) -> int:
@@ -202,9 +229,10 @@ class Journal:
 
         Raises:
             msgspec.MsgspecError: they are none.
+            OverflowError: one has no tick.
         """
         for raw in raws:
-            self.clocks.append(self._decode(raw)[0])
+            self.clocks.append(self._read(raw)[0])
             self.raw.append(raw)
 
     def put(self, clock: int, value: Any) -> None:

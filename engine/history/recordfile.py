@@ -8,21 +8,27 @@ to the same moments: answers about the host's files (HOST), whose bytes are cont
 journal, and all else that came from the host (INPUTS).
 """
 
+import mmap
+import os
+import stat
 import struct
 import sys
 import time
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from io import FileIO
-from typing import Any, Final
+from typing import Annotated, Any, Final, TypeAlias
 
 import msgspec
 from msgspec import Struct
 
-from engine.errors import KprobeTuiError
+from engine.cpu.ram import PAGE
+from engine.errors import CommandError
+from engine.history.entryshapes import check_entry
 from engine.history.hostfiles import HostFact, HostWitness
 from engine.history.inputs import HostInputs, InputPiece
 from engine.history.journal import InstructionInput, Journal, digest_of
+from engine.history.recordbounds import RecordingBounds, RecordingError
 from engine.history.recordedstreams import StreamShape
 
 MAGIC: Final = b"KPTRECORD\0"
@@ -40,10 +46,11 @@ _MUCH: Final = 1 << 20
 _OFTEN: Final = 0.25
 """Seconds between two pieces of a guest that does something."""
 _LEVEL: Final = 3
-
-
-class RecordingError(KprobeTuiError):
-    """A file is no recording, or one that cannot be used."""
+_WINDOW_LOG: Final = 25
+"""Of zstd: what is packed at this level takes 21."""
+_ARENA_MOST: Final = 1 << 40
+"""Bytes of memory that a guest can have had."""
+_Tick: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class RecordedView(Struct, frozen=True):
@@ -117,7 +124,7 @@ class RecordedProgram(Struct, frozen=True):
     start: int | None
     clock: str
     cpus: int
-    arena: int
+    arena: Annotated[int, msgspec.Meta(ge=PAGE, le=_ARENA_MOST, multiple_of=PAGE)]
     options: RecordedOptions = RecordedOptions()
 
 
@@ -151,6 +158,15 @@ class Written(Struct, frozen=True):
     inputs: tuple[tuple[int, Any], ...] = ()
     complete: bool = False
     contents: tuple[bytes, ...] = ()
+
+
+class _WrittenParts(Struct, frozen=True):
+    """The same as it is read: each part is decoded once it is known to be of a usual size."""
+
+    entries: msgspec.Raw = msgspec.Raw(b"\x90")
+    inputs: msgspec.Raw = msgspec.Raw(b"\x90")
+    complete: bool = False
+    contents: msgspec.Raw = msgspec.Raw(b"\x90")
 
 
 def _zstd() -> Any:
@@ -352,6 +368,27 @@ class ReadRecording(Struct):
     damage: str
 
 
+def read_file(path: str) -> ReadRecording:
+    """Read a recording as far as it goes; of a file without an end no more than its begin.
+
+    Raises:
+        CommandError: the file cannot be read.
+        RecordingError: as `read`.
+    """
+    try:
+        with open(path, "rb") as file:
+            head = file.peek(len(MAGIC))[: len(MAGIC)]
+            if head != MAGIC:
+                return read(memoryview(head), path)
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return read(memoryview(file.read()), path)
+            # A sparse file of a terabyte costs what is looked at.
+            return read(memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)), path)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise CommandError(f"{path}: {reason}") from error
+
+
 def read(data: memoryview, name: str) -> ReadRecording:
     """Read a recording as far as it goes.
 
@@ -360,8 +397,8 @@ def read(data: memoryview, name: str) -> ReadRecording:
         name: of it, for messages.
 
     Raises:
-        RecordingError: it is none, of another version, or bad before the guest's first
-            instruction.
+        RecordingError: it is none, of another version, bad before the guest's first
+            instruction, or unpacks to more than a file of its size may.
     """
     if len(data) < _FRONT.size or bytes(data[: len(MAGIC)]) != MAGIC:
         raise RecordingError(f"{name}: not a recording (kprobe-tui record -o FILE makes one)")
@@ -383,7 +420,10 @@ def read(data: memoryview, name: str) -> ReadRecording:
 
 
 class _PieceReader:
-    """Goes through the pieces of a file."""
+    """Goes through the pieces of a file: all that is decoded of a recording is decoded here.
+
+    The exception are the entries of the journal, which are many: see `Journal.__getitem__`.
+    """
 
     def __init__(self, data: memoryview, name: str) -> None:
         self.program: RecordedProgram | None = None
@@ -391,48 +431,66 @@ class _PieceReader:
         self.streams: tuple[StreamShape | None, ...] | None = None
         self.facts: list[HostFact] = []
         self.inputs = HostInputs()
-        self.journal = Journal()
+        self.journal = Journal(check_entry)
         self.reached = 0
         self.damage = ""
         self._data = data
+        self._bounds = RecordingBounds(name, len(data))
+        self._bad: tuple[int, ValueError] | None = None
+        self._end = _FRONT.size
         self._more: list[bytes] = []
         self._zstd = _zstd()
 
     def run(self) -> None:
-        """Read all pieces, up to the first bad one."""
-        data, at = self._data, _FRONT.size
-        while at < len(data):
-            if at + _PIECE.size > len(data):
-                self._cut(at)
-                return
-            kind, stored, raw, crc, clock = _PIECE.unpack_from(data, at)
-            end = at + _PIECE.size + stored
-            if end > len(data):
-                self._cut(at)
-                return
-            content = data[at + _PIECE.size : end]
+        """Read all pieces, up to the first bad one.
+
+        Raises:
+            RecordingError: they unpack to more than a file of its size may.
+        """
+        pieces = list(self._pieces())
+        self._bounds.total(sum(raw for _, (_, _, raw, _, _) in pieces))
+        for at, (kind, stored, raw, _, clock) in pieces:
+            content = self._data[at + _PIECE.size : at + _PIECE.size + stored]
             try:
-                if checksum(kind, stored, raw, clock, content) != crc:
-                    raise ValueError("its checksum is wrong")
                 self._piece(kind, self._unpacked(content, raw))
-            except (LookupError, ValueError, msgspec.MsgspecError, self._zstd.ZstdError) as error:
-                self.damage = (
-                    f"damaged at byte {at} ({error}); what is before it goes up to tick "
-                    f"{self.reached}"
-                )
+            except RecordingError:
+                raise
+            except Exception as error:  # whatever decoders raise when bytes make no sense
+                self._damaged(at, error)
                 return
             self.reached = max(self.reached, clock)
-            at = end
-        if not self.journal.complete:
-            self._cut(len(data))
+        if self._bad is not None:
+            self._damaged(*self._bad)
+        elif self._end < len(self._data) or not self.journal.complete:
+            self.damage = f"cut off at byte {self._end}, tick {self.reached}"
 
-    def _cut(self, at: int) -> None:
-        self.damage = f"cut off at byte {at}, tick {self.reached}"
+    def _damaged(self, at: int, error: Exception) -> None:
+        why = str(error) or type(error).__name__
+        self.damage = (
+            f"damaged at byte {at} ({why}); what is before it goes up to tick {self.reached}"
+        )
+
+    def _pieces(self) -> Iterator[tuple[int, tuple[bytes, int, int, int, int]]]:
+        """Place and head of each piece, up to the first that is not whole or not as written."""
+        data, at = self._data, _FRONT.size
+        while at + _PIECE.size <= len(data):
+            kind, stored, raw, crc, clock = head = _PIECE.unpack_from(data, at)
+            end = at + _PIECE.size + stored
+            if end > len(data):
+                break
+            if checksum(kind, stored, raw, clock, data[at + _PIECE.size : end]) != crc:
+                self._bad = at, ValueError("its checksum is wrong")
+                break
+            if raw > 2 * _LONGEST:
+                self._bad = at, ValueError(f"a piece of {raw} bytes")
+                break
+            yield at, head
+            at = end
+        self._end = at
 
     def _unpacked(self, content: memoryview, size: int) -> bytes:
-        if size > 2 * _LONGEST:
-            raise ValueError(f"a piece of {size} bytes")
-        unpacked = self._zstd.ZstdDecompressor()
+        options = {self._zstd.DecompressionParameter.window_log_max: _WINDOW_LOG}
+        unpacked = self._zstd.ZstdDecompressor(options=options)
         raw: bytes = unpacked.decompress(content, max_length=size + 1)
         if len(raw) != size:
             raise ValueError("its size is wrong")
@@ -440,6 +498,10 @@ class _PieceReader:
 
     def _piece(self, kind: bytes, raw: bytes) -> None:
         decode = msgspec.msgpack.decode
+        if kind == _ENTRIES:
+            self._written(raw)
+            return
+        self._bounds.values(raw)
         if kind == _START:
             self.program = decode(raw, type=RecordedProgram)
         elif kind == _FILE:
@@ -451,13 +513,6 @@ class _PieceReader:
             if not file.more:
                 self.files.append((file.paths, b"".join(self._more)))
                 self._more.clear()
-        elif kind == _ENTRIES:
-            piece = decode(raw, type=Written)
-            for content in piece.contents:
-                self.journal.content(content)
-            self.journal.extend(bytes(each) for each in piece.entries)
-            self.journal.inputs += [InstructionInput(*each) for each in piece.inputs]
-            self.journal.complete = piece.complete
         elif kind == _HOST:
             host = decode(raw, type=HostPiece)
             self.facts += host.facts
@@ -466,6 +521,26 @@ class _PieceReader:
         elif kind == _INPUTS:
             self.inputs.put(decode(raw, type=InputPiece))
         elif kind == _REACHED:
-            self.reached = decode(raw, type=int)
+            self.reached = decode(raw, type=_Tick)
         else:
             raise ValueError(f"a piece of kind {kind!r}")
+
+    def _written(self, raw: bytes) -> None:
+        """A piece of the journal."""
+        decode, bounds, journal = msgspec.msgpack.decode, self._bounds, self.journal
+        piece = decode(raw, type=_WrittenParts)
+        contents, inputs, entries = (
+            memoryview(each) for each in (piece.contents, piece.inputs, piece.entries)
+        )
+        bounds.values(contents)
+        for content in decode(contents, type=tuple[bytes, ...]):
+            journal.content(content)
+        bounds.entries(entries)
+        for entry in decode(entries, type=tuple[msgspec.Raw, ...]):
+            data = bytes(entry)
+            bounds.entry(data)
+            journal.extend((data,))
+        bounds.values(inputs)
+        read = decode(inputs, type=tuple[tuple[_Tick, Any], ...])
+        journal.inputs += [InstructionInput(*each) for each in read]
+        journal.complete = piece.complete

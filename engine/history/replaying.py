@@ -1,5 +1,7 @@
 """A kernel of the past: it carries no call out, but does to the program what the journal says."""
 
+import ctypes
+import struct
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -8,7 +10,7 @@ from typing import Any, Final
 from engine.arch.machine import OUTSIDE
 from engine.cpu.base import Stop, StopKind
 from engine.cpu.ram import PAGE
-from engine.errors import GuestFaultError, KprobeTuiError
+from engine.errors import EngineError, GuestFaultError, KprobeTuiError
 from engine.guest.hooks import SpaceHooks
 from engine.guest.mapping import Mapping, SharedExtent
 from engine.guest.memory import Memory
@@ -43,6 +45,11 @@ _STRUCTURE: Final = (
     *(Op.FIRST, Op.LEAVES, Op.EXIT, Op.NAME),
 )
 """Those that tell of threads, address spaces and mappings, and not of what these hold."""
+_NONSENSE: Final = (
+    *(LookupError, TypeError, ValueError, AttributeError, ArithmeticError, BufferError),
+    *(MemoryError, struct.error, ctypes.ArgumentError, EngineError),
+)
+"""Errors of carrying out what a damaged journal says."""
 _PATIENCE: Final = 64
 """Stops at a tick's end before the entry that is due there is missed."""
 
@@ -273,7 +280,7 @@ class ReplayKernel(Kernel):
                 for op in entry.ops:
                     if op[0] in do:
                         do[op[0]](*op[1:])
-            except (LookupError, TypeError, ValueError, AttributeError) as error:
+            except _NONSENSE as error:
                 raise DivergenceError(
                     f"entry {number} of the recording, {entry}, makes no sense: {error!r}"
                 ) from error
@@ -449,7 +456,7 @@ class ReplayKernel(Kernel):
         try:
             for op in entry.ops:
                 do[op[0]](*op[1:])
-        except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        except _NONSENSE as error:
             raise DivergenceError(
                 f"entry {self.at - 1} of the recording, {entry}, makes no sense: {error!r}"
             ) from error

@@ -21,6 +21,8 @@ from engine.image.headers import Section
 
 _SYSTEM: Final = "/usr/lib/debug"
 _MAX_EMBEDDED: Final = 1 << 28
+_SPARE: Final = 16 << 20
+"""Bytes that any embedded file may unpack to."""
 _MEMORY: Final = 1 << 27
 """Bytes for the dictionary of xz, of which level 9 takes 65 MB."""
 
@@ -102,13 +104,19 @@ def embedded_debug_file(image: ElfImage) -> ElfImage | None:
         import lzma  # a library of its own that most sessions never need
     except ImportError as error:
         raise ImageError(f"{name}: this Python cannot unpack xz") from error
+    from engine.unpacking import beyond_limit, unpack_limit  # likewise
+
     unpacker = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MEMORY)
+    packed = image.section_data(section)
+    limit = unpack_limit(len(packed), _SPARE, _MAX_EMBEDDED)
     try:
-        data = unpacker.decompress(image.section_data(section), _MAX_EMBEDDED)
+        data = unpacker.decompress(packed, limit)
     except lzma.LZMAError as error:
         raise ImageError(f"{name}: {error}") from error
     if not unpacker.eof:
-        raise ImageError(f"{name}: does not end, or is larger than {_MAX_EMBEDDED >> 20} MB")
+        if len(data) < limit:
+            raise ImageError(f"{name}: does not end")
+        raise ImageError(f"{name}: {beyond_limit(None, limit)}")
     found = ElfImage.from_bytes(data, name, runnable=False, damage=image.damage)
     if _kind(found) != _kind(image):
         raise ImageError(f"{name}: is for another machine")

@@ -2,7 +2,7 @@
 
 Compressed sections carry an Elf_Chdr (gABI, SHF_COMPRESSED) or, from old toolchains, the
 name .zdebug_* and "ZLIB" with a size. Sizes in them are claims: what is unpacked is
-bounded by what deflate can produce from the stored bytes.
+bounded by what deflate can produce from the stored bytes, and by `engine.unpacking`.
 """
 
 import struct
@@ -15,6 +15,8 @@ from engine.image.elf import ElfImage
 _ELFCOMPRESS_ZLIB: Final = 1
 _DEFLATE_RATIO: Final = 1040  # deflate reaches 1032:1 at best
 _MAX_UNPACKED: Final = 1 << 31
+_SPARE: Final = 16 << 20
+"""Bytes that any section may unpack to; a file has a dozen of them."""
 
 
 def debug_bytes(image: ElfImage, name: str) -> bytes:
@@ -54,4 +56,9 @@ def _unpack(image: ElfImage, raw: bytes) -> bytes:
 def _inflate(packed: bytes, size: int) -> bytes:
     if size > min(_DEFLATE_RATIO * len(packed), _MAX_UNPACKED):
         raise ValueError(f"{len(packed)} bytes cannot unpack to {size}")
+    from engine.unpacking import beyond_limit, unpack_limit  # most sections are not packed
+
+    limit = unpack_limit(len(packed), _SPARE)
+    if size > limit:
+        raise ValueError(beyond_limit(size, limit))
     return zlib.decompressobj().decompress(packed, size) if size else b""

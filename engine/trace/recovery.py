@@ -6,7 +6,7 @@ import stat
 import struct
 import zlib
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct, field
 
@@ -15,6 +15,11 @@ from engine.trace.program_times import ProgramTimes
 from engine.trace.ring_file import HEADER, MAGIC, PLACES, RECORD, TURN, VERSION, Progress
 from engine.trace.rows import HEAD, EventInfo, whole
 
+_NONSENSE: Final = (
+    *(LookupError, ValueError, TypeError, AttributeError, ArithmeticError),
+    *(RecursionError, MemoryError),
+)
+"""Errors of taking apart JSON that somebody else has written."""
 MAX_FILE = 1 << 30
 """A bigger file is none of ours."""
 
@@ -135,7 +140,7 @@ def recover(path: Path) -> Recovered:
             state.get("format"),
             {str(name): int(size) for name, size in state.get("files", {}).items()},
         )
-    except (LookupError, ValueError, TypeError, AttributeError, RecursionError) as error:
+    except _NONSENSE as error:
         raise CommandError(f"{path}: the description of its events is damaged") from error
 
 

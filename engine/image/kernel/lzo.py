@@ -7,6 +7,8 @@ Documentation/staging/lzo.rst of Linux; of the container: lib/decompress_unlzo.c
 import struct
 from typing import Final
 
+from engine.unpacking import beyond_limit
+
 _MAGIC: Final = b"\x89LZO\0\r\n\x1a\n"
 _EXTRA_FIELD, _FILTER = 0x40, 0x800
 _ADLER_D, _ADLER_C, _CRC_D, _CRC_C = 1, 2, 0x100, 0x200
@@ -68,7 +70,7 @@ def _blocks(data: bytes, most: int) -> bytes:
         found += block if stored == size else _lzo1x(block, size)
         at += stored
         if len(found) > most:
-            raise ValueError(f"it unpacks to more than {most >> 20} MB")
+            raise ValueError(beyond_limit(None, most))
 
 
 def _lzo1x(source: bytes, size: int) -> bytearray:
@@ -129,13 +131,13 @@ def _lzo1x(source: bytes, size: int) -> bytearray:
         start = len(out) - distance
         if start < 0:
             raise ValueError("a copy from in front of the block")
+        if len(out) + length > size:
+            raise ValueError(f"a block of more than {size} bytes")
         if distance >= length:
             out += out[start : start + length]
         else:
             pattern = out[start:]
             out += (pattern * (length // distance + 1))[:length]
-        if len(out) > size:
-            break
         out += source[at : at + literals]
         at += literals
         state = literals

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from engine.errors import ImageError, ModuleKernelError
+from engine.hostlimits import because_of
 from engine.image.damage import Damage
 from engine.image.elf import ElfImage
 from engine.image.headers import SHF_ALLOC, Buffer
@@ -62,7 +63,7 @@ def open_kernel(
         try:
             made = kept.keep_image(_made(data, name))
         except OSError as error:
-            raise ImageError(f"{name}: no room for what is in it: {error}") from error
+            raise ImageError(f"{name}: no room for what is in it: {because_of(error)}") from error
         except NamelessError:
             if given is None:
                 raise
@@ -99,7 +100,9 @@ def program_names(image: ElfImage, cache: ImageCache | None = None) -> ElfImage:
         try:
             made = kept.keep_image(_made(image.buffer, image.name))
         except OSError as error:
-            raise ImageError(f"{image.name}: no room for what is in it: {error}") from error
+            raise ImageError(
+                f"{image.name}: no room for what is in it: {because_of(error)}"
+            ) from error
     return ElfImage(made, image.name, runnable=False, damage=image.damage)
 
 

@@ -14,12 +14,16 @@ from collections.abc import Callable, Iterator
 from typing import Final, Protocol
 
 from engine.errors import ImageError
+from engine.hostlimits import because_of
 from engine.image.headers import Buffer
 from engine.image.kernel.recognition import compression, is_boot_image, is_raw_image, is_zboot
 from engine.image.kernel.scratch import joined
+from engine.unpacking import beyond_limit, unpack_limit
 
 UNPACKED_MAX: Final = 3 << 28
 """Bytes that an image may unpack to; no kernel comes near."""
+_SPARE: Final = 64 << 20
+"""Bytes that an image may unpack to however small it is."""
 
 _PAYLOAD_SINCE: Final = 0x208  # version of the boot protocol
 _ELF: Final = b"\x7fELF"
@@ -35,7 +39,8 @@ _LZ4_BLOCK: Final = 8 << 20
 
 
 _Payload = bytes | memoryview
-_Expand = Callable[[_Payload], Iterator[bytes]]
+_Expand = Callable[[_Payload, int], Iterator[bytes]]
+"""Unpacks a payload piece by piece; the number is that of the bytes which are wanted at most."""
 
 
 class _Decompressor(Protocol):
@@ -138,8 +143,10 @@ def decompressed(payload: memoryview, name: str) -> Buffer:
     """
     try:
         return joined(_pieces(payload, name))
-    except (OSError, MemoryError) as error:
-        raise ImageError(f"{name}: no memory for what is in it: {error}") from error
+    except OSError as error:
+        raise ImageError(f"{name}: no room for what is in it: {because_of(error)}") from error
+    except MemoryError as error:
+        raise ImageError(f"{name}: no memory for what is in it") from error
 
 
 def _pieces(payload: memoryview, name: str) -> Iterator[bytes]:
@@ -153,12 +160,12 @@ def _pieces(payload: memoryview, name: str) -> Iterator[bytes]:
         raise ImageError(
             f"{name}: the payload begins with {head[:6].hex(' ')}: no compression that Linux has"
         )
-    total = 0
+    total, limit = 0, unpack_limit(len(payload), _SPARE, UNPACKED_MAX)
     try:
-        for piece in _METHODS[method](payload):
+        for piece in _METHODS[method](payload, limit):
             total += len(piece)
-            if total > UNPACKED_MAX:
-                raise ValueError(f"it unpacks to more than {UNPACKED_MAX >> 20} MB")
+            if total > limit:
+                raise ValueError(beyond_limit(None, limit))
             yield piece
     except (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError, struct.error) as error:
         raise ImageError(f"{name}: {method}: {error or 'damaged'}") from error
@@ -167,7 +174,7 @@ def _pieces(payload: memoryview, name: str) -> Iterator[bytes]:
 def _stream(make: Callable[[], _Decompressor]) -> _Expand:
     """A decompressor that stops at the stream's end: the kernel's build appends a size."""
 
-    def expand(data: _Payload) -> Iterator[bytes]:
+    def expand(data: _Payload, limit: int) -> Iterator[bytes]:
         machine = make()
         pending, size = data, _HEAD  # the first piece is small: it may be all that is wanted
         while not machine.eof:
@@ -184,19 +191,19 @@ def _gzip() -> _Decompressor:
     return zlib.decompressobj(wbits=31)
 
 
-def _zstd(data: _Payload) -> Iterator[bytes]:
+def _zstd(data: _Payload, limit: int) -> Iterator[bytes]:
     if sys.version_info >= (3, 14):
         from compression import zstd
     else:
         from backports import zstd  # asked for by images only
     options: dict[int, int] = {zstd.DecompressionParameter.window_log_max: _WINDOW_LOG}
     try:
-        yield from _stream(lambda: zstd.ZstdDecompressor(options=options))(data)
+        yield from _stream(lambda: zstd.ZstdDecompressor(options=options))(data, limit)
     except zstd.ZstdError as error:
         raise ValueError(str(error)) from error
 
 
-def _lz4(data: _Payload) -> Iterator[bytes]:
+def _lz4(data: _Payload, limit: int) -> Iterator[bytes]:
     """The legacy frame: blocks of 8 MiB, each after its size (lz4_Frame_format.md)."""
     import lz4.block
 
@@ -220,10 +227,10 @@ def _lz4(data: _Payload) -> Iterator[bytes]:
         raise EOFError("the compressed data ends too early")
 
 
-def _lzo(data: _Payload) -> Iterator[bytes]:
+def _lzo(data: _Payload, limit: int) -> Iterator[bytes]:
     from engine.image.kernel.lzo import lzop_unpacked
 
-    yield lzop_unpacked(bytes(data), UNPACKED_MAX)
+    yield lzop_unpacked(bytes(data), limit)
 
 
 _METHODS: Final[dict[str, _Expand]] = {

@@ -14,6 +14,7 @@ from engine.history.inputs import HostInputs
 from engine.history.journal import Journal
 from engine.history.recordedstreams import shape_of
 from engine.history.recordfile import RecordedOptions, RecordedProgram, RecordedView, RecordWriter
+from engine.hostlimits import because_of
 from engine.linux.errno import LinuxError
 from engine.linux.fs.filesystem import FileSystem
 from engine.linux.fs.host import HostAnswers
@@ -32,6 +33,8 @@ __all__ = ["OPTION", "OpenedRecording", "RecordedRun", "described", "replayed"]
 
 OPTION: Final = "-o"
 _FILE_MAX: Final = 1 << 28
+_NOT_WHOLE: Final = 2
+"""Exit code of a guest whose recording could not be written, however the guest ended."""
 _BEAT: Final = 0.5
 """Seconds after which the tick that a guest has come to is written, whatever it does."""
 
@@ -83,8 +86,8 @@ class RecordedRun:
         failure = self._writer.failure if self._writer is not None else None
         if failure is None:
             return reports
-        text = f"{self._target.name}: {failure.strerror}; the recording is not whole"
-        return reports.behind(Report((text,)))
+        text = f"{self._target.name}: {because_of(failure)}; the recording is not whole"
+        return replace(reports.behind(Report((text,))), exit_code=_NOT_WHOLE)
 
     def close(self) -> None:
         """Give back what belongs to the host.

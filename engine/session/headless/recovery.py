@@ -117,7 +117,7 @@ def _restored(writer: Format, found: Recovered) -> list[str]:
         return []
     try:
         writer.restore(found.state)
-    except (ValueError, LookupError, TypeError, AttributeError):
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
         return ["the state of the output is damaged: the first lines may be wrong"]
     return []
 

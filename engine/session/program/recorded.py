@@ -7,13 +7,13 @@ from functools import cached_property
 from msgspec.structs import asdict, replace
 
 from engine import arch as architectures
-from engine.errors import CommandError
 from engine.history import recordfile
 from engine.history.hostfiles import RecordedHost
 from engine.history.inputs import HostInputs
 from engine.history.journal import Journal, digest_of
+from engine.history.recordbounds import RecordingError
 from engine.history.recordedstreams import StreamShape
-from engine.history.recordfile import ReadRecording, RecordedProgram, RecordingError
+from engine.history.recordfile import ReadRecording, RecordedProgram
 from engine.image import ElfImage
 from engine.linux.fs.filesystem import FileSystem
 from engine.linux.fs.view import View
@@ -213,12 +213,7 @@ class OpenedRecording:
             RecordingError: it is no recording, or one that cannot be used.
         """
         self._name = path
-        try:
-            with open(path, "rb") as file:
-                data = file.read()
-        except OSError as error:
-            raise CommandError(f"{path}: {error.strerror}") from error
-        self._recorded = recordfile.read(memoryview(data), path)
+        self._recorded = recordfile.read_file(path)
         self._files = RecordedFiles(self._recorded.files)
         self.program = self._recorded.program
         self.damage = self._recorded.damage

@@ -10,12 +10,12 @@ import pytest
 from engine.history.hostfiles import HostFact, HostWitness
 from engine.history.inputs import HostInputs
 from engine.history.journal import Entry, EntryCause, Journal
+from engine.history.recordbounds import RecordingError
 from engine.history.recordedstreams import StreamShape
 from engine.history.recordfile import (
     MAGIC,
     VERSION,
     RecordedProgram,
-    RecordingError,
     RecordWriter,
     checksum,
     read,
