@@ -14,8 +14,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from engine.arch.plan import Mode, Rules
 from engine.errors import CommandError, CutOff, KprobeTuiError, ProbeError
-from engine.probes.kprobe import Kprobe, Uprobe
+from engine.probes.kprobe import Kprobe, ProbeFlags, Uprobe
 from engine.probes.kretprobe import Kretprobe, Uretprobe
 
 _HANDLERS: Final = {
@@ -24,6 +25,21 @@ _HANDLERS: Final = {
     "entry_handler": ("instance", "regs"),
     "handler": ("instance", "regs"),
 }
+
+_TERMS: Final[dict[str, type]] = {
+    "symbol_name": str,
+    "offset": int,
+    "addr": int,
+    "flags": ProbeFlags,
+    "rules": Rules,
+    "mode": Mode,
+    "data_size": int,
+    "maxactive": int,
+    "path": str,
+    "place": int,
+}
+"""Types of what a probe is made with; where it may be left out None will do, too."""
+_OFFSET_MOST: Final = 0xFFFFFFFF
 
 if TYPE_CHECKING:
     from engine.session.guest.session import Session
@@ -79,9 +95,12 @@ def load_handlers(
     from engine.session.guest.probed_space import Wanted
 
     wanted: list[Wanted] = []
-    for probe in probes:
+    for number, probe in enumerate(probes):
         if not isinstance(probe, Kprobe):
             raise CommandError(f"--handlers {path}: {probe!r} in 'probes' is no probe")
+        if any(probe is other for other in probes[:number]):
+            raise ProbeError(f"--handlers {path}: {probe} is in 'probes' twice (EINVAL)")
+        _check_terms(path, probe)
         _check_handlers(path, probe)
         try:
             places = _places(probe, session)
@@ -125,6 +144,28 @@ def blamed(path: str | None) -> Iterator[None]:
         raise CommandError(f"--handlers {path}: {_where(error, path)}") from error
 
 
+def _check_terms(path: str, probe: Kprobe) -> None:
+    """What C's types, or register_kprobe (kernel/kprobes.c), would not take is refused."""
+    for name, kind in _TERMS.items():
+        value = getattr(probe, name, None)
+        if value is not None and not isinstance(value, kind):
+            raise CommandError(
+                f"--handlers {path}: {name} of {type(probe).__name__}: {value!r} is no"
+                f" {kind.__name__}"
+            )
+    if not 0 <= probe.offset <= _OFFSET_MOST:
+        raise ProbeError(
+            f"--handlers {path}: {probe}: offset is a number without sign of 32 bits (EINVAL)"
+        )
+    if isinstance(probe, Uprobe | Uretprobe):
+        return
+    if (probe.symbol_name is None) == (not probe.addr):  # an address of 0 is none, as in C
+        raise ProbeError(
+            f"--handlers {path}: a {type(probe).__name__} needs a symbol_name or an addr, and"
+            " not both (EINVAL)"
+        )
+
+
 def _check_handlers(path: str, probe: Kprobe) -> None:
     """Handlers are refused that could not be called: there is no line to blame at a hit."""
     for name, given in _HANDLERS.items():
@@ -153,9 +194,8 @@ def _places(probe: Kprobe, session: "Session") -> "list[Any]":
         probe.name = probe.name or f"{name}+{probe.offset:#x}"
         found = places.resolve(f"{name}+{probe.offset:#x}" if probe.offset else name)
         return [found[0]]
-    if probe.addr is None:
-        raise ProbeError("a Kprobe needs a symbol_name or an addr (EINVAL)")
-    return [places.resolve(f"{probe.addr:#x}")[0]]
+    assert probe.addr is not None, "it was checked"
+    return [places.resolve(f"{probe.addr + probe.offset:#x}")[0]]
 
 
 def _where(error: BaseException, path: str) -> str:
