@@ -17,7 +17,7 @@ _PLAIN: Final = "tcp"
 
 
 class SchedulerAccess(Struct, frozen=True):
-    """Where a scheduler is, and how it is talked to.
+    """A scheduler's address, and the certificates that it is shown.
 
     Attributes:
         address: as the user has written it.

@@ -23,7 +23,7 @@ _LISTENS = "0A"
 
 
 def recipe(protocol: str) -> list[str]:
-    """The README's lines with a scheduler of a protocol, as a shell takes them, all of them here."""
+    """The README's lines with a scheduler of a protocol, all of them for this machine."""
     blocks = re.findall(r"```console\n(.*?)```", (CHECKOUT / "README.md").read_text(), re.DOTALL)
     (block,) = (each for each in blocks if re.search(rf"dask worker {protocol}://", each))
     lines = [line.removeprefix("$ ") for line in block.splitlines()]
@@ -65,7 +65,9 @@ def listens(processes: list[int]) -> list[str]:
 
 
 @contextlib.contextmanager
-def started(lines: list[str], folder: Path, port: int) -> Iterator[list["subprocess.Popen[bytes]"]]:
+def started(
+    lines: list[str], folder: Path, port: int
+) -> Iterator[list["subprocess.Popen[bytes]"]]:
     """The processes of the lines that end in `&`; ready when all workers are registered."""
     processes: list[subprocess.Popen[bytes]] = []
     log = folder / "log"
