@@ -18,10 +18,12 @@ _COLLECTED: Final = (50_000, 20, 50)
 def main() -> None:
     """Entry point of the console script."""
     gc.set_threshold(*_COLLECTED)
-    from engine.cli import main as run_command  # makes 10,000 objects
+    from engine.cli import end_soon  # makes 10,000 objects
+    from engine.cli import main as run_command
     from tui.configcli import config
 
     code = run_command(sys.argv[1:], open_interface, (config,))
+    end_soon(code)
     gc.freeze()  # Python looks through all there is as it ends, several times
     sys.exit(code)
 

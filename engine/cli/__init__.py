@@ -5,6 +5,6 @@ an entry in `COMMANDS`. Results go to stdout (for `run`, stdout is the guest's),
 exit codes: 2 bad usage or bad file, 124 a limit ran out, 125 the engine failed, else the guest's.
 """
 
-from engine.cli.main import COMMANDS, main
+from engine.cli.main import COMMANDS, end_soon, main
 
-__all__ = ["COMMANDS", "main"]
+__all__ = ["COMMANDS", "end_soon", "main"]

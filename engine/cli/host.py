@@ -82,6 +82,8 @@ class _Host:
         self._main = threading.get_ident()
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._over = self._cutting = False
+        self._deaf = False
+        """The signals' pipe is not there any more: the end of the run is looked for."""
         self._interrupted = -_TWICE
         self._last_word: tuple[float, int] | None = None
         """When a signal that the guest has got ends the run, and which."""
@@ -115,11 +117,12 @@ class _Host:
         for number, handler in self._before.items():
             late = number in _GUESTS and handler is signal.SIG_DFL
             signal.signal(number, signal.SIG_IGN if late or ending else handler)
-        with contextlib.suppress(BlockingIOError):  # then there is enough to wake it
+        with contextlib.suppress(OSError):  # full: there is enough to wake it; or it is closed
             os.write(self._writing, b"\0")
         self._thread.join()
-        os.close(self._writing)
-        os.close(self._reading)
+        for descriptor in (self._writing, self._reading):
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
 
     def _in_main(self, number: int, frame: FrameType | None) -> None:
         """A signal has come, and the main thread is not inside C code."""
@@ -133,7 +136,12 @@ class _Host:
         poller.register(self._reading, select.POLLIN)
         while not self._over:
             if poller.poll(self._patience()):
-                data = os.read(self._reading, 1 << 16)
+                try:
+                    data = os.read(self._reading, 1 << 16)
+                except OSError:  # somebody's handler has closed it: the limit of time is left
+                    poller.unregister(self._reading)
+                    self._deaf = True
+                    continue
                 for number in dict.fromkeys(data):
                     times = 1 if number in self._special else data.count(number)
                     for _ in range(min(times, 3)):
@@ -146,6 +154,8 @@ class _Host:
         now, waits = time.monotonic(), []
         if self._session.waiting():
             waits.append(_AGAIN)
+        if self._deaf:
+            waits.append(_OFTEN)
         if self._asked:
             waits.append(_OFTEN)
         elif self._limit is not None:

@@ -48,6 +48,7 @@ _USUAL_LIMITS: Final = (
     (resource.RLIMIT_AS, 1 << 30),
     (resource.RLIMIT_STACK, 1 << 20),
 )
+_HANDLERS: Final = "engine.session.tracing.handlers"
 _HELPS: Final = ("-h", "--help", "--version")
 
 
@@ -177,8 +178,12 @@ def _carried_out(argv: list[str], open_interface: "Interface", debug: bool) -> i
         if isinstance(error, OSError) and error.errno in _FULL:
             console.remark(f"the output cannot be written: {error.strerror}")
             return 2
+        told = _blamed(error)
         if debug:
             console.text(_traceback())
+        if told:
+            console.remark(told)
+            return 2
         console.remark(f"the engine failed: {error!r}")
         console.remark(f"hint: {EngineError.hint}")
         return 125
@@ -197,6 +202,27 @@ def _ensure_room() -> None:
             from engine.hostlimits import ensure_room  # most hosts have room
 
             ensure_room()
+
+
+def end_soon(code: int) -> None:
+    """Have the process end in a moment, if code of a handlers file could keep it from that.
+
+    Args:
+        code: exit code of the process.
+    """
+    if _HANDLERS in sys.modules:
+        from engine.session.headless import process_end
+
+        process_end.end_soon(code, console.remark)
+
+
+def _blamed(error: Exception) -> str:
+    """Why an error is the doing of a handlers file, "" if it is not."""
+    if _HANDLERS not in sys.modules:
+        return ""
+    from engine.session.headless.process_end import blame
+
+    return blame(error)
 
 
 def _traceback() -> str:

@@ -18,6 +18,7 @@ from engine.errors import CutOff, KprobeTuiError
 from engine.session.headless.sweep.cells import CellOutcome, CellStatus, CellWork, not_run
 from engine.session.headless.sweep.executors import Executor, executor
 from engine.session.headless.sweep.results import RESULTS, ResultSet
+from engine.session.headless.sweep.scheduler_access import scheduler_access
 
 if TYPE_CHECKING:
     from click._termui_impl import ProgressBar
@@ -46,7 +47,23 @@ _UNSURE: Final = tuple(
 @click.option(
     "--scheduler",
     metavar="ADDRESS",
-    help="Hand the cells to the workers of a Dask cluster, whose scheduler is there: HOST:PORT.",
+    help="Hand the cells to the workers of a Dask cluster, whose scheduler is there: HOST:PORT of "
+    "this machine, tls://HOST:PORT.",
+)
+@click.option(
+    "--tls-ca-file",
+    type=click.Path(),
+    metavar="FILE",
+    help="Certificate of the authority that has signed those of the cluster's scheduler, workers "
+    "and clients (PEM).",
+)
+@click.option("--tls-cert", type=click.Path(), metavar="FILE", help="Certificate of this client.")
+@click.option("--tls-key", type=click.Path(), metavar="FILE", help="Key of that certificate.")
+@click.option(
+    "--insecure",
+    is_flag=True,
+    help="Talk to a scheduler of another machine in the clear: whoever is on the network in "
+    "between can execute anything here and there.",
 )
 @click.option(
     "--retry",
@@ -69,6 +86,10 @@ def sweep(
     output: str | None,
     jobs: int | None,
     scheduler: str | None,
+    tls_ca_file: str | None,
+    tls_cert: str | None,
+    tls_key: str | None,
+    insecure: bool,
     retry: tuple[str, ...],
     listing: bool,
     shown: int,
@@ -85,6 +106,11 @@ def sweep(
     """
     if jobs is not None and scheduler is not None:
         raise click.UsageError("--jobs and --scheduler: one of them")
+    access = None
+    if scheduler is not None:
+        access = scheduler_access(scheduler, tls_ca_file, tls_cert, tls_key, insecure=insecure)
+    elif insecure or (tls_ca_file, tls_cert, tls_key) != (None, None, None):
+        raise click.UsageError("--tls-ca-file, --tls-cert, --tls-key, --insecure: for --scheduler")
     plan = sweep_plan(file)
     for remark in plan.remarks:
         console.remark(remark)
@@ -100,7 +126,7 @@ def sweep(
             console.remark(f"{done} of {len(plan.cells)} cells are finished already")
         if todo:
             count = min(jobs or len(os.sched_getaffinity(0)), len(todo))
-            with closing(executor(count, scheduler)) as workers:
+            with closing(executor(count, access)) as workers:
                 _carry_out(plan, todo, results, workers)
         return _summed_up(plan, results, shown)
 

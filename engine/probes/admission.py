@@ -46,12 +46,12 @@ class Admission:
         Raises:
             ProbeRejectedError: it does not say, or there is no such symbol.
         """
-        if (probe.symbol_name is None) == (probe.addr is None):
+        if (probe.symbol_name is None) == (not probe.addr):
             where = probe.addr or 0
             raise ProbeRejectedError(where, "exactly one of symbol and address", "EINVAL")
-        if probe.addr is not None:
+        if probe.symbol_name is None:
+            assert probe.addr is not None
             return probe.addr
-        assert probe.symbol_name is not None
         address = self._code_map.symbol(probe.symbol_name)
         if address is None:
             raise ProbeRejectedError(0, f"no symbol {probe.symbol_name}", "ENOENT")
@@ -143,15 +143,13 @@ class Admission:
         Raises:
             ProbeRejectedError: it cannot be placed.
         """
-        if probe.data_size > DATA_MAX:
-            raise ProbeRejectedError(address, f"a pouch has at most {DATA_MAX} bytes", "E2BIG")
-        function = self._code_map.function(address)
-        if probe.rules is Rules.UPROBE or function is None:
-            return
-        if address not in (function[0], self.behind_pad(function[0])):
+        function = None if probe.rules is Rules.UPROBE else self._code_map.function(address)
+        if function is not None and address not in (function[0], self.behind_pad(function[0])):
             raise ProbeRejectedError(
                 address, "a return probe goes on a function's entry", "EINVAL", "entry"
             )
+        if not 0 <= probe.data_size <= DATA_MAX:  # a size_t in C: a negative one is huge
+            raise ProbeRejectedError(address, f"a pouch has at most {DATA_MAX} bytes", "E2BIG")
 
     def plan_of_return(self, address: int) -> InsnPlan:
         """The plan for the instruction that a call returns to.

@@ -126,8 +126,7 @@ class ProbeRegistry:
         point = self._points.get(address) or fresh.get(address)
         if point is not None and probe in point.probes:
             raise ProbeRejectedError(address, "this probe is registered already", "EINVAL")
-        if probe.flags not in (ProbeFlags.NONE, ProbeFlags.DISABLED):
-            raise ProbeRejectedError(address, "only DISABLED may be given", "EINVAL")
+        probe.flags &= ProbeFlags.DISABLED  # the only one that may be given; others are dropped
         admission.allow(address)
         if isinstance(probe, Kretprobe):
             admission.allow_return(probe, address)

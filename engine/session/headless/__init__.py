@@ -3,12 +3,12 @@
 `traces` runs a guest with events or with its functions traced, `backtraces` up to a place,
 `effect` twice over the same inputs (`replay`) to find where a plain and a probed run part.
 `explore` looks for a schedule under which a run ends otherwise, by `trials` that it compares, or
-in a way that `end_conditions` name; `endings` says more of how a guest has ended. `checks` judges
-places, `kernel_checks` those of kernel images, which `kernel_guests` tells from programs and whose
-functions `calls` calls; `listings` shows code, all without a run of a program. `live` has the
-running kernel record in place of a guest, and `live_effect` compares the two. `recordings` makes
-files of runs and lives through them, `sweep` carries out many requests. `recovery` reads what a
-killed trace has left. `bench` measures what a hit costs here, `bench_peers` what it costs
-elsewhere; `choices` are names that options choose from, `declared` values that are known to
-differ.
+in a way that `end_conditions` name; `endings` says more of how a guest has ended, `process_end`
+ends a process in which code of the user's was executed. `checks` judges places, `kernel_checks`
+those of kernel images, which `kernel_guests` tells from programs and whose functions `calls`
+calls; `listings` shows code, all without a run of a program. `live` has the running kernel record
+in place of a guest, and `live_effect` compares the two. `recordings` makes files of runs and lives
+through them, `sweep` carries out many requests. `recovery` reads what a killed trace has left.
+`bench` measures what a hit costs here, `bench_peers` what it costs elsewhere; `choices` are names
+that options choose from, `declared` values that are known to differ.
 """

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from engine.errors import CutOff, ProbeError, ProbeSyntaxError
 from engine.session.guest.session import Attach, Session
 from engine.session.headless.endings import explain
+from engine.session.headless.process_end import take_back
 from engine.session.protocol.config import GuestConfig
 from engine.session.protocol.report import Report, Reports
 from engine.session.protocol.requests import (
@@ -156,6 +157,8 @@ class TraceRun:
             try:
                 reports = session.run(begin)
             finally:
+                if handlers is not None:
+                    take_back()
                 for each in self._all if begun else ():
                     remarks += each.finish()
         return reports.behind(*remarks).after(*session.opened.damage())

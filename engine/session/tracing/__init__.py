@@ -8,5 +8,5 @@ are recorded, `programs` know which program a row is from, `watching` has stores
 `output` writes what was recorded, and keeps with it the `loaded_files` that name addresses;
 formats of several files have theirs `placed_files`. `event_output` writes the rows of a log once
 more, `listing` the definitions. `graphing` traces whole sets of functions, `handlers` loads probes
-written in Python.
+written in Python, whose code shares the process with us (`shared_process`).
 """

@@ -7,16 +7,23 @@ does and `exit()` after it has ended, as in a kernel module.
 """
 
 import inspect
-import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from engine.arch.plan import Mode, Rules
 from engine.errors import CommandError, CutOff, KprobeTuiError, ProbeError
-from engine.probes.kprobe import Kprobe, Uprobe
+from engine.probes.kprobe import Kprobe, ProbeFlags, Uprobe
 from engine.probes.kretprobe import Kretprobe, Uretprobe
+from engine.session.tracing.shared_process import (
+    error_text,
+    lines_in,
+    named,
+    share_process,
+    shared_process,
+)
 
 _HANDLERS: Final = {
     "pre_handler": ("probe", "regs"),
@@ -24,6 +31,26 @@ _HANDLERS: Final = {
     "entry_handler": ("instance", "regs"),
     "handler": ("instance", "regs"),
 }
+
+_TERMS: Final[dict[str, type]] = {
+    "symbol_name": str,
+    "offset": int,
+    "addr": int,
+    "flags": ProbeFlags,
+    "rules": Rules,
+    "mode": Mode,
+    "data_size": int,
+    "maxactive": int,
+    "path": str,
+    "place": int,
+}
+"""Types of what a probe is made with; where it may be left out None will do, too."""
+_NEVER_RUN: Final[dict[str, Callable[[object], bool]]] = {
+    "a coroutine": inspect.iscoroutinefunction,
+    "a generator": inspect.isgeneratorfunction,
+    "an asynchronous generator": inspect.isasyncgenfunction,
+}
+_OFFSET_MOST: Final = 0xFFFFFFFF
 
 if TYPE_CHECKING:
     from engine.session.guest.session import Session
@@ -66,12 +93,14 @@ def load_handlers(
     }
     if out is not None:
         names["print"] = partial(_printed, out)
+    share_process(path)
     try:
         exec(compile(source, path, "exec"), names)
     except CutOff:
         raise
     except BaseException as error:  # the file's own doing, whatever it is
-        raise CommandError(f"--handlers {path}: {_where(error, path)}") from error
+        told = error_text(error, path)
+        raise CommandError(f"--handlers {path}: {told}") from error
     probes = names.get("probes")
     if not isinstance(probes, list | tuple) or not probes:
         raise CommandError(f"--handlers {path}: it defines no list 'probes'")
@@ -79,9 +108,12 @@ def load_handlers(
     from engine.session.guest.probed_space import Wanted
 
     wanted: list[Wanted] = []
-    for probe in probes:
+    for number, probe in enumerate(probes):
         if not isinstance(probe, Kprobe):
             raise CommandError(f"--handlers {path}: {probe!r} in 'probes' is no probe")
+        if any(probe is other for other in probes[:number]):
+            raise ProbeError(f"--handlers {path}: {probe} is in 'probes' twice (EINVAL)")
+        _check_terms(path, probe)
         _check_handlers(path, probe)
         try:
             places = _places(probe, session)
@@ -120,9 +152,52 @@ def blamed(path: str | None) -> Iterator[None]:
     except (KprobeTuiError, CutOff):
         raise
     except BaseException as error:
-        if path is None or not _lines(error, path):
+        told = "" if path is None else blame(error, path)
+        if not told:
             raise
-        raise CommandError(f"--handlers {path}: {_where(error, path)}") from error
+        raise CommandError(told) from error
+
+
+def blame(error: BaseException, path: str = "") -> str:
+    """Why an error is the doing of a handlers file, with its line if it has one; "" if it is not.
+
+    Args:
+        error: it.
+        path: of the file; the last one that was loaded if not given.
+    """
+    process = shared_process()
+    path = path or (process.path if process is not None else "")
+    if not path:
+        return ""
+    damage = process.damage(error) if process is not None else ""
+    if lines_in(error, path):
+        return f"--handlers {path}: {error_text(error, path)}"
+    if damage:
+        text = f"it has {damage}, which the engine cannot live with: {named(error)}"
+        return f"--handlers {path}: {text}"
+    return ""
+
+
+def _check_terms(path: str, probe: Kprobe) -> None:
+    """Refuse terms that C's types, or register_kprobe (kernel/kprobes.c), would not take."""
+    for name, kind in _TERMS.items():
+        value = getattr(probe, name, None)
+        if value is not None and not isinstance(value, kind):
+            raise CommandError(
+                f"--handlers {path}: {name} of {type(probe).__name__}: {value!r} is no"
+                f" {kind.__name__}"
+            )
+    if not 0 <= probe.offset <= _OFFSET_MOST:
+        raise ProbeError(
+            f"--handlers {path}: {probe}: offset is a number without sign of 32 bits (EINVAL)"
+        )
+    if isinstance(probe, Uprobe | Uretprobe):
+        return
+    if (probe.symbol_name is None) == (not probe.addr):  # an address of 0 is none, as in C
+        raise ProbeError(
+            f"--handlers {path}: a {type(probe).__name__} needs a symbol_name or an addr, and"
+            " not both (EINVAL)"
+        )
 
 
 def _check_handlers(path: str, probe: Kprobe) -> None:
@@ -134,6 +209,9 @@ def _check_handlers(path: str, probe: Kprobe) -> None:
 
 
 def _check_call(path: str, what: str, function: Any, given: tuple[str, ...]) -> None:
+    for kind, found in _NEVER_RUN.items():
+        if found(function):
+            raise CommandError(f"--handlers {path}: {what}: it is {kind}: a call would not run it")
     try:
         inspect.signature(function).bind(*given)
     except ValueError:  # one of C, which does not say
@@ -153,19 +231,5 @@ def _places(probe: Kprobe, session: "Session") -> "list[Any]":
         probe.name = probe.name or f"{name}+{probe.offset:#x}"
         found = places.resolve(f"{name}+{probe.offset:#x}" if probe.offset else name)
         return [found[0]]
-    if probe.addr is None:
-        raise ProbeError("a Kprobe needs a symbol_name or an addr (EINVAL)")
-    return [places.resolve(f"{probe.addr:#x}")[0]]
-
-
-def _where(error: BaseException, path: str) -> str:
-    """An exception in a handlers file, with its line."""
-    lines = _lines(error, path)
-    place = f"line {lines[-1]}: " if lines else ""
-    return f"{place}{type(error).__name__}: {error}"
-
-
-def _lines(error: BaseException, path: str) -> list[int]:
-    """Lines of the file that an exception passed, the innermost last."""
-    frames = traceback.extract_tb(error.__traceback__)
-    return [frame.lineno for frame in frames if frame.filename == path and frame.lineno]
+    assert probe.addr is not None, "it was checked"
+    return [places.resolve(f"{probe.addr + probe.offset:#x}")[0]]

@@ -45,7 +45,7 @@ def test_errors_of_registration() -> None:
     assert refused(guest, Kprobe(addr=DATA)) == "EINVAL"
     assert refused(guest, Kprobe(addr=1 << 40)) == "EINVAL"
     assert refused(guest, Kprobe(addr=guest.arch.plan.xol[0])) == "EINVAL"
-    assert refused(guest, Kprobe(addr=CODE, flags=ProbeFlags.GONE)) == "EINVAL"
+    assert refused(guest, Kprobe(addr=0)) == "EINVAL"
     with pytest.raises(ProbeRejectedError, match="EINVAL"):
         guest.manager.register_all([])
     probe = counter(CODE)
@@ -55,6 +55,16 @@ def test_errors_of_registration() -> None:
     with pytest.raises(ProbeRejectedError, match="EINVAL"):
         guest.manager.unregister(probe)
     assert guest.memory.read(CODE, len(MOVES)) == MOVES
+
+
+def test_only_disabled_counts_of_the_flags_given() -> None:
+    """register_kprobe drops the others in silence."""
+    guest = ProbeGuest("x86_64", MOVES)
+    for given in ProbeFlags.GONE, ProbeFlags.GONE | ProbeFlags.DISABLED, ProbeFlags.DISABLED:
+        probe = Kprobe(addr=CODE, flags=given)
+        guest.manager.register(probe)
+        assert probe.flags == given & ProbeFlags.DISABLED
+        guest.manager.unregister(probe)
 
 
 def test_a_batch_is_all_or_nothing() -> None:

@@ -30,10 +30,12 @@ from engine.session.headless.sweep.cells import (
     traced,
 )
 from engine.session.headless.sweep.guests import content_digest
+from engine.session.headless.sweep.scheduler_access import SchedulerAccess
 from engine.session.headless.sweep.warm_worker import WarmWorker, WorkerLostError
 
 try:
     from distributed import Client, KilledWorker, WorkerPlugin, as_completed, get_worker
+    from distributed.security import Security
 except ImportError as _missing:
     raise CommandError(
         "--scheduler needs the package distributed: pip install 'kprobe-tui[dask]'"
@@ -55,11 +57,11 @@ Tables = dict[str, bytes]
 class DaskCluster:
     """A cluster's workers."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, access: SchedulerAccess) -> None:
         """Connect.
 
         Args:
-            address: of the scheduler, `HOST:PORT` or `tcp://HOST:PORT`.
+            access: to the scheduler.
 
         Raises:
             CommandError: it cannot be reached, or its workers do not have this package.
@@ -67,9 +69,14 @@ class DaskCluster:
         self._sweep = f"{_NAME}{uuid.uuid4().hex[:12]}"
         self._sent: set[str] = set()
         self._plugins: list[str] = []
+        address, security = access.address, _security(access)
         try:
             self._client = Client(
-                address, timeout=_REACHED_AFTER, set_as_default=False, direct_to_workers=False
+                access.url,
+                timeout=_REACHED_AFTER,
+                set_as_default=False,
+                direct_to_workers=False,
+                security=security,
             )
         except (OSError, TimeoutError, ValueError) as error:
             raise CommandError(f"--scheduler {address}: it cannot be reached: {error}") from error
@@ -187,6 +194,36 @@ class DaskCluster:
             for name in self._plugins:
                 self._client.unregister_worker_plugin(name)
         self._client.close(timeout=_REACHED_AFTER)
+
+
+def _security(access: SchedulerAccess) -> Security:
+    """The certificates that the client shows and demands.
+
+    Raises:
+        CommandError: a file of them is missing or is none.
+    """
+    encrypted = access.is_encrypted
+    named = {
+        "tls_ca_file": access.ca_file,
+        "tls_client_cert": access.cert,
+        "tls_client_key": access.key,
+    }
+    given = {name: path for name, path in named.items() if path is not None}
+    try:
+        # What is not named comes from Dask's configuration.
+        security = Security(**given, require_encryption=True) if encrypted else Security()
+        if encrypted and security.get_connection_args("client").get("ssl_context") is None:
+            raise CommandError(
+                f"--scheduler {access.address}: TLS takes certificates: --tls-ca-file, --tls-cert"
+                " and --tls-key, or distributed.comm.tls in Dask's configuration"
+            )
+    except OSError as error:  # one of TLS is an OSError, too
+        files = ", ".join(given.values()) or "those of Dask's configuration"
+        why = error.strerror or error
+        raise CommandError(
+            f"--scheduler {access.address}: its certificates ({files}) cannot be used: {why}"
+        ) from error
+    return security
 
 
 def _travels(path: str) -> bool:

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from engine.session.headless.sweep.cells import CellOutcome, CellWork
 from engine.session.headless.sweep.local_processes import LocalProcesses
+from engine.session.headless.sweep.scheduler_access import SchedulerAccess
 
 
 class Executor(Protocol):
@@ -30,12 +31,12 @@ class Executor(Protocol):
         ...
 
 
-def executor(jobs: int, scheduler: str | None = None) -> Executor:
+def executor(jobs: int, scheduler: SchedulerAccess | None = None) -> Executor:
     """The executor that options choose.
 
     Args:
         jobs: processes of this machine.
-        scheduler: address of a Dask scheduler, whose workers carry out the cells instead.
+        scheduler: access to one of Dask's, whose workers carry out the cells instead.
 
     Raises:
         CommandError: it cannot be reached, or takes what is not installed.

@@ -54,7 +54,7 @@ def test_places_by_symbol_address_and_file(tmp_path: Path) -> None:
             "seen = []\n"
             "def pre(probe, regs):\n    seen.append(str(probe))\n"
             "def one(probe, regs):\n    seen.append('u')\n    return Uprobe.REMOVE\n"
-            f"probes = [Kprobe(addr={place.link:#x}, pre_handler=pre, name='a'),\n"
+            f"probes = [Kprobe(addr={place.link - 3:#x}, offset=3, pre_handler=pre, name='a'),\n"
             "  Kprobe(symbol_name='fibonacci', offset=2, pre_handler=pre),\n"
             f"  Uprobe({str(RECURSION)!r}, {place.file_offset}, handler=one)]\n"
         )
@@ -91,6 +91,24 @@ def test_a_handler_changes_the_program(tmp_path: Path) -> None:
         ("probes = 7\n", CommandError, "it defines no list 'probes'"),
         ("probes = ['x']\n", CommandError, "'x' in 'probes' is no probe"),
         ("probes = [Kprobe()]\n", ProbeError, "needs a symbol_name or an addr"),
+        ("probes = [Kprobe(addr=0)]\n", ProbeError, "needs a symbol_name or an addr, and not"),
+        ("probes = [Kprobe(symbol_name='main', addr=5)]\n", ProbeError, "and not both (EINVAL)"),
+        ("probes = [Kretprobe(symbol_name='main', addr=5)]\n", ProbeError, "and not both"),
+        ("probes = [Kprobe(symbol_name='main')] * 2\n", ProbeError, "twice (EINVAL)"),
+        ("probes = [Kprobe(symbol_name='main', offset=-1)]\n", ProbeError, "of 32 bits (EINVAL)"),
+        ("probes = [Kprobe(addr=9, offset=1 << 32)]\n", ProbeError, "of 32 bits (EINVAL)"),
+        ("probes = [Kprobe(symbol_name='main', offset='4')]\n", CommandError, "'4' is no int"),
+        ("probes = [Kprobe(symbol_name='main', flags=1)]\n", CommandError, "1 is no ProbeFlags"),
+        ("probes = [Kprobe(symbol_name='main', mode='x')]\n", CommandError, "'x' is no Mode"),
+        ("probes = [Kretprobe(symbol_name='main', data_size=-1)]\n", ProbeError, "E2BIG"),
+        ("probes = [Kretprobe(symbol_name='main', data_size='x')]\n", CommandError, "no int"),
+        ("probes = [Kretprobe(symbol_name='main', maxactive=1.5)]\n", CommandError, "no int"),
+        # The place comes first, in register_kretprobe.
+        (
+            "probes = [Kretprobe(symbol_name='fibonacci', offset=2, data_size=9999)]\n",
+            ProbeError,
+            "EINVAL",
+        ),
         ("probes = [Kprobe(symbol_name='nope')]\n", ProbeError, "no symbol 'nope'"),
         ("probes = [Kprobe(addr=0x10)]\n", ProbeError, "outside all segments"),
         ("probes = [Uprobe('/no/file', 0)]\n", ProbeError, "no readable file /no/file"),
@@ -101,8 +119,8 @@ def test_a_handler_changes_the_program(tmp_path: Path) -> None:
             "line 3: KeyError: 1",
         ),
         ("x = 1\nraise KeyboardInterrupt\n", CommandError, "line 2: KeyboardInterrupt"),
-        ("probes = [Kprobe(symbol_name=5)]\n", CommandError, "the place of a probe"),
-        ("probes = [Kprobe(addr='x')]\n", CommandError, "the place of a probe"),
+        ("probes = [Kprobe(symbol_name=5)]\n", CommandError, "symbol_name of Kprobe: 5 is no str"),
+        ("probes = [Kprobe(addr='x')]\n", CommandError, "addr of Kprobe: 'x' is no int"),
         (
             "probes = [Kprobe(symbol_name='main')]\ndef exit(code): pass\n",
             CommandError,

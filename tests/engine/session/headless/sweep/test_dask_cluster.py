@@ -26,6 +26,7 @@ from engine.session.headless.sweep import dask_cluster
 from engine.session.headless.sweep.cells import CellOutcome, CellStatus, CellWork
 from engine.session.headless.sweep.dask_cluster import carried_out
 from engine.session.headless.sweep.executors import executor
+from engine.session.headless.sweep.scheduler_access import scheduler_access
 from engine.session.headless.sweep.warm_worker import WorkerLostError
 from engine.session.protocol.config import GuestConfig
 from engine.session.protocol.requests import CheckRequest
@@ -203,18 +204,18 @@ def test_workers_of_another_version_are_refused(its: object, fake: pytest.Monkey
     with pytest.raises(
         CommandError, match=r"its worker tcp://w cannot do our work: .*(0\.0|'eng)"
     ):
-        executor(1, "w")
+        executor(1, scheduler_access("localhost:1"))
 
 
 def test_a_plugin_that_fails_is_sent_under_another_name(fake: pytest.MonkeyPatch) -> None:
     fake.setattr(FakeClient, "failures", 2)
-    client: Any = dask_cluster.DaskCluster("w")._client
+    client: Any = dask_cluster.DaskCluster(scheduler_access("localhost:1"))._client
     plugins = client.plugins
     assert len(plugins) == len(set(plugins)) == 3
 
 
 def test_a_scheduler_that_is_gone_is_one_message(fake: pytest.MonkeyPatch) -> None:
-    cluster = dask_cluster.DaskCluster("w")
+    cluster = dask_cluster.DaskCluster(scheduler_access("localhost:1"))
     fake.setattr(dask_cluster, "as_completed", lambda loop: None)
     with pytest.raises(CommandError, match="the scheduler is gone: in nthreads; the same line"):
         list(cluster.outcomes(iter(())))
@@ -283,6 +284,6 @@ def test_an_error_at_a_worker_is_none_of_the_connection(
 
 def test_what_cannot_be_reached_is_said() -> None:
     with pytest.raises(CommandError, match=r"--scheduler tcp://127\.0\.0\.1:1: it cannot be rea"):
-        executor(1, "tcp://127.0.0.1:1")
+        executor(1, scheduler_access("tcp://127.0.0.1:1"))
     with pytest.raises(CommandError, match=r"--scheduler no//such: it cannot be reached"):
-        executor(1, "no//such")
+        executor(1, scheduler_access("no//such", insecure=True))
