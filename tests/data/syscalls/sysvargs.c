@@ -64,11 +64,11 @@ static void semaphores(int set) {
     switch (draw(4)) {
     case 0: case 1: {
         printf("operate");
-        for (unsigned i = 0; i < count; i++) {
+        for (unsigned i = 0; i < 4; i++) {  /* a count may be larger */
             list[i].sem_num = draw(8) ? draw(3) : (unsigned short)edge();
             list[i].sem_op = draw(8) ? (short)((int)draw(5) - 2) : (short)edge();
             list[i].sem_flg = IPC_NOWAIT | (draw(4) ? 0 : SEM_UNDO) | (draw(9) ? 0 : MSG_COPY);
-            printf(" %d,%d,%o", list[i].sem_num, list[i].sem_op, list[i].sem_flg);
+            if (i < count) printf(" %d,%d,%o", list[i].sem_num, list[i].sem_op, list[i].sem_flg);
         }
         struct timespec limit = {draw(6) ? 0 : edge(), draw(6) ? 0 : edge()};
         long n = draw(12) ? (long)count : edge();
