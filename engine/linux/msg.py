@@ -69,7 +69,7 @@ def _wanted(queue: MessageQueue, kind: int, flags: int) -> int | None:
     """The position of the message that a receiver gets, None if there is none yet."""
     messages = queue.messages
     if flags & MSG_COPY:
-        return kind if kind < len(messages) else None
+        return kind if 0 <= kind < len(messages) else None
     if kind == 0:
         return 0 if messages else None
     if kind < 0:
@@ -86,6 +86,9 @@ def msgrcv(k: Thread, number: int, address: int, size: int, kind: int, flags: in
         raise LinuxError(errno.EINVAL)
     if flags & MSG_COPY and (flags & MSG_EXCEPT or not flags & IPC_NOWAIT):
         raise LinuxError(errno.EINVAL)
+    if flags & MSG_COPY:
+        # Linux fills the room for the copy with what the buffer holds (prepare_copy).
+        k.memory.read(address, min(size, _LONGEST))
     queue = k.machine.sysv.queues.by_id(number)
     queue.permits(k, MAY_READ)
 
@@ -100,7 +103,10 @@ def msgrcv(k: Thread, number: int, address: int, size: int, kind: int, flags: in
         have, text = queue.messages[at]
         if len(text) > size and not flags & MSG_NOERROR:
             raise LinuxError(errno.E2BIG)
-        if not flags & MSG_COPY:
+        if flags & MSG_COPY:
+            if len(text) > min(size, _LONGEST):  # MSG_NOERROR cuts no copies (copy_msg)
+                raise LinuxError(errno.EINVAL)
+        else:
             del queue.messages[at]
             queue.received, queue.receiver = now(k), k.pid
         k.memory.write(address, struct.pack(order(k) + "q", have) + text[:size])

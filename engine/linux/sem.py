@@ -62,15 +62,17 @@ def semop(k: Thread, number: int, address: int, count: int) -> int | Wait:
 def semtimedop(k: Thread, number: int, address: int, count: int, timeout: int) -> int | Wait:
     """The same, but waiting no longer than a time."""
     count = count & 0xFFFFFFFF
-    if not count or s32(number) < 0:
-        raise LinuxError(errno.EINVAL)
     if count > _OPS:
         raise LinuxError(errno.E2BIG)
-    form = order(k)
-    operations = list(struct.iter_unpack(form + "Hhh", k.memory.read(address, 6 * count)))
-    deadline = None
+    form, limit = order(k), b""
     if timeout:
-        seconds, nanoseconds = struct.unpack(form + "2q", k.memory.read(timeout, 16))
+        limit = k.memory.read(timeout, 16)
+    operations = list(struct.iter_unpack(form + "Hhh", k.memory.read(address, 6 * count)))
+    if not count or s32(number) < 0:
+        raise LinuxError(errno.EINVAL)
+    deadline = None
+    if limit:
+        seconds, nanoseconds = struct.unpack(form + "2q", limit)
         if seconds < 0 or not 0 <= nanoseconds < 10**9:
             raise LinuxError(errno.EINVAL)
         deadline = k.clock.peek() + seconds * 10**9 + nanoseconds

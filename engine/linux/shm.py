@@ -125,9 +125,15 @@ def shmat(k: Thread, number: int, address: int, flags: int) -> int:
         where = memory.free_range(length)
     else:
         plan = k.arch.plan
-        inside = plan.mmap_min <= address and address + length <= plan.task_size
-        if not inside or not (flags & SHM_REMAP or memory.is_free(address, address + length)):
+        taken = address + length >= 1 << 64 or (
+            address + length <= plan.task_size and not memory.is_free(address, address + length)
+        )
+        if taken and not flags & SHM_REMAP:
             raise LinuxError(errno.EINVAL)
+        if address + length > plan.task_size:
+            raise LinuxError(errno.ENOMEM)
+        if address < plan.mmap_min:
+            raise LinuxError(errno.EPERM)
     if where is None or memory.total() + length > k.limit("as"):
         raise LinuxError(errno.ENOMEM)
     st = segment.file.stat()

@@ -102,6 +102,12 @@ def test_sharing(name: str, arch: str, tmp_path: Path) -> None:
     _same(_host(name, tmp_path), emulated(compiled(name, arch), tmp_path, "a", "b c"))
 
 
+@pytest.mark.parametrize("seed", ["1", "5", "7"])
+def test_arguments_of_system_v_calls_that_are_seldom_given(seed: str, tmp_path: Path) -> None:
+    want = _host("sysvargs", tmp_path, seed, "1000")
+    _same(want, emulated(compiled("sysvargs", "x86_64"), tmp_path, seed, "1000"))
+
+
 @pytest.mark.parametrize("arch", FIRST_COMPILED)
 def test_io_uring(arch: str, tmp_path: Path) -> None:
     want = _host("uring", tmp_path)
