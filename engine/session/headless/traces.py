@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from engine.errors import CutOff, ProbeError, ProbeSyntaxError
 from engine.session.guest.session import Attach, Session
 from engine.session.headless.endings import explain
-from engine.session.headless.process_end import take_back
 from engine.session.protocol.config import GuestConfig
 from engine.session.protocol.report import Report, Reports
 from engine.session.protocol.requests import (
@@ -21,7 +20,6 @@ from engine.session.protocol.requests import (
     TraceRequest,
 )
 from engine.session.tracing.graphing import Graphing
-from engine.session.tracing.handlers import blamed, load_handlers
 from engine.session.tracing.listing import KERNEL_FORM, TraceListing
 from engine.session.tracing.tracing import Tracing
 from engine.session.tracing.triggers import split_option
@@ -101,6 +99,8 @@ class TraceRun:
         """The probes of the file of handlers, as comment: they are no events."""
         path = self._request.handlers
         if path is not None:
+            from engine.session.tracing.handlers import load_handlers  # few traces have them
+
             for probe in load_handlers(path, self._session, begin=False)["probes"]:
                 yield f"# {path}: {type(probe).__name__} {probe}: what it does is code"
 
@@ -139,6 +139,8 @@ class TraceRun:
             nonlocal begun
             try:
                 if handlers is not None:
+                    from engine.session.tracing.handlers import load_handlers
+
                     tracing.handled += load_handlers(handlers, session)["probes"]
                 session.outputs.create()
                 begun = True
@@ -153,12 +155,11 @@ class TraceRun:
                     each.drain_at_calls()
             session.hooks.attention = self._dump
 
-        with attach(session), blamed(handlers):
+        with attach(session):
             try:
-                reports = session.run(begin)
+                with _handlers_in(handlers):
+                    reports = session.run(begin)
             finally:
-                if handlers is not None:
-                    take_back()
                 for each in self._all if begun else ():
                     remarks += each.finish()
         return reports.behind(*remarks).after(*session.opened.damage())
@@ -344,3 +345,19 @@ def _implied(tracer: str, args: bool, retval: bool, given: tuple[str, ...]) -> t
         return ("func-args",) if args else ()
     found = ("funcgraph-retval",) if retval or "funcgraph-retval-hex" in given else ()
     return (*found, "funcgraph-args") if args else found
+
+
+@contextmanager
+def _handlers_in(path: str | None) -> Iterator[None]:
+    """Let code of a handlers file run, which has no say any more behind it; None for no file."""
+    if path is None:
+        yield
+        return
+    from engine.session.headless.process_end import take_back
+    from engine.session.tracing.handlers import blamed
+
+    with blamed(path):
+        try:
+            yield
+        finally:
+            take_back()

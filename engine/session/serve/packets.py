@@ -19,13 +19,13 @@ _XOR: Final = 0x20
 _BEGIN: Final = ord("$")
 _ACKNOWLEDGEMENTS: Final = b"+-"
 _FIRST: Final = (b"qSupported", b"QStartNoAckMode", b"!", b"?", b"Hg", b"Hc")
-"""What debuggers begin with: gdb, lldb, and simple clients with a question for the stop."""
+"""Packets that debuggers begin with: gdb, lldb, simple clients that ask for the stop."""
 _DIGITS: Final = re.compile(rb"[0-9a-fA-F]{1,32}")
 _HTTP: Final = re.compile(rb"[!#$%&'*+.^_`|~A-Za-z0-9-]+ [^\r\n]* HTTP/|PRI \* HTTP/2")
 
 
 class ForeignBytesError(Exception):
-    """What has come is not the protocol; the text says what it looks like.
+    """Bytes that are not the protocol; the text says what they look like.
 
     Attributes:
         is_http: a request of a browser's.
