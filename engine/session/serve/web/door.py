@@ -40,7 +40,7 @@ class Door:
         handler = self._accept()
         if self._count() >= _MOST:
             if not self.strangers:
-                return _Refused()
+                return _NoRoom()
             self._close(next(iter(self.strangers)))
         self.strangers[handler] = None
         asyncio.get_running_loop().call_later(_TO_ASK, self._close, handler)
@@ -56,7 +56,7 @@ class Door:
             handler.force_close()
 
 
-class _Refused(asyncio.Protocol):
+class _NoRoom(asyncio.Protocol):
     """A connection for which there is no room."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
