@@ -24,7 +24,8 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import Final
 
-from msgspec import Struct
+from msgspec import DecodeError, Struct, msgpack
+from msgspec.structs import replace
 
 from engine.errors import CutOff, EngineError, KprobeTuiError
 from engine.session.headless.sweep.cells import (
@@ -54,6 +55,8 @@ _GROWTH_MOST: Final = 512 << 20
 """Cells and bytes after which a runner is replaced."""
 _GROWTH_PART: Final = 8
 """The part of a limit of memory that cells may find taken by those before them."""
+_ANSWER_MOST: Final = 64 << 20
+"""Bytes of a runner's answer."""
 _PR_SET_PDEATHSIG: Final = 1
 _PAGE: Final = os.sysconf("SC_PAGESIZE")
 
@@ -199,6 +202,31 @@ class _Answer(Struct, frozen=True):
     peak: int
 
 
+def _sent(answer: _Answer) -> bytes:
+    """An answer as a runner sends it.
+
+    Guests and the user's handlers run there: what it sends is plain data, and never unpickled.
+    """
+    facts = answer.facts
+    reason, *message = map(_encodable, (facts.reason, *facts.message))
+    facts = replace(facts, reason=reason, message=tuple(message))
+    return msgpack.encode(_Answer(answer.status, facts, answer.peak))
+
+
+def _received(data: bytes) -> _Answer:
+    """The same again.
+
+    Raises:
+        DecodeError: it is no answer.
+    """
+    return msgpack.decode(data, type=_Answer)
+
+
+def _encodable(text: str) -> str:
+    """A text whose bytes that are no UTF-8 are escapes, as the results have them."""
+    return text.encode(errors="surrogateescape").decode(errors="backslashreplace")
+
+
 class _CellRunner:
     """A forked process that makes runs."""
 
@@ -276,10 +304,8 @@ class _CellRunner:
             if self._client.fileno() in ready:
                 raise EOFError
             if self._pipe.fileno() in ready:
-                with suppress(EOFError, OSError):
-                    answer = self._pipe.recv()
-                    assert isinstance(answer, _Answer)
-                    return _measured(answer, work)
+                with suppress(EOFError, OSError, DecodeError):
+                    return _measured(_received(self._pipe.recv_bytes(_ANSWER_MOST)), work)
             if self._handle in ready or self._pipe.fileno() in ready:
                 return self._died(peak)
             if work.memory is not None:
@@ -369,7 +395,7 @@ def _be_runner(pipe: Connection, keeper: int, carry_out: CarryOut) -> None:
             work = pipe.recv()
         except EOFError:
             return
-        pipe.send(_answered(work, carry_out))
+        pipe.send_bytes(_sent(_answered(work, carry_out)))
         # A guest that is gone has cycles: its memory is none of the next one's. What the first
         # one has left behind, of tables and libraries, is there for all.
         gc.collect()

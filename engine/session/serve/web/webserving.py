@@ -3,6 +3,8 @@
 Each page that is opened starts an interface of its own, as a process beside this one, with a guest
 of its own; both end with the page. The address has a random word in its path, without which
 nothing is answered: who may connect to a loopback address is not always who may use the guest.
+Pages of other hosts get nothing even with it, whatever their names have come to mean meanwhile
+(DNS rebinding): a request has to name this server, a websocket to come from one of its pages.
 """
 
 import asyncio
@@ -10,6 +12,8 @@ import contextlib
 import logging
 import secrets
 import shlex
+import signal
+import socket
 from asyncio.subprocess import Process
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -25,6 +29,8 @@ try:
     from aiohttp.http_exceptions import HttpProcessingError
     from textual_serve.app_service import AppService
     from textual_serve.server import Server
+
+    from engine.session.serve.web.door import Door
 except ImportError as _missing:
     raise CommandError(
         "--web needs the package textual-serve: pip install 'kprobe-tui[web]'"
@@ -50,9 +56,15 @@ _SHOWN: Final = (
 """The rules for a page: it loads nothing from other hosts."""
 _HEADERS: Final = {
     "Content-Security-Policy": _SHOWN,
+    "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
 }
+_KEPT: Final = 15.0
+"""Seconds that a connection is kept for another request."""
 
 _NO_MESSAGE: Final = (
     *(ValueError, TypeError, LookupError, AttributeError, AssertionError),
@@ -149,7 +161,12 @@ class InterfaceProcess(AppService):
 
 
 class WebServer(Server):
-    """Pages below one secret path."""
+    """Pages below one secret path.
+
+    Attributes:
+        url: of the first page.
+        door: is told of connections that have shown the secret; None: nobody is.
+    """
 
     def __init__(self, command: Sequence[str], title: str, address: str, tell: Tell) -> None:
         """Make the secret; nothing listens yet.
@@ -161,14 +178,17 @@ class WebServer(Server):
             tell: takes what the user should know.
         """
         self._secret = secrets.token_urlsafe(16)
+        shown = address.lower().removesuffix(":80")  # as browsers do it
         # `exec`: what is ended is to be the interface, not a shell in front of it.
         super().__init__(
             f"exec {shlex.join(command)}",
             title=title,
-            public_url=f"http://{address}",
+            public_url=f"http://{shown}",
             templates_path=Path(__file__).parent,
         )
         self.url = f"{self.public_url}/{self._secret}/"
+        self.door: Door | None = None
+        self._hosts = ([shown], [address.lower()])
         self._tell = tell
         self._pages: set[web.WebSocketResponse] = set()
 
@@ -209,12 +229,20 @@ class WebServer(Server):
             await page.close()
         return page
 
+    async def handle_download(self, request: web.Request) -> web.StreamResponse:
+        """Give no file: the interface hands none out."""
+        raise web.HTTPNotFound
+
     @web.middleware
     async def _guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Answer nobody who does not know the secret."""
-        word = request.path.removeprefix("/").partition("/")[0]  # or "*", or a host to connect to
-        if not secrets.compare_digest(word.encode(), self._secret.encode()):
-            return web.Response(status=403, text="the address is not whole: a word is missing\n")
+        """Answer nobody who does not know the secret, and no page of another host."""
+        refused = self._refusal(request)
+        if refused is not None:
+            refused.headers.update(_HEADERS)
+            refused.force_close()
+            return refused
+        if self.door is not None:
+            self.door.welcome(request.protocol)
         try:
             answer = await handler(request)
         except web.HTTPException as refusal:
@@ -222,6 +250,19 @@ class WebServer(Server):
         if not answer.prepared:
             answer.headers.update(_HEADERS)
         return answer
+
+    def _refusal(self, request: web.Request) -> web.Response | None:
+        """The answer to a request that is not to be carried out, None for one that is."""
+        if [name.lower() for name in request.headers.getall("Host", [])] not in self._hosts:
+            return web.Response(status=421, text="the request is for another host\n")
+        # Or "*", or a host to connect to.
+        first, _, rest = request.path.removeprefix("/").partition("/")
+        if not secrets.compare_digest(first.encode(), self._secret.encode()):
+            return web.Response(status=403, text="the address is not whole: a word is missing\n")
+        origin = request.headers.get("Origin")  # of a websocket browsers always say it
+        if origin != self.public_url and (origin is not None or rest.startswith("ws")):
+            return web.Response(status=403, text="the request comes from another page\n")
+        return None
 
     async def _closed(self, _: web.Application) -> None:
         closing = [
@@ -276,18 +317,35 @@ def serve_web(command: Sequence[str], config: GuestConfig, address: str, tell: T
         raise CommandError(f"{address}: a browser needs an address of the form 127.0.0.1:PORT")
     if config.guest:
         Control(config, lambda event: None).close()  # whoever opens a page would not see why
-    socket, where = listening(address)
+    listener, where = listening(address)
     server = WebServer(command, config.guest or "kprobe-tui", where, tell)
     for name in ("textual-serve", "aiohttp.server"):
         log = logging.getLogger(name)
         log.propagate = False
         log.addHandler(_Told(tell))
     tell(f"open {server.url} in a browser; Ctrl-C ends this")
-    web.run_app(
-        server.application(),
-        sock=socket,
-        shutdown_timeout=_PATIENCE,
-        print=None,
-        access_log=None,
-    )
+    asyncio.run(_served(server, listener))
     return 0
+
+
+async def _served(server: WebServer, listener: socket.socket) -> None:
+    """Answer requests until a signal ends that."""
+    loop, over = asyncio.get_running_loop(), asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, over.set)
+    runner = web.AppRunner(
+        await server.application(),
+        access_log=None,
+        keepalive_timeout=_KEPT,
+        shutdown_timeout=_PATIENCE,
+    )
+    await runner.setup()
+    accept = runner.server
+    assert accept is not None
+    server.door = Door(accept, lambda: len(accept.connections))
+    listening = await loop.create_server(server.door, sock=listener)
+    try:
+        await over.wait()
+    finally:
+        listening.close()
+        await runner.cleanup()

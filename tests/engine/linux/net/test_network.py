@@ -1,11 +1,17 @@
 """Bounds of the network, ports, and what a connection leaves behind."""
 
+import contextlib
 import errno
+import os
 import socket
 import struct
+import subprocess
+from pathlib import Path
 
 import pytest
+from cguest import compiled
 from fskit import Process
+from guestrun import start
 
 from engine.linux.net import network
 from engine.linux.net.tcp import TcpSocket
@@ -177,3 +183,67 @@ def test_a_port_is_shared_by_sockets_of_one_user() -> None:
     assert not process.net.tcp.conflict(asking, first.local)
     asking.uid = first.uid + 1
     assert process.net.tcp.conflict(asking, first.local)
+
+
+def _own_sockets(process: int) -> set[str]:
+    """Inodes of sockets that a process of the host has."""
+    found = set()
+    for each in Path(f"/proc/{process}/fd").iterdir():
+        with contextlib.suppress(OSError):
+            found.add(os.readlink(each))
+    return {name.strip("socket:[]") for name in found if name.startswith("socket:")}
+
+
+def test_a_program_and_the_host_cannot_reach_each_other(tmp_path: Path) -> None:
+    """By addresses, abstract names, and files in a folder that is shared with writing."""
+    hidden = f"kprobe-tui-test-{os.getpid()}"
+    mine, own = tmp_path / "mine", tmp_path / "own"
+    with contextlib.ExitStack() as stack:
+        tcp, udp = stack.enter_context(socket.socket()), socket.socket(type=socket.SOCK_DGRAM)
+        stack.enter_context(udp)
+        tcp.bind(("127.0.0.1", 0))
+        port: int = tcp.getsockname()[1]
+        udp.bind(("127.0.0.1", port))
+        names = [stack.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(2)]
+        for one, name in zip(names, (f"\0{hidden}", str(mine)), strict=True):
+            one.bind(name)
+            one.listen()
+        tcp.listen()
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            other: int = free.getsockname()[1]
+        words = [str(port), hidden, str(mine), str(own), str(other)]
+        program = str(compiled("hostnet", "x86_64"))
+        process = start(
+            *("run", "--share", f"{tmp_path}:rw", program, *words),
+            cwd=tmp_path,
+            stdin=subprocess.PIPE,
+        )
+        assert process.stdout is not None
+        lines = []
+        while (line := process.stdout.readline().decode().strip()) != "ready":
+            assert line, process.communicate()
+            lines.append(line)
+        refused = -errno.ECONNREFUSED
+        assert lines == [
+            *(f"tcp: {refused}", f"tcp6: {refused}", f"abstract: {refused}", f"file: {refused}"),
+            f"raw: {-errno.EPERM}",
+            *("bind: 0", "bind abstract: 0", "bind own: 0", "bind other: 0", "listen: 0"),
+        ]
+        for host in (tcp, udp, *names):
+            host.setblocking(False)
+            with pytest.raises(BlockingIOError):
+                host.recv(1) if host is udp else host.accept()
+        for address_family, place in (
+            (socket.AF_INET, ("127.0.0.1", other)),
+            (socket.AF_UNIX, str(own)),
+        ):
+            with (
+                socket.socket(address_family) as caller,
+                pytest.raises(OSError, match=r"refused|No"),
+            ):
+                caller.connect(place)
+        assert not own.exists()
+        assert _own_sockets(process.pid) == set()
+        process.communicate(b"x", timeout=60)
+        assert process.returncode == 0

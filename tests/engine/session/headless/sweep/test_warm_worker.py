@@ -5,6 +5,8 @@ import errno
 import gc
 import hashlib
 import os
+import pickle
+import select
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -12,6 +14,7 @@ from multiprocessing import Pipe
 from pathlib import Path
 
 import pytest
+from msgspec import Struct, msgpack
 from msgspec.structs import replace
 
 from engine.errors import EngineError
@@ -35,6 +38,16 @@ from engine.session.protocol.requests import (
 
 SAMPLES = Path(__file__).parents[5] / "samples" / "bin" / "x86_64"
 PROBES = ProbeRequest(entries=("main",))
+
+
+class Planted(Struct):
+    """Code that unpickling would execute: it makes a directory."""
+
+    path: str
+
+    def __reduce__(self) -> tuple[Callable[[str], None], tuple[str]]:
+        return os.mkdir, (self.path,)
+
 
 Carry = Callable[..., CellOutcome]
 
@@ -268,3 +281,35 @@ def test_nobody_is_left_behind(tmp_path: Path) -> None:
     worker.close()
     with pytest.raises(WorkerLostError):
         worker.begin(work)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        None,
+        *(b"", b"\xc1", b"\x90", msgpack.encode({"status": "passed"})),
+        msgpack.encode({"status": "passed", "facts": {"exit_code": "x", "reason": ""}, "peak": 0}),
+    ],
+)
+def test_what_a_runner_says_is_data(said: bytes | None, tmp_path: Path) -> None:
+    """The guest is in its process: nothing that comes from there is unpickled."""
+    planted = tmp_path / "planted"
+    with running(lambda work: CellFacts(0, "")) as runner:
+        here, there = Pipe()
+        with here, there:
+            there.send_bytes(pickle.dumps(Planted(str(planted))) if said is None else said)
+            runner._poll.unregister(runner._pipe)
+            runner._pipe.close()
+            runner._pipe = here
+            runner._poll.register(here, select.POLLIN)
+            work = CellWork("ab", ENDLESS, "/", None, None, None, True, str(tmp_path))
+            assert runner._heard(work, time.monotonic()).status is CellStatus.CRASHED
+    assert not planted.exists()
+
+
+def test_what_a_runner_says_need_not_be_text(tmp_path: Path) -> None:
+    facts = CellFacts(2, "file \udcff", message=("\udc80\n", "ok"))
+    with running(lambda work: facts) as runner:
+        work = CellWork("ab", ENDLESS, "/", None, None, None, True, str(tmp_path))
+        found = runner.outcome(work).facts
+    assert (found.reason, found.message) == ("file \\xff", ("\\x80\n", "ok"))

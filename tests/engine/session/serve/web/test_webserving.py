@@ -45,6 +45,7 @@ class Serving:
         )
         assert found is not None, line
         self.url = found[1]
+        self.origin = "/".join(self.url.split("/")[:3])
 
     def status(self, url: str) -> tuple[int, dict[str, str]]:
         """How it answers a request, and the headers."""
@@ -99,7 +100,7 @@ def test_who_does_not_know_the_word_is_answered_nothing(tmp_path: Path) -> None:
         assert server.status(server.url + "static/js/textual.js")[0] == 200
         assert server.status(server.url + "nothing")[0] == 404
         for line in (b"OPTIONS *", b"CONNECT a:1", b"GET /\xff", b"\0"):
-            assert _answer(server, line).split()[1] in (b"400", b"403")
+            assert _answer(server, line).split()[1] in (b"400", b"421")
         assert server.interfaces() == []
         server.process.send_signal(signal.SIGINT)
         _, told = server.process.communicate(timeout=PATIENCE)
@@ -204,7 +205,10 @@ async def _pages(told: list[str]) -> AsyncIterator[Callable[[], Any]]:
     server = webserving.WebServer(command, "x", "127.0.0.1:1", told.append)
     path = urllib.parse.urlsplit(server.url).path
     async with TestClient(TestServer(await server.application())) as client:
-        yield lambda: client.ws_connect(f"{path}ws")
+        host = "127.0.0.1:1"
+        yield lambda: client.ws_connect(
+            f"{path}ws", headers={"Host": host}, origin=f"http://{host}"
+        )
 
 
 def test_what_is_typed_at_once_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -257,7 +261,7 @@ def test_sizes_are_bounded(
 async def _talk(server: Serving, said: list[str], until: bytes) -> None:
     async with (
         aiohttp.ClientSession() as session,
-        session.ws_connect(f"{server.url}ws?width=100&height=30") as link,
+        session.ws_connect(f"{server.url}ws?width=100&height=30", origin=server.origin) as link,
     ):
         for line in said:
             await link.send_str(line)
@@ -290,7 +294,9 @@ def test_a_sample_is_picked_in_a_page(tmp_path: Path) -> None:
     async def picked(server: Serving) -> None:
         async with (
             aiohttp.ClientSession() as session,
-            session.ws_connect(f"{server.url}ws?width=100&height=30") as page,
+            session.ws_connect(
+                f"{server.url}ws?width=100&height=30", origin=server.origin
+            ) as page,
         ):
             await _until_shown(page, b"Enter on one")
             await page.send_str('["stdin", "\\r"]')
@@ -301,7 +307,7 @@ def test_a_sample_is_picked_in_a_page(tmp_path: Path) -> None:
     async def left(server: Serving) -> None:
         async with (
             aiohttp.ClientSession() as session,
-            session.ws_connect(f"{server.url}ws") as page,
+            session.ws_connect(f"{server.url}ws", origin=server.origin) as page,
         ):
             await _until_shown(page, b"Enter on one")
             await page.send_str('["stdin", "q"]')
@@ -329,7 +335,7 @@ def test_an_interface_does_not_outlive_a_server_that_was_killed(tmp_path: Path) 
     async def killed(server: Serving) -> None:
         async with (
             aiohttp.ClientSession() as session,
-            session.ws_connect(f"{server.url}ws") as link,
+            session.ws_connect(f"{server.url}ws", origin=server.origin) as link,
         ):
             await link.receive(timeout=PATIENCE)
             (interface,) = server.interfaces()
@@ -390,3 +396,133 @@ def test_a_probe_is_placed_in_chromium_and_its_events_are_seen(tmp_path: Path) -
     with serving(tmp_path, "--fresh", SAMPLE) as server:
         browse(folder, server.url, drive)
         until(lambda: not server.interfaces())
+
+
+def _status(server: Serving, path: str, *headers: str, close: bool = True) -> int:
+    """How a request is answered whose headers are these alone."""
+    where = urllib.parse.urlsplit(server.url)
+    lines = [f"GET {path} HTTP/1.1", *headers, "Connection: close" if close else "X: x", "", ""]
+    with socket.create_connection((where.hostname, where.port), PATIENCE) as link:
+        link.sendall("\r\n".join(lines).encode())
+        return int(link.recv(1 << 16).split()[1])
+
+
+_UPGRADE = (
+    *("Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13"),
+    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+)
+
+
+def test_a_page_of_another_host_gets_nothing_even_with_the_word(tmp_path: Path) -> None:
+    with serving(tmp_path, SAMPLE) as server:
+        where = urllib.parse.urlsplit(server.url)
+        host, port, home = where.netloc, where.port or 0, where.path
+        paths = (home, f"{home}ws", f"{home}static/js/textual.js", f"{home}download/x")
+        for path in paths:
+            for name in (
+                *(f"evil.example:{port}", "127.0.0.1", f"localhost:{port}", f"127.0.0.1.:{port}"),
+                *("", f"[::1]:{port}", f"{host}.evil.example", f"evil@{host}"),
+            ):
+                assert _status(server, path, f"Host: {name}") == 421
+            assert _status(server, path) in (400, 421)
+            assert _status(server, path, f"Host: {host}", "Host: evil.example") in (400, 421)
+            # The name in the request's first line is none: the header counts.
+            assert _status(server, f"http://{host}{path}", "Host: evil.example") in (400, 421)
+        for path in paths:
+            for origin in ("http://evil.example", "null", f"http://127.0.0.1:{port + 1}", ""):
+                given = (f"Host: {host}", f"Origin: {origin}")
+                assert _status(server, path, *given, *_UPGRADE, close=False) == 403
+            assert _status(server, path, f"Host: {host}", f"Origin: https://{host}") == 403
+        assert _status(server, f"{home}ws", f"Host: {host}", *_UPGRADE, close=False) == 403
+        assert server.interfaces() == []
+        assert _status(server, home, f"Host: {host.upper()}") == 200
+        mine = (f"Host: {host}", f"Origin: {server.origin}")
+        assert _status(server, f"{home}ws", *mine, *_UPGRADE, close=False) == 101
+
+
+def test_no_answer_gives_anything_away(tmp_path: Path) -> None:
+    """The word is in the address, which goes to nobody else, and in no process's words."""
+    with serving(tmp_path, SAMPLE) as server:
+        home = urllib.parse.urlsplit(server.url).path
+        word = home.strip("/")
+        for path in ("", "static/js/textual.js", "nothing", "download/x", "../x"):
+            code, headers = server.status(server.url + path)
+            assert (code == 200) == (path in ("", "static/js/textual.js"))
+            assert headers["Referrer-Policy"] == "no-referrer"
+            assert headers["Cache-Control"] == "no-store"
+            assert headers["X-Content-Type-Options"] == "nosniff"
+            assert headers["X-Frame-Options"] == "DENY"
+            assert headers["Cross-Origin-Resource-Policy"] == "same-origin"
+            assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
+            assert "Set-Cookie" not in headers
+        for path in ("..%2f..%2f..%2fetc%2fpasswd", "%2e%2e/%2e%2e/server.py", "/etc/passwd"):
+            assert server.status(f"{server.url}static/{path}")[0] in (403, 404)
+        asyncio.run(_talk(server, [], b""))
+        for process in (server.process.pid, *server.interfaces()):
+            for name in ("cmdline", "environ"):
+                assert word.encode() not in Path(f"/proc/{process}/{name}").read_bytes()
+
+
+@pytest.mark.slow
+def test_who_says_nothing_makes_room(tmp_path: Path) -> None:
+    """A thousand connections do not keep a browser out, or use the server's files up."""
+    with serving(tmp_path, SAMPLE) as server:
+        where = urllib.parse.urlsplit(server.url)
+        own = Path(f"/proc/{server.process.pid}/fd")
+        idle = []
+        try:
+            for number in range(1000):
+                link = socket.create_connection((where.hostname, where.port), PATIENCE)
+                link.sendall(b"" if number % 2 else b"GET / HTTP/1.1\r\nHost: ")
+                idle.append(link)
+            assert server.status(server.url)[0] == 200
+            until(lambda: len(list(own.iterdir())) < 250)
+            # Nobody needs their room: they are closed all the same.
+            until(lambda: len(list(own.iterdir())) < 30)
+        finally:
+            for link in idle:
+                link.close()
+        server.process.send_signal(signal.SIGINT)
+        _, told = server.process.communicate(timeout=PATIENCE)
+        assert (server.process.returncode, told) == (0, "")
+
+
+@pytest.mark.slow
+def test_a_page_of_another_site_cannot_use_it_in_chromium(tmp_path: Path) -> None:
+    """By its own websocket, in a frame, and under a name that means this machine."""
+    opens = (
+        "new Promise(r => {{ const s = new WebSocket('{}');"
+        " s.onopen = () => r('open'); s.onerror = () => r('refused'); }})"
+    )
+    with serving(tmp_path, SAMPLE) as server:
+        where = urllib.parse.urlsplit(server.url)
+        socket_url = f"ws://{where.netloc}{where.path}ws"
+
+        async def attack(page: Page) -> None:
+            found = await page.call(
+                "Runtime.evaluate", expression=opens.format(socket_url), awaitPromise=True
+            )
+            assert found["result"]["value"] == "refused"
+            frame = f"document.body.innerHTML = '<iframe src=\"{server.url}\"></iframe>'"
+            await page.value(frame)
+            await page.until("frames.length == 1")
+            await page.call("Page.navigate", url=f"http://evil.localhost:{where.port}{where.path}")
+            await page.until("document.body.innerText.includes('for another host')")
+
+        other = subprocess.Popen(
+            [sys.executable, "-m", "http.server", "--bind", "127.0.0.1", "0"],
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            text=True,
+        )
+        try:
+            assert other.stdout is not None
+            found = re.search(r"http://127\.0\.0\.1:\d+/", other.stdout.readline())
+            assert found is not None
+            browse(tmp_path / "browser", found[0], attack)
+            assert server.interfaces() == []
+        finally:
+            other.kill()
+            other.communicate()
