@@ -472,10 +472,28 @@ class Ram:
                 count += self._used(piece.start, piece.end).count(0)
         return count * PAGE
 
-    def used(self) -> int:
-        """Bytes of touched pages."""
+    def take_pages(self, count: int, *, forced: bool = False) -> bool:
+        """Count pages that are kept elsewhere against the budget; False beyond it.
+
+        Forced ones are counted in any case: then none is left until others are given back.
+        """
+        if self.control.budget < count and not forced:
+            return False
+        self.control.budget -= count
+        return True
+
+    def give_pages(self, count: int) -> None:
+        """Count so many of them no more."""
+        self.control.budget += count
+
+    def pages_left(self) -> int:
+        """Pages that may still be touched, or taken."""
         left: int = self.control.budget
-        return self.budget - left * PAGE
+        return left
+
+    def used(self) -> int:
+        """Bytes of touched pages, and of those that were taken."""
+        return self.budget - self.pages_left() * PAGE
 
     def read(self, offset: int, size: int) -> bytes:
         """Copy bytes out of the arena."""

@@ -146,7 +146,7 @@ class Process:
         self.peak = self.children_peak = 0
         self.began = machine.clock.monotonic()
         self.enter(space)
-        machine.processes[pid] = self
+        machine.enter_process(self)
 
     def enter(self, space: AddressSpace) -> None:
         """Run in an address space from now on."""

@@ -179,7 +179,7 @@ class Thread:
         self._held: tuple[OpenFile, ...] = ()
         self.ran = 0
         process.threads[tid] = process.last = self
-        machine.threads[tid] = self
+        machine.enter_thread(self)
 
     def enter(self, space: AddressSpace) -> None:
         """Run in an address space from now on."""
