@@ -55,7 +55,7 @@ def exhausted(k: Thread, address: int) -> None:
     if mapping is None or not mapping.shared or mapping.backing is None:
         k.machine.out_of_memory(k.space, address)
         return
-    k.machine.memory_limit.reached += 1
+    k.machine.memory_limit.note()
     k.signals.last_fault = (address, *k.arch.linux.signals.fault_codes("write", False, address))
     why = f"write at {address:#x}, in {mapping.name}: {k.machine.memory_used_up}"
     details = k.arch.linux.signals.details(TrapKind.MEMORY, 0, "write", k.pc())

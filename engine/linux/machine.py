@@ -401,7 +401,7 @@ class Machine:
             space: of the process that needed more.
             address: the place that got none.
         """
-        self.memory_limit.reached += 1
+        self.memory_limit.note()
         mapping = space.memory.find(address)
         if mapping is not None and mapping.shared and mapping.backing is not None:
             return  # a file system is full: the call fails with EFAULT

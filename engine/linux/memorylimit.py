@@ -14,32 +14,51 @@ PAGE: Final = 4096
 DEFAULT_SPACE: Final = 1 << 30
 """Bytes that may be held where nobody says how many."""
 
+_SPARE: Final = 1 << 20
+_SPARE_SHARE: Final = 64
+"""The kernel leaves so much, or this part of all memory, to programs, so that one that is told
+of an error can still say so (as Linux keeps vm.min_free_kbytes)."""
+_FORCED: Final = -(1 << 62)
+
 
 class PageSource(Protocol):
-    """Whoever counts the pages that programs touch."""
+    """Whoever counts the pages that programs touch.
 
-    def take_pages(self, count: int, *, forced: bool = False) -> bool:
+    Attributes:
+        refused: something was not done as no pages were left.
+    """
+
+    refused: bool
+
+    def take_pages(self, count: int, spare: int = 0) -> bool:
         """Count so many pages more; False, and nothing is counted, where they are not left.
 
-        Forced ones are counted in any case, even below zero.
+        So many spare ones are to be left behind them; with less than 0, pages are taken that are
+        not left.
         """
 
     def give_pages(self, count: int) -> None:
         """Count so many pages less."""
 
     def pages_left(self) -> int:
-        """Pages that may still be taken; less than 0 after forced ones."""
+        """Pages that may still be taken; may be less than 0."""
 
 
 class CountedPages:
-    """Pages of a machine of which nobody touches any."""
+    """Pages of a machine of which nobody touches any.
+
+    Attributes:
+        refused: something was not done as no pages were left.
+    """
 
     def __init__(self, size: int) -> None:
         self._left = size // PAGE
+        self.refused = False
 
-    def take_pages(self, count: int, *, forced: bool = False) -> bool:
-        """Count so many pages more, if they are left or forced."""
-        if count > self._left and not forced:
+    def take_pages(self, count: int, spare: int = 0) -> bool:
+        """Count so many pages more, if they are left."""
+        if count + spare > self._left:
+            self.refused = True
             return False
         self._left -= count
         return True
@@ -59,10 +78,9 @@ class MemoryLimit:
     Attributes:
         total: bytes of it.
         held: bytes of what the kernel keeps.
-        reached: how often something was refused because of the limit.
     """
 
-    __slots__ = ("_pages", "_source", "held", "reached", "total")
+    __slots__ = ("_pages", "_refused", "_source", "_spare", "held", "total")
 
     def __init__(self, total: int = DEFAULT_SPACE, source: PageSource | None = None) -> None:
         """Count nothing yet.
@@ -73,14 +91,21 @@ class MemoryLimit:
         """
         self.total = total
         self.held = 0
-        self.reached = 0
+        self._refused = False
         self._source: PageSource = CountedPages(total) if source is None else source
+        self._spare = 0 if source is None else min(total // _SPARE_SHARE, _SPARE) // PAGE
         self._pages = 0
+
+    @property
+    def reached(self) -> bool:
+        """True if something was refused because of the limit."""
+        return self._refused or self._source.refused
 
     @property
     def left(self) -> int:
         """Bytes that may still be taken."""
-        return max(0, (self._pages + self._source.pages_left()) * PAGE - self.held)
+        pages = self._pages + self._source.pages_left() - self._spare
+        return max(0, pages * PAGE - self.held)
 
     def take(self, size: int, code: int = errno.ENOMEM) -> None:
         """Hold so many bytes more.
@@ -91,8 +116,7 @@ class MemoryLimit:
         held = self.held + size
         more = (held + PAGE - 1) // PAGE - self._pages
         if more > 0:
-            if not self._source.take_pages(more):
-                self.reached += 1
+            if not self._source.take_pages(more, self._spare):
                 raise LinuxError(code)
             self._pages += more
         self.held = held
@@ -105,15 +129,19 @@ class MemoryLimit:
         self.held += size
         more = (self.held + PAGE - 1) // PAGE - self._pages
         if more > 0:
-            self._source.take_pages(more, forced=True)
+            self._source.take_pages(more, _FORCED)
         elif more < 0:
             self._source.give_pages(-more)
         self._pages += more
 
     def refuse(self, code: int = errno.ENOMEM) -> LinuxError:
         """The error of a call for which nothing is left, of which the user is told."""
-        self.reached += 1
+        self.note()
         return LinuxError(code)
+
+    def note(self) -> None:
+        """Something was refused because of the limit, of which the user is told."""
+        self._refused = True
 
     def require(self, size: int, code: int = errno.ENOMEM) -> None:
         """Look whether so many bytes are left, and hold none of them.

@@ -61,8 +61,7 @@ def msgsnd(k: Thread, number: int, address: int, size: int, flags: int) -> int |
             if flags & IPC_NOWAIT:
                 raise LinuxError(errno.EAGAIN)
             return None
-        queue.account(size, 1)
-        queue.messages.append((kind, text))
+        queue.put(kind, text)
         queue.sent, queue.sender = now(k), k.pid
         return 0
 
@@ -106,8 +105,7 @@ def msgrcv(k: Thread, number: int, address: int, size: int, kind: int, flags: in
         if len(text) > size and not flags & MSG_NOERROR:
             raise LinuxError(errno.E2BIG)
         if not flags & MSG_COPY:
-            del queue.messages[at]
-            queue.account()
+            queue.take(at)
             queue.received, queue.receiver = now(k), k.pid
         k.memory.write(address, struct.pack(order(k) + "q", have) + text[:size])
         return min(len(text), size)

@@ -299,6 +299,7 @@ class MessageQueue(IpcObject, eq=False):
         sender: pid of who sent last; `receiver` is that of who received last.
         removed: it is gone; calls that wait for it end.
         held: memory that it takes.
+        size: bytes of text in it.
     """
 
     messages: list[tuple[int, bytes]] = field(default_factory=list)
@@ -309,21 +310,21 @@ class MessageQueue(IpcObject, eq=False):
     receiver: int = 0
     removed: bool = False
     held: HeldMemory | None = None
+    size: int = 0
 
-    @property
-    def size(self) -> int:
-        """Bytes of text in it."""
-        return sum(len(text) for _, text in self.messages)
-
-    def account(self, more: int = 0, count: int = 0) -> None:
-        """Count what it holds, with so many bytes more in so many messages more.
-
-        Raises:
-            LinuxError: ENOMEM beyond the guest's memory.
-        """
+    def put(self, kind: int, text: bytes) -> None:
+        """Add a message; ENOMEM beyond the guest's memory."""
         if self.held is not None:
-            messages = len(self.messages) + count
-            self.held.resize(OBJECT + messages * _MESSAGE + self.size + more)
+            self.held.resize(self.held.size + _MESSAGE + len(text))
+        self.messages.append((kind, text))
+        self.size += len(text)
+
+    def take(self, position: int) -> None:
+        """Take a message away."""
+        text = self.messages.pop(position)[1]
+        self.size -= len(text)
+        if self.held is not None:
+            self.held.resize(self.held.size - _MESSAGE - len(text))
 
 
 class SysvObjects:

@@ -199,7 +199,7 @@ class SparseData:
         while done < len(data):
             size = min(len(data) - done, _PAGE - (offset + done) % _PAGE)
             if not pages.store(offset + done, data[done : done + size]):
-                self.budget.memory.reached += 1
+                self.budget.memory.note()
                 break
             done += size
         return done
@@ -247,6 +247,39 @@ class SparseData:
             if self._lower_size == 0:
                 self._lower = None
         self.size = size
+
+    def reserve(self, offset: int, end: int) -> None:
+        """Let a range take the space that writing to it would; ENOSPC if that is not left."""
+        parts = list(self._parts(offset, end))
+        need = sum(
+            size - sum(last - first for first, last in pages.taken(at, size))
+            if pages is not None
+            else sum(stop - held for _, held, stop in self._missing(at, at + size))
+            for pages, at, size in parts
+        )
+        self.budget.memory.require(need, ENOSPC)
+        for pages, at, size in parts:
+            if pages is not None:
+                self._hold_shown(pages, at, at + size)
+                continue
+            for index, _, stop in list(self._missing(at, at + size)):
+                self._grow(self._own(index), stop, forced=False)
+
+    def _hold_shown(self, pages: ShownPages, start: int, end: int) -> None:
+        """Let pages take memory that did not, with what they hold."""
+        for at in range(start, end, CHUNK):
+            size = min(CHUNK, end - at)
+            if not pages.store(at, pages.load(at, size)):
+                raise self.budget.memory.refuse(ENOSPC)
+
+    def _missing(self, start: int, end: int) -> Iterator[tuple[int, int, int]]:
+        """(number, bytes of it, bytes of it that a range needs) of chunks with too few."""
+        for index in range(start // CHUNK, (end + CHUNK - 1) // CHUNK):
+            if index not in self.chunks and index * CHUNK < self._lower_size:
+                continue  # the host has it
+            held, stop = len(self.chunks.get(index, b"")), min(end - index * CHUNK, CHUNK)
+            if held < stop:
+                yield index, held, stop
 
     def punch(self, offset: int, count: int) -> None:
         """Make a range read as zero without changing the size."""

@@ -168,8 +168,8 @@ class RegularFile(SeekableFile):
         end = offset + length
         if mode & (PUNCH_HOLE | ZERO_RANGE):
             data.punch(offset, length)
-        elif end - data.size > self.file.volume.budget.free:
-            raise self.file.volume.budget.memory.refuse(ENOSPC)
+        else:
+            data.reserve(offset, end)
         if not mode & KEEP_SIZE and end > data.size:
             data.truncate(end)
         self.file.touch()

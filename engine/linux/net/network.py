@@ -198,7 +198,7 @@ class Network:
         """
         left = self.memory.left
         if left <= 0 < wanted:
-            self.memory.reached += 1
+            self.memory.note()
         least = 0 if self._buffered else _LEAST
         return max(0, min(wanted, _BUFFERED - self._buffered, max(left, least)))
 
