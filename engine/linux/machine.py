@@ -44,6 +44,8 @@ _CALL_NS: Final = 1000
 """Processor time of a system call."""
 _NAMES: Final = 1 << 16
 """Names of threads that are kept."""
+_MISSING: Final = 1000
+"""Kinds of what is not there that are kept."""
 _PROCESS: Final = 32 << 10
 """Bytes that a process takes beside its memory, mappings, and descriptors,"""
 _THREAD: Final = 16 << 10
@@ -310,7 +312,8 @@ class Machine:
 
     def unsupported(self, what: str) -> None:
         """Report once, at exit, that the guest asked for something that is not there."""
-        self.missing[what] = self.missing.get(what, 0) + 1
+        if what in self.missing or len(self.missing) < _MISSING:
+            self.missing[what] = self.missing.get(what, 0) + 1
 
     def refused(self, name: str, arguments: tuple[int, ...], error: Exception) -> int:
         """The result of a system call for what its handler has raised: -errno.

@@ -127,6 +127,7 @@ class Process:
         self.borrows = self.executed = False
         self.uid, self.gid = identity
         self.hand = SignalHand()
+        self.hand.pending.count_against(machine.memory_limit)
         self.threads: dict[int, Thread] = {}
         self.place = WorkingPlace(machine.fs.root)
         self.timers = Timers(machine.clock, self.own_time, self.cpu_time, self.running)
