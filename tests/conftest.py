@@ -17,6 +17,8 @@ MAY_BE_SKIPPED: tuple[tuple[str, str], ...] = (
         r"(trace/test_(definition|filter)|tracing/test_tracing|live/test_recording)_live\.py",
         "KPROBE_TUI_LIVE_KERNEL",
     ),
+    # It mounts a file system of its own.
+    (r"hostile/test_memory_limit\.py::test_linux_says", "KPROBE_TUI_LIVE_KERNEL"),
     # It boots a machine, which takes minutes of emulation.
     (r"live/test_recording_machine\.py", "KPROBE_TUI_LIVE_MACHINE"),
     # libc-test is nobody's package; who has built it says where.

@@ -95,6 +95,7 @@ class Ram:
         frozen: its pages that are in a file, which copies share.
         many: touched pages in a row from which on a copy freezes them.
         effects: told of what the guest's kernel does to pages; None for nobody.
+        refused: something was not done because the budget was used up.
     """
 
     def __init__(self, size: int = 64 << 30, budget: int = 1 << 30) -> None:
@@ -136,6 +137,7 @@ class Ram:
         self._kept: set[int] = set()  # pages that may be in memory although nobody uses them
         self.many = _MANY
         self.effects: PageEffects | None = None
+        self.refused = False
         self._changed_map: mmap.mmap | None = None
         self._changed_view = memoryview(bytearray())
 
@@ -357,6 +359,7 @@ class Ram:
         for page in range(first, behind):
             if not self._touched_view[page]:
                 if self.control.budget <= 0:
+                    self.refused = True
                     return False
                 self.control.budget -= 1
                 self._touched_view[page] = 1
@@ -444,6 +447,7 @@ class Ram:
             at = start + first * PAGE
             there = self._used(at + delta, start + last * PAGE + delta)
             if self.control.budget < there.count(0):
+                self.refused = True
                 return False
             self._set_used(at + delta, b"\1" * (last - first))
             ctypes.memmove(self.base + at + delta, self.base + at, (last - first) * PAGE)
@@ -472,10 +476,32 @@ class Ram:
                 count += self._used(piece.start, piece.end).count(0)
         return count * PAGE
 
-    def used(self) -> int:
-        """Bytes of touched pages."""
+    def take_pages(self, count: int, spare: int = 0) -> bool:
+        """Count pages that are kept elsewhere against the budget; False beyond it.
+
+        Args:
+            count: of the pages.
+            spare: of those that are to be left; less than 0 takes pages that are not left, so
+                that none is until others are given back.
+        """
+        if self.control.budget < count + spare:
+            self.refused = True
+            return False
+        self.control.budget -= count
+        return True
+
+    def give_pages(self, count: int) -> None:
+        """Count so many of them no more."""
+        self.control.budget += count
+
+    def pages_left(self) -> int:
+        """Pages that may still be touched, or taken."""
         left: int = self.control.budget
-        return self.budget - left * PAGE
+        return left
+
+    def used(self) -> int:
+        """Bytes of touched pages, and of those that were taken."""
+        return self.budget - self.pages_left() * PAGE
 
     def read(self, offset: int, size: int) -> bytes:
         """Copy bytes out of the arena."""

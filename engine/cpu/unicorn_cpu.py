@@ -98,7 +98,7 @@ class UnicornCpu(UnicornState):
         machine = machine_of(names)
         forget_tables()
         try:
-            uc = machine.open()
+            uc = machine.open(ram.budget)
             with small_pages():
                 uc.use_own_translations()  # it sets all up now
             uc.map_memory(ram.control.physical_base, ram.size, 7, ram.base)

@@ -22,6 +22,10 @@ _WRITES: Final = 1 << 30
 _TRANSLATIONS: Final = 256 << 20
 """Bytes for translated code. Unicorn's own gigabyte has room once within the 2 GB around the
 library in which code calls its functions directly; farther away it is a third slower."""
+_TRANSLATED_PART: Final = 4
+"""What is translated may take this part of what the guest may use,"""
+_LEAST_TRANSLATIONS: Final = 64 << 20
+"""but so much in any case: when it is full, all is translated anew."""
 _WIDEST: Final = 64
 """Bytes of the widest register."""
 
@@ -132,7 +136,15 @@ class Emulator:
         self.handle = _VOID()
         _check(_open(arch, mode, ctypes.byref(self.handle)))
         weakref.finalize(self, _close, self.handle).atexit = False
-        _check(_ctl_1(self.handle, _request(uc_const.UC_CTL_TCG_BUFFER_SIZE, 1), _TRANSLATIONS))
+
+    def set_translations(self, memory: int) -> None:
+        """Choose the room for translated code, before anything else.
+
+        Args:
+            memory: bytes that the guest may use; a small guest's code gets less.
+        """
+        size = min(max(memory // _TRANSLATED_PART, _LEAST_TRANSLATIONS), _TRANSLATIONS)
+        _check(_ctl_1(self.handle, _request(uc_const.UC_CTL_TCG_BUFFER_SIZE, 1), size))
 
     def set_cpu_model(self, model: int) -> None:
         """Choose the processor, before anything else."""

@@ -60,9 +60,10 @@ class UnicornMachine:
         self._flags_at = -1  # in a saved context, once learnt and if anywhere
         self._fault_at = -1
 
-    def open(self) -> Emulator:
-        """Make an emulator, before anything is mapped."""
+    def open(self, memory: int) -> Emulator:
+        """Make an emulator for so many bytes of a guest's memory, before anything is mapped."""
         uc = Emulator(self._arch, self._mode)
+        uc.set_translations(memory)
         if self._cpu is not None:
             uc.set_cpu_model(self._cpu)
         if self.names.page_size:

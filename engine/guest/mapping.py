@@ -1,11 +1,51 @@
 """Mappings as values: what Linux calls vm_area_structs, and the pages that some share."""
 
 import errno
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from msgspec import Struct, field
 
 from engine.cpu.ram import PAGE
+
+
+class ShownPages(Protocol):
+    """Pages that hold a part of a file in its place, as long as shared mappings show them.
+
+    Attributes:
+        low: the first byte of the file that they hold.
+        high: one past the last.
+    """
+
+    @property
+    def low(self) -> int:
+        """The first byte of the file that they hold."""
+
+    @property
+    def high(self) -> int:
+        """One past the last."""
+
+    def load(self, offset: int, size: int) -> bytes:
+        """Bytes of the file."""
+
+    def store(self, offset: int, data: bytes) -> bool:
+        """Change them; False, and nothing is changed, beyond the guest's memory."""
+
+    def clear(self, offset: int, size: int) -> None:
+        """Make them zeros: whole pages take no memory any more."""
+
+    def taken(self, offset: int, size: int) -> list[tuple[int, int]]:
+        """(first, one past the last) of bytes that take memory; all others are zeros."""
+
+
+class Contents(Protocol):
+    """The content of a file that is the guest's alone, which pages can hold in its place."""
+
+    def lend(self, pages: ShownPages, ranges: Sequence[tuple[int, int]]) -> bool:
+        """Move bytes to pages, for as long as these show them; False beyond the guest's memory."""
+
+    def reclaim(self, *, keep: bool) -> None:
+        """Take all bytes back; the pages keep theirs if asked to, else they become zeros."""
 
 
 class Backing(Protocol):
@@ -32,6 +72,9 @@ class Backing(Protocol):
     def host_descriptor(self) -> int | None:
         """A host descriptor that may be mapped privately, or None."""
 
+    def contents(self) -> Contents | None:
+        """Its content, where shared pages can hold that instead; None elsewhere."""
+
 
 class SharedExtent(Struct, eq=False):
     """Physical pages of a file or of shared anonymous memory, for all its shared mappings.
@@ -43,6 +86,7 @@ class SharedExtent(Struct, eq=False):
         physical: arena offset of `low`.
         mapped: bytes that mappings show of it; the pages go with the last.
         written: whether a mapping that may be written has ever shown it.
+        lent: the content that these pages hold in its place; None where they are copies.
         mixed: whether one view may be written and another executed: the emulator does not
             notice that code changes through another view, so each page is open for one of the two.
         executing: numbers of the pages that are open to be executed.
@@ -55,6 +99,7 @@ class SharedExtent(Struct, eq=False):
     physical: int
     mapped: int = 0
     written: bool = False
+    lent: Contents | None = None
     mixed: bool = False
     executing: set[int] = field(default_factory=set)
     both: set[int] = field(default_factory=set)

@@ -7,7 +7,7 @@ places, sums, views of shared pages) is kept up to date with each change.
 import errno
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
 from engine.cpu.freeranges import FreeRanges
 from engine.cpu.ram import EXECUTE, WRITE
@@ -17,6 +17,21 @@ MAX_MAPPINGS: Final = 65_530
 """Linux's default vm.max_map_count."""
 MAX_PIECES: Final = 1 << 17
 """Most entries of the table, of which several may be one mapping to the program."""
+
+_FREE_ENTRIES: Final = 128
+"""Entries of each table that take no memory of the guest's;"""
+_ENTRIES_OF_PAGE: Final = 8
+"""of the others, so many take a page."""
+
+
+class PageCount(Protocol):
+    """Whoever counts the memory that the guest takes, in pages."""
+
+    def take_pages(self, count: int) -> bool:
+        """Count so many pages more; False, and nothing is counted, where they are not left."""
+
+    def give_pages(self, count: int) -> None:
+        """Count so many pages less."""
 
 
 def _finder(starts: list[int], mappings: list[Mapping]) -> Callable[[int], Mapping | None]:
@@ -74,7 +89,9 @@ class MappingTable:
         changes: ranges in which it has changed, for who sets this and empties it; None for nobody.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, pages: PageCount) -> None:
+        """Nothing is mapped; entries beyond the first few count against a number of pages."""
+        self._pages, self._taken = pages, 0
         self.mappings: list[Mapping] = []
         self.starts: list[int] = []
         self.layout = object()
@@ -136,6 +153,17 @@ class MappingTable:
         pieces = len(self.mappings) + more
         if more and (pieces - self._joints > MAX_MAPPINGS or pieces > MAX_PIECES):
             raise MappingError(errno.ENOMEM)
+        wanted = max(0, pieces - _FREE_ENTRIES) // _ENTRIES_OF_PAGE
+        if wanted > self._taken and not self._pages.take_pages(wanted - self._taken):
+            raise MappingError(errno.ENOMEM)
+        if wanted < self._taken:
+            self._pages.give_pages(self._taken - wanted)
+        self._taken = wanted
+
+    def close(self) -> None:
+        """Nothing of it is used any more."""
+        self._pages.give_pages(self._taken)
+        self._taken = 0
 
     def insert(self, mapping: Mapping, *, shown: bool = False) -> None:
         """Put a mapping where there is none.

@@ -112,7 +112,7 @@ class Memory:
         self.traps = code.traps
         self.forget, self.invalidate_all = code.invalidate, code.invalidate_all
         self.changing_code = code.together
-        self.table = MappingTable()
+        self.table = MappingTable(ram)
         self.pager = Pager(self.table, ram, code, shared)
         self.code = code
         self.closed: dict[int, int] = {}
@@ -178,6 +178,8 @@ class Memory:
         if end - start >= _LARGE or self.overlapping(start, end):
             self.unmap(start, end - start)
         mapping = Mapping(start, end, perms, None, name, offset, backing, shared, inode, reserved)
+        if backing is not None and not shared:
+            self.shared.keep_apart(backing.identity)
         if perms or backing is not None or shared:
             mapping = self.pager.back(mapping, grows=name == HEAP)
         if backing is None and not shared and not reserved:
@@ -566,6 +568,7 @@ class Memory:
         """
         other = self.fresh()
         try:
+            other.table.need_room(len(self.mappings))
             for mapping in self.mappings:
                 if not mapping.at_fork & OMITTED:
                     other.table.insert(other.pager.adopt(mapping))
@@ -586,6 +589,7 @@ class Memory:
         self.retire()
         with self._code.elsewhere():
             self.pager.close()
+        self.table.close()
 
     def commit(self, start: int, size: int) -> None:
         """Make a part of an engine window readable and executable, for the engine's code.

@@ -52,6 +52,59 @@ def fill(ram: Ram, physical: int, backing: Backing, offset: int, size: int) -> N
         done += len(data)
 
 
+class ExtentPages:
+    """The pages of an extent, as the file knows them whose content they hold in its place."""
+
+    def __init__(self, ram: Ram, extent: SharedExtent) -> None:
+        self._ram = ram
+        self._extent = extent
+
+    @property
+    def low(self) -> int:
+        """The first byte of the file that they hold."""
+        return self._extent.low
+
+    @property
+    def high(self) -> int:
+        """One past the last."""
+        return self._extent.high
+
+    def _place(self, offset: int) -> int:
+        return self._extent.physical + offset - self._extent.low
+
+    def load(self, offset: int, size: int) -> bytes:
+        """Bytes of the file."""
+        return self._ram.read(self._place(offset), size)
+
+    def store(self, offset: int, data: bytes) -> bool:
+        """Change them; False, and nothing is changed, beyond the guest's memory."""
+        place = self._place(offset)
+        if not self._ram.touch(place, len(data)):
+            return False
+        self._ram.put(place, data)
+        return True
+
+    def clear(self, offset: int, size: int) -> None:
+        """Make them zeros: whole pages take no memory any more."""
+        place = self._place(offset)
+        first, last = min(page_up(place), place + size), max((place + size) & -PAGE, place)
+        for start, end in ((place, first), (max(first, last), place + size)):
+            if start < end and self._ram.touched(start & -PAGE, PAGE):
+                self._ram.put(start, bytes(end - start))
+        if first < last:
+            self._ram.discard(first, last - first)
+
+    def taken(self, offset: int, size: int) -> list[tuple[int, int]]:
+        """(first, one past the last) of bytes that take memory; all others are zeros."""
+        place, end = self._place(offset), self._place(offset + size)
+        delta = offset - place
+        start, stop = place & -PAGE, page_up(end)
+        return [
+            (max(first, place) + delta, min(last, end) + delta)
+            for first, last in self._ram.touched_runs(start, stop - start)
+        ]
+
+
 class FileViewer(Protocol):
     """An address space, as files that change, and those who share pages with it, see it."""
 
@@ -132,7 +185,7 @@ class SharedPages:
             extent = SharedExtent(backing, low, high, self._allocate(high - low))
             if backing is not None:
                 try:
-                    fill(self._ram, extent.physical, backing, low, high - low)
+                    self._begin(extent, backing)
                 except MappingError:
                     self._ram.release(extent.physical, high - low)
                     raise
@@ -146,6 +199,26 @@ class SharedPages:
         physical = extent.physical + low - extent.low
         return mapping._replace(physical=physical, extent=extent)
 
+    def _begin(self, extent: SharedExtent, backing: Backing) -> None:
+        """Give fresh pages the content of a file: in its place, where it lends that.
+
+        Private pages that show the same file need its content apart from the shared ones.
+        """
+        contents = backing.contents()
+        if contents is None or self.shows(backing.identity):
+            fill(self._ram, extent.physical, backing, extent.low, extent.high - extent.low)
+        else:
+            if not contents.lend(ExtentPages(self._ram, extent), [(extent.low, extent.high)]):
+                raise MappingError(errno.ENOMEM)
+            extent.lent = contents
+
+    def keep_apart(self, identity: object) -> None:
+        """Private pages are about to show a file: its content is its own from now on."""
+        extent = self._of_files.get(identity)
+        if extent is not None and extent.lent is not None:
+            extent.lent.reclaim(keep=True)
+            extent.lent, extent.written = None, True
+
     def _allocate(self, size: int) -> int:
         physical = self._ram.allocate(size)
         if physical is None:
@@ -154,25 +227,40 @@ class SharedPages:
 
     def _grow(self, extent: SharedExtent, low: int, high: int) -> None:
         physical = self._allocate(high - low)
-        size = extent.high - extent.low
+        old, size = extent.physical, extent.high - extent.low
         skip = extent.low - low
-        copy_pages(self._ram, extent.physical, physical + skip, size)
-        if extent.backing is not None:
-            fill(self._ram, physical, extent.backing, low, skip)
-            tail = skip + size
-            fill(self._ram, physical + tail, extent.backing, extent.high, high - extent.high)
-        old = extent.physical
+        try:
+            copy_pages(self._ram, old, physical + skip, size)
+            self._begin_rest(extent, low, high, physical)
+        except MappingError:
+            self._ram.release(physical, high - low)
+            raise
         for moved in self.moved:
             moved(extent, physical + skip - old)
         extent.physical, extent.low, extent.high = physical, low, high
         self._ram.release(old, size)
+
+    def _begin_rest(self, extent: SharedExtent, low: int, high: int, physical: int) -> None:
+        """Give an extent's pages in another place the content that it did not have so far."""
+        backing = extent.backing
+        rest = [(low, extent.low), (extent.high, high)]
+        if extent.lent is not None:
+            grown = SharedExtent(backing, low, high, physical)
+            if not extent.lent.lend(ExtentPages(self._ram, grown), rest):
+                raise MappingError(errno.ENOMEM)
+        elif backing is not None:
+            for start, end in rest:
+                fill(self._ram, physical + start - low, backing, start, end - start)
 
     def detach(self, extent: SharedExtent, size: int) -> None:
         """A mapping of so many bytes is gone; the last one takes the pages with it."""
         extent.mapped -= size
         if extent.mapped > 0:
             return
-        self._flush(extent, extent.low, extent.high)
+        if extent.lent is not None:
+            extent.lent.reclaim(keep=False)
+        else:
+            self._flush(extent, extent.low, extent.high)
         if extent.backing is not None:
             self._of_files.pop(extent.backing.identity, None)
         self._ram.release(extent.physical, extent.high - extent.low)
@@ -214,7 +302,7 @@ class SharedPages:
 
     def _flush(self, extent: SharedExtent, low: int, high: int) -> None:
         backing = extent.backing
-        if backing is None or not extent.written:
+        if backing is None or extent.lent is not None or not extent.written:
             return
         high = min(high, backing.size)
         for at in range(low, high, _PIECE):
@@ -230,7 +318,7 @@ class SharedPages:
         """Make pages of an object zeros; a file keeps its size."""
         self._ram.discard(extent.physical + offset - extent.low, size)
         backing = extent.backing
-        if backing is None:
+        if backing is None or extent.lent is not None:
             return
         for at in range(offset, min(offset + size, backing.size), _PIECE):
             backing.write_back(at, _ZERO[: min(_PIECE, offset + size - at, backing.size - at)])
@@ -238,7 +326,7 @@ class SharedPages:
     def _refresh(self, identity: object) -> None:
         """Bring a file's content to its mappings, after it has changed or has another size."""
         extent = self._of_files.get(identity)
-        if extent is None or extent.backing is None:
+        if extent is None or extent.backing is None or extent.lent is not None:
             return
         fill(self._ram, extent.physical, extent.backing, extent.low, extent.high - extent.low)
         end = max(extent.backing.size, extent.low)

@@ -36,6 +36,9 @@ class RecordedFile:
         """None."""
         return None
 
+    def contents(self) -> None:
+        """Nothing of it is held by pages alone."""
+
 
 class Extents:
     """Numbers of shared pages."""

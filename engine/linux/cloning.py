@@ -125,6 +125,7 @@ def _check(k: Thread, request: CloneRequest) -> None:
     if len(k.machine.threads) >= k.limit("nproc"):
         k.unsupported(f"more than {k.limit('nproc')} threads and processes (RLIMIT_NPROC)")
         raise LinuxError(errno.EAGAIN)
+    k.machine.require_task(process=not flags & THREAD)
 
 
 def _clone(k: Thread, request: CloneRequest) -> int | Wait:

@@ -1,5 +1,7 @@
 """Faults and exceptions of the CPU as signals to the program."""
 
+from typing import Final
+
 from engine.arch.base import TrapKind
 from engine.cpu.base import Stop, StopKind
 from engine.cpu.ram import READ, WRITE
@@ -9,6 +11,8 @@ from engine.linux import delivery
 from engine.linux import signals as sig
 from engine.linux.ending import Crash
 from engine.linux.thread import Thread
+
+_BUS_ADRERR: Final = 2
 
 
 def opened(k: Thread, stop: Stop) -> bool:
@@ -43,6 +47,21 @@ def fault(k: Thread, stop: Stop) -> None:
     details = abi.details(TrapKind.MEMORY, stop.number, stop.access, k.pc())
     crash = Crash(number, k.pc(), stop.address, why)
     delivery.force(k, number, code, address, crash, details)
+
+
+def exhausted(k: Thread, address: int) -> None:
+    """An access to a page that there is no memory for: SIGBUS for that of a file (shmem_fault)."""
+    mapping = k.memory.find(address)
+    if mapping is None or not mapping.shared or mapping.backing is None:
+        k.machine.out_of_memory(k.space, address)
+        return
+    k.machine.memory_limit.note()
+    k.signals.last_fault = (address, *k.arch.linux.signals.fault_codes("write", False, address))
+    why = f"write at {address:#x}, in {mapping.name}: {k.machine.memory_used_up}"
+    details = k.arch.linux.signals.details(TrapKind.MEMORY, 0, "write", k.pc())
+    delivery.force(
+        k, sig.SIGBUS, _BUS_ADRERR, address, Crash(sig.SIGBUS, k.pc(), address, why), details
+    )
 
 
 def _classify(stop: Stop, mapping: Mapping | None) -> tuple[int, int, int, str]:

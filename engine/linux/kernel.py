@@ -621,7 +621,7 @@ class Kernel:
         self.scheduler.drop(thread)
         thread.process.threads.pop(thread.tid, None)
         thread.process.last = thread
-        self.machine.threads.pop(thread.tid, None)
+        self.machine.forget_thread(thread)
         if thread.debug is not None:
             thread.debug.clear()
         if thread.passing >= 0:
@@ -678,7 +678,7 @@ class Kernel:
                 thread.tracee.trapped(stop)
             faults.trap(thread, stop)
         elif stop.kind is StopKind.OUT_OF_MEMORY:
-            self.machine.out_of_memory(thread.space, stop.address)
+            faults.exhausted(thread, stop.address)
         if stop.kind is not StopKind.HALTED:
             self._check_limits()
         if thread.process.exit is not None:

@@ -55,6 +55,9 @@ class ImageBacking:
         """There is none."""
         return None
 
+    def contents(self) -> None:
+        """Nothing of it is held by pages alone."""
+
 
 class Executable(Struct, frozen=True):
     """A program as the kernel will start it.

@@ -22,6 +22,7 @@ from engine.linux.futexqueues import FutexQueues
 from engine.linux.host import HostEvents
 from engine.linux.images import ProgramImages
 from engine.linux.init import INIT, Init
+from engine.linux.memorylimit import MemoryLimit
 from engine.linux.moments import Moments
 from engine.linux.net.network import Network
 from engine.linux.signals import SI_KERNEL, SIGKILL, PendingSignal, info_kill
@@ -43,6 +44,12 @@ _CALL_NS: Final = 1000
 """Processor time of a system call."""
 _NAMES: Final = 1 << 16
 """Names of threads that are kept."""
+_MISSING: Final = 1000
+"""Kinds of what is not there that are kept."""
+_PROCESS: Final = 32 << 10
+"""Bytes that a process takes beside its memory, mappings, and descriptors,"""
+_THREAD: Final = 16 << 10
+"""and a thread, as the stack that Linux gives it in the kernel."""
 _CRASHES: Final = 100
 """Faults that are kept."""
 
@@ -78,7 +85,7 @@ class Machine:
         registers: the same for system calls and signals, which change registers of the program.
         clock: its time.
         cpus: processors that the guest is told of.
-        memory_budget: bytes of memory that all processes together may use.
+        memory_limit: the limit for what all processes together may make the host hold.
         fs: the tree of files; given by whoever makes it.
         net: the network that all processes are on; given likewise.
         sysv: the System V objects.
@@ -135,7 +142,7 @@ class Machine:
         *,
         clock: GuestClock,
         seed: int,
-        memory_budget: int,
+        memory_limit: MemoryLimit,
         cpus: int = 1,
     ) -> None:
         """Set up a computer on which nothing runs.
@@ -145,14 +152,14 @@ class Machine:
             cpu: the processor.
             clock: its time.
             seed: for the random numbers it gives.
-            memory_budget: bytes of memory that processes may use.
+            memory_limit: for what its processes may make the host hold.
             cpus: processors that the guest is told of.
         """
         self.arch = arch
         self.cpu = self.registers = cpu
         self.clock = clock
         self.cpus = cpus
-        self.memory_budget = memory_budget
+        self.memory_limit = memory_limit
         self.sysv = SysvObjects()
         self.images = ProgramImages()
         self.hooks = GuestHooks()
@@ -231,6 +238,30 @@ class Machine:
         """The same for calls that only look: at process 1, too."""
         return self.init if s32(tid) == INIT else self.find_thread(tid, own)
 
+    def enter_process(self, process: "Process") -> None:
+        """There is one process more."""
+        self.memory_limit.change(_PROCESS)
+        self.processes[process.pid] = process
+
+    def forget_process(self, process: "Process") -> None:
+        """A process has been waited for: nothing is left of it."""
+        if self.processes.pop(process.pid, None) is not None:
+            self.memory_limit.change(-_PROCESS)
+
+    def enter_thread(self, thread: "Thread") -> None:
+        """There is one thread more."""
+        self.memory_limit.change(_THREAD)
+        self.threads[thread.tid] = thread
+
+    def forget_thread(self, thread: "Thread") -> None:
+        """A thread has ended."""
+        if self.threads.pop(thread.tid, None) is not None:
+            self.memory_limit.change(-_THREAD)
+
+    def require_task(self, *, process: bool) -> None:
+        """ENOMEM if nothing is left for another thread, or for another process and its first."""
+        self.memory_limit.require(_THREAD + (_PROCESS if process else 0))
+
     def becomes_first(self, thread: "Thread") -> None:
         """A thread takes over its process's id, as the others are gone (exec)."""
         for threads in (self.threads, thread.process.threads):
@@ -281,7 +312,8 @@ class Machine:
 
     def unsupported(self, what: str) -> None:
         """Report once, at exit, that the guest asked for something that is not there."""
-        self.missing[what] = self.missing.get(what, 0) + 1
+        if what in self.missing or len(self.missing) < _MISSING:
+            self.missing[what] = self.missing.get(what, 0) + 1
 
     def refused(self, name: str, arguments: tuple[int, ...], error: Exception) -> int:
         """The result of a system call for what its handler has raised: -errno.
@@ -372,8 +404,11 @@ class Machine:
             space: of the process that needed more.
             address: the place that got none.
         """
-        limit = self.memory_budget >> 20
-        why = f"the guest used up its {limit} MiB of memory; --memory raises the limit"
+        self.memory_limit.note()
+        mapping = space.memory.find(address)
+        if mapping is not None and mapping.shared and mapping.backing is not None:
+            return  # a file system is full: the call fails with EFAULT
+        why = self.memory_used_up
         pc = self.current.pc()
         for process in list(self.processes.values()):
             if process.space is space and process.exit is None:
@@ -382,6 +417,12 @@ class Machine:
                 else:  # it ends where it runs next
                     self.crashed(f"process {process.pid} killed by SIGKILL: {why}")
                     process.post(PendingSignal(SIGKILL, info_kill(SIGKILL, SI_KERNEL, 0, 0)))
+
+    @property
+    def memory_used_up(self) -> str:
+        """What the user is told of a guest that has reached the limit of its memory."""
+        limit = self.memory_limit.total >> 20
+        return f"the guest used up its {limit} MiB of memory; --memory raises the limit"
 
     def close(self) -> None:
         """Give back what belongs to the host."""

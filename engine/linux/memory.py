@@ -1,10 +1,9 @@
 """System calls of the address space: brk, mmap and its family."""
 
-import contextlib
 import errno
 
 from engine.cpu.ram import EXECUTE, PAGE, READ, WRITE
-from engine.guest.mapping import OMITTED, WIPED
+from engine.guest.mapping import OMITTED, WIPED, Contents
 from engine.guest.memory import HEAP, Mapping, MappingError, page_up
 from engine.guest.mremap import Mremap
 from engine.linux.context import SyscallTable, s32
@@ -53,12 +52,15 @@ class FileBacking:
     def write_back(self, offset: int, data: bytes) -> None:
         """Take a shared mapping's content."""
         if self._source.write is not None:
-            with contextlib.suppress(LinuxError):  # nobody is there to be told: no room is left
-                self._source.write(offset, data)
+            self._source.write(offset, data)
 
     def host_descriptor(self) -> int | None:
         """A host descriptor that may be mapped privately."""
         return self._source.host_fd if self._source.can_map else None
+
+    def contents(self) -> Contents | None:
+        """Its content, where that is the guest's alone."""
+        return self._source.contents()
 
 
 def protection(prot: int) -> int:

@@ -6,6 +6,7 @@ from typing import Final
 
 from engine.linux.context import SyscallTable, s32, s64
 from engine.linux.errno import LinuxError
+from engine.linux.memorylimit import HeldMemory
 from engine.linux.sysv import (
     IPC_INFO,
     IPC_NOWAIT,
@@ -15,6 +16,7 @@ from engine.linux.sysv import (
     MAY_READ,
     MAY_WRITE,
     MESSAGES,
+    OBJECT,
     MessageQueue,
     now,
     order,
@@ -37,7 +39,9 @@ def msgget(k: Thread, key: int, flags: int) -> int:
     if found is not None:
         return found.id
     number = table.new_id()
-    return table.add(MessageQueue(s32(key), number, flags & 0o777, *owners(k), now(k)))
+    held = HeldMemory(k.machine.memory_limit, OBJECT)
+    queue = MessageQueue(s32(key), number, flags & 0o777, *owners(k), now(k), held=held)
+    return table.add(queue)
 
 
 def msgsnd(k: Thread, number: int, address: int, size: int, flags: int) -> int | Wait:
@@ -57,7 +61,7 @@ def msgsnd(k: Thread, number: int, address: int, size: int, flags: int) -> int |
             if flags & IPC_NOWAIT:
                 raise LinuxError(errno.EAGAIN)
             return None
-        queue.messages.append((kind, text))
+        queue.put(kind, text)
         queue.sent, queue.sender = now(k), k.pid
         return 0
 
@@ -107,7 +111,7 @@ def msgrcv(k: Thread, number: int, address: int, size: int, kind: int, flags: in
             if len(text) > min(size, _LONGEST):  # MSG_NOERROR cuts no copies (copy_msg)
                 raise LinuxError(errno.EINVAL)
         else:
-            del queue.messages[at]
+            queue.take(at)
             queue.received, queue.receiver = now(k), k.pid
         k.memory.write(address, struct.pack(order(k) + "q", have) + text[:size])
         return min(len(text), size)
@@ -151,7 +155,7 @@ def msgctl(k: Thread, number: int, command: int, address: int) -> int:
         queue.set(k, data, form)
     elif command == IPC_RMID:
         queue.owned(k)
-        queue.removed = True
+        queue.removed, queue.held = True, None
         table.remove(queue)
     else:
         raise LinuxError(errno.EINVAL)

@@ -47,7 +47,7 @@ def pipe2(ctx: Context, address: int, flags: int) -> int:
         raise LinuxError(EINVAL)
     if not ctx.memory.accessible(address, 8, True):
         raise LinuxError(EFAULT)
-    pair = make_pipe(ctx.fs.numbers.next(), ours & fl.O_NONBLOCK)
+    pair = make_pipe(ctx.fs.numbers.next(), ctx.fs.budget.memory, ours & fl.O_NONBLOCK)
     return install_pair(ctx, address, pair, cloexec=bool(ours & fl.O_CLOEXEC))
 
 
@@ -55,7 +55,9 @@ def pipe(ctx: Context, address: int) -> int:
     """Linux's pipe."""
     if not ctx.arch.linux.second:
         return pipe2(ctx, address, 0)
-    first, second = _descriptors(ctx, make_pipe(ctx.fs.numbers.next(), 0), cloexec=False)
+    first, second = _descriptors(
+        ctx, make_pipe(ctx.fs.numbers.next(), ctx.fs.budget.memory), cloexec=False
+    )
     ctx.set_second_result(second)
     return first
 

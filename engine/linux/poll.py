@@ -264,7 +264,7 @@ def epoll_create1(ctx: Context, flags: int) -> int:
     """Linux's epoll_create1."""
     if u32(flags) & ~fl.O_CLOEXEC:
         raise LinuxError(EINVAL)
-    return ctx.files.add(EpollFile(), cloexec=bool(flags & fl.O_CLOEXEC))
+    return ctx.files.add(EpollFile(ctx.fs.budget.memory), cloexec=bool(flags & fl.O_CLOEXEC))
 
 
 def epoll_create(ctx: Context, size: int) -> int:

@@ -127,6 +127,7 @@ class Process:
         self.borrows = self.executed = False
         self.uid, self.gid = identity
         self.hand = SignalHand()
+        self.hand.pending.count_against(machine.memory_limit)
         self.threads: dict[int, Thread] = {}
         self.place = WorkingPlace(machine.fs.root)
         self.timers = Timers(machine.clock, self.own_time, self.cpu_time, self.running)
@@ -146,7 +147,7 @@ class Process:
         self.peak = self.children_peak = 0
         self.began = machine.clock.monotonic()
         self.enter(space)
-        machine.processes[pid] = self
+        machine.enter_process(self)
 
     def enter(self, space: AddressSpace) -> None:
         """Run in an address space from now on."""

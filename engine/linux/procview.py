@@ -386,7 +386,7 @@ class ProcView:
     def memory(self) -> tuple[int, int]:
         """Bytes of the machine's memory, and those of it that are free."""
         machine = self._known()
-        total = machine.memory_budget
+        total = machine.memory_limit.total
         return total, max(total - machine.caller.memory.used(), 0)
 
     def cpuinfo(self) -> bytes:

@@ -96,7 +96,7 @@ def _orphaned(process: Process, child: Process) -> None:
         heir = heir.parent
     child.parent, child.exit_signal = heir, sig.SIGCHLD
     if child.exit is not None and heir is None:
-        process.machine.processes.pop(child.pid, None)
+        process.machine.forget_process(child)
     elif heir is not None:
         heir.children[child.pid] = child
         if child.exit is not None:
@@ -115,7 +115,7 @@ def _tell_parent(process: Process) -> None:
         return
     if parent is None or parent.exit is not None:
         if process is not machine.first:
-            machine.processes.pop(process.pid, None)
+            machine.forget_process(process)
         return
     number = process.exit_signal
     action = parent.hand.action(sig.SIGCHLD)
@@ -128,7 +128,7 @@ def _tell_parent(process: Process) -> None:
         parent.post(PendingSignal(number, struct.pack("<i", number) + _info(process)[4:]))
     if forgotten:
         parent.children.pop(process.pid, None)
-        machine.processes.pop(process.pid, None)
+        machine.forget_process(process)
     for thread in parent.threads.values():
         machine.wake(thread)
 
@@ -311,7 +311,7 @@ def _ended(k: Thread, child: Process) -> Waited:
         k.process.children.pop(child.pid, None)
         k.process.children_time += _time(child)
         k.process.children_peak = max(k.process.children_peak, _peak(child))
-        k.machine.processes.pop(child.pid, None)
+        k.machine.forget_process(child)
 
     return Waited(child.pid, *_code(child), _time(child), _peak(child), forget)
 

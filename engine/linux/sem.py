@@ -6,6 +6,7 @@ from typing import Final
 
 from engine.linux.context import SyscallTable, s32
 from engine.linux.errno import LinuxError
+from engine.linux.memorylimit import HeldMemory
 from engine.linux.process import Process
 from engine.linux.sysv import (
     IPC_INFO,
@@ -15,6 +16,7 @@ from engine.linux.sysv import (
     IPC_STAT,
     MAY_READ,
     MAY_WRITE,
+    OBJECT,
     PERM_SIZE,
     SemaphoreSet,
     SemaphoreWaiter,
@@ -48,10 +50,13 @@ def semget(k: Thread, key: int, count: int, flags: int) -> int:
     if sum(len(item.values) for item in table.all()) + count > _PER_SET * 32:
         raise LinuxError(errno.ENOSPC)
     number = table.new_id()
+    held = HeldMemory(k.machine.memory_limit, OBJECT)
     values, pids = [0] * count, [0] * count
-    return table.add(
-        SemaphoreSet(s32(key), number, flags & 0o777, *owners(k), now(k), values, pids)
+    made = SemaphoreSet(
+        s32(key), number, flags & 0o777, *owners(k), now(k), values, pids, held=held
     )
+    made.account()
+    return table.add(made)
 
 
 def semop(k: Thread, number: int, address: int, count: int) -> int | Wait:
@@ -101,6 +106,7 @@ def semtimedop(k: Thread, number: int, address: int, count: int, timeout: int) -
                 raise LinuxError(errno.ERANGE)
             values[which] = value
         if any(undo) or k.process in found.undo:
+            found.account(undone=k.process not in found.undo)
             found.undo[k.process] = undo
             k.process.semaphores[found] = None
         changed = found.values != values
@@ -146,6 +152,7 @@ def process_ends(process: Process) -> None:
         undo = found.undo.pop(process, None)
         if undo is None or found.removed:
             continue
+        found.account()
         for which, change in enumerate(undo):
             if change:
                 found.values[which] = min(max(found.values[which] + change, 0), _MAX)
@@ -183,7 +190,7 @@ def semctl(k: Thread, number: int, which: int, command: int, argument: int) -> i
     found = table.by_id(number)
     if command == IPC_RMID:
         found.owned(k)
-        found.removed = True
+        found.removed, found.held = True, None
         table.remove(found)
         found.wake()
         return 0
@@ -209,6 +216,7 @@ def _values(k: Thread, found: SemaphoreSet, which: int, command: int, argument: 
         found.values[:] = values
         found.pids[:] = [k.pid] * size
         found.undo.clear()
+        found.account()
         found.changed = now(k)
         found.wake()
         return 0

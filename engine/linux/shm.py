@@ -33,6 +33,8 @@ from engine.linux.thread import Thread
 SHM_LOCK, SHM_UNLOCK, SHM_STAT, SHM_INFO, SHM_STAT_ANY = 11, 12, 13, 14, 15
 SHM_RDONLY, SHM_RND, SHM_REMAP, SHM_EXEC = 0o10000, 0o20000, 0o40000, 0o100000
 SHM_DEST, SHM_LOCKED = 0o1000, 0o2000
+SHM_NORESERVE = 0o10000
+"""Of shmget: nothing is reserved for the segment (the number is that of shmat's SHM_RDONLY)."""
 _SHMMAX: Final = (1 << 64) - 1 - (1 << 24)
 
 
@@ -82,8 +84,11 @@ def shmget(k: Thread, key: int, size: int, flags: int) -> int:
         return found.id
     if not 0 < size <= _SHMMAX:
         raise LinuxError(errno.EINVAL)
-    if page_up(size) > k.machine.memory_budget:
+    limit = k.machine.memory_limit
+    if page_up(size) > limit.total:
         raise LinuxError(errno.ENOMEM)
+    if not flags & SHM_NORESERVE:
+        limit.require(size)
     number = table.new_id()
     file = k.fs.unnamed_file(fl.O_RDWR, 0o600).acquire()
     file.truncate(size)

@@ -11,6 +11,9 @@ from typing import Final
 
 from msgspec import Struct, field
 
+from engine.linux.errno import LinuxError
+from engine.linux.memorylimit import HeldMemory, MemoryLimit
+
 SIGHUP, SIGINT, SIGQUIT, SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE = 1, 2, 3, 4, 5, 6, 7, 8
 SIGKILL, SIGUSR1, SIGSEGV, SIGUSR2, SIGPIPE, SIGALRM, SIGTERM = 9, 10, 11, 12, 13, 14, 15
 SIGCHLD, SIGCONT, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU, SIGURG = 17, 18, 19, 20, 21, 22, 23
@@ -41,6 +44,10 @@ STOPPING: Final = frozenset({SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU})
 _SYNCHRONOUS = (SIGSEGV, SIGBUS, SIGILL, SIGTRAP, SIGFPE, SIGSYS)
 UNBLOCKABLE = 1 << (SIGKILL - 1) | 1 << (SIGSTOP - 1)
 _MAX_QUEUED = 1024
+_FREE_SIGNALS: Final = 32
+"""Signals of each thread that take no memory of the guest's;"""
+_SIGNAL: Final = 384
+"""each of the others takes so many bytes."""
 
 
 def name(number: int) -> str:
@@ -77,16 +84,33 @@ class PendingSignals:
         mask: their numbers.
     """
 
-    __slots__ = ("_by_number", "_count", "_of_timers", "mask")
+    __slots__ = ("_by_number", "_count", "_held", "_of_timers", "mask")
 
     def __init__(self) -> None:
         self.mask = 0
         self._count = 0
+        self._held: HeldMemory | None = None
         self._by_number: dict[int, deque[PendingSignal]] = {}
         self._of_timers: dict[int, PendingSignal] = {}
 
     def __len__(self) -> int:
         return self._count
+
+    def count_against(self, memory: MemoryLimit) -> None:
+        """Let signals that wait take memory of the guest's from now on."""
+        self._held = HeldMemory(memory)
+
+    def has_room(self) -> bool:
+        """True if one more may wait: there are not too many, and memory for it is left."""
+        if self._count >= _MAX_QUEUED:
+            return False
+        beyond = max(0, self._count + 1 - _FREE_SIGNALS) * _SIGNAL
+        if self._held is not None and beyond != self._held.size:
+            try:
+                self._held.resize(beyond)
+            except LinuxError:
+                return False
+        return True
 
     def append(self, item: PendingSignal) -> None:
         """Add one."""
@@ -221,7 +245,7 @@ class SignalState(Struct):
             return True
         if number < SIGRTMIN and pending.mask & mask:
             return True
-        if len(pending) >= _MAX_QUEUED:
+        if not pending.has_room():
             return False
         pending.append(item)
         return True

@@ -7,6 +7,7 @@ from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
 from engine.linux.fs.attributes import MAY_WRITE, Stat
 from engine.linux.fs.calls import path_at, place_at
+from engine.linux.fs.data import INODE
 from engine.linux.fs.filesystem import ResolvedPath
 from engine.linux.fs.layout import pack_stat
 from engine.linux.fs.links import MagicLink, SymlinkNode
@@ -162,9 +163,10 @@ def _statfs(ctx: Context, address: int, dev: int) -> int:
     }.get(dev, _OVERLAY_MAGIC)
     order = "<" if ctx.arch.byteorder == "little" else ">"
     budget = ctx.fs.budget
-    blocks, free = budget.space >> 12, max(0, budget.space - budget.used) >> 12
-    files, spare = budget.inodes, budget.inodes - budget.files
-    if magic != _OVERLAY_MAGIC:
+    blocks, free = budget.space >> 12, budget.free >> 12
+    files = budget.inodes
+    spare = min(files - budget.files, budget.free // INODE)
+    if magic not in (_OVERLAY_MAGIC, _TMPFS_MAGIC):
         blocks = free = files = spare = 0
     numbers = (magic, 4096, blocks, free, free, files, spare)
     ctx.memory.write(

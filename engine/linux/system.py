@@ -26,7 +26,7 @@ def uname(k: Thread, address: int) -> int:
 
 def sysinfo(k: Thread, address: int) -> int:
     """Load and memory: what the guest may use."""
-    total = k.machine.memory_budget
+    total = k.machine.memory_limit.total
     free = max(total - k.memory.used(), 0)
     uptime = k.clock.monotonic() // 10**9
     data = struct.pack(

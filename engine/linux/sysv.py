@@ -16,6 +16,7 @@ from engine.linux.clock import Clock
 from engine.linux.context import s32
 from engine.linux.errno import LinuxError
 from engine.linux.fs.vfs import Node, OpenFile
+from engine.linux.memorylimit import HeldMemory
 
 IPC_PRIVATE: Final = 0
 IPC_CREAT, IPC_EXCL, IPC_NOWAIT = 0o1000, 0o2000, 0o4000
@@ -115,6 +116,15 @@ def order(k: IpcCaller) -> str:
     """The byte order for `struct`."""
     return "<" if k.arch.byteorder == "little" else ">"
 
+
+OBJECT: Final = 1 << 10
+"""Bytes that an object takes, beside what is in it;"""
+_MESSAGE: Final = 192
+"""a message, beside its text;"""
+_SEMAPHORE: Final = 64
+"""a semaphore,"""
+_UNDO: Final = 8
+"""and what is to be undone of it at the end of a process."""
 
 Kind = TypeVar("Kind", bound=IpcObject)
 
@@ -251,6 +261,7 @@ class SemaphoreSet(IpcObject, eq=False):
         removed: it is gone; calls that wait for it end.
         undo: what is added to each semaphore at the end of a process (SEM_UNDO).
         waiters: those who wait, in the order in which they came.
+        held: memory that it takes.
     """
 
     values: list[int]
@@ -259,6 +270,18 @@ class SemaphoreSet(IpcObject, eq=False):
     removed: bool = False
     undo: dict[object, list[int]] = field(default_factory=dict)
     waiters: dict[SemaphoreWaiter, None] = field(default_factory=dict)
+    held: HeldMemory | None = None
+
+    def account(self, *, undone: int = 0) -> None:
+        """Count what it holds, with changes to undo for so many processes more.
+
+        Raises:
+            LinuxError: ENOMEM beyond the guest's memory.
+        """
+        if self.held is not None:
+            count = len(self.values)
+            lists = len(self.undo) + undone
+            self.held.resize(OBJECT + count * _SEMAPHORE + lists * (OBJECT + count * _UNDO))
 
     def wake(self) -> None:
         """Values have changed, or it is gone."""
@@ -275,6 +298,8 @@ class MessageQueue(IpcObject, eq=False):
         sent: when a message was last sent; `received` likewise, seconds.
         sender: pid of who sent last; `receiver` is that of who received last.
         removed: it is gone; calls that wait for it end.
+        held: memory that it takes.
+        size: bytes of text in it.
     """
 
     messages: list[tuple[int, bytes]] = field(default_factory=list)
@@ -284,11 +309,22 @@ class MessageQueue(IpcObject, eq=False):
     sender: int = 0
     receiver: int = 0
     removed: bool = False
+    held: HeldMemory | None = None
+    size: int = 0
 
-    @property
-    def size(self) -> int:
-        """Bytes of text in it."""
-        return sum(len(text) for _, text in self.messages)
+    def put(self, kind: int, text: bytes) -> None:
+        """Add a message; ENOMEM beyond the guest's memory."""
+        if self.held is not None:
+            self.held.resize(self.held.size + _MESSAGE + len(text))
+        self.messages.append((kind, text))
+        self.size += len(text)
+
+    def take(self, position: int) -> None:
+        """Take a message away."""
+        text = self.messages.pop(position)[1]
+        self.size -= len(text)
+        if self.held is not None:
+            self.held.resize(self.held.size - _MESSAGE - len(text))
 
 
 class SysvObjects:

@@ -150,6 +150,7 @@ class Thread:
         self.place = place or process.place
         self.enter(process.space)
         self.signals = SignalState(process.hand)
+        self.signals.pending.count_against(process.machine.memory_limit)
         self.uid, self.gid = process.uid, process.gid
         self.comm = machine.comms[tid] = comm
         machine.pids[tid] = process.pid
@@ -179,7 +180,7 @@ class Thread:
         self._held: tuple[OpenFile, ...] = ()
         self.ran = 0
         process.threads[tid] = process.last = self
-        machine.threads[tid] = self
+        machine.enter_thread(self)
 
     def enter(self, space: AddressSpace) -> None:
         """Run in an address space from now on."""

@@ -126,8 +126,9 @@ class OverlayDirectory(Directory):
         if not isinstance(node, OverlayNode):
             raise LinuxError(EPERM)
         meta = node.own_meta()
-        if meta.nlink == 0:
-            self.volume.budget.charge_inode()
+        self.volume.budget.charge_inode()
+        if meta.nlink:
+            node.links += 1
         meta.nlink += 1
         meta.ctime = self.volume.clock.realtime()
         self._add(name, node)
@@ -142,6 +143,9 @@ class OverlayDirectory(Directory):
             meta = node.own_meta()
             meta.nlink -= 1
             meta.ctime = self.volume.clock.realtime()
+            if node.links:
+                node.links -= 1
+                self.volume.budget.release_inode()
             if meta.nlink == 0:
                 self.volume.changed.discard(node)
                 if node.lower is None:

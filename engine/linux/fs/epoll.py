@@ -1,15 +1,22 @@
 """The epoll file: a set of watched files."""
 
+from weakref import WeakSet
+
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
 from engine.linux.fs.events import AnonymousFile
 from engine.linux.fs.vfs import OpenFile
+from engine.linux.memorylimit import HeldMemory, MemoryLimit
 
 EPERM, ENOENT, EEXIST, EINVAL, ELOOP = 1, 2, 17, 22, 40
 
 EPOLLEXCLUSIVE, EPOLLONESHOT, EPOLLET = 1 << 28, 1 << 30, 1 << 31
 _ALWAYS = fl.POLLERR | fl.POLLHUP
 _EVENTS = 0x3FFF
+_ITEM = 512
+"""Bytes that an entry takes."""
+_DEEPEST = 5
+"""Instances that may watch one another in a row (EP_MAX_NESTS and the first)."""
 
 
 class EpollItem:
@@ -51,10 +58,12 @@ class EpollFile(AnonymousFile):
 
     timed = True
 
-    def __init__(self) -> None:
+    def __init__(self, memory: MemoryLimit) -> None:
         super().__init__(fl.O_RDWR)
         self.title = b"anon_inode:[eventpoll]"
         self._watched: dict[tuple[int, OpenFile], EpollItem] = {}
+        self._held = HeldMemory(memory)
+        self._watchers: WeakSet[EpollFile] = WeakSet()
 
     def add(self, fd: int, file: OpenFile, events: int, data: int) -> None:
         """EPOLL_CTL_ADD."""
@@ -67,8 +76,13 @@ class EpollFile(AnonymousFile):
             raise LinuxError(EPERM)
         if (fd, file) in self._watched:
             raise LinuxError(EEXIST)
-        if isinstance(file, EpollFile) and file.reaches(self):
+        if isinstance(file, EpollFile) and (
+            file.reaches(self) or self._above() + file._below() > _DEEPEST
+        ):
             raise LinuxError(ELOOP)
+        self._held.resize((len(self._watched) + 1) * _ITEM)
+        if isinstance(file, EpollFile):
+            file._watchers.add(self)
         self._watched[fd, file] = EpollItem(fd, file, events, data)
 
     def change(self, fd: int, file: OpenFile, events: int, data: int) -> None:
@@ -84,6 +98,17 @@ class EpollFile(AnonymousFile):
         """EPOLL_CTL_DEL."""
         if self._watched.pop((fd, file), None) is None:
             raise LinuxError(ENOENT)
+        self._held.resize(len(self._watched) * _ITEM)
+
+    def _below(self) -> int:
+        """Number of epoll instances that watch one another in a row, this one the first."""
+        files = (file for _, file in self._watched if isinstance(file, EpollFile))
+        return 1 + max((file._below() for file in files), default=0)
+
+    def _above(self) -> int:
+        """The same, this one the last."""
+        watchers = [each for each in self._watchers if any(f is self for _, f in each._watched)]
+        return 1 + max((each._above() for each in watchers), default=0)
 
     def reaches(self, other: "EpollFile") -> bool:
         """True if it watches another epoll instance, directly or not."""

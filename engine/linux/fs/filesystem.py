@@ -117,7 +117,7 @@ class FileSystem:
         self.watches = Watches()
         self.watches.is_open = self._is_open
         self.inotify = InotifyUse()
-        self.locks = FileLocks()
+        self.locks = FileLocks(self.budget.memory)
         self.signalled = SignalledFiles()
         self._shares = 0
         self._share_volumes: list[Volume] = []

@@ -7,14 +7,15 @@ from engine.linux.errno import LinuxError
 from engine.linux.fs.attributes import LowerRef, Meta, Stat
 from engine.linux.fs.host import translated
 from engine.linux.fs.vfs import Node, OpenFile, OverlayNode, Volume
+from engine.linux.memorylimit import HeldMemory
 
-EACCES, ELOOP = 13, 40
+EACCES, ENOSPC, ELOOP = 13, 28, 40
 
 
 class SymlinkNode(OverlayNode):
     """A symlink; its target is resolved in the guest's tree, never by the host."""
 
-    __slots__ = ("_target",)
+    __slots__ = ("_held", "_target")
 
     kind = stat.S_IFLNK
     is_symlink = True
@@ -29,6 +30,7 @@ class SymlinkNode(OverlayNode):
         ino: int | None = None,
     ) -> None:
         super().__init__(volume, meta=meta, lower=lower, ino=ino)
+        self._held = HeldMemory(volume.budget.memory, len(target or b""), ENOSPC)
         self._target = target
 
     def target(self) -> bytes:

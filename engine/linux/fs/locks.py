@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.linux.errno import LinuxError
+from engine.linux.memorylimit import HeldMemory, MemoryLimit
 
 if TYPE_CHECKING:
     from engine.linux.fs.vfs import OpenFile
@@ -27,6 +28,8 @@ END: Final = (1 << 63) - 1
 _NAMES: Final = ("READ", "WRITE")
 _MOST: Final = 1 << 16
 """Locks that one owner may have on a file."""
+_LOCK: Final = 256
+"""Bytes that a lock takes."""
 _LONGEST_CHAIN: Final = 10
 """Owners who wait for each other that are looked at (MAX_DEADLK_ITERATIONS)."""
 
@@ -79,14 +82,16 @@ class LockTable:
         waiters: those who wait for one, in the order in which they came.
     """
 
-    def __init__(self, waiting: dict[LockWaiter, None] | None = None) -> None:
+    def __init__(self, memory: MemoryLimit, waiting: dict[LockWaiter, None] | None = None) -> None:
         """Nothing is locked.
 
         Args:
+            memory: the limit that locks count against.
             waiting: those who wait for such locks on any file, where deadlocks are looked for.
         """
         self._waiting = waiting
         self._held: dict[object, list[FileLock]] = {}
+        self._taken = HeldMemory(memory)
         self.waiters: list[LockWaiter] = []
 
     def __bool__(self) -> bool:
@@ -142,6 +147,8 @@ class LockTable:
             before.append(replace(lock, first=first, last=last))
         if len(held) > _MOST and len(before) + len(after) > high - low:
             raise LinuxError(ENOLCK)
+        more = len(before) + len(after) - (high - low)
+        self._taken.resize(self._taken.size + more * _LOCK, ENOLCK)
         less = low < high and lock.kind != WRITE
         held[low:high] = before + after
         if held:
@@ -153,7 +160,9 @@ class LockTable:
 
     def drop(self, owner: object) -> None:
         """Give up all locks of an owner."""
-        if self._held.pop(owner, None) is not None:
+        held = self._held.pop(owner, None)
+        if held is not None:
+            self._taken.resize(self._taken.size - len(held) * _LOCK)
             self._changed()
 
     def _changed(self) -> None:
@@ -208,9 +217,11 @@ class InodeLocks:
         place: device and inode number.
     """
 
-    def __init__(self, waiting: dict[LockWaiter, None], place: tuple[int, int]) -> None:
-        self.ranges = LockTable(waiting)
-        self.whole = LockTable()
+    def __init__(
+        self, memory: MemoryLimit, waiting: dict[LockWaiter, None], place: tuple[int, int]
+    ) -> None:
+        self.ranges = LockTable(memory, waiting)
+        self.whole = LockTable(memory)
         self.place = place
 
     def closed(self, owner: object) -> None:
@@ -224,7 +235,9 @@ class InodeLocks:
 class FileLocks:
     """The locks on all files."""
 
-    def __init__(self) -> None:
+    def __init__(self, memory: MemoryLimit) -> None:
+        """Nothing is locked; locks count against a limit."""
+        self._memory = memory
         self._waiting: dict[LockWaiter, None] = {}
         self._known: WeakSet[InodeLocks] = WeakSet()
 
@@ -233,7 +246,7 @@ class FileLocks:
         holder = file if file.node is None else file.node
         if holder.locks is None:
             stat = file.stat()
-            holder.locks = InodeLocks(self._waiting, (stat.dev, stat.ino))
+            holder.locks = InodeLocks(self._memory, self._waiting, (stat.dev, stat.ino))
             self._known.add(holder.locks)
         return holder.locks
 

@@ -8,6 +8,7 @@ from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
 from engine.linux.fs.attributes import Meta, Stat
 from engine.linux.fs.vfs import IoctlCaller, Node, OpenFile, OverlayNode, Volume
+from engine.linux.memorylimit import MemoryLimit
 
 EBUSY, EPIPE, ENXIO, ENOTTY = 16, 32, 6, 25
 
@@ -32,8 +33,9 @@ class Pipe:
         opened: how often it was opened for reading and for writing (FIFOs wait for that).
     """
 
-    def __init__(self, ino: int) -> None:
+    def __init__(self, ino: int, memory: MemoryLimit) -> None:
         self.data = bytearray()
+        self._memory = memory
         self.capacity = _DEFAULT
         self.readers = 0
         self.writers = 0
@@ -62,21 +64,33 @@ class Pipe:
             return None if self.writers else b""
         piece = bytes(self.data[:count])
         del self.data[:count]
+        self._memory.change(-len(piece))
         self.activity += 1
         self.came[1] += 1
         return piece
 
     def write(self, data: bytes) -> int | None:
-        """Take what fits; up to PIPE_BUF bytes all or nothing."""
+        """Take what fits; up to PIPE_BUF bytes all or nothing.
+
+        Raises:
+            LinuxError: EPIPE without readers, ENOMEM beyond the guest's memory.
+        """
         if not self.readers:
             raise LinuxError(EPIPE)
         room = self.room
         if room <= 0 or (len(data) <= _ATOMIC and len(data) > room):
             return None
-        self.data += data[:room]
+        data = data[:room]
+        if len(data) > _ATOMIC:
+            data = data[: max(_ATOMIC, self._memory.left)]
+        self._memory.take(len(data))
+        self.data += data
         self.activity += 1
         self.came[0] += 1
-        return min(room, len(data))
+        return len(data)
+
+    def __del__(self) -> None:
+        self._memory.change(-len(self.data))
 
 
 class PipeEnd(OpenFile):
@@ -179,7 +193,7 @@ class FifoNode(OverlayNode):
 
     def __init__(self, volume: Volume, *, meta: Meta) -> None:
         super().__init__(volume, meta=meta)
-        self.pipe = Pipe(self.ino)
+        self.pipe = Pipe(self.ino, volume.budget.memory)
 
     def open(self, flags: int) -> OpenFile:
         """A new open file description; permissions were checked."""
@@ -203,7 +217,7 @@ class Numbers:
         return next(self._counter)
 
 
-def make_pipe(ino: int, flags: int = 0) -> tuple[PipeEnd, PipeEnd]:
-    """A pipe's (read end, write end)."""
-    pipe = Pipe(ino)
+def make_pipe(ino: int, memory: MemoryLimit, flags: int = 0) -> tuple[PipeEnd, PipeEnd]:
+    """A pipe's (read end, write end); what waits in it counts against a limit."""
+    pipe = Pipe(ino, memory)
     return PipeEnd(pipe, fl.O_RDONLY | flags), PipeEnd(pipe, fl.O_WRONLY | flags)

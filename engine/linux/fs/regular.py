@@ -98,11 +98,17 @@ class FileNode(OverlayNode):
             self.seals & UNWRITABLE or offset + len(data) > self.extent()[0]
         ):
             raise LinuxError(EPERM)
-        return self.store(data, offset)
+        count = self.own_data().write(offset, data)
+        self.touch()
+        return count
 
     def store(self, data: bytes, offset: int) -> int:
-        """Take what was written through a mapping, which seals that came later do not stop."""
-        count = self.own_data().write(offset, data)
+        """Take what was written through a mapping.
+
+        Neither seals that came later stop it nor memory that is used up: the mapping's pages
+        had theirs, and nobody is there to be told.
+        """
+        count = self.own_data().write(offset, data, forced=True)
         self.touch()
         return count
 
@@ -162,8 +168,8 @@ class RegularFile(SeekableFile):
         end = offset + length
         if mode & (PUNCH_HOLE | ZERO_RANGE):
             data.punch(offset, length)
-        elif end - data.size > self.file.volume.budget.space - self.file.volume.budget.used:
-            raise LinuxError(ENOSPC)
+        else:
+            data.reserve(offset, end)
         if not mode & KEEP_SIZE and end > data.size:
             data.truncate(end)
         self.file.touch()
@@ -192,5 +198,6 @@ class RegularFile(SeekableFile):
             write=(lambda offset, data: node.store(data, offset)) if writable else None,
             identity=node,
             original=lambda: node.data is None,
+            contents=lambda: node.data,
             keep=handle,
         )

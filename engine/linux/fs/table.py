@@ -6,6 +6,7 @@ from typing import Final
 
 from engine.linux.errno import LinuxError
 from engine.linux.fs.vfs import OpenFile
+from engine.linux.memorylimit import MemoryLimit
 
 EBADF, ENOMEM, ENFILE, EMFILE = 9, 12, 23, 24
 
@@ -13,21 +14,41 @@ MOST_IN_ALL: Final = 1 << 20
 """Cap on the descriptors of all processes together, whatever their resource limits say."""
 
 
+_DESCRIPTOR: Final = 1 << 10
+"""Bytes that a descriptor takes, with an open file of its own."""
 _LENT: Final = (1 << 31) - 1
 """No descriptor is as high."""
 
 
 class DescriptorUse:
-    """The number of descriptors that all processes of a machine have.
+    """The descriptors that all processes of a machine have, counted.
 
     Attributes:
-        count: of them.
+        count: how many there are.
+        memory: the limit that they count against.
     """
 
-    __slots__ = ("count",)
+    __slots__ = ("count", "memory")
 
-    def __init__(self) -> None:
+    def __init__(self, memory: MemoryLimit | None = None) -> None:
         self.count = 0
+        self.memory = MemoryLimit() if memory is None else memory
+
+    def add(self, count: int, full: int = ENFILE) -> None:
+        """So many descriptors more.
+
+        Raises:
+            LinuxError: of code `full` if there are too many, ENOMEM beyond the limit.
+        """
+        if self.count + count > MOST_IN_ALL:
+            raise LinuxError(full)
+        self.memory.take(count * _DESCRIPTOR)
+        self.count += count
+
+    def drop(self) -> None:
+        """One descriptor less."""
+        self.count -= 1
+        self.memory.change(-_DESCRIPTOR)
 
 
 class FileTable:
@@ -84,23 +105,26 @@ class FileTable:
         if fd < 0:
             fd = max(minimum, len(self._taken))
         full = fd >= self.nofile()
-        if full or self._use.count >= MOST_IN_ALL:
+        try:
+            if full:
+                raise LinuxError(EMFILE)
+            self._take(fd, file)
+        except LinuxError:
             if file.references == 0:
                 # Nothing else refers to it: it was opened for this descriptor.
                 file.acquire().release()
-            raise LinuxError(EMFILE if full else ENFILE)
-        self._take(fd, file)
+            raise
         self.set_cloexec(fd, cloexec)
         return fd
 
     def _take(self, fd: int, file: OpenFile) -> None:
         """Use a free descriptor."""
+        self._use.add(1)
         taken = self._taken
         if fd >= len(taken):
             taken.extend(bytes(fd + 1 - len(taken)))
         taken[fd] = 1
         self._files[fd] = file.acquire()
-        self._use.count += 1
 
     def put(self, fd: int, file: OpenFile, *, cloexec: bool = False) -> None:
         """Make a descriptor refer to an open file, closing what it referred to."""
@@ -109,8 +133,6 @@ class FileTable:
         before = self._files.get(fd)
         if before is not None:
             self._files[fd] = file.acquire()
-        elif self._use.count >= MOST_IN_ALL:
-            raise LinuxError(ENFILE)
         else:
             self._take(fd, file)
         self.set_cloexec(fd, cloexec)
@@ -125,7 +147,7 @@ class FileTable:
             raise LinuxError(EBADF)
         self._cloexec.discard(fd)
         self._taken[fd] = 0
-        self._use.count -= 1
+        self._use.drop()
         file.unlock(self)
         file.release()
 
@@ -155,13 +177,11 @@ class FileTable:
         Raises:
             LinuxError: ENOMEM, if the machine has as many as it may.
         """
-        if self._use.count + len(self._files) > MOST_IN_ALL:
-            raise LinuxError(ENOMEM)
+        self._use.add(len(self._files), ENOMEM)
         other = FileTable(nofile=nofile, use=self._use)
         other._files = {fd: file.acquire() for fd, file in self._files.items()}
         other._cloexec = set(self._cloexec)
         other._taken = self._taken[: max(self._files, default=-1) + 1]
-        self._use.count += len(self._files)
         return other
 
     def join(self) -> "FileTable":

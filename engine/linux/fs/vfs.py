@@ -199,9 +199,10 @@ class OverlayNode(Node):
         meta: changed attributes, None as long as the host's hold.
         home: directory entry that keeps a changed node alive and in place.
         xattrs: extended attributes that the guest has set, None as long as there are none.
+        links: names beside the first that the guest has made; each takes an inode, as in tmpfs.
     """
 
-    __slots__ = ("home", "lower", "meta", "xattrs")
+    __slots__ = ("home", "links", "lower", "meta", "xattrs")
 
     def __init__(
         self,
@@ -217,6 +218,7 @@ class OverlayNode(Node):
         self.lower = lower
         self.home = home
         self.xattrs: AttributeSet | None = None
+        self.links = 0
 
     def stat(self) -> Stat:
         """Its attributes."""

@@ -24,7 +24,7 @@ class AttributeSet:
         self.values: dict[bytes, bytes] = {}
 
     def __del__(self) -> None:
-        self._budget.used -= self._charged
+        self._budget.charge(-self._charged)
 
     def set(self, name: bytes, value: bytes, flags: int) -> None:
         """Set a value.

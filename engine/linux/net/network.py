@@ -5,18 +5,22 @@ from typing import TYPE_CHECKING, Final, Protocol
 from engine.linux.clock import Clock
 from engine.linux.errno import LinuxError
 from engine.linux.fs.pipe import Numbers
+from engine.linux.memorylimit import MemoryLimit
 from engine.linux.net.addresses import Endpoint, overlap
 from engine.linux.net.rights import Rights
 
 if TYPE_CHECKING:
     from engine.linux.net.socket import Socket
 
-ENFILE, EADDRINUSE, EADDRNOTAVAIL = 23, 98, 99
+ENFILE, EADDRINUSE, EADDRNOTAVAIL, ENOBUFS = 23, 98, 99, 105
 
 _SOCKETS: Final = 1 << 15
 """Sockets there may be at once, those in backlogs included."""
 _BUFFERED: Final = 128 << 20
 """Bytes that may be on the way at once, in all sockets."""
+_SOCKET: Final = 2048
+"""Bytes that a socket takes beside them."""
+_LEAST: Final = 4096
 _FIRST_PORT, _LAST_PORT = 32768, 60999
 """Those that are given to sockets that ask for none (net.ipv4.ip_local_port_range)."""
 _TIME_WAIT: Final = 60 * 10**9
@@ -146,11 +150,11 @@ class Network:
         abstract: UNIX sockets by names that are not in the tree of files.
         sockets: all there are, in the order in which they were made.
         rights: descriptors on their way between UNIX sockets.
-        buffered: bytes on their way.
+        memory: the limit that they count against.
         waiting: connections whose first end has closed a while ago.
     """
 
-    def __init__(self, clock: Clock, numbers: Numbers) -> None:
+    def __init__(self, clock: Clock, numbers: Numbers, memory: MemoryLimit | None = None) -> None:
         self.clock = clock
         self.numbers = numbers
         self.tcp = Ports(shareable=False)
@@ -158,7 +162,8 @@ class Network:
         self.abstract: dict[bytes, Socket] = {}
         self.sockets: dict[Socket, None] = {}
         self.rights = Rights(self.sockets)
-        self.buffered = 0
+        self.memory = MemoryLimit() if memory is None else memory
+        self._buffered = 0
         self.waiting: dict[TimeWait, None] = {}
         self._next_name = 0
 
@@ -166,15 +171,36 @@ class Network:
         """A socket is made; ENFILE if there are too many."""
         if len(self.sockets) >= _SOCKETS:
             raise LinuxError(ENFILE)
+        self.memory.take(_SOCKET, ENOBUFS)
         self.sockets[socket] = None
 
     def leave(self, socket: "Socket") -> None:
         """A socket is gone."""
-        self.sockets.pop(socket, None)
+        if socket in self.sockets:
+            del self.sockets[socket]
+            self.memory.change(-_SOCKET)
+
+    @property
+    def buffered(self) -> int:
+        """Bytes on their way."""
+        return self._buffered
+
+    @buffered.setter
+    def buffered(self, size: int) -> None:
+        self.memory.change(size - self._buffered)
+        self._buffered = size
 
     def room(self, wanted: int) -> int:
-        """The bytes of those wanted that may be put on their way."""
-        return max(0, min(wanted, _BUFFERED - self.buffered))
+        """The bytes of those wanted that may be put on their way.
+
+        Without a buffer on its way, one page is free in any case: what nobody could send would
+        never make room.
+        """
+        left = self.memory.left
+        if left <= 0 < wanted:
+            self.memory.note()
+        least = 0 if self._buffered else _LEAST
+        return max(0, min(wanted, _BUFFERED - self._buffered, max(left, least)))
 
     def new_name(self) -> bytes:
         """An abstract name that nobody has: five hexadecimal digits (unix_autobind)."""

@@ -63,6 +63,9 @@ class _Bytes:
         """The offsets are not the file's."""
         return None
 
+    def contents(self) -> None:
+        """Nothing of it is held by pages alone."""
+
 
 class _CoreRegisters:
     """The processor's registers as a register set's writer wants them."""

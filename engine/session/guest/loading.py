@@ -20,16 +20,18 @@ from engine.insn.disasm import Disassembler
 from engine.linux import loader
 from engine.linux.clock import GuestClock, StillClock
 from engine.linux.errno import LinuxError
+from engine.linux.fs.data import Budget
 from engine.linux.fs.filesystem import FileSystem
 from engine.linux.fs.host import HostAnswers
 from engine.linux.fs.stdio import HostIO, HostStream, StreamStat, host_stdio
-from engine.linux.fs.table import FileTable
+from engine.linux.fs.table import DescriptorUse, FileTable
 from engine.linux.fs.terminal import Terminal
 from engine.linux.fs.vfs import Directory, OpenFile
 from engine.linux.fs.view import View
 from engine.linux.jobs import MachineJobs
 from engine.linux.kernel import Kernel
 from engine.linux.machine import Machine
+from engine.linux.memorylimit import MemoryLimit
 from engine.linux.net.network import Network
 from engine.linux.process import Process
 from engine.linux.procview import ProcView
@@ -202,12 +204,13 @@ class LoadedGuest:
         self.cpu: Cpu = self._make_cpu()
         memory = Memory(self.arch.plan, self.ram, self.cpu)
         modules = Modules(memory, self._open_guest_image)
+        limit = MemoryLimit(config.memory, self.ram)
         self.machine = machine = Machine(
             self.arch,
             self.cpu,
             clock=self.clock,
             seed=config.randomness,
-            memory_budget=config.memory,
+            memory_limit=limit,
             cpus=config.cpus,
         )
         machine.images.damage = self.image.damage
@@ -221,12 +224,13 @@ class LoadedGuest:
             gid=_GUEST_ID,
             clock=self.clock,
             random_bytes=machine.random_bytes,
+            budget=Budget(config.memory, memory=limit),
             cpus=config.cpus,
             copies_clock=StillClock(self.clock),  # the host's took no time of the guest's
             host=self._host_answers(),
         )
         machine.fs = self.fs
-        machine.net = Network(self.clock, self.fs.numbers)
+        machine.net = Network(self.clock, self.fs.numbers, limit)
         if config.history:
             self._note_registers()
         space = AddressSpace(memory, modules, SpaceHooks())
@@ -237,6 +241,7 @@ class LoadedGuest:
         self.process.files = FileTable(
             stdio or self._standard_streams(),
             lambda: self.process.limit("nofile"),
+            DescriptorUse(limit),
         )
         tid = pid if self.core is None else self.core.threads[0].tid
         self.thread = machine.current = machine.caller = Thread(self.process, tid)

@@ -15,6 +15,7 @@ from engine.linux import signals as sig
 from engine.linux.ending import Exit
 from engine.linux.fs.stdio import restore_terminals
 from engine.linux.fs.vfs import OpenFile
+from engine.linux.machine import Machine
 from engine.linux.space import AddressSpace
 from engine.linux.turns import Replay
 from engine.session.guest.loading import LoadedGuest
@@ -204,6 +205,7 @@ class Session(LoadedGuest):
             _crashes(self.machine.crashes, self.machine.crash_count),
             _failures(self.machine.failures.values()),
             _missing(self.machine.missing),
+            _limited(self.machine, end),
             _refused(
                 [(item.path, item.option) for item in self.view.refused.listed()],
                 self.view.refused.dropped,
@@ -415,6 +417,14 @@ def _missing(counts: dict[str, int]) -> Report | None:
     more = len(lines) - _SHOWN
     tail = (f"and {more} more",) if more > 0 else ()
     return Report(("not supported, the guest got an error:", *lines[:_SHOWN], *tail))
+
+
+def _limited(machine: Machine, end: Exit) -> Report | None:
+    """The remark about a guest that got errors because its memory was used up."""
+    told = end.crash is not None and machine.memory_used_up in end.crash.why
+    if told or not machine.memory_limit.reached:
+        return None
+    return Report((machine.memory_used_up,))
 
 
 def _refused(paths: list[tuple[str, str]], dropped: int, head: str) -> Report | None:

@@ -24,7 +24,7 @@ def source(path: Path, *, own: bool = False) -> MmapSource:
         None,
         path,
         lambda: True,
-        keep,
+        keep=keep,
     )
 
 

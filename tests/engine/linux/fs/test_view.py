@@ -355,6 +355,7 @@ def test_caps(tmp_path: Path) -> None:
     assert process.call("write", fd, big, 90_000) == 90_000
     assert process.call("pwrite64", fd, big, 90_000, 90_000) < 90_000
     assert process.call("pwrite64", fd, big, 90_000, 1 << 30) == -errno.ENOSPC
+    assert process.call("ftruncate", fd, 50_000) == 0
     made = [process.call("mkdir", f"/tmp/d{n}", 0o755) for n in range(12)]
     assert made.count(-errno.ENOSPC) == 3
     process.limits["nofile"] = 20
