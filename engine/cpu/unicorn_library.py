@@ -23,9 +23,9 @@ _TRANSLATIONS: Final = 256 << 20
 """Bytes for translated code. Unicorn's own gigabyte has room once within the 2 GB around the
 library in which code calls its functions directly; farther away it is a third slower."""
 _TRANSLATED_PART: Final = 4
-"""What is translated may take this part of what the guest may use,"""
+"""A guest's translated code may take the fourth part of its memory, but the least in any case."""
 _LEAST_TRANSLATIONS: Final = 64 << 20
-"""but so much in any case: when it is full, all is translated anew."""
+"""Bytes; when they are full, all is translated anew."""
 _WIDEST: Final = 64
 """Bytes of the widest register."""
 

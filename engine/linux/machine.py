@@ -420,7 +420,7 @@ class Machine:
 
     @property
     def memory_used_up(self) -> str:
-        """What the user is told of a guest that has reached the limit of its memory."""
+        """The line that tells the user of a guest at the limit of its memory."""
         limit = self.memory_limit.total >> 20
         return f"the guest used up its {limit} MiB of memory; --memory raises the limit"
 

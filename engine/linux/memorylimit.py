@@ -73,7 +73,7 @@ class CountedPages:
 
 
 class MemoryLimit:
-    """What all processes of a guest may make the host hold.
+    """The limit of what all processes of a guest make the host hold.
 
     Attributes:
         total: bytes of it.
@@ -154,7 +154,7 @@ class MemoryLimit:
 
 
 class HeldMemory:
-    """What one object of the kernel holds of the guest's memory; it goes back with the object.
+    """Memory of the guest that one object of its kernel holds; it goes back with the object.
 
     Attributes:
         size: bytes of it.

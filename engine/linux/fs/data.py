@@ -250,6 +250,10 @@ class SparseData:
 
     def reserve(self, offset: int, end: int) -> None:
         """Let a range take the space that writing to it would; ENOSPC if that is not left."""
+        if (
+            end - offset - self.allocated > self.budget.memory.left
+        ):  # a range may be too long to be looked through
+            raise self.budget.memory.refuse(ENOSPC)
         parts = list(self._parts(offset, end))
         need = sum(
             size - sum(last - first for first, last in pages.taken(at, size))
