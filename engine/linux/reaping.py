@@ -124,7 +124,8 @@ def _tell_parent(process: Process) -> None:
         and tracee is None
         and (action.handler == sig.SIG_IGN or action.flags & sig.SA_NOCLDWAIT)
     )
-    if number and not (number == sig.SIGCHLD and action.handler == sig.SIG_IGN):
+    ignored = number == sig.SIGCHLD and action.handler == sig.SIG_IGN
+    if 0 < number <= sig.SIGRTMIN + 32 and not ignored:  # clone takes numbers of no signal, too
         parent.post(PendingSignal(number, struct.pack("<i", number) + _info(process)[4:]))
     if forgotten:
         parent.children.pop(process.pid, None)
