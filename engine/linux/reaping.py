@@ -117,7 +117,7 @@ def _tell_parent(process: Process) -> None:
         if process is not machine.first:
             machine.forget_process(process)
         return
-    number = process.exit_signal
+    number = process.exit_signal if process.exit_signal <= sig.LAST else 0  # clone takes any
     action = parent.hand.action(sig.SIGCHLD)
     forgotten = (
         number == sig.SIGCHLD
