@@ -159,7 +159,7 @@ _GUEST_OPTIONS: Final = (
         metavar="SIZE",
         default=f"{DEFAULT_MEMORY >> 30}G",
         show_default=True,
-        help="Memory the guest may use.",
+        help="Memory of the guest: pages that it touches, files and buffers that it makes.",
     ),
     click.option(
         "--clock",

@@ -117,15 +117,14 @@ def _tell_parent(process: Process) -> None:
         if process is not machine.first:
             machine.forget_process(process)
         return
-    number = process.exit_signal
+    number = process.exit_signal if process.exit_signal <= sig.LAST else 0  # clone takes any
     action = parent.hand.action(sig.SIGCHLD)
     forgotten = (
         number == sig.SIGCHLD
         and tracee is None
         and (action.handler == sig.SIG_IGN or action.flags & sig.SA_NOCLDWAIT)
     )
-    ignored = number == sig.SIGCHLD and action.handler == sig.SIG_IGN
-    if 0 < number <= sig.SIGRTMIN + 32 and not ignored:  # clone takes numbers of no signal, too
+    if number and not (number == sig.SIGCHLD and action.handler == sig.SIG_IGN):
         parent.post(PendingSignal(number, struct.pack("<i", number) + _info(process)[4:]))
     if forgotten:
         parent.children.pop(process.pid, None)

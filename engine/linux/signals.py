@@ -39,6 +39,8 @@ NAMES: Final = {
     31: "SIGSYS",
 }  # fmt: skip
 
+LAST: Final = 64
+"""_NSIG: there is none with a higher number."""
 _IGNORED = frozenset({SIGCHLD, SIGCONT, SIGURG, SIGWINCH})
 STOPPING: Final = frozenset({SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU})
 _SYNCHRONOUS = (SIGSEGV, SIGBUS, SIGILL, SIGTRAP, SIGFPE, SIGSYS)

@@ -506,15 +506,6 @@ static void clones(void) {
     TRUE(waitpid(pid, &status, __WALL) == pid);
     status_of("another signal", status);
     signal(SIGUSR1, SIG_DFL);
-    signal(64, SIG_IGN);
-    for (int number = 64; number < 256; number += number < 67 ? 1 : 60) { /* 64 is the last one */
-        pid = syscall(SYS_clone, number, 0, 0, 0, 0);
-        if (!pid) _exit(14);
-        SHOW(waitpid(pid, &status, 0));
-        TRUE(waitpid(pid, &status, __WALL) == pid);
-        status_of("a number of no signal", status);
-    }
-    signal(64, SIG_DFL);
 }
 
 /* Memory that nobody has written to since a fork is shared (redis asks for that). */

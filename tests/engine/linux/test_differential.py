@@ -19,7 +19,7 @@ from engine import arch as architectures
 
 PORTABLE = (
     *("errors", "eventfiles", "filemap", "madvise", "misc", "mmap", "processes", "signals"),
-    *("start", "stops", "sysv", "threads", "timers", "unlinked"),
+    *("epollnest", "exitsignals", "start", "stops", "sysv", "threads", "timers", "unlinked"),
 )
 OWN_WAYS = ("errors", "signals", "start")
 """Of these: what each architecture has in a way of its own."""
