@@ -176,6 +176,17 @@ class SparseData:
         """
         if offset + len(data) > MAX_FILE_SIZE:
             raise LinuxError(EFBIG)
+        if self._shown is None:  # most files are not mapped
+            done = self._write(offset, data, forced=forced)
+        else:
+            done = self._write_parts(offset, data, forced=forced)
+        if data and not done:
+            raise LinuxError(ENOSPC)
+        self.size = max(self.size, offset + done)
+        return done
+
+    def _write_parts(self, offset: int, data: bytes, *, forced: bool) -> int:
+        """Store bytes where they belong, in pages or in chunks; how many there was room for."""
         done = 0
         for pages, at, size in self._parts(offset, offset + len(data)):
             piece = data[done : done + size] if size < len(data) else data
@@ -186,9 +197,6 @@ class SparseData:
             done += stored
             if stored < size:
                 break
-        if data and not done:
-            raise LinuxError(ENOSPC)
-        self.size = max(self.size, offset + done)
         return done
 
     def _write_shown(self, pages: ShownPages, offset: int, data: bytes) -> int:
