@@ -215,7 +215,8 @@ def mutants(whole: Path, count: int, seed: int) -> Iterator[Pieces]:
             elif random.random() < 0.2:
                 del holder[last]
             elif isinstance(holder[last], int) and random.random() < 0.5:
-                holder[last] = max(holder[last] + random.choice([-4096, -1, 1, 8, 1 << 20]), 0)
+                other = holder[last] + random.choice([-4096, -1, 1, 8, 1 << 20])
+                holder[last] = min(max(other, 0), (1 << 64) - 1)
             else:
                 holder[last] = random.choice(_ODD)
         if random.random() < 0.1:
