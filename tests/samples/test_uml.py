@@ -158,7 +158,9 @@ def test_user_mode_linux_boots_and_powers_off(tmp_path: Path) -> None:
     )
     if "System halted" not in native.stdout:
         pytest.skip(f"this host does not boot it: {native.stdout[-200:]}{native.stderr[-200:]}")
-    ours, theirs = _settled(first.out), _settled(native.stdout)
+    # On a slow host the native kernel warns of its own self-tests' late start (crypto/api.c).
+    warning = r"(?ms)^[^\n]*-+\[ cut here \]-+.*?-+\[ end trace [^\n]*\n"
+    ours, theirs = _settled(first.out), _settled(re.sub(warning, "", native.stdout))
     missing = [line for line in theirs if line not in ours and "epollctl" not in line]
     others = [line for line in ours if line not in theirs and "epollctl" not in line]
     assert not missing, (missing, others)

@@ -6,6 +6,7 @@ from engine.cpu.ram import Ram
 from engine.errors import ImageError
 from engine.history.inputs import HostInputs
 from engine.history.journal import Journal
+from engine.history.recordbounds import RecordingError
 from engine.history.recording import RunRecorder
 from engine.history.replaying import DivergenceError, ReplayKernel
 from engine.image import ElfImage
@@ -120,6 +121,10 @@ def replayed(opened: RecordedGuest) -> PastSession:
     Raises:
         RecordingError: the recording makes no sense.
     """
-    session = PastSession(opened.config, opened.journal, opened.arena, opened, opened.files)
+    try:
+        session = PastSession(opened.config, opened.journal, opened.arena, opened, opened.files)
+    except (ValueError, TypeError, LookupError, OverflowError) as error:
+        # What a guest is made of, as numbers of processors, can be any value that was written.
+        raise RecordingError(f"it describes no guest that can be made: {error}") from error
     session.kernel.reached = opened.reached
     return session
