@@ -19,9 +19,9 @@ MAX_PIECES: Final = 1 << 17
 """Most entries of the table, of which several may be one mapping to the program."""
 
 _FREE_ENTRIES: Final = 128
-"""Entries of each table that take no memory of the guest's;"""
+"""Entries of each table that count for nothing."""
 _ENTRIES_OF_PAGE: Final = 8
-"""of the others, so many take a page."""
+"""Entries beyond those that count as a page of the guest's memory."""
 
 
 class PageCount(Protocol):
@@ -90,7 +90,7 @@ class MappingTable:
     """
 
     def __init__(self, pages: PageCount) -> None:
-        """Nothing is mapped; entries beyond the first few count against a number of pages."""
+        """Map nothing; `pages` counts the memory that many entries take."""
         self._pages, self._taken = pages, 0
         self.mappings: list[Mapping] = []
         self.starts: list[int] = []
@@ -161,7 +161,7 @@ class MappingTable:
         self._taken = wanted
 
     def close(self) -> None:
-        """Nothing of it is used any more."""
+        """Give back what the entries have taken; the table is used no more."""
         self._pages.give_pages(self._taken)
         self._taken = 0
 

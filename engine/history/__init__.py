@@ -8,8 +8,8 @@ carries no call out: it lets the program run and does to it what the journal say
 neither the host nor the files that the guest has used, and says so where the two differ. A
 `timeline` goes to any `moment` of such a run, from the nearest `checkpoint` on, whose pages are in
 a `pagestore`; `livecheckpoints` are those that the run itself has kept, so that nobody has to live
-through it to have some. `recordfile` keeps a run in a file, and
-reads one that a stranger may have written: `recordbounds` limits the memory for that, and
+through it to have some. `recordfile` keeps a run in a file,
+and reads one that a stranger may have written: `recordbounds` limits the memory for that, and
 `entryshapes` looks at what the journal in it says. `inputs` are what came from the host:
 with them `reenacting` brings a live guest to a moment, from which it goes on by itself. For that a
 recording holds them too, with all that its guest saw of its host's files (`hostfiles`); what its

@@ -85,7 +85,7 @@ _NESTED: Final[dict[int, Any]] = {
         int, int, int, str, bool, list[Any], tuple[tuple[str, ...], int, dict[str, int]]
     ],
 }
-"""Those of kinds with values in values."""
+"""The shapes of kinds whose values hold other values."""
 _CRASH_AT: Final = {Op.EXIT: 4, Op.END: 5}
 """The place of the crash, which may be empty."""
 

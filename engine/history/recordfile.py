@@ -51,6 +51,9 @@ _WINDOW_LOG: Final = 25
 _ARENA_MOST: Final = 1 << 40
 """Bytes of memory that a guest can have had."""
 _Tick: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
+_Seed: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
+_CPUS_MOST: Final = 256
+"""Processors that a guest can be told of; see `--cpus`."""
 
 
 class RecordedView(Struct, frozen=True):
@@ -81,12 +84,12 @@ class RecordedOptions(Struct, frozen=True):
 
     argv0: str | None = None
     cwd: bool = False
-    random_seed: int | None = None
+    random_seed: _Seed | None = None
     turns: str = ""
     schedule: tuple[tuple[int, int, str], ...] = ()
     schedule_name: str = ""
     max_blocks: int | None = None
-    memory: int = 0
+    memory: Annotated[int, msgspec.Meta(ge=0)] = 0
     view: RecordedView = RecordedView()
 
 
@@ -120,10 +123,10 @@ class RecordedProgram(Struct, frozen=True):
     args: tuple[str, ...]
     env: tuple[str, ...]
     cwd: str
-    seed: int
+    seed: _Seed
     start: int | None
     clock: str
-    cpus: int
+    cpus: Annotated[int, msgspec.Meta(ge=1, le=_CPUS_MOST)]
     arena: Annotated[int, msgspec.Meta(ge=PAGE, le=_ARENA_MOST, multiple_of=PAGE)]
     options: RecordedOptions = RecordedOptions()
 

@@ -258,9 +258,8 @@ class SparseData:
 
     def reserve(self, offset: int, end: int) -> None:
         """Let a range take the space that writing to it would; ENOSPC if that is not left."""
-        if (
-            end - offset - self.allocated > self.budget.memory.left
-        ):  # a range may be too long to be looked through
+        # A range may be too long for each of its chunks to be looked at.
+        if end - offset - self.allocated > self.budget.memory.left:
             raise self.budget.memory.refuse(ENOSPC)
         parts = list(self._parts(offset, end))
         need = sum(

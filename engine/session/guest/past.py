@@ -6,7 +6,6 @@ from engine.cpu.ram import Ram
 from engine.errors import ImageError
 from engine.history.inputs import HostInputs
 from engine.history.journal import Journal
-from engine.history.recordbounds import RecordingError
 from engine.history.recording import RunRecorder
 from engine.history.replaying import DivergenceError, ReplayKernel
 from engine.image import ElfImage
@@ -121,10 +120,6 @@ def replayed(opened: RecordedGuest) -> PastSession:
     Raises:
         RecordingError: the recording makes no sense.
     """
-    try:
-        session = PastSession(opened.config, opened.journal, opened.arena, opened, opened.files)
-    except (ValueError, TypeError, LookupError, OverflowError) as error:
-        # What a guest is made of, as numbers of processors, can be any value that was written.
-        raise RecordingError(f"it describes no guest that can be made: {error}") from error
+    session = PastSession(opened.config, opened.journal, opened.arena, opened, opened.files)
     session.kernel.reached = opened.reached
     return session

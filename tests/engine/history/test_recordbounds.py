@@ -3,6 +3,7 @@
 import random
 import struct
 from collections.abc import Iterator
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -211,14 +212,14 @@ def mutants(whole: Path, count: int, seed: int) -> Iterator[Pieces]:
             for key in path:
                 holder = holder[key]
             if isinstance(holder, list) and random.random() < 0.2:
-                holder.insert(last, holder[last])
+                holder.insert(last, deepcopy(holder[last]))
             elif random.random() < 0.2:
                 del holder[last]
             elif isinstance(holder[last], int) and random.random() < 0.5:
                 other = holder[last] + random.choice([-4096, -1, 1, 8, 1 << 20])
                 holder[last] = min(max(other, 0), (1 << 64) - 1)
             else:
-                holder[last] = random.choice(_ODD)
+                holder[last] = deepcopy(random.choice(_ODD))
         if random.random() < 0.1:
             kind, clock = random.choice(pieces)[0], random.choice([0, (1 << 64) - 1])
         made = list(pieces)
