@@ -23,6 +23,8 @@ MAY_BE_SKIPPED: tuple[tuple[str, str], ...] = (
     (r"live/test_recording_machine\.py", "KPROBE_TUI_LIVE_MACHINE"),
     # libc-test is nobody's package; who has built it says where.
     (r"engine/test_libc_math\.py", "KPROBE_TUI_LIBC_TEST"),
+    # Nobody else can become another user.
+    (r"test_gdbserver\.py::test_a_client_of_another_user", "only root can be somebody else"),
     # Root is refused no file.
     (r"test_malformed\.py::test_an_unreadable_file_is_refused", "this user reads everything"),
     # A static program has neither a search table nor dynamic symbols to be looked at.

@@ -73,7 +73,7 @@ class Backing(Protocol):
         """A host descriptor that may be mapped privately, or None."""
 
     def contents(self) -> Contents | None:
-        """Return the content that shared pages can hold in the file's place; None if there is none."""
+        """Return the content that shared pages can hold in the file's place, if any."""
 
 
 class SharedExtent(Struct, eq=False):

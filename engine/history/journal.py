@@ -168,7 +168,7 @@ class Journal:
     """
 
     def __init__(self, check: Callable[[int, Sequence[Any]], object] | None = None) -> None:
-        """Nothing has happened.
+        """Begin without entries.
 
         Args:
             check: looks at cause and ops of entries that somebody else has written, and raises

@@ -37,7 +37,7 @@ class RecordedFile:
         return None
 
     def contents(self) -> None:
-        """Nothing of it is held by pages alone."""
+        """Return None: pages hold copies of the content only."""
 
 
 class Extents:

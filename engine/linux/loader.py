@@ -56,7 +56,7 @@ class ImageBacking:
         return None
 
     def contents(self) -> None:
-        """Nothing of it is held by pages alone."""
+        """Return None: pages hold copies of the content only."""
 
 
 class Executable(Struct, frozen=True):

@@ -47,9 +47,9 @@ _NAMES: Final = 1 << 16
 _MISSING: Final = 1000
 """Kinds of what is not there that are kept."""
 _PROCESS: Final = 32 << 10
-"""Bytes that a process takes beside its memory, mappings, and descriptors,"""
+"""Bytes that a process takes beside its memory, mappings, and descriptors."""
 _THREAD: Final = 16 << 10
-"""and a thread, as the stack that Linux gives it in the kernel."""
+"""Bytes that a thread takes: the stack that Linux gives it in the kernel."""
 _CRASHES: Final = 100
 """Faults that are kept."""
 

@@ -59,7 +59,7 @@ class FileBacking:
         return self._source.host_fd if self._source.can_map else None
 
     def contents(self) -> Contents | None:
-        """Its content, where that is the guest's alone."""
+        """Return the content of a file that is the guest's alone; None for others."""
         return self._source.contents()
 
 

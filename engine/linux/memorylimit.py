@@ -140,7 +140,7 @@ class MemoryLimit:
         return LinuxError(code)
 
     def note(self) -> None:
-        """Something was refused because of the limit, of which the user is told."""
+        """Note that a call was refused because of the limit; the user is told at the end."""
         self._refused = True
 
     def require(self, size: int, code: int = errno.ENOMEM) -> None:

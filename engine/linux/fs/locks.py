@@ -236,7 +236,7 @@ class FileLocks:
     """The locks on all files."""
 
     def __init__(self, memory: MemoryLimit) -> None:
-        """Nothing is locked; locks count against a limit."""
+        """Begin without locks; `memory` is the limit that they count against."""
         self._memory = memory
         self._waiting: dict[LockWaiter, None] = {}
         self._known: WeakSet[InodeLocks] = WeakSet()

@@ -229,7 +229,7 @@ class WordTable:
         """Change something: set [var] EXPRESSION, set args WORDS, set env NAME=VALUE."""
         name, behind = split_word(rest)
         for word in self.settings:
-            # Where nothing but the name is the same it is an expression: set args[0] = 3.
+            # `set args[0] = 3` is an expression: a setting is followed by a space or nothing.
             if name in word.names and rest[len(name) : len(name) + 1] in ("", " "):
                 self.permitted(word, "set ").carry(behind)
                 return

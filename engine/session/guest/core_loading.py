@@ -64,7 +64,7 @@ class _Bytes:
         return None
 
     def contents(self) -> None:
-        """Nothing of it is held by pages alone."""
+        """Return None: pages hold copies of the content only."""
 
 
 class _CoreRegisters:

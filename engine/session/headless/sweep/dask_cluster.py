@@ -210,7 +210,7 @@ def _security(access: SchedulerAccess) -> Security:
     }
     given = {name: path for name, path in named.items() if path is not None}
     try:
-        # What is not named comes from Dask's configuration.
+        # Dask takes files that are not named here from its configuration.
         security = Security(**given, require_encryption=True) if encrypted else Security()
         if encrypted and security.get_connection_args("client").get("ssl_context") is None:
             raise CommandError(

@@ -52,9 +52,9 @@ def scheduler_access(
 
     Args:
         address: HOST:PORT, or a URL like `tls://HOST:PORT`.
-        ca_file: see `SchedulerAccess`.
-        cert: likewise.
-        key: likewise.
+        ca_file: path of the authority's certificate; None for that of Dask's configuration.
+        cert: path of this client's certificate, or None.
+        key: path of that certificate's key, or None.
         insecure: another machine may be talked to in the clear.
 
     Raises:

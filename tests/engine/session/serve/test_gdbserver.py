@@ -20,7 +20,9 @@ from warmed import SAME_CODE
 from engine.errors import CommandError
 from engine.session.protocol.config import GuestConfig
 from engine.session.serve.address import listening
+from engine.session.serve.connection import GdbConnection
 from engine.session.serve.gdbserver import GdbServer, LeaveError
+from engine.session.serve.links import SocketLink
 from engine.session.serve.packets import (
     INTERRUPT,
     ForeignBytesError,
@@ -645,6 +647,24 @@ def test_a_client_of_another_user_is_sent_away(tmp_path: Path) -> None:
         assert subprocess.run(command, check=False, timeout=60).returncode == 0
         assert "was sent away: this server is for user root" in server.stderr.readline()
     assert not victim.exists()
+
+
+def test_a_client_that_says_nothing_keeps_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.session.serve.connection._PATIENCE", 0.2)
+    server, told_ = GdbServer(GuestConfig(SAMPLE)), list[str]()
+    try:
+        for sent in (b"", b"+", b"$qSupp"):
+            ours, theirs = socket.socketpair()
+            with ours:
+                ours.sendall(sent)
+                connection = GdbConnection(SocketLink(theirs), server, told_.append)
+                assert connection.serve() is None
+                assert not connection.begun
+                assert ours.recv(100) == b""
+        assert len(told_) == 3
+        assert all("said nothing" in text for text in told_)
+    finally:
+        server.close()
 
 
 def test_the_kernel_tells_who_has_connected() -> None:
