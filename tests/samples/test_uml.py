@@ -127,6 +127,29 @@ def test_an_archive_that_fails_is_told(tmp_path: Path) -> None:
     assert (tried.returncode, tried.stderr) == (2, "unknown option\n")
 
 
+def _natively(folder: Path) -> list[str]:
+    """The lines of a native boot.
+
+    Whether the compressor's self-test ends before zswap waits for it is luck on real hardware
+    (crypto/api.c, crypto_wait_for_test): a late one costs a warning, which is left out here, and
+    zswap's pool.
+    """
+    native = subprocess.run(
+        ["setarch", "-R", "./linux.uml", *WORDS],
+        cwd=folder,
+        env={"PATH": "/usr/bin:/bin", "TMPDIR": str(folder), "HOME": str(folder)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    if "System halted" not in native.stdout:
+        pytest.skip(f"this host does not boot it: {native.stdout[-200:]}{native.stderr[-200:]}")
+    warning = r"(?ms)^[^\n]*-+\[ cut here \]-+.*?-+\[ end trace [^\n]*\n"
+    return _settled(re.sub(warning, "", native.stdout))
+
+
 @pytest.mark.slow
 def test_user_mode_linux_boots_and_powers_off(tmp_path: Path) -> None:
     made(tmp_path)
@@ -146,21 +169,11 @@ def test_user_mode_linux_boots_and_powers_off(tmp_path: Path) -> None:
     assert first.out.splitlines()[-6:-3] == ["19", "hello", "PID   COMMAND"]
     assert first.out.endswith("reboot: System halted\n")
 
-    native = subprocess.run(
-        ["setarch", "-R", "./linux.uml", *WORDS],
-        cwd=tmp_path,
-        env={"PATH": "/usr/bin:/bin", "TMPDIR": str(tmp_path), "HOME": str(tmp_path)},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    if "System halted" not in native.stdout:
-        pytest.skip(f"this host does not boot it: {native.stdout[-200:]}{native.stderr[-200:]}")
-    # On a slow host the native kernel warns of its own self-tests' late start (crypto/api.c).
-    warning = r"(?ms)^[^\n]*-+\[ cut here \]-+.*?-+\[ end trace [^\n]*\n"
-    ours, theirs = _settled(first.out), _settled(re.sub(warning, "", native.stdout))
+    ours, theirs = _settled(first.out), _natively(tmp_path)
+    if any("zswap" in line and "not available" in line for line in theirs):
+        ours, theirs = (
+            [line for line in lines if "zswap" not in line] for lines in (ours, theirs)
+        )
     missing = [line for line in theirs if line not in ours and "epollctl" not in line]
     others = [line for line in ours if line not in theirs and "epollctl" not in line]
     assert not missing, (missing, others)
