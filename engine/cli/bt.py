@@ -13,6 +13,7 @@ from engine.escaping import json_text
 from engine.session.headless.backtraces import (
     UNWINDER_NAMES,
     Backtrace,
+    ThreadBacktrace,
     backtrace_at,
     backtrace_of_core,
 )
@@ -85,42 +86,56 @@ def bt(
         all_threads,
         tasks_of(values),
     )
+    found: list[Backtrace | ThreadBacktrace] = []
     if config.core is not None:
-        stopped = backtrace_of_core(request)
+        tell = found.append if as_json else lambda one: _put(one, registers=registers)
+        reports = backtrace_of_core(request, tell)
     else:
         stopped = backtrace_at(request, lambda session: attached(session, values["timeout"]))
-    if stopped.backtrace is None:
-        show(stopped.reports, values["color"])
-        where = place if place is not None else f"system call {syscall}"
-        console.remark(f"{where}: {stopped.hits} of {hit} hits")
-        return 1
+        reports = stopped.reports
+        if stopped.backtrace is None:
+            show(reports, values["color"])
+            where = place if place is not None else f"system call {syscall}"
+            console.remark(f"{where}: {stopped.hits} of {hit} hits")
+            return 1
+        found += [stopped.backtrace, *stopped.others]
     if as_json:
-        found = _json(stopped.backtrace, registers=registers)
-        if all_threads:
-            found["threads"] = [other.as_json() for other in stopped.others]
-        console.put(json_text(found))
+        console.put(json_text(_json(found, registers=registers, all_threads=all_threads)))
     else:
-        _print(stopped.backtrace, registers=registers)
-        for other in stopped.others:
-            console.put("")
-            console.put(other.title())
-            if other.backtrace is not None:
-                _print(other.backtrace, registers=registers)
-    console.remarks(stopped.reports.damage, values["color"])
+        for one in found:
+            _put(one, registers=registers)
+    console.remarks(reports.damage, values["color"])
     if config.core is not None:
-        console.remarks(stopped.reports.remarks, values["color"])
+        console.remarks(reports.remarks, values["color"])
     return 0
 
 
-def _json(backtrace: Backtrace, *, registers: bool) -> dict[str, Any]:
+def _json(
+    taken: list[Backtrace | ThreadBacktrace], *, registers: bool, all_threads: bool
+) -> dict[str, Any]:
+    """The first backtrace, with the others as its `threads`."""
+    backtrace, *others = taken
+    assert isinstance(backtrace, Backtrace), "the first one is of the thread that stopped"
     found = backtrace.as_json()
     if registers:
         for row, frame in zip(found["frames"], backtrace.frames, strict=True):
             row["registers"] = {n: f"{value:#x}" for n, value in frame.registers.items()}
+    if all_threads:
+        found["threads"] = [other.as_json() for other in others]
     return found
 
 
-def _print(backtrace: Backtrace, *, registers: bool) -> None:
+def _put(found: Backtrace | ThreadBacktrace, *, registers: bool) -> None:
+    """Print a backtrace, those of other threads under a title."""
+    backtrace: Backtrace | None
+    if isinstance(found, ThreadBacktrace):
+        console.put("")
+        console.put(found.title())
+        backtrace = found.backtrace
+    else:
+        backtrace = found
+    if backtrace is None:
+        return
     *lines, end = backtrace.lines()
     for line, frame in zip(lines, backtrace.frames, strict=True):
         console.put(line)
@@ -128,3 +143,4 @@ def _print(backtrace: Backtrace, *, registers: bool) -> None:
             for name, value in frame.registers.items():
                 console.put(f"      {name:8} {value:#018x}")
     console.put(end)
+    console.flush()

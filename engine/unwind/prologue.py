@@ -13,6 +13,8 @@ Method: a small abstract interpretation, `stackwalk`, over `ArchUnwind.read`.
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from copy import copy
+from itertools import tee
 from typing import Final
 
 from engine.arch.base import Arch
@@ -84,14 +86,28 @@ class Prologues:
         self._is_entry = is_entry
         self._pushed = 0 if arch.roles.link else arch.bits // 8
         self._states: dict[int, dict[int, StackState]] = {}
+        self._rows: dict[tuple[int, bool], Iterator[CfiRow]] = {}
+
+    def begin_walk(self) -> None:
+        """Forget the rows of the last walk: the code may have been rewritten since."""
+        self._rows.clear()
 
     def rows(self, pc: int, exact: bool) -> Iterator[CfiRow]:
         """The rows that may hold at a place, the most trustworthy first.
+
+        Those of a place that a walk meets again, as in a recursion, are kept: the search for the
+        beginning of a function can take a tenth of a second.
 
         Args:
             pc: guest address.
             exact: an instruction about to be executed, not a return address.
         """
+        key = pc, exact
+        if key not in self._rows:
+            (self._rows[key],) = tee(self._found_rows(pc, exact), 1)
+        return copy(self._rows[key])
+
+    def _found_rows(self, pc: int, exact: bool) -> Iterator[CfiRow]:
         function = self._function_at(pc if exact else pc - 1)
         if function is not None and self._is_entry(function[0]):
             yield self._nobody()

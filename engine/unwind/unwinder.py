@@ -27,6 +27,8 @@ from engine.unwind.signals import SignalFrames
 
 LIMIT: Final = 1 << 17
 """Frames of one walk, if nobody says otherwise."""
+_UNCALLED: Final = 16
+"""Return addresses in a row with no call in front of them, after which a walk ends."""
 
 
 class EndReason(Enum):
@@ -46,6 +48,8 @@ class EndReason(Enum):
     """The CFA is below the stack pointer: the stack would grow upwards."""
     UNALIGNED = "unaligned"
     """The CFA is not aligned."""
+    UNCALLED = "uncalled"
+    """No call stands in front of several return addresses in a row, and no table led there."""
     LIMIT = "limit"
     """So many frames were asked for."""
 
@@ -151,12 +155,21 @@ FORMATS: Final = ("orc", "cfi", "trampoline", "leaf", "prologue", "framepointer"
 
 
 class _UnwindStep(Struct):
-    """A row that was carried out; `caught`: the slot of a return that a probe catches."""
+    """A row that was carried out.
+
+    Attributes:
+        source: what the row is from.
+        row: the rules.
+        caller: the caller's registers.
+        caught: the slot of a return that a probe catches.
+        called: whether a table led to the return address, or a call stands in front of it.
+    """
 
     source: str
     row: CfiRow
     caller: Caller
     caught: int | None = None
+    called: bool = True
 
 
 class _Known(Struct, frozen=True):
@@ -222,6 +235,7 @@ class Unwinder:
         pc = self._arch.roles.pc
         known = dict(registers)
         known[pc] = self._view.original_pc(known[pc])
+        self._prologues.begin_walk()
         end = self._follow(frames, known, exact, limit)
         return Walk(tuple(frames), end)
 
@@ -253,6 +267,7 @@ class Unwinder:
         roles = self._arch.roles
         trampoline = False
         own = 0  # frames of the program
+        uncalled = 0
         known = _Known({}, {})
         stacks = roles.sp, *self._unwind.stacks
         seen: set[tuple[int | None, ...]] = set()
@@ -279,6 +294,10 @@ class Unwinder:
             if step is None or end is not None:
                 assert end is not None, "a walk without a next frame has an end"
                 return end
+            uncalled = 0 if step.called else uncalled + 1
+            if uncalled >= _UNCALLED:
+                text = f"no call stands in front of the last {uncalled} return addresses"
+                return UnwindEnd(EndReason.UNCALLED, text)
             registers, exact, trampoline = step.caller.registers, signal, step.caught is not None
             if step.caught is not None:
                 known.caught[step.caught] = known.caught.get(step.caught, 0) + 1
@@ -307,6 +326,7 @@ class Unwinder:
             elif second is None or (second[0] is None and step is not None):
                 second = step, end
         if doubtful is not None:
+            doubtful.called = False
             return doubtful, None
         if second is not None:
             return second

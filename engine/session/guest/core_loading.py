@@ -220,7 +220,9 @@ class LoadedCore:
         name, at = self._named(file, start)
         if dumped:
             # Pages without any permission are read all the same.
-            backing = _Bytes(lambda skip, count: data[offset + skip :][:count], at, dumped)
+            backing = _Bytes(
+                lambda skip, count: data[offset + skip : offset + skip + count], at, dumped
+            )
             readable = perms or READ
             self._place.memory.map(
                 start, behind - start, readable, name=name, backing=backing, offset=at

@@ -1,5 +1,6 @@
 """Runs up to the Nth time that a place is reached, for a backtrace there."""
 
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from msgspec import Struct
@@ -74,6 +75,10 @@ class ThreadBacktrace(Struct, frozen=True):
         return text if self.backtrace is not None else f"{text}, in another program"
 
 
+Told = Callable[[Backtrace | ThreadBacktrace], None]
+"""Is given each backtrace as soon as it is known: those of many threads can take long."""
+
+
 def backtrace_at(request: BacktraceRequest, attach: Attach) -> Stopped:
     """Run a guest up to a place, take the backtrace, and end it there.
 
@@ -120,8 +125,12 @@ def backtrace_at(request: BacktraceRequest, attach: Attach) -> Stopped:
         session.close()
 
 
-def backtrace_of_core(request: BacktraceRequest) -> Stopped:
-    """The backtrace of a core's first thread, and of the others where they are asked for.
+def backtrace_of_core(request: BacktraceRequest, tell: Told) -> Reports:
+    """Tell the backtrace of a core's first thread, and of the others where they are asked for.
+
+    Args:
+        request: the core.
+        tell: see `Told`.
 
     Raises:
         ImageError: the core or its program cannot be opened.
@@ -134,13 +143,12 @@ def backtrace_of_core(request: BacktraceRequest) -> Stopped:
                 hit=1,
                 unwinder=request.unwinder,
                 limit=request.limit,
-                everybody=request.all_threads,
             )
-            stopped.take_now()
+            tell(stopped.take_now())
+            for other in stopped.taken_of_others() if request.all_threads else ():
+                tell(other)
         remarks = (*core_remarks(session), *session.opened.damage())
-        return Stopped(
-            stopped.backtrace, 1, Reports(0, "", remarks, (), ()), tuple(stopped.others)
-        )
+        return Reports(0, "", remarks, (), ())
     finally:
         session.close()
 
@@ -242,21 +250,24 @@ class StoppedRun:
             return
         self.hits += 1
         if self.hits == self._hit:
-            self.backtrace = self._backtraces.take(
-                syscall=syscall, unwinder=self._unwinder, limit=self._limit
-            )
+            self._take(syscall)
             self._session.kernel.stop(Exit(limit="bt"))
             if self._everybody:
-                self._take_others()
+                self.others.extend(self.taken_of_others())
 
-    def take_now(self) -> None:
+    def _take(self, syscall: str) -> None:
+        self.backtrace = self._backtraces.take(
+            syscall=syscall, unwinder=self._unwinder, limit=self._limit
+        )
+
+    def take_now(self) -> Backtrace:
         """Take the backtrace of a guest that does not run."""
-        self.backtrace = self._backtraces.take(unwinder=self._unwinder, limit=self._limit)
-        if self._everybody:
-            self._take_others()
+        self._take("")
+        assert self.backtrace is not None, "it was taken"
+        return self.backtrace
 
-    def _take_others(self) -> None:
-        """Look at each other thread; the guest will not go on."""
+    def taken_of_others(self) -> Iterator[ThreadBacktrace]:
+        """Look at each other thread; the guest must not go on afterwards."""
         session = self._session
         kernel, current = session.kernel, session.machine.current
         for thread in list(session.machine.threads.values()):
@@ -267,5 +278,5 @@ class StoppedRun:
             found = self._backtraces.take(syscall=call, unwinder=self._unwinder, limit=self._limit)
             comm = thread.comm.decode(errors="replace")
             gone = session.core is not None
-            self.others.append(ThreadBacktrace(thread.tid, thread.pid, comm, call, found, gone))
+            yield ThreadBacktrace(thread.tid, thread.pid, comm, call, found, gone)
         kernel.look_at(current)

@@ -246,3 +246,22 @@ def test_a_return_through_another_register_is_doubtful() -> None:
     function = Function(AARCH64, "add x0, x14, x0", "ret x15")
     found = Prologues(AARCH64, function.read, lambda at: None, lambda at: False)
     assert found.certain(CODE, lambda start: True) is None
+
+
+def test_a_stack_of_addresses_that_nobody_called_ends_soon() -> None:
+    """A core with another build's program leads from one wrong return address to the next."""
+    code = assemble(X86_64, CODE, "nop; nop; add rsp, 8; ret")
+
+    def read(address: int, size: int) -> bytes:
+        return code[address - CODE :][:size] if CODE <= address < CODE + len(code) else b""
+
+    guest = UnwindGuest(
+        X86_64,
+        lambda address: None,
+        lambda address, size: (CODE + 1).to_bytes(8, "little") * (size // 8),
+        read,
+        lambda address: True,
+    )
+    walk = Unwinder(guest).walk({"rip": CODE + 1, "rsp": 0x7000_0000, "rbp": 0})
+    assert len(walk.frames) == 16
+    assert walk.end.text == "no call stands in front of the last 16 return addresses"

@@ -5,6 +5,7 @@ import random
 import re
 import shutil
 import subprocess
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -165,6 +166,19 @@ def test_a_core_behind_two_dashes_is_the_guests(crash: Path, written: Path) -> N
     assert is_core(str(written))
     assert not is_core(str(crash))
     assert not is_core(str(crash.with_name("nothing")))
+
+
+def test_pages_of_a_large_core_are_read_alone(crash: Path, written: Path) -> None:
+    """A page costs what it holds, not what stands behind it in the file."""
+    path = crash.with_name("large.core")
+    path.write_bytes(written.read_bytes())
+    os.truncate(path, path.stat().st_size + (1 << 30))
+    tracemalloc.start()
+    try:
+        Session(GuestConfig(str(crash), core=str(path))).close()
+        assert tracemalloc.get_traced_memory()[1] < 256 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def damaged(data: bytes, rng: random.Random) -> Iterator[bytes]:
