@@ -35,12 +35,14 @@ class Movable(Struct, frozen=True):
         emit: (place) to that code, None where something it names is out of reach from there.
         leaves: where control goes from it. What leaves must be the last one of a window.
         copied: whether it is the instruction itself, but for a displacement.
+        scratch: whether the code changes one of `ArchJumps.scratch`.
     """
 
     size: int
     emit: Callable[[int], bytes | None]
     leaves: Leaves = Leaves.NEVER
     copied: bool = True
+    scratch: bool = False
 
 
 class ArchJumps(Struct, frozen=True):
@@ -58,8 +60,11 @@ class ArchJumps(Struct, frozen=True):
         fixed: whether such a jump goes through one fixed pointer (a linkage table's).
         needs: (bytes of a function, its address) to what a detour lacks in it, "" for nothing.
         encoder: (address of the save area) to an encoder of recorders, with no code so far.
-        scratch: registers that a detour leaves changed: the ABI lets any call change them, and
-            `needs` refuses functions that use them.
+        led_encoder: the same for code that a breakpoint leads to, where `scratch` has been saved
+            at `engine.arch.recording.SCRATCH` and is given back.
+        scratch: registers, side by side in a processor's state, that a detour leaves changed
+            where a jump leads there: the ABI lets any call change them, and `needs` refuses
+            functions that use them.
         linux: whether Linux has jump probes on this architecture.
     """
 
@@ -73,5 +78,6 @@ class ArchJumps(Struct, frozen=True):
     fixed: Callable[[bytes], bool]
     needs: Callable[[bytes, int], str]
     encoder: "Callable[[int], Encoder]"
+    led_encoder: "Callable[[int], Encoder]"
     linux: bool
     scratch: tuple[str, ...] = ()

@@ -40,6 +40,10 @@ class Recording(Struct, frozen=True):
     counter: int = 0
 
 
+SCRATCH = 48
+"""Offset in the page of `DetourPlaces.save` of two words for `ArchJumps.scratch`, which whoever
+leads the guest from a breakpoint to a detour fills."""
+
 CURSOR = 64
 """Offset of the ring's cursor in the page of `DetourPlaces.save`."""
 

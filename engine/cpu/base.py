@@ -105,8 +105,12 @@ class TrapTable(Protocol):
         may return one, and what follows (see `plant`), for this hit alone.
         """
 
-    def lead(self, address: int, target: int, follow: int) -> None:
-        """The same for an action that does nothing but go on at `target`: nobody is asked."""
+    def lead(self, address: int, target: int, follow: int, saves: int = 0) -> None:
+        """The same for an action that does nothing but go on at `target`: nobody is asked.
+
+        Where `saves` is not 0, `engine.arch.jump.ArchJumps.scratch` is written to the host's
+        memory there.
+        """
 
     def remove(self, address: int) -> None:
         """Forget a breakpoint: its exception stops the CPU again."""

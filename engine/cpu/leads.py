@@ -2,7 +2,8 @@
 
 A hash table in the host's memory: entries of four words, found by the pc that a trap leaves, each
 beginning where a multiplication puts it or in one of those behind. The words of an entry are that
-pc, the address to go on at, and the program's own address behind the instruction at hand.
+pc, the address to go on at, the program's own address behind the instruction at hand, and the
+host address at which `ArchJumps.scratch` is saved, 0 where it is not.
 """
 
 import ctypes
@@ -28,7 +29,7 @@ class LeadTable:
 
     def __init__(self) -> None:
         """No breakpoint leads anywhere."""
-        self._leads: dict[int, tuple[int, int]] = {}
+        self._leads: dict[int, tuple[int, int, int]] = {}
         self._rebuild()
 
     def _rebuild(self) -> None:
@@ -40,10 +41,10 @@ class LeadTable:
         self._words = memoryview(self._array).cast("B").cast("Q")
         self.entries, self.mask = ctypes.addressof(self._array), size - 1
         self._used = 0
-        for pc, (target, follow) in self._leads.items():
-            self._write(pc, target, follow)
+        for pc, entry in self._leads.items():
+            self._write(pc, entry)
 
-    def _write(self, pc: int, target: int, follow: int) -> None:
+    def _write(self, pc: int, entry: tuple[int, int, int]) -> None:
         words, mask = self._words, self.mask
         at = (pc * MULTIPLIER & 0xFFFF_FFFF_FFFF_FFFF) >> 32
         while True:
@@ -53,22 +54,24 @@ class LeadTable:
                 break
             at += 1
         self._used += found == 0
-        words[_WORDS * at + 1], words[_WORDS * at + 2] = target, follow
+        for number, word in enumerate(entry, 1):
+            words[_WORDS * at + number] = word
         words[_WORDS * at] = pc
 
-    def put(self, pc: int, target: int, follow: int) -> None:
+    def put(self, pc: int, target: int, follow: int, saves: int = 0) -> None:
         """Lead the guest elsewhere; never while it runs.
 
         Args:
             pc: as a trap there leaves it.
             target: where it goes on.
             follow: the program's own address behind the instruction at hand.
+            saves: where the host has room for two registers, 0 for none.
         """
-        self._leads[pc] = target, follow
+        self._leads[pc] = entry = target, follow, saves
         if 2 * (self._used + 1) > self.mask:
             self._rebuild()
         else:
-            self._write(pc, target, follow)
+            self._write(pc, entry)
 
     def drop(self, pc: int) -> None:
         """Lead it nowhere."""
@@ -80,8 +83,8 @@ class LeadTable:
             at = at + 1 & mask
         words[_WORDS * at] = _GONE
 
-    def find(self, pc: int) -> tuple[int, int] | None:
-        """The Python twin of the look-up: where the guest goes on, and what follows."""
+    def find(self, pc: int) -> tuple[int, int, int] | None:
+        """The Python twin of the look-up: the words of an entry but for its pc."""
         return self._leads.get(pc)
 
     def __len__(self) -> int:

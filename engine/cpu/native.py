@@ -76,7 +76,8 @@ class Leading(ctypes.Structure):
 
     `number` is the emulator's exception for a breakpoint; `pc` and `expected` are the host
     addresses of the program counter and of the clock's word; `ask` is the callback for all that
-    is no breakpoint of the table; `entries` and `mask` are those of a `leads.LeadTable`.
+    is no breakpoint of the table; `entries` and `mask` are those of a `leads.LeadTable`; `scratch`
+    is the host address of the two registers that an entry may want saved.
     """
 
     _fields_ = (
@@ -86,6 +87,7 @@ class Leading(ctypes.Structure):
         ("ask", ctypes.c_uint64),
         ("entries", ctypes.c_uint64),
         ("mask", ctypes.c_uint64),
+        ("scratch", ctypes.c_uint64),
     )
 
     def show(self, table: LeadTable) -> None:
@@ -385,11 +387,13 @@ def _trial_of_edge(code: HostCode) -> bool:
 def _trial_of_interrupt(code: HostCode) -> bool:
     """True if breakpoints of a small table lead where they should, and all else is asked about."""
     pc, expected = ctypes.c_uint64(), ctypes.c_uint64()
+    scratch, saved = (ctypes.c_uint64 * 2)(0x1111, 0x2222), (ctypes.c_uint64 * 2)()
     asked: list[int] = []
     ask = _InterruptFunction(lambda uc, number, data: asked.append(pc.value))
     table = LeadTable()
     for at in range(40):
-        table.put(0x401000 + 64 * at, 0x7000_0000 + at, 0x401003 + 64 * at)
+        saves = ctypes.addressof(saved) if at % 2 else 0
+        table.put(0x401000 + 64 * at, 0x7000_0000 + at, 0x401003 + 64 * at, saves)
     for at in range(0, 40, 3):
         table.drop(0x401000 + 64 * at)
     leading = Leading(
@@ -397,18 +401,21 @@ def _trial_of_interrupt(code: HostCode) -> bool:
         pc=ctypes.addressof(pc),
         expected=ctypes.addressof(expected),
         ask=ctypes.cast(ask, ctypes.c_void_p).value or 0,
+        scratch=ctypes.addressof(scratch),
     )
     leading.show(table)
     interrupt, wanted = _InterruptFunction(code.interrupt), []
     for at in range(42):
         for number in (3, 4):
             pc.value, expected.value = 0x401000 + 64 * at, 0
+            saved[:] = [0, 0]
             led = table.find(pc.value) if number == 3 else None
             if led is None:
                 wanted.append(pc.value)
-            led = led or (pc.value, 0)
+            led = led or (pc.value, 0, 0)
             interrupt(7, number, ctypes.addressof(leading))
-            if (pc.value, expected.value) != led:
+            kept = tuple(scratch) if led[2] else (0, 0)
+            if (pc.value, expected.value, tuple(saved)) != (*led[:2], kept):
                 return False
     return asked == wanted
 

@@ -262,11 +262,11 @@ EDGE: Final = bytes.fromhex(
 
 # void interrupt(uc, number, Leading *leading)
 #   rdi           esi     rdx
-# At a breakpoint of `leads.LeadTable` the guest goes on where that says; others, and all other
-# exceptions, are asked about, with the same arguments.
+# At a breakpoint of `leads.LeadTable` the guest goes on where that says, with two registers saved
+# if it wants that; others, and all other exceptions, are asked about, with the same arguments.
 INTERRUPT: Final = bytes.fromhex(
     "3b32"  # cmp esi, [rdx]             the exception of a breakpoint?
-    "754f"  # jne ask
+    "7564"  # jne ask
     "488b4208"  # mov rax, [rdx+8]       where pc stands
     "4c8b00"  # mov r8, [rax]
     "49b9157c4a7fb979379e"  # movabs r9, MULTIPLIER
@@ -280,7 +280,7 @@ INTERRUPT: Final = bytes.fromhex(
     "4d39040b"  # cmp [r11+rcx], r8
     "740c"  # je found
     "49833c0b00"  # cmp qword [r11+rcx], 0
-    "741a"  # je ask
+    "742f"  # je ask
     "49ffc1"  # inc r9
     "ebe3"  # jmp next
     # found:
@@ -289,6 +289,13 @@ INTERRUPT: Final = bytes.fromhex(
     "4d8b440b10"  # mov r8, [r11+rcx+16]
     "488b4210"  # mov rax, [rdx+0x10]    where the clock's `expected` stands
     "4c8900"  # mov [rax], r8
+    "4d8b440b18"  # mov r8, [r11+rcx+24]  where two registers are saved
+    "4d85c0"  # test r8, r8
+    "740b"  # je done
+    "488b4230"  # mov rax, [rdx+0x30]    where they stand
+    "0f1000"  # movups xmm0, [rax]
+    "410f1100"  # movups [r8], xmm0
+    # done:
     "c3"  # ret
     # ask:
     "ff6218"  # jmp [rdx+0x18]           ask(uc, number, leading)

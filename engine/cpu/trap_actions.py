@@ -16,15 +16,22 @@ class TrapActions:
         leads: those of them that need no action, for host code.
     """
 
-    __slots__ = ("_back", "_make", "_planted", "actions", "leads")
+    __slots__ = ("_back", "_keep", "_make", "_planted", "actions", "leads")
 
-    def __init__(self, back: int = 0, planted: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        back: int = 0,
+        planted: Callable[[], bool] = lambda: False,
+        keep: Callable[[int], None] = lambda where: None,
+    ) -> None:
         """Nothing is planted.
 
         Args:
             back: by how much a reported address is behind that of the breakpoint.
-            planted: called when something is.
+            planted: called when something is; tells whether host code can do what `keep` does.
+            keep: (host address) saves `ArchJumps.scratch` there.
         """
+        self._keep = keep
         self.actions: dict[int, tuple[TrapAction, SupportsIndex]] = {}
         self.leads = LeadTable()
         self._make: MakeAction = lambda address: None
@@ -69,17 +76,26 @@ class TrapActions:
         found = self.find(address + self._back)
         return LEAVE if found is None else found[0]()
 
-    def lead(self, address: int, target: int, follow: int) -> None:
+    def lead(self, address: int, target: int, follow: int, saves: int = 0) -> None:
         """Let the guest go on elsewhere at a breakpoint, with nobody asked; never in an action.
 
         Args:
             address: where it stands.
             target: where the guest goes on.
             follow: as above.
+            saves: host address at which `ArchJumps.scratch` is saved, 0 where it need not be.
         """
-        self.plant(address, lambda: target, follow)
-        self.leads.put(address + self._back, target, follow)
-        self._planted()
+        keep = self._keep
+
+        def go() -> int:
+            if saves:
+                keep(saves)
+            return target
+
+        self.plant(address, go, follow)
+        if not saves or self._planted():
+            self.leads.put(address + self._back, target, follow, saves)
+            self._planted()
 
     def remove(self, address: int) -> None:
         """Forget a breakpoint; its exception is the engine's again."""

@@ -6,6 +6,8 @@ needs the engine (or fails) makes the emulator return. A breakpoint that only le
 elsewhere has none: host code sees to it (`leads`).
 """
 
+import ctypes
+import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -83,7 +85,7 @@ class UnicornTraps:
 
     def _table(self) -> TrapActions:
         """A table by the pc that a trap leaves."""
-        return TrapActions(self._back, self._planted)
+        return TrapActions(self._back, self._planted, self._keep)
 
     def another(self) -> TrapTable:
         """The breakpoints of another address space: none yet."""
@@ -113,10 +115,18 @@ class UnicornTraps:
         """Host code looks breakpoints up in the table of the address space at hand."""
         self.leading.show(_NOWHERE if self._ignoring else self._shown.leads)
 
-    def _planted(self) -> None:
-        """A breakpoint has been planted, or a table has grown."""
+    def _planted(self) -> bool:
+        """A breakpoint has been planted, or a table has grown; host code can save registers."""
         self._look()
         self._show()
+        return bool(self.leading.scratch)
+
+    def _keep(self, where: int) -> None:
+        """Save the registers that detours use; the Python twin of what host code does."""
+        jumps = self._state.arch.jumps
+        assert jumps is not None, "there are detours"
+        values = self._state.read_registers(jumps.scratch)
+        ctypes.memmove(where, struct.pack(f"<{len(values)}Q", *values), 8 * len(values))
 
     def take_error(self) -> BaseException | None:
         """The exception that an action raised, once."""
@@ -162,7 +172,15 @@ class UnicornTraps:
             self.reached = self._reaches(self._live)
             if self.number >= 0:
                 self.leading.pc, self.leading.number = self._live.address(self._pc), self.number
+                self.leading.scratch = self._scratch(self._live)
             state.use_live(self._live, self._banks(self._live))
+
+    def _scratch(self, live: LiveRegisters) -> int:
+        """The host address of the registers that detours use; 0 without, or one by one."""
+        jumps = self._state.arch.jumps
+        places = [live.address(name) for name in jumps.scratch] if jumps is not None else []
+        side_by_side = len(places) == 2 and places[1] - places[0] == 8
+        return places[0] if side_by_side else 0
 
     def _banks(self, general: LiveRegisters) -> list[LiveBank]:
         """Registers of floating point and vectors, as many as are at equal distances."""

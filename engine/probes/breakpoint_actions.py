@@ -374,7 +374,7 @@ class Breakpoints:
         if start is None or point.replacement is not None:  # a call's trampoline leads there
             self._traps.plant(point.address, self._action(point), point.follow)
         else:
-            self._traps.lead(point.address, start, point.plan.next)
+            self._traps.lead(point.address, start, point.plan.next, recorded.saves)
 
     def remove(self, point: ProbePoint) -> None:
         """Take the point's breakpoint out of service."""

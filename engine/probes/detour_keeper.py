@@ -59,6 +59,7 @@ class DetourKeeper:
         entries = returns.in_guest
         self.calls: GuestCalls | None = entries.calls if entries is not None else None
         self._templates = RecorderTemplates(jumps.encoder)
+        self._led_templates = RecorderTemplates(jumps.led_encoder)
         self._of: dict[ProbePoint, LiveDetour] = {}
         self.holds, self.enter = self.memory.holds, self.memory.enter
         self.resume, self.stopped = self.running.resume, self.running.stopped
@@ -87,7 +88,7 @@ class DetourKeeper:
         return work(probes, self.calls)
 
     def recorder(
-        self, point: ProbePoint, probes: tuple[Kprobe, ...], raw: bytes
+        self, point: ProbePoint, probes: tuple[Kprobe, ...], raw: bytes, *, led: bool = False
     ) -> Recorder | None:
         """Code that records for all of them, each with a counter; None where a trap has to.
 
@@ -95,7 +96,9 @@ class DetourKeeper:
             point: theirs; the detour that it has is given up.
             probes: in the order of `detourwork.in_parts`.
             raw: the displaced instructions.
+            led: a breakpoint leads there, not a jump.
         """
+        templates = self._led_templates if led else self._templates
         if point in self._of:
             self.close(self._of[point])
         found, shared, calls = self.work(probes), self.memory.shared, self.calls
@@ -105,7 +108,7 @@ class DetourKeeper:
         words = [counter for counter in counters if counter is not None]
         try:
             if len(words) == len(probes):
-                made = self._templates.record(counted(found, words), shared.places, raw)
+                made = templates.record(counted(found, words), shared.places, raw)
                 if not isinstance(found, tuple) and calls:
                     calls.begin(shared.calls)
                 return made

@@ -15,7 +15,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from engine.arch.recording import COMM, COMM_BYTES, CURSOR, SITES, CallWord, DetourPlaces
+from engine.arch.recording import COMM, COMM_BYTES, CURSOR, SCRATCH, SITES, CallWord, DetourPlaces
 from engine.cpu.ram import PAGE, READ, WRITE
 from engine.guest.mapping import MappingError
 from engine.guest.memory import Memory
@@ -144,6 +144,12 @@ class DetourMemory:
             space=DetourSpace(memory, [*self._beside, (end, start + size - end)]),
         )
         return self.shared
+
+    @property
+    def scratch(self) -> int:
+        """Host address of the words at `engine.arch.recording.SCRATCH`."""
+        assert self.sink is not None, "there are detours"
+        return _address(self.sink.control) + SCRATCH
 
     def _words(self, address: int) -> "memoryview[int]":
         mapping = self._memory.find(address)

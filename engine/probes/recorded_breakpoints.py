@@ -47,6 +47,11 @@ class RecordedBreakpoints:
         """Number of breakpoints whose hits are recorded in the guest."""
         return len(self._led)
 
+    @property
+    def saves(self) -> int:
+        """Host address at which the registers that detours use are saved; 0 if they use none."""
+        return self._detours.memory.scratch if self._detours.jumps.scratch else 0
+
     def code_of(self, point: ProbePoint) -> Detour | None:
         """The code that records a breakpoint's hits, None without any."""
         live = self._led.get(point)
@@ -108,7 +113,7 @@ class RecordedBreakpoints:
         raw = point.plan.raw
         if shared is None or target.overlay.original(point.address, len(raw)) != raw:
             return None
-        recorder = detours.recorder(point, probes, raw)
+        recorder = detours.recorder(point, probes, raw, led=True)
         if recorder is None:
             return None
         rows = [(point.address, moved)]
@@ -133,13 +138,5 @@ class RecordedBreakpoints:
             return None
         if screened(self._target.arch, raw):
             return None
-        found = self._detours.locate(point.address)
-        if found is None:
-            return None
-        _, function, _ = found
-        if function is None and jumps.scratch:
-            return None
-        if function and jumps.needs(function.data, function.start):
-            return None
         one = jumps.movable(raw, point.address)
-        return None if isinstance(one, str) else one
+        return None if isinstance(one, str) or one.scratch else one

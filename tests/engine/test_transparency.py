@@ -12,6 +12,8 @@ from goldenruns import golden_lines
 from guestrun import Outcome, run
 from sysroot import CHECKOUT, SysrootUnavailable, sysroot
 
+from engine.probes.techniques import technique_names
+
 GUESTS = CHECKOUT / "tests" / "data" / "guests"
 SAMPLES = CHECKOUT / "samples" / "bin"
 KNOWN = {(line.arch, line.id): line for line in golden_lines()}
@@ -64,6 +66,24 @@ def test_every_instruction(
     done = run("diff", *served, *words, str(SAMPLES / arch / sample), cwd=tmp_path)
 
     assert hits(done) > 100
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("returns", ["watched", "mainline"])
+@pytest.mark.parametrize("technique", technique_names())
+@each_arch
+@pytest.mark.parametrize("sample", ["recursion", "pipeline"])
+def test_techniques_and_ways_of_returns(
+    arch: str, sample: str, technique: str, returns: str, tmp_path: Path
+) -> None:
+    """A technique leaves every register as it was, also those that no call has to keep."""
+    ways = ["--technique", technique, "--returns", returns]
+    probes = (
+        [["-f", "*", "-r", "*"], ["--every-insn", "*"]] if sample == "recursion" else [["-r", "*"]]
+    )
+    for each in probes:
+        done = run("diff", *ways, *each, str(SAMPLES / arch / sample), cwd=tmp_path)
+        assert hits(done) > 100
 
 
 @served

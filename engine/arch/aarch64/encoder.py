@@ -1,7 +1,8 @@
 """Recorders in AArch64 code.
 
-x16 and x17 are free where a detour may be (`engine.arch.aarch64.relocate.needs`), so that nothing
-has to be saved before registers are looked at. Flags are left alone: what is to be known of a
+x16 and x17 are free where a jump leads to a detour (`engine.arch.aarch64.relocate.needs`), and
+saved by whoever leads the guest there from a breakpoint, so that nothing has to be saved before
+registers are looked at. Flags are left alone: what is to be known of a
 difference is its sign, or whether it is zero.
 """
 
@@ -9,10 +10,12 @@ import struct
 from collections.abc import Mapping
 from typing import Final
 
+from msgspec.structs import replace
+
 from engine.arch.aarch64.encode import bitmask, constant
 from engine.arch.program import Compare
 from engine.arch.recorder.encoder import Combination, NumberTest, RecorderRegisters, Shift, Way
-from engine.arch.recording import NotCompilableError
+from engine.arch.recording import SCRATCH, NotCompilableError
 
 TEMPORARY, VALUE, ROW, SP, LINK = 16, 17, 15, 31, 30
 
@@ -27,6 +30,10 @@ _REGISTERS: Final = RecorderRegisters(
     free=frozenset({TEMPORARY, VALUE}),
     temporary=TEMPORARY,
 )
+_LED: Final = replace(
+    _REGISTERS, free=frozenset(), entered={TEMPORARY: SCRATCH, VALUE: SCRATCH + 8}
+)
+"""The same where a breakpoint has led there."""
 _B, _CBZ, _CBNZ, _TBZ63, _TBNZ63 = 0x14000000, 0xB4000000, 0xB5000000, 0xB6F80000, 0xB7F80000
 _TRAP: Final = 0xD42000C0
 """`brk` as breakpoints of kprobes have it."""
@@ -58,17 +65,18 @@ _MOST: Final = 1 << 12
 class Aarch64Encoder:
     """Machine code with labels."""
 
-    def __init__(self, save: int) -> None:
-        """For a save area at an address."""
+    def __init__(self, save: int, *, led: bool = False) -> None:
+        """For a save area at an address; `led` by a breakpoint, x16 and x17 are given back."""
         self._save = save
+        self._led = led
         self._words: list[int] = []
         self._labels: dict[str, int] = {}
         self._uses: list[tuple[int, str]] = []
 
     @property
     def registers(self) -> RecorderRegisters:
-        """The same for all recorders."""
-        return _REGISTERS
+        """The same for all recorders, but for who needs x16 and x17."""
+        return _LED if self._led else _REGISTERS
 
     @property
     def pieces(self) -> tuple[int, ...]:
@@ -83,7 +91,7 @@ class Aarch64Encoder:
         return True
 
     def begin(self) -> None:
-        """No code: x17 is free."""
+        """No code: x17 is free, or has been saved."""
 
     def hold_flags(self) -> None:
         """No code: they stay where they are."""
@@ -101,9 +109,13 @@ class Aarch64Encoder:
         self._pairs(saved, _LOAD_PAIR, 0xF9400000)
 
     def end(self, *, flags: bool) -> None:
-        """x17 does not keep the cursor: how much is in the ring hangs on the host's time."""
+        """`ldp` of both, or x17 does not keep the cursor, which hangs on the host's time."""
         del flags
-        self.constant(VALUE, 0)
+        if self._led:
+            self.constant(TEMPORARY, self._save + SCRATCH)
+            self.load_pair(TEMPORARY, VALUE, TEMPORARY)
+        else:
+            self.constant(VALUE, 0)
 
     def finished(self) -> bytes:
         """With 26, 19 or 14 bits of distance in each branch."""

@@ -47,6 +47,12 @@ def _encoder(save_area: int) -> "Aarch64Encoder":
     return Aarch64Encoder(save_area)
 
 
+def _led_encoder(save_area: int) -> "Aarch64Encoder":
+    from engine.arch.aarch64.encoder import Aarch64Encoder
+
+    return Aarch64Encoder(save_area, led=True)
+
+
 _BRANCHES: Final = (b"\xd6", b"\xd7")
 """The top byte of all branches by register (DDI 0487, C4.1)."""
 
@@ -61,6 +67,7 @@ JUMPS = ArchJumps(
     fixed=lambda raw: False,
     needs=_needs,
     encoder=_encoder,
+    led_encoder=_led_encoder,
     linux=False,
     scratch=("x16", "x17"),
 )

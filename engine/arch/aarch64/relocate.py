@@ -2,7 +2,8 @@
 
 A window is one instruction. A detour may use x16 and x17 in a function that never names them:
 veneers and linkage tables may change both on the way of any call (AAPCS64, 6.1.1), so they carry
-nothing into such a function, through it or out of it. What needs an address in a register has x17.
+nothing into such a function, through it or out of it. What needs an address in a register of its
+own has x17 (`Movable.scratch`).
 """
 
 import struct
@@ -73,9 +74,9 @@ def _conditional(value: int, kind: Kind, target: int) -> Movable | str:
     return _leaving(word(opposite), target, Leaves.PERHAPS)
 
 
-def _fixed(code: bytes, leaves: Leaves = Leaves.NEVER) -> Movable:
+def _fixed(code: bytes, leaves: Leaves = Leaves.NEVER, *, scratch: bool = False) -> Movable:
     emit: Callable[[int], bytes | None] = lambda place: code  # noqa: E731
-    return Movable(len(code), emit, leaves, copied=False)
+    return Movable(len(code), emit, leaves, copied=False, scratch=scratch)
 
 
 def _address(value: int, address: int, kind: Kind) -> Movable:
@@ -98,7 +99,10 @@ def _literal(value: int, address: int, kind: Kind) -> Movable | str:
         base = 0xB9800000
     else:
         base = 0xF9400000 if size & 1 else 0xB9400000
-    return _fixed(load_constant(_X17, source) + word(base | _X17 << 5 | register))
+    general = kind is not Kind.LITERAL_SIMD and register != _ZERO
+    at = register if general else _X17
+    code = load_constant(at, source) + word(base | at << 5 | register)
+    return _fixed(code, scratch=not general)
 
 
 def _call_register(value: int, address: int) -> Movable:
@@ -107,7 +111,7 @@ def _call_register(value: int, address: int) -> Movable:
     if number == _X30:
         front, number = word(0xAA0003E0 | _X30 << 16 | _X17), _X17  # mov x17, x30
     code = front + load_constant(_X30, address + SIZE) + word(0xD61F0000 | number << 5)
-    return _fixed(code, Leaves.PERHAPS)
+    return _fixed(code, Leaves.PERHAPS, scratch=bool(front))
 
 
 def indirect(raw: bytes) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from enum import IntEnum, auto
 from typing import NamedTuple, Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from engine.arch.program import Compare
 
@@ -79,8 +79,11 @@ class RecorderRegisters(Struct, frozen=True):
         others: further ones, in the order in which they are taken. With `value` and `row` they
             have the first words of the save area: there may be six.
         free: those of all these that the program does not need where a detour may be.
-        temporary: a free one that any operation may change; None if operations need none.
+        temporary: one that any operation may change, free or entered; None if operations need
+            none.
         popped: bytes by which a return moves the stack pointer up.
+        entered: those that are in the save area before the recorder begins, to their offsets
+            there; `Encoder.end` gives them back.
     """
 
     names: Mapping[str, int]
@@ -93,6 +96,7 @@ class RecorderRegisters(Struct, frozen=True):
     free: frozenset[int] = frozenset()
     temporary: int | None = None
     popped: int = 0
+    entered: Mapping[int, int] = field(default_factory=dict)
 
 
 class Encoder(Protocol):
@@ -119,7 +123,7 @@ class Encoder(Protocol):
         """
 
     def begin(self) -> None:
-        """Save `value` in the first word of the save area, unless it is free."""
+        """Save `value` in the first word of the save area, unless it is free or entered."""
 
     def hold_flags(self) -> None:
         """Keep flags, in `value` if need be; from here on operations may change them.
@@ -141,7 +145,8 @@ class Encoder(Protocol):
     def end(self, *, flags: bool) -> None:
         """Give flags back, if they are held, and `value`.
 
-        Free registers must not be left with what depends on the host's time.
+        Entered registers are given back, and free ones must not be left with what depends on the
+        host's time.
         """
 
     def finished(self) -> bytes:

@@ -28,6 +28,7 @@ class Fetches:
         self._registers = registers = encoder.registers
         used = (registers.value, registers.row, *registers.others)
         self.slots = {register: 8 * at for at, register in enumerate(used)}
+        self.slots |= registers.entered
         self.changed = {registers.value}
         if registers.temporary is not None:
             self.changed.add(registers.temporary)

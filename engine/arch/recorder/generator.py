@@ -66,7 +66,7 @@ class _Generator:
         self._rows = RowCode(self._fetches, self._recordings, alone=alone)
         self._calls = CallCode(self._fetches, self._rows)
         used |= self._rows.used
-        kept = used - registers.free
+        kept = used - registers.free - registers.entered.keys()
         self._saved = {each: at for each, at in self._fetches.slots.items() if each in kept}
         filtered = any(one.filter for one in self._recordings)
         computes = self._rows.computes or filtered or not alone
@@ -100,8 +100,9 @@ class _Generator:
             Part(one.start, one.again, behind, one.slow, lent, self._rows.lends)
             for one, behind in zip(found, behinds, strict=True)
         )
-        saved = {names[register]: offset for register, offset in self._saved.items()}
-        return Recorder(encoder.finished(), saved, parts, finish)
+        saved = {**encoder.registers.entered, **self._saved}
+        saved_names = {names[register]: offset for register, offset in saved.items()}
+        return Recorder(encoder.finished(), saved_names, parts, finish)
 
     def _light(self) -> RowFilter | None:
         """The one filter, if it gets along with registers that are in place."""

@@ -66,5 +66,6 @@ JUMPS = ArchJumps(
     fixed=_fixed,
     needs=lambda data, start: "",
     encoder=_encoder,
+    led_encoder=_encoder,
     linux=True,
 )

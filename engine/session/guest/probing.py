@@ -17,6 +17,7 @@ from engine.linux.space import AddressSpace
 from engine.probes.detourroom import RowMemory
 from engine.probes.kprobe import Kprobe
 from engine.probes.manager import ProbeManager
+from engine.probes.return_catcher import Noted
 from engine.probes.site import InMemory
 from engine.session.guest.guest_code import KnownFiles
 from engine.session.guest.loading import LoadedGuest
@@ -63,6 +64,7 @@ class Probing:
         self._damaged = self._changes = self._attending = 0
         self._stood: set[int] = set()  # of probes that were placed in other processes
         self._told = False  # of processes without probes
+        self._noted: Noted | None = None
         self.spaces: dict[AddressSpace, ProbedSpace] = {}
         self._here = self._add(guest.space)
         self._here.manager.enter()
@@ -80,6 +82,8 @@ class Probing:
             made.manager.techniques.attach(*self._attached)
         if self._attending:
             made.manager.returns.attend(self._attending)
+        if self._noted is not None:
+            made.manager.returns.note(self._noted)
         return made
 
     def _in_memory(self, place: Place) -> InMemory | None:
@@ -266,6 +270,12 @@ class Probing:
         self._attending += more
         for space in self.spaces.values():
             space.manager.returns.attend(more)
+
+    def note_returns(self, noted: Noted) -> None:
+        """From now on somebody hears of each change that is made for a call, in any process."""
+        self._noted = noted
+        for space in self.spaces.values():
+            space.manager.returns.note(noted)
 
     def stand_in(self, probe: Kprobe, space: ProbedSpace) -> Kprobe | None:
         """The probe that stands for a user's in an address space, None for none."""

@@ -35,18 +35,18 @@ class DeclaredChanges(Struct):
 
     def note(self, session: Session) -> None:
         """From now on the calls of a session's guest are noted."""
-        returns, find = session.probes().manager.returns, session.memory.find
-        changes = returns.changes
+        probing = session.probes()
+        changes = probing.manager.returns.changes
         self.lowered = lowered = changes.stack
 
         def noted(sp: int, pairs: tuple[tuple[int, int], ...]) -> None:
             self.pairs.update(pairs)
-            stack = find(sp - lowered) if lowered else None
+            stack = probing.here.space.memory.find(sp - lowered) if lowered else None
             if stack is not None:
                 key = stack.start, stack.end
                 self.stacks[key] = max(sp + changes.scratch, self.stacks.get(key, 0))
 
-        returns.note(noted)
+        probing.note_returns(noted)
 
     def same(self, plain: int, probed: int) -> bool:
         """True if the values are equal, or differ by what was replaced."""

@@ -1,5 +1,7 @@
 """The table of breakpoints that lead elsewhere, and the host code that reads it."""
 
+import ctypes
+
 import pytest
 from barecpu import CODE, BareCpu
 from hypothesis import given
@@ -12,14 +14,15 @@ from engine.cpu.leads import MULTIPLIER, LeadTable
 PLACES = st.integers(2, 60).map(lambda at: at * 0x40)
 
 
-def looked_up(table: LeadTable, pc: int) -> tuple[int, int] | None:
+def looked_up(table: LeadTable, pc: int) -> tuple[int, int, int] | None:
     """An entry as host code finds it."""
     words = table._words  # the memory that it reads
     at = (pc * MULTIPLIER % (1 << 64)) >> 32
     while True:
         found = words[4 * (at & table.mask)]
         if found == pc:
-            return words[4 * (at & table.mask) + 1], words[4 * (at & table.mask) + 2]
+            first = 4 * (at & table.mask)
+            return words[first + 1], words[first + 2], words[first + 3]
         if not found:
             return None
         at += 1
@@ -30,8 +33,8 @@ def test_it_holds_what_was_put_into_it(turns: list[tuple[bool, int]]) -> None:
     table, wanted = LeadTable(), {}
     for number, (put, pc) in enumerate(turns):
         if put:
-            table.put(pc, number, number + 1)
-            wanted[pc] = number, number + 1
+            table.put(pc, number, number + 1, number % 3)
+            wanted[pc] = number, number + 1, number % 3
         else:
             table.drop(pc)
             wanted.pop(pc, None)
@@ -102,3 +105,22 @@ def test_a_breakpoint_of_the_programs_own_where_none_was_ever_planted() -> None:
     stop = cpu.run()
     assert (stop.kind, stop.trap) == (StopKind.TRAP, TrapKind.BREAKPOINT)
     assert cpu.pc == CODE + 1
+
+
+@pytest.mark.parametrize("portable", [False, True])
+def test_registers_that_a_detour_uses_are_saved_on_the_way(
+    portable: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if portable:
+        monkeypatch.setenv("KPROBE_TUI_PORTABLE", "1")
+    code = "000020d4 1f2003d5 000020d4"  # brk 0; nop; brk 0
+    cpu = BareCpu("aarch64", bytes.fromhex(code))
+    saved = (ctypes.c_uint64 * 4)(1, 2, 3, 4)
+    cpu.traps.lead(CODE, CODE + 4, CODE + 4, ctypes.addressof(saved) + 8)
+    values = 0xFEDC_BA98_7654_3210, (1 << 63) + 5
+    for name, value in zip(("x16", "x17"), values, strict=True):
+        cpu.write_register(name, value)
+    cpu.write_register("pc", CODE)
+    assert cpu.run().trap is TrapKind.BREAKPOINT
+    assert cpu.pc == CODE + 8
+    assert tuple(saved) == (1, *values, 4)

@@ -9,7 +9,12 @@ from engine.cpu.trap_actions import TrapActions
 
 def test_a_table_finds_its_actions_by_what_the_processor_reports() -> None:
     planted: list[int] = []
-    table = TrapActions(1, lambda: planted.append(len(table.actions)))
+
+    def noted() -> bool:
+        planted.append(len(table.actions))
+        return True
+
+    table = TrapActions(1, noted)
     table.plant(0x1000, lambda: LEAVE, 0x1002)
     assert list(table.actions) == [0x1001]
     assert planted == [1]
