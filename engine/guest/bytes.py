@@ -15,6 +15,8 @@ from engine.guest.translations import Translations
 
 _SHORT: Final = struct.Struct("64s")
 """Looked at first for the end of a string."""
+_UNTOUCHED: Final = -1
+"""In place of an arena offset: there are no pages yet."""
 
 
 class ByteWatcher(Protocol):
@@ -48,6 +50,8 @@ class MappedBytes:
         after_write: told afterwards.
         watcher: sees copies that stand for accesses of the program; None for nobody.
         on_exhausted: told the address when a copy into the guest finds no memory left.
+        provide: (address, access) gives pages to memory that is about to be touched first, see
+            `engine.guest.memory.Memory.provide`.
         written: told (address, bytes, whether the program could not write there) of what the
             guest's kernel writes; None for nobody.
     """
@@ -66,6 +70,7 @@ class MappedBytes:
         self.watcher: ByteWatcher | None = None
         self.on_exhausted: Callable[[int], None] = lambda address: None
         self.written: Callable[[int, bytes, bool], None] | None = None
+        self.provide: Callable[[int, str], bool] = lambda address, access: False
 
     def read(self, address: int, size: int) -> bytes:
         """Copy bytes out as the kernel would for the program (`PROT_NONE` faults)."""
@@ -75,12 +80,17 @@ class MappedBytes:
         if index >= 0:
             mapping = self._mappings[index]
             if address < mapping.end >= address + size:  # the usual case
-                if mapping.physical is None or not mapping.perms:
+                if not mapping.perms:
                     raise GuestFaultError(address, "read")
-                return self._ram.read(mapping.physical + address - mapping.start, size)
+                if mapping.physical is not None:
+                    return self._ram.read(mapping.physical + address - mapping.start, size)
         return b"".join(
-            self._ram.read(at, part) for at, part in self._pieces(address, size, READ, "read")
+            self._content(at, part) for at, part in self._pieces(address, size, READ, "read")
         )
+
+    def _content(self, at: int, size: int) -> bytes:
+        """Bytes of a piece of `_pieces`: memory without pages holds zeros."""
+        return bytes(size) if at == _UNTOUCHED else self._ram.read(at, size)
 
     def words(self, mapping: vm.Mapping) -> memoryview | None:
         """A mapping's memory as the host's 64-bit words, for as long as `find` gives it.
@@ -88,8 +98,7 @@ class MappedBytes:
         For whoever reads single words again and again. None where looking at an untouched page
         takes room: `read` does not.
         """
-        assert mapping.physical is not None
-        if self._ram.prepared(mapping.physical, mapping.size):
+        if mapping.physical is None or self._ram.prepared(mapping.physical, mapping.size):
             return None
         place = self._ram.base + mapping.physical
         array = (ctypes.c_uint64 * (mapping.size // 8)).from_address(place)
@@ -148,14 +157,32 @@ class MappedBytes:
     ) -> Iterator[tuple[int, int]]:
         while size > 0:
             mapping = self._find(address)
-            if mapping is None or mapping.physical is None or (need and not mapping.perms):
+            if mapping is None or (need and not mapping.perms):
                 raise GuestFaultError(address, access)
             if need == WRITE and not mapping.perms & WRITE:
                 raise GuestFaultError(address, access)
+            if mapping.awaits_pages and access == "write":
+                mapping = self._provided(address)
             part = min(size, mapping.end - address)
-            yield mapping.physical + address - mapping.start, part
+            if mapping.physical is not None:
+                yield mapping.physical + address - mapping.start, part
+            elif mapping.perms:
+                yield _UNTOUCHED, part
+            else:
+                raise GuestFaultError(address, access)
             address += part
             size -= part
+
+    def _provided(self, address: int) -> vm.Mapping:
+        """A mapping of memory that is about to be written to, with pages from now on."""
+        try:
+            self.provide(address, "read")  # whatever its protection
+        except vm.MappingError:
+            self.on_exhausted(address)
+            raise GuestFaultError(address, "write") from None
+        mapping = self._find(address)
+        assert mapping is not None, "it was there"
+        return mapping
 
     def accessible(self, address: int, size: int, write: bool) -> bool:
         """Tell whether `read` or `write` of the range would work."""
@@ -163,8 +190,7 @@ class MappedBytes:
         if index >= 0 and size > 0:
             mapping = self._mappings[index]
             if address < mapping.end >= address + size:  # the usual case
-                perms = mapping.perms & WRITE if write else mapping.perms
-                return bool(perms) and mapping.physical is not None
+                return bool(mapping.perms & WRITE if write else mapping.perms)
         need, access = (WRITE, "write") if write else (READ, "read")
         try:
             for _ in self._pieces(address, size, need, access):
@@ -239,10 +265,14 @@ class MappedBytes:
         the place in the arena.
         """
         mapping = self._find(address)
-        if mapping is None or mapping.physical is None or not mapping.perms:
+        if mapping is None or not mapping.perms:
             raise GuestFaultError(address, "read")
         last = mapping.end - size
-        if address > last or self._ram.prepared(mapping.physical, mapping.size):
+        if (
+            mapping.physical is None
+            or address > last
+            or self._ram.prepared(mapping.physical, mapping.size)
+        ):
             return None
         return mapping.start, last + 1, mapping.physical - mapping.start
 
@@ -252,7 +282,7 @@ class MappedBytes:
         if mapping is not None and mapping.physical is not None and address + size <= mapping.end:
             return self._ram.read(mapping.physical + address - mapping.start, size)
         return b"".join(
-            self._ram.read(at, part) for at, part in self._pieces(address, size, 0, "read")
+            self._content(at, part) for at, part in self._pieces(address, size, 0, "read")
         )
 
     def poke(self, address: int, data: bytes) -> None:

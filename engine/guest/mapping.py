@@ -116,7 +116,8 @@ class Mapping(NamedTuple):
         start: first byte.
         end: one past the last.
         perms: READ, WRITE, EXECUTE bits.
-        physical: arena offset of `start`; None while nobody may access it.
+        physical: arena offset of `start`; None while nobody may access it, and of private
+            anonymous memory that gets pages where it is touched first (`Memory.provide`).
         name: path of the file, or "[stack]" and the like.
         offset: file offset of `start`.
         backing: the file, None for anonymous memory.
@@ -144,6 +145,11 @@ class Mapping(NamedTuple):
     def size(self) -> int:
         """Bytes."""
         return self.end - self.start
+
+    @property
+    def awaits_pages(self) -> bool:
+        """True for memory that may be accessed and has no pages yet."""
+        return self.physical is None and self.perms != 0
 
     def continues(self, right: "Mapping") -> bool:
         """True if a mapping behind this one differs in nothing that a program could see."""

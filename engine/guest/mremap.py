@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+from engine.cpu.ram import EXECUTE
 from engine.guest.mapping import Mapping, MappingError
 from engine.guest.memory import Memory
 
@@ -29,6 +30,8 @@ class Mremap:
         if run[-1].end < end or first.extent is not None:
             return None
         joined = first._replace(end=run[-1].end, physical=None)
+        if any(mapping.awaits_pages for mapping in run):
+            return joined  # `move` takes piece by piece
         if any(mapping.physical is not None for mapping in run):
             joined = self._pager.join(joined, run)
         for mapping in run:
@@ -45,6 +48,9 @@ class Mremap:
         """
         memory = self._memory
         keep = min(mapping.size, size)
+        if mapping.awaits_pages:
+            self._move_pieces(mapping, target, size, keep_old=keep_old)
+            return
         content = mapping.part(mapping.start, mapping.start + keep)
         moved = content._replace(start=target, end=target + size)
         memory.before_move(mapping.start, mapping.size)
@@ -72,6 +78,29 @@ class Mremap:
                 inode=mapping.inode,
             )
             memory.set_at_fork(mapping.start, mapping.size, mapping.at_fork, 0)
+
+    def _move_pieces(self, mapping: Mapping, target: int, size: int, *, keep_old: bool) -> None:
+        """Move a vast mapping: the parts that have pages take them along."""
+        memory, table = self._memory, self._table
+        start, end = mapping.start, mapping.start + min(mapping.size, size)
+        table.need_room(3)
+        memory.before_move(start, mapping.size)
+        memory.unmap(target, size)
+        for piece in table.overlapping(start, end):
+            if piece.perms & EXECUTE and piece.physical is not None:
+                memory.forget(piece.start, piece.size)
+            taken = table.split(piece, max(start, piece.start), min(end, piece.end))
+            moved = taken.start - start + target
+            table.insert(taken._replace(start=moved, end=moved + taken.size))
+        if target + end - start < target + size:
+            tail = mapping._replace(start=target + end - start, end=target + size)
+            table.insert(tail)
+        table.merge(target, target + size)
+        memory.unmap(end, mapping.end - end)
+        if keep_old:
+            table.insert(mapping)
+        memory.changed("unmap", start, mapping.size)
+        memory.changed("map", target, size)
 
     def double(self, mapping: Mapping, target: int, size: int) -> None:
         """Show a shared mapping's pages at a second place (mremap with an old size of 0)."""

@@ -14,6 +14,10 @@ RETURN_CODE: Final = "[kprobe-tui:trampoline]"
 """Name of the window with the code that signal handlers return to."""
 _LARGE: Final = 32 << 20
 """Anonymous mappings from this size on are prepared for copies of the address space."""
+VAST: Final = 4 << 30
+"""Anonymous mappings from this size on get pages only where they are touched."""
+PROVIDED: Final = 4 << 20
+"""Bytes of such a mapping that get pages at once, at a multiple of that."""
 _EAGER: Final = 1 << 20
 """Files up to this size are copied; larger ones are mapped where the host allows it."""
 
@@ -86,6 +90,7 @@ class Pager:
 
         Anonymous pages stand beside those of a neighbour where they can, so that the two are
         one mapping. Those of mappings go down as their addresses do, those of what grows up.
+        A vast anonymous mapping stays without, until parts of it are touched.
 
         Args:
             mapping: not yet in the table.
@@ -97,6 +102,8 @@ class Pager:
         """
         if mapping.shared:
             return self.shared.attach(mapping)
+        if mapping.size >= VAST and mapping.backing is None and not mapping.reserved:
+            return mapping
         physical, beside = (None, 0) if alone else self._beside(mapping)
         if physical is None:
             high = mapping.backing is None and not grows

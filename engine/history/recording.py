@@ -383,12 +383,25 @@ class RunRecorder:
                     self._turn(Op.MAPPINGS, number, start, end, values)
 
     def _noticed(self, space: AddressSpace, number: int, what: str, start: int, size: int) -> None:
+        if what == "provide":
+            self._provided()
+            return
         if not self._active:
             return
         self._remap()
         self._turn(Op.NOTICE, number, what, start, size)
         if what == "map" or what == "protect":
             self.mapped(space, start, size)
+
+    def _provided(self) -> None:
+        """Memory that is touched first has got pages; maybe by the program, at a fault."""
+        working = self._active
+        if not working:
+            self.stopped(StopKind.FAULT)
+            self.enter()
+        self._remap()
+        if not working:
+            self.leave()
 
     def _program(self, space: AddressSpace) -> None:
         start = space.start

@@ -112,6 +112,7 @@ class ReplayKernel(Kernel):
         self.at = self.inputs = self.reached = 0
         self.output: Callable[[int, bytes], object] = lambda descriptor, data: None
         self.spaces: dict[int, AddressSpace] = {0: machine.current.space}
+        machine.current.memory.provider = self._provide
         self.extents: dict[int, SharedExtent] = {}
         self._open_image = open_image
         self.arena = arena
@@ -392,13 +393,22 @@ class ReplayKernel(Kernel):
         if stop.kind is StopKind.FAULT:
             refused = thread.hooks.watched(stop)
             if refused is None or (
-                refused.kind is StopKind.FAULT and faults.opened(thread, refused)
+                refused.kind is StopKind.FAULT
+                and (faults.opened(thread, refused) or faults.provided(thread, refused))
             ):
                 return
             stop = refused
         left = thread.hooks.stopped(stop)
         if left is not None:
             self.take(left)
+
+    def _provide(self, address: int, access: str) -> bool:
+        """Memory is touched first: the journal has the pages; False where it has none for it."""
+        entry = self.next
+        if entry is None or entry.cause != EntryCause.FAULT or entry.pc != self._here()[1]:
+            return False
+        self._apply(entry)
+        return True
 
     def _enter_call(self, thread: Thread) -> None:
         machine = self.machine
@@ -580,6 +590,7 @@ class ReplayKernel(Kernel):
         old = self.spaces.get(copy_of)
         memory: Memory = (old or current).memory.fresh()
         modules = old.modules.copy(memory) if old is not None else current.modules.fresh(memory)
+        memory.provider = self._provide
         made = self.spaces[number] = AddressSpace(memory, modules, SpaceHooks())
         if old is not None:
             made.heap, made.start = old.heap, old.start

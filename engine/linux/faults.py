@@ -6,7 +6,7 @@ from engine.arch.base import TrapKind
 from engine.cpu.base import Stop, StopKind
 from engine.cpu.ram import READ, WRITE
 from engine.errors import GuestFaultError
-from engine.guest.memory import Mapping
+from engine.guest.memory import Mapping, MappingError
 from engine.linux import delivery
 from engine.linux import signals as sig
 from engine.linux.ending import Crash
@@ -25,8 +25,23 @@ def opened(k: Thread, stop: Stop) -> bool:
     return True
 
 
+def provided(k: Thread, stop: Stop) -> bool:
+    """True if there were no pages yet and there are now: the access may be repeated.
+
+    That is no moment of the guest's time: the access goes on where it was, also out of line.
+    """
+    try:
+        return k.memory.provide(stop.address, stop.access)
+    except MappingError:
+        return False
+
+
 def fault(k: Thread, stop: Stop) -> None:
     """An access that the page table refuses."""
+    if k.memory.awaits(stop.address, stop.access):
+        if not provided(k, stop):
+            exhausted(k, stop.address)
+        return
     if k.machine.hooks.excepted(stop):
         return
     before = k.signals.last_fault[0]

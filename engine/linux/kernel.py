@@ -639,7 +639,8 @@ class Kernel:
             refused = thread.hooks.watched(stop)
             self._count_blocks()  # it may have taken time
             if refused is None or (
-                refused.kind is StopKind.FAULT and faults.opened(thread, refused)
+                refused.kind is StopKind.FAULT
+                and (faults.opened(thread, refused) or faults.provided(thread, refused))
             ):
                 return
             stop = refused

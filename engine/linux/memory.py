@@ -17,6 +17,7 @@ from engine.linux.thread import Thread
 
 MAP_SHARED, MAP_PRIVATE, MAP_SHARED_VALIDATE, MAP_TYPE = 1, 2, 3, 0xF
 MAP_FIXED, MAP_ANONYMOUS, MAP_FIXED_NOREPLACE = 0x10, 0x20, 0x100000
+MAP_NORESERVE = 0x4000
 _MAP_FLAGS = 0x17F_FF33
 MREMAP_MAYMOVE, MREMAP_FIXED, MREMAP_DONTUNMAP = 1, 2, 4
 MADV_DONTNEED, MADV_FREE, MADV_REMOVE, MADV_WIPEONFORK = 4, 8, 9, 18
@@ -27,6 +28,8 @@ _ADVICE = frozenset({0, 1, 2, 3, 4, 8, 9, 10, 11, *range(12, 25)})
 _DROPPING = frozenset({MADV_DONTNEED, 24})
 """MADV_DONTNEED_LOCKED is the same where nothing is locked."""
 _WORD = (1 << 64) - 1
+_RESIDENT = 1 << 20
+"""Bytes of mincore's answer that are written at once."""
 _POPULATE_READ = 22
 _POPULATE = frozenset({_POPULATE_READ, 23})
 
@@ -129,6 +132,9 @@ def mmap(k: Thread, address: int, size: int, prot: int, flags: int, fd: int, off
         most = k.limit("data")
         # 0 does not mean mappings: may_expand_vm; the stack does not count.
         if most not in (0, INFINITY) and memory.table.data + length > most:
+            raise LinuxError(errno.ENOMEM)
+        # What can never be had is refused (vm.overcommit_memory = 0) unless nobody counts on it.
+        if length > memory.ram.size and not flags & MAP_NORESERVE:
             raise LinuxError(errno.ENOMEM)
     memory.map(
         where, length, perms, name=name, backing=backing, offset=offset, shared=shared, inode=inode
@@ -313,7 +319,9 @@ def mincore(k: Thread, address: int, size: int, vector: int) -> int:
     if address + size > k.arch.plan.task_size:
         raise LinuxError(errno.ENOMEM)
     _check_mapped(k, address, page_up(size))
-    k.memory.write(vector, b"\1" * (page_up(size) // PAGE))
+    count = page_up(size) // PAGE
+    for at in range(0, count, _RESIDENT):
+        k.memory.write(vector + at, b"\1" * min(_RESIDENT, count - at))
     return 0
 
 

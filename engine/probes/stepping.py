@@ -7,7 +7,7 @@ from engine.arch.plan import Operation
 from engine.cpu.base import CarriesOut, Cpu, Stop, StopKind
 from engine.cpu.ram import READ, WRITE
 from engine.errors import EngineError, GuestFaultError
-from engine.guest.memory import Memory
+from engine.guest.memory import MappingError, Memory
 
 
 class StepStopError(Exception):
@@ -45,9 +45,22 @@ class GuestStep:
     def once(self, step: Callable[[], Stop | None]) -> Stop | None:
         """One instruction of the program's by a step of the processor, watched or not."""
         stop, watcher = step(), self._memory.bytes.watcher
+        while (
+            stop is not None
+            and stop.kind is StopKind.FAULT
+            and self._provided(stop.address, stop.access)
+        ):
+            stop = step()  # as if nothing had happened
         if watcher is None or stop is None or stop.kind is not StopKind.FAULT:
             return stop
         return watcher.refused(stop, step)
+
+    def _provided(self, address: int, access: str) -> bool:
+        """True if memory is touched first, and has pages now."""
+        try:
+            return self._memory.provide(address, access)
+        except MappingError:
+            return False
 
     def execute(self, address: int, raw: bytes) -> int:
         """Let a processor of our own carry out an instruction; StepStopError if it stops."""
@@ -97,8 +110,10 @@ class GuestStep:
 
     def _demand(self, address: int, size: int, need: int, access: str) -> None:
         """Refuse what the page table refuses; pages behind a file's end are in no region."""
+        # The processor would have touched all of it: memory without pages gets some.
         end = address + size
         while address < end:
+            self._provided(address, access)
             mapping = self._memory.find(address)
             region = self._cpu.page_table.rights(address)
             if mapping is None or region is None or not mapping.perms & need:

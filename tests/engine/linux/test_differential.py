@@ -19,7 +19,17 @@ from engine import arch as architectures
 
 PORTABLE = (
     *("errors", "eventfiles", "filemap", "madvise", "misc", "mmap", "processes", "signals"),
-    *("epollnest", "exitsignals", "start", "stops", "sysv", "threads", "timers", "unlinked"),
+    *(
+        "epollnest",
+        "exitsignals",
+        "start",
+        "stops",
+        "sysv",
+        "threads",
+        "timers",
+        "unlinked",
+        "vast",
+    ),
 )
 OWN_WAYS = ("errors", "signals", "start")
 """Of these: what each architecture has in a way of its own."""
@@ -66,7 +76,7 @@ def _same(want: str, got: str) -> None:
 def _fits(name: str, arch: str) -> bool:
     """Some print AT_PLATFORM, some map at fixed addresses of 47 bits: not everybody has them."""
     record = architectures.by_name(arch)
-    if name in ("filemap", "mmap"):
+    if name in ("filemap", "mmap", "vast"):
         return record.plan.task_size >= (1 << 47) - 0x1000
     return name != "start" or bool(record.linux.platform)
 
