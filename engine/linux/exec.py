@@ -161,10 +161,13 @@ def open_image(k: Thread, request: ExecRequest) -> ElfImage:
 def _loaded(k: Thread, request: ExecRequest) -> tuple[AddressSpace, loader.Start]:
     """The program in an address space of its own."""
     image = open_image(k, request)
-    interpreter, name = None, image.interpreter or ""
+    interpreter, name, files = None, image.interpreter or "", [request.file.stat()]
     if image.interpreter is not None:
         wanted = os.fsencode(name)
-        interpreter = open_image(k, _request(k, _AT_FDCWD, wanted, 0, (), ()))
+        asked = _request(k, _AT_FDCWD, wanted, 0, (), ())
+        interpreter = open_image(k, asked)
+        files.append(asked.file.stat())
+    inodes = tuple((file.dev, file.ino) for file in files)
     memory = k.memory.fresh()
     modules = k.space.modules.fresh(memory)
     space = AddressSpace(memory, modules, SpaceHooks())
@@ -172,7 +175,9 @@ def _loaded(k: Thread, request: ExecRequest) -> tuple[AddressSpace, loader.Start
     try:
         start = loader.load(
             loader.Executable(
-                image, os.fsdecode(request.real), interpreter, name, os.fsdecode(request.path)
+                *(image, os.fsdecode(request.real), interpreter, name),
+                os.fsdecode(request.path),
+                (inodes[0], inodes[-1]),
             ),
             k.arch,
             memory,

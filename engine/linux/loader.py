@@ -68,6 +68,7 @@ class Executable(Struct, frozen=True):
         interpreter: the loader that its PT_INTERP names, opened, or None.
         interpreter_path: its guest path.
         name: the path as execve was given it (AT_EXECFN); `path` if empty.
+        inodes: (device, inode) of the file and of the loader, as mappings show them.
     """
 
     image: ElfImage
@@ -75,6 +76,7 @@ class Executable(Struct, frozen=True):
     interpreter: ElfImage | None = None
     interpreter_path: str = ""
     name: str = ""
+    inodes: tuple[tuple[int, int], tuple[int, int]] = ((0, 0), (0, 0))
 
 
 class Start(Struct, frozen=True):
@@ -129,14 +131,15 @@ def load(
         base = plan.pie_base & -_alignment(image)
         base -= image.low & -PAGE
     reserve_windows(arch, memory)
-    main = _map_image(image, base, memory, program.path, plan.task_size)
+    main = _map_image(image, base, memory, program.path, program.inodes[0])
     modules.add(main)
     entry, interpreter_base = base + image.entry, 0
     if program.interpreter is not None:
         loader = program.interpreter
         interpreter_base = _place_interpreter(loader, memory)
         path = program.interpreter_path
-        modules.add(_map_image(loader, interpreter_base, memory, path, plan.task_size))
+        inode = program.inodes[1]
+        modules.add(_map_image(loader, interpreter_base, memory, path, inode))
         entry = interpreter_base + loader.entry
     stack_perms = READ | WRITE | (EXECUTE if image.stack_executable else 0)
     bottom = plan.stack_top - min(page_up(stack_size), _stack_room(memory))
@@ -196,10 +199,12 @@ def _header_address(image: ElfImage) -> int:
     return 0
 
 
-def _map_image(image: ElfImage, base: int, memory: Memory, path: str, task_size: int) -> Module:
-    image.validate_for_task(task_size, base)
-    backing = ImageBacking(image)
+def _map_image(
+    image: ElfImage, base: int, memory: Memory, path: str, inode: tuple[int, int]
+) -> Module:
     plan = memory.plan
+    image.validate_for_task(plan.task_size, base)
+    backing = ImageBacking(image)
     for index, segment in enumerate(image.load_segments):
         start = base + segment.vaddr
         first = start & -PAGE
@@ -216,7 +221,13 @@ def _map_image(image: ElfImage, base: int, memory: Memory, path: str, task_size:
             if segment.filesz:
                 size = page_up(file_end) - first
                 offset = segment.offset - skip
-                memory.map(first, size, perms, name=path, backing=backing, offset=offset)
+                memory.map(
+                    *(first, size, perms),
+                    name=path,
+                    backing=backing,
+                    offset=offset,
+                    inode=inode,
+                )
             mapped = page_up(file_end) if segment.filesz else first
             if end > mapped:
                 memory.map(mapped, end - mapped, perms)

@@ -403,6 +403,11 @@ class LoadedGuest:
         except LinuxError:
             return None
 
+    def _inode(self, path: str) -> tuple[int, int]:
+        """(device, inode) of a file of the guest; zeros where it has none there."""
+        found = GuestTree(self.fs, self.machine.images).inode(path)
+        return found if found is not None else (0, 0)
+
     def host_file(self, path: str) -> str | None:
         """The host's file behind a file of the guest, None where there is none."""
         name = path.encode(errors="surrogateescape")
@@ -438,7 +443,10 @@ class LoadedGuest:
         self.thread.set_comm(os.path.basename(os.fsencode(path)))
         process.place.directory = self._working_directory()
         start = loader.load(
-            loader.Executable(self.image, path, interpreter, name, self.paths.typed),
+            loader.Executable(
+                *(self.image, path, interpreter, name, self.paths.typed),
+                (self._inode(path), self._inode(name)),
+            ),
             self.arch,
             self.memory,
             self.modules,

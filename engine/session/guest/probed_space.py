@@ -20,7 +20,7 @@ from engine.probes.kretprobe import Kretprobe
 from engine.probes.manager import ProbeManager
 from engine.session.guest.guest_code import GuestCode, KnownFiles
 from engine.session.guest.loading import LoadedGuest, watch
-from engine.session.program.places import Place, guest_address
+from engine.session.program.places import Place, guest_address, shows_file
 from engine.session.program.verdicts import Verdicts
 
 _SLOT_BYTES: Final = 1 << 20
@@ -214,7 +214,7 @@ class ProbedSpace:
         if main is not None and main.image is file.image:
             return link + main.bias
         for mapping in self.space.memory.mappings:
-            if mapping.name in file.paths:
+            if shows_file(mapping, file.inode, file.paths):
                 first = file.image.vaddr_of(mapping.offset)
                 return None if first is None else mapping.start + link - first
         return None
@@ -557,7 +557,9 @@ class ProbedSpace:
     def _arm_pending(self, start: int, size: int) -> None:
         """Register what waits, after a range was mapped or has other permissions."""
         memory = self.space.memory
-        names = {mapping.name for mapping in memory.overlapping(start, start + size)}
+        mapped = memory.overlapping(start, start + size)
+        names = {mapping.name for mapping in mapped}
+        inodes = {mapping.inode for mapping in mapped}
         main = self.space.modules.main
         waiting: list[Wanted] = []
         ready: list[Wanted] = []
@@ -569,7 +571,7 @@ class ProbedSpace:
             if self._is_users(place):
                 users = self._users_pages(start, size) if users is None else users
                 address = _users_address(place, users)
-            elif own or place.paths & names:
+            elif own or place.inode in inodes or place.paths & names:
                 address = self.address(place)
             here = memory.find(address) if address is not None and item.fate.dropped else None
             if address is None or (here and not (here.start < start + size and start < here.end)):

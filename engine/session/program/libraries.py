@@ -45,6 +45,8 @@ class ProgramFile:
         path: guest path as the loader spells it.
         image: the file.
         paths: all guest paths it is known by; a mapping shows one of them.
+        inode: (device, inode), by which Linux knows the files of uprobes; None where only paths
+            are known.
     """
 
     def __init__(
@@ -52,8 +54,12 @@ class ProgramFile:
         path: str,
         image: ElfImage,
         paths: frozenset[str] = frozenset(),
+        inode: tuple[int, int] | None = None,
+        pinned: object = None,
     ) -> None:
-        """Describe a file."""
+        """Describe a file; as long as `pinned` lives no other file gets its inode."""
+        self.inode = inode
+        self._pinned = pinned
         self.path = path
         self.image = image
         self.paths = paths
@@ -100,6 +106,15 @@ class GuestTree:
         self._fs = fs
         self._images = images
 
+    def inode(self, path: str) -> tuple[int, int] | None:
+        """(device, inode) of a path; None where nothing is."""
+        try:
+            node = self._fs.walk(self._fs.root, path.encode(errors="surrogateescape")).node
+            found = None if node is None else node.stat()
+        except (LinuxError, UnicodeEncodeError):
+            return None
+        return None if found is None else (found.dev, found.ino)
+
     def _source(self, path: bytes) -> tuple[MmapSource, str] | None:
         """A regular file's contents, and its path without symlinks; None where none is."""
         try:
@@ -133,7 +148,7 @@ class GuestTree:
             image = self._images.open(source, resolved, root)
         except LinuxError:
             return None
-        return ProgramFile(path, image, frozenset((path, resolved)))
+        return ProgramFile(path, image, frozenset((path, resolved)), self.inode(path), source)
 
     def content(self, path: str) -> bytes | None:
         """A regular file's content; None if nothing readable is there."""

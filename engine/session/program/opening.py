@@ -163,7 +163,7 @@ class OpenedProgram(Struct, frozen=True, eq=False):
         # A path in a definition may name the guest as it was typed on the command line.
         known = frozenset((paths.guest, paths.real, paths.typed, paths.host, config.guest))
         return Program(
-            ProgramFile(paths.guest, self.image, known),
+            ProgramFile(paths.guest, self.image, known, tree.inode(paths.guest)),
             self.arch,
             tree.open,
             environment=dict(entry.partition("=")[::2] for entry in config.env),

@@ -17,7 +17,7 @@ from engine.arch.base import Arch
 from engine.arch.plan import Rules
 from engine.cpu.ram import EXECUTE
 from engine.errors import ProbeError
-from engine.guest.memory import Memory
+from engine.guest.memory import Mapping, Memory
 from engine.guest.modules import Modules
 from engine.image import ElfImage, Symbol
 from engine.image.mangling import spellings
@@ -33,6 +33,7 @@ _LIBRARY: Final = re.compile(r"([^:]+):(?!:)(.+)$", re.DOTALL)
 _NUMBER: Final = re.compile(r"0[xX][0-9a-fA-F]+|\d+")
 _HEX: Final = re.compile(r"0[xX][0-9a-fA-F]+")
 _ADDRESS_END: Final = 1 << 64
+_NO_INODE: Final = (0, 0)
 
 
 class PlaceError(ProbeError):
@@ -61,6 +62,7 @@ class Enclosing(Struct, frozen=True):
         function: (start, size) of the function, None outside of all.
         paths: all guest paths of the file.
         indirect: the symbol is an IFUNC: its address is its resolver's, not what it picks.
+        inode: (device, inode) of the file; None where only paths are known.
     """
 
     rules: Rules
@@ -71,6 +73,7 @@ class Enclosing(Struct, frozen=True):
     function: tuple[int, int] | None
     paths: frozenset[str] = frozenset()
     indirect: bool = False
+    inode: tuple[int, int] | None = None
 
 
 class Place(Struct, frozen=True, gc=False):
@@ -124,6 +127,18 @@ class Place(Struct, frozen=True, gc=False):
     def paths(self) -> frozenset[str]:
         """All guest paths of the file."""
         return self.around.paths
+
+    @property
+    def inode(self) -> tuple[int, int] | None:
+        """(device, inode) of the file; None where only paths are known."""
+        return self.around.inode
+
+    def is_in(self, mapping: Mapping) -> bool:
+        """True if a mapping shows the file: whatever the path by which the program came to it.
+
+        Linux goes by the inode (kernel/events/uprobes.c); paths count where none is known.
+        """
+        return shows_file(mapping, self.inode, self.paths)
 
     @property
     def indirect(self) -> bool:
@@ -445,8 +460,16 @@ class Places:
             function,
             file.paths,
             symbol is not None and symbol.kind == "ifunc",
+            file.inode,
         )
         return Place(around, link, text)
+
+
+def shows_file(mapping: Mapping, inode: tuple[int, int] | None, paths: frozenset[str]) -> bool:
+    """True if a mapping shows the file of an inode; or of a path, where no inode is known."""
+    if inode is not None and mapping.inode != _NO_INODE:
+        return mapping.inode == inode
+    return mapping.name in paths
 
 
 def guest_address(place: Place, modules: Modules, memory: Memory) -> int | None:
@@ -459,9 +482,7 @@ def guest_address(place: Place, modules: Modules, memory: Memory) -> int | None:
         address = place.link + main.bias
         here = memory.find(address)
         if offset is None or (
-            here is not None
-            and here.name in place.paths
-            and address - here.start == offset - here.offset
+            here is not None and place.is_in(here) and address - here.start == offset - here.offset
         ):
             return address
     if offset is None:
@@ -469,7 +490,7 @@ def guest_address(place: Place, modules: Modules, memory: Memory) -> int | None:
     for mapping in memory.mappings:
         if (
             mapping.perms & EXECUTE
-            and mapping.name in place.paths
+            and place.is_in(mapping)
             and mapping.offset <= offset < mapping.offset + mapping.size
         ):
             return mapping.start + offset - mapping.offset

@@ -69,6 +69,9 @@ class RecordedTree(GuestTree):
         super().__init__(fs, images)
         self._files = files
 
+    def inode(self, path: str) -> None:
+        """None: files are known by their paths."""
+
     def open(self, path: str) -> ProgramFile | None:
         """The ELF file of a path, None where the recording has none."""
         image = self._files.image(path)

@@ -447,6 +447,7 @@ class Verdicts:
                 symbol.address,
                 (start, end - start),
                 file.paths,
+                inode=file.inode,
             )
             place = Place(around, start, "")
             code = self._changed(place, 0) or self._code(place)
