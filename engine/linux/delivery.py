@@ -188,11 +188,16 @@ def force(
 
     `details` is what its siginfo has behind the address.
     """
-    item = PendingSignal(number, sig.info_fault(number, code, address) + details)
+    info = sig.info_fault(number, code, address) + details
+    force_info(k, PendingSignal(number, info), crash)
+
+
+def force_info(k: Thread, item: PendingSignal, crash: Crash) -> None:
+    """The same with a siginfo of one's own (force_sig_info)."""
     if _is_kept(k, item, crash):
         return
     if k.tracee is not None:
-        k.signals.expose(number)
+        k.signals.expose(item.number)
         if k.tracee.signal_stop(item, crash):
             return
     _deliver(k, item, crash)

@@ -114,6 +114,8 @@ class CallDispatch:
         """Carry out a call, whatever came before it."""
         machine, name = self._machine, self._linux.syscalls.get(number)
         machine.hooks.syscall_enter(number, name or f"#{number}", arguments)
+        if thread.seccomp is not None and self._restricted(thread, number, name or "", arguments):
+            return
         if name is None:
             thread.unsupported(f"system call number {number}")
             thread.call = SystemCall(number, "", arguments)
@@ -124,6 +126,22 @@ class CallDispatch:
             result = self._result(thread, number, name, arguments)
         if result is not None:
             self.finish(thread, result)
+
+    def _restricted(
+        self, thread: Thread, number: int, name: str, arguments: tuple[int, ...]
+    ) -> bool:
+        """True if seccomp keeps a call from being made; its result is given then, if any."""
+        from engine.linux import seccomp  # few programs restrict themselves
+
+        judged = seccomp.judged(thread, number, name, arguments)
+        if judged is True:
+            return False
+        thread.call = SystemCall(number, name, arguments)
+        if judged is not False:
+            self.finish(thread, judged)
+        elif thread.tracee is not None:
+            thread.tracee.returns()
+        return True
 
     def finish(self, thread: Thread, result: int) -> None:
         """Give the current thread the result of its call."""

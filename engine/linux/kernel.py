@@ -245,6 +245,7 @@ class Kernel:
         memory = thread.memory
         if (
             thread.tracee is not None
+            or thread.seccomp is not None
             or self.machine.hooks.hear_calls()
             or thread.hooks.hear_stops()
         ):

@@ -160,6 +160,9 @@ class ProcessView:
         code = start.code if start else (0, 0)
         return ProcStatus(
             ppid=process.ppid,
+            no_new_privileges=process.knobs["no_new_privs"],
+            seccomp=0 if thread.seccomp is None else thread.seccomp.mode,
+            seccomp_filters=0 if thread.seccomp is None else len(thread.seccomp.filters),
             tracer=thread.tracee.tracer.tid if thread.tracee is not None else 0,
             umask=thread.umask,
             state=self._state(),

@@ -67,6 +67,7 @@ FAMILIES: Final[dict[str, str]] = {
     "pidfiles": "pidfd_open pidfd_send_signal pidfd_getfd",
     "reaping": "wait4 waitid",
     "ptrace": "ptrace",
+    "seccomp": "seccomp",
     "processvm": "process_vm_readv process_vm_writev",
     "restarts": "restart_syscall",
     "ldt": "modify_ldt",

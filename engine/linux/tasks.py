@@ -106,7 +106,11 @@ def prctl(k: Thread, option: int, a: int, b: int, c: int, d: int) -> int:
             raise LinuxError(errno.EINVAL)
         return 0
     if option == 21:  # PR_GET_SECCOMP
-        return 0
+        return 0 if k.seccomp is None else k.seccomp.mode
+    if option == 22:  # PR_SET_SECCOMP
+        from engine.linux import seccomp  # few programs restrict themselves
+
+        return seccomp.set_mode(k, a, b)
     if option in _FIXED:
         answer, rest = _FIXED[option]
         if rest and a | b | c | d:

@@ -19,6 +19,7 @@ from engine.linux.wait import Wait
 
 if TYPE_CHECKING:
     from engine.linux.debugregs import DebugRegisters
+    from engine.linux.seccomp import Seccomp
     from engine.linux.tracee import Suspended, Tracee
 
 
@@ -115,6 +116,7 @@ class Thread:
             none.
         rewritten: registers that its tracer has changed while it stood, of a run that is recorded.
         debug: its debug registers, if a debugger has ever touched them.
+        seccomp: what it may call; None while that is everything.
         traced_outside: its parent outside of the guest traces it, and lets it run.
         registers: of a thread that is not the current one.
         position: likewise, what the clock knows of where it is.
@@ -172,6 +174,7 @@ class Thread:
         self.rewritten: dict[str, int] = {}
         self.marked, self.passing = ("", 0), -1
         self.debug: DebugRegisters | None = None
+        self.seccomp: Seccomp | None = None
         self.traced_outside = False
         self.registers: object = None
         self.position: object = None

@@ -63,6 +63,9 @@ class ProcStatus(Struct, frozen=True):
     end_code: int = 0
     start_stack: int = 0
     peak: int = 0
+    no_new_privileges: int = 0
+    seccomp: int = 0
+    seccomp_filters: int = 0
 
 
 class ProcProcess(Protocol):

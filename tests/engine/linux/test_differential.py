@@ -112,6 +112,22 @@ def test_sharing(name: str, arch: str, tmp_path: Path) -> None:
     _same(_host(name, tmp_path), emulated(compiled(name, arch), tmp_path, "a", "b c"))
 
 
+@pytest.mark.parametrize(
+    ("arch", "seed"),
+    [
+        ("x86_64", "1"),
+        pytest.param("aarch64", "1", marks=pytest.mark.slow),
+        *(pytest.param("x86_64", seed, marks=pytest.mark.slow) for seed in ("5", "6")),
+    ],
+)
+def test_filters_of_system_calls(arch: str, seed: str, tmp_path: Path) -> None:
+    """Fixed ones, and programs of classic BPF drawn at random: taken or refused, and answers."""
+    # Answers depend on the numbers of calls: those of drawn programs are compared on one.
+    rounds = "300" if arch == "x86_64" else "0"
+    want = _host("seccomp", tmp_path, "x", seed, rounds)
+    _same(want, emulated(compiled("seccomp", arch), tmp_path, "x", seed, rounds))
+
+
 @pytest.mark.parametrize("seed", ["1", "5", "7"])
 def test_arguments_of_system_v_calls_that_are_seldom_given(seed: str, tmp_path: Path) -> None:
     want = _host("sysvargs", tmp_path, seed, "1000")
