@@ -73,7 +73,7 @@ _CODES: Final = frozenset(
         *(jump | kind for jump in _JUMPS for kind in (_JMP, _JMP_X)),
     }
 )
-"""What filters may contain (seccomp_check_filter)."""
+"""Instructions that filters may contain (seccomp_check_filter)."""
 
 
 class BpfInsn(Struct, frozen=True):

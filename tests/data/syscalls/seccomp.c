@@ -51,7 +51,9 @@ static void ends(const char *what, pid_t pid) {
 static volatile int going = 1;
 static void *calls(void *argument) {
     while (going) usleep(1000);
-    printf("thread: getuid %ld %s\n", syscall(SYS_getuid) == -1 ? -1L : 0L, strerrorname_np(errno));
+    errno = 0;
+    long result = syscall(SYS_getuid);
+    printf("thread: getuid %ld %s\n", result == -1 ? -1L : 0L, strerrorname_np(errno));
     fflush(stdout);
     return 0;
 }
@@ -171,7 +173,7 @@ int main(int argc, char **argv) {
     CHILD("trap", struct sigaction action = {.sa_sigaction = trapped, .sa_flags = SA_SIGINFO};
           sigaction(SIGSYS, &action, 0);
           INSTALL(0, NUMBER, IF(SYS_getppid, SECCOMP_RET_TRAP | 5), ANSWER(SECCOMP_RET_ALLOW));
-          TRUE(syscall(SYS_getppid) == SYS_getppid));
+          syscall(SYS_getppid));
     CHILD("trap, no handler", INSTALL(0, NUMBER, IF(SYS_getppid, SECCOMP_RET_TRAP), ANSWER(SECCOMP_RET_ALLOW));
           syscall(SYS_getppid));
     CHILD("trap, blocked", sigset_t all; sigfillset(&all); sigprocmask(SIG_BLOCK, &all, 0);
