@@ -29,7 +29,7 @@ from tui.widgets.virtual_lines import VirtualLines
 
 _STILL = 0.03
 """Seconds without a paint after which a screen is taken to be at rest."""
-_LONG = 0.4
+_LONG = 0.2
 """The same where it seemed to be wrong: something may have been under way still."""
 _PATIENCE = 30.0
 
