@@ -304,6 +304,13 @@ def random_steps(numbers: random.Random) -> Iterator[str]:
             yield numbers.choice(keys)
 
 
+def test_selected_rows_are_painted_as_they_come_and_go(
+    monkeypatch: pytest.MonkeyPatch, single: GuestConfig
+) -> None:
+    steps = ["2", "J", "J", "J", "j", "J", "J", "K", "K", "K", "K", "pagedown", "J", "J", "home", "end", "J", "J", "slash", "~r", "enter", "5", "J", "J", "j"]
+    tour(monkeypatch, single, (120, 40), [steps])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("columns", "rows"), at_sizes())
 def test_random_keys(
