@@ -61,6 +61,7 @@ DIALOGS = (
     "slash ~call enter n N escape",
 )
 """Each dialog and prompt, left in each way, and what steps of the guest do behind it."""
+SELECTING = "2 J J J j J J K K K K pagedown J J home end J J slash ~r enter 5 J J j"
 _LEAVING = ("q", "ctrl+z", "ctrl+c", "ctrl+q")
 _NAMES = {".": "full_stop", "<": "less_than_sign", "{": "left_curly_bracket"}
 PANES = (
@@ -307,7 +308,33 @@ def random_steps(numbers: random.Random) -> Iterator[str]:
 def test_selected_rows_are_painted_as_they_come_and_go(
     monkeypatch: pytest.MonkeyPatch, single: GuestConfig
 ) -> None:
-    steps = ["2", "J", "J", "J", "j", "J", "J", "K", "K", "K", "K", "pagedown", "J", "J", "home", "end", "J", "J", "slash", "~r", "enter", "5", "J", "J", "j"]
+    steps = [
+        "2",
+        "J",
+        "J",
+        "J",
+        "j",
+        "J",
+        "J",
+        "K",
+        "K",
+        "K",
+        "K",
+        "pagedown",
+        "J",
+        "J",
+        "home",
+        "end",
+        "J",
+        "J",
+        "slash",
+        "~r",
+        "enter",
+        "5",
+        "J",
+        "J",
+        "j",
+    ]
     tour(monkeypatch, single, (120, 40), [steps])
 
 
