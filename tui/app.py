@@ -43,6 +43,7 @@ from tui.panes.registry import Panes, PaneSources
 from tui.panes.threads import ThreadsPane
 from tui.programs import Programs
 from tui.render import grouped
+from tui.screens.compositor import keep_layouts
 from tui.screens.help import HelpScreen
 from tui.screens.main import MainScreen
 from tui.session_restore import SessionRestore
@@ -165,6 +166,7 @@ class KprobeApp(App[int]):
             ImageError: the file cannot be run.
             CommandError: an option cannot be carried out.
         """
+        keep_layouts()
         super().__init__()
         self.settings = Settings() if settings is None else settings
         self.ascii = self.settings.ascii

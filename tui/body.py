@@ -101,9 +101,6 @@ class Body(Container):
         plan = self.choice.plan(columns, max(rows - BARS, 1))
         if plan == self._plan or not self.is_attached:
             return
-        # After a scroll Textual makes its map of the screen at the next look, whoever looks. If
-        # that came between this change and the layout, nobody would hear of his new size.
-        _ = self.region
         self._plan = plan
         shown = {place.shown: place for place in plan.places}
         for spec in PANES:

@@ -40,6 +40,7 @@ SUITES = (
     "engine/linux/fs/test_differential.py",
     "tui/test_flows_*.py",  # the interface as a whole, as its user and its terminal see it
     "tui/test_in_tmux.py",
+    "tui/test_painting.py",
     "tui/test_readme.py",
     "tui/test_snapshots.py",
 )

@@ -123,12 +123,14 @@ class FunctionsPane(ListPane[FunctionRows]):
 
 Verdict on a probe at the entry, address, size, name, section.
 
-| letter | of a kernel image, by its own kernel's rules | of a program |
-|---|---|---|
-| `F` | served by ftrace, without a breakpoint | |
-| `J` | a breakpoint that becomes a jump | the same |
-| `B` | a breakpoint | the same |
-| `x` | refused | refused |
+| letter | does |
+|---|---|
+| `F` | served by ftrace, without a breakpoint (kernel images) |
+| `J` | a breakpoint that becomes a jump |
+| `B` | a breakpoint |
+| `x` | refused |
+
+The verdict on a kernel image is by its own kernel's rules.
 
 | key | does |
 |---|---|

@@ -141,13 +141,20 @@ class ProbesPane(ListPane[ProbeRows]):
 
 Sign, kind (`p` entry, `r` return, `b` breakpoint), technique, place, hits, misses, definition.
 
-| sign | means | letter | technique |
-|---|---|---|---|
-| `\N{BLACK CIRCLE}` `*` | armed | `J` | jump, no trap |
-| `\N{WHITE CIRCLE}` `o` | armed, at returns | `B` | slot, resumed by a jump |
-| `\N{DOTTED CIRCLE}` `-` | off | `S` `X` | single step in a slot (`X`: uprobe) |
-| `?` | its file is not mapped yet | `E` | emulated |
-| `\N{BALLOT X}` `x` | its code is gone | | |
+| sign | does |
+|---|---|
+| `\N{BLACK CIRCLE}` `*` | armed |
+| `\N{WHITE CIRCLE}` `o` | armed, at returns |
+| `\N{DOTTED CIRCLE}` `-` | off |
+| `?` | its file is not mapped yet |
+| `\N{BALLOT X}` `x` | its code is gone |
+
+| technique | does |
+|---|---|
+| `J` | jump, no trap |
+| `B` | slot, resumed by a jump |
+| `S` `X` | single step in a slot (`X`: uprobe) |
+| `E` | emulated |
 
 `\N{BLACK SQUARE}` (`#`): the guest stops there.
 

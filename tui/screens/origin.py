@@ -41,7 +41,7 @@ class OriginScreen(ModalScreen[int | None]):
         scrollbar-size-vertical: 1;
         &:focus { border: none; }
     }
-    OriginScreen #hint { height: 1; color: $text-muted; }
+    OriginScreen #hint { dock: bottom; height: 1; color: $text-muted; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "dismiss(None)", "Back"),

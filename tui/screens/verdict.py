@@ -29,7 +29,7 @@ class VerdictScreen(ModalScreen[int | None]):
         &.-ascii { border: ascii $border; }
     }
     VerdictScreen VerticalScroll { height: auto; max-height: 100%; background: $surface; }
-    VerdictScreen #hint { height: 1; color: $text-muted; }
+    VerdictScreen #hint { dock: bottom; height: 1; color: $text-muted; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,y", "dismiss(None)", "Back"),

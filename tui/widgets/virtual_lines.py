@@ -308,6 +308,14 @@ class VirtualLines(ScrollView, Generic[Source], can_focus=True):
         old, self._cursor = self._cursor, max(index, 0)
         if old != self._cursor:
             self.cursor_moved(old)
+            if self._anchor is not None:
+                self.refresh()  # other lines are selected now
+
+    def _deselect(self) -> None:
+        """The cursor's line alone is selected."""
+        if self._anchor is not None:
+            self._anchor = None
+            self.refresh()
 
     def cursor_moved(self, old: int) -> None:
         """Two lines look different now; tell of it."""
@@ -419,7 +427,7 @@ class VirtualLines(ScrollView, Generic[Source], can_focus=True):
 
     def _found(self, index: int | None) -> None:
         if index is not None:
-            self._anchor = None
+            self._deselect()
             self.set_follow(False)
             self.move_to(index, middle=True)
         self.post_message(self.Searched(self.pattern, index, self._search.wrapped, True))
@@ -438,7 +446,7 @@ class VirtualLines(ScrollView, Generic[Source], can_focus=True):
 
     def action_move(self, lines: int) -> None:
         """Move the cursor by lines."""
-        self._anchor = None
+        self._deselect()
         self._keep_in_sight()
         self._go(self._cursor + lines)
 
@@ -451,7 +459,7 @@ class VirtualLines(ScrollView, Generic[Source], can_focus=True):
 
     def action_page(self, pages: float) -> None:
         """Move cursor and view by (half) a page."""
-        self._anchor = None
+        self._deselect()
         lines = int(max(self.size.height - 1, 1) * pages) or (1 if pages > 0 else -1)
         top = self.scroll_offset.y
         self._go(self._cursor + lines)
@@ -497,7 +505,7 @@ class VirtualLines(ScrollView, Generic[Source], can_focus=True):
             return
         index = offset.y + self.scroll_offset.y
         if 0 <= index < self.source.count:
-            self._anchor = None
+            self._deselect()
             self._go(index)
             if event.chain > 1:
                 self.action_choose()

@@ -4,7 +4,7 @@ import pytest
 from flowkit import User, flow
 
 from tui.keymap import ACTIONS
-from tui.screens.help import HelpScreen
+from tui.screens.help import HelpScreen, help_parts
 
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 60), (20, 5)])
@@ -37,3 +37,14 @@ def test_a_page_by_tasks_that_can_be_searched(size: tuple[int, int]) -> None:
         assert user.focus == "registers"
 
     flow(steps, size=size)
+
+
+def test_tables_of_all_panes_are_drawn_as_such() -> None:
+    async def steps(user: User) -> None:
+        texts = [pane.HELP or "" for pane in user.panes]
+        assert sum(map(bool, texts)) > 8
+        for text in texts:
+            shown = "".join(piece for piece, _ in help_parts(text))
+            assert " | " not in shown, shown
+
+    flow(steps)
