@@ -58,6 +58,12 @@ _REASONS: Final = 20
     help="Of a kernel image: each definition meets the events of those before it.",
 )
 @click.option(
+    "--dynamic-events",
+    is_flag=True,
+    help="Of a kernel image: definitions are lines of dynamic_events, which has f: and t: lines; "
+    "kprobe_events refuses those.",
+)
+@click.option(
     "--list-as",
     "form",
     type=click.Choice(["tracefs", "perf", "bpftrace"]),
@@ -131,7 +137,10 @@ def check_request(ctx: click.Context) -> CheckRequest:
         raise click.UsageError("--all stands alone: it has every place that -e and -f can name")
     rules = values["rules_name"]
     choice = kernel_choice(
-        values, together=values.pop("together"), sequence=values.pop("sequence")
+        values,
+        together=values.pop("together"),
+        sequence=values.pop("sequence"),
+        dynamic_events=values.pop("dynamic_events"),
     )
     return CheckRequest(
         config_of({**values, "args": ()}, kernel=choice),
