@@ -5,6 +5,7 @@ import stat
 from engine.linux.context import Context, SyscallTable, s32, s64, u32
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
+from engine.linux.fs import scope as scopes
 from engine.linux.fs import watching
 from engine.linux.fs.attributes import MAY_WRITE
 from engine.linux.fs.calls import (
@@ -19,13 +20,16 @@ from engine.linux.fs.calls import (
 )
 from engine.linux.fs.openfile import PathFile
 from engine.linux.fs.pipe import PipeEnd
+from engine.linux.fs.scope import PathScope
 from engine.linux.fs.vfs import OpenFile
 from engine.linux.wait import Wait
 
 E2BIG, EBADF, EACCES, EISDIR, EINVAL, ESPIPE = 7, 9, 13, 21, 22, 29
-EFBIG, EOPNOTSUPP = 27, 95
+EAGAIN, EFBIG, EOPNOTSUPP = 11, 27, 95
 
 _PATH_FLAGS = fl.O_PATH | fl.O_DIRECTORY | fl.O_NOFOLLOW | fl.O_CLOEXEC
+_VALID_FLAGS = 0o37777703
+"""Of openat2, in the values of every architecture: these differ by which bit means what."""
 _UNSHARE, _CLOEXEC_RANGE = 2, 4
 _STATUS = fl.O_ACCMODE | fl.O_APPEND | fl.O_NONBLOCK | fl.O_DSYNC | fl.O_ASYNC | fl.O_DIRECT
 _KEPT = _STATUS | fl.O_NOATIME | fl.O_LARGEFILE | fl.O_PATH | 0o4000000
@@ -105,14 +109,22 @@ def _count(count: int) -> int:
     return count
 
 
-def open_file(ctx: Context, dirfd: int, path: bytes, flags: int, mode: int) -> int | Wait:
+def open_file(
+    ctx: Context,
+    dirfd: int,
+    path: bytes,
+    flags: int,
+    mode: int,
+    scope: PathScope | None = None,
+) -> int | Wait:
     """Open a path and give it a descriptor; `flags` in the values used inside."""
     if flags & fl.O_PATH:
         flags &= _PATH_FLAGS
-    base = base_of(ctx, dirfd, path)
+    rooted = scope is not None and scope.flags & scopes.IN_ROOT
+    base = base_of(ctx, dirfd, b"." if rooted else path)
     watched = bool(ctx.fs.watches.by_inode) and not flags & fl.O_PATH
-    cut = watched and flags & fl.O_TRUNC and ctx.fs.walk(base, path).node is not None
-    file = ctx.fs.open(base, path, flags, mode & 0o7777 & ~ctx.umask)
+    cut = watched and flags & fl.O_TRUNC and ctx.fs.walk(base, path, scope=scope).node is not None
+    file = ctx.fs.open(base, path, flags, mode & 0o7777 & ~ctx.umask, scope)
     file.flags = flags & _KEPT | (0 if flags & fl.O_PATH else fl.O_LARGEFILE)
     if watched:
         ctx.fs.watches.on_file(file, watching.OPEN)
@@ -151,7 +163,7 @@ def creat(ctx: Context, path: int, mode: int) -> int | Wait:
 
 
 def openat2(ctx: Context, dirfd: int, path: int, how: int, size: int) -> int | Wait:
-    """Linux's openat2; of the RESOLVE_ flags only those that cannot matter here."""
+    """Linux's openat2; everything is in the cache that RESOLVE_CACHED looks at."""
     if size < 24:
         raise LinuxError(EINVAL)
     if size > 4096 or any(ctx.memory.read(how + 24, size - 24)):
@@ -162,13 +174,38 @@ def openat2(ctx: Context, dirfd: int, path: int, how: int, size: int) -> int | W
         int.from_bytes(raw[at : at + 8], order)  # type: ignore[arg-type]
         for at in (0, 8, 16)
     )
-    if resolve & ~0x3F or mode & ~0o7777 or (mode and not flags & (fl.O_CREAT | 0o20000000)):
+    ours = fl.from_guest(flags & 0xFFFFFFFF, ctx.arch.linux.open_flags)
+    _check_how(flags, ours, mode, resolve)
+    return open_file(
+        ctx, dirfd, path_at(ctx, path), ours, mode, PathScope(resolve) if resolve else None
+    )
+
+
+def _check_how(flags: int, ours: int, mode: int, resolve: int) -> None:
+    """Refuse what openat2 refuses of a struct open_how, in its order (build_open_flags).
+
+    Args:
+        flags: as the guest has them.
+        ours: the same in the values used inside.
+        mode: of a file that is created.
+        resolve: RESOLVE flags.
+    """
+    if flags & ~_VALID_FLAGS or resolve & ~scopes.VALID:
         raise LinuxError(EINVAL)
-    if resolve & ~(0x01 | 0x20):
-        # RESOLVE_NO_SYMLINKS, BENEATH, IN_ROOT: callers fall back on openat.
-        ctx.unsupported("openat2 with RESOLVE flags")
-        raise LinuxError(38)
-    return openat(ctx, dirfd, path, flags, mode)
+    if resolve & scopes.BENEATH and resolve & scopes.IN_ROOT:
+        raise LinuxError(EINVAL)
+    creates = ours & (fl.O_CREAT | fl.O_TMPFILE_BIT)
+    if mode & ~0o7777 or (mode and not creates):
+        raise LinuxError(EINVAL)
+    if ours & fl.O_DIRECTORY and ours & fl.O_CREAT:
+        raise LinuxError(EINVAL)
+    writes = ours & fl.O_ACCMODE != fl.O_RDONLY
+    if ours & fl.O_TMPFILE_BIT and not (ours & fl.O_DIRECTORY and writes):
+        raise LinuxError(EINVAL)
+    if ours & fl.O_PATH and ours & ~_PATH_FLAGS:
+        raise LinuxError(EINVAL)
+    if resolve & scopes.CACHED and (creates or ours & fl.O_TRUNC):
+        raise LinuxError(EAGAIN)
 
 
 def close(ctx: Context, fd: int) -> int:

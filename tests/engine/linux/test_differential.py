@@ -19,7 +19,17 @@ from engine import arch as architectures
 
 PORTABLE = (
     *("errors", "eventfiles", "filemap", "madvise", "misc", "mmap", "processes", "signals"),
-    *("epollnest", "exitsignals", "start", "stops", "sysv", "threads", "timers", "unlinked"),
+    *(
+        "epollnest",
+        "openat2",
+        "exitsignals",
+        "start",
+        "stops",
+        "sysv",
+        "threads",
+        "timers",
+        "unlinked",
+    ),
 )
 OWN_WAYS = ("errors", "signals", "start")
 """Of these: what each architecture has in a way of its own."""
