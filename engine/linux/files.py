@@ -10,6 +10,7 @@ from engine.linux.fs import watching
 from engine.linux.fs.attributes import MAY_WRITE
 from engine.linux.fs.calls import (
     base_of,
+    opened,
     path_at,
     place_at,
     pread_into,
@@ -30,6 +31,8 @@ EAGAIN, EFBIG, EOPNOTSUPP = 11, 27, 95
 _PATH_FLAGS = fl.O_PATH | fl.O_DIRECTORY | fl.O_NOFOLLOW | fl.O_CLOEXEC
 _VALID_FLAGS = 0o37777703
 """Of openat2, in the values of every architecture: these differ by which bit means what."""
+_SEEK_MAX = 4  # SEEK_HOLE
+_RANGED = (stat.S_IFREG, stat.S_IFBLK, stat.S_IFDIR, stat.S_IFLNK)
 _UNSHARE, _CLOEXEC_RANGE = 2, 4
 _STATUS = fl.O_ACCMODE | fl.O_APPEND | fl.O_NONBLOCK | fl.O_DSYNC | fl.O_ASYNC | fl.O_DIRECT
 _KEPT = _STATUS | fl.O_NOATIME | fl.O_LARGEFILE | fl.O_PATH | 0o4000000
@@ -59,25 +62,33 @@ def writev(ctx: Context, fd: int, vectors: int, count: int) -> int | Wait:
 
 def pread64(ctx: Context, fd: int, buffer: int, count: int, offset: int) -> int:
     """Linux's pread64."""
-    file = ctx.files.get(fd)
+    if s64(offset) < 0:
+        raise LinuxError(EINVAL)
+    file = _positioned(ctx, fd)
     return pread_into(ctx, file, [(buffer, _count(count))], s64(offset))
 
 
 def pwrite64(ctx: Context, fd: int, buffer: int, count: int, offset: int) -> int:
     """Linux's pwrite64."""
-    file = ctx.files.get(fd)
+    if s64(offset) < 0:
+        raise LinuxError(EINVAL)
+    file = _positioned(ctx, fd)
     return pwrite_from(ctx, file, [(buffer, _count(count))], s64(offset))
 
 
 def preadv(ctx: Context, fd: int, vectors: int, count: int, low: int, _high: int) -> int:
     """Linux's preadv; on 64-bit machines the low word is the whole offset."""
-    file = ctx.files.get(fd)
+    if s64(low) < 0:
+        raise LinuxError(EINVAL)
+    file = _positioned(ctx, fd)
     return pread_into(ctx, file, vectors_at(ctx, vectors, count), s64(low))
 
 
 def pwritev(ctx: Context, fd: int, vectors: int, count: int, low: int, _high: int) -> int:
     """Linux's pwritev."""
-    file = ctx.files.get(fd)
+    if s64(low) < 0:
+        raise LinuxError(EINVAL)
+    file = _positioned(ctx, fd)
     return pwrite_from(ctx, file, vectors_at(ctx, vectors, count), s64(low))
 
 
@@ -101,6 +112,14 @@ def pwritev2(
     if s64(low) == -1:
         return writev(ctx, fd, vectors, count)
     return pwritev(ctx, fd, vectors, count, low, _high)
+
+
+def _positioned(ctx: Context, fd: int) -> OpenFile:
+    """The file of a descriptor; ESPIPE before anything else where it has no positions."""
+    file = opened(ctx, fd)
+    if type(file).pread is OpenFile.pread and not file.is_directory:
+        raise LinuxError(ESPIPE)
+    return file
 
 
 def _count(count: int) -> int:
@@ -230,7 +249,10 @@ def close_range(ctx: Context, first: int, last: int, flags: int) -> int:
 
 def lseek(ctx: Context, fd: int, offset: int, whence: int) -> int:
     """Linux's lseek."""
-    return ctx.files.get(fd).seek(s64(offset), u32(whence))
+    file = opened(ctx, fd)
+    if u32(whence) > _SEEK_MAX:
+        raise LinuxError(EINVAL)
+    return file.seek(s64(offset), u32(whence))
 
 
 def _resize(file: OpenFile, size: int) -> None:
@@ -304,9 +326,15 @@ def syncfs(ctx: Context, fd: int) -> int:
     return 0
 
 
-def sync_file_range(ctx: Context, fd: int, _offset: int, _count: int, _flags: int) -> int:
-    """Linux's sync_file_range."""
-    return syncfs(ctx, fd)
+def sync_file_range(ctx: Context, fd: int, offset: int, count: int, flags: int) -> int:
+    """Linux's sync_file_range (fs/sync.c)."""
+    file = opened(ctx, fd)
+    offset, count = s64(offset), s64(count)
+    if u32(flags) & ~7 or offset < 0 or count < 0 or offset + count >= 1 << 63:
+        raise LinuxError(EINVAL)
+    if stat.S_IFMT(file.stat().mode) not in _RANGED:
+        raise LinuxError(ESPIPE)
+    return 0
 
 
 def fadvise64(ctx: Context, fd: int, _offset: int, length: int, advice: int) -> int:
@@ -322,8 +350,11 @@ def fadvise64(ctx: Context, fd: int, _offset: int, length: int, advice: int) -> 
 
 
 def readahead(ctx: Context, fd: int, _offset: int, _count: int) -> int:
-    """Linux's readahead."""
-    ctx.files.get(fd).check_readable()
+    """Linux's readahead: of regular files and block devices only."""
+    file = ctx.files.get(fd)
+    file.check_readable()
+    if not file.is_regular:
+        raise LinuxError(EINVAL)
     return 0
 
 

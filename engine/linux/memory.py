@@ -27,6 +27,8 @@ _ADVICE = frozenset({0, 1, 2, 3, 4, 8, 9, 10, 11, *range(12, 25)})
 _DROPPING = frozenset({MADV_DONTNEED, 24})
 """MADV_DONTNEED_LOCKED is the same where nothing is locked."""
 _WORD = (1 << 64) - 1
+_PROT_SEM = 8
+_MCL_ALL, _MCL_ONFAULT = 7, 4
 _POPULATE_READ = 22
 _POPULATE = frozenset({_POPULATE_READ, 23})
 
@@ -164,14 +166,17 @@ def mprotect(k: Thread, address: int, size: int, prot: int) -> int:
     """Change permissions."""
     if address % PAGE:
         raise LinuxError(errno.EINVAL)
-    perms = protection(prot)
+    if not size:
+        return 0
+    if page_up(size) & _WORD == 0 or address + page_up(size) > _WORD:
+        raise LinuxError(errno.ENOMEM)
+    perms = protection(prot & ~_PROT_SEM)
     if address + size > k.arch.plan.task_size:
         raise LinuxError(errno.ENOMEM)
     for mapping in k.memory.overlapping(address, address + size):
         if mapping.shared and mapping.backing is not None and perms & WRITE:
             _check_shared_write(mapping)
-    if size:
-        k.memory.protect(address, size, perms)
+    k.memory.protect(address, size, perms)
     return 0
 
 
@@ -330,11 +335,24 @@ def msync(k: Thread, address: int, size: int, flags: int) -> int:
 
 def mlock(k: Thread, address: int, size: int, flags: int = 0) -> int:
     """Nothing is ever paged out."""
-    _check_mapped(k, address & -PAGE, page_up(size + address % PAGE))
+    size = page_up(size + address % PAGE) & _WORD
+    address &= -PAGE
+    if address + size > _WORD:
+        raise LinuxError(errno.EINVAL)
+    if size:
+        _check_mapped(k, address, size)
     return 0
 
 
-def mlockall(k: Thread, *arguments: int) -> int:
+def mlockall(k: Thread, flags: int) -> int:
+    """Nothing is ever paged out."""
+    flags = s32(flags)
+    if not flags or flags & ~_MCL_ALL or flags == _MCL_ONFAULT:
+        raise LinuxError(errno.EINVAL)
+    return 0
+
+
+def munlockall(k: Thread) -> int:
     """Nothing is ever paged out."""
     return 0
 
@@ -360,6 +378,6 @@ SYSCALLS: SyscallTable = {
     "mlock2": mlock,
     "munlock": mlock,
     "mlockall": mlockall,
-    "munlockall": mlockall,
+    "munlockall": munlockall,
     "remap_file_pages": remap_file_pages,
 }

@@ -316,8 +316,6 @@ def _times_event(times: tuple[int | None, int | None] | None) -> int:
 def utimensat(ctx: Context, dirfd: int, path: int, times: int, flags: int) -> int:
     """Linux's utimensat; without a path the descriptor itself."""
     flags = u32(flags)
-    if flags & ~(fl.AT_SYMLINK_NOFOLLOW | fl.AT_EMPTY_PATH):
-        raise LinuxError(EINVAL)
     wanted: tuple[int | None, int | None] | None = None
     if times:
         order = "<" if ctx.arch.byteorder == "little" else ">"
@@ -335,6 +333,8 @@ def utimensat(ctx: Context, dirfd: int, path: int, times: int, flags: int) -> in
                 raise LinuxError(EINVAL)
         if not (values[1] == values[3] == _UTIME_NOW):
             wanted = pair[0], pair[1]
+    if flags & ~(fl.AT_SYMLINK_NOFOLLOW | fl.AT_EMPTY_PATH):
+        raise LinuxError(EINVAL)
     if path == 0:
         file = ctx.files.get(s32(dirfd))
         if file.node is None:

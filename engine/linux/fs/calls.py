@@ -10,11 +10,12 @@ from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
 from engine.linux.fs import watching
 from engine.linux.fs.filesystem import ResolvedPath
+from engine.linux.fs.openfile import PathFile
 from engine.linux.fs.vfs import Directory, Node, OpenFile, Sleeper
 from engine.linux.wait import Wait
 
 ENOENT, EAGAIN, EFAULT, ENOTDIR, EINVAL, ENAMETOOLONG = 2, 11, 14, 20, 22, 36
-EPIPE, EFBIG = 32, 27
+EBADF, EFBIG, EPIPE = 9, 27, 32
 SIGPIPE, SIGXFSZ = 13, 25
 
 _PAGE = 4096
@@ -78,6 +79,14 @@ def node_at(
 ) -> Node:
     """The node a path argument leads to; ENOENT if there is none."""
     return place_at(ctx, dirfd, address, follow=follow, empty=empty).existing()
+
+
+def opened(ctx: Context, fd: int) -> OpenFile:
+    """The file of a descriptor that is more than a place in the tree (fdget); else EBADF."""
+    file = ctx.files.get(fd)
+    if isinstance(file, PathFile):
+        raise LinuxError(EBADF)
+    return file
 
 
 def vectors_at(ctx: Context, address: int, count: int) -> Vectors:
