@@ -13,6 +13,7 @@ from engine.linux.fs.calls import (
     opened,
     path_at,
     place_at,
+    positioned,
     pread_into,
     pwrite_from,
     read_into,
@@ -31,6 +32,15 @@ EAGAIN, EFBIG, EOPNOTSUPP = 11, 27, 95
 _PATH_FLAGS = fl.O_PATH | fl.O_DIRECTORY | fl.O_NOFOLLOW | fl.O_CLOEXEC
 _VALID_FLAGS = 0o37777703
 """Of openat2, in the values of every architecture: these differ by which bit means what."""
+_KEEP_SIZE = 1
+_FALLOCATE: dict[int, tuple[bool, ...]] = {
+    0: (True, False),
+    0x02: (True,),
+    0x10: (True, False),
+    0x40: (True, False),
+    **dict.fromkeys((0x08, 0x20, 0x80), (False,)),
+}
+"""Modes of fallocate (vfs_fallocate, 6.18) with what FALLOC_FL_KEEP_SIZE may be beside them."""
 _SEEK_MAX = 4  # SEEK_HOLE
 _RANGED = (stat.S_IFREG, stat.S_IFBLK, stat.S_IFDIR, stat.S_IFLNK)
 _UNSHARE, _CLOEXEC_RANGE = 2, 4
@@ -40,23 +50,25 @@ _KEPT = _STATUS | fl.O_NOATIME | fl.O_LARGEFILE | fl.O_PATH | 0o4000000
 
 def read(ctx: Context, fd: int, buffer: int, count: int) -> int | Wait:
     """Linux's read."""
-    return read_into(ctx, ctx.files.get(fd), [(buffer, _count(count))])
+    return read_into(ctx, ctx.files.get(fd), [(buffer, count)])
 
 
 def write(ctx: Context, fd: int, buffer: int, count: int) -> int | Wait:
     """Linux's write."""
-    return write_from(ctx, ctx.files.get(fd), [(buffer, _count(count))])
+    return write_from(ctx, ctx.files.get(fd), [(buffer, count)])
 
 
 def readv(ctx: Context, fd: int, vectors: int, count: int) -> int | Wait:
     """Linux's readv."""
     file = ctx.files.get(fd)
+    file.check_readable()
     return read_into(ctx, file, vectors_at(ctx, vectors, count))
 
 
 def writev(ctx: Context, fd: int, vectors: int, count: int) -> int | Wait:
     """Linux's writev."""
     file = ctx.files.get(fd)
+    file.check_writable()
     return write_from(ctx, file, vectors_at(ctx, vectors, count))
 
 
@@ -65,7 +77,7 @@ def pread64(ctx: Context, fd: int, buffer: int, count: int, offset: int) -> int:
     if s64(offset) < 0:
         raise LinuxError(EINVAL)
     file = _positioned(ctx, fd)
-    return pread_into(ctx, file, [(buffer, _count(count))], s64(offset))
+    return pread_into(ctx, file, [(buffer, count)], s64(offset))
 
 
 def pwrite64(ctx: Context, fd: int, buffer: int, count: int, offset: int) -> int:
@@ -73,7 +85,7 @@ def pwrite64(ctx: Context, fd: int, buffer: int, count: int, offset: int) -> int
     if s64(offset) < 0:
         raise LinuxError(EINVAL)
     file = _positioned(ctx, fd)
-    return pwrite_from(ctx, file, [(buffer, _count(count))], s64(offset))
+    return pwrite_from(ctx, file, [(buffer, count)], s64(offset))
 
 
 def preadv(ctx: Context, fd: int, vectors: int, count: int, low: int, _high: int) -> int:
@@ -81,6 +93,7 @@ def preadv(ctx: Context, fd: int, vectors: int, count: int, low: int, _high: int
     if s64(low) < 0:
         raise LinuxError(EINVAL)
     file = _positioned(ctx, fd)
+    file.check_readable()
     return pread_into(ctx, file, vectors_at(ctx, vectors, count), s64(low))
 
 
@@ -89,6 +102,7 @@ def pwritev(ctx: Context, fd: int, vectors: int, count: int, low: int, _high: in
     if s64(low) < 0:
         raise LinuxError(EINVAL)
     file = _positioned(ctx, fd)
+    file.check_writable()
     return pwrite_from(ctx, file, vectors_at(ctx, vectors, count), s64(low))
 
 
@@ -117,15 +131,9 @@ def pwritev2(
 def _positioned(ctx: Context, fd: int) -> OpenFile:
     """The file of a descriptor; ESPIPE before anything else where it has no positions."""
     file = opened(ctx, fd)
-    if type(file).pread is OpenFile.pread and not file.is_directory:
+    if not positioned(file):
         raise LinuxError(ESPIPE)
     return file
-
-
-def _count(count: int) -> int:
-    if count >> 63:
-        raise LinuxError(EINVAL)
-    return count
 
 
 def open_file(
@@ -298,10 +306,16 @@ def _check_limit(ctx: Context, size: int) -> None:
 
 def fallocate(ctx: Context, fd: int, mode: int, offset: int, length: int) -> int:
     """Linux's fallocate."""
-    file = ctx.files.get(fd)
-    file.check_writable()
+    file = opened(ctx, fd)
     if s64(offset) < 0 or s64(length) <= 0:
         raise LinuxError(EINVAL)
+    keep = bool(mode & _KEEP_SIZE)
+    wanted = u32(mode) & ~_KEEP_SIZE
+    if keep not in _FALLOCATE.get(wanted, ()):
+        raise LinuxError(EOPNOTSUPP)
+    file.check_writable()
+    if stat.S_ISFIFO(file.stat().mode):
+        raise LinuxError(ESPIPE)
     _check_limit(ctx, offset + length)
     file.allocate(u32(mode), offset, length)
     if ctx.fs.watches.by_inode:
@@ -349,11 +363,11 @@ def fadvise64(ctx: Context, fd: int, _offset: int, length: int, advice: int) -> 
     return 0
 
 
-def readahead(ctx: Context, fd: int, _offset: int, _count: int) -> int:
+def readahead(ctx: Context, fd: int, _offset: int, count: int) -> int:
     """Linux's readahead: of regular files and block devices only."""
     file = ctx.files.get(fd)
     file.check_readable()
-    if not file.is_regular:
+    if not file.is_regular or s64(count) < 0:
         raise LinuxError(EINVAL)
     return 0
 

@@ -27,7 +27,7 @@ _ADVICE = frozenset({0, 1, 2, 3, 4, 8, 9, 10, 11, *range(12, 25)})
 _DROPPING = frozenset({MADV_DONTNEED, 24})
 """MADV_DONTNEED_LOCKED is the same where nothing is locked."""
 _WORD = (1 << 64) - 1
-_PROT_SEM = 8
+_PROT_SEM, _PROT_GROWS = 8, 0x3000000
 _MCL_ALL, _MCL_ONFAULT = 7, 4
 _POPULATE_READ = 22
 _POPULATE = frozenset({_POPULATE_READ, 23})
@@ -164,7 +164,7 @@ def munmap(k: Thread, address: int, size: int) -> int:
 
 def mprotect(k: Thread, address: int, size: int, prot: int) -> int:
     """Change permissions."""
-    if address % PAGE:
+    if address % PAGE or prot & _PROT_GROWS == _PROT_GROWS:
         raise LinuxError(errno.EINVAL)
     if not size:
         return 0
@@ -326,6 +326,8 @@ def msync(k: Thread, address: int, size: int, flags: int) -> int:
     """Write shared file mappings back."""
     if address % PAGE or flags & ~7 or flags & 5 == 5:
         raise LinuxError(errno.EINVAL)
+    if not page_up(size) & _WORD:
+        return 0
     for mapping in k.memory.overlapping(address, address + page_up(size)):
         if mapping.shared and mapping.backing is not None:
             k.memory.shared.flush(mapping.backing.identity)

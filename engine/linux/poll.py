@@ -8,6 +8,7 @@ from engine.linux.clock import FOREVER
 from engine.linux.context import Context, SyscallTable, s32, u32
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
+from engine.linux.fs.calls import opened
 from engine.linux.fs.epoll import EPOLLET, EPOLLEXCLUSIVE, EPOLLONESHOT, EpollFile
 from engine.linux.fs.vfs import OpenFile
 from engine.linux.wait import Wait
@@ -283,7 +284,7 @@ def epoll_create(ctx: Context, size: int) -> int:
 
 
 def _epoll(ctx: Context, fd: int) -> EpollFile:
-    file = ctx.files.get(fd)
+    file = opened(ctx, fd)
     if not isinstance(file, EpollFile):
         raise LinuxError(EINVAL)
     return file
@@ -304,8 +305,7 @@ def epoll_ctl(ctx: Context, epfd: int, operation: int, fd: int, event: int) -> i
     if operation != _CTL_DEL:
         layout = _event_layout(ctx)
         events, data = layout.unpack(ctx.memory.read(event, layout.size))
-    file = ctx.files.get(epfd)
-    target = ctx.files.get(fd)
+    file, target = opened(ctx, epfd), opened(ctx, fd)
     epoll = _epoll(ctx, epfd)
     if file is target:
         raise LinuxError(EINVAL)

@@ -13,12 +13,16 @@ from engine.linux.timers import PosixTimer
 
 SIGEV_SIGNAL, SIGEV_NONE, SIGEV_THREAD_ID = 0, 1, 4
 _TIMER_ABSTIME: Final = 1
+_NO_TIMERS: Final = frozenset((4, 5, 6))
+"""CLOCK_MONOTONIC_RAW and the coarse clocks."""
 _MAX_TIMERS: Final = 4096
 
 
 def timer_create(k: Thread, clock: int, event: int, id_at: int) -> int:
     """Make a timer."""
     given = bytes(k.memory.read(event, 64)) if event else b""
+    if s32(clock) in _NO_TIMERS:
+        raise LinuxError(errno.EOPNOTSUPP)
     clock_now(k, clock)
     timers = k.process.timers.posix
     if len(timers) >= _MAX_TIMERS:

@@ -42,6 +42,7 @@ def sched_yield(k: Thread) -> int:
 def sched_getaffinity(k: Thread, pid: int, size: int, address: int) -> int:
     """The processors that a thread may be on: all, or those that it was given."""
     bytes_of = -(-k.machine.cpus // 64) * 8
+    size &= 0xFFFFFFFF
     if size * 8 < k.machine.cpus or size % 8:
         raise LinuxError(errno.EINVAL)
     thread = k.machine.see_thread(pid, k)

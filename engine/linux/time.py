@@ -110,9 +110,13 @@ def nanosleep(k: Thread, request: int, rest: int) -> Wait:
     return _sleep(k, k.clock.monotonic() + read_timespec(k, request), rest)
 
 
+NOT_SLEPT: Final = frozenset((3, 4, 5, 6))
+"""Clocks that nobody can sleep by: one's own CPU time, the raw and the coarse ones."""
+
+
 def clock_nanosleep(k: Thread, clock: int, flags: int, request: int, rest: int) -> int | Wait:
     """Sleep by a clock."""
-    if s32(clock) == 3:  # one's own CPU time does not pass while sleeping
+    if s32(clock) in NOT_SLEPT:
         raise LinuxError(errno.EOPNOTSUPP)
     if s32(clock) >= 0:  # a process's or thread's is looked for behind the time
         clock_now(k, clock)

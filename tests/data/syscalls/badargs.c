@@ -39,6 +39,7 @@ static long argument(char kind) {
     case 'm': { long n[] = {8, 8, 0, 4, 16, -1}; return n[pick(6)]; }
     case '0': return 0;
     case '1': return 1;
+    case '7': return 0777;
     }
     abort();
 }
@@ -46,7 +47,7 @@ static long argument(char kind) {
 static const struct { const char *name; long number; const char *kinds; } calls[] = {
     CALL(read, "fpk"), CALL(write, "fp1"), CALL(pread64, "fplo"), CALL(pwrite64, "fp1o"), CALL(readv, "fpn"), CALL(preadv, "fpno"), CALL(preadv2, "fpno0i"), CALL(lseek, "fon"),
     CALL(fstat, "fp"), CALL(newfstatat, "dspi"), CALL(statx, "dsiip"), CALL(faccessat, "dsn"), CALL(faccessat2, "dsni"), CALL(readlinkat, "dspk"), CALL(utimensat, "dstn"),
-    CALL(fchmodat, "ds0"), CALL(fchownat, "ds00i"), CALL(mkdirat, "d00"), CALL(unlinkat, "d0n"), CALL(symlinkat, "0d0"), CALL(linkat, "dsd0i"), CALL(renameat2, "dsd0i"), CALL(openat, "ds00"),
+    CALL(fchmodat, "ds7"), CALL(fchownat, "ds00i"), CALL(mkdirat, "d00"), CALL(unlinkat, "d0n"), CALL(symlinkat, "0d0"), CALL(linkat, "dsd0i"), CALL(renameat2, "dsd0i"), CALL(openat, "ds00"),
     CALL(ftruncate, "f1"), CALL(truncate, "so"), CALL(fallocate, "fi1k"), CALL(fsync, "f"), CALL(fdatasync, "f"), CALL(flock, "fn"), CALL(getdents64, "fpl"), CALL(fchdir, "f"), CALL(statfs, "sp"), CALL(fstatfs, "fp"),
     CALL(readahead, "fol"), CALL(sync_file_range, "fooi"), CALL(fadvise64, "foln"), CALL(copy_file_range, "fpfpki"), CALL(sendfile, "ffpk"), CALL(splice, "fpfp1i"), CALL(tee, "ff1i"),
     CALL(dup, "f"), CALL(dup3, "ffi"), CALL(pipe2, "pi"), CALL(eventfd2, "ni"), CALL(memfd_create, "si"), CALL(getcwd, "pl"), CALL(inotify_init1, "i"), CALL(inotify_rm_watch, "fn"),
