@@ -1,11 +1,11 @@
 """System calls that open, read, write and resize files."""
 
 import stat
+from typing import TYPE_CHECKING
 
 from engine.linux.context import Context, SyscallTable, s32, s64, u32
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
-from engine.linux.fs import scope as scopes
 from engine.linux.fs import watching
 from engine.linux.fs.attributes import MAY_WRITE
 from engine.linux.fs.calls import (
@@ -22,9 +22,11 @@ from engine.linux.fs.calls import (
 )
 from engine.linux.fs.openfile import PathFile
 from engine.linux.fs.pipe import PipeEnd
-from engine.linux.fs.scope import PathScope
 from engine.linux.fs.vfs import OpenFile
 from engine.linux.wait import Wait
+
+if TYPE_CHECKING:
+    from engine.linux.fs.scope import PathScope
 
 E2BIG, EBADF, EACCES, EISDIR, EINVAL, ESPIPE = 7, 9, 13, 21, 22, 29
 EAGAIN, EFBIG, EOPNOTSUPP = 11, 27, 95
@@ -142,12 +144,12 @@ def open_file(
     path: bytes,
     flags: int,
     mode: int,
-    scope: PathScope | None = None,
+    scope: "PathScope | None" = None,
 ) -> int | Wait:
     """Open a path and give it a descriptor; `flags` in the values used inside."""
     if flags & fl.O_PATH:
         flags &= _PATH_FLAGS
-    rooted = scope is not None and scope.flags & scopes.IN_ROOT
+    rooted = scope is not None and scope.rooted
     base = base_of(ctx, dirfd, b"." if rooted else path)
     watched = bool(ctx.fs.watches.by_inode) and not flags & fl.O_PATH
     cut = watched and flags & fl.O_TRUNC and ctx.fs.walk(base, path, scope=scope).node is not None
@@ -191,6 +193,8 @@ def creat(ctx: Context, path: int, mode: int) -> int | Wait:
 
 def openat2(ctx: Context, dirfd: int, path: int, how: int, size: int) -> int | Wait:
     """Linux's openat2; everything is in the cache that RESOLVE_CACHED looks at."""
+    from engine.linux.fs.scope import PathScope  # few programs call it
+
     if size < 24:
         raise LinuxError(EINVAL)
     if size > 4096 or any(ctx.memory.read(how + 24, size - 24)):
@@ -217,6 +221,8 @@ def _check_how(flags: int, ours: int, mode: int, resolve: int) -> None:
         mode: of a file that is created.
         resolve: RESOLVE flags.
     """
+    from engine.linux.fs import scope as scopes
+
     if flags & ~_VALID_FLAGS or resolve & ~scopes.VALID:
         raise LinuxError(EINVAL)
     if resolve & scopes.BENEATH and resolve & scopes.IN_ROOT:

@@ -6,7 +6,6 @@ import os
 import stat
 from typing import Final
 
-from engine import arch as architectures
 from engine.errors import ImageError
 from engine.image.elf import ElfImage
 from engine.image.headers import Buffer
@@ -164,6 +163,8 @@ def unsupported(name: str, machine: str) -> ImageError:
         name: of the file.
         machine: of the ELF machine, as in elf.h.
     """
+    from engine import arch as architectures  # few files are refused
+
     known = [one for one in architectures.names() if architectures.by_name(one).kernel_rules]
     return ImageError(
         f"{name}: kernels for {machine} are not supported; supported are those for"

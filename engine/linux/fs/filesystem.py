@@ -3,7 +3,7 @@
 import contextlib
 import os
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from engine.linux.clock import Clock
 from engine.linux.errno import LinuxError
@@ -21,13 +21,15 @@ from engine.linux.fs.pipe import Numbers
 from engine.linux.fs.proc import make_proc
 from engine.linux.fs.procsource import ProcSource
 from engine.linux.fs.regular import FileNode
-from engine.linux.fs.scope import PathScope
 from engine.linux.fs.signalled import SignalledFiles
 from engine.linux.fs.sysfs import make_sys
 from engine.linux.fs.terminal import DEV_PTS
 from engine.linux.fs.vfs import Directory, Node, OpenFile, Volume
 from engine.linux.fs.view import View
 from engine.linux.fs.watching import CREATE, Watches
+
+if TYPE_CHECKING:
+    from engine.linux.fs.scope import PathScope
 
 EPERM, ENOENT, EACCES, EEXIST, ENOTDIR, EISDIR, EINVAL = 1, 2, 13, 17, 20, 21, 22
 ENAMETOOLONG, ELOOP = 36, 40
@@ -195,7 +197,7 @@ class FileSystem:
         *,
         follow: bool = True,
         entry: bool = False,
-        scope: PathScope | None = None,
+        scope: "PathScope | None" = None,
     ) -> ResolvedPath:
         """Resolve a path from a directory; the last name need not exist.
 
@@ -350,7 +352,7 @@ class FileSystem:
         path: bytes,
         flags: int,
         mode: int = 0,
-        scope: PathScope | None = None,
+        scope: "PathScope | None" = None,
     ) -> OpenFile:
         """Open a path; `mode` is the umask-adjusted mode of a file it creates."""
         if flags & fl.O_TMPFILE_BIT:
@@ -421,7 +423,7 @@ class FileSystem:
             raise LinuxError(EPERM)
 
     def _open_unnamed(
-        self, base: Directory, path: bytes, flags: int, mode: int, scope: PathScope | None
+        self, base: Directory, path: bytes, flags: int, mode: int, scope: "PathScope | None"
     ) -> OpenFile:
         if flags & fl.O_ACCMODE == fl.O_RDONLY or not flags & fl.O_DIRECTORY:
             raise LinuxError(EINVAL)

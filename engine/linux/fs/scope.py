@@ -28,6 +28,11 @@ class PathScope(Struct, frozen=True):
         """True if the directory that the walk begins in is its root."""
         return bool(self.flags & (BENEATH | IN_ROOT))
 
+    @property
+    def rooted(self) -> bool:
+        """True if absolute paths begin in that directory, too."""
+        return bool(self.flags & IN_ROOT)
+
     def to_root(self, here: Node | None, root: Node) -> None:
         """Go to the root, from a node by an absolute symlink, or from nowhere.
 
