@@ -67,7 +67,8 @@ def bt(
 
     The guest ends there. Its standard output goes to stderr: stdout has the backtrace alone.
     GUEST CORE without a place prints that of a core file's first thread.
-    Exit code: 0 with a backtrace, 1 if the guest ended before, 2 for bad usage.
+    Exit code: 0 with a backtrace, 1 if the guest ended before, 2 for bad usage, 124 if
+    --timeout or --max-blocks ran out before, or all threads wait for each other.
     """
     config = config_of(values)
     if place is None and syscall is None:
@@ -97,7 +98,7 @@ def bt(
             show(reports, values["color"])
             where = place if place is not None else f"system call {syscall}"
             console.remark(f"{where}: {stopped.hits} of {hit} hits")
-            return 1
+            return reports.exit_code if reports.limit else 1
         found += [stopped.backtrace, *stopped.others]
     if as_json:
         console.put(json_text(_json(found, registers=registers, all_threads=all_threads)))

@@ -11,6 +11,8 @@ from engine.escaping import json_text
 from engine.session.headless.calls import CallResult, call_functions
 from engine.session.protocol.requests import CallRequest
 
+_NOT_MADE: Final = 2
+"""Exit code where a call cannot be made."""
 _BLOCKS: Final = 100_000_000
 
 
@@ -39,14 +41,18 @@ def call(as_json: bool, max_blocks: int, image: str, calls: tuple[str, ...], **v
     (u32[]){1, 2}, names of buffers and of symbols. Memory stays from call to call. Allocators are
     served, printk is shown; what needs a running kernel or hardware ends with the reason.
 
-    Exit code: 0 if all calls return, 1 if one does not, 2 for bad usage.
+    A call that cannot be made, as of an unknown function, is told, and the others are made.
+
+    Exit code: 0 if all calls return, 1 if one does not, 2 if one cannot be made, or for bad usage.
     """
     color = values.pop("color")
     request = CallRequest(image, calls, kernel_choice(values), max_blocks)
-    rows: list[CallResult] = []
+    rows: list[dict[str, Any]] = []
+    codes = [0]
 
     def told(result: CallResult) -> None:
-        rows.append(result)
+        rows.append(_as_json(result))
+        codes.append(int(bool(result.failure)))
         for line in result.lines() if not as_json else ():
             console.put(line)
 
@@ -54,12 +60,17 @@ def call(as_json: bool, max_blocks: int, image: str, calls: tuple[str, ...], **v
         if not as_json:
             console.put(f"printk: {line}")
 
-    reports = call_functions(request, lambda session: attached(session, None), told, said)
+    def refused(text: str, why: str) -> None:
+        rows.append(_as_json(CallResult(text, "", None, "", (), "", (), why)))
+        codes.append(_NOT_MADE)
+        console.remark(why, color=color)
+
+    reports = call_functions(request, lambda session: attached(session, None), told, said, refused)
     if as_json:
-        console.write(json_text([_as_json(row) for row in rows]) + "\n")
+        console.write(json_text(rows) + "\n")
     elif reports.exit_code:
         console.remarks(reports.remarks, color)
-    return int(any(row.failure for row in rows)) or reports.exit_code
+    return max(codes) or reports.exit_code
 
 
 def _as_json(result: CallResult) -> dict[str, Any]:

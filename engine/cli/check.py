@@ -1,7 +1,7 @@
 """`kprobe-tui check`: a verdict on every place, without running the guest."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,13 +11,14 @@ from engine.cli import console
 from engine.cli.kernel_verdicts import show_checked
 from engine.cli.options import config_of, kernel_choice, kernel_options, lines_of, program_options
 from engine.cli.probe_options import probe_options
+from engine.errors import ProbeSyntaxError
 from engine.escaping import json_text
 from engine.session.headless.kernel_guests import check_image
 from engine.session.protocol.config import Mode
 from engine.session.protocol.requests import CheckRequest, Rules
 
 if TYPE_CHECKING:
-    from engine.session.headless.checks import FunctionOutcomes, Placed
+    from engine.session.headless.checks import AskedLine, FunctionOutcomes, Placed
 
 _REASONS: Final = 20
 
@@ -58,6 +59,12 @@ _REASONS: Final = 20
     help="Of a kernel image: each definition meets the events of those before it.",
 )
 @click.option(
+    "--dynamic-events",
+    is_flag=True,
+    help="Of a kernel image: definitions are lines of dynamic_events, which has f: and t: lines; "
+    "kprobe_events refuses those.",
+)
+@click.option(
     "--list-as",
     "form",
     type=click.Choice(["tracefs", "perf", "bpftrace"]),
@@ -86,7 +93,8 @@ def check(
     its text as it is once it runs. Each definition meets a kernel without other events.
 
     Exit code: 0 if every place given with -e is accepted, 1 if one is rejected, 2 for bad
-    usage, a bad definition, or a place that does not exist.
+    usage, a bad definition, or a place that does not exist. With --json the last two are rows,
+    too: each definition has its own, and the exit code is 1.
     """
     request = check_request(ctx)
     if form is not None:
@@ -105,17 +113,20 @@ def check(
     from engine.session.headless.checks import check as checked  # programs: images need none
 
     lines = not summary and not as_json
-    result = checked(request, brief=lines)
+    result = checked(request, brief=lines, each=as_json and not summary)
     found = chain(result.asked, result.rest)
     if summary:
         _show_summary(found, as_json=as_json)
     elif as_json:
-        _show_json(found, notes=not everything)
+        rows = chain.from_iterable(map(_line_rows, result.lines))
+        rest = (_as_json(placed, notes=not everything) for placed in result.rest)
+        _show_json(chain(rows, rest))
     else:
         _show_lines(found)
         _show_outcomes(result.outcomes)
     console.remarks(result.damage(), values["color"])
-    return int(any(not placed.judgement.ok for placed in result.asked))
+    refused = any(each.error is not None for each in result.lines)
+    return int(refused or any(not placed.judgement.ok for placed in result.asked))
 
 
 def check_request(ctx: click.Context) -> CheckRequest:
@@ -131,7 +142,10 @@ def check_request(ctx: click.Context) -> CheckRequest:
         raise click.UsageError("--all stands alone: it has every place that -e and -f can name")
     rules = values["rules_name"]
     choice = kernel_choice(
-        values, together=values.pop("together"), sequence=values.pop("sequence")
+        values,
+        together=values.pop("together"),
+        sequence=values.pop("sequence"),
+        dynamic_events=values.pop("dynamic_events"),
     )
     return CheckRequest(
         config_of({**values, "args": ()}, kernel=choice),
@@ -169,12 +183,42 @@ def _show_lines(found: "Iterator[Placed]") -> None:
             console.put(f"    the nearest place that would do: {nearest:#x}")
 
 
-def _show_json(found: "Iterator[Placed]", *, notes: bool) -> None:
+def _show_json(rows: Iterable[dict[str, Any]]) -> None:
     separator = "["
-    for placed in found:
-        console.write(f"{separator}\n{json_text(_as_json(placed, notes=notes))}")
+    for row in rows:
+        console.write(f"{separator}\n{json_text(row)}")
         separator = ","
     console.write("[]\n" if separator == "[" else "\n]\n")
+
+
+def _line_rows(asked: "AskedLine") -> Iterator[dict[str, Any]]:
+    """A row for each place of a definition, or the one of its refusal."""
+    head = {"definition": asked.line}
+    for placed in asked.placed:
+        yield {**head, **_as_json(placed, notes=True), "error": None, "column": None}
+    error = asked.error
+    if error is None:
+        return
+    logged = error if isinstance(error, ProbeSyntaxError) else None
+    yield {
+        **head,
+        "address": None,
+        "symbol": None,
+        "offset": 0,
+        "module": None,
+        "verdict": "rejected",
+        "technique": "rejected",
+        "how": None,
+        "reason": str(error) if logged is None else logged.why or logged.text,
+        "errno": getattr(error, "errno", "EINVAL"),
+        "error": None if logged is None else logged.text,
+        "command": None if logged is None else logged.command,
+        "column": None if logged is None else logged.column,
+        "rules": [],
+        "nearest_jump": None,
+        "plan": None,
+        "lint": [],
+    }
 
 
 def _as_json(placed: "Placed", *, notes: bool) -> dict[str, Any]:

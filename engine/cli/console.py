@@ -41,13 +41,18 @@ def prepare() -> None:
                 stream.reconfigure(errors="backslashreplace")
 
 
-def put(line: str) -> None:
+def put(line: str, *, keep: str = "") -> None:
     """Write a line to standard output; a newline within it is escaped.
+
+    Args:
+        line: of text.
+        keep: control characters that belong to the line's format, such as the tabs of a file
+            that other programs parse.
 
     Raises:
         CommandError, CutOff: as `write`.
     """
-    write(escaped(line) + "\n")
+    write(escaped(line, keep=keep) + "\n")
 
 
 def put_lines(lines: Sequence[str]) -> None:

@@ -1,5 +1,6 @@
 """`kprobe-tui diff`: does a probe change the program?"""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
@@ -9,10 +10,13 @@ from engine.cli import console
 from engine.cli.host import attached
 from engine.cli.options import config_of, guest_options, lines_of, replay_options
 from engine.cli.probe_options import guest_probe_options, probe_options
+from engine.errors import TIMED_OUT
 from engine.session.headless.effect import compare
 from engine.session.protocol.config import Mode
 from engine.session.protocol.requests import DiffRequest, LiveDiffRequest, ProbeRequest
 
+_OUT_OF_TIME: Final = 124
+"""Exit code where a run is cut by the limit of time."""
 _NOTICES: Final = 10
 """Changes to probes that are told beside an effect."""
 
@@ -55,7 +59,8 @@ def diff(ctx: click.Context, /, **values: Any) -> int:
 
     System calls with all registers, output, exit code, the guest's clock and memory are
     compared. The guest's output appears once. Exit code: 0 if the probes have no effect, 1 if
-    they have one; the first difference is shown.
+    they have one; the first difference is shown. 124 if --timeout ended a run before any
+    difference: it is for each of the two.
 
     With --live the second run is one of the machine's own kernel, with the same probes as uprobes,
     and the events are compared, addresses and times aside. Exit code: 0 if all that differs is
@@ -70,6 +75,8 @@ def diff(ctx: click.Context, /, **values: Any) -> int:
     if effect.refused:
         say(f"{len(effect.refused)} places take no probe, the first: {effect.refused[0]}")
     plain, probed = effect.plain, effect.probed
+    if effect.cut:
+        return _cut(effect.cut, say)
     say(
         f"{probed.points} probed places, {probed.hits} hits, "
         f"{len(plain.calls)} system calls, time {plain.time}"
@@ -85,6 +92,13 @@ def diff(ctx: click.Context, /, **values: Any) -> int:
     if len(probed.notices) > _NOTICES:
         say(f"  and {len(probed.notices) - _NOTICES} more changes to probes")
     return 1
+
+
+def _cut(whose: str, say: Callable[[str], None]) -> int:
+    """Tell that a run was cut by the limit of time; the exit code of that."""
+    say(TIMED_OUT)
+    say(f"  {whose} did not end in that time: there is nothing to compare")
+    return _OUT_OF_TIME
 
 
 def diff_request(ctx: click.Context) -> DiffRequest:
@@ -139,6 +153,8 @@ def _diff_live(values: dict[str, Any]) -> int:
     say = partial(console.remark, color=values["color"])
     console.remarks((*effect.damage, *effect.remarks), values["color"])
     guest, machine = effect.recorded
+    if effect.cut:
+        return _cut(effect.cut, say)
     say(f"{effect.places} probes, {guest} events of the guest, {machine} of the running kernel")
     for line in (*effect.comparison.lines(), *effect.lines):
         say(line)

@@ -45,7 +45,7 @@ def _lines(rows: "Iterable[KernelRow]") -> bytes:
     for row in rows:
         if row.line is not None and row.error:
             found.append(f"rejected ({row.errno}): {row.error}")
-            found.append(f"  Command: {row.line}")
+            found.append(f"  Command: {row.command or row.line}")
             if row.column is not None:
                 found.append(f"           {' ' * row.column}^")
         if row.address is None:
@@ -97,6 +97,7 @@ def _as_json(row: "KernelRow") -> dict[str, Any]:
     if row.line is not None:
         shown |= {
             "error": row.error or None,
+            "command": row.command or None,
             "column": row.column,
             "shown": row.shown or None,
             "format": row.format or None,

@@ -87,7 +87,7 @@ def trace(
             with traced.attached(attach):
                 form = list_form or LIST_FORMS[0]
                 for line in traced.described() if describe else traced.listed(form):
-                    console.put(line)
+                    console.put(line, keep="\t" if describe else "")
             console.remarks(traced.remarks, values["color"])
             return 0
         reports = traced.run(attach)

@@ -81,8 +81,8 @@ def compile_args(words: Sequence[str], context: ArgContext) -> tuple[FetchArg, .
 
 def compile_kernel_args(
     words: Sequence[str], context: ArgContext, dentry: DentryOffsets | None
-) -> tuple[tuple[FetchArg, ...], str]:
-    """The arguments of a kernel probe, and the error of a symbol that is not there ("").
+) -> tuple[tuple[FetchArg, ...], str, Sequence[str]]:
+    """The arguments of a kernel probe.
 
     The kernel looks for symbols when it registers the probe: until then they are no error.
 
@@ -91,11 +91,15 @@ def compile_kernel_args(
         context: what they may refer to.
         dentry: places of members for `%pd` and `%pD`; None if they are not known.
 
+    Returns:
+        the arguments, the error of a symbol that is not there (""), and the words as error_log
+        shows them.
+
     Raises:
         ProbeSyntaxError: with the kernel's error.
         UnloggedError: what the kernel refuses without a word in its log.
     """
-    indexed = kernel_words(words, context)
+    indexed, is_new = kernel_words(words, context)
     if len(indexed) > MAX_ARGS:
         if context.era.count_said:
             raise context.fail("TOO_MANY_ARGS", FIRST_ARG, 0)
@@ -104,7 +108,10 @@ def compile_kernel_args(
         indexed = indexed[:MAX_ARGS]
     if context.era.dentry_types:
         indexed = dentry_words(indexed, dentry)
-    return _read_all(indexed, context)
+        if not is_new and context.reworded is not None:
+            words = [word for _, word in indexed]
+            context = replace(context, fail=context.reworded(words))
+    return (*_read_all(indexed, context), words)
 
 
 def _read_all(

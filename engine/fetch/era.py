@@ -37,6 +37,8 @@ class Era(Struct, frozen=True):
             return probe is judged, and are EINVAL if unknown or not unique.
         arguments_counted: more than 128 arguments are refused; earlier they were dropped.
         count_said: that refusal has a text.
+        late_tracepoints: a `t:` line may name a tracepoint that is not there, which a module may
+            bring later.
         casts: a bracket begins the cast of a variable.
     """
 
@@ -54,6 +56,7 @@ class Era(Struct, frozen=True):
     symbol_checked_first: bool = True
     arguments_counted: bool = True
     count_said: bool = True
+    late_tracepoints: bool = True
     casts: bool = True
 
     def text(self, code: str, usual: str) -> str:
@@ -79,6 +82,7 @@ _SINCE: Final[dict[str, Version]] = {
     "dentry_types": (6, 10, 0),
     "symbol_checked_first": (6, 12, 0),
     "arguments_counted": (6, 12, 0),
+    "late_tracepoints": (6, 12, 0),
     "count_said": (6, 15, 0),
     "casts": (6, 18, 0),
 }

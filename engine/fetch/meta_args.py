@@ -15,15 +15,19 @@ _ROOM = 128
 _DIGITS = frozenset("0123456789")
 
 
-def kernel_words(words: Sequence[str], context: ArgContext) -> list[tuple[int, str]]:
+def kernel_words(words: Sequence[str], context: ArgContext) -> tuple[list[tuple[int, str]], bool]:
     """The words that are read as arguments, each with the index that its errors get.
+
+    Returns:
+        the words, and whether they are a new list: what the kernel changes in that later is not
+        seen in error_log.
 
     Raises:
         ProbeSyntaxError: with the kernel's error.
     """
     plain = list(enumerate(words, FIRST_ARG))
     if not context.era.btf or not _mentions(words, context):
-        return plain
+        return plain, False
     star = "$arg*" in [word[:5] for word in words]
     try:
         names = context.variables.parameters() if context.variables is not None else ()
@@ -31,12 +35,12 @@ def kernel_words(words: Sequence[str], context: ArgContext) -> list[tuple[int, s
         names = ()
     if not names:
         if not star:
-            return plain
+            return plain, False
         last = max(index for index, word in plain if word.startswith("$arg"))
         error = context.fail("NOSUP_BTFARG", last, 0)
         error.errno = "EOPNOTSUPP"
         raise error
-    return list(enumerate(_Expansion(context, names).words(words), FIRST_ARG))
+    return list(enumerate(_Expansion(context, names).words(words), FIRST_ARG)), True
 
 
 def _mentions(words: Sequence[str], context: ArgContext) -> bool:
@@ -92,10 +96,10 @@ class _Expansion:
         return found
 
     def _name(self, number: int, suffix: str, index: int) -> str:
+        if number < 0:  # $arg0 (measured on 6.12.117)
+            raise self._context.fail("BAD_ARG_NUM", index, 0)
         if number >= len(self._names):
             raise self._context.fail("NO_BTFARG", index, 0)
-        if number < 0:  # the kernel looks in front of its list, and finds no name there
-            raise self._context.fail("NO_BTF_ENTRY", index, 0)
         word = self._names[number] + suffix
         if len(word) >= self.room:
             raise self._context.fail("ARGS_2LONG", index, 0)

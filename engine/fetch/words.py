@@ -38,6 +38,10 @@ _DIGITS = frozenset("0123456789")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
+Fail = Callable[[str, int, int], ProbeSyntaxError]
+"""Makes an error of the id of the kernel's error, the index of the word, and the offset in it."""
+
+
 class ArgContext(Struct, frozen=True):
     """The names that the arguments of one definition may refer to.
 
@@ -46,7 +50,7 @@ class ArgContext(Struct, frozen=True):
         uprobe: uprobe rules instead of kprobe rules.
         is_return: the event is a function's return.
         at_entry: a kprobe at a function's first instruction ($argN).
-        fail: (id of the kernel's error, index of the word, offset in it) to the error.
+        fail: makes the errors.
         symbol: where a data symbol is, for @SYM; None if there is none.
         variables: of the program at the place; None if they are not to be had.
         extended: what the kernel does not have: `$duration`, `$entry(BODY)`, an immediate
@@ -55,19 +59,21 @@ class ArgContext(Struct, frozen=True):
         kernel: the probe is in a kernel: `variables` are what BTF says there, and nothing is
             understood that the kernel does not.
         registers: whether registers can be named: not in `f:` and `t:` lines.
+        reworded: what `fail` is once the kernel has other argument words in its log.
     """
 
     arch: Arch
     uprobe: bool
     is_return: bool
     at_entry: bool
-    fail: Callable[[str, int, int], ProbeSyntaxError]
+    fail: Fail
     symbol: Callable[[str], Base | None]
     variables: VariableScope | None = None
     extended: bool = False
     era: Era = LATEST
     kernel: bool = False
     registers: bool = True
+    reworded: Callable[[Sequence[str]], Fail] | None = None
 
 
 def is_identifier(name: str) -> bool:

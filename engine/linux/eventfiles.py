@@ -5,6 +5,7 @@ import struct
 from engine.linux.context import Context, SyscallTable, u32
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
+from engine.linux.fs.calls import opened
 from engine.linux.fs.events import EventFile, TimerFile
 
 EINVAL = 22
@@ -50,7 +51,7 @@ def timerfd_create(ctx: Context, clock: int, flags: int) -> int:
 
 
 def _timer(ctx: Context, fd: int) -> TimerFile:
-    file = ctx.files.get(fd)
+    file = opened(ctx, fd)
     if not isinstance(file, TimerFile):
         raise LinuxError(EINVAL)
     return file
@@ -65,7 +66,6 @@ def _store(ctx: Context, timer: TimerFile, address: int) -> None:
 
 def timerfd_settime(ctx: Context, fd: int, flags: int, new: int, old: int) -> int:
     """Linux's timerfd_settime."""
-    timer = _timer(ctx, fd)
     order = "<" if ctx.arch.byteorder == "little" else ">"
     interval_s, interval_ns, value_s, value_ns = struct.unpack(
         order + "4q", ctx.memory.read(new, 32)
@@ -76,6 +76,7 @@ def timerfd_settime(ctx: Context, fd: int, flags: int, new: int, old: int) -> in
         raise LinuxError(EINVAL)
     if interval_s < 0 or value_s < 0:
         raise LinuxError(EINVAL)
+    timer = _timer(ctx, fd)
     if old:
         _store(ctx, timer, old)
     timer.set(

@@ -1,6 +1,7 @@
 """System calls that open, read, write and resize files."""
 
 import stat
+from typing import TYPE_CHECKING
 
 from engine.linux.context import Context, SyscallTable, s32, s64, u32
 from engine.linux.errno import LinuxError
@@ -9,8 +10,10 @@ from engine.linux.fs import watching
 from engine.linux.fs.attributes import MAY_WRITE
 from engine.linux.fs.calls import (
     base_of,
+    opened,
     path_at,
     place_at,
+    positioned,
     pread_into,
     pwrite_from,
     read_into,
@@ -22,10 +25,26 @@ from engine.linux.fs.pipe import PipeEnd
 from engine.linux.fs.vfs import OpenFile
 from engine.linux.wait import Wait
 
+if TYPE_CHECKING:
+    from engine.linux.fs.scope import PathScope
+
 E2BIG, EBADF, EACCES, EISDIR, EINVAL, ESPIPE = 7, 9, 13, 21, 22, 29
-EFBIG, EOPNOTSUPP = 27, 95
+EAGAIN, EFBIG, EOPNOTSUPP = 11, 27, 95
 
 _PATH_FLAGS = fl.O_PATH | fl.O_DIRECTORY | fl.O_NOFOLLOW | fl.O_CLOEXEC
+_VALID_FLAGS = 0o37777703
+"""Of openat2, in the values of every architecture: these differ by which bit means what."""
+_KEEP_SIZE = 1
+_FALLOCATE: dict[int, tuple[bool, ...]] = {
+    0: (True, False),
+    0x02: (True,),
+    0x10: (True, False),
+    0x40: (True, False),
+    **dict.fromkeys((0x08, 0x20, 0x80), (False,)),
+}
+"""Modes of fallocate (vfs_fallocate, 6.18) with what FALLOC_FL_KEEP_SIZE may be beside them."""
+_SEEK_MAX = 4  # SEEK_HOLE
+_RANGED = (stat.S_IFREG, stat.S_IFBLK, stat.S_IFDIR, stat.S_IFLNK)
 _UNSHARE, _CLOEXEC_RANGE = 2, 4
 _STATUS = fl.O_ACCMODE | fl.O_APPEND | fl.O_NONBLOCK | fl.O_DSYNC | fl.O_ASYNC | fl.O_DIRECT
 _KEPT = _STATUS | fl.O_NOATIME | fl.O_LARGEFILE | fl.O_PATH | 0o4000000
@@ -33,47 +52,59 @@ _KEPT = _STATUS | fl.O_NOATIME | fl.O_LARGEFILE | fl.O_PATH | 0o4000000
 
 def read(ctx: Context, fd: int, buffer: int, count: int) -> int | Wait:
     """Linux's read."""
-    return read_into(ctx, ctx.files.get(fd), [(buffer, _count(count))])
+    return read_into(ctx, ctx.files.get(fd), [(buffer, count)])
 
 
 def write(ctx: Context, fd: int, buffer: int, count: int) -> int | Wait:
     """Linux's write."""
-    return write_from(ctx, ctx.files.get(fd), [(buffer, _count(count))])
+    return write_from(ctx, ctx.files.get(fd), [(buffer, count)])
 
 
 def readv(ctx: Context, fd: int, vectors: int, count: int) -> int | Wait:
     """Linux's readv."""
     file = ctx.files.get(fd)
+    file.check_readable()
     return read_into(ctx, file, vectors_at(ctx, vectors, count))
 
 
 def writev(ctx: Context, fd: int, vectors: int, count: int) -> int | Wait:
     """Linux's writev."""
     file = ctx.files.get(fd)
+    file.check_writable()
     return write_from(ctx, file, vectors_at(ctx, vectors, count))
 
 
 def pread64(ctx: Context, fd: int, buffer: int, count: int, offset: int) -> int:
     """Linux's pread64."""
-    file = ctx.files.get(fd)
-    return pread_into(ctx, file, [(buffer, _count(count))], s64(offset))
+    if s64(offset) < 0:
+        raise LinuxError(EINVAL)
+    file = _positioned(ctx, fd)
+    return pread_into(ctx, file, [(buffer, count)], s64(offset))
 
 
 def pwrite64(ctx: Context, fd: int, buffer: int, count: int, offset: int) -> int:
     """Linux's pwrite64."""
-    file = ctx.files.get(fd)
-    return pwrite_from(ctx, file, [(buffer, _count(count))], s64(offset))
+    if s64(offset) < 0:
+        raise LinuxError(EINVAL)
+    file = _positioned(ctx, fd)
+    return pwrite_from(ctx, file, [(buffer, count)], s64(offset))
 
 
 def preadv(ctx: Context, fd: int, vectors: int, count: int, low: int, _high: int) -> int:
     """Linux's preadv; on 64-bit machines the low word is the whole offset."""
-    file = ctx.files.get(fd)
+    if s64(low) < 0:
+        raise LinuxError(EINVAL)
+    file = _positioned(ctx, fd)
+    file.check_readable()
     return pread_into(ctx, file, vectors_at(ctx, vectors, count), s64(low))
 
 
 def pwritev(ctx: Context, fd: int, vectors: int, count: int, low: int, _high: int) -> int:
     """Linux's pwritev."""
-    file = ctx.files.get(fd)
+    if s64(low) < 0:
+        raise LinuxError(EINVAL)
+    file = _positioned(ctx, fd)
+    file.check_writable()
     return pwrite_from(ctx, file, vectors_at(ctx, vectors, count), s64(low))
 
 
@@ -99,20 +130,30 @@ def pwritev2(
     return pwritev(ctx, fd, vectors, count, low, _high)
 
 
-def _count(count: int) -> int:
-    if count >> 63:
-        raise LinuxError(EINVAL)
-    return count
+def _positioned(ctx: Context, fd: int) -> OpenFile:
+    """The file of a descriptor; ESPIPE before anything else where it has no positions."""
+    file = opened(ctx, fd)
+    if not positioned(file):
+        raise LinuxError(ESPIPE)
+    return file
 
 
-def open_file(ctx: Context, dirfd: int, path: bytes, flags: int, mode: int) -> int | Wait:
+def open_file(
+    ctx: Context,
+    dirfd: int,
+    path: bytes,
+    flags: int,
+    mode: int,
+    scope: "PathScope | None" = None,
+) -> int | Wait:
     """Open a path and give it a descriptor; `flags` in the values used inside."""
     if flags & fl.O_PATH:
         flags &= _PATH_FLAGS
-    base = base_of(ctx, dirfd, path)
+    rooted = scope is not None and scope.rooted
+    base = base_of(ctx, dirfd, b"." if rooted else path)
     watched = bool(ctx.fs.watches.by_inode) and not flags & fl.O_PATH
-    cut = watched and flags & fl.O_TRUNC and ctx.fs.walk(base, path).node is not None
-    file = ctx.fs.open(base, path, flags, mode & 0o7777 & ~ctx.umask)
+    cut = watched and flags & fl.O_TRUNC and ctx.fs.walk(base, path, scope=scope).node is not None
+    file = ctx.fs.open(base, path, flags, mode & 0o7777 & ~ctx.umask, scope)
     file.flags = flags & _KEPT | (0 if flags & fl.O_PATH else fl.O_LARGEFILE)
     if watched:
         ctx.fs.watches.on_file(file, watching.OPEN)
@@ -151,7 +192,9 @@ def creat(ctx: Context, path: int, mode: int) -> int | Wait:
 
 
 def openat2(ctx: Context, dirfd: int, path: int, how: int, size: int) -> int | Wait:
-    """Linux's openat2; of the RESOLVE_ flags only those that cannot matter here."""
+    """Linux's openat2; everything is in the cache that RESOLVE_CACHED looks at."""
+    from engine.linux.fs.scope import PathScope  # few programs call it
+
     if size < 24:
         raise LinuxError(EINVAL)
     if size > 4096 or any(ctx.memory.read(how + 24, size - 24)):
@@ -162,13 +205,40 @@ def openat2(ctx: Context, dirfd: int, path: int, how: int, size: int) -> int | W
         int.from_bytes(raw[at : at + 8], order)  # type: ignore[arg-type]
         for at in (0, 8, 16)
     )
-    if resolve & ~0x3F or mode & ~0o7777 or (mode and not flags & (fl.O_CREAT | 0o20000000)):
+    ours = fl.from_guest(flags & 0xFFFFFFFF, ctx.arch.linux.open_flags)
+    _check_how(flags, ours, mode, resolve)
+    return open_file(
+        ctx, dirfd, path_at(ctx, path), ours, mode, PathScope(resolve) if resolve else None
+    )
+
+
+def _check_how(flags: int, ours: int, mode: int, resolve: int) -> None:
+    """Refuse what openat2 refuses of a struct open_how, in its order (build_open_flags).
+
+    Args:
+        flags: as the guest has them.
+        ours: the same in the values used inside.
+        mode: of a file that is created.
+        resolve: RESOLVE flags.
+    """
+    from engine.linux.fs import scope as scopes
+
+    if flags & ~_VALID_FLAGS or resolve & ~scopes.VALID:
         raise LinuxError(EINVAL)
-    if resolve & ~(0x01 | 0x20):
-        # RESOLVE_NO_SYMLINKS, BENEATH, IN_ROOT: callers fall back on openat.
-        ctx.unsupported("openat2 with RESOLVE flags")
-        raise LinuxError(38)
-    return openat(ctx, dirfd, path, flags, mode)
+    if resolve & scopes.BENEATH and resolve & scopes.IN_ROOT:
+        raise LinuxError(EINVAL)
+    creates = ours & (fl.O_CREAT | fl.O_TMPFILE_BIT)
+    if mode & ~0o7777 or (mode and not creates):
+        raise LinuxError(EINVAL)
+    if ours & fl.O_DIRECTORY and ours & fl.O_CREAT:
+        raise LinuxError(EINVAL)
+    writes = ours & fl.O_ACCMODE != fl.O_RDONLY
+    if ours & fl.O_TMPFILE_BIT and not (ours & fl.O_DIRECTORY and writes):
+        raise LinuxError(EINVAL)
+    if ours & fl.O_PATH and ours & ~_PATH_FLAGS:
+        raise LinuxError(EINVAL)
+    if resolve & scopes.CACHED and (creates or ours & fl.O_TRUNC):
+        raise LinuxError(EAGAIN)
 
 
 def close(ctx: Context, fd: int) -> int:
@@ -193,7 +263,10 @@ def close_range(ctx: Context, first: int, last: int, flags: int) -> int:
 
 def lseek(ctx: Context, fd: int, offset: int, whence: int) -> int:
     """Linux's lseek."""
-    return ctx.files.get(fd).seek(s64(offset), u32(whence))
+    file = opened(ctx, fd)
+    if u32(whence) > _SEEK_MAX:
+        raise LinuxError(EINVAL)
+    return file.seek(s64(offset), u32(whence))
 
 
 def _resize(file: OpenFile, size: int) -> None:
@@ -239,10 +312,16 @@ def _check_limit(ctx: Context, size: int) -> None:
 
 def fallocate(ctx: Context, fd: int, mode: int, offset: int, length: int) -> int:
     """Linux's fallocate."""
-    file = ctx.files.get(fd)
-    file.check_writable()
+    file = opened(ctx, fd)
     if s64(offset) < 0 or s64(length) <= 0:
         raise LinuxError(EINVAL)
+    keep = bool(mode & _KEEP_SIZE)
+    wanted = u32(mode) & ~_KEEP_SIZE
+    if keep not in _FALLOCATE.get(wanted, ()):
+        raise LinuxError(EOPNOTSUPP)
+    file.check_writable()
+    if stat.S_ISFIFO(file.stat().mode):
+        raise LinuxError(ESPIPE)
     _check_limit(ctx, offset + length)
     file.allocate(u32(mode), offset, length)
     if ctx.fs.watches.by_inode:
@@ -267,9 +346,15 @@ def syncfs(ctx: Context, fd: int) -> int:
     return 0
 
 
-def sync_file_range(ctx: Context, fd: int, _offset: int, _count: int, _flags: int) -> int:
-    """Linux's sync_file_range."""
-    return syncfs(ctx, fd)
+def sync_file_range(ctx: Context, fd: int, offset: int, count: int, flags: int) -> int:
+    """Linux's sync_file_range (fs/sync.c)."""
+    file = opened(ctx, fd)
+    offset, count = s64(offset), s64(count)
+    if u32(flags) & ~7 or offset < 0 or count < 0 or offset + count >= 1 << 63:
+        raise LinuxError(EINVAL)
+    if stat.S_IFMT(file.stat().mode) not in _RANGED:
+        raise LinuxError(ESPIPE)
+    return 0
 
 
 def fadvise64(ctx: Context, fd: int, _offset: int, length: int, advice: int) -> int:
@@ -284,9 +369,12 @@ def fadvise64(ctx: Context, fd: int, _offset: int, length: int, advice: int) -> 
     return 0
 
 
-def readahead(ctx: Context, fd: int, _offset: int, _count: int) -> int:
-    """Linux's readahead."""
-    ctx.files.get(fd).check_readable()
+def readahead(ctx: Context, fd: int, _offset: int, count: int) -> int:
+    """Linux's readahead: of regular files and block devices only."""
+    file = ctx.files.get(fd)
+    file.check_readable()
+    if not file.is_regular or s64(count) < 0:
+        raise LinuxError(EINVAL)
     return 0
 
 

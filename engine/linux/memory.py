@@ -30,6 +30,8 @@ _DROPPING = frozenset({MADV_DONTNEED, 24})
 _WORD = (1 << 64) - 1
 _RESIDENT = 1 << 20
 """Bytes of mincore's answer that are written at once."""
+_PROT_SEM, _PROT_GROWS = 8, 0x3000000
+_MCL_ALL, _MCL_ONFAULT = 7, 4
 _POPULATE_READ = 22
 _POPULATE = frozenset({_POPULATE_READ, 23})
 
@@ -168,16 +170,19 @@ def munmap(k: Thread, address: int, size: int) -> int:
 
 def mprotect(k: Thread, address: int, size: int, prot: int) -> int:
     """Change permissions."""
-    if address % PAGE:
+    if address % PAGE or prot & _PROT_GROWS == _PROT_GROWS:
         raise LinuxError(errno.EINVAL)
-    perms = protection(prot)
+    if not size:
+        return 0
+    if page_up(size) & _WORD == 0 or address + page_up(size) > _WORD:
+        raise LinuxError(errno.ENOMEM)
+    perms = protection(prot & ~_PROT_SEM)
     if address + size > k.arch.plan.task_size:
         raise LinuxError(errno.ENOMEM)
     for mapping in k.memory.overlapping(address, address + size):
         if mapping.shared and mapping.backing is not None and perms & WRITE:
             _check_shared_write(mapping)
-    if size:
-        k.memory.protect(address, size, perms)
+    k.memory.protect(address, size, perms)
     return 0
 
 
@@ -329,6 +334,8 @@ def msync(k: Thread, address: int, size: int, flags: int) -> int:
     """Write shared file mappings back."""
     if address % PAGE or flags & ~7 or flags & 5 == 5:
         raise LinuxError(errno.EINVAL)
+    if not page_up(size) & _WORD:
+        return 0
     for mapping in k.memory.overlapping(address, address + page_up(size)):
         if mapping.shared and mapping.backing is not None:
             k.memory.shared.flush(mapping.backing.identity)
@@ -338,11 +345,24 @@ def msync(k: Thread, address: int, size: int, flags: int) -> int:
 
 def mlock(k: Thread, address: int, size: int, flags: int = 0) -> int:
     """Nothing is ever paged out."""
-    _check_mapped(k, address & -PAGE, page_up(size + address % PAGE))
+    size = page_up(size + address % PAGE) & _WORD
+    address &= -PAGE
+    if address + size > _WORD:
+        raise LinuxError(errno.EINVAL)
+    if size:
+        _check_mapped(k, address, size)
     return 0
 
 
-def mlockall(k: Thread, *arguments: int) -> int:
+def mlockall(k: Thread, flags: int) -> int:
+    """Nothing is ever paged out."""
+    flags = s32(flags)
+    if not flags or flags & ~_MCL_ALL or flags == _MCL_ONFAULT:
+        raise LinuxError(errno.EINVAL)
+    return 0
+
+
+def munlockall(k: Thread) -> int:
     """Nothing is ever paged out."""
     return 0
 
@@ -368,6 +388,6 @@ SYSCALLS: SyscallTable = {
     "mlock2": mlock,
     "munlock": mlock,
     "mlockall": mlockall,
-    "munlockall": mlockall,
+    "munlockall": munlockall,
     "remap_file_pages": remap_file_pages,
 }

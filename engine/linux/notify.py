@@ -8,7 +8,7 @@ from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
 from engine.linux.fs import watching
 from engine.linux.fs.attributes import MAY_READ
-from engine.linux.fs.calls import node_at
+from engine.linux.fs.calls import node_at, opened
 from engine.linux.fs.inotify import InotifyFile
 
 _FLAGS: Final = (
@@ -41,7 +41,7 @@ def inotify_init(ctx: Context) -> int:
 
 
 def _instance(ctx: Context, fd: int) -> InotifyFile:
-    file = ctx.files.get(u32(fd))
+    file = opened(ctx, u32(fd))
     if not isinstance(file, InotifyFile):
         raise LinuxError(errno.EINVAL)
     return file

@@ -8,6 +8,7 @@ from engine.linux.clock import FOREVER
 from engine.linux.context import Context, SyscallTable, s32, u32
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
+from engine.linux.fs.calls import opened
 from engine.linux.fs.epoll import EPOLLET, EPOLLEXCLUSIVE, EPOLLONESHOT, EpollFile
 from engine.linux.fs.vfs import OpenFile
 from engine.linux.wait import Wait
@@ -15,6 +16,8 @@ from engine.linux.wait import Wait
 EBADF, EFAULT, EINVAL = 9, 14, 22
 
 _SECOND = 1_000_000_000
+_MASK_SIZE: Final = 8
+"""Bytes of a signal mask."""
 
 _SELECT_IN = fl.POLLRDNORM | fl.POLLIN | fl.POLLHUP | fl.POLLERR
 _SELECT_OUT = fl.POLLWRNORM | fl.POLLOUT | fl.POLLERR
@@ -134,14 +137,21 @@ def _mask_at(ctx: Context, address: int) -> int:
     return int(mask)
 
 
+def _masked(ctx: Context, mask: int, size: int, call: Callable[[], int | Wait]) -> int | Wait:
+    """Make a call with the signal mask at an address, if there is one (set_user_sigmask)."""
+    if not mask:
+        return call()
+    if size != _MASK_SIZE:
+        raise LinuxError(EINVAL)
+    return ctx.with_signal_mask(_mask_at(ctx, mask), call)
+
+
 def ppoll(
-    ctx: Context, address: int, count: int, timeout: int, mask: int, _size: int
+    ctx: Context, address: int, count: int, timeout: int, mask: int, size: int
 ) -> int | Wait:
     """Linux's ppoll."""
     limit = _timespec(ctx, timeout)
-    if not mask:
-        return _poll(ctx, address, count, limit)
-    return ctx.with_signal_mask(_mask_at(ctx, mask), lambda: _poll(ctx, address, count, limit))
+    return _masked(ctx, mask, size, lambda: _poll(ctx, address, count, limit))
 
 
 def _fd_set(ctx: Context, address: int, size: int) -> int:
@@ -248,16 +258,15 @@ def pselect6(
     def remaining(ns: int) -> None:
         ctx.memory.write(timeout, struct.pack(_order(ctx) + "qq", *divmod(ns, _SECOND)))
 
+    address = size = 0
+    if mask:
+        address, size = struct.unpack(_order(ctx) + "QQ", ctx.memory.read(mask, 16))
     limit = _timespec(ctx, timeout)
 
     def call() -> int | Wait:
         return _select(ctx, count, (readable, writable, exceptional), limit, remaining)
 
-    if mask:
-        (address, _) = struct.unpack(_order(ctx) + "QQ", ctx.memory.read(mask, 16))
-        if address:
-            return ctx.with_signal_mask(_mask_at(ctx, address), call)
-    return call()
+    return _masked(ctx, address, size, call)
 
 
 def epoll_create1(ctx: Context, flags: int) -> int:
@@ -275,7 +284,7 @@ def epoll_create(ctx: Context, size: int) -> int:
 
 
 def _epoll(ctx: Context, fd: int) -> EpollFile:
-    file = ctx.files.get(fd)
+    file = opened(ctx, fd)
     if not isinstance(file, EpollFile):
         raise LinuxError(EINVAL)
     return file
@@ -296,8 +305,7 @@ def epoll_ctl(ctx: Context, epfd: int, operation: int, fd: int, event: int) -> i
     if operation != _CTL_DEL:
         layout = _event_layout(ctx)
         events, data = layout.unpack(ctx.memory.read(event, layout.size))
-    file = ctx.files.get(epfd)
-    target = ctx.files.get(fd)
+    file, target = opened(ctx, epfd), opened(ctx, fd)
     epoll = _epoll(ctx, epfd)
     if file is target:
         raise LinuxError(EINVAL)
@@ -344,18 +352,18 @@ def epoll_wait(ctx: Context, epfd: int, address: int, limit: int, timeout: int) 
 
 
 def epoll_pwait(
-    ctx: Context, epfd: int, address: int, limit: int, timeout: int, mask: int, _size: int
+    ctx: Context, epfd: int, address: int, limit: int, timeout: int, mask: int, size: int
 ) -> int | Wait:
     """Linux's epoll_pwait."""
 
     def call() -> int | Wait:
         return epoll_wait(ctx, epfd, address, limit, timeout)
 
-    return ctx.with_signal_mask(_mask_at(ctx, mask), call) if mask else call()
+    return _masked(ctx, mask, size, call)
 
 
 def epoll_pwait2(
-    ctx: Context, epfd: int, address: int, limit: int, timeout: int, mask: int, _size: int
+    ctx: Context, epfd: int, address: int, limit: int, timeout: int, mask: int, size: int
 ) -> int | Wait:
     """Linux's epoll_pwait2: the timeout is a timespec."""
     nanoseconds = _timespec(ctx, timeout)
@@ -363,7 +371,7 @@ def epoll_pwait2(
     def call() -> int | Wait:
         return _epoll_wait(ctx, epfd, address, limit, nanoseconds)
 
-    return ctx.with_signal_mask(_mask_at(ctx, mask), call) if mask else call()
+    return _masked(ctx, mask, size, call)
 
 
 SYSCALLS: SyscallTable = {

@@ -13,27 +13,32 @@ from engine.linux.timers import PosixTimer
 
 SIGEV_SIGNAL, SIGEV_NONE, SIGEV_THREAD_ID = 0, 1, 4
 _TIMER_ABSTIME: Final = 1
+_NO_TIMERS: Final = frozenset((4, 5, 6))
+"""CLOCK_MONOTONIC_RAW and the coarse clocks."""
 _MAX_TIMERS: Final = 4096
 
 
 def timer_create(k: Thread, clock: int, event: int, id_at: int) -> int:
     """Make a timer."""
+    given = bytes(k.memory.read(event, 64)) if event else b""
+    if s32(clock) in _NO_TIMERS:
+        raise LinuxError(errno.EOPNOTSUPP)
     clock_now(k, clock)
+    timers = k.process.timers.posix
+    if len(timers) >= _MAX_TIMERS:
+        raise LinuxError(errno.EAGAIN)
+    number = k.process.timers.next_id
+    k.process.timers.next_id += 1  # also if nothing comes of it
     notify, signal, value, tid = SIGEV_SIGNAL, SIGALRM, None, 0
     if event:
-        value, signal, notify, tid = struct.unpack("<Qiii", k.memory.read(event, 64)[:20])
+        value, signal, notify, tid = struct.unpack("<Qiii", given[:20])
         if notify not in (SIGEV_SIGNAL, SIGEV_NONE, SIGEV_SIGNAL | SIGEV_THREAD_ID):
             raise LinuxError(errno.EINVAL)
         if notify != SIGEV_NONE and not 1 <= signal <= 64:
             raise LinuxError(errno.EINVAL)
         if notify & SIGEV_THREAD_ID and tid not in k.process.threads:
             raise LinuxError(errno.EINVAL)
-    timers = k.process.timers.posix
-    if len(timers) >= _MAX_TIMERS:
-        raise LinuxError(errno.EAGAIN)
-    number = k.process.timers.next_id
     k.memory.write(id_at, struct.pack("<i", number))
-    k.process.timers.next_id += 1
     silent = notify == SIGEV_NONE
     timers[number] = PosixTimer(number, s32(clock), signal, number if value is None else value)
     timers[number].silent = silent

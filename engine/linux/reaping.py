@@ -377,7 +377,18 @@ def _only(process: Process | Init) -> Callable[[int, Process], bool]:
 
 
 def waitid(k: Thread, which: int, pid: int, info: int, options: int, usage: int) -> int | Wait:
-    """The same, with what it was as a siginfo; the child may stay."""
+    """The same, with what it was as a siginfo, which is written whatever comes of the call."""
+    try:
+        return _waitid(k, which, pid, info, options, usage)
+    except LinuxError:
+        if info:
+            k.memory.write(info, bytes(12))
+            k.memory.write(info + 16, bytes(12))
+        raise
+
+
+def _waitid(k: Thread, which: int, pid: int, info: int, options: int, usage: int) -> int | Wait:
+    """The call itself; the child may stay."""
     which, pid, options = s32(which), s32(pid), u32(options)
     known = _THREADS | _NOHANG | _UNTRACED | _EXITED | _CONTINUED | _NOWAIT
     if options & ~known or not options & (_UNTRACED | _EXITED | _CONTINUED):

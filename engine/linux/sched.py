@@ -42,6 +42,7 @@ def sched_yield(k: Thread) -> int:
 def sched_getaffinity(k: Thread, pid: int, size: int, address: int) -> int:
     """The processors that a thread may be on: all, or those that it was given."""
     bytes_of = -(-k.machine.cpus // 64) * 8
+    size &= 0xFFFFFFFF
     if size * 8 < k.machine.cpus or size % 8:
         raise LinuxError(errno.EINVAL)
     thread = k.machine.see_thread(pid, k)
@@ -206,13 +207,28 @@ def sched_rr_get_interval(k: Thread, pid: int, address: int) -> int:
 
 
 def ioprio_get(k: Thread, which: int, who: int) -> int:
-    """None set."""
+    """None set, for a process, a group or a user that there is."""
+    _check_ioprio(k, which, who)
     return 0
 
 
 def ioprio_set(k: Thread, which: int, who: int, priority: int) -> int:
     """Takes effect by not mattering."""
     return 0
+
+
+def _check_ioprio(k: Thread, which: int, who: int) -> None:
+    """Refuse what IOPRIO_WHO_PROCESS, _PGRP and _USER find nobody by (block/ioprio.c)."""
+    which, who = s32(which), s32(who)
+    if which not in (1, 2, 3):
+        raise LinuxError(errno.EINVAL)
+    if which == 1:
+        k.machine.see_thread(who, k)
+        return
+    processes = k.machine.processes.values()
+    known = {each.group for each in processes} if which == 2 else {k.uid}
+    if who and who not in known:
+        raise LinuxError(errno.ESRCH)
 
 
 SYSCALLS: SyscallTable = {

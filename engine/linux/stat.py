@@ -316,8 +316,7 @@ def _times_event(times: tuple[int | None, int | None] | None) -> int:
 def utimensat(ctx: Context, dirfd: int, path: int, times: int, flags: int) -> int:
     """Linux's utimensat; without a path the descriptor itself."""
     flags = u32(flags)
-    if flags & ~(fl.AT_SYMLINK_NOFOLLOW | fl.AT_EMPTY_PATH):
-        raise LinuxError(EINVAL)
+    valid = True  # said when the file is known
     wanted: tuple[int | None, int | None] | None = None
     if times:
         order = "<" if ctx.arch.byteorder == "little" else ">"
@@ -329,21 +328,27 @@ def utimensat(ctx: Context, dirfd: int, path: int, times: int, flags: int) -> in
                 pair.append(now)
             elif nanoseconds == _UTIME_OMIT:
                 pair.append(None)
-            elif 0 <= nanoseconds < _SECOND:
-                pair.append(seconds * _SECOND + nanoseconds)
             else:
-                raise LinuxError(EINVAL)
+                valid = valid and 0 <= nanoseconds < _SECOND
+                pair.append(seconds * _SECOND + nanoseconds)
         if not (values[1] == values[3] == _UTIME_NOW):
             wanted = pair[0], pair[1]
+    if flags & ~(fl.AT_SYMLINK_NOFOLLOW | fl.AT_EMPTY_PATH):
+        raise LinuxError(EINVAL)
     if path == 0:
         file = ctx.files.get(s32(dirfd))
+        if not valid:
+            raise LinuxError(EINVAL)
         if file.node is None:
             return 0
         _set_times(ctx, file.node, wanted)
         return _changed_file(ctx, file, _times_event(wanted))
     follow, empty = not flags & fl.AT_SYMLINK_NOFOLLOW, bool(flags & fl.AT_EMPTY_PATH)
     place = place_at(ctx, dirfd, path, follow=follow, empty=empty)
-    _set_times(ctx, place.existing(), wanted)
+    node = place.existing()
+    if not valid:
+        raise LinuxError(EINVAL)
+    _set_times(ctx, node, wanted)
     return _changed(ctx, place, _times_event(wanted))
 
 

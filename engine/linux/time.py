@@ -110,12 +110,18 @@ def nanosleep(k: Thread, request: int, rest: int) -> Wait:
     return _sleep(k, k.clock.monotonic() + read_timespec(k, request), rest)
 
 
+NOT_SLEPT: Final = frozenset((3, 4, 5, 6))
+"""Clocks that nobody can sleep by: one's own CPU time, the raw and the coarse ones."""
+
+
 def clock_nanosleep(k: Thread, clock: int, flags: int, request: int, rest: int) -> int | Wait:
     """Sleep by a clock."""
-    now = clock_now(k, clock)
-    if s32(clock) == 3:  # one's own CPU time does not pass while sleeping
-        raise LinuxError(errno.EINVAL)
+    if s32(clock) in NOT_SLEPT:
+        raise LinuxError(errno.EOPNOTSUPP)
+    if s32(clock) >= 0:  # a process's or thread's is looked for behind the time
+        clock_now(k, clock)
     length = read_timespec(k, request)
+    now = clock_now(k, clock)
     if flags & _TIMER_ABSTIME:
         length, rest = length - now, 0
     if length <= 0:
@@ -138,9 +144,6 @@ def _sleep(k: Thread, deadline: int, rest: int) -> Wait:
 def setitimer(k: Thread, which: int, new: int, old: int) -> int:
     """Arm an interval timer."""
     which = s32(which)
-    if which not in (0, 1, 2):
-        raise LinuxError(errno.EINVAL)
-    before = _itimerval(k, which)
     interval = value = 0
     if new:
         words = struct.unpack("<4q", k.memory.read(new, 32))
@@ -148,6 +151,9 @@ def setitimer(k: Thread, which: int, new: int, old: int) -> int:
             raise LinuxError(errno.EINVAL)
         interval = words[0] * _SECOND + words[1] * 1000
         value = words[2] * _SECOND + words[3] * 1000
+    if which not in (0, 1, 2):
+        raise LinuxError(errno.EINVAL)
+    before = _itimerval(k, which)
     k.process.timers.arm(which, value, interval)
     if old:
         k.memory.write(old, before)

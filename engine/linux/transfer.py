@@ -6,7 +6,7 @@ from collections.abc import Callable
 from engine.linux.context import Context, SyscallTable, s64, u32
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
-from engine.linux.fs.calls import read_into, vectors_at, write_from
+from engine.linux.fs.calls import positioned, read_into, vectors_at, write_from
 from engine.linux.fs.pipe import PipeEnd
 from engine.linux.fs.vfs import OpenFile
 from engine.linux.fs.watching import ACCESS, MODIFY
@@ -37,11 +37,16 @@ def _store_offset(ctx: Context, address: int, value: int | None) -> None:
 
 def sendfile(ctx: Context, out_fd: int, in_fd: int, offset: int, count: int) -> int | Wait:
     """Linux's sendfile."""
-    source, target = ctx.files.get(in_fd), ctx.files.get(out_fd)
-    source.check_readable()
-    target.check_writable()
     start = _offset(ctx, offset)
-    if s64(count) < 0 or not (source.is_regular and source.seekable):
+    source = ctx.files.get(in_fd)
+    source.check_readable()
+    if start is not None and not positioned(source):
+        raise LinuxError(ESPIPE)
+    if s64(count) < 0 or (start is not None and s64(start) < 0):
+        raise LinuxError(EINVAL)
+    target = ctx.files.get(out_fd)
+    target.check_writable()
+    if not (source.is_regular and source.seekable):
         raise LinuxError(EINVAL)
     if target.flags & fl.O_APPEND:
         raise LinuxError(EINVAL)

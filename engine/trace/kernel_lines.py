@@ -7,15 +7,17 @@ has no symbol is shown as it is; the kernel shows it hashed.
 """
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.arch.program import Base, FetchArg, Source
 from engine.errors import UnloggedError
 from engine.fetch.compile import PLACE, ArgContext, compile_kernel_args, split_offset
 from engine.fetch.numbers import unsigned
-from engine.fetch.words import FIRST_ARG
+from engine.fetch.words import FIRST_ARG, Fail
 from engine.trace.btf_scope import BtfScope, find_prototype
 from engine.trace.definition import Definition, event_name
 from engine.trace.errors import Command
@@ -36,17 +38,19 @@ class KernelProbe(Struct, frozen=True):
         symbol: as written, with the module's name; None for a probe by address.
         missing: error of a symbol in the arguments that is not there, "" for none.
         tracepoint: a `t:` line.
+        logged: the words as error_log shows them.
     """
 
     definition: Definition
     symbol: str | None
+    logged: tuple[str, ...]
     missing: str = ""
     tracepoint: bool = False
 
     @property
     def command(self) -> Command:
         """The words that its errors are about."""
-        return Command(f"trace_{self.definition.kind}", self.definition.words)
+        return Command(f"trace_{self.definition.kind}", self.logged)
 
     @property
     def offset(self) -> int:
@@ -98,6 +102,8 @@ class KernelLines:
             UnloggedError: what it refuses without a word there.
         """
         head = words[HEAD]
+        if head[0] in "ft" and self._era.function_events:
+            raise UnloggedError(f"{head}: a line of dynamic_events, not of kprobe_events")
         if head[0] not in "pr" or len(words) <= PLACE:
             raise UnloggedError(f"{head}: a definition is p[:[GRP/]EVENT] PLACE [ARG...]")
         command = Command("trace_kprobe", words, self._era)
@@ -116,7 +122,7 @@ class KernelLines:
             at_entry = self._check_symbol(symbol, offset, is_return, command)
             target = _symbol_place(symbol, offset)
         group, event = read_names(head, colon, "kprobes", command)
-        args, missing = self._args(
+        args, missing, logged = self._args(
             words,
             command,
             function=symbol,
@@ -135,7 +141,7 @@ class KernelLines:
             line=" ".join(words),
             bits=self._bits,
         )
-        return KernelProbe(definition, symbol, missing)
+        return KernelProbe(definition, symbol, logged, missing)
 
     def _symbol(self, word: str, command: Command) -> tuple[str, int, bool]:
         """Symbol, offset and whether `%return` is behind them."""
@@ -205,9 +211,9 @@ class KernelLines:
         function: str | None = symbol
         if tracepoint:
             function = self._kernel.tracepoint(symbol)
-            if function is None:
+            if function is None and not self._era.late_tracepoints:
                 raise command.error("NO_TRACEPOINT", PLACE)
-        args, missing = self._args(
+        args, missing, logged = self._args(
             words,
             command,
             function=function,
@@ -227,7 +233,7 @@ class KernelLines:
             line=" ".join(words),
             bits=self._bits,
         )
-        return KernelProbe(definition, symbol, missing, tracepoint)
+        return KernelProbe(definition, symbol, logged, missing, tracepoint)
 
     def _function(
         self, words: tuple[str, ...], tracepoint: bool, command: Command
@@ -258,8 +264,14 @@ class KernelLines:
         at_entry: bool,
         hidden: int = 0,
         registers: bool = True,
-    ) -> tuple[tuple[FetchArg, ...], str]:
+    ) -> tuple[tuple[FetchArg, ...], str, tuple[str, ...]]:
+        """Arguments, the error of a missing symbol, and all words as error_log shows them."""
         kernel = self._kernel
+        front = words[:FIRST_ARG]
+
+        def reworded(changed: Sequence[str]) -> Fail:
+            return replace(command, words=(*front, *changed)).error
+
         scope = None
         if function is not None and (at_entry or is_return):
             prototype = find_prototype(kernel.types, function, hidden)
@@ -276,8 +288,10 @@ class KernelLines:
             era=self._era,
             kernel=True,
             registers=registers,
+            reworded=reworded,
         )
-        return compile_kernel_args(words[FIRST_ARG:], context, kernel.dentry)
+        args, missing, logged = compile_kernel_args(words[FIRST_ARG:], context, kernel.dentry)
+        return args, missing, (*front, *logged)
 
     def _data(self, name: str) -> Base | None:
         if find_symbol(self._kernel, name) is None:

@@ -239,7 +239,10 @@ class KprobeEvents:
             return _missing(probe)
         symbol = probe.symbol or ""
         if probe.tracepoint:
-            symbol = self._kernel.tracepoint(symbol) or ""
+            function = self._kernel.tracepoint(symbol)
+            if function is None:
+                return None  # a module's, which may come
+            symbol = function
         address = find_symbol(self._kernel, symbol)
         if address is None or (not probe.tracepoint and self._kernel.notrace(address)):
             return "EINVAL"

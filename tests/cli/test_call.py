@@ -36,6 +36,19 @@ def test_a_call_that_fails_is_the_last_one() -> None:
     assert row["value"] is None
 
 
+def test_a_call_that_cannot_be_made_ends_no_others() -> None:
+    words = ("nosuch(1)", "gcd(48, 180)", "gcd(1)", "gcd(6, 4)", "also_not()")
+    done = called(image_path(AMD64_61), *words)
+    assert done.returncode == 2
+    assert done.stdout == "gcd(48, 180) = (unsigned long) 12\ngcd(6, 4) = (unsigned long) 2\n"
+    assert "no function nosuch in the image" in done.stderr
+    assert "no function also_not in the image" in done.stderr
+    assert "gcd takes 2" in done.stderr
+    rows = json.loads(called("--json", image_path(AMD64_61), *words).stdout)
+    assert [row["call"] for row in rows] == [*words]
+    assert [row["value"] for row in rows] == [None, 12, None, 2, None]
+
+
 @pytest.mark.slow
 def test_bad_usage_is_told(tmp_path: Path) -> None:
     module = shutil.copy(module_path("crc16"), tmp_path)

@@ -89,6 +89,32 @@ def test_errors_are_one_message_and_2(home: Path, words: tuple[str, ...], messag
     assert message in done.err
 
 
+def test_one_bad_line_of_a_file_ends_no_others(home: Path) -> None:
+    """Errno, text and column are those of uprobe_events (live, 6.18)."""
+    lines = [
+        "p:g/a main b=%si",
+        f"p:g/a {SORT}:0x1000 a=%zz",
+        f"p:g/a {SORT}:zz",
+        "p:g/a nosuch",
+        "-:g/a",
+        "x:g/a main",
+        "p:g/b main a=%di",
+    ]
+    (home / "lines").write_text("\n".join(lines))
+    done = check(home, "--mode", "kernel", "--json", "-e", f"@{home / 'lines'}", SORT)
+    assert (done.code, done.err) == (1, "")
+    rows = json.loads(done.out)
+    assert [row["definition"] for row in rows] == lines
+    assert [row["verdict"] for row in rows] == ["ok", *["rejected"] * 5, "ok"]
+    column = len(f"p:g/a {SORT}:0x1000 a=")
+    found = [(row["errno"], row["error"], row["column"]) for row in rows]
+    assert found[1] == ("EINVAL", "Invalid register name", column)
+    assert found[2] == ("EINVAL", None, None)
+    assert found[3] == ("EINVAL", "Invalid probed address or symbol", len("p:g/a "))
+    assert found[4][1:] == found[5][1:] == (None, None)
+    assert found[0] == found[6] == (None, None, None)
+
+
 def test_all_and_summary_count_the_same(home: Path) -> None:
     lines = check(home, "--all", SORT).out.splitlines()
     summary = check(home, "--all", "--summary", SORT).out

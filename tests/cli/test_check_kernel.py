@@ -48,6 +48,47 @@ def test_lines_show_the_kernels_caret() -> None:
     )
 
 
+def test_events_of_functions_are_lines_of_the_other_file() -> None:
+    words = ("check", image_path(AMD64_612), "-e", "f:a/b vfs_read")
+    assert ran(*words).returncode == 1
+    (row,) = json.loads(ran(*words, "--json").stdout)
+    assert (row["errno"], row["error"], row["column"]) == ("EINVAL", None, None)
+    assert "dynamic_events" in row["reason"]
+    done = ran(*words, "--dynamic-events", "--json")
+    assert done.returncode == 0
+    assert json.loads(done.stdout)[0]["shown"] == "f:a/b vfs_read\n"
+
+
+def test_the_caret_stands_in_the_kernels_words() -> None:
+    done = ran("check", image_path(AMD64_612), "-e", "p:a/b vfs_read a=%di:%pd b=%zz")
+    assert done.returncode == 2
+    assert done.stdout == (
+        "rejected (EINVAL): Invalid register name\n"
+        "  Command: p:a/b vfs_read a=+0x0(+0x28(%di)):string b=%zz\n"
+        f"           {' ' * 43}^\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "folders",
+    [("lib/modules/{}", ""), ("usr/lib/modules/{}", ""), ("lib/modules/{}", "boot")],
+    ids=["lib", "usr", "boot"],
+)
+def test_a_module_finds_its_kernel_in_its_tree(tmp_path: Path, folders: tuple[str, str]) -> None:
+    modules = tmp_path / folders[0].format("6.1.0-56-amd64")
+    module = modules / "kernel" / "lib" / "crc16.ko.xz"
+    module.parent.mkdir(parents=True)
+    shutil.copy(module_path("crc16"), module)
+    kernel = modules / "vmlinuz"
+    if folders[1]:
+        kernel = tmp_path / folders[1] / "vmlinuz-6.1.0-56-amd64"
+        kernel.parent.mkdir()
+    kernel.symlink_to(image_path(AMD64_61))
+    done = ran("check", module, "-f", "crc16")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("0xffffffffc0000000 crc16+0x0 ")
+
+
 def test_a_kernel_has_no_uprobes() -> None:
     done = ran("check", image_path(AMD64_61), "--as", "uprobe", "-f", "vfs_read")
     assert (done.returncode, done.stdout) == (2, "")

@@ -53,10 +53,17 @@ def outcome(words: str) -> tuple[int, str]:
         ("$K check $S > /dev/full", 2, "standard output: No space left on device"),
         ("$K check --all --json $S | head -1; exit ${PIPESTATUS[0]}", 141, ""),
         ("$K bt --at main $S >&-", 2, "standard output is closed"),
-        ("$K trace -f main $S 2> /dev/full", 1, ""),
+        ("$K trace -f main $S 2> /dev/full", 2, ""),
         ("$K run $S >&- 2>&-", 0, ""),
-        ("$K trace -f main $S 2>&-", 1, ""),
-        ("$K trace -f main -o /dev/full $S", 0, "1 events lost"),
+        ("$K trace -f main $S 2>&-", 2, ""),
+        (
+            "$K trace -f main -o /dev/full $S",
+            2,
+            "/dev/full: No space left on device; 1 events lost",
+        ),
+        ("$K trace -f main --buffer 9 -o /dev/full $S", 2, "1 events lost"),
+        ("$K trace -f main --format folded -o /dev/full $S", 2, "No space left on device"),
+        ("$K graph -f main -o /dev/full $S", 2, "events lost"),
     ],
 )
 def test_an_output_that_takes_nothing_is_told(words: str, code: int, said: str) -> None:

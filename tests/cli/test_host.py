@@ -133,6 +133,35 @@ def test_the_limit_of_time_holds_for_handlers(home: Path) -> None:
     assert "the time limit (--timeout) ran out\n" in done.err
 
 
+# Every subcommand that runs a guest to its end; `spin` never ends.
+ENDLESS_RUNS = {
+    "run": (),
+    "trace": ("-e", "p _start", "-o", "/dev/null"),
+    "graph": ("-f", "_start", "-o", "/dev/null"),
+    "diff": ("-e", "p _start"),
+    "bt": ("--at", "_start", "--hit", "2"),
+    "record": ("-o", "spin.rec"),
+    "explore": ("--seeds", "2"),
+}
+
+
+@pytest.mark.parametrize("command", ENDLESS_RUNS)
+def test_the_limit_of_time_is_told_as_itself(home: Path, command: str) -> None:
+    done = run(command, *ENDLESS_RUNS[command], "--timeout", "0.3", PROCESS, "spin", cwd=home)
+
+    assert done.code == 124
+    assert "the time limit (--timeout) ran out\n" in done.err
+    assert "effect" not in done.err
+
+
+def test_the_limit_of_time_ends_a_replay(home: Path) -> None:
+    run("record", "-o", "spin.rec", "--timeout", "0.5", PROCESS, "spin", cwd=home)
+    done = run("replay", "--timeout", "0.1", "spin.rec", cwd=home)
+
+    assert done.code == 124
+    assert "the time limit (--timeout) ran out\n" in done.err
+
+
 LOOP = "while True: pass"
 PLACED = "probes = [Kprobe(symbol_name='main')]\n"
 

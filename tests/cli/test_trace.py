@@ -14,6 +14,7 @@ from sysroot import CHECKOUT
 
 from engine.arch import by_name, names
 from engine.image import ElfImage, SymbolTable
+from engine.trace.kernel_rows import KernelEvent
 
 SAMPLES = CHECKOUT / "samples" / "bin"
 GUEST = str(SAMPLES / "x86_64" / "recursion")
@@ -108,6 +109,29 @@ def test_a_list_does_not_run(home: Path) -> None:
 
     assert (done.code, done.err) == (0, "")
     assert done.out.splitlines() == ["p:g/x fibonacci n=%di:u32", "p:kprobes/p_main_0 main"]
+
+
+def test_a_description_is_a_format_file(home: Path) -> None:
+    """Its tabs are tabs: readers of the kernel's files split lines at them.
+
+    The offsets are those of `uprobe_events` with the same arguments (live, 6.18).
+    """
+    done = trace(home, "--describe", "-e", "p:g/x main a=%di:s32 s=+0(%si):string b=%dx:u8")
+
+    assert (done.code, done.err) == (0, "")
+    assert "\\" not in done.out.replace('\\"%s\\"', "")
+    assert "\tfield:s32 a;\toffset:16;\tsize:4;\tsigned:1;\n" in done.out
+    found = KernelEvent.of(done.out)
+    assert {field.name: (field.offset, field.size) for field in found.fields.values()} == {
+        "common_type": (0, 2),
+        "common_flags": (2, 1),
+        "common_preempt_count": (3, 1),
+        "common_pid": (4, 4),
+        "__probe_ip": (8, 8),
+        "a": (16, 4),
+        "s": (20, 4),
+        "b": (24, 1),
+    }
 
 
 @pytest.mark.parametrize("word", ["--list", "--describe", "--list-as=perf"])

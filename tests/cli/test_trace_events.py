@@ -212,6 +212,7 @@ def test_a_full_disk_is_counted_to_the_event(home: Path, room: int) -> None:
     done = alone("-c", code, *words, cwd=home)
     found = re.search(r"out: File too large; (\d+) events lost", done.stderr)
     assert found is not None, done.stderr
+    assert done.returncode == 2
     text = (home / "out").read_text()
     assert text.endswith("\n")
     kept = numbers(text)

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from engine import arch as architectures
 from engine.errors import ImageError, ModuleKernelError
 from engine.hostlimits import because_of
 from engine.image.damage import Damage
 from engine.image.elf import ElfImage
-from engine.image.headers import SHF_ALLOC, Buffer
+from engine.image.headers import MACHINES, SHF_ALLOC, Buffer
 from engine.image.kernel.imagecache import ImageCache
 from engine.image.kernel.kallsyms import KernelSymbols, NamelessError, read_kallsyms
 from engine.image.kernel.kernelelf import NOBITS, Piece, sections_of, with_symbols
@@ -18,7 +19,13 @@ from engine.image.kernel.kernelimage import KernelImage, vermagic
 from engine.image.kernel.modules import ModuleFile
 from engine.image.kernel.packing import unpacked, unpacked_head
 from engine.image.kernel.rawimage import elf_of_raw
-from engine.image.kernel.recognition import is_module, is_object, is_raw_image, mapped
+from engine.image.kernel.recognition import (
+    is_module,
+    is_object,
+    is_raw_image,
+    mapped,
+    unsupported,
+)
 from engine.image.kernel.scratch import joined
 
 if TYPE_CHECKING:
@@ -177,6 +184,7 @@ def laid_out_module(
         ImageError: it is damaged, or for another kernel.
     """
     name = module.path
+    _check_machine(module.data, name)
     file = ModuleFile(module.data, name, kernel, loaded)
     image = KernelImage(ElfImage(file.laid_out(), name, name), kernel, tuple(file.unresolved))
     if kernel is not None and image.release.release != kernel.release.release:
@@ -185,6 +193,18 @@ def laid_out_module(
             f" {kernel.release.release}"
         )
     return image
+
+
+def _check_machine(data: Buffer, name: str) -> None:
+    """Refuse a kernel or module, of 64 bits, of an architecture without rules for kernels.
+
+    Raises:
+        ImageError: it is one.
+    """
+    machine = int.from_bytes(data[18:20], "little")
+    arch = architectures.for_elf(machine, 64, "little")
+    if arch is None or arch.kernel_rules is None:
+        raise unsupported(name, MACHINES.get(machine, f"EM_{machine:#x}"))
 
 
 def _contents(path: str | os.PathLike[str]) -> tuple[Buffer, str]:
@@ -214,6 +234,7 @@ def _made(data: Buffer, name: str, symbols: KernelSymbols | None = None) -> list
             f"{name}: a kernel of {probe.bits} bits, {probe.byteorder}-endian; kernel images of"
             " 64 bits, little-endian, are supported"
         )
+    _check_machine(inner, name)
     loads = [(s.vaddr, s.vaddr + s.memsz) for s in probe.load_segments]
 
     def inside(address: int) -> bool:

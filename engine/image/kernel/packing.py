@@ -16,7 +16,14 @@ from typing import Final, Protocol
 from engine.errors import ImageError
 from engine.hostlimits import because_of
 from engine.image.headers import Buffer
-from engine.image.kernel.recognition import compression, is_boot_image, is_raw_image, is_zboot
+from engine.image.kernel.recognition import (
+    compression,
+    is_boot_image,
+    is_raw_image,
+    is_riscv_image,
+    is_zboot,
+    unsupported,
+)
 from engine.image.kernel.scratch import joined
 from engine.unpacking import beyond_limit, unpack_limit
 
@@ -65,6 +72,8 @@ def unpacked(data: Buffer, name: str) -> Buffer:
     for _ in range(_DEPTH):
         if _is_plain(data):
             return data
+        if is_riscv_image(data[:_HEAD]) and not is_zboot(data[:_HEAD]):
+            raise unsupported(name, "EM_RISCV")
         payload = _payload(data, name)
         if payload is None:
             break

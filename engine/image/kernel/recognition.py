@@ -29,6 +29,7 @@ _KERNEL_SECTIONS: Final = frozenset(("__ksymtab", "__ksymtab_gpl", LETTERS))
 _BOOT, _BOOT_AT = b"HdrS", 0x202
 _ZBOOT, _ZBOOT_AT = b"zimg", 4
 _RAW, _RAW_AT = b"ARM\x64", 56
+_RISCV, _RISCV_AT = b"RSC\x05", 56
 COMPRESSED: Final = {
     b"\x1f\x8b": "gzip",
     b"\xfd7zXZ\0": "xz",
@@ -62,14 +63,23 @@ def is_raw_image(head: bytes) -> bool:
     return head[_RAW_AT : _RAW_AT + 4] == _RAW and not head.startswith(_ELF)
 
 
+def is_riscv_image(head: bytes) -> bool:
+    """True for RISC-V's Image, by its beginning.
+
+    Source: Documentation/arch/riscv/boot-image-header.rst (magic2).
+    """
+    return head[_RISCV_AT : _RISCV_AT + 4] == _RISCV and not head.startswith(_ELF)
+
+
 def is_packed(head: bytes) -> bool:
-    """True for a file that may be a kernel image in a wrapper, or a raw Image.
+    """True for a file that may be a kernel image in a wrapper, or a raw Image, RISC-V's too.
 
     Args:
         head: its first 1,024 bytes.
     """
     wrapped = is_boot_image(head) or is_zboot(head)
-    return wrapped or is_raw_image(head) or bool(compression(head))
+    raw = is_raw_image(head) or is_riscv_image(head)
+    return wrapped or raw or bool(compression(head))
 
 
 def is_kernel_image(path: str | os.PathLike[str]) -> bool:
@@ -144,6 +154,22 @@ def _checked(handle: int) -> os.stat_result:
 def is_object(head: bytes) -> bool:
     """True for what may be a module, by its beginning: an object file of 64 bits."""
     return head[:6] == _ELF64 and head[16:18] == _OBJECT
+
+
+def unsupported(name: str, machine: str) -> ImageError:
+    """The refusal of a kernel of an architecture without rules for kernels.
+
+    Args:
+        name: of the file.
+        machine: of the ELF machine, as in elf.h.
+    """
+    from engine import arch as architectures  # few files are refused
+
+    known = [one for one in architectures.names() if architectures.by_name(one).kernel_rules]
+    return ImageError(
+        f"{name}: kernels for {machine} are not supported; supported are those for"
+        f" {', '.join(known)}"
+    )
 
 
 def is_module(data: Buffer, name: str) -> bool:

@@ -10,11 +10,13 @@ from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
 from engine.linux.fs import watching
 from engine.linux.fs.filesystem import ResolvedPath
+from engine.linux.fs.openfile import PathFile
 from engine.linux.fs.vfs import Directory, Node, OpenFile, Sleeper
 from engine.linux.wait import Wait
 
 ENOENT, EAGAIN, EFAULT, ENOTDIR, EINVAL, ENAMETOOLONG = 2, 11, 14, 20, 22, 36
-EPIPE, EFBIG = 32, 27
+EISDIR = 21
+EBADF, EFBIG, EPIPE = 9, 27, 32
 SIGPIPE, SIGXFSZ = 13, 25
 
 _PAGE = 4096
@@ -40,7 +42,9 @@ def working_directory(ctx: Context) -> Directory:
 
 
 def base_of(ctx: Context, dirfd: int, path: bytes) -> Directory:
-    """The directory at which a relative path of an *at call starts."""
+    """The directory at which a relative path of an *at call starts; ENOENT for no path."""
+    if not path:
+        raise LinuxError(ENOENT)
     if path.startswith(b"/"):
         return ctx.fs.root
     fd = s32(dirfd)
@@ -80,6 +84,19 @@ def node_at(
     return place_at(ctx, dirfd, address, follow=follow, empty=empty).existing()
 
 
+def opened(ctx: Context, fd: int) -> OpenFile:
+    """The file of a descriptor that is more than a place in the tree (fdget); else EBADF."""
+    file = ctx.files.get(fd)
+    if isinstance(file, PathFile):
+        raise LinuxError(EBADF)
+    return file
+
+
+def positioned(file: OpenFile) -> bool:
+    """True for a file that can be read at an offset (FMODE_PREAD)."""
+    return type(file).pread is not OpenFile.pread or file.is_directory
+
+
 def vectors_at(ctx: Context, address: int, count: int) -> Vectors:
     """An iovec array."""
     if s64(count) < 0 or count > _IOV_MAX:
@@ -111,6 +128,8 @@ def usable(ctx: Context, vectors: Vectors, *, write: bool) -> Vectors:
             return vectors
     good: Vectors = []
     left = fl.MAX_RW_COUNT
+    if any(size >> 63 for _, size in vectors):  # no memory is as large (access_ok)
+        raise LinuxError(EFAULT)
     for address, size in vectors:
         wanted = min(size, left)
         if wanted == 0:
@@ -183,6 +202,12 @@ def _tell(file: OpenFile, event: int) -> None:
 def read_into(ctx: Context, file: OpenFile, vectors: Vectors) -> int | Wait:
     """Read at the file's position."""
     file.check_readable()
+    if type(file).read is OpenFile.read:  # FMODE_CAN_READ
+        raise LinuxError(EINVAL)
+    if vectors and (vectors[0][0] | vectors[0][1]) >> 63:  # beyond all memory (access_ok)
+        raise LinuxError(EFAULT)
+    if file.is_directory:
+        raise LinuxError(EISDIR)
     refused: LinuxError | None = None
     try:
         vectors = usable(ctx, vectors, write=True)
@@ -306,6 +331,8 @@ def _size_limit(ctx: Context, file: OpenFile, offset: int, total: int) -> int:
 def write_from(ctx: Context, file: OpenFile, vectors: Vectors) -> int | Wait:
     """Write at the file's position."""
     file.check_writable()
+    if type(file).write is OpenFile.write:  # FMODE_CAN_WRITE
+        raise LinuxError(EINVAL)
     vectors = usable(ctx, vectors, write=False)
     total = _total(vectors)
     if total == 0 and not file.messages:

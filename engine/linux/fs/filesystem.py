@@ -3,7 +3,7 @@
 import contextlib
 import os
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from engine.linux.clock import Clock
 from engine.linux.errno import LinuxError
@@ -27,6 +27,9 @@ from engine.linux.fs.terminal import DEV_PTS
 from engine.linux.fs.vfs import Directory, Node, OpenFile, Volume
 from engine.linux.fs.view import View
 from engine.linux.fs.watching import CREATE, Watches
+
+if TYPE_CHECKING:
+    from engine.linux.fs.scope import PathScope
 
 EPERM, ENOENT, EACCES, EEXIST, ENOTDIR, EISDIR, EINVAL = 1, 2, 13, 17, 20, 21, 22
 ENAMETOOLONG, ELOOP = 36, 40
@@ -188,7 +191,13 @@ class FileSystem:
             volume.beyond = find
 
     def walk(
-        self, base: Directory, path: bytes, *, follow: bool = True, entry: bool = False
+        self,
+        base: Directory,
+        path: bytes,
+        *,
+        follow: bool = True,
+        entry: bool = False,
+        scope: "PathScope | None" = None,
     ) -> ResolvedPath:
         """Resolve a path from a directory; the last name need not exist.
 
@@ -198,12 +207,19 @@ class FileSystem:
             follow: whether a symlink in the last place is followed.
             entry: the last name itself is meant (mkdir, unlink, rename): it is never
                 followed, and a slash behind it or too long a name is the caller's to judge.
+            scope: where it may lead; None for anywhere.
         """
         if not path:
             raise LinuxError(ENOENT)
         if len(path) >= fl.MAX_PATH:
             raise LinuxError(ENAMETOOLONG)
-        current = self.root if path.startswith(b"/") else base
+        root, current = self.root, base
+        if scope is not None and scope.inside:
+            root = base
+        if path.startswith(b"/"):
+            current = root
+            if scope is not None:
+                scope.to_root(None, root)
         todo = split(path)[::-1]
         bare = path.rstrip(b"/")
         # A last "." names no entry that could be made, removed or renamed.
@@ -218,6 +234,11 @@ class FileSystem:
                     self._keep_back(rest)
                 raise LinuxError(EACCES)
             if name == b"..":
+                if scope is not None:
+                    if current is root:
+                        scope.above_root()
+                        continue
+                    scope.cross(current, current.parent)
                 current = current.parent
                 continue
             if len(name) > fl.MAX_NAME:
@@ -231,12 +252,18 @@ class FileSystem:
                 if todo or current.removed or dot:
                     raise LinuxError(ENOENT)
                 return ResolvedPath(current, name, None, trailing)
+            if scope is not None:
+                scope.cross(current, node)
             if node.is_symlink and (todo or dot or (not entry and (follow or trailing))):
                 links += 1
                 if links > fl.MAX_LINKS:
                     raise LinuxError(ELOOP)
+                if scope is not None:
+                    scope.follow()
                 if isinstance(node, MagicLink):
                     goal = node.jump()
+                    if scope is not None:
+                        scope.jump(current, goal if isinstance(goal, Node) else goal.node)
                     if not todo:
                         place = self._magic_end(current, name, goal, trailing=trailing)
                         return self._by_own_name(place, node)
@@ -248,7 +275,9 @@ class FileSystem:
                     if not todo and target.endswith((b"/", b"/.")):
                         trailing = True
                     if target.startswith(b"/"):
-                        current = self.root
+                        if scope is not None:
+                            scope.to_root(current, root)
+                        current = root
                     todo.extend(split(target)[::-1])
                     continue
             elif not todo:
@@ -317,17 +346,24 @@ class FileSystem:
         if not parent.may(MAY_WRITE | 1):
             raise LinuxError(EACCES)
 
-    def open(self, base: Directory, path: bytes, flags: int, mode: int = 0) -> OpenFile:
+    def open(
+        self,
+        base: Directory,
+        path: bytes,
+        flags: int,
+        mode: int = 0,
+        scope: "PathScope | None" = None,
+    ) -> OpenFile:
         """Open a path; `mode` is the umask-adjusted mode of a file it creates."""
         if flags & fl.O_TMPFILE_BIT:
-            return self._open_unnamed(base, path, flags, mode)
+            return self._open_unnamed(base, path, flags, mode, scope)
         if flags & fl.O_CREAT and path.endswith(b"/") and path.strip(b"/"):
             # Whatever is there: a name with a slash cannot be a file to create.
-            self.walk(base, path, entry=True)
+            self.walk(base, path, entry=True, scope=scope)
             raise LinuxError(EISDIR)
         exclusive = flags & fl.O_CREAT and flags & fl.O_EXCL
         follow = not (flags & fl.O_NOFOLLOW or exclusive)
-        place = self.walk(base, path, follow=follow)
+        place = self.walk(base, path, follow=follow, scope=scope)
         node = place.node
         if node is None and place.file is None:
             if not flags & fl.O_CREAT:
@@ -386,10 +422,12 @@ class FileSystem:
         if flags & fl.O_NOATIME and self.identity.uid not in (0, st.uid):
             raise LinuxError(EPERM)
 
-    def _open_unnamed(self, base: Directory, path: bytes, flags: int, mode: int) -> OpenFile:
+    def _open_unnamed(
+        self, base: Directory, path: bytes, flags: int, mode: int, scope: "PathScope | None"
+    ) -> OpenFile:
         if flags & fl.O_ACCMODE == fl.O_RDONLY or not flags & fl.O_DIRECTORY:
             raise LinuxError(EINVAL)
-        directory = self.walk(base, path).existing()
+        directory = self.walk(base, path, scope=scope).existing()
         if not isinstance(directory, Directory):
             raise LinuxError(ENOTDIR)
         self.check_parent(directory)

@@ -9,6 +9,7 @@ from engine.linux.fs import flags as fl
 from engine.linux.fs.calls import (
     Vectors,
     gather,
+    opened,
     scatter,
     sleep_on,
     usable,
@@ -55,7 +56,7 @@ Attempt = Callable[[], int | None]
 
 
 def _socket(ctx: Context, fd: int) -> Socket:
-    file = ctx.files.get(fd)
+    file = opened(ctx, fd)
     if not isinstance(file, Socket):
         raise LinuxError(ENOTSOCK)
     return file
@@ -132,8 +133,9 @@ def listen(ctx: Context, fd: int, backlog: int) -> int:
 
 def connect(ctx: Context, fd: int, address: int, size: int) -> int | Wait:
     """Linux's connect."""
-    file = _socket(ctx, fd)
+    opened(ctx, fd)
     name = name_at(ctx, address, s32(size))
+    file = _socket(ctx, fd)
     if file.connect(ctx, name):
         return 0
     if file.nonblocking:
@@ -170,9 +172,10 @@ def connect(ctx: Context, fd: int, address: int, size: int) -> int | Wait:
 def accept4(ctx: Context, fd: int, address: int, size: int, flags: int) -> int | Wait:
     """Linux's accept4."""
     flags = u32(flags)
-    file = _socket(ctx, fd)
+    opened(ctx, fd)
     if flags & ~(fl.O_NONBLOCK | fl.O_CLOEXEC):
         raise LinuxError(EINVAL)
+    file = _socket(ctx, fd)
 
     def attempt() -> int | None:
         taken = file.accept()
@@ -436,7 +439,6 @@ def recvmmsg(
     ctx: Context, fd: int, messages: int, count: int, flags: int, timeout: int
 ) -> int | Wait:
     """Linux's recvmmsg; the time is looked at when a message has come."""
-    _socket(ctx, fd)
     flags = u32(flags)
     end = None
     if timeout:
@@ -444,6 +446,7 @@ def recvmmsg(
         if seconds < 0 or not 0 <= rest < _SECOND:
             raise LinuxError(EINVAL)
         end = ctx.clock.monotonic() + seconds * _SECOND + rest
+    _socket(ctx, fd)
 
     def patient(done: int) -> bool:
         late = end is not None and ctx.clock.monotonic() >= end

@@ -13,6 +13,7 @@ from engine.session.kernel.lines import defined_rows
 from engine.session.kernel.opened import OpenedKernel
 from engine.session.kernel.patched_rows import patched_rows
 from engine.session.kernel.rows import KernelRow, row_of
+from engine.trace.kprobe_events import DYNAMIC_EVENTS
 
 _PASSED: Final = (
     ("kernel.notrace", "ftrace knows the function: events may be on it"),
@@ -111,7 +112,7 @@ class KernelBrowser:
 
     def defined(self, line: str) -> KernelRow | None:
         """The answer to a line of `kprobe_events`; None where it cannot be asked."""
-        return next(defined_rows(self._opened, [line], sequence=False), None)
+        return next(defined_rows(self._opened, [line], sequence=False, file=DYNAMIC_EVENTS), None)
 
     def exported(self, lines: Sequence[str], form: str) -> list[str]:
         """Definitions in the words of a real machine's tool.

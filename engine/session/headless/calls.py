@@ -11,10 +11,16 @@ from engine.session.protocol.report import Reports
 from engine.session.protocol.requests import CallRequest
 
 Told = Callable[[CallResult], object]
+Refused = Callable[[str, str], object]
+"""Told of a call that cannot be made, as written, and why."""
 
 
 def call_functions(
-    request: CallRequest, attach: Attach, told: Told, said: Callable[[str], object]
+    request: CallRequest,
+    attach: Attach,
+    told: Told,
+    said: Callable[[str], object],
+    refused: Refused,
 ) -> Reports:
     """Call functions one after the other, up to the first that does not return.
 
@@ -23,20 +29,29 @@ def call_functions(
         attach: connects the run with the host.
         told: given each result as it comes.
         said: given each line that the kernel prints.
+        refused: told of each call of an unknown function, or with arguments that do not fit it;
+            the others are made.
 
     Raises:
         ImageError: the image cannot be read.
-        CommandError: it is no kernel image; a call is none, or does not fit its function.
+        CommandError: it is no kernel image; a call is none.
     """
     config = GuestConfig(
         guest=request.image,
-        args=request.calls,
         isolated=True,
         max_blocks=request.blocks_max,
         kernel=request.kernel,
         called=True,
     )
-    return run_calls(Session(config), attach, told, said)
+    session = Session(config)
+    if session.supervisor is not None:
+        session.supervisor.refused = refused
+        try:
+            session.supervisor.add(request.calls)
+        except CommandError:
+            session.close()
+            raise
+    return run_calls(session, attach, told, said)
 
 
 def run_calls(

@@ -1,11 +1,11 @@
 """Verdicts on the places of a program, without a run."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 
 from msgspec import Struct
 
-from engine.errors import CommandError, ProbeError
+from engine.errors import CommandError, KprobeTuiError, ProbeError
 from engine.session.program.opening import OpenedProgram
 from engine.session.program.places import Place
 from engine.session.program.verdicts import Placed as Placed
@@ -18,54 +18,89 @@ FunctionOutcomes = tuple[Place, list[tuple[int, str]]]
 """A place in a function, and (address, outcome) of the function's instructions."""
 
 
-def _asked(opened: OpenedProgram, verdicts: Verdicts, request: CheckRequest) -> list[Placed]:
-    """The verdicts on the places of definitions."""
-    asked: list[Placed] = []
-    for line in request.definitions:
-        definition = parse(line, opened.arch, mode=request.mode, lookup=verdicts.lookup)
-        if isinstance(definition, Definition):
-            placed = verdicts.of_definition(definition, request.rules)
-            if not placed:
-                raise CommandError(f"-e {definition.command}: {verdicts.unhit(definition)}")
-            asked += placed
-        elif definition is not None:
-            raise CommandError(f"-e {line}: a deletion has no place to check")
-    return asked
+class AskedLine(Struct, frozen=True):
+    """The answer to a definition.
+
+    Attributes:
+        line: the definition.
+        placed: the verdicts on its places; none for an empty line.
+        error: why it is not accepted; None where it is.
+    """
+
+    line: str
+    placed: Sequence[Placed]
+    error: KprobeTuiError | None = None
+
+
+def _placed(
+    line: str, opened: OpenedProgram, verdicts: Verdicts, request: CheckRequest
+) -> Sequence[Placed]:
+    """The verdicts on the places of a definition.
+
+    Raises:
+        CommandError: it is a deletion, or the kernel takes it and it is never hit.
+        ProbeError: it is not accepted.
+    """
+    definition = parse(line, opened.arch, mode=request.mode, lookup=verdicts.lookup)
+    if isinstance(definition, Definition):
+        placed = verdicts.of_definition(definition, request.rules)
+        if not placed:
+            raise CommandError(f"-e {definition.command}: {verdicts.unhit(definition)}")
+        return placed
+    if definition is not None:
+        raise CommandError(f"-e {line}: a deletion has no place to check")
+    return []
 
 
 class Checked(Struct, frozen=True):
     """The verdicts on the places of a program.
 
     Attributes:
-        asked: on the places of definitions.
+        lines: the answers to definitions, in their order.
         rest: on all others, judged as they are asked for.
         outcomes: of the others in their place, by function, where that is all that is asked.
         damage: remarks about what was damaged in its files up to now, once.
     """
 
-    asked: list[Placed]
+    lines: list[AskedLine]
     rest: Iterator[Placed]
     outcomes: Iterator[FunctionOutcomes]
     damage: Callable[[], tuple[Report, ...]]
 
+    @property
+    def asked(self) -> Iterator[Placed]:
+        """The verdicts on the places of definitions."""
+        return chain.from_iterable(each.placed for each in self.lines)
 
-def check(request: CheckRequest, *, brief: bool = False) -> Checked:
+
+def check(request: CheckRequest, *, brief: bool = False, each: bool = False) -> Checked:
     """Judge the places that a request names.
 
     Args:
         request: names them.
         brief: of all instructions only what comes of each is wanted.
+        each: a definition that is not accepted is an answer, and the others are judged.
 
     Raises:
         ImageError: the guest is no program for a machine that is supported.
-        CommandError: a definition is a deletion, or the kernel takes it and it is never hit.
-        ProbeError: a definition is not accepted; later: no function matches a pattern.
+        CommandError: a definition is a deletion, or the kernel takes it and it is never hit;
+            not with `each`.
+        ProbeError: a definition is not accepted, not with `each`; later: no function matches a
+            pattern.
     """
     config, rules = request.config, request.rules
     opened = OpenedProgram.open(config)
     verdicts = Verdicts(opened.arch, opened.inspected(), request.mode, config.technique)
+    lines: list[AskedLine] = []
     with opened.explained():
-        asked = _asked(opened, verdicts, request)
+        for line in request.definitions:
+            written = line.removesuffix("\n")
+            try:
+                lines.append(AskedLine(written, _placed(line, opened, verdicts, request)))
+            except (CommandError, ProbeError) as error:
+                if not each:
+                    raise
+                lines.append(AskedLine(written, [], error))
     default = rules or Rules.KPROBE
     rest: Iterator[Placed] = iter(())
     outcomes: Iterator[FunctionOutcomes] = iter(())
@@ -78,7 +113,7 @@ def check(request: CheckRequest, *, brief: bool = False) -> Checked:
         rest = chain.from_iterable(found)
     elif not request.definitions:
         rest = verdicts.of_functions("*", default)
-    return Checked(asked, rest, outcomes, opened.damage)
+    return Checked(lines, rest, outcomes, opened.damage)
 
 
 def _functions(

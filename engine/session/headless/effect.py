@@ -86,6 +86,11 @@ class Observed(Struct):
     notices: tuple[str, ...] = ()
     read: Callable[[int, int], bytes] | None = None
 
+    @property
+    def timed_out(self) -> bool:
+        """True if the host's limit of time has ended the run, at a place that means nothing."""
+        return self.reports is not None and self.reports.limit == "timeout"
+
 
 class Effect(Struct, frozen=True):
     """The outcome of a comparison.
@@ -96,6 +101,9 @@ class Effect(Struct, frozen=True):
         probed: the run with them.
         refused: remarks about places that take no probe.
         damage: remarks about damaged files.
+        cut: the run that the limit of time ended before a difference was found, "the plain run"
+            or "the probed run"; "" if both are compared to their ends. The plain run is then the
+            only one that was made if it is the one that was cut.
     """
 
     lines: tuple[str, ...]
@@ -103,6 +111,7 @@ class Effect(Struct, frozen=True):
     probed: Observed
     refused: tuple[str, ...] = ()
     damage: tuple[Report, ...] = ()
+    cut: str = ""
 
 
 def compare(request: DiffRequest, attach: Attach) -> Effect:
@@ -178,6 +187,9 @@ def compared(
         replaces = catcher_kind(config.returns, mode).trampoline
         kept = memories if replaces else None
         plain = _observe(config, recorded, lambda session, seen: None, attach, kept)
+        if plain.timed_out:
+            damage = plain.reports.damage if plain.reports is not None else ()
+            return Effect((), plain, Observed(), damage=damage, cut="the plain run")
         replayed = ReplayedIO(recorded)
 
         def probe(session: Session, seen: Observed) -> None:
@@ -188,7 +200,8 @@ def compared(
         probed = _observe(config, replayed, probe, attach, kept)
         lines = tuple(_difference(plain, probed, replayed))
         damage = probed.reports.damage if probed.reports is not None else ()
-        return Effect(lines, plain, probed, damage=damage)
+        cut = "the probed run" if probed.timed_out and not lines else ""
+        return Effect(lines, plain, probed, damage=damage, cut=cut)
 
 
 def _observe(
@@ -293,6 +306,14 @@ def _difference(plain: Observed, probed: Observed, io: ReplayedIO) -> Iterable[s
         return
     if io.difference:
         yield f"output or input differs: {io.difference}"
+        return
+    if probed.timed_out:
+        # The host's clock has cut it: only what it did before counts.
+        if probed.time > plain.time:
+            yield (
+                f"the plain run ended at time {plain.time}, the probed run still went on at "
+                f"{probed.time}, when the time limit (--timeout) ran out"
+            )
         return
     if len(plain.calls) != len(probed.calls):
         more, whose = (

@@ -98,9 +98,13 @@ def check_kernel(request: CheckRequest) -> KernelChecked:
     opened = OpenedKernel.open(request.config.guest, choice)
     asked: list[KernelRow] = []
     if request.definitions:
-        from engine.session.kernel.lines import defined_rows  # reads all that kprobe_events does
+        # It reads all that kprobe_events does.
+        from engine.session.kernel.lines import defined_rows
+        from engine.trace.kprobe_events import DYNAMIC_EVENTS, KPROBE_EVENTS
 
-        asked = list(defined_rows(opened, request.definitions, sequence=choice.sequence))
+        file = DYNAMIC_EVENTS if choice.dynamic_events else KPROBE_EVENTS
+        rows = defined_rows(opened, request.definitions, sequence=choice.sequence, file=file)
+        asked = list(rows)
     rest = PlaceRows((), lambda _: iter(()))
     if request.everything:
         starts = function_starts(opened)

@@ -165,7 +165,8 @@ class LiveRun:
             output.close()
         said = remarks(path or "the output", output.failure, output.lost, [])
         remarked = (*recording.reports, *said, *session.remarks)
-        return Reports(recording.exit_code, "", remarked, session.opened.damage())
+        reports = Reports(recording.exit_code, "", remarked, session.opened.damage())
+        return reports if output.failure is None else reports.not_whole()
 
 
 @contextmanager

@@ -29,8 +29,6 @@ from engine.session.tracing.tracing import Tracing
 from engine.trace.formats.base import Names
 from engine.trace.rows import EventTable
 
-_OUT_OF_TIME: Final = 124
-"""Exit code of a guest that its limit of time has ended."""
 _STREAMS: Final = {1: "standard output", 2: "standard error"}
 
 
@@ -44,6 +42,8 @@ class LiveEffect(Struct, frozen=True):
         lines: differences of the programs' output and end, in words.
         remarks: about both runs.
         damage: about damaged files.
+        cut: the run that the limit of time ended, so that nothing is compared: "the guest" or
+            "the program on this machine"; "" if both came to their ends.
     """
 
     comparison: LiveComparison
@@ -52,6 +52,7 @@ class LiveEffect(Struct, frozen=True):
     lines: tuple[str, ...]
     remarks: tuple[Report, ...] = ()
     damage: tuple[Report, ...] = ()
+    cut: str = ""
 
     @property
     def explained(self) -> bool:
@@ -105,6 +106,9 @@ def compare_live(request: LiveDiffRequest, attach: Attach) -> LiveEffect:
             finally:
                 remarks = tracing.finish()
         given, written = _input(recorded), _output(recorded)
+        counts = len(probes.probes), log.count
+        if reports.limit == "timeout":
+            return _cut_off("the guest", (counts[0], counts[1], 0), reports.damage)
     with opened_tracing(request.config) as tracing, standin_streams(given) as streams:
         tracing.definitions.place(request.probes)
         probes = KernelProbes(tracing)
@@ -119,9 +123,12 @@ def compare_live(request: LiveDiffRequest, attach: Attach) -> LiveEffect:
                 f"{recording.lost} events of the running kernel were lost, and nothing can be"
                 " compared: give the program less to do, or fewer probes"
             )
+        if recording.timed_out:
+            whose = "the program on this machine"
+            return _cut_off(whose, (*counts, theirs.count), reports.damage)
         lines = [
             *_outputs(written, {number: streams.written(number) for number in _STREAMS}),
-            *_ends(reports, _OUT_OF_TIME if recording.timed_out else recording.exit_code),
+            *_ends(reports, recording.exit_code),
         ]
     comparison = compare_logs(log, theirs, facts)
     return LiveEffect(
@@ -131,6 +138,14 @@ def compare_live(request: LiveDiffRequest, attach: Attach) -> LiveEffect:
         tuple(lines),
         (*remarks, *reports.remarks, *recording.reports),
         reports.damage,
+    )
+
+
+def _cut_off(whose: str, counts: tuple[int, int, int], damage: tuple[Report, ...]) -> LiveEffect:
+    """The outcome where a run was cut by the limit of time; counts of places and of events."""
+    places, *events = counts
+    return LiveEffect(
+        LiveComparison(), places, (events[0], events[1]), (), damage=damage, cut=whose
     )
 
 

@@ -33,8 +33,6 @@ __all__ = ["OPTION", "OpenedRecording", "RecordedRun", "described", "replayed"]
 
 OPTION: Final = "-o"
 _FILE_MAX: Final = 1 << 28
-_NOT_WHOLE: Final = 2
-"""Exit code of a guest whose recording could not be written, however the guest ended."""
 _BEAT: Final = 0.5
 """Seconds after which the tick that a guest has come to is written, whatever it does."""
 
@@ -87,7 +85,7 @@ class RecordedRun:
         if failure is None:
             return reports
         text = f"{self._target.name}: {because_of(failure)}; the recording is not whole"
-        return replace(reports.behind(Report((text,))), exit_code=_NOT_WHOLE)
+        return reports.behind(Report((text,))).not_whole()
 
     def close(self) -> None:
         """Give back what belongs to the host.

@@ -162,7 +162,8 @@ class TraceRun:
             finally:
                 for each in self._all if begun else ():
                     remarks += each.finish()
-        return reports.behind(*remarks).after(*session.opened.damage())
+        reports = reports.behind(*remarks).after(*session.opened.damage())
+        return reports.not_whole() if any(each.incomplete for each in self._all) else reports
 
     def _dump(self) -> None:
         """Have what all rings that keep the last events hold written."""
@@ -261,7 +262,8 @@ class GraphRun:
                 remarks = [*self._graphing.remarks(every=request.summary), *tracing.finish()]
         if request.summary:
             remarks.append(self._graphing.summary())
-        return reports.behind(*remarks).after(*session.opened.damage())
+        reports = reports.behind(*remarks).after(*session.opened.damage())
+        return reports.not_whole() if tracing.incomplete else reports
 
 
 @contextmanager

@@ -13,14 +13,13 @@ from engine.probes.kernel_places import KernelPlaces, KernelVerdict
 from engine.session.kernel.opened import OpenedKernel
 from engine.session.kernel.rows import KernelRow, row_of
 from engine.trace.btf_scope import dentry_offsets
-from engine.trace.kprobe_events import DYNAMIC_EVENTS, KPROBE_EVENTS, KprobeEvents, Outcome
+from engine.trace.kprobe_events import KPROBE_EVENTS, KprobeEvents, Outcome
 from engine.trace.probed_kernel import ProbedKernel
 
 if TYPE_CHECKING:
     from engine.image.kernel.btf import Btf
 
 _INSTANCES: Final = 10
-_EVENT_HEADS: Final = ("f", "t")
 _SOURCE: Final = re.compile(r"([^:\s]+\.(?:[chSs]|rs|cc|cpp|inc)):(\d{1,9})(%return)?")
 """FILE:LINE; a module's name has no dot in it."""
 
@@ -139,14 +138,15 @@ class ImageKernel(ProbedKernel):
 
 
 def defined_rows(
-    opened: OpenedKernel, lines: Sequence[str], *, sequence: bool
+    opened: OpenedKernel, lines: Sequence[str], *, sequence: bool, file: str = KPROBE_EVENTS
 ) -> Iterator[KernelRow]:
     """A row for each line, in order.
 
     Args:
         opened: the image.
-        lines: of `kprobe_events`, and `f:` and `t:` lines of `dynamic_events`.
+        lines: definitions.
         sequence: they build on each other; else each meets a kernel without events.
+        file: that they are written to: KPROBE_EVENTS, or DYNAMIC_EVENTS.
 
     Raises:
         CommandError: later: a FILE:LINE is not found.
@@ -157,8 +157,6 @@ def defined_rows(
         if not sequence:
             events = KprobeEvents(kernel)
         kernel.judged = None
-        word = line.split(":", 1)[0].strip()
-        file = DYNAMIC_EVENTS if word[:1] in _EVENT_HEADS else KPROBE_EVENTS
         for placed in _placed(opened, line):
             kernel.judged = None
             yield _row(opened, kernel, line, events.take(placed, file))

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from hashlib import sha256
 from mmap import mmap
@@ -21,6 +21,7 @@ from engine.image.kernel.columnfile import Column, ColumnSet, columns_of
 from engine.image.kernel.cpumodel import cpu_named
 from engine.image.kernel.kernelimage import KernelImage
 from engine.image.kernel.opening import find_module, laid_out_module, open_kernel
+from engine.image.kernel.recognition import unsupported
 from engine.image.kernel.sitetables import SiteTables
 from engine.probes.kernel_places import KernelPlaces
 from engine.session.kernel.image_tables import ImageTables, table_columns, text_of
@@ -87,12 +88,26 @@ def _digest(cpu: CpuModel) -> str:
 
 
 def _kernel_of(path: str | os.PathLike[str], release: str) -> str | None:
-    """The image of a module's kernel: beside it, or where distributions have it."""
+    """The image of a module's kernel: beside it, or where distributions have it.
+
+    A module in a tree of its own, as a package unpacked, is looked for in that tree first.
+    """
     here = os.path.dirname(os.path.abspath(path))
-    folders = (here, os.path.dirname(here), "/boot", f"/lib/modules/{release}")
-    tried = [f"{folder}/{name}-{release}" for folder in folders for name in ("vmlinuz", "vmlinux")]
-    tried += [f"/lib/modules/{release}/vmlinuz", f"/usr/lib/debug/boot/vmlinux-{release}"]
+    roots = [*_roots(here, release), ""]
+    modules = [f"{root}/{lib}/modules/{release}" for root in roots for lib in ("lib", "usr/lib")]
+    folders = (here, os.path.dirname(here), *(f"{root}/boot" for root in roots), *modules)
+    names = ("vmlinuz", "vmlinux")
+    tried = [f"{folder}/{name}-{release}" for folder in folders for name in names]
+    tried += [f"{folder}/{name}" for folder in modules for name in names]
+    tried += [f"{root}/usr/lib/debug/boot/vmlinux-{release}" for root in roots]
     return next((each for each in tried if os.path.isfile(each)), None)
+
+
+def _roots(folder: str, release: str) -> Iterator[str]:
+    """The root of the tree that a folder lies in, if it is one of modules of a release."""
+    before, found, _ = f"{folder}/".rpartition(f"/lib/modules/{release}/")
+    if found and before:
+        yield before.removesuffix("/usr")
 
 
 def _with_given(path: str | os.PathLike[str], choice: KernelChoice) -> KernelImage:
@@ -171,11 +186,7 @@ class OpenedKernel:
         elf = image.elf
         arch = architectures.for_elf(elf.machine, elf.bits, elf.byteorder)
         if arch is None or arch.kernel_rules is None:
-            known = [n for n in architectures.names() if architectures.by_name(n).kernel_rules]
-            raise ImageError(
-                f"{elf.name}: kernels for {elf.machine_name} are not supported; supported are"
-                f" those for {', '.join(known)}"
-            )
+            raise unsupported(elf.name, elf.machine_name)
         self.image = image
         self.arch: Arch = arch
         self.choice = choice

@@ -46,7 +46,9 @@ class KernelRow(Struct, frozen=True):
             "" for none. Events are refused more.
         line: the definition.
         error: the kernel's text in error_log; "" for none.
-        column: of the caret in the definition; None without an entry in error_log.
+        command: the definition as error_log shows it: `%pd` is other words there; "" without an
+            entry in error_log.
+        column: of the caret in that; None without an entry.
         shown: the line as kprobe_events reads then.
         format: the event's format file.
     """
@@ -63,6 +65,7 @@ class KernelRow(Struct, frozen=True):
     registered: str = ""
     line: str | None = None
     error: str = ""
+    command: str = ""
     column: int | None = None
     shown: str = ""
     format: str = ""
@@ -130,12 +133,13 @@ def row_of(
             registered = raw.errno if raw is not None else ""
         else:
             registered = name
-    error, column, shown, text = "", None, "", ""
+    error, command, column, shown, text = "", "", None, "", ""
     if outcome is not None:
         if outcome.rc:
             name = error_name(-outcome.rc)
             technique = "rejected"
             error, column = outcome.text or "", outcome.column
+            command = getattr(outcome.error, "command", "")
             reason = reason or error or _without(str(outcome.error), line, name)
             rule = rule or getattr(outcome.error, "code", "")
         shown, text = outcome.shown, outcome.format or ""
@@ -154,6 +158,7 @@ def row_of(
         registered,
         line,
         error,
+        command,
         column,
         shown,
         text,

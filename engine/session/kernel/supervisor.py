@@ -23,7 +23,7 @@ from engine.image.kernel.btffile import btf_of
 from engine.image.kernel.btftypes import BtfFunction, BtfType, BtfTypes
 from engine.insn.disasm import Disassembler
 from engine.linux.thread import Thread
-from engine.session.kernel.call_arguments import ArgumentMaker, ImageTypes
+from engine.session.kernel.call_arguments import ArgumentMaker, ImageTypes, PlacedArguments
 from engine.session.kernel.call_results import CallResult, ResultTexts
 from engine.session.kernel.call_syntax import WrittenCall, read_call
 from engine.session.kernel.kernel_memory import KernelMemory, rests
@@ -63,6 +63,8 @@ class KernelSupervisor:
         pauses: none is to.
         failed: told that one cannot go on, and why.
         print: takes a line that the kernel prints.
+        refused: told of a call that cannot be made, and why; it is passed over. None: such a call
+            is an error.
     """
 
     def __init__(self, opened: OpenedKernel, thread: Thread, path: str) -> None:
@@ -96,6 +98,7 @@ class KernelSupervisor:
         self.idle: Callable[[], object] = lambda: None
         self.failed: Callable[[str], object] = lambda why: None
         self.print: Callable[[str], object] = lambda line: None
+        self.refused: Callable[[str, str], object] | None = None
         self._known: BtfFunction | None = None
         self._result: int | None = None
         self._before: dict[str, bytes] = {}
@@ -163,7 +166,7 @@ class KernelSupervisor:
             CommandError: one is none, or the image has no such function.
         """
         written = [read_call(text) for text in texts]
-        for each in written:
+        for each in written if self.refused is None else ():
             self._entry(each)
         self.calls.extend(written)
 
@@ -190,16 +193,26 @@ class KernelSupervisor:
         return address
 
     def begin(self) -> bool:
-        """Enter the next call; False if there is none.
+        """Enter the next call that can be made; False if there is none.
 
         Raises:
-            CommandError: arguments are not of the function's types.
+            CommandError: arguments are not of the function's types, and nobody is told of that.
         """
-        if not self.calls:
-            return False
-        written = self.calls.popleft()
-        address = self._entry(written)
-        placed = self.arguments.place(written, self._function(written.function))
+        while self.calls:
+            written = self.calls.popleft()
+            try:
+                address = self._entry(written)
+                placed = self.arguments.place(written, self._function(written.function))
+            except CommandError as error:
+                if self.refused is None:
+                    raise
+                self.refused(written.text, str(error))
+                continue
+            self._begin(written, address, placed)
+            return True
+        return False
+
+    def _begin(self, written: WrittenCall, address: int, placed: PlacedArguments) -> None:
         self.running, self.failure = written, ""
         self._known, self._result = placed.known, placed.result
         buffers = self.arguments.buffers
@@ -213,7 +226,6 @@ class KernelSupervisor:
         stack = (self.memory.stack - len(placed.stack)) & -16
         self.memory.poke(stack, placed.stack)
         self._enter(address, stack, self.end)
-        return True
 
     def _enter(self, address: int, stack: int, back: int) -> None:
         """Be at the first instruction of a function that returns to an address."""

@@ -20,6 +20,8 @@ class KernelChoice(Struct, frozen=True):
         cpu: that it boots on: "golden", "host", or the path of a /proc/cpuinfo.
         era: version whose rules hold; None = the image's own.
         sequence: definitions build on each other, as if written one after the other.
+        dynamic_events: definitions are lines of dynamic_events, which has `f:` and `t:` lines too;
+            else of kprobe_events, which refuses those.
         together: all places of a function are probed at once: neighbours take jumps away.
         kernel: path of the image that a module is for; None = found beside it or in /boot.
         debug_file: path of the kernel's vmlinux with debug information; None = found by its
@@ -32,6 +34,7 @@ class KernelChoice(Struct, frozen=True):
     cpu: str = "golden"
     era: str | None = None
     sequence: bool = False
+    dynamic_events: bool = False
     together: bool = False
     kernel: str | None = None
     debug_file: str | None = None

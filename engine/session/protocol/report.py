@@ -1,7 +1,12 @@
 """The end of a run: exit code, reason and remarks."""
 
+from typing import Final
+
 from msgspec import Struct
 from msgspec.structs import replace
+
+NOT_WHOLE: Final = 2
+"""Exit code where a run's trace or recording could not be written, however the guest ended."""
 
 
 class Report(Struct, frozen=True):
@@ -32,6 +37,10 @@ class Reports(Struct, frozen=True):
     def after(self, *damage: Report) -> "Reports":
         """The same with more about damaged files."""
         return replace(self, damage=(*self.damage, *damage))
+
+    def not_whole(self) -> "Reports":
+        """The same of a run whose trace or recording could not be written."""
+        return replace(self, exit_code=NOT_WHOLE)
 
     def behind(self, *first: Report) -> "Reports":
         """The same with these remarks in front."""

@@ -10,6 +10,8 @@ from engine.session.guest.outputs import OutputFile, OutputTree
 from engine.session.tracing.output import TraceOutput
 from engine.trace.formats import FORMAT_NAMES, format_named
 from engine.trace.formats.base import Names, PlacedFormat
+from engine.trace.function import is_function
+from engine.trace.graph import is_entry
 from engine.trace.rows import EventSource, EventTable
 
 _SUFFIXES: Final = {
@@ -58,7 +60,10 @@ class EventOutput:
             known = ", ".join(FORMAT_NAMES)
             raise CommandError(f"there is no format {form!r}; there are {known}")
         make = format_named(form)
-        stacks = any(info.source is EventSource.STACK for info in events.values())
+        stacks = any(
+            info.source is EventSource.STACK or is_entry(info) or is_function(info)
+            for info in events.values()
+        )
         if make.wants_stacks and not stacks:
             raise CommandError(
                 f"{form} is made of call stacks, and none were recorded: "

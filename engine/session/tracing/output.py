@@ -398,7 +398,8 @@ def remarks(
         probes: of all events, and those without one.
     """
     if failure is not None:
-        yield Report((f"{output}: {failure.strerror}; {lost} events lost",))
+        missing = f"{lost} events lost" if lost else "the trace is not whole"
+        yield Report((f"{output}: {failure.strerror}; {missing}",))
     missed = [f"{p}: {p.nmissed} of {p.hits} hits missed" for p in probes if p.nmissed]
     if missed:
         yield _list("missed hits:", missed)

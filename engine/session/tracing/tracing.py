@@ -116,6 +116,7 @@ class Tracing:
         watches: those of watched expressions.
         kernel_events: those that the guest's kernel has without a definition, by group.
         handled: probes of a file of handlers, which have no event.
+        incomplete: the output could not take all of the trace; known once it is finished.
         tasks: the threads whose events are recorded.
         programs: those that the guest has run, which name rows.
     """
@@ -145,6 +146,7 @@ class Tracing:
         self.session = session
         self.options = options
         self.handled: list[Kprobe] = []
+        self.incomplete = False
         self.tasks = Tasks(session.machine, options.tasks)
         if options.format not in FORMAT_NAMES:
             known = ", ".join(FORMAT_NAMES)
@@ -558,6 +560,7 @@ class Tracing:
         output.tail(self._tail())
         output.close()
         failure = self._staging.failure or output.failure
+        self.incomplete = failure is not None
         said = list(
             remarks(
                 self.options.output or "the output",

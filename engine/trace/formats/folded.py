@@ -1,4 +1,8 @@
-"""Folded stacks: `PROGRAM;OUTER;INNER;EVENT COUNT`, what flame graphs are made from."""
+"""Folded stacks: `PROGRAM;OUTER;INNER;EVENT COUNT`, what flame graphs are made from.
+
+Calls of `graph` are `PROGRAM;OUTER;INNER TIME`, the time that was spent in INNER itself, or with
+`--tracer function` `PROGRAM;CALLER;FUNCTION COUNT`.
+"""
 
 from collections import Counter
 from collections.abc import Collection
@@ -7,12 +11,13 @@ from typing import ClassVar, cast
 from engine.arch.program import EVENT_MOST, THREAD_MOST
 from engine.escaping import escaped
 from engine.trace.formats.base import ByProgram, Names
+from engine.trace.formats.callstacks import CallStacks
 from engine.trace.formats.values import frames, function_name
 from engine.trace.rows import HEAD, EventSource, EventTable, whole
 
 
 class FoldedFormat:
-    """Counts events by their call stack; everything comes at the end."""
+    """Counts events by their call stack, or time by calls; everything comes at the end."""
 
     name: ClassVar[str] = "folded"
     wants_stacks: ClassVar[bool] = True
@@ -27,6 +32,7 @@ class FoldedFormat:
         self._programs: ByProgram[str] = ByProgram()
         self._functions = self._programs.symbols(0)
         self._before = ""
+        self._calls: CallStacks[str] = CallStacks(events, self._grown, self._weigh)
 
     def header(self, kept: int | None = None, written: int | None = None) -> bytes:
         """Nothing."""
@@ -44,10 +50,10 @@ class FoldedFormat:
                 found = frames(info, data, position)
                 comm = self._names.comm(thread)
                 names = [self._function(pc, index > 0) for index, pc in enumerate(found)]
-                program = "?" if comm is None else escaped(comm)
+                program = "?" if comm is None else _word(escaped(comm))
                 stack = ";".join((program, *reversed(names), self._before))
                 self._counts[stack] += 1
-            else:
+            elif not self._calls.take(event_id, thread, data, position):
                 self._before = info.name
             position += words * 8
         return b""
@@ -71,14 +77,24 @@ class FoldedFormat:
         self._functions = self._programs.symbols(number)
 
     def state(self) -> object:
-        """The counts, and the event whose stack may come next."""
-        return [dict(self._counts), self._before]
+        """The counts, the event whose stack may come next, and calls that are open."""
+        return [dict(self._counts), self._before, self._calls.state()]
 
     def restore(self, state: object) -> None:
         """Go on counting."""
-        counts, before = cast("tuple[dict[str, int], str]", state)
+        counts, before, calls = cast("tuple[dict[str, int], str, object]", state)
+        self._calls.restore(calls, str)
         self._counts = Counter({str(stack): int(count) for stack, count in counts.items()})
         self._before = str(before)
+
+    def _grown(self, caller: str | None, thread: int, function: int) -> str:
+        if caller is None:
+            comm = self._names.comm(thread)
+            caller = "?" if comm is None else _word(escaped(comm))
+        return f"{caller};{self._function(function, False)}"
+
+    def _weigh(self, stack: str, calls: int, time: int) -> None:
+        self._counts[stack] += time if self._calls.is_timed else calls
 
     def _function(self, pc: int, calls: bool) -> str:
         """Name of the function; a return address belongs to the call before it."""
@@ -87,5 +103,10 @@ class FoldedFormat:
         if found is None:
             symbol = self._names.symbol(place)
             known = function_name(symbol) if symbol != f"{place:#x}" else f"{pc:#x}"
-            found = self._functions[place] = escaped(known).replace(";", ":").replace(" ", "_")
+            found = self._functions[place] = _word(escaped(known))
         return found
+
+
+def _word(name: str) -> str:
+    """A name without the signs that separate names and counts."""
+    return name.replace(";", ":").replace(" ", "_")

@@ -2,7 +2,8 @@
 
 A compressed message of github.com/google/pprof/proto/profile.proto, written at the end. A sample
 is a call stack with the number of events that had it; its labels say which event, and in which
-program. Functions have their source file and lines as far as debug information is there.
+program. Functions have their source file and lines as far as debug information is there. Calls of
+`graph` are samples with their number and the time that was spent in the innermost function itself.
 """
 
 import zlib
@@ -13,6 +14,7 @@ from typing import Any, ClassVar, Final, cast
 from engine.arch.program import EVENT_MOST, THREAD_MOST
 from engine.escaping import escaped
 from engine.trace.formats.base import ByProgram, Names
+from engine.trace.formats.callstacks import CallStacks
 from engine.trace.formats.protobuf import data as blob
 from engine.trace.formats.protobuf import number, varint
 from engine.trace.formats.values import frames, function_name
@@ -42,12 +44,14 @@ class PprofFormat:
         self._counts: Counter[_Stack] = Counter()
         self._mappings: list[tuple[int, int, int, str, str]] = []
         self._functions: dict[tuple[str, str], int] = {}
-        self._locations: list[tuple[int, int, int, int]] = []
+        self._locations: dict[tuple[int, int, int, int], int] = {}
         """Mapping, address, function, line; all are numbered from 1."""
         self._programs: ByProgram[int] = ByProgram()
         self._places = self._programs.symbols(0)
         self._before = ""
         self._missing = 0
+        self._times: Counter[_Stack] = Counter()
+        self._calls: CallStacks[_Stack] = CallStacks(events, self._grown, self._weigh)
 
     def header(self, kept: int | None = None, written: int | None = None) -> bytes:
         """Nothing."""
@@ -69,7 +73,7 @@ class PprofFormat:
                     for index, address in enumerate(frames(info, data, position))
                 ]
                 self._counts[(self._string(self._before), program, *places)] += 1
-            else:
+            elif not self._calls.take(event_id, thread, data, position):
                 self._before = f"{info.group}:{info.name}"
             position += words * 8
         return b""
@@ -83,16 +87,22 @@ class PprofFormat:
         """The profile."""
         kind = number(1, self._string("events")) + number(2, self._string("count"))
         out = [blob(_SAMPLE_TYPE, kind)]
+        timed = self._calls.is_timed
+        if timed:
+            time_kind = number(1, self._string("time")) + number(2, self._string("ticks"))
+            out.append(blob(_SAMPLE_TYPE, time_kind))
         event, program = self._string("event"), self._string("comm")
-        for (name, comm, *places), count in self._counts.items():
+        for stack, count in self._counts.items():
+            name, comm, *places = stack
+            values = (count, self._times[stack]) if timed else (count,)
             labels = blob(3, number(1, event) + number(2, name))
             labels += blob(3, number(1, program) + number(2, comm))
-            out.append(blob(_SAMPLE, _packed(1, places) + _packed(2, (count,)) + labels))
+            out.append(blob(_SAMPLE, _packed(1, places) + _packed(2, values) + labels))
         for at, (start, limit, offset, path, build_id) in enumerate(self._mappings, 1):
             mapping = number(1, at) + number(2, start) + number(3, limit) + number(4, offset)
             mapping += number(5, self._string(path)) + number(6, self._string(build_id))
             out.append(blob(_MAPPING, mapping + number(7, 1) + number(8, 1) + number(9, 1)))
-        for at, (mapping_at, address, function, line) in enumerate(self._locations, 1):
+        for (mapping_at, address, function, line), at in self._locations.items():
             place = blob(4, number(1, function) + number(2, line))
             head = number(1, at) + number(2, mapping_at) + number(3, address)
             out.append(blob(_LOCATION, head + place))
@@ -105,6 +115,7 @@ class PprofFormat:
             out.append(number(_COMMENT, self._string(f"{self._missing} events lost")))
         out += [blob(_STRING, text.encode(errors="backslashreplace")) for text in self._strings]
         self._counts.clear()
+        self._times.clear()
         self._missing = 0
         packer = zlib.compressobj(wbits=_GZIP)
         return packer.compress(b"".join(out)) + packer.flush()
@@ -123,16 +134,22 @@ class PprofFormat:
             [[*stack, count] for stack, count in self._counts.items()],
             self._mappings,
             list(self._functions),
-            self._locations,
+            list(self._locations),
             self._before,
             self._missing,
+            [[*stack, time] for stack, time in self._times.items()],
+            self._calls.state(),
         ]
 
     def restore(self, state: object) -> None:
         """Go on counting."""
-        strings, counts, mappings, functions, locations, before, missing = cast("Any", state)
+        strings, counts, mappings, functions, locations, before, missing, times, calls = cast(
+            "Any", state
+        )
         self._strings = {str(text): at for at, text in enumerate(strings)}
         self._counts = Counter({tuple(map(int, stack)): int(n) for *stack, n in counts})
+        self._times = Counter({tuple(map(int, stack)): int(n) for *stack, n in times})
+        self._calls.restore(calls, lambda stack: tuple(map(int, cast("Any", stack))))
         self._mappings = [
             (int(start), int(limit), int(offset), str(path), str(ident))
             for start, limit, offset, path, ident in mappings
@@ -140,11 +157,23 @@ class PprofFormat:
         self._functions = {
             (str(title), str(file)): at for at, (title, file) in enumerate(functions, 1)
         }
-        self._locations = [
-            (int(mapping), int(address), int(function), int(line))
-            for mapping, address, function, line in locations
-        ]
+        self._locations = {
+            (int(mapping), int(address), int(function), int(line)): at
+            for at, (mapping, address, function, line) in enumerate(locations, 1)
+        }
         self._before, self._missing = str(before), int(missing)
+
+    def _grown(self, caller: _Stack | None, thread: int, function: int) -> _Stack:
+        if caller is None:
+            comm = self._names.comm(thread)
+            name = self._string("?" if comm is None else escaped(comm))
+            caller = (self._string("call"), name)
+        event, comm_at, *places = caller
+        return event, comm_at, self._place(function, False), *places
+
+    def _weigh(self, stack: _Stack, calls: int, time: int) -> None:
+        self._counts[stack] += calls
+        self._times[stack] += time
 
     def _string(self, text: str) -> int:
         return self._strings.setdefault(text, len(self._strings))
@@ -159,8 +188,9 @@ class PprofFormat:
             file, line = self._names.line(place) or ("", 0)
             title = escaped(function_name(symbol)) if known else f"{address:#x}"
             function = self._functions.setdefault((title, file), len(self._functions) + 1)
-            self._locations.append((self._mapping(place), place, function, line))
-            found = self._places[place] = len(self._locations)
+            made = self._mapping(place), place, function, line
+            found = self._locations.setdefault(made, len(self._locations) + 1)
+            self._places[place] = found
         return found
 
     def _mapping(self, address: int) -> int:

@@ -42,7 +42,7 @@ def _words(
         era=era,
         kernel=True,
     )
-    return kernel_words(words, context)
+    return kernel_words(words, context)[0]
 
 
 def test_names_are_written_out() -> None:
@@ -71,7 +71,10 @@ def test_kernels_without_types_read_them_as_they_are() -> None:
         ("$argx", ("a",), "BAD_VAR", 4, "EINVAL"),
         ("$arg1x", ("a",), "BAD_VAR", 4, "ENOENT"),
         ("$arg2", ("a",), "NO_BTFARG", 4, "ENOENT"),
-        ("$arg0", ("a",), "NO_BTF_ENTRY", 4, "ENOENT"),
+        ("$arg0", ("a",), "BAD_ARG_NUM", 4, "EINVAL"),
+        ("$arg00:u32", ("a",), "BAD_ARG_NUM", 4, "EINVAL"),
+        ("$arg0x", ("a",), "BAD_VAR", 4, "ENOENT"),
+        ("$arg99 $arg0", ("a",), "NO_BTFARG", 4, "ENOENT"),
         ("$arg* %di $arg1", (), "NOSUP_BTFARG", 14, "EOPNOTSUPP"),
         ("$arg*", ("a" * 64, "b" * 63), "ARGS_2LONG", 4, "E2BIG"),
     ],

@@ -1,13 +1,16 @@
 """Events of kernels, line by line, against what these kernels answered."""
 
 import errno
+import json
 import random
 import re
 from typing import Any
 
 import pytest
-from kernelkit import KERNELS, GoldenKernel, golden_kernel, golden_rows
+from kernelkit import DATA, KERNELS, GoldenKernel, golden_kernel, golden_rows
 
+from engine.errors import ProbeSyntaxError
+from engine.fetch.era import era_of
 from engine.trace.kprobe_events import DYNAMIC_EVENTS, KPROBE_EVENTS, KprobeEvents, Outcome
 
 _HASHED = re.compile(r"0x[0-9a-f]{16}")
@@ -148,7 +151,6 @@ def test_functions_have_events_of_their_own(new: GoldenKernel, line: str, shown:
         ("f:g/e nosuch", "Failed to register probe event", 6),
         ("f:g/e vfs_read %di", "Invalid $-variable specified", 15),
         ("f:g/e vfs_read nosuch", "This variable is not found at this probe point", 15),
-        ("t:g/e nosuch", "Tracepoint is not found", 6),
         ("t:g/e sched_switch a=$retval", "$retval is not available on probe", 21),
         ("t:g/e sched_switch%return", "Invalid probed address suffix", 18),
     ],
@@ -195,3 +197,32 @@ def test_events_of_two_kinds_do_not_share_a_name(new: GoldenKernel) -> None:
     assert events.take("p:g/e vfs_read", DYNAMIC_EVENTS).rc == 0
     outcome = events.take("f:g/e vfs_read", DYNAMIC_EVENTS)
     assert outcome.text == "Given group/event name is already used by another event"
+
+
+WRITTEN = [json.loads(line) for line in (DATA / "written-6.12.jsonl").read_text().splitlines()]
+"""Lines that were written to both files of Debian's Linux 6.12.117, and its answers."""
+
+
+@pytest.mark.parametrize("row", WRITTEN, ids=lambda row: f"{row['file'][:1]}: {row['line']}")
+def test_a_line_is_answered_as_linux_6_12_has_answered_it(
+    new: GoldenKernel, row: dict[str, Any]
+) -> None:
+    outcome = KprobeEvents(new).take(row["line"], row["file"])
+    wanted = -getattr(errno, row["errno"]) if row["errno"] else 0
+    assert (outcome.rc, outcome.text, outcome.column) == (
+        wanted,
+        row.get("error"),
+        row.get("column"),
+    )
+    if "error" in row:
+        assert isinstance(outcome.error, ProbeSyntaxError)
+        assert outcome.error.command == row.get("command", row["line"])
+
+
+def test_a_tracepoint_had_to_be_there_before_6_12(
+    new: GoldenKernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert KprobeEvents(new).take("t:g/e nosuch", DYNAMIC_EVENTS).rc == 0
+    monkeypatch.setattr(GoldenKernel, "era", era_of((6, 11, 0)))
+    outcome = KprobeEvents(new).take("t:g/e nosuch", DYNAMIC_EVENTS)
+    assert (outcome.text, outcome.column) == ("Tracepoint is not found", 6)

@@ -246,8 +246,6 @@ def _kernel_verdict(row: "KernelRow") -> tuple[object, ...]:
 def _compared(request: DiffRequest, end: float | None) -> CellFacts:
     effect = compare(request, lambda session: limited(session, end))
     plain, probed = effect.plain, effect.probed
-    ends = [each.reports for each in (plain, probed) if each.reports is not None]
-    cut = any(each.limit == _TIMEOUT for each in ends)
     said = [*_lines(effect.damage), *effect.refused]
     facts = CellFacts(
         int(bool(effect.lines)),
@@ -259,7 +257,7 @@ def _compared(request: DiffRequest, end: float | None) -> CellFacts:
         runs=2,
         message=(*effect.lines, *said),
     )
-    if not cut:
+    if not effect.cut:
         return facts
     # Where the host's clock cuts runs off, they end at two places.
     return replace(facts, exit_code=_OUT_OF_TIME, reason=CUT, message=tuple(said), is_cut=True)

@@ -120,3 +120,20 @@ def test_lzo_is_what_lzop_says(tmp_path: Path) -> None:
             lzop_unpacked(packed[: len(packed) // 2], 1 << 30)
         with pytest.raises(ValueError, match="more than"):
             lzop_unpacked(packed, 1000)
+
+
+def _riscv(front: bytes = b"MZ") -> bytes:
+    """The beginning of RISC-V's Image."""
+    return front.ljust(48, b"\0") + b"RISCV\0\0\0RSC\x05" + bytes(4096)
+
+
+@pytest.mark.parametrize("way", ["plain", "gzip", "zboot"])
+def test_an_image_for_riscv_is_told_as_that(way: str) -> None:
+    packed = {
+        "plain": _riscv(),
+        "gzip": gzip.compress(_riscv()),
+        "zboot": _zboot(gzip.compress(_riscv(b"\x6f\0\0\0"))),
+    }[way]
+    assert is_packed(packed[:1024])
+    with pytest.raises(ImageError, match="kernels for EM_RISCV are not supported; supported are"):
+        unpacked(packed, "Image")

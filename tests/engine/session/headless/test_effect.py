@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from engine.probes.kprobe import Kprobe
 from engine.probes.regs import PtRegs
 from engine.session import GuestConfig, Session
 from engine.session.guest.probed_space import Wanted
+from engine.session.guest.session import Attach
 from engine.session.headless.effect import Effect, compared
 
 Handler = Callable[[Kprobe, PtRegs], int | None]
@@ -105,6 +107,52 @@ def effect(path: Path | str, name: str, handler: Handler) -> Effect:
         probing.place([Wanted(probing.verdicts.places.resolve(name)[0], probe)])
 
     return compared(GuestConfig(guest=str(path), isolated=True), place, attach)
+
+
+def stopped_once(when: Callable[[int], bool]) -> Attach:
+    """Stops each run for its time as it begins if its number, from 0, is one of those."""
+    runs = count()
+
+    def attach(session: Session) -> AbstractContextManager[None]:
+        if when(next(runs)):
+            session.stop("timeout")
+        return nullcontext()
+
+    return attach
+
+
+def cut(path: Path, number: int) -> Effect:
+    attach = stopped_once(lambda run: run == number)
+    config = GuestConfig(guest=str(path), isolated=True)
+    return compared(config, lambda session: None, attach)
+
+
+@pytest.mark.parametrize(("number", "whose"), [(0, "the plain run"), (1, "the probed run")])
+def test_a_run_cut_by_the_limit_of_time_is_not_compared(
+    program: Path, number: int, whose: str
+) -> None:
+    found = cut(program, number)
+    assert (found.cut, found.lines) == (whose, ())
+
+
+def test_a_difference_before_the_limit_of_time_is_an_effect(program: Path) -> None:
+    """The probe has the program run on for ever: it is past the plain run's end when it is cut."""
+
+    def place(session: Session) -> None:
+        probing = session.probes()
+        probe = Kprobe(pre_handler=lambda probe, regs: endless(session, regs))
+        probing.place([Wanted(probing.verdicts.places.resolve("spin")[0], probe)])
+
+    def endless(session: Session, regs: PtRegs) -> None:
+        regs["cx"] = 4  # never comes to its end
+        if session.cpu.blocks() > 1000:
+            session.stop("timeout")
+
+    config = GuestConfig(guest=str(program), isolated=True)
+    found = compared(config, place, attach)
+    assert found.cut == ""
+    assert len(found.lines) == 1
+    assert found.lines[0].startswith(f"the plain run ended at time {found.plain.time}, ")
 
 
 def test_no_effect(program: Path, capfd: pytest.CaptureFixture[str]) -> None:

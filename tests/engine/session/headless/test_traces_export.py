@@ -43,6 +43,19 @@ def test_tracefs_commands_mean_the_same() -> None:
     assert len(values(*uprobes)) == 9
 
 
+@pytest.mark.parametrize("form", [form for form in LIST_FORMS if form != "kernel"])
+def test_a_shell_reads_the_lines(form: str) -> None:
+    program = debugged("x86_64", "-O0")
+    arguments = """p:g/e work n->label:string t=\\\"it's\\" k"""
+    lines = [*_listed(program, form, arguments), *_listed(program, form, *DEFINITIONS)]
+    assert lines
+    script = "\n".join(lines)
+    done = subprocess.run(
+        ["bash", "-n"], input=script, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_perf_and_bpftrace_get_their_own_words() -> None:
     program = debugged("x86_64", "-O2")
     (perf,) = _listed(program, "perf", "p:g/e work n->id k msg:string")
