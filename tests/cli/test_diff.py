@@ -1,11 +1,13 @@
 """The contract of `kprobe-tui diff`: exit codes, what is shown, what it refuses."""
 
+import os
 import subprocess
 from pathlib import Path
 
 import archkit
 import pytest
 from archkit import FIRST_COMPILED
+from compiled import build
 from guestrun import run
 from ia64returns import GUESTS, RETURNS, WAYS
 from sysroot import CHECKOUT
@@ -115,3 +117,28 @@ def test_both_trampolines_of_ia64(way: str, tmp_path: Path) -> None:
     # Functions like setjmp do not survive that their return address is another one.
     done = run("diff", "-r", "*", "--returns", way, str(RETURNS), cwd=tmp_path)
     assert done.code == int(way != "watched"), done.err
+
+
+def test_times_of_access_are_those_of_the_first_run(tmp_path: Path) -> None:
+    """The plain run reads the file, from which on the host shows another time."""
+    source = """
+    #include <fcntl.h>
+    #include <stdio.h>
+    #include <sys/stat.h>
+    #include <unistd.h>
+    __attribute__((noinline)) long seen(const char *path) {
+        struct stat found;
+        return stat(path, &found) ? -1 : found.st_atime;
+    }
+    int main(int argc, char **argv) {
+        char byte;
+        printf("%ld\\n", seen(argv[1]));
+        return read(open(argv[1], O_RDONLY), &byte, 1) != 1;
+    }
+    """
+    program = build(tmp_path, "seen", source, "-O1")
+    read = tmp_path / "read"
+    read.write_text("text")
+    os.utime(read, (1_500_000_000, read.stat().st_mtime))
+    done = run("diff", "-e", "p seen", str(program), str(read), cwd=tmp_path)
+    assert (done.code, done.out) == (0, "1500000000\n"), done.err

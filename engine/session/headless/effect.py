@@ -182,17 +182,18 @@ def compared(
         raise CommandError("--clock host makes two runs differ without any probe")
     if any(writable for _, writable in config.shares):
         raise CommandError("--share PATH:rw: the second run would see what the first one wrote")
-    recorded = RecordedIO()
+    recorded, times = RecordedIO(), _AccessTimes()
     with ExitStack() as memories:
         replaces = catcher_kind(config.returns, mode).trampoline
         kept = memories if replaces else None
-        plain = _observe(config, recorded, lambda session, seen: None, attach, kept)
+        plain = _observe(config, recorded, lambda session, seen: times.show(session), attach, kept)
         if plain.timed_out:
             damage = plain.reports.damage if plain.reports is not None else ()
             return Effect((), plain, Observed(), damage=damage, cut="the plain run")
         replayed = ReplayedIO(recorded)
 
         def probe(session: Session, seen: Observed) -> None:
+            times.show(session)
             session.probes(mode)
             seen.declared.note(session)
             place(session)
@@ -202,6 +203,25 @@ def compared(
         damage = probed.reports.damage if probed.reports is not None else ()
         cut = "the probed run" if probed.timed_out and not lines else ""
         return Effect(lines, plain, probed, damage=damage, cut=cut)
+
+
+class _AccessTimes:
+    """The times at which host files were read last, as the first of several runs has seen them.
+
+    A run reads files, so that the next one would see other times.
+    """
+
+    def __init__(self) -> None:
+        """None is known."""
+        self._known: dict[tuple[int, int], int] = {}
+
+    def show(self, session: Session) -> None:
+        """Let a guest see the times that are known."""
+        for volume in session.fs.host_volumes:
+            volume.accessed = self._accessed
+
+    def _accessed(self, device: int, number: int, time: int) -> int:
+        return self._known.setdefault((device, number), time)
 
 
 def _observe(
