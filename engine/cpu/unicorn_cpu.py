@@ -386,7 +386,8 @@ class UnicornCpu(UnicornState):
         if self._screen.met is not None:
             stop, self._progress = self._screen.handle(self)
             if self._progress:
-                self._clock.expect(self._screen.behind)
+                self._clock.carried(self._screen.behind)
+                stop = self._trap_flag.trap()
             return stop
         if self._halted and (not count or self._held(pc)):
             return self._halt_now()
