@@ -9,6 +9,7 @@ from engine.arch.engines import (
     EngineNames,
     HiddenFlags,
     KeystoneNames,
+    LentInsns,
     ModelExtension,
     Setting,
     TrapFlag,
@@ -82,6 +83,12 @@ def _cleared(raw: bytes, written: frozenset[str]) -> frozenset[str]:
     return frozenset(f"y{name[1:]}" for name in written if name.startswith("xmm"))
 
 
+def _lent() -> LentInsns:
+    from engine.arch.x86_64.vex_host import LENT  # few programs need it
+
+    return LENT
+
+
 ENGINES: Final = EngineNames(
     unicorn=UnicornNames(
         arch="X86",
@@ -113,6 +120,7 @@ ENGINES: Final = EngineNames(
             "cpu_x86_cpuid_x86_64",
         ),
         trap_flag=TrapFlag("eflags", 0x100, 1),
+        lent=_lent,
     ),
     capstone=CapstoneNames("CS_ARCH_X86", ("CS_MODE_64",), beside=_cleared),
     keystone=KeystoneNames("KS_ARCH_X86", ("KS_MODE_64",)),
