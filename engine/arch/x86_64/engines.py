@@ -22,6 +22,7 @@ _PAGE: Final = 4096
 _AT: Final = 0xFFFF_8000_0000_0000
 _USER_CS, _USER_SS = 0x33, 0x2B  # Linux's selectors
 _FLAGS_FIXED, _FLAGS_FREE = 0x202, 0x254DD5  # what popf sets at user level, and RF
+_CONTROL_FREE: Final = 0xFFFF  # the bits that MXCSR has
 _CR4_TSD = 4  # rdtsc faults at user level, so that time stays deterministic
 _FRAME, _ONES = 0x800, 0x900
 
@@ -101,7 +102,7 @@ ENGINES: Final = EngineNames(
             # Instructions of SSE leave rubbish in the upper halves that Unicorn has itself.
             *((f"ymm{number}h", f"XMM{16 + number}") for number in range(16)),
         ),
-        writable=(("eflags", _FLAGS_FREE, _FLAGS_FIXED),),
+        writable=(("eflags", _FLAGS_FREE, _FLAGS_FIXED), ("mxcsr", _CONTROL_FREE, 0)),
         hooks=(
             ("UC_X86_INS_SYSCALL", "syscall"),
             ("UC_X86_INS_SYSENTER", "illegal"),

@@ -199,8 +199,8 @@ def _translation(size: int, *, stores: bool) -> bytes:
 
 
 _TRANSLATE: Final = bytes((0x48, 0x03, 0x42, _TLB_ADDEND))  # add rax, [rdx+addend]
-_UNUSUAL: Final = (  # mov ecx, [rdi+mxcsr]; and ecx, 0xffc0; cmp ecx, 0x1f80
-    b"\x8b\x8f" + _offset(_MXCSR_AT) + bytes.fromhex("81e1c0ff000081f9801f0000")
+_UNUSUAL: Final = (  # mov ecx, [rdi+mxcsr]; and ecx, -64; cmp ecx, 0x1f80
+    b"\x8b\x8f" + _offset(_MXCSR_AT) + bytes.fromhex("83e1c081f9801f0000")
 )
 _LOAD_CONTROL: Final = b"\x0f\xae\x97" + _offset(_MXCSR_AT)  # ldmxcsr [rdi+mxcsr]
 _STORE_CONTROL: Final = b"\x0f\xae\x9f" + _offset(_MXCSR_AT)

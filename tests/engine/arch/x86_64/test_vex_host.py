@@ -216,3 +216,15 @@ def test_flags_are_those_of_before_where_the_operand_faults() -> None:
 
     assert (stop.kind, stop.address, cpu.pc) == (StopKind.FAULT, DATA - 0x800, CODE + 2)
     assert cpu.read_register("eflags") & 0x8D5 == 0x95
+
+
+@pytest.mark.parametrize("code", ["0f58c0", "c5f858c0"])  # addps and vaddps xmm0, xmm0
+def test_bits_that_mxcsr_has_not_never_come_to_the_host(code: str) -> None:
+    """They would end the process."""
+    cpu = BareCpu("x86_64", bytes.fromhex("0fae0f" + code + "0f05"))  # fxrstor [rdi]
+    cpu.write(DATA + 24, (0xFFFF1F80).to_bytes(4, "little"))
+    cpu.write_register("rdi", DATA)
+    assert cpu.run().kind in (StopKind.SYSCALL, StopKind.TRAP)
+
+    cpu.write_register("mxcsr", 0xFFFF1F80)
+    assert cpu.read_register("mxcsr") == 0x1F80
