@@ -19,6 +19,7 @@ instruction. `load`, `probe` and `store` leave the CPUX86State in rdi; `load` an
 in rax. `guarded` and `flushed` load an MXCSR under which nothing is raised, behind which `judged`
 raises what the guest wants raised, and `drowned` notes an underflow: one that is not masked is one
 without loss too, as flushing to zero shows. They change rcx and rsi alone.
+Where overflow or underflow is raised, PE may be set although nothing is lost.
 """
 
 from typing import Final

@@ -6,7 +6,8 @@ registers. So one piece of host code serves all instructions that differ in regi
 alone. Those that touch memory by element (masked moves, gathers), and those that the host's own
 state is no part of, are carried out here (Intel SDM volume 2, chapter 5).
 
-What the host cannot do never gets to it: see `vex_forms`.
+What the host cannot do never gets to it: see `vex_forms`. Most instructions are not carried out
+here where translations can call the host's code for them: see `vex_host`.
 """
 
 import struct
