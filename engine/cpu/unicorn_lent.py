@@ -15,6 +15,7 @@ met: few programs have any.
 import ctypes
 import mmap
 import struct
+import threading
 from functools import cache
 from typing import Final
 from zlib import crc32
@@ -38,6 +39,8 @@ _TRANSLATE: Final = 4
 _MAIN: Final = "gen_intermediate_code"
 _TABLE_AT: Final = 0x26
 """Place in it of an instruction that names that table."""
+_TRANSLATION_AT: Final = -0x220
+"""Distance from it of the function that translates one instruction."""
 _EXPORTED: Final = (
     *((_MAIN, 0x38), ("tcg_emit_op", 0xB9), ("tcg_gen_callN", 0x140), ("cpu_ldub_code", 0x30)),
     *(("cpu_ldub_data_ra", 0x180), ("cpu_stb_data_ra", 0x100), ("probe_access", 0x220)),
@@ -48,7 +51,7 @@ _INSIDE: Final = (
     ("probe_access", -0x2760, 0x1400),  # loads
     (_MAIN, -0x1C660, 0x1C0),  # the beginning of a block
     (_MAIN, -0x22060, 0x2D),  # that of an instruction
-    (_MAIN, -0x220, 0x258),  # its translation
+    (_MAIN, _TRANSLATION_AT, 0x258),  # its translation
 )
 """(function, distance from it, bytes) of others that have no name."""
 _CHECKS: Final = {"x86_64": "9366b2c3e6ddb078"}
@@ -57,8 +60,6 @@ _CHECKS: Final = {"x86_64": "9366b2c3e6ddb078"}
 _Make: Final = ctypes.CFUNCTYPE(
     ctypes.c_uint64, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64
 )
-TARGETS: Final = tuple(_CHECKS)
-"""Those of Unicorn's targets whose code is known."""
 
 
 class LentTranslations:
@@ -79,10 +80,14 @@ class LentTranslations:
         possible = ways.active and native.possible()
         self._code = _led(target, insns) if possible and insns is not None else None
         self._record: mmap.mmap | None = None
-        self.active = self._code is not None
-        if self.active:
-            self._record = host.private(PAGE)
+        if self._code is not None:
+            try:
+                self._record = host.private(PAGE)
+            except OSError:
+                self._code = None
+        if self._record is not None:
             ways.keep(ctypes.addressof(ctypes.c_char.from_buffer(self._record)))
+        self.active = self._code is not None
 
     def runs(self, address: int, raw: bytes) -> bool:
         """True if translations of an instruction call the host's code for it."""
@@ -97,6 +102,7 @@ class _LentCodes:
         self._room = room
         self._base = ctypes.addressof(ctypes.c_char.from_buffer(room))
         self._used = 0
+        self._lock = threading.Lock()
         self._places: dict[tuple[bytes, int, bool], int] = {}
         self.routines: dict[str, int] = {}
 
@@ -110,20 +116,24 @@ class _LentCodes:
             hooked: its accesses are to be seen, if not 0.
         """
         raw = ctypes.string_at(at, size)
-        key = self._key(raw, address, hooked=bool(hooked))
+        with self._lock:
+            return self._made(raw, address, hooked=bool(hooked))
+
+    def _made(self, raw: bytes, address: int, *, hooked: bool) -> int:
+        key = self._key(raw, address, hooked=hooked)
         place = self._places.get(key)
         if place is not None:
             return place
-        code = self._insns.code(raw, address, self.routines.__getitem__, hooked=bool(hooked))
-        if code is None:
-            return 0
-        place = self._put(code)
+        code = self._insns.code(raw, address, self.routines.__getitem__, hooked=hooked)
+        place = self._put(code) if code is not None else 0
         if place:
             self._places[key] = place
+        else:  # what was translated now has none: `made` is asked next
+            self._places.pop((*key[:2], not hooked), None)
         return place
 
     def made(self, address: int, raw: bytes) -> bool:
-        """True if there is code for an instruction, with which it was translated then."""
+        """True if the last translation of an instruction calls code for it."""
         return any(
             self._key(raw, address, hooked=hooked) in self._places for hooked in (False, True)
         )
@@ -166,6 +176,8 @@ def _led(target: str, insns: LentInsns) -> _LentCodes | None:
     (distance,) = struct.unpack("=i", ctypes.string_at(main + _TABLE_AT + 3, 4))
     slots.append(main + _TABLE_AT + 7 + distance + 8 * _TRANSLATE)
     own = struct.unpack("=2Q", b"".join(ctypes.string_at(slot, 8) for slot in slots))
+    if own != (linkage.address_of(f"cpu_ldub_code_{target}"), main + _TRANSLATION_AT):
+        return None  # somebody else has led them
     try:
         room = mmap.mmap(
             -1,
