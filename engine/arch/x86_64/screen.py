@@ -176,7 +176,8 @@ def _classify(raw: bytes) -> _Remedy | None:
         return _Remedy(
             Screening.REFUSE, "test by its second opcode, at an address relative to rip"
         )
-    if first in _TESTS and 0xF0 in raw[:index] and raw[index + 1] in _NEG_OF_MEMORY:
+    negates = first in _TESTS and len(raw) > index + 1 and raw[index + 1] in _NEG_OF_MEMORY
+    if negates and 0xF0 in raw[:index]:
         return _Remedy(Screening.REFUSE, "lock prefix on a negation")
     if first != 0x0F or len(raw) < index + 3:
         return None
