@@ -5,7 +5,7 @@ Plain data: no engine is imported below this package. `engine.cpu.unicorn_machin
 """
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
 from msgspec import Struct
 
@@ -103,6 +103,7 @@ class UnicornNames(Struct, frozen=True):
         extension: what Unicorn executes beyond the processor model where it is told to.
         trap_flag: what has the processor trap behind each instruction; None where programs
             cannot set it.
+        lent: asked for what makes code of instructions that the host lends; None for none.
     """
 
     arch: str
@@ -123,6 +124,7 @@ class UnicornNames(Struct, frozen=True):
     pairs: tuple[tuple[str, str, str], ...] = ()
     extension: "ModelExtension | None" = None
     trap_flag: "TrapFlag | None" = None
+    lent: "Callable[[], LentInsns] | None" = None
 
 
 class TrapFlag(Struct, frozen=True):
@@ -137,6 +139,37 @@ class TrapFlag(Struct, frozen=True):
     register: str
     bit: int
     exception: int
+
+
+class LentCode(Struct, frozen=True):
+    """Host code for one instruction, called in the emulator's translations.
+
+    Attributes:
+        code: that may stand anywhere.
+        sets_flags: it leaves flags of its own, where `engine.cpu.unicorn_lent_code` says.
+    """
+
+    code: bytes
+    sets_flags: bool
+
+
+class _MakesLentCode(Protocol):
+    def __call__(
+        self, raw: bytes, address: int, routine: Callable[[str], int], *, hooked: bool
+    ) -> LentCode | None: ...
+
+
+class LentInsns(Struct, frozen=True):
+    """The maker of code that calls the host's own instructions for the guest.
+
+    Attributes:
+        code: makes the code of one, by its bytes, its address, the addresses of routines by name,
+            and whether its accesses to memory are to be seen; None where it cannot.
+        depends_on_address: tells whether the code of one is for its address alone.
+    """
+
+    code: _MakesLentCode
+    depends_on_address: Callable[[bytes], bool]
 
 
 class ModelExtension(Struct, frozen=True):

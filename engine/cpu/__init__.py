@@ -8,8 +8,8 @@ which host code leads the guest on; `native` is the host machine code of the hot
 copies many at once, `unicorn_cpu` runs it, `unicorn_machines` holds what it needs per machine,
 `unicorn_footprint` gives back what it need not keep, `unicorn_blocks` the ways between translated
 blocks, `unicorn_float` and `unicorn_softfloat` what the host's processor computes in its place,
-`host_vectors` the instructions that it does not have; `unicorn_sieve` tells accesses to watched
-bytes apart, `unicorn_calls` has system calls carried out without leaving it, `unicorn_trap_flag`
-tells whether a program steps itself; `ia64` is a processor
-of our own. Nothing here knows of Linux.
+`unicorn_lent` the instructions that it does not have, within its translations, and `host_vectors`
+outside of them; `unicorn_sieve` tells accesses to watched bytes apart, `unicorn_calls` has system
+calls carried out without leaving it, `unicorn_trap_flag` tells whether a program steps itself;
+`ia64` is a processor of our own. Nothing here knows of Linux.
 """

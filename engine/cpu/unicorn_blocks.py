@@ -37,6 +37,8 @@ from engine.cpu.native_code import BLOCK
 _ENTRIES: Final = 1 << 15
 _HEAD: Final = 64
 _ENTRY: Final = 32
+_RECORD: Final = 1
+"""Index of a word in the head; the first is the address of the TCGContext."""
 _CONTEXT: Final = 0x300
 """Place of the TCGContext in the engine structure."""
 _OPAQUE: Final = 0x8170
@@ -116,8 +118,13 @@ class BlockTable:
         self._memory = memory = host.private(_HEAD + _ENTRIES * _ENTRY)
         (context,) = struct.unpack("=Q", ctypes.string_at(engine + _CONTEXT, 8))
         memory[:8] = struct.pack("=Q", context)
+        self._head = memoryview(memory)[:_HEAD].cast("Q")
         word = ctypes.c_uint64.from_address(cpu + _OPAQUE)
         word.value = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+
+    def keep(self, record: int) -> None:
+        """Note, beside the table, the address of a record that belongs to the engine."""
+        self._head[_RECORD] = record
 
 
 def _known(target: str) -> dict[str, int] | None:

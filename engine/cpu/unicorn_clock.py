@@ -169,6 +169,15 @@ class UnicornClock:
         self.shared.repeated = 0
         self._told = True
 
+    def carried(self, behind: int) -> None:
+        """An instruction has been carried out for the emulator, which goes on behind it.
+
+        What the machinery executes in a probe's place leaves alone what is expected behind the
+        probe.
+        """
+        if not self._inside(behind - 1):
+            self.expect(behind)
+
     def told(self) -> bool:
         """True, once, if `expect` has been called since the emulator was entered."""
         told, self._told = self._told, False

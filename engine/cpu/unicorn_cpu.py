@@ -16,7 +16,7 @@ import ctypes
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from engine.arch.base import Arch, TrapKind
 from engine.arch.engines import UnicornNames
@@ -44,6 +44,9 @@ from engine.cpu.unicorn_stops import add_stops
 from engine.cpu.unicorn_trap_flag import UnicornTrapFlag
 from engine.cpu.unicorn_traps import UnicornTraps
 from engine.errors import EngineError, GuestFaultError
+
+if TYPE_CHECKING:
+    from engine.cpu.unicorn_lent import LentTranslations
 
 _MISSES: Final = 1 << 16
 """TLB misses after which it is flushed: Unicorn enlarges it at no other time."""
@@ -135,6 +138,7 @@ class UnicornCpu(UnicornState):
             self.page_table,
             host_float=host_float,
             lends=machine.extend(self.engine_address),
+            lend=partial(self._lend, names if host_float else None),
         )
         self.coarse: Container[int] = ()
         self.coarse_at: Callable[[int, int], bool] = lambda page, pc: False
@@ -171,6 +175,13 @@ class UnicornCpu(UnicornState):
         )
         self._screen.watch(ram, self._code, self.read)
         forget_tables()
+
+    def _lend(self, names: UnicornNames | None) -> "LentTranslations":
+        """From now on the host's instructions are called in translations, if that can be done."""
+        from engine.cpu.unicorn_lent import LentTranslations  # few programs have such
+
+        lent = names.lent() if names is not None and names.lent is not None else None
+        return LentTranslations(names.target if names is not None else "", lent, self._ways)
 
     @property
     def traps(self) -> Traps:
@@ -386,7 +397,8 @@ class UnicornCpu(UnicornState):
         if self._screen.met is not None:
             stop, self._progress = self._screen.handle(self)
             if self._progress:
-                self._clock.expect(self._screen.behind)
+                self._clock.carried(self._screen.behind)
+                stop = self._trap_flag.trap()
             return stop
         if self._halted and (not count or self._held(pc)):
             return self._halt_now()

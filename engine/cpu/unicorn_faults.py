@@ -57,8 +57,9 @@ class FaultLocator:
         return self._found
 
     def _on_hole(self, uc: int, kind: int, address: int, size: int, value: int, data: int) -> bool:
+        if not self._hit:  # an instruction that stores in several pieces goes on
+            self._found = self._found & -PAGE | address & (PAGE - 1)
         self._hit = True
-        self._found = self._found & -PAGE | address & (PAGE - 1)
         return False
 
 

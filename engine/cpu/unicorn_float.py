@@ -226,8 +226,9 @@ class _Linker:
         quick = bytes.fromhex("0fae9730030000") + body + after
         quick += bytes.fromhex("0fae9f30030000") + _RET
         self.labels.setdefault(name, len(self.code))
-        # mov eax, [rdi+mxcsr]; and eax, 0xffc0; cmp eax, 0x1f80; jne
-        self.code += bytes.fromhex("8b873003000025c0ff00003d801f00000f85")
+        # mov eax, [rdi+mxcsr]; and eax, -64; cmp eax, 0x1f80; jne: bits that there are not, which
+        # Unicorn's fxrstor lets pass, must not come to the host's MXCSR.
+        self.code += bytes.fromhex("8b873003000083e0c03d801f00000f85")
         self.code += struct.pack("=i", len(quick)) + quick
         self.code += bytes.fromhex("4883ec18")  # sub rsp, 24
         self.to("e8", "guarded")

@@ -26,6 +26,7 @@ from engine.errors import GuestFaultError
 
 if TYPE_CHECKING:
     from engine.cpu.host_vectors import HostVectors
+    from engine.cpu.unicorn_lent import LentTranslations
 
 _LENT: Final = frozenset({Screening.BORROW, Screening.EXTEND})
 
@@ -94,6 +95,7 @@ class Screen:
         *,
         host_float: bool = False,
         lends: bool = False,
+        lend: "Callable[[], LentTranslations]",
     ) -> None:
         """Nothing is screened before `watch`.
 
@@ -106,6 +108,7 @@ class Screen:
             page_table: of the emulator.
             host_float: floating point is computed by the host.
             lends: the host lends its vectors, and the emulator executes what goes with them.
+            lend: has translations call lent instructions from now on, if they can.
         """
         self._arch = arch
         self._decode = decode
@@ -118,6 +121,8 @@ class Screen:
         self._pairs = {**arch.suspects, **({} if host_float else arch.float_suspects)}
         self._host_float = host_float
         self._lends = lends
+        self._lend = lend
+        self._lent: LentTranslations | None = None
         self._vectors: HostVectors | None = None
         self._attunes = bool(arch.float_suspects) and not host_float
         self._unusual = False
@@ -210,23 +215,45 @@ class Screen:
         known = sum(insn.size for insn in insns)
         if known < len(raw):  # Unicorn has decoded what Capstone does not know
             insns = (*insns, Insn(pc + known, raw[known:], UNKNOWN, ""))
-        found = tuple(
-            item.address for item in self._screened(insns) if item.address not in self._at
-        )
+        screened = self._screened(insns)
+        if self._begins_to_lend(screened):
+            self._blocks.append((pc, len(raw), ()))  # it was translated without
+            self._stop()
+            return
+        found = tuple(item.address for item in screened if item.address not in self._at)
         if found:
             self._blocks.append((pc, len(raw), found))
             self._stop()
+
+    def _begins_to_lend(self, screened: tuple[Screened, ...]) -> bool:
+        """True if one of these is the first to lend, and translations call such from now on."""
+        if self._lent is not None or not self._lends:
+            return False
+        if all(item.action is not Screening.BORROW for item in screened):
+            return False
+        self._lent = self._lend()
+        return self._lent.active
 
     def _screened(self, insns: tuple[Insn, ...]) -> tuple[Screened, ...]:
         """Those that must not run as they stand."""
         found = self._arch.screen(insns)
         if self._lends:
             found = tuple(item for item in found if item.action is not Screening.EXTEND)
+        if self._lent is not None:
+            found = tuple(item for item in found if not self._runs(item, insns))
         if self._host_float:
             return tuple(item for item in found if not item.computes)
         if self._unusual:
             return found
         return tuple(item for item in found if not item.unusual)
+
+    def _runs(self, item: Screened, insns: tuple[Insn, ...]) -> bool:
+        """True if translations call the host's code for one of some instructions."""
+        if item.action is not Screening.BORROW or self._lent is None:
+            return False
+        at = item.address - insns[0].address
+        raw = b"".join(insn.raw for insn in insns)[at : at + item.size]
+        return self._lent.runs(item.address, raw)
 
     def attune(self, cpu: Cpu) -> None:
         """Before a run: what is screened may depend on how the program controls its floats."""

@@ -9,6 +9,7 @@ from engine.arch.engines import (
     EngineNames,
     HiddenFlags,
     KeystoneNames,
+    LentInsns,
     ModelExtension,
     Setting,
     TrapFlag,
@@ -21,6 +22,7 @@ _PAGE: Final = 4096
 _AT: Final = 0xFFFF_8000_0000_0000
 _USER_CS, _USER_SS = 0x33, 0x2B  # Linux's selectors
 _FLAGS_FIXED, _FLAGS_FREE = 0x202, 0x254DD5  # what popf sets at user level, and RF
+_CONTROL_FREE: Final = 0xFFFF  # the bits that MXCSR has
 _CR4_TSD = 4  # rdtsc faults at user level, so that time stays deterministic
 _FRAME, _ONES = 0x800, 0x900
 
@@ -82,6 +84,12 @@ def _cleared(raw: bytes, written: frozenset[str]) -> frozenset[str]:
     return frozenset(f"y{name[1:]}" for name in written if name.startswith("xmm"))
 
 
+def _lent() -> LentInsns:
+    from engine.arch.x86_64.vex_host import LENT  # few programs need it
+
+    return LENT
+
+
 ENGINES: Final = EngineNames(
     unicorn=UnicornNames(
         arch="X86",
@@ -94,7 +102,7 @@ ENGINES: Final = EngineNames(
             # Instructions of SSE leave rubbish in the upper halves that Unicorn has itself.
             *((f"ymm{number}h", f"XMM{16 + number}") for number in range(16)),
         ),
-        writable=(("eflags", _FLAGS_FREE, _FLAGS_FIXED),),
+        writable=(("eflags", _FLAGS_FREE, _FLAGS_FIXED), ("mxcsr", _CONTROL_FREE, 0)),
         hooks=(
             ("UC_X86_INS_SYSCALL", "syscall"),
             ("UC_X86_INS_SYSENTER", "illegal"),
@@ -113,6 +121,7 @@ ENGINES: Final = EngineNames(
             "cpu_x86_cpuid_x86_64",
         ),
         trap_flag=TrapFlag("eflags", 0x100, 1),
+        lent=_lent,
     ),
     capstone=CapstoneNames("CS_ARCH_X86", ("CS_MODE_64",), beside=_cleared),
     keystone=KeystoneNames("KS_ARCH_X86", ("KS_MODE_64",)),

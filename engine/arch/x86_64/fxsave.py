@@ -13,6 +13,7 @@ from engine.arch.machine import FrameCpu
 
 SIZE: Final = 512
 MXCSR_MASK: Final = 0xFFFF
+_MXCSR_AT: Final = 24
 FRESH: Final = struct.pack("<H22xI", 0x37F, 0x1F80).ljust(SIZE, b"\0")
 """Of a program that begins: x87 as after FNINIT, MXCSR as after a reset."""
 
@@ -81,6 +82,11 @@ def _image(
 ) -> bytes:
     kept = _kept(tags)
     return _IMAGE.pack(control, status, kept, 0, 0, 0, mxcsr, MXCSR_MASK, values, vectors)
+
+
+def loadable(image: bytes) -> bool:
+    """True unless FXRSTOR refuses an image: MXCSR has bits that there are not."""
+    return not int.from_bytes(image[_MXCSR_AT : _MXCSR_AT + 4], "little") & ~MXCSR_MASK
 
 
 def load(cpu: FrameCpu, image: bytes) -> None:

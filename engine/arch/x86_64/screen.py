@@ -3,10 +3,11 @@
 - VEX and EVEX encodings run as the legacy SSE instruction of the same opcode (or as a wholly
   different one). So does BMI, whose 32-bit forms heed the upper halves of registers, and of which
   bzhi loses a bit and blsi has the wrong carry. EVEX is refused; VEX is carried out by the host's
-  vector unit (`vex`) where there is one, and refused elsewhere. CPUID offers none of these (the
-  processor is an Ivy Bridge without AVX), so programs that ask first never get here. Where the
-  host lends its own, tzcnt, lzcnt and movbe run in the emulator, whose CPUID does not tell;
-  elsewhere tzcnt is bsf, as on such a processor, and the others are refused.
+  vector unit where there is one, within translations where they can call it (`vex_host`), outside
+  else (`vex`), and refused elsewhere. CPUID offers none of these (the processor is an Ivy Bridge
+  without AVX), so programs that ask first never get here. Where the host lends its own, tzcnt,
+  lzcnt and movbe run in the emulator, whose CPUID does not tell; elsewhere tzcnt is bsf, as on
+  such a processor, and the others are refused.
 - MXCSR does not show the sticky exception flags: they are put into it before an instruction
   stores it, and forgotten when one loads it. Under one that masks not all exceptions, or has
   denormal numbers flushed, arithmetic is carried out here (`sse_arithmetic`). Not where the host
@@ -175,7 +176,8 @@ def _classify(raw: bytes) -> _Remedy | None:
         return _Remedy(
             Screening.REFUSE, "test by its second opcode, at an address relative to rip"
         )
-    if first in _TESTS and 0xF0 in raw[:index] and raw[index + 1] in _NEG_OF_MEMORY:
+    negates = first in _TESTS and len(raw) > index + 1 and raw[index + 1] in _NEG_OF_MEMORY
+    if negates and 0xF0 in raw[:index]:
         return _Remedy(Screening.REFUSE, "lock prefix on a negation")
     if first != 0x0F or len(raw) < index + 3:
         return None

@@ -12,6 +12,7 @@ from types import ModuleType
 from engine.arch.base import SignalAbi, SignalFrame, TrapKind
 from engine.arch.machine import FrameCpu, RegisterFile
 from engine.arch.x86_64.screen import show_float_flags
+from engine.errors import GuestFaultError
 
 _GENERAL = (
     *(f"r{number}" for number in range(8, 16)),
@@ -138,6 +139,8 @@ def _leave(cpu: FrameCpu, code: int) -> tuple[int, tuple[int, int, int]]:
         fxsave = _fxsave()
         cpu.clear_float_flags()
         image = cpu.read(fpstate, fxsave.SIZE)
+        if not fxsave.loadable(image):
+            raise GuestFaultError(fpstate, "read")  # Linux kills for it as for a frame not there
         fxsave.load(cpu, image)
         upper = _kept_upper(cpu, fpstate, image)
         if upper is not None or fxsave.save_upper(cpu) is not fxsave.NONE:

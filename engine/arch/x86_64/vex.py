@@ -6,7 +6,8 @@ registers. So one piece of host code serves all instructions that differ in regi
 alone. Those that touch memory by element (masked moves, gathers), and those that the host's own
 state is no part of, are carried out here (Intel SDM volume 2, chapter 5).
 
-What the host cannot do never gets to it: see `vex_forms`.
+What the host cannot do never gets to it: see `vex_forms`. Most instructions are not carried out
+here where translations can call the host's code for them: see `vex_host`.
 """
 
 import struct
@@ -31,7 +32,10 @@ _WHOLE: Final = tuple(f"ymm{number}" for number in range(16))
 _BLOCK: Final = struct.Struct("<32s32s32s32s32s32s6QQII")
 """Vectors 8 to 11 and 0, the operand in memory, r8, r9, r10, rax, rdx, rcx, flags, MXCSR."""
 _MEMORY_AT: Final = 160
-_REG, _VVVV, _RM, _IS4 = 8, 9, 10, 11  # the registers that stand for those of the instruction
+REG, VVVV, RM, IS4 = range(4)
+"""Places of an encoding that name a register."""
+_FIRST: Final = 8
+"""The register that stands for that in REG; those for the other places follow."""
 _RDI: Final = 7
 _STATE: Final = ("eflags", "mxcsr")
 
@@ -45,15 +49,31 @@ _GENERAL_RM: Final = frozenset(
 )
 _GENERAL_VVVV: Final = frozenset({0x2F2, 0x2F3, 0x2F5, 0x2F6, 0x2F7})
 _MOVQ: Final = 0x17E
-_MULX: Final = 0x2F6
+MULX: Final = 0x2F6
+"""Its second factor is rdx."""
 _STRINGS: Final = range(0x360, 0x364)
 _FOURTH: Final = frozenset({0x34A, 0x34B, 0x34C})
-_ZERO: Final = 0x177
+ZERO: Final = 0x177
+"""Vzeroall and vzeroupper."""
 _CONTROL_MOVES: Final = 0x1AE
 _BYTES_BY_MASK: Final = 0x1F7
 _MASKED: Final = {0x22C: 4, 0x22D: 8, 0x22E: 4, 0x22F: 8, 0x28C: 0, 0x28E: 0}
 """Moves of elements by a mask: bytes of an element, 0 where VEX.W tells."""
 _GATHERS: Final = range(0x290, 0x294)
+
+
+class VexOperand(NamedTuple):
+    """A register that an instruction names.
+
+    Attributes:
+        place: in the encoding: REG, VVVV, RM or IS4.
+        number: of the register.
+        general: it is a general register, not a vector.
+    """
+
+    place: int
+    number: int
+    general: bool
 
 
 class VexInsn(NamedTuple):
@@ -85,6 +105,32 @@ class VexInsn(NamedTuple):
         return self.fields.modrm & 7 | self.fields.base_high << 3
 
     @property
+    def operands(self) -> tuple[VexOperand, ...]:
+        """Its registers, apart from those of an address.
+
+        Mulx may name one twice, which has the upper half then: that in REG is written last.
+        """
+        fields, key = self.fields, self.fields.key
+        found = []
+        if not fields.memory:
+            general = key in _GENERAL_RM and (key != _MOVQ or self.prefix == 1)
+            found.append(VexOperand(RM, self.operand, general))
+        if self.form.has_register:
+            found.append(VexOperand(VVVV, fields.vvvv, key in _GENERAL_VVVV))
+        if self.form.groups is None:
+            found.append(VexOperand(REG, self.register, key in _GENERAL_REG))
+        if key in _FOURTH:
+            found.append(VexOperand(IS4, self.immediate >> 4, False))
+        return tuple(found)
+
+    @property
+    def plain(self) -> bool:
+        """True if it is about those, one place in memory and flags, and the host computes it."""
+        key = self.fields.key
+        beside = key in _MASKED or key in _GATHERS or key in _STRINGS
+        return not beside and key not in (ZERO, _BYTES_BY_MASK, _CONTROL_MOVES)
+
+    @property
     def immediate(self) -> int:
         """Its immediate; 0 without."""
         at = self.fields.immediate_at
@@ -100,7 +146,7 @@ def known(raw: bytes) -> VexInsn | None:
     raw = raw[: fields.size]
     last = raw[fields.extension_at + (1 if raw[fields.extension_at] == 0xC5 else 2)]
     long, prefix = bool(last & 4), last & 3
-    if fields.key == _ZERO:
+    if fields.key == ZERO:
         form = _NOTHING if not prefix else None
     else:
         form = form_of(fields.key, prefix, fields.memory)
@@ -137,7 +183,7 @@ def emulate(cpu: LentCpu, insn: Insn) -> None:
     if found is None:
         raise TrapError(_ILLEGAL)
     key = found.fields.key
-    if key == _ZERO:
+    if key == ZERO:
         _clear(cpu, whole=found.long)
     elif key in _MASKED:
         _masked(cpu, found, insn.address)
@@ -189,23 +235,11 @@ class _Loan(NamedTuple):
 def _loan(raw: bytes) -> _Loan:
     insn = known(raw)
     assert insn is not None
-    fields, key = insn.fields, insn.fields.key
-    general: list[tuple[int, int]] = []
-    vectors: list[tuple[int, int]] = []
-    roles: list[tuple[int, int, bool]] = []
-    # Mulx may name one register twice, which has the upper half then: `reg` is written last.
-    if not fields.memory:
-        roles.append((2, insn.operand, key in _GENERAL_RM and (key != _MOVQ or insn.prefix == 1)))
-    if insn.form.has_register:
-        roles.append((1, fields.vvvv, key in _GENERAL_VVVV))
-    if insn.form.groups is None:
-        roles.append((0, insn.register, key in _GENERAL_REG))
-    for at, number, is_general in roles:
-        (general if is_general else vectors).append((at, number))
-    if key in _FOURTH:
-        vectors.append((3, insn.immediate >> 4))
+    fields = insn.fields
+    general = tuple((at, number) for at, number, is_general in insn.operands if is_general)
+    vectors = tuple((at, number) for at, number, is_general in insn.operands if not is_general)
     size = insn.form.bytes(fields.wide, insn.long) if fields.memory else 0
-    return _Loan(host_code(insn), tuple(general), tuple(vectors), size)
+    return _Loan(host_code(insn), general, vectors, size)
 
 
 def host_code(insn: VexInsn) -> bytes:
@@ -213,15 +247,15 @@ def host_code(insn: VexInsn) -> bytes:
     fields, memory = insn.fields, insn.fields.memory
     third = 0x40 | fields.key >> 8 | (0 if insn.form.groups is None else 0x80)
     third |= 0x20 if memory else 0
-    vvvv = _VVVV if insn.form.has_register else 0
+    vvvv = _FIRST + VVVV if insn.form.has_register else 0
     last = fields.wide << 7 | (~vvvv & 15) << 3 | insn.long << 2 | insn.prefix
-    reg = _REG & 7 if insn.form.groups is None else fields.reg
-    modrm = (0x80 | _RDI if memory else 0xC0 | _RM & 7) | reg << 3
+    reg = _FIRST + REG & 7 if insn.form.groups is None else fields.reg
+    modrm = (0x80 | _RDI if memory else 0xC0 | _FIRST + RM & 7) | reg << 3
     code = bytes((0xC4, third, last, fields.opcode, modrm))
     if memory:
         code += struct.pack("<i", _MEMORY_AT)
     if fields.immediate_at >= 0:
-        is4 = _IS4 << 4 | insn.immediate & 15
+        is4 = _FIRST + IS4 << 4 | insn.immediate & 15
         code += bytes((is4 if fields.key in _FOURTH else insn.immediate,))
     return code
 
@@ -244,7 +278,7 @@ def _borrow(cpu: LentCpu, insn: VexInsn, address: int) -> None:
         words[at] = cpu.read_register(NAMES[number])
     if key in _STRINGS:
         words[3] = cpu.read_register("rax")
-    if key in _STRINGS or key == _MULX:
+    if key in _STRINGS or key == MULX:
         words[4] = cpu.read_register("rdx")
     flags, mxcsr = cpu.read_registers(_STATE)
     control = mxcsr & _CONTROL | _ALL_MASKED
@@ -267,7 +301,7 @@ def _borrow(cpu: LentCpu, insn: VexInsn, address: int) -> None:
         if at < 3 and after[at] != before[at]:
             cpu.write_register(_WHOLE[number], int.from_bytes(after[at], "little"))
     for at, number in general:
-        if results[at] != words[at] or (key == _MULX and at < 2):
+        if results[at] != words[at] or (key == MULX and at < 2):
             cpu.write_register(NAMES[number], results[at])
     if key in _STRINGS and key & 1:
         cpu.write_register("rcx", rcx)

@@ -22,6 +22,18 @@ def test_double_shifts_and_far_popping_returns(tmp_path: Path) -> None:
     assert emulated(program, tmp_path) == want
 
 
+def test_a_frame_with_bits_that_mxcsr_has_not_is_none(tmp_path: Path) -> None:
+    """They would end the engine's own process at the next instruction of SSE."""
+    if os.uname().machine != "x86_64" or os.uname().sysname != "Linux":
+        pytest.skip("the oracle is an x86-64 processor")
+    program = compiled("badmxcsr", "x86_64")
+
+    want = natively(program, tmp_path)
+
+    assert want.startswith("signal 11 code 128 address (nil)\nend\n")
+    assert emulated(program, tmp_path) == want
+
+
 @pytest.mark.parametrize(
     ("code", "action"),
     [
@@ -41,6 +53,8 @@ def test_double_shifts_and_far_popping_returns(tmp_path: Path) -> None:
         ("f60d00000000 01", Screening.REFUSE),  # test byte [rip], 1 by f6 /1
         ("66f70d00000000 0100", Screening.REFUSE),
         ("f60500000000 01", None),  # f6 /0
+        ("f0f618", Screening.REFUSE),  # lock neg byte [rax]
+        ("f0f7", None),  # cut off
         ("f608 01", None),  # test byte [rax], 1
         ("8fe97890c1", Screening.REFUSE),  # vprotb, of XOP
         ("8fc8", Screening.REFUSE),
