@@ -11,6 +11,33 @@ _MANY: Final = 1024
 """Stretches that may have changed before they are put into their classes, whoever asks."""
 
 
+class OwnRanges:
+    """A few stretches that somebody has for himself.
+
+    Attributes:
+        ranges: (start, end) of each, in no order.
+    """
+
+    __slots__ = ("ranges",)
+
+    def __init__(self) -> None:
+        """There are none."""
+        self.ranges: list[tuple[int, int]] = []
+
+    def add(self, start: int, end: int) -> None:
+        """One more, which overlaps with none."""
+        self.ranges.append((start, end))
+
+    def remove(self, start: int, end: int) -> None:
+        """What lies in a stretch is nobody's any more."""
+        self.ranges = [
+            piece
+            for low, high in self.ranges
+            for piece in ((low, min(high, start)), (max(low, end), high))
+            if piece[0] < piece[1]
+        ]
+
+
 def _class(size: int) -> int:
     pages = size >> _PAGE_BITS
     if pages < _EXACT:

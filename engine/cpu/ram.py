@@ -19,7 +19,7 @@ from itertools import compress
 from typing import Final, Protocol
 
 from engine.cpu import hostmemory as host
-from engine.cpu.freeranges import FreeRanges
+from engine.cpu.freeranges import FreeRanges, OwnRanges
 from engine.cpu.frozen import FrozenPages, Piece
 from engine.cpu.hostmemory import PAGE as PAGE
 from engine.errors import CommandError
@@ -125,6 +125,7 @@ class Ram:
         self.view = memoryview((ctypes.c_char * size).from_address(base)).cast("B")
         self.budget = budget
         self._free = FreeRanges(0, size)
+        self._own = OwnRanges()
         self._touched_map = host.private(size // PAGE)
         self._touched_view = memoryview(self._touched_map)
         self.control = RamControl()
@@ -198,6 +199,8 @@ class Ram:
             offset = self._free.lowest(size)
         if offset is not None:
             self._free.take(offset, offset + size)
+            if own:
+                self._own.add(offset, offset + size)
         return offset
 
     def _own_place(self, size: int) -> int | None:
@@ -222,6 +225,8 @@ class Ram:
             host.renew(self.base + offset, size)
             self.frozen.forget(offset, offset + size)
         self._free.give(offset, offset + size)
+        if self._own.ranges:
+            self._own.remove(offset, offset + size)
         return touched
 
     def discard(self, offset: int, size: int) -> bool:
@@ -365,6 +370,14 @@ class Ram:
                 self._touched_view[page] = 1
         return True
 
+    def touch_unseen(self, offset: int, size: int) -> bool:
+        """The same for the engine's own bytes in the program's pages.
+
+        Pages of a file that the host has mapped count once the program touches them, as they
+        would without those bytes.
+        """
+        return self.maps_file(offset, size) or self.touch(offset, size)
+
     def copy(self, source: int, target: int, size: int) -> bool:
         """Let fresh pages hold what others do; False beyond the budget.
 
@@ -502,6 +515,10 @@ class Ram:
     def used(self) -> int:
         """Bytes of touched pages, and of those that were taken."""
         return self.budget - self.pages_left() * PAGE
+
+    def own_pages(self) -> int:
+        """Touched pages that are the engine's own: a guest that is told of its memory has none."""
+        return sum(self.touched(low, high - low) for low, high in self._own.ranges) // PAGE
 
     def read(self, offset: int, size: int) -> bytes:
         """Copy bytes out of the arena."""

@@ -308,14 +308,14 @@ class MappedBytes:
             and address + size <= mapping.end
         ):
             at = mapping.physical + address - mapping.start
-            if not self._ram.touch(at, size):
+            if not self._ram.touch_unseen(at, size):
                 raise GuestFaultError(address, "write")
             self._ram.write(at, data)
             if forget and mapping.perms & EXECUTE:
                 self._code.invalidate(address, size)
             return
         for at, part in list(self._pieces(address, len(data), 0, "write")):
-            if not self._ram.touch(at, part):
+            if not self._ram.touch_unseen(at, part):
                 raise GuestFaultError(address, "write")
             self._ram.write(at, data[:part])
             if forget:

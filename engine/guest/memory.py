@@ -702,9 +702,4 @@ class Memory:
 
     def used(self) -> int:
         """Bytes of physical pages in use by the guest: the engine's windows do not show."""
-        own = sum(
-            self._ram.touched(mapping.physical, mapping.size)
-            for mapping in self.mappings
-            if mapping.reserved and mapping.physical is not None
-        )
-        return self._ram.used() - own
+        return self._ram.used() - self._ram.own_pages() * PAGE

@@ -43,6 +43,9 @@ class PageSource(Protocol):
     def pages_left(self) -> int:
         """Pages that may still be taken; may be less than 0."""
 
+    def own_pages(self) -> int:
+        """Pages that the engine has taken for itself."""
+
 
 class CountedPages:
     """Pages of a machine of which nobody touches any.
@@ -70,6 +73,10 @@ class CountedPages:
     def pages_left(self) -> int:
         """Pages that may still be taken."""
         return self._left
+
+    def own_pages(self) -> int:
+        """None."""
+        return 0
 
 
 class MemoryLimit:
@@ -106,6 +113,11 @@ class MemoryLimit:
         """Bytes that may still be taken."""
         pages = self._pages + self._source.pages_left() - self._spare
         return max(0, pages * PAGE - self.held)
+
+    @property
+    def shown(self) -> int:
+        """The same as the guest is told, which has none of the engine's pages."""
+        return self.left + self._source.own_pages() * PAGE
 
     def take(self, size: int, code: int = errno.ENOMEM) -> None:
         """Hold so many bytes more.

@@ -142,3 +142,37 @@ def test_times_of_access_are_those_of_the_first_run(tmp_path: Path) -> None:
     os.utime(read, (1_500_000_000, read.stat().st_mtime))
     done = run("diff", "-e", "p seen", str(program), str(read), cwd=tmp_path)
     assert (done.code, done.out) == (0, "1500000000\n"), done.err
+
+
+def test_a_guest_is_told_of_no_memory_of_the_engines(tmp_path: Path) -> None:
+    """By /proc, sysinfo and statfs, in a process and in its child."""
+    source = r"""
+    #include <stdio.h>
+    #include <sys/statfs.h>
+    #include <sys/sysinfo.h>
+    #include <sys/wait.h>
+    #include <unistd.h>
+    __attribute__((noinline)) void told(const char *who) {
+        struct sysinfo info;
+        struct statfs space;
+        char line[100];
+        FILE *file = fopen("/proc/meminfo", "r");
+        sysinfo(&info);
+        statfs("/tmp", &space);
+        printf("%s %lu %ld\n", who, info.freeram, (long)space.f_bfree);
+        for (int i = 0; i < 3 && fgets(line, sizeof line, file); i++) fputs(line, stdout);
+        fclose(file);
+        fflush(stdout);
+    }
+    int main(void) {
+        told("parent");
+        if (!fork()) { told("child"); return 0; }
+        wait(0);
+        told("parent");
+        return 0;
+    }
+    """
+    program = build(tmp_path, "told", source, "-O1")
+    for probes in (("-e", "p told"), ("-f", "libc.so.6:*"), ("-f", "*", "-r", "told")):
+        done = run("diff", *probes, str(program), cwd=tmp_path)
+        assert done.code == 0, done.err

@@ -88,8 +88,8 @@ class Budget:
 
     @property
     def free(self) -> int:
-        """Bytes that contents may still take."""
-        return self.memory.left
+        """Bytes that contents may still take, as the guest is told."""
+        return self.memory.shown
 
     def charge(self, count: int) -> None:
         """Take bytes, or give them back; ENOSPC where they are not left."""
