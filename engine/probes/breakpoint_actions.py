@@ -21,6 +21,7 @@ from engine.probes.point_state import DISARMED, InsnCopy
 from engine.probes.recorded_breakpoints import RecordedBreakpoints
 from engine.probes.singlestep_fixup import settler
 from engine.probes.slots import InsnSlots, XolArea
+from engine.probes.step_faults import StepFaults, lingers
 from engine.probes.stepping import StepStopError, failure
 from engine.probes.target import ProbeTarget
 
@@ -126,6 +127,7 @@ class Breakpoints:
         handled: a hit that begins outside of the callback behind its pre-handlers.
         fault: what an operation met inside the callback; the manager passes it on.
         area: the XOL area.
+        faults: leaves what Linux leaves behind a step.
         first_fit: its slots are taken as Linux takes them.
     """
 
@@ -155,6 +157,7 @@ class Breakpoints:
         self._first = _FirstHit(target.thread)
         self._slots = slots
         self.area = area
+        self.faults = StepFaults(target, area)
         self._thread = target.thread
         self.first_fit = target.mode is Mode.KERNEL
         self.fault: StepStopError | None = None
@@ -355,7 +358,7 @@ class Breakpoints:
             self._steps.step_at(slot + point.plan.entry, settle)
             return
         end = _leave
-        if not self.leaves(point):
+        if not self.leaves(point) and not lingers(point.plan):
             end = self._end(point) if point.copy.slot is not None else self._area_end(point, slot)
         self._traps.plant(slot + point.copy_size, end, point.plan.next)
 
@@ -559,12 +562,15 @@ class Breakpoints:
 
         return plain_end
 
-    def finish(self, point: ProbePoint, slot: int) -> None:
-        """The copy has run in its slot: what the plan's fix-ups say, but for pc."""
-        if Fixup.TRACE_FLAG in point.plan.fixups:
-            place = self._step.read_register(self._arch.roles.sp) + 1
-            self._step.store(place, bytes([self._step.load(place, 1)[0] | 1]))
+    def finish(self, point: ProbePoint, slot: int) -> int:
+        """The copy has run in its slot: what the plan's fix-ups say, but for pc.
+
+        Returns:
+            Where the guest goes on.
+        """
+        follow = self.faults.settle(point.plan, slot)
         self.leave(point, slot)
+        return follow
 
     def leave(self, point: ProbePoint, slot: int) -> None:
         """A step is over or given up: its registers and its slot of the area go back."""

@@ -4,15 +4,17 @@ Linux emulates under uprobes no-operations, relative jumps and calls and pushes 
 (branch_setup_xol_ops, push_setup_xol_ops), under kprobes whatever changes the instruction
 pointer or the interrupt flag (prepare_emulation); it steps a copy of the rest. Some things it
 gets wrong are done right here: kprobes ignore the immediate of `ret`, take a far return for a
-near one and test rcx before a loop counts it down; both treat some VEX instructions by their
-last opcode byte as branches.
+near one and test rcx before a loop counts it down. Instructions that uprobes take for others
+by their opcode byte (`mistakes`) are refused by the strict mode and go as wrong in kernel mode.
 """
 
 import re
 from typing import Final
 
+from engine.arch import uprobe_faults as faults
 from engine.arch.plan import Fixup, InsnPlan, Mode, Operation, Rules, Verdict
 from engine.arch.x86_64.decode import LEGACY, REP, REPNE, VEX, Decoded, decode, whole
+from engine.arch.x86_64.mistakes import Mistake, mistake, mistaken_rex2
 from engine.arch.x86_64.operations import do_nothing, is_nop, operation, push_register
 from engine.arch.x86_64.verdicts import (
     boostable,
@@ -63,6 +65,9 @@ def analyze(raw: bytes, address: int, rules: Rules, mode: Mode, before: bytes) -
             refusal = ("ENOTSUPP" if uprobe else "EOPNOTSUPP", "x86.undefined", _REX2)
         if refusal is not None:
             return _rejected(raw[:4], address, uprobe, refusal)
+        mistaken = mistaken_rex2(extended, raw, address) if uprobe else None
+        if mistaken is not None:
+            return _mistaken(raw[: mistaken.size], address, mistaken)
         return _uncertain(raw, address, uprobe)
     insn = decode(whole(raw))  # as others ask, who know where it ends
     taken = misread(raw) if uprobe else None
@@ -83,9 +88,17 @@ def analyze(raw: bytes, address: int, rules: Rules, mode: Mode, before: bytes) -
         if stricter is not None:
             errno = "ENOTSUPP" if uprobe else "EOPNOTSUPP"
             return _rejected(raw, address, uprobe, (errno, *stricter))
-    if uprobe:
+    if not uprobe:
+        return _kprobe(insn, raw, address)
+    mistaken = mistake(insn, raw, address) if taken is None else None
+    strict = mode is Mode.STRICT
+    if mistaken is None or (strict and mistaken.fault.strict != faults.REFUSES):
         return _uprobe(insn, raw, address, mode)
-    return _kprobe(insn, raw, address)
+    if strict:
+        rule = mistaken.fault.rule
+        reason = f"{rule}: under a uprobe Linux {mistaken.wrong}"
+        return _rejected(raw, address, True, ("ENOTSUPP", rule, reason))
+    return _mistaken(raw, address, mistaken)
 
 
 def anywhere(raw: bytes, rules: Rules, mode: Mode) -> InsnPlan | None:
@@ -128,6 +141,22 @@ def _emulated(raw: bytes, address: int, done: Operation, reason: str, proven: bo
         rule="x86.emulated",
         proven=proven,
         operation=done,
+    )
+
+
+def _mistaken(raw: bytes, address: int, mistaken: Mistake) -> InsnPlan:
+    """The plan of kernel mode for an instruction that Linux takes for another one."""
+    emulated = mistaken.operation is not None
+    return InsnPlan(
+        address,
+        raw,
+        Verdict.EMULATED if emulated else Verdict.XOL,
+        f"{'emulated' if emulated else 'copied'}: Linux {mistaken.wrong}",
+        rule=mistaken.fault.rule,
+        copy=b"" if emulated else raw,
+        fixups=mistaken.fixups,
+        operation=mistaken.operation,
+        wrong=mistaken.wrong,
     )
 
 
@@ -176,7 +205,7 @@ def _uprobe(insn: Decoded, raw: bytes, address: int, mode: Mode) -> InsnPlan:
     key = insn.key
     done: Operation | None = None
     fixups: tuple[Fixup, ...] = _STEP
-    rule, reason = "x86.copy", "copied as it is"
+    rule, reason, wrong = "x86.copy", "copied as it is", ""
     if insn.encoding == LEGACY:
         if is_nop(insn):
             text = "no-operation: emulated"
@@ -199,6 +228,7 @@ def _uprobe(insn: Decoded, raw: bytes, address: int, mode: Mode) -> InsnPlan:
                 rule, reason, fixups = _INDIRECT[insn.reg & 6]
         elif key == _PUSHF:
             rule, reason, fixups = _PUSHF_PLANS[mode]
+            wrong = faults.PUSHF.text() if mode is Mode.KERNEL else ""
         elif key == _POPF:
             rule, reason = "x86.popf", "copied; what it leaves in TF stays"
             fixups = (Fixup.IP, Fixup.FLAGS)
@@ -226,6 +256,7 @@ def _uprobe(insn: Decoded, raw: bytes, address: int, mode: Mode) -> InsnPlan:
         fixups=fixups,
         operation=done,
         repeats=_repeats(insn),
+        wrong=wrong,
     )
 
 
@@ -239,12 +270,12 @@ _INDIRECT: Final[dict[int, tuple[str, str, tuple[Fixup, ...]]]] = {
 }
 _PUSHF_PLANS: Final[dict[Mode, tuple[str, str, tuple[Fixup, ...]]]] = {
     Mode.KERNEL: (
-        "x86.pushf",
+        faults.PUSHF.rule,
         "copied; as under Linux the pushed flags show TF of the single step",
         (Fixup.IP, Fixup.TRACE_FLAG),
     ),
     Mode.STRICT: (
-        "x86.pushf",
+        faults.PUSHF.rule,
         "copied; a trap ends the step here, not TF, so the pushed flags are the program's",
         _STEP,
     ),

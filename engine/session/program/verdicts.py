@@ -477,12 +477,21 @@ class Verdicts:
         file = self.file_of(place)
         return ImageCode(self._arch, file.image, file.symbols, self._decode, bias, in_memory)
 
+    def long_breakpoints(self) -> Iterator[tuple[ProgramFile, int]]:
+        """Breakpoints of the program and its libraries that Linux's uprobes mistake."""
+        if self._arch.probes.long_breakpoint:
+            for file in self._program.files:
+                for address in self._code_of(file).long_breakpoints:
+                    yield file, address
+
     def _code(self, place: Place, bias: int = 0) -> ImageCode:
-        code = self._codes.get((place.path, bias))
+        return self._codes.get((place.path, bias)) or self._code_of(self.file_of(place), bias)
+
+    def _code_of(self, file: ProgramFile, bias: int = 0) -> ImageCode:
+        code = self._codes.get((file.path, bias))
         if code is None:
-            file = self.file_of(place)
             code = ImageCode(self._arch, file.image, file.symbols, self._decode, bias)
-            self._codes[place.path, bias] = code
+            self._codes[file.path, bias] = code
         return code
 
 
