@@ -15,6 +15,7 @@ from engine.arch.base import Arch
 from engine.arch.plan import Mode, Rules
 from engine.arch.program import RecordLayout
 from engine.arch.recording import Recording
+from engine.arch.uprobe_faults import NO_CALLER
 from engine.errors import ImageError, ProbeError
 from engine.image import Symbol
 from engine.image.headers import PF_X
@@ -23,7 +24,8 @@ from engine.probes.breakpoint import BREAKPOINT
 from engine.probes.callwork import COUNTED, call_entry, call_work
 from engine.probes.detourwork import not_worth, uncompiled
 from engine.probes.jumpplace import JumpPlace
-from engine.probes.lint import Check, Finding, Judgement, judge
+from engine.probes.lint import CORRUPTS, Check, Finding, Judgement, judge
+from engine.probes.no_caller import no_caller
 from engine.probes.site import FunctionCode, ImageCode, InMemory, Site
 from engine.probes.technique_kind import TechniqueConditions, TechniqueKind
 from engine.probes.techniques import AUTO, TECHNIQUES, chosen
@@ -311,7 +313,9 @@ class Verdicts:
         else:
             placed = tuple(self.judge(place, mode=mode, brief=True) for place in found)
             placed = tuple(self._asking_for(definition, placed, one, mode) for one in placed)
-        return tuple(map(self._as_return, placed)) if definition.is_return else placed
+        if not definition.is_return:
+            return placed
+        return tuple(self._as_return(one, mode or self._mode) for one in placed)
 
     def _asking_for(
         self,
@@ -367,8 +371,9 @@ class Verdicts:
         hit = link is not None and any(s.flags & PF_X and s.covers(link) for s in segments)
         return "" if hit else never
 
-    def _as_return(self, placed: Placed) -> Placed:
+    def _as_return(self, placed: Placed, mode: Mode) -> Placed:
         """The verdict on a place for a return probe."""
+        placed = self._with_caller(placed, mode)
         place = placed.place
         if place.rules is Rules.UPROBE or place.function is None:
             return placed
@@ -381,6 +386,19 @@ class Verdicts:
             return placed
         why = "a return probe goes on a function's entry"
         return _refused_return(placed, start, why, "EINVAL")
+
+    def _with_caller(self, placed: Placed, mode: Mode) -> Placed:
+        """The verdict with what Linux's trampoline does where nobody calls."""
+        place, found = placed.place, placed.judgement
+        if mode is Mode.STRICT or self._arch.name not in NO_CALLER.arches:
+            return placed
+        why = no_caller(self._arch, place.image, place.link)
+        if not why:
+            return placed
+        message = f"Linux accepts it, but {NO_CALLER.text()} ({NO_CALLER.rule}): {why}"
+        finding = Finding(CORRUPTS, "error", message)
+        judged = replace(found, errors=(*found.errors, finding))
+        return replace(placed, judgement=judged)
 
     def at_one(self, definition: Definition, placed: Sized, place: Place) -> Definition:
         """A definition with the arguments that hold at one of its places.

@@ -23,7 +23,7 @@ class Registers:
     """Flags and stack pointer; a stack that takes everything."""
 
     def __init__(self, flags: int) -> None:
-        self.values = {"eflags": flags, "rsp": DATA["sp"], "rax": 0}
+        self.values: dict[str, int] = {"eflags": flags, "rsp": DATA["sp"], "rax": 0}
 
     def read_register(self, name: str) -> int:
         return self.values[name]
