@@ -6,7 +6,8 @@ does the same one visible step at a time, and tests hold the two against each ot
 """
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,9 +22,11 @@ from engine.probes.point_state import DISARMED, InsnCopy
 from engine.probes.recorded_breakpoints import RecordedBreakpoints
 from engine.probes.singlestep_fixup import settler
 from engine.probes.slots import InsnSlots, XolArea
-from engine.probes.step_faults import StepFaults, lingers
 from engine.probes.stepping import StepStopError, failure
 from engine.probes.target import ProbeTarget
+
+if TYPE_CHECKING:
+    from engine.probes.step_faults import StepFaults
 
 
 def _leave() -> int:
@@ -127,7 +130,6 @@ class Breakpoints:
         handled: a hit that begins outside of the callback behind its pre-handlers.
         fault: what an operation met inside the callback; the manager passes it on.
         area: the XOL area.
-        faults: leaves what Linux leaves behind a step.
         first_fit: its slots are taken as Linux takes them.
     """
 
@@ -157,7 +159,7 @@ class Breakpoints:
         self._first = _FirstHit(target.thread)
         self._slots = slots
         self.area = area
-        self.faults = StepFaults(target, area)
+        self._target = target
         self._thread = target.thread
         self.first_fit = target.mode is Mode.KERNEL
         self.fault: StepStopError | None = None
@@ -358,7 +360,7 @@ class Breakpoints:
             self._steps.step_at(slot + point.plan.entry, settle)
             return
         end = _leave
-        if not self.leaves(point) and not lingers(point.plan):
+        if not self.leaves(point) and not point.plan.wrong:
             end = self._end(point) if point.copy.slot is not None else self._area_end(point, slot)
         self._traps.plant(slot + point.copy_size, end, point.plan.next)
 
@@ -568,9 +570,17 @@ class Breakpoints:
         Returns:
             Where the guest goes on.
         """
-        follow = self.faults.settle(point.plan, slot)
+        plan = point.plan
+        follow = self.faults.settle(plan, slot) if plan.wrong else plan.next
         self.leave(point, slot)
         return follow
+
+    @cached_property
+    def faults(self) -> "StepFaults":
+        """Leaves what Linux leaves behind a step."""
+        from engine.probes.step_faults import StepFaults  # for few instructions of kernel mode
+
+        return StepFaults(self._target, self.area)
 
     def leave(self, point: ProbePoint, slot: int) -> None:
         """A step is over or given up: its registers and its slot of the area go back."""

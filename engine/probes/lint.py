@@ -12,7 +12,6 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from engine.arch.plan import InsnPlan, Mode, Rules, Verdict
-from engine.arch.uprobe_faults import INT3, NOP_CALL
 from engine.probes.lintrules import code, state
 from engine.probes.lintrules.finding import Finding, Severity
 from engine.probes.site import Site
@@ -57,8 +56,13 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule("landing-pad", "info", code.landing_pad, "no landing pad stands there"),
     Rule("page-end", "info", code.page_end, "its instruction lies in one page"),
     Rule("red-zone", "info", state.red_zone, "nothing below the stack pointer is in use"),
-    Rule(NOP_CALL.rule, "warning", state.nop_call, "a call there would damage nothing"),
-    Rule(INT3.rule, "warning", state.long_breakpoint, "its file has no breakpoint in two bytes"),
+    Rule("nop5-red-zone", "warning", state.nop_call, "a call there would damage nothing"),
+    Rule(
+        "x86.uprobe-int3",
+        "warning",
+        state.long_breakpoint,
+        "its file has no breakpoint in two bytes",
+    ),
     Rule("flags", "info", state.flags, "no condition flags are in use"),
     Rule("probed", "info", state.probed, "no probe stands there yet"),
 )

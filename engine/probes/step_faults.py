@@ -11,11 +11,6 @@ from engine.probes.slots import XolArea
 from engine.probes.target import ProbeTarget
 
 
-def lingers(plan: InsnPlan) -> bool:
-    """True if a step of an instruction leaves such a trace: its end is seen to by the engine."""
-    return Fixup.STEP_FLAG in plan.fixups or Fixup.STRANDED in plan.fixups
-
-
 class StepFaults:
     """Leaves them in one guest."""
 

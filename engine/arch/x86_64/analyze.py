@@ -9,12 +9,10 @@ by their opcode byte (`mistakes`) are refused by the strict mode and go as wrong
 """
 
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from engine.arch import uprobe_faults as faults
 from engine.arch.plan import Fixup, InsnPlan, Mode, Operation, Rules, Verdict
 from engine.arch.x86_64.decode import LEGACY, REP, REPNE, VEX, Decoded, decode, whole
-from engine.arch.x86_64.mistakes import Mistake, mistake, mistaken_rex2
 from engine.arch.x86_64.operations import do_nothing, is_nop, operation, push_register
 from engine.arch.x86_64.verdicts import (
     boostable,
@@ -29,7 +27,10 @@ from engine.arch.x86_64.verdicts import (
     uprobe_refusal,
 )
 
-_PUSHF, _POPF, _SYSCALL = 0x9C, 0x9D, 0x105
+if TYPE_CHECKING:
+    from engine.arch.x86_64.mistakes import Mistake
+
+_NOP, _PUSHF, _POPF, _SYSCALL = 0x90, 0x9C, 0x9D, 0x105
 _LOOPS: Final = frozenset({0xE0, 0xE1, 0xE2, 0xE3})
 _RETURNS: Final = frozenset({0xC2, 0xC3, 0xCA, 0xCB})
 _EMULATED_BRANCHES: Final = frozenset((0xE8, 0xE9, 0xEB, *range(0x70, 0x80), *range(0x180, 0x190)))
@@ -65,6 +66,8 @@ def analyze(raw: bytes, address: int, rules: Rules, mode: Mode, before: bytes) -
             refusal = ("ENOTSUPP" if uprobe else "EOPNOTSUPP", "x86.undefined", _REX2)
         if refusal is not None:
             return _rejected(raw[:4], address, uprobe, refusal)
+        from engine.arch.x86_64.mistakes import mistaken_rex2  # few programs have need of it
+
         mistaken = mistaken_rex2(extended, raw, address) if uprobe else None
         if mistaken is not None:
             return _mistaken(raw[: mistaken.size], address, mistaken)
@@ -90,9 +93,13 @@ def analyze(raw: bytes, address: int, rules: Rules, mode: Mode, before: bytes) -
             return _rejected(raw, address, uprobe, (errno, *stricter))
     if not uprobe:
         return _kprobe(insn, raw, address)
-    mistaken = mistake(insn, raw, address) if taken is None else None
+    if taken is not None or (insn.encoding == LEGACY and insn.key != _NOP):
+        return _uprobe(insn, raw, address, mode)
+    from engine.arch.x86_64.mistakes import mistake  # few programs have need of it
+
+    mistaken = mistake(insn, raw, address)
     strict = mode is Mode.STRICT
-    if mistaken is None or (strict and mistaken.fault.strict != faults.REFUSES):
+    if mistaken is None or (strict and not mistaken.refused):
         return _uprobe(insn, raw, address, mode)
     if strict:
         rule = mistaken.fault.rule
@@ -144,7 +151,7 @@ def _emulated(raw: bytes, address: int, done: Operation, reason: str, proven: bo
     )
 
 
-def _mistaken(raw: bytes, address: int, mistaken: Mistake) -> InsnPlan:
+def _mistaken(raw: bytes, address: int, mistaken: "Mistake") -> InsnPlan:
     """The plan of kernel mode for an instruction that Linux takes for another one."""
     emulated = mistaken.operation is not None
     return InsnPlan(
@@ -228,7 +235,7 @@ def _uprobe(insn: Decoded, raw: bytes, address: int, mode: Mode) -> InsnPlan:
                 rule, reason, fixups = _INDIRECT[insn.reg & 6]
         elif key == _PUSHF:
             rule, reason, fixups = _PUSHF_PLANS[mode]
-            wrong = faults.PUSHF.text() if mode is Mode.KERNEL else ""
+            wrong = _PUSHF_WRONG if mode is Mode.KERNEL else ""
         elif key == _POPF:
             rule, reason = "x86.popf", "copied; what it leaves in TF stays"
             fixups = (Fixup.IP, Fixup.FLAGS)
@@ -268,14 +275,15 @@ _INDIRECT: Final[dict[int, tuple[str, str, tuple[Fixup, ...]]]] = {
     ),
     4: ("x86.indirect-jump", "copied; the jump leaves the slot by itself", ()),
 }
+_PUSHF_WRONG: Final = "has the pushed flags show TF of its single step"
 _PUSHF_PLANS: Final[dict[Mode, tuple[str, str, tuple[Fixup, ...]]]] = {
     Mode.KERNEL: (
-        faults.PUSHF.rule,
+        "x86.pushf",
         "copied; as under Linux the pushed flags show TF of the single step",
         (Fixup.IP, Fixup.TRACE_FLAG),
     ),
     Mode.STRICT: (
-        faults.PUSHF.rule,
+        "x86.pushf",
         "copied; a trap ends the step here, not TF, so the pushed flags are the program's",
         _STEP,
     ),

@@ -45,6 +45,11 @@ class Mistake(Struct, frozen=True):
     operation: Operation | None
     fixups: tuple[Fixup, ...] = ()
 
+    @property
+    def refused(self) -> bool:
+        """True if strict mode takes no probe there."""
+        return self.fault.strict == faults.REFUSES
+
 
 def mistake(insn: Decoded, raw: bytes, address: int) -> Mistake | None:
     """The mistake that Linux makes of an instruction; None if it makes none."""

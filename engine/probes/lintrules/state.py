@@ -1,7 +1,6 @@
 """Rules about what is in use at a place: stack, flags, other probes."""
 
 from engine.arch.plan import Rules
-from engine.arch.uprobe_faults import INT3, NOP_CALL
 from engine.probes.lintrules.finding import Finding
 from engine.probes.site import Site
 
@@ -29,7 +28,7 @@ def nop_call(site: Site) -> Finding | None:
     if not lost:
         return None
     return Finding(
-        NOP_CALL.rule,
+        "nop5-red-zone",
         "warning",
         f"from its second hit on Linux 6.18 damages the program: the trampoline that it calls "
         f"here overwrites {lost}, which are read later",
@@ -40,6 +39,8 @@ def long_breakpoint(site: Site) -> Finding | None:
     """With a uprobe anywhere in it, a program does not get past its own `int $3`."""
     if site.rules is not Rules.UPROBE or not site.code.long_breakpoints:
         return None
+    from engine.arch.uprobe_faults import INT3  # for the few programs that have one
+
     at = site.code.long_breakpoints[0]
     return Finding(
         INT3.rule, "warning", f"its file has `int $3` in two bytes at {at:#x}: Linux {INT3.text()}"

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from engine.arch.plan import Mode
-from engine.arch.uprobe_faults import NO_CALLER
 from engine.cpu.base import Stop
 from engine.errors import GuestFaultError, ProbeRejectedError
 from engine.guest.text import TextOverlay
@@ -19,7 +18,6 @@ from engine.probes.detourroom import RowMemory
 from engine.probes.kprobe import Kprobe
 from engine.probes.kretprobe import Kretprobe
 from engine.probes.manager import ProbeManager
-from engine.probes.no_caller import no_caller, refusal, spoils_entry
 from engine.probes.site import InMemory
 from engine.session.guest.guest_code import KnownFiles
 from engine.session.guest.loading import LoadedGuest
@@ -189,6 +187,9 @@ class Probing:
         strict = (probe.mode or manager.mode) is Mode.STRICT
         if not strict or not isinstance(probe, Kretprobe) or manager.trampoline() is None:
             return
+        from engine.arch.uprobe_faults import NO_CALLER  # for trampolines in strict mode only
+        from engine.probes.no_caller import no_caller, refusal, spoils_entry
+
         arch = self._guest.arch
         if spoils_entry(arch, manager.returns.changes):
             why = no_caller(arch, one.place.image, one.place.link)

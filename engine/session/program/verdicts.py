@@ -15,7 +15,6 @@ from engine.arch.base import Arch
 from engine.arch.plan import Mode, Rules
 from engine.arch.program import RecordLayout
 from engine.arch.recording import Recording
-from engine.arch.uprobe_faults import NO_CALLER
 from engine.errors import ImageError, ProbeError
 from engine.image import Symbol
 from engine.image.headers import PF_X
@@ -25,7 +24,6 @@ from engine.probes.callwork import COUNTED, call_entry, call_work
 from engine.probes.detourwork import not_worth, uncompiled
 from engine.probes.jumpplace import JumpPlace
 from engine.probes.lint import CORRUPTS, Check, Finding, Judgement, judge
-from engine.probes.no_caller import no_caller
 from engine.probes.site import FunctionCode, ImageCode, InMemory, Site
 from engine.probes.technique_kind import TechniqueConditions, TechniqueKind
 from engine.probes.techniques import AUTO, TECHNIQUES, chosen
@@ -390,7 +388,12 @@ class Verdicts:
     def _with_caller(self, placed: Placed, mode: Mode) -> Placed:
         """The verdict with what Linux's trampoline does where nobody calls."""
         place, found = placed.place, placed.judgement
-        if mode is Mode.STRICT or self._arch.name not in NO_CALLER.arches:
+        if mode is Mode.STRICT:
+            return placed
+        from engine.arch.uprobe_faults import NO_CALLER  # for kernel mode only
+        from engine.probes.no_caller import no_caller
+
+        if self._arch.name not in NO_CALLER.arches:
             return placed
         why = no_caller(self._arch, place.image, place.link)
         if not why:
