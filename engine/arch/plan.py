@@ -58,6 +58,10 @@ class Fixup(Enum):
     """The instruction itself sets the flags: what it left in TF stays."""
     TRACE_FLAG = "trace-flag"
     """TF of the single step shows in the pushed flags, as under Linux's uprobes."""
+    STEP_FLAG = "step-flag"
+    """TF of the single step stays set, where Linux takes an instruction for popf."""
+    STRANDED = "stranded"
+    """pc stays behind the copy, where Linux takes an instruction for a return."""
 
 
 class StepCpu(RegisterFile, Protocol):
@@ -217,6 +221,8 @@ class ArchProbes(Struct, frozen=True):
             TRAMPOLINE_ADDRESS.
         looks_back: bytes of the function before the address that `analyze` looks at.
         ties: (bytes of a function) to whether what stands before an instruction may matter in it.
+        long_breakpoint: another breakpoint than `kprobe`, which Linux's uprobes take for a
+            shorter one (`engine.arch.uprobe_faults.INT3`); none where there is no such.
         anywhere: (an instruction's bytes, rules, mode) to its plan at address 0 if verdict, reason
             and `boostable` of it are the same at every address and whatever follows; else None.
     """
@@ -245,4 +251,5 @@ class ArchProbes(Struct, frozen=True):
     pushes: Mapping[Rules, tuple[str | int, ...]] = field(default_factory=dict)
     looks_back: int = 0
     ties: Callable[[bytes], bool] = lambda code: False
+    long_breakpoint: bytes = b""
     anywhere: Callable[[bytes, Rules, Mode], InsnPlan | None] = lambda raw, rules, mode: None

@@ -30,6 +30,8 @@ _CHAIN_MAX: Final = 16
 _CODES: Final = {1: "B", 2: "H", 4: "I", 8: "Q"}
 _THREAD: Final = struct.Struct("<4xI")
 _STRING: Final = struct.Struct("<II")
+_WORDS: Final = struct.Struct("<2xH")
+"""Words of a row, in its head."""
 _NUMBERS: Final[dict[Compare, Callable[[int, int], bool]]] = {
     Compare.EQ: operator.eq,
     Compare.NE: operator.ne,
@@ -128,6 +130,8 @@ def _test(op: PredicateOp, context: PredicateContext) -> RowTest:
             return compare is Compare.NE or bool(cpus >> cpu & 1)
 
         return in_set
+    if op.operand is Operand.STRING:
+        return _string_test(op)
     text, match, negate = _text(op, context), _matcher(op), op.negate
 
     def string(data: Any, position: int) -> bool:
@@ -193,8 +197,7 @@ def _unsigned(op: PredicateOp) -> PredicateOp:
 
 
 def _text(op: PredicateOp, context: PredicateContext) -> Callable[[Any, int], bytes | None]:
-    """Bytes of the string with what stands behind it up to its field's end; None: no string."""
-    offset = op.offset
+    """The thread's name, or the string behind a pointer, with its NUL; None: there is none."""
     if op.operand is Operand.COMM:
         comm = context.comm
 
@@ -203,25 +206,53 @@ def _text(op: PredicateOp, context: PredicateContext) -> Callable[[Any, int], by
             return found[: COMM_SIZE - 1].ljust(COMM_SIZE, b"\0")
 
         return name
-    if op.operand is Operand.POINTER:
-        read, address = context.read_cstring, _number(op)
+    assert op.operand is Operand.POINTER, "other strings are in the row"
+    read, address = context.read_cstring, _number(op)
 
-        def pointed(data: Any, position: int) -> bytes | None:
-            try:
-                return read(address(data, position), POINTER_MAX) + b"\0"
-            except GuestFaultError:
-                return None
+    def pointed(data: Any, position: int) -> bytes | None:
+        try:
+            return read(address(data, position), POINTER_MAX) + b"\0"
+        except GuestFaultError:
+            return None
 
-        return pointed
-    unpack = _STRING.unpack_from
+    return pointed
 
-    def string(data: Any, position: int) -> bytes:
+
+def _string_test(op: PredicateOp) -> RowTest:
+    """The test of a string of the row.
+
+    One that could not be read has no byte there. The kernel compares what stands in its place:
+    the next string that could be read. Where there is none it is what an older record has left,
+    which here is like nothing.
+    """
+    offset, negate, unpack = op.offset, op.negate, _STRING.unpack_from
+    match, lacking = _matcher(op), _lacking(op)
+
+    def string(data: Any, position: int) -> bool:
         where, size = unpack(data, position + offset)
-        # What could not be read has no byte; of the kernel's ways to compare only that of an end
-        # asks, the others look at other bytes then: here it is as the empty string to them.
-        return bytes(data[position + where : position + where + size])
+        if size:
+            return match(bytes(data[position + where : position + where + size])) is not negate
+        end = position + 8 * _WORDS.unpack_from(data, position)[0]
+        there = bytes(data[position + where : end]).partition(b"\0")[0]
+        return lacking(there) is not negate
 
     return string
+
+
+def _lacking(op: PredicateOp) -> Callable[[bytes], bool]:
+    """The same of a string that is not there, given what stands in its place.
+
+    Of the kernel's ways to compare those that go by the size see nothing (regex_match_end,
+    regex_match_glob), and those that take a size of 0 for an unknown one go up to a NUL.
+    """
+    pattern = op.pattern
+    if op.match is Match.MIDDLE:
+        return lambda there: pattern in there
+    if op.match is Match.FULL:
+        return lambda there: bool(there) and there == pattern
+    if op.match is Match.FRONT:
+        return lambda there: bool(there) and there.startswith(pattern)
+    return lambda there: False
 
 
 def matches(op: PredicateOp, value: bytes) -> bool:
@@ -240,7 +271,7 @@ def _matcher(op: PredicateOp) -> Callable[[bytes], bool]:
         return lambda value: pattern in value
     if op.match is Match.END:
         # Before the last byte, whatever stands there: COMM has 16 of them.
-        return lambda value: bool(value) and value[:-1].endswith(pattern)
+        return lambda value: value[:-1].endswith(pattern)
     glob = re.compile(glob_regex(pattern), re.DOTALL).fullmatch
     return lambda value: glob(value.partition(b"\0")[0]) is not None
 

@@ -6,7 +6,8 @@ does the same one visible step at a time, and tests hold the two against each ot
 """
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -23,6 +24,9 @@ from engine.probes.singlestep_fixup import settler
 from engine.probes.slots import InsnSlots, XolArea
 from engine.probes.stepping import StepStopError, failure
 from engine.probes.target import ProbeTarget
+
+if TYPE_CHECKING:
+    from engine.probes.step_faults import StepFaults
 
 
 def _leave() -> int:
@@ -155,6 +159,7 @@ class Breakpoints:
         self._first = _FirstHit(target.thread)
         self._slots = slots
         self.area = area
+        self._target = target
         self._thread = target.thread
         self.first_fit = target.mode is Mode.KERNEL
         self.fault: StepStopError | None = None
@@ -355,7 +360,7 @@ class Breakpoints:
             self._steps.step_at(slot + point.plan.entry, settle)
             return
         end = _leave
-        if not self.leaves(point):
+        if not self.leaves(point) and not point.plan.wrong:
             end = self._end(point) if point.copy.slot is not None else self._area_end(point, slot)
         self._traps.plant(slot + point.copy_size, end, point.plan.next)
 
@@ -559,12 +564,23 @@ class Breakpoints:
 
         return plain_end
 
-    def finish(self, point: ProbePoint, slot: int) -> None:
-        """The copy has run in its slot: what the plan's fix-ups say, but for pc."""
-        if Fixup.TRACE_FLAG in point.plan.fixups:
-            place = self._step.read_register(self._arch.roles.sp) + 1
-            self._step.store(place, bytes([self._step.load(place, 1)[0] | 1]))
+    def finish(self, point: ProbePoint, slot: int) -> int:
+        """The copy has run in its slot: what the plan's fix-ups say, but for pc.
+
+        Returns:
+            Where the guest goes on.
+        """
+        plan = point.plan
+        follow = self.faults.settle(plan, slot) if plan.wrong else plan.next
         self.leave(point, slot)
+        return follow
+
+    @cached_property
+    def faults(self) -> "StepFaults":
+        """Leaves what Linux leaves behind a step."""
+        from engine.probes.step_faults import StepFaults  # for few instructions of kernel mode
+
+        return StepFaults(self._target, self.area)
 
     def leave(self, point: ProbePoint, slot: int) -> None:
         """A step is over or given up: its registers and its slot of the area go back."""

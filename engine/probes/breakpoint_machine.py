@@ -252,8 +252,14 @@ class BreakpointMachine:
             elif fixup is Fixup.FLAGS:
                 done.append("TF stays as the instruction left it")
             elif fixup is Fixup.TRACE_FLAG:
-                self._trace_flag()
+                self._hits.breakpoints.faults.show_flag()
                 done.append("the pushed flags show TF of the single step")
+            elif fixup is Fixup.STEP_FLAG:
+                self._hits.breakpoints.faults.keep_flag()
+                done.append("TF of the single step stays set")
+            elif fixup is Fixup.STRANDED:
+                regs.ip = self._hits.breakpoints.faults.strand(plan, slot)
+                done.append(f"pc stays in the slot, at {regs.ip:#x}")
         self._leave()
         self.next = Phase.POST
         return "; ".join(done) or "nothing to put right: the copy left the slot by itself"
@@ -273,11 +279,6 @@ class BreakpointMachine:
             self._cpu.write_register(link, value)
         else:
             self.target.step.store(self._regs.sp, value.to_bytes(WORD, "little"))
-
-    def _trace_flag(self) -> None:
-        place = self._regs.sp + 1
-        high = self.target.step.load(place, 1)[0]
-        self.target.step.store(place, bytes([high | 1]))
 
     def _post(self) -> str:
         served = self._hits.status is Status.HIT_SS

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, auto
 
 from engine.arch.base import TrapKind
+from engine.arch.plan import Mode, Rules
 from engine.cpu.base import Stop, StopKind
 from engine.errors import EngineError, GuestFaultError
 from engine.probes.arbitration import Arbitration
@@ -139,6 +140,9 @@ class HitDispatcher:
             point = self.code.step_of(at)
             if point is not None:
                 return self._step_done(point, self.code.slot_around(at))
+            if self._goes_on_inside(at):
+                self._regs.ip = at
+                return None
             return stop
         if stop.trap is TrapKind.SINGLE_STEP and self._steps_itself:
             point = self.code.step_of(stop.address)
@@ -155,6 +159,21 @@ class HitDispatcher:
         if point is not None:
             return self._interrupted(point, stop, pc)
         return self.code.as_original(stop)
+
+    def _goes_on_inside(self, address: int) -> bool:
+        """True if kernel mode lets the program go on at a breakpoint's last byte.
+
+        As Linux does where a uprobe is in the program, and no breakpoint of one byte stands there
+        (handle_swbp: it takes that for a uprobe that has gone meanwhile).
+        """
+        long = self.target.arch.probes.long_breakpoint
+        if not long or self.target.overlay.original(address, 1) != long[-1:]:
+            return False
+        return any(
+            probe.rules is Rules.UPROBE and (probe.mode or self.target.mode) is Mode.KERNEL
+            for point in self.points.values()
+            for probe in point.probes
+        )
 
     def _hit_covered(self, point: ProbePoint, pc: int) -> None:
         """A debugger's breakpoint stands in front of a probe's instruction."""
@@ -288,9 +307,8 @@ class HitDispatcher:
 
     def _step_done(self, point: ProbePoint, slot: int) -> Stop | None:
         """The trap behind the copy was reached."""
-        self.breakpoints.finish(point, slot)
-        self._regs.ip = point.plan.next
-        self._cpu.expect(point.plan.next)
+        self._regs.ip = follow = self.breakpoints.finish(point, slot)
+        self._cpu.expect(follow)
         self.run_post(point)
         return None
 
@@ -328,8 +346,7 @@ class HitDispatcher:
             self._regs.ip = self.code.original_pc(pc)
         else:
             # It was carried out all the same: a system call, or the guest's own trap flag.
-            self.breakpoints.finish(point, slot)
-            self._regs.ip = plan.next
-            self._cpu.expect(plan.next)
+            self._regs.ip = follow = self.breakpoints.finish(point, slot)
+            self._cpu.expect(follow)
             self.run_post(point)
         return self.code.as_original(stop)

@@ -16,8 +16,9 @@ from engine.probes.lintrules import code, state
 from engine.probes.lintrules.finding import Finding, Severity
 from engine.probes.site import Site
 
-__all__ = ["RULES", "Check", "Finding", "Judgement", "Rule", "Severity", "judge"]
+__all__ = ["CORRUPTS", "RULES", "Check", "Finding", "Judgement", "Rule", "Severity", "judge"]
 
+CORRUPTS: Final = code.CORRUPTS
 How = Literal["emulated", "xol", "boosted"]
 
 
@@ -46,7 +47,7 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule("data", "error", code.data, "no data stands there", True),
     Rule("boundary", "error", code.boundary, "an instruction begins there"),
     Rule("instruction", "error", code.instruction, "its instruction can be probed"),
-    Rule("corrupts", "error", code.corrupts, "a probe there leaves the program as it is"),
+    Rule(CORRUPTS, "error", code.corrupts, "a probe there leaves the program as it is"),
     Rule("no-function", "warning", code.no_function, "it belongs to a function"),
     Rule("overlap", "warning", code.overlap, "it belongs to one function only"),
     Rule("linkage-stub", "warning", code.linkage_stub, "it is not in a linkage stub", True),
@@ -56,6 +57,12 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule("page-end", "info", code.page_end, "its instruction lies in one page"),
     Rule("red-zone", "info", state.red_zone, "nothing below the stack pointer is in use"),
     Rule("nop5-red-zone", "warning", state.nop_call, "a call there would damage nothing"),
+    Rule(
+        "x86.uprobe-int3",
+        "warning",
+        state.long_breakpoint,
+        "its file has no breakpoint in two bytes",
+    ),
     Rule("flags", "info", state.flags, "no condition flags are in use"),
     Rule("probed", "info", state.probed, "no probe stands there yet"),
 )

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from engine.arch.nop_call import NopCalls
 from engine.arch.plan import Mode, Rules
+from engine.arch.uprobe_faults import NOP_CALL
 from engine.probes.jumpplace import JumpPlace
 from engine.probes.lint import Check
 from engine.probes.technique import OTHER_PROBE
@@ -111,7 +112,7 @@ RULES: Final[tuple[NopCallRule, ...]] = (
     NopCallRule("nop5-reach", _reach, "a trampoline is within reach"),
     NopCallRule(OTHER_PROBE, _other_probe, "no other probe stands in its bytes"),
     NopCallRule("nop5-idle", _idle, "its instruction does nothing", kernel=False),
-    NopCallRule("nop5-red-zone", damage, "nothing that a hit overwrites is in use", kernel=False),
+    NopCallRule(NOP_CALL.rule, damage, "nothing that a hit overwrites is in use", kernel=False),
 )
 """All rules: the kernel's, then ours."""
 

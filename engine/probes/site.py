@@ -177,6 +177,10 @@ class FunctionCode:
         return flow(self.data, self.start)
 
 
+_CHUNK: Final = 1 << 20
+"""Bytes of code that are searched at a time."""
+
+
 class BranchTargets:
     """Targets of branches, and for each the first branch that goes there.
 
@@ -372,6 +376,31 @@ class ImageCode:
         """Addresses in [low, high) at which functions begin."""
         starts = self._starts
         return starts[bisect_left(starts, low) : bisect_left(starts, high)]
+
+    @cached_property
+    def long_breakpoints(self) -> tuple[int, ...]:
+        """Addresses of `ArchProbes.long_breakpoint` in the functions, where those are known."""
+        wanted = self.arch.probes.long_breakpoint
+        return tuple(self._finding(wanted)) if wanted else ()
+
+    def _finding(self, wanted: bytes) -> Iterator[int]:
+        for segment in self.image.load_segments:
+            if not segment.flags & PF_X:
+                continue
+            low, more = segment.vaddr + self.bias, len(wanted) - 1
+            for start in range(low, low + segment.filesz, _CHUNK):
+                size = min(_CHUNK + more, low + segment.filesz - start)
+                data, at = self.read(start, size), -1
+                while (at := data.find(wanted, at + 1)) >= 0:
+                    if self._holds_insn(start + at):
+                        yield start + at
+
+    def _holds_insn(self, address: int) -> bool:
+        """True if an instruction of a function is known to begin there."""
+        around = next(iter(self.functions_at(address)), None)
+        return around is not None and self.function(around[0], around[1] - around[0]).holds(
+            address
+        )
 
     def names_at(self, address: int) -> list[str]:
         """Names of all functions that begin at an address."""

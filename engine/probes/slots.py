@@ -133,12 +133,26 @@ class XolArea:
                 index = next((at for at in free if not self._content[at]), index)
         self._taken[index] = True
         address = self.page + index * self.slot_size
+        self._fill(index, code)
+        return address
+
+    def strand(self, address: int, code: bytes) -> None:
+        """Leave a slot as Linux does, for a program that runs on in it.
+
+        Args:
+            address: of the slot.
+            code: what the kernel copies there, with the bytes behind the instruction; the rest
+                of a slot is zeros.
+        """
+        index = (address - self.page) // self.slot_size
+        self._fill(index, code.ljust(self.slot_size, b"\0"))
+
+    def _fill(self, index: int, code: bytes) -> None:
         if self._content[index] != code:
             self._holding.pop(self._content[index], None)
             self._holding[code] = index
             self._content[index] = code
-            self._memory.patch(address, code)
-        return address
+            self._memory.patch(self.page + index * self.slot_size, code)
 
     def release(self, address: int) -> None:
         """The step is over."""

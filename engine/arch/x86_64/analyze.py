@@ -4,12 +4,12 @@ Linux emulates under uprobes no-operations, relative jumps and calls and pushes 
 (branch_setup_xol_ops, push_setup_xol_ops), under kprobes whatever changes the instruction
 pointer or the interrupt flag (prepare_emulation); it steps a copy of the rest. Some things it
 gets wrong are done right here: kprobes ignore the immediate of `ret`, take a far return for a
-near one and test rcx before a loop counts it down; both treat some VEX instructions by their
-last opcode byte as branches.
+near one and test rcx before a loop counts it down. Instructions that uprobes take for others
+by their opcode byte (`mistakes`) are refused by the strict mode and go as wrong in kernel mode.
 """
 
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from engine.arch.plan import Fixup, InsnPlan, Mode, Operation, Rules, Verdict
 from engine.arch.x86_64.decode import LEGACY, REP, REPNE, VEX, Decoded, decode, whole
@@ -27,7 +27,10 @@ from engine.arch.x86_64.verdicts import (
     uprobe_refusal,
 )
 
-_PUSHF, _POPF, _SYSCALL = 0x9C, 0x9D, 0x105
+if TYPE_CHECKING:
+    from engine.arch.x86_64.mistakes import Mistake
+
+_NOP, _PUSHF, _POPF, _SYSCALL = 0x90, 0x9C, 0x9D, 0x105
 _LOOPS: Final = frozenset({0xE0, 0xE1, 0xE2, 0xE3})
 _RETURNS: Final = frozenset({0xC2, 0xC3, 0xCA, 0xCB})
 _EMULATED_BRANCHES: Final = frozenset((0xE8, 0xE9, 0xEB, *range(0x70, 0x80), *range(0x180, 0x190)))
@@ -63,6 +66,11 @@ def analyze(raw: bytes, address: int, rules: Rules, mode: Mode, before: bytes) -
             refusal = ("ENOTSUPP" if uprobe else "EOPNOTSUPP", "x86.undefined", _REX2)
         if refusal is not None:
             return _rejected(raw[:4], address, uprobe, refusal)
+        from engine.arch.x86_64.mistakes import mistaken_rex2  # few programs have need of it
+
+        mistaken = mistaken_rex2(extended, raw, address) if uprobe else None
+        if mistaken is not None:
+            return _mistaken(raw[: mistaken.size], address, mistaken)
         return _uncertain(raw, address, uprobe)
     insn = decode(whole(raw))  # as others ask, who know where it ends
     taken = misread(raw) if uprobe else None
@@ -83,9 +91,21 @@ def analyze(raw: bytes, address: int, rules: Rules, mode: Mode, before: bytes) -
         if stricter is not None:
             errno = "ENOTSUPP" if uprobe else "EOPNOTSUPP"
             return _rejected(raw, address, uprobe, (errno, *stricter))
-    if uprobe:
+    if not uprobe:
+        return _kprobe(insn, raw, address)
+    if taken is not None or (insn.encoding == LEGACY and insn.key != _NOP):
         return _uprobe(insn, raw, address, mode)
-    return _kprobe(insn, raw, address)
+    from engine.arch.x86_64.mistakes import mistake  # few programs have need of it
+
+    mistaken = mistake(insn, raw, address)
+    strict = mode is Mode.STRICT
+    if mistaken is None or (strict and not mistaken.refused):
+        return _uprobe(insn, raw, address, mode)
+    if strict:
+        rule = mistaken.fault.rule
+        reason = f"{rule}: under a uprobe Linux {mistaken.wrong}"
+        return _rejected(raw, address, True, ("ENOTSUPP", rule, reason))
+    return _mistaken(raw, address, mistaken)
 
 
 def anywhere(raw: bytes, rules: Rules, mode: Mode) -> InsnPlan | None:
@@ -128,6 +148,22 @@ def _emulated(raw: bytes, address: int, done: Operation, reason: str, proven: bo
         rule="x86.emulated",
         proven=proven,
         operation=done,
+    )
+
+
+def _mistaken(raw: bytes, address: int, mistaken: "Mistake") -> InsnPlan:
+    """The plan of kernel mode for an instruction that Linux takes for another one."""
+    emulated = mistaken.operation is not None
+    return InsnPlan(
+        address,
+        raw,
+        Verdict.EMULATED if emulated else Verdict.XOL,
+        f"{'emulated' if emulated else 'copied'}: Linux {mistaken.wrong}",
+        rule=mistaken.fault.rule,
+        copy=b"" if emulated else raw,
+        fixups=mistaken.fixups,
+        operation=mistaken.operation,
+        wrong=mistaken.wrong,
     )
 
 
@@ -176,7 +212,7 @@ def _uprobe(insn: Decoded, raw: bytes, address: int, mode: Mode) -> InsnPlan:
     key = insn.key
     done: Operation | None = None
     fixups: tuple[Fixup, ...] = _STEP
-    rule, reason = "x86.copy", "copied as it is"
+    rule, reason, wrong = "x86.copy", "copied as it is", ""
     if insn.encoding == LEGACY:
         if is_nop(insn):
             text = "no-operation: emulated"
@@ -199,6 +235,7 @@ def _uprobe(insn: Decoded, raw: bytes, address: int, mode: Mode) -> InsnPlan:
                 rule, reason, fixups = _INDIRECT[insn.reg & 6]
         elif key == _PUSHF:
             rule, reason, fixups = _PUSHF_PLANS[mode]
+            wrong = _PUSHF_WRONG if mode is Mode.KERNEL else ""
         elif key == _POPF:
             rule, reason = "x86.popf", "copied; what it leaves in TF stays"
             fixups = (Fixup.IP, Fixup.FLAGS)
@@ -226,6 +263,7 @@ def _uprobe(insn: Decoded, raw: bytes, address: int, mode: Mode) -> InsnPlan:
         fixups=fixups,
         operation=done,
         repeats=_repeats(insn),
+        wrong=wrong,
     )
 
 
@@ -237,6 +275,7 @@ _INDIRECT: Final[dict[int, tuple[str, str, tuple[Fixup, ...]]]] = {
     ),
     4: ("x86.indirect-jump", "copied; the jump leaves the slot by itself", ()),
 }
+_PUSHF_WRONG: Final = "has the pushed flags show TF of its single step"
 _PUSHF_PLANS: Final[dict[Mode, tuple[str, str, tuple[Fixup, ...]]]] = {
     Mode.KERNEL: (
         "x86.pushf",

@@ -138,6 +138,7 @@ PROBES = ArchProbes(
     nop=b"\x90",
     skips_landing_pad=True,
     returns=_returns,
+    long_breakpoint=b"\xcd\x03",
     pushes={
         # arch/x86/kernel/uprobes.c, uretprobe_trampoline_entry
         Rules.UPROBE: ("rax", "rcx", "r11"),

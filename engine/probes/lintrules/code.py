@@ -1,9 +1,14 @@
 """Rules about what stands at a place: code or not, boundaries, instructions, names."""
 
+from typing import Final
+
 from engine.arch.plan import Mode, Rules, Verdict
 from engine.image.headers import SHF_EXECINSTR
 from engine.probes.lintrules.finding import Finding
 from engine.probes.site import Site
+
+CORRUPTS: Final = "corrupts"
+"""Rule: a place that Linux accepts although the program would suffer."""
 
 
 def _kprobe(site: Site, errno: str) -> str:
@@ -107,11 +112,12 @@ def corrupts(site: Site) -> Finding | None:
     if site.mode is Mode.STRICT or site.plan.verdict is Verdict.REJECTED:
         return None
     if site.plan.wrong:
-        return Finding("corrupts", "error", f"Linux accepts it, but {site.plan.wrong}")
+        message = f"Linux accepts it, but {site.plan.wrong} ({site.plan.rule})"
+        return Finding(CORRUPTS, "error", message)
     strict = site.plan_in(Mode.STRICT)
     if strict.verdict is not Verdict.REJECTED:
         return None
-    return Finding("corrupts", "error", f"Linux accepts it, but {strict.reason}")
+    return Finding(CORRUPTS, "error", f"Linux accepts it, but {strict.reason}")
 
 
 def no_function(site: Site) -> Finding | None:

@@ -35,6 +35,18 @@ def nop_call(site: Site) -> Finding | None:
     )
 
 
+def long_breakpoint(site: Site) -> Finding | None:
+    """With a uprobe anywhere in it, a program does not get past its own `int $3`."""
+    if site.rules is not Rules.UPROBE or not site.code.long_breakpoints:
+        return None
+    from engine.arch.uprobe_faults import INT3  # for the few programs that have one
+
+    at = site.code.long_breakpoints[0]
+    return Finding(
+        INT3.rule, "warning", f"its file has `int $3` in two bytes at {at:#x}: Linux {INT3.text()}"
+    )
+
+
 def flags(site: Site) -> Finding | None:
     """Code planted there has to keep them."""
     found = site.flow.flags.get(site.address)

@@ -16,6 +16,7 @@ from engine.guest.text import TextOverlay
 from engine.linux.space import AddressSpace
 from engine.probes.detourroom import RowMemory
 from engine.probes.kprobe import Kprobe
+from engine.probes.kretprobe import Kretprobe
 from engine.probes.manager import ProbeManager
 from engine.probes.return_catcher import Noted
 from engine.probes.site import InMemory
@@ -173,10 +174,31 @@ class Probing:
         """
         asked = list(wanted)
         first = self.first
+        for one in asked:
+            self._allow_return(one)
         first.place(asked)
         for space in self.spaces.values() if self._follows else ():
             if space is not first:
                 self._place_too(space, asked)
+
+    def _allow_return(self, one: Wanted) -> None:
+        """Refuse a return probe whose trampoline would spoil what code finds on its stack.
+
+        Raises:
+            ProbeRejectedError: strict mode does not take it.
+        """
+        manager, probe = self.first.manager, one.probe
+        strict = (probe.mode or manager.mode) is Mode.STRICT
+        if not strict or not isinstance(probe, Kretprobe) or manager.trampoline() is None:
+            return
+        from engine.arch.uprobe_faults import NO_CALLER  # for trampolines in strict mode only
+        from engine.probes.no_caller import no_caller, refusal, spoils_entry
+
+        arch = self._guest.arch
+        if spoils_entry(arch, manager.returns.changes):
+            why = no_caller(arch, one.place.image, one.place.link)
+            if why:
+                raise ProbeRejectedError(one.place.link, refusal(why), "EINVAL", NO_CALLER.rule)
 
     def _place_too(self, space: ProbedSpace, asked: list[Wanted]) -> None:
         for one in asked:
@@ -200,6 +222,7 @@ class Probing:
             address = first.address(one.place)
             if address is not None and address not in first.manager.points:
                 try:
+                    self._allow_return(one)
                     first.check(one.probe, address)
                 except ProbeRejectedError as error:
                     refused.append((one.place, error.reason))

@@ -48,6 +48,8 @@ _FIXUPS: Final = {
     Fixup.SCRATCH: "the register that stood in for pc gets its own value back",
     Fixup.FLAGS: "TF stays as the instruction left it",
     Fixup.TRACE_FLAG: "the pushed flags show TF of the single step",
+    Fixup.STEP_FLAG: "TF of the single step stays set",
+    Fixup.STRANDED: "pc stays in the slot, behind the copy",
 }
 _BY_GUEST: Final = frozenset({Phase.SLOT, Phase.EMULATED, Phase.DISPLACED})
 

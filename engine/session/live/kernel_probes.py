@@ -11,8 +11,10 @@ from msgspec.structs import replace
 
 from engine.arch.base import Arch
 from engine.arch.plan import Mode, Rules
+from engine.arch.uprobe_faults import FAULTS, INT3, NO_CALLER, NOP_CALL
 from engine.errors import CommandError
-from engine.probes.lint import Judgement
+from engine.probes.lint import CORRUPTS, Finding, Judgement
+from engine.probes.no_caller import no_caller, refusal
 from engine.session.live.histograms import counts_here
 from engine.session.live.instance import KernelInstance
 from engine.session.live.tracefs import LiveKernelError, append, read_text
@@ -26,9 +28,7 @@ from engine.trace.trigger import EventTrigger, TriggerAction
 
 UPROBES: Final = "uprobe_events"
 KPROBES: Final = "kprobe_events"
-_NOP_CALLS: Final = (6, 18)
-"""The kernel's version since which a uprobe's five-byte no-operation becomes a call."""
-_DAMAGE: Final = "nop5-red-zone"
+_ALL_THE_SAME: Final = "(a '!' in front of the definition places it all the same)"
 _OTHERS: Final = {
     TriggerAction.STACK: "it would record the kernel's own stack: give --stack",
     TriggerAction.SNAPSHOT: "the rows are read as they come",
@@ -95,6 +95,7 @@ class KernelProbes:
         for probe in self.probes:
             probe.line("g", self._arch)
             self._judge(probe)
+        self._judge_breakpoints()
         for info in self.infos.values():
             for trigger in self._triggers(info):
                 _check_trigger(trigger, info)
@@ -121,16 +122,40 @@ class KernelProbes:
             )
 
         definition = probe.exported.definition
-        calls = self._arch.nop_calls
-        makes_call = calls is not None and calls().is_nop(judgement.plan.raw)
-        if not makes_call or definition.strict_override or _release() < _NOP_CALLS:
+        if definition.strict_override:
             return
-        for finding in judgement.findings:
-            if finding.rule == _DAMAGE:
-                raise CommandError(
-                    f"{definition.command}: {finding.message} (a '!' in front of the definition"
-                    " places it all the same)"
-                )
+        for finding in self._damage(judgement):
+            raise CommandError(f"{definition.command}: {finding.message} {_ALL_THE_SAME}")
+        spoils = definition.is_return and self._arch.name in NO_CALLER.arches
+        why = spoils and no_caller(self._arch, probe.place.image, probe.place.link)
+        if why:
+            raise CommandError(f"{definition.command}: {refusal(why)} {_ALL_THE_SAME}")
+
+    def _damage(self, judgement: Judgement) -> Iterator[Finding]:
+        """The findings about what the running kernel would damage at a place."""
+        fault = next((one for one in FAULTS if one.rule == judgement.plan.rule), None)
+        if fault is None or _release() >= fault.since:
+            yield from (one for one in judgement.errors if one.rule == CORRUPTS)
+        calls = self._arch.nop_calls
+        called = calls is not None and calls().is_nop(judgement.plan.raw)
+        if called and _release() >= NOP_CALL.since:
+            yield from (one for one in judgement.findings if one.rule == NOP_CALL.rule)
+
+    def _judge_breakpoints(self) -> None:
+        """Refuse uprobes in a program that the running kernel would damage anywhere.
+
+        Raises:
+            CommandError: it would.
+        """
+        definitions = (one.exported.definition for one in self.probes if one.kind == UPROBES)
+        first = next((one for one in definitions if not one.strict_override), None)
+        if first is None or _release() < INT3.since:
+            return
+        for file, address in self._tracing.session.probes().verdicts.long_breakpoints():
+            raise CommandError(
+                f"{first.command}: {INT3.rule}: with a uprobe anywhere in the program Linux"
+                f" {INT3.text()}. There is one at {address:#x} of {file.path} {_ALL_THE_SAME}"
+            )
 
     def _why(self, probe: LiveProbe) -> str:
         """The rule by which the kernel has refused a place, which it does not tell of a kprobe."""

@@ -23,7 +23,7 @@ from engine.probes.breakpoint import BREAKPOINT
 from engine.probes.callwork import COUNTED, call_entry, call_work
 from engine.probes.detourwork import not_worth, uncompiled
 from engine.probes.jumpplace import JumpPlace
-from engine.probes.lint import Check, Finding, Judgement, judge
+from engine.probes.lint import CORRUPTS, Check, Finding, Judgement, judge
 from engine.probes.site import FunctionCode, ImageCode, InMemory, Site
 from engine.probes.technique_kind import TechniqueConditions, TechniqueKind
 from engine.probes.techniques import AUTO, TECHNIQUES, chosen
@@ -311,7 +311,9 @@ class Verdicts:
         else:
             placed = tuple(self.judge(place, mode=mode, brief=True) for place in found)
             placed = tuple(self._asking_for(definition, placed, one, mode) for one in placed)
-        return tuple(map(self._as_return, placed)) if definition.is_return else placed
+        if not definition.is_return:
+            return placed
+        return tuple(self._as_return(one, mode or self._mode) for one in placed)
 
     def _asking_for(
         self,
@@ -367,8 +369,9 @@ class Verdicts:
         hit = link is not None and any(s.flags & PF_X and s.covers(link) for s in segments)
         return "" if hit else never
 
-    def _as_return(self, placed: Placed) -> Placed:
+    def _as_return(self, placed: Placed, mode: Mode) -> Placed:
         """The verdict on a place for a return probe."""
+        placed = self._with_caller(placed, mode)
         place = placed.place
         if place.rules is Rules.UPROBE or place.function is None:
             return placed
@@ -381,6 +384,24 @@ class Verdicts:
             return placed
         why = "a return probe goes on a function's entry"
         return _refused_return(placed, start, why, "EINVAL")
+
+    def _with_caller(self, placed: Placed, mode: Mode) -> Placed:
+        """The verdict with what Linux's trampoline does where nobody calls."""
+        place, found = placed.place, placed.judgement
+        if mode is Mode.STRICT:
+            return placed
+        from engine.arch.uprobe_faults import NO_CALLER  # for kernel mode only
+        from engine.probes.no_caller import no_caller
+
+        if self._arch.name not in NO_CALLER.arches:
+            return placed
+        why = no_caller(self._arch, place.image, place.link)
+        if not why:
+            return placed
+        message = f"Linux accepts it, but {NO_CALLER.text()} ({NO_CALLER.rule}): {why}"
+        finding = Finding(CORRUPTS, "error", message)
+        judged = replace(found, errors=(*found.errors, finding))
+        return replace(placed, judgement=judged)
 
     def at_one(self, definition: Definition, placed: Sized, place: Place) -> Definition:
         """A definition with the arguments that hold at one of its places.
@@ -478,12 +499,21 @@ class Verdicts:
         file = self.file_of(place)
         return ImageCode(self._arch, file.image, file.symbols, self._decode, bias, in_memory)
 
+    def long_breakpoints(self) -> Iterator[tuple[ProgramFile, int]]:
+        """Breakpoints of the program and its libraries that Linux's uprobes mistake."""
+        if self._arch.probes.long_breakpoint:
+            for file in self._program.files:
+                for address in self._code_of(file).long_breakpoints:
+                    yield file, address
+
     def _code(self, place: Place, bias: int = 0) -> ImageCode:
-        code = self._codes.get((place.path, bias))
+        return self._codes.get((place.path, bias)) or self._code_of(self.file_of(place), bias)
+
+    def _code_of(self, file: ProgramFile, bias: int = 0) -> ImageCode:
+        code = self._codes.get((file.path, bias))
         if code is None:
-            file = self.file_of(place)
             code = ImageCode(self._arch, file.image, file.symbols, self._decode, bias)
-            self._codes[place.path, bias] = code
+            self._codes[file.path, bias] = code
         return code
 
 

@@ -14,6 +14,7 @@ from engine.arch.program import RecordLayout
 from engine.errors import ProbeError, ProbeRejectedError
 from engine.probes.kprobe import Kprobe, Uprobe
 from engine.probes.kretprobe import Kretprobe, Uretprobe
+from engine.probes.lint import CORRUPTS
 from engine.session.guest.probed_space import Wanted
 from engine.session.guest.probing import Probing
 from engine.session.guest.session import Session
@@ -161,6 +162,7 @@ class Definitions:
                 hint = f"; the nearest place that would do is {nearest:#x}" if nearest else ""
                 why = f"{item.place.name}: {verdict.reason} ({verdict.errno}){hint}"
                 raise _explained(definition, code, why)
+            self._warn(definition, item)
         if not placed:
             why = self._probing.verdicts.unhit(definition)
             self._session.remarks.append(Report((f"{definition.command}: {why}",)))
@@ -185,6 +187,13 @@ class Definitions:
         event.add(done)
         self.defined.add(done, definition)
         return done
+
+    def _warn(self, definition: Definition, item: Placed) -> None:
+        """Tell of what kernel mode damages at a place, as Linux does."""
+        damage = next((one for one in item.judgement.errors if one.rule == CORRUPTS), None)
+        if damage is not None:
+            text = f"{definition.command}: {item.place.name}: {damage.message}"
+            self._session.remarks.append(Report((text,)))
 
     def _read_again(self, line: str) -> Definition:
         """A definition of this trace that means the same whatever the program is."""

@@ -148,12 +148,47 @@ def test_globs_of_the_kernel(pattern: str, value: bytes, expected: bool) -> None
     assert passes(f's ~ "{pattern}"', row(s=value)) is expected
 
 
+@pytest.mark.parametrize(
+    ("text", "alone", "before"),
+    [
+        # A string at 16, alone and with "hello" recorded behind it: Linux 6.18.
+        ('s == ""', False, False),
+        ('s != ""', True, True),
+        ('s ~ ""', False, False),
+        ('s == "*"', False, False),
+        ('s ~ "*"', False, False),
+        ('s ~ "**"', True, True),
+        ('s == "x"', False, False),
+        ('s != "x"', True, True),
+        ('s ~ "x"', False, False),
+        ('s == "(fault)"', False, False),
+        ('s ~ "(*"', False, False),
+        ('s == "hello"', False, True),
+        ('s != "hello"', True, False),
+        ('s ~ "hello"', False, True),
+        ('s ~ "h*"', False, True),
+        ('s ~ "*ell*"', False, True),
+        ('s ~ "*llo"', False, False),
+        ('s ~ "h?llo"', False, False),
+        ('s ~ "[h]ello"', False, False),
+        ('s ~ "?*"', False, False),
+        ('s ~ "h*o"', False, False),
+        ('!(s == "")', True, True),
+    ],
+)
+def test_strings_that_could_not_be_read(text: str, alone: bool, before: bool) -> None:
+    assert passes(text, row(s=None)) is alone
+    lacking = row(s=None)
+    number, words, thread = HEAD.unpack_from(lacking)
+    followed = HEAD.pack(number, words + 1, thread) + lacking[HEAD.size :] + b"hello\0\0\0"
+    assert passes(text, followed) is before
+
+
 def test_strings() -> None:
     assert passes('s == "a b"', row(s=b"a b"))
     assert not passes('s == "a"', row(s=b"ab"))
     assert passes("s != 'a'", row(s=b"ab"))
     assert not passes('s == "(fault)"', row(s=None))
-    assert passes('s == ""', row(s=None))
     assert passes('comm == "prog"', row())
     assert passes('COMM ~ "p*g"', row())
     assert not passes('COMM ~ "*og"', row())  # 16 bytes with their NULs, as in the kernel

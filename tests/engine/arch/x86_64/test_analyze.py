@@ -174,7 +174,6 @@ def test_only_the_strict_mode_refuses(text: str, rule: str, rules: Rules) -> Non
     ("text", "uprobe", "kprobe"),
     [
         ("90", Verdict.EMULATED, Verdict.XOL),
-        ("4190", Verdict.XOL, Verdict.XOL),  # xchg r8, rax: Linux once took it for a nop
         ("f390", Verdict.XOL, Verdict.XOL),
         ("0f1f440000", Verdict.EMULATED, Verdict.XOL),
         ("55", Verdict.EMULATED, Verdict.XOL),
@@ -188,7 +187,6 @@ def test_only_the_strict_mode_refuses(text: str, rule: str, rules: Rules) -> Non
         ("ffd0", Verdict.XOL, Verdict.EMULATED),
         ("9c", Verdict.XOL, Verdict.EMULATED),
         ("9d", Verdict.XOL, Verdict.EMULATED),
-        ("c5f171d100", Verdict.XOL, Verdict.XOL),  # VEX, whose opcode is jno's
         ("4889c3", Verdict.XOL, Verdict.XOL),
     ],
 )
@@ -196,6 +194,38 @@ def test_what_is_emulated(text: str, uprobe: Verdict, kprobe: Verdict) -> None:
     for mode in Mode:
         assert plan(text, Rules.UPROBE, mode).verdict is uprobe
         assert plan(text, Rules.KPROBE, mode).verdict is kprobe
+
+
+@pytest.mark.parametrize(
+    ("text", "rule", "kernel", "strict"),
+    [
+        ("c5f171d101", "x86.uprobe-vex-jump", "jump to 0x401006 if the flags say no", ""),
+        ("c5fa7ec0", "x86.uprobe-vex-jump", "jump to 0x401004 if the flags say le", ""),
+        ("c5f1e8d1", "x86.uprobe-vex-call", "push the return address 0x401004", ""),
+        ("c5f890d1", "x86.uprobe-vex-nop", "do nothing", ""),
+        ("8fe97890d1", "x86.uprobe-vex-nop", "do nothing", ""),
+        ("62f1fd4870d101", "x86.uprobe-vex-jump", "jump to 0x401008 if the flags say o", ""),
+        ("d50070d1", "x86.uprobe-rex2", "jump to 0x400fd5 if the flags say o", "x86.undefined"),
+        ("d58070d105", "x86.uprobe-rex2", "jump to 0x40100a if the flags say o", "x86.undefined"),
+        ("d580e8d1", "x86.uprobe-rex2", "push the return address 0x401004", "x86.undefined"),
+        ("4190", "x86.uprobe-xchg", "do nothing", "x86.copy"),
+        ("c5f0c2d107", "x86.uprobe-vex-return", Fixup.STRANDED, ""),
+        ("c4e2719dd1", "x86.uprobe-vex-popf", Fixup.STEP_FLAG, ""),
+    ],
+)
+def test_linux_takes_it_for_another_instruction(
+    text: str, rule: str, kernel: str | Fixup, strict: str
+) -> None:
+    found = plan(text, Rules.UPROBE, Mode.KERNEL)
+    assert (found.rule, bool(found.wrong)) == (rule, True)
+    if isinstance(kernel, Fixup):
+        assert found.fixups[-1] is kernel
+        assert found.copy.hex() == text
+    else:
+        assert found.operation is not None
+        assert found.operation.text.startswith(kernel)
+    assert plan(text, Rules.UPROBE, Mode.STRICT).rule == (strict or rule)
+    assert not plan(text, Rules.KPROBE, Mode.KERNEL).wrong
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from compiled import build
 from kernelimages import AMD64_61, image_path
 from livekit import LINES, PROGRAM, defined, placed
 from sessionkit import SAMPLES
@@ -153,6 +154,40 @@ def test_places_where_the_kernel_damages_the_program(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(kernel_probes, "_release", lambda: (6, 1))
     with defined(line, program=extra) as trace:
         assert len(KernelProbes(trace).probes) == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "why", "releases"),
+    [
+        ("p:g/e step", r"takes opcode byte 9d for that of popf.*x86\.uprobe-vex-popf", (3, 4)),
+        ("p:g/e skip_at", r"takes opcode byte 72 for that of a jump", (3, 15)),
+        ("p:g/e _start", r"x86\.uprobe-int3: with a uprobe anywhere", (3, 4)),
+        ("r:g/e _start", r"return-no-caller: nobody calls an entry point", None),
+    ],
+)
+def test_places_that_the_kernel_takes_for_others(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    line: str,
+    why: str,
+    releases: tuple[int, int] | None,
+) -> None:
+    source = (CHECKOUT / "tests/data/uprobes/faults.S").read_text().partition("*/\n")[2]
+    if "int3" not in why:
+        source = source.replace(".byte 0xcd, 0x03, 0xff", "nop")
+    program = build(tmp_path, "faults", source, "-nostdlib", "-static")
+    monkeypatch.setattr(kernel_probes, "_release", lambda: (6, 18))
+    with (
+        defined(line, program=program) as trace,
+        pytest.raises(CommandError, match=rf"{why}.* '!' in front"),
+    ):
+        KernelProbes(trace)
+    with defined(f"!{line}", program=program) as trace:
+        assert len(KernelProbes(trace).probes) == 1
+    if releases is not None:
+        monkeypatch.setattr(kernel_probes, "_release", lambda: releases)
+        with defined(line, program=program) as trace:
+            assert len(KernelProbes(trace).probes) == 1
 
 
 def test_the_rule_behind_a_refused_kprobe(tmp_path: Path) -> None:
