@@ -233,7 +233,7 @@ static int badcalls(int argc, char **argv)
             which == __NR_remap_file_pages || which == __NR_setitimer || which == __NR_futex || which == __NR_prlimit64 ||
             which == __NR_rt_sigtimedwait || which == __NR_brk || which == __NR_write || which == __NR_writev ||
             which == __NR_pwrite64 || which == __NR_sigaltstack || which == __NR_preadv2 || which == __NR_pwritev2 ||
-            which == __NR_clone || which == __NR_clone3 || which == __NR_wait4 || which == __NR_waitid
+            which == __NR_seccomp || which == __NR_clone || which == __NR_clone3 || which == __NR_wait4 || which == __NR_waitid
 #ifdef __x86_64__
             || which == __NR_fork || which == __NR_vfork
             || which == __NR_pause || which == __NR_poll || which == __NR_select || which == __NR_alarm ||

@@ -96,8 +96,8 @@ def on_terminal(home: Path, *words: str, guests_output: bool = False) -> tuple[i
 
 
 def check(text: str) -> None:
-    """Nothing but printable characters and newlines."""
-    bad = [line for line in text.split("\n") if not line.isprintable()]
+    """Nothing but printable characters, tabs and newlines."""
+    bad = [line for line in text.split("\n") if not line.replace("\t", "").isprintable()]
     assert not bad
 
 
