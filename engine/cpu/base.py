@@ -376,3 +376,11 @@ class OpensSaved(Protocol):
 
     def open_saved(self, state: object) -> RegisterFile:
         """The registers of a value of `Cpu.save`; they are changed in it."""
+
+
+@runtime_checkable
+class RegisterStack(Protocol):
+    """A processor that writes stacked registers to memory when it likes."""
+
+    def with_stack(self, address: int, data: bytes) -> bytes:
+        """Bytes of memory with what its register stack has not yet written to there."""

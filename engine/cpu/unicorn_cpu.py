@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from engine.arch.base import Arch, TrapKind
 from engine.arch.engines import UnicornNames
-from engine.cpu import native, unicorn_float
+from engine.cpu import native, unicorn_float, unicorn_operands
 from engine.cpu import unicorn_api as api
 from engine.cpu import unicorn_linkage as linkage
 from engine.cpu.base import Access, Decode, EntryTable, Stop, StopKind, Traps
@@ -126,6 +126,7 @@ class UnicornCpu(UnicornState):
             from engine.cpu import unicorn_softfloat  # many routines, for some targets
 
             unicorn_softfloat.install(names.target)
+        unicorn_operands.watch(self.engine_address, names.target)
         self._screen = Screen(
             arch,
             decode,

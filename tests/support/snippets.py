@@ -22,6 +22,8 @@ import capstone
 from engine.arch.x86_64 import vex_forms
 
 CODE, STATE, DATA = 0x10000000, 0x20000000, 0x20000100
+_END = 0x20002000
+"""Of all data: the 64 bytes in front of it are the last of a case's."""
 SIZE = 1024
 _WIDE = 1536
 _BACK = bytes.fromhex("ff242508100020")  # jmp [0x20001008]
@@ -76,7 +78,7 @@ def pack(cases: Sequence[Case]) -> tuple[bytes, bytes]:
     return bytes(code), bytes(states)
 
 
-def _comparable(case: Case, state: bytes) -> dict[str, object]:
+def _comparable(case: Case, state: bytes, number: int) -> dict[str, object]:
     """What is defined of a state afterwards."""
     gpr = struct.unpack_from("<16Q", state)
     flags, signal, at, why = struct.unpack_from("<4Q", state, 128)
@@ -88,7 +90,10 @@ def _comparable(case: Case, state: bytes) -> dict[str, object]:
     }
     found |= {"flags": hex(flags & FLAGS & ~case.undefined), "signal": signal}
     if signal:
-        found |= {"at": at % _SLOT, "why": why}
+        address, trap, error = struct.unpack_from("<3Q", state, 160)
+        address -= CODE + _SLOT * number if address == at else 0
+        found |= {"at": at % _SLOT, "why": why, "address": hex(address)}
+        found |= {"trap": trap, "error": hex(error)}
     if signal and ~mxcsr & 0x800 and mxcsr & 0x30:
         # Of an underflow that is not masked and what is inexact beside it one may be missed.
         mxcsr &= ~0x30
@@ -117,7 +122,7 @@ def differences(
     found = []
     for number, case in enumerate(cases):
         mine, other = (
-            _comparable(case, states[size * number : size * (number + 1)])
+            _comparable(case, states[size * number : size * (number + 1)], number)
             for states in (ours, theirs)
         )
         differing = {
@@ -381,6 +386,14 @@ _AWAY = ("esp", "rsp", "spl", " sp")
 """The stack's place is nobody's choice."""
 
 
+def _somewhere(random_: random.Random) -> int:
+    """An address of data, often not aligned, now and then next to the end of them."""
+    kind = random_.random()
+    if kind < 0.6:
+        return DATA
+    return DATA + random_.randrange(16) if kind < 0.8 else _END - random_.randrange(1, 20)
+
+
 def _modrm(random_: random.Random) -> int:
     """Two registers, or one and [rsi]."""
     return random_.choice((0xC0 | random_.randrange(64), random_.randrange(8) << 3 | 6))
@@ -437,6 +450,7 @@ def sse(
     struct.pack_into("<I", fx, 24, mxcsr)
     data = vector(random_) + random_.randbytes(240)
     gpr, flags = _registers(random_), random_.getrandbits(12) & FLAGS
+    gpr[6] = gpr[14] = _somewhere(random_)
     nearly = (plain or unusual) and insn.mnemonic.startswith(("rcp", "rsqrt"))
     mmx = " mm" in text
     return Case(code, text, gpr, flags, data, bytes(fx), mmx=mmx, nearly=nearly, either=plain)
@@ -617,6 +631,7 @@ def integer(random_: random.Random) -> Case:
         strings |= moves
         compares |= "cmpxchg" in name
     gpr = _registers(random_)
+    gpr[6] = gpr[14] = _somewhere(random_)
     gpr[7] = DATA + 128
     data = bytearray(random_.randbytes(256))
     flags = random_.getrandbits(12) & FLAGS
