@@ -285,7 +285,8 @@ class SignalAbi(Struct, frozen=True):
         fault_codes: (trap number, error code) of a refused access, from its kind ("read",
             "write", "execute"), whether a page is there at all, and its address.
         canonical: whether a refused access to an address is a page fault.
-        no_address: (trap number, error code) of one that is not.
+        no_address: (signal, trap number, error code) of one that is not, from the bytes of the
+            instruction.
         details: what siginfo has behind si_addr, from the exception's kind, its number, the
             refused access and the pc.
         trap_codes: what frames show after an exception, from its number and the address that
@@ -299,7 +300,7 @@ class SignalAbi(Struct, frozen=True):
     traps: Mapping[TrapKind, tuple[int, int, bool]]
     fault_codes: Callable[[str, bool, int], tuple[int, int]]
     canonical: Callable[[int], bool]
-    no_address: tuple[int, int]
+    no_address: Callable[[bytes], tuple[int, int, int]]
     trap_codes: Callable[[int, int], tuple[int, int, int]]
     minimum_stack: int
     exception: Callable[[RegisterFile, TrapKind, int], tuple[int, int, bool] | None] = (
@@ -347,8 +348,12 @@ class Arch(Struct, frozen=True):
         emulate: executes a screened instruction; returns the next pc.
         classify_trap: emulator exception number to what it means.
         emulate_trapped: executes an instruction whose execution the CPU refused at user
-            level although Linux lets programs use it (counters); None when it is not ours.
+            level although Linux lets programs use it (counters, far returns); None when it is
+            not ours. A TrapError says that it raises something else than the CPU reported.
         is_call: tells whether an instruction calls a function.
+        rewrites: tells from its bytes whether an instruction writes an operand in memory that it
+            reads first, which is refused as a write.
+        stores_byte: tells from its bytes whether an instruction stores single bytes.
         goes_elsewhere: tells whether an instruction that accesses memory may go on elsewhere
             than behind itself, or repeats itself.
         probes: what breakpoint probes need of it.
@@ -417,6 +422,8 @@ class Arch(Struct, frozen=True):
     gdb: "Callable[[], GdbTarget] | None" = None
     bpftrace: Mapping[str, str] = field(default_factory=dict)
     goes_elsewhere: Callable[[Insn], bool] = lambda insn: False
+    rewrites: Callable[[bytes], bool] = lambda raw: False
+    stores_byte: Callable[[bytes], bool] = lambda raw: True
     data_flow: "Callable[[], DataFlow] | None" = None
 
     def __post_init__(self) -> None:

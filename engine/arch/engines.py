@@ -103,6 +103,8 @@ class UnicornNames(Struct, frozen=True):
         extension: what Unicorn executes beyond the processor model where it is told to.
         trap_flag: what has the processor trap behind each instruction; None where programs
             cannot set it.
+        interrupts: the exception, its error code and the instruction's size, where an instruction
+            asks for an exception of this number that programs may not raise; None if they may.
     """
 
     arch: str
@@ -123,6 +125,7 @@ class UnicornNames(Struct, frozen=True):
     pairs: tuple[tuple[str, str, str], ...] = ()
     extension: "ModelExtension | None" = None
     trap_flag: "TrapFlag | None" = None
+    interrupts: Callable[[int], tuple[int, int, int] | None] = lambda number: None
 
 
 class TrapFlag(Struct, frozen=True):

@@ -18,6 +18,8 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from engine.arch.base import Arch, TrapKind
 from engine.arch.engines import UnicornNames
 from engine.cpu import native, unicorn_float, unicorn_operands
@@ -378,7 +380,7 @@ class UnicornCpu(UnicornState):
                 self.restore(state)
                 self.write_register(self.arch.roles.pc, self._stop.address)
             if self._stop.number >= 0 and self._stop.trap is not TrapKind.BREAKPOINT:
-                self._machine.settle(self._uc)
+                self._stop = self._raised(self._stop, *self._machine.settle(self._uc))
             return self._stop
         if screening:  # the block that was jumped to has not run
             self._clock.expect(self._clock.shared.expected)
@@ -410,6 +412,16 @@ class UnicornCpu(UnicornState):
             at = self.read_register(self.arch.roles.pc)
             raise EngineError(f"the emulator failed at {at:#x}: error {error}")
         return None
+
+    def _raised(self, stop: Stop, error: int, own: bool) -> Stop:
+        """A stop at an exception with this error code; `own`: an instruction has asked for it."""
+        refused = self._machine.names.interrupts(stop.number) if own else None
+        if refused is None:
+            return replace(stop, error=error) if error else stop
+        number, error, size = refused
+        pc = self.arch.roles.pc
+        self.write_register(pc, self.read_register(pc) - size)
+        return Stop(StopKind.TRAP, self.arch.classify_trap(number), number, error=error)
 
     def _moved(self, pc: int) -> bool:
         """True if the instruction at an address, where the emulator was, has jumped elsewhere."""
@@ -635,7 +647,11 @@ class UnicornCpu(UnicornState):
             return Stop(StopKind.FAULT, address=at, access="execute")
         if page in self.coarse or self.coarse_at(page, pc):
             return Stop(StopKind.FAULT, address=page, access=ACCESS_NAMES.get(access, "read"))
-        address = self._faults.locate(page, lambda: self._repeat(pc, page))
+        address = self._faults.locate(
+            page,
+            lambda: self._repeat(pc, page),
+            lambda: self.arch.stores_byte(readable(self, pc, self.arch.insn_max)),
+        )
         self.flush_tlb()
         return Stop(StopKind.FAULT, address=address, access=ACCESS_NAMES.get(access, "read"))
 

@@ -2,8 +2,8 @@
 
 Unicorn 2.1 loads and stores 16 bytes as two words wherever they are. A processor raises #GP where
 an operand of 16 bytes is not aligned, but for a few instructions (SDM volume 1, 11.2.3 and volume
-3, 2.8); and four of those that Unicorn has load 16 bytes take 8 or 4, which may be the last ones
-of a page.
+3, 2.8); and some of those for which Unicorn loads 16 or 8 bytes take 8 or 4, which may be the last
+ones of a page.
 
 So the two functions that translate a word's load and store are led to host code. It asks which of
 the calls that belong to 16 bytes it is, reads the instruction, and has the first word checked for
@@ -55,8 +55,10 @@ _TAKES: Final = {
 }
 """Instructions that have an operand of 16 bytes in memory which must be aligned (SDM volume 2)."""
 _SHORTER: Final = {
-    _EIGHT: ((_NONE, 0x5A), (_F3, 0xE6), (_3A, 0x0B)),  # cvtps2pd, cvtdq2pd, roundsd
-    _FOUR: ((_3A, 0x0A),),  # roundss
+    # cvttps2pi, cvtps2pi, cvtps2pd, cvtdq2pd, roundsd
+    _EIGHT: ((_NONE, 0x2C), (_NONE, 0x2D), (_NONE, 0x5A), (_F3, 0xE6), (_3A, 0x0B)),
+    # punpcklbw, punpcklwd and punpckldq of MMX; roundss
+    _FOUR: ((_NONE, 0x60), (_NONE, 0x61), (_NONE, 0x62), (_3A, 0x0A)),
 }
 """Those for which Unicorn loads more than they have."""
 
@@ -72,11 +74,11 @@ def _table() -> bytes:
     return bytes(table)
 
 
-_LOADS_AT, _STORE_AT = 0x458DD0, 0x460B61
-"""Behind the beginning of the library: the function that loads, and where the first word has been
+_LOADS_AT, _STORE_AT = 0x458840, 0x460B61
+"""Behind the beginning of the library: the functions that load, and where the first word has been
 stored."""
 _KNOWN: Final = (
-    (0x458DD0, 0xD2, 0x497A3A2B),  # a whole operand is loaded
+    (0x458840, 0x662, 0x79A232C8),  # a word or a whole operand is loaded
     (0x45FFD0, 0x4790, 0x5A19E526),  # the other instructions of SSE
     (0x411BA2, 0x3F, 0xDC9AF7BD),  # a load that is not aligned is refused
     (0x417DD0, 0x51, 0x7DC88BC8),  # and a store
@@ -93,11 +95,11 @@ LOAD: Final = bytes.fromhex(
     "756d"  # jne loads
     "488b0424"  # mov rax, [rsp]
     "4989d9"  # mov r9, rbx
-    "482b05bcffffff"  # sub rax, [gen_ldo]
-    "483dd2000000"  # cmp rax, 0xd2
+    "482b05bcffffff"  # sub rax, [loads]
+    "483d62060000"  # cmp rax, 0x662
     "7211"  # jb ours
     "4989e9"  # mov r9, rbp
-    "482d00720000"  # sub rax, 0x7200
+    "482d90770000"  # sub rax, 0x7790
     "483d90470000"  # cmp rax, 0x4790
     "7346"  # jae loads
     # ours:

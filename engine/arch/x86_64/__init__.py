@@ -111,6 +111,18 @@ _FLAGS = (
 )
 
 
+def _rewrites(raw: bytes) -> bool:
+    from engine.arch.x86_64.accesses import rewrites  # needed at faults only
+
+    return rewrites(raw)
+
+
+def _stores_byte(raw: bytes) -> bool:
+    from engine.arch.x86_64.accesses import stores_byte
+
+    return stores_byte(raw)
+
+
 def _ptrace() -> "PtraceAbi":
     from engine.arch.x86_64.user_regs import PTRACE  # few programs are traced
 
@@ -239,6 +251,8 @@ X86_64 = Arch(
     emulate=emulate,
     classify_trap=lambda number: _TRAPS.get(number, TrapKind.PRIVILEGED),
     emulate_trapped=emulate_trapped,
+    rewrites=_rewrites,
+    stores_byte=_stores_byte,
     is_call=lambda insn: insn.mnemonic in ("call", "lcall"),
     goes_elsewhere=lambda insn: not _ELSEWHERE.isdisjoint(insn.mnemonic.split()),
     probes=PROBES,

@@ -73,6 +73,8 @@ ANYWHERE = {
     "cvtps2pd": "0f5a03",
     "cvtdq2pd": "f30fe603",
     "roundss": "660f3a0a0301",
+    "cvtps2pi": "0f2d03",
+    "punpcklwd of MMX": "0f6103",
     "pmovsxbw": "660f382003",
     "movddup": "f20f1203",
     "movlps": "0f1203",
@@ -96,7 +98,11 @@ def test_others_may_be_anywhere(name: str) -> None:
 
 @needs_host_code
 @pytest.mark.parametrize(
-    ("name", "size"), [("cvtps2pd", 8), ("cvtdq2pd", 8), ("roundss", 4), ("movsd", 8)]
+    ("name", "size"),
+    [
+        *(("cvtps2pd", 8), ("cvtdq2pd", 8), ("roundss", 4), ("movsd", 8)),
+        *(("cvtps2pi", 8), ("punpcklwd of MMX", 4), ("paddd of MMX", 8)),
+    ],
 )
 def test_no_more_is_loaded_than_the_operand_has(name: str, size: int) -> None:
     machine = BareCpu("x86_64")
