@@ -211,6 +211,9 @@ class LinuxAbi(Struct, frozen=True):
             the kernel does: a result or -errno. A GuestFaultError becomes -EFAULT.
         several: a processor of ours can hold more than one thread and program of it in turn.
         ptrace: registers as a debugger inside the guest sees them; None where nobody can be one.
+        vsyscalls: a page whose addresses are system calls that programs call as functions:
+            (its address, address in it to a call's number); None where there is none.
+        interrupt: another way to make system calls; None where there is none.
     """
 
     machine: str
@@ -238,6 +241,24 @@ class LinuxAbi(Struct, frozen=True):
     own_calls: Mapping[str, OwnCall] = field(default_factory=dict)
     several: bool = True
     ptrace: "Callable[[], PtraceAbi] | None" = None
+    vsyscalls: tuple[int, Mapping[int, int]] | None = None
+    interrupt: "InterruptCalls | None" = None
+
+
+class InterruptCalls(Struct, frozen=True):
+    """System calls of the 32-bit architecture that came before, made by an exception.
+
+    Attributes:
+        exception: number of it.
+        number: register with the call's number, of which the lower half counts, as of others.
+        arguments: registers with up to six arguments.
+        names: number to name, of calls whose arguments mean the same to a 64-bit program.
+    """
+
+    exception: int
+    number: str
+    arguments: tuple[str, ...]
+    names: "Callable[[], Mapping[int, str]]"
 
 
 class SignalFrame(Struct, frozen=True):

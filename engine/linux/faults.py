@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from engine.arch.base import TrapKind
 from engine.arch.machine import TrapError
 from engine.cpu.base import Stop, StopKind
-from engine.cpu.ram import READ, WRITE
+from engine.cpu.ram import PAGE, READ, WRITE
 from engine.errors import GuestFaultError
 from engine.guest.memory import Mapping
 from engine.linux import delivery
@@ -62,6 +62,21 @@ def fault(k: Thread, stop: Stop) -> None:
     details = abi.details(TrapKind.MEMORY, stop.number, stop.access, k.pc())
     crash = Crash(number, k.pc(), stop.address, why)
     delivery.force(k, number, code, address, crash, details)
+
+
+def called(k: Thread, stop: Stop) -> int | None:
+    """The number of the system call that is called by its address; -1 for none of that page."""
+    calls = k.arch.linux.vsyscalls
+    if calls is None or stop.access != "execute" or stop.address & -PAGE != calls[0]:
+        return None
+    return calls[1].get(stop.address - calls[0], -1)
+
+
+def refuse_call(k: Thread, stop: Stop) -> None:
+    """Such a call cannot be made (emulate_vsyscall): frames show the fault that was before."""
+    why = f"call of {stop.address:#x}, in the vsyscall page"
+    crash = Crash(sig.SIGSEGV, k.pc(), stop.address, why)
+    delivery.force(k, sig.SIGSEGV, sig.SI_KERNEL, 0, crash)
 
 
 def exhausted(k: Thread, address: int) -> None:

@@ -4,6 +4,7 @@ Seeded, so that a failure can be looked at again. Features that CPUID does not o
 left out, and so are flags and results that the manuals leave undefined.
 """
 
+import os
 import random
 import subprocess
 from collections.abc import Mapping
@@ -19,7 +20,9 @@ from snippets import Case, differences
 from engine.cpu import native
 
 SOURCE = Path(__file__).parents[1] / "data" / "snippets" / "x86_64.c"
-QUICK, LONG = 1000, 30_000
+RUNS = int(os.environ.get("KPROBE_TUI_SNIPPETS", "1"))
+"""Multiple of what the slow tests try, and the seed of another lot."""
+QUICK, LONG = 1000, 30_000 * RUNS
 needs_host = pytest.mark.skipif(
     not native.possible(), reason="the host is no x86-64 to ask, or its code is not wanted"
 )
@@ -96,32 +99,32 @@ def test_integers_and_strings(program: Path) -> None:
 @needs_host
 @pytest.mark.slow
 def test_sse_long(program: Path) -> None:
-    compare(program, sse(4242, LONG))
+    compare(program, sse(4242 * RUNS, LONG))
 
 
 @needs_host
 @pytest.mark.slow
 def test_sse_without_the_host_long(program: Path) -> None:
-    cases = sse(2424, LONG // 16, plain=True) + sse(2425, LONG // 16, unusual=True)
+    cases = sse(2424 * RUNS, LONG // 16, plain=True) + sse(2425 * RUNS, LONG // 16, unusual=True)
     compare(program, cases, snippets.PORTABLE)
 
 
 @needs_host
 @pytest.mark.slow
 def test_integers_and_strings_long(program: Path) -> None:
-    compare(program, integer(8086, LONG // 8))
+    compare(program, integer(8086 * RUNS, LONG // 8))
 
 
 @needs_host
 @pytest.mark.slow
 def test_x87_long(program: Path) -> None:
-    compare(program, x87(8087, LONG))
+    compare(program, x87(8087 * RUNS, LONG))
 
 
 @needs_host
 @pytest.mark.slow
 def test_x87_without_the_host_long(program: Path) -> None:
-    compare(program, x87(7808, LONG // 16, exact=True), snippets.PORTABLE)
+    compare(program, x87(7808 * RUNS, LONG // 16, exact=True), snippets.PORTABLE)
 
 
 needs_vectors = pytest.mark.skipif(
@@ -149,7 +152,7 @@ def test_vex(avx_program: Path) -> None:
 @needs_vectors
 @pytest.mark.slow
 def test_vex_long(avx_program: Path) -> None:
-    compare(avx_program, vex(2562, LONG // 10))
+    compare(avx_program, vex(2562 * RUNS, LONG // 10))
 
 
 @pytest.fixture(scope="module")
@@ -161,10 +164,10 @@ def arm_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return program
 
 
-def compare_arm(program: Path, seed: int, count: int) -> None:
+def compare_arm(program: Path, seed: int, count: int, *, integers: bool = False) -> None:
     """Nothing differs from what qemu makes of it."""
     random_ = random.Random(seed)
-    cases = [a64snippets.case(random_, number) for number in range(count)]
+    cases = [a64snippets.case(random_, number, integers=integers) for number in range(count)]
     names = ("code", "states")
     for name, content in zip(names, a64snippets.files(cases), strict=True):
         (program.parent / name).write_bytes(content)
@@ -181,6 +184,15 @@ def compare_arm(program: Path, seed: int, count: int) -> None:
 
 def test_arm_floats_and_vectors(arm_program: Path) -> None:
     compare_arm(arm_program, 64, QUICK)
+
+
+def test_arm_integers_and_memory(arm_program: Path) -> None:
+    compare_arm(arm_program, 65, QUICK, integers=True)
+
+
+@pytest.mark.slow
+def test_arm_integers_and_memory_long(arm_program: Path) -> None:
+    compare_arm(arm_program, 6565 * RUNS, LONG // 3, integers=True)
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ _PROTECTION: Final = 13
 _WORD: Final = (1 << 64) - 1
 
 
-class _Descriptor(NamedTuple):
+class _UserSegment(NamedTuple):
     """A descriptor that programs may use: rights as lar gives them, limit as lsl does."""
 
     rights: int
@@ -43,10 +43,10 @@ class _Descriptor(NamedTuple):
 
 
 _SEGMENTS: Final = {
-    0x20: _Descriptor(0xCFFB00, 0xFFFFFFFF),  # 32-bit code
-    0x28: _Descriptor(0xCFF300, 0xFFFFFFFF),  # data
-    0x30: _Descriptor(0xAFFB00, 0xFFFFFFFF),  # 64-bit code
-    0x78: _Descriptor(0x40F500, 0),  # the limit tells of processor and node: 0
+    0x20: _UserSegment(0xCFFB00, 0xFFFFFFFF),  # 32-bit code
+    0x28: _UserSegment(0xCFF300, 0xFFFFFFFF),  # data
+    0x30: _UserSegment(0xAFFB00, 0xFFFFFFFF),  # 64-bit code
+    0x78: _UserSegment(0x40F500, 0),  # the limit tells of processor and node: 0
 }
 """By selector without the requested privilege level; the others are of the kernel, or empty."""
 _LAR, _LSL = 0x102, 0x103

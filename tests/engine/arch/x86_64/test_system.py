@@ -9,7 +9,7 @@ import pytest
 from barecpu import CODE, DATA, BareCpu
 from compiled import build
 
-from engine.arch.x86_64 import accesses, system
+from engine.arch.x86_64 import X86_64, accesses, i386_calls, system
 from engine.cpu.base import StopKind
 
 SOURCE = Path(__file__).parents[3] / "data" / "instructions" / "system.c"
@@ -32,11 +32,11 @@ def _output(*command: str | Path) -> list[str]:
     return done.stdout.splitlines()
 
 
-# Stores, far transfers, exceptions: they do not differ from processor to processor of a kind.
+# Not selectors: the limit of one of them tells on which processor the program runs.
 @needs_host
 def test_a_program_sees_what_it_sees_on_the_host(program: Path) -> None:
-    ours = _output(sys.executable, "-m", "tui", "run", program, "123")
-    theirs = _output("taskset", "-c", "0", program, "123")
+    ours = _output(sys.executable, "-m", "tui", "run", program, "1234")
+    theirs = _output("taskset", "-c", "0", program, "1234")
     assert len(theirs) > 300
     assert [pair for pair in zip(ours, theirs, strict=True) if pair[0] != pair[1]] == []
 
@@ -47,6 +47,36 @@ def test_all_selectors_are_those_of_linux(program: Path) -> None:
     ours = _output(sys.executable, "-m", "tui", "run", program, "0")
     assert ours == _output("taskset", "-c", "0", program, "0")
     assert len(ours) == 17
+
+
+# As Linux 6.18 with CONFIG_IA32_EMULATION does it.
+def test_calls_by_the_old_interrupt(tmp_path: Path) -> None:
+    source = SOURCE.with_name("i386_calls.c").read_text()
+    program = build(tmp_path, "calls", source, "-static", "-O1", "-w", "-mno-red-zone")
+    command = (sys.executable, "-m", "tui", "run", program)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 7, done.stderr
+    assert done.stdout.splitlines() == [
+        *("getpid 1", "upper half of the number 1", "written", "write 8", "written"),
+        *("write from 64 bits 8", "write from nowhere -14", "close -9", "open 3", "read 0"),
+        *("dup2 9", "getuid 1", "no such call -38", "gettid 1"),
+        "registers are kept 1122334455667788 1",
+    ]
+    assert "system call number 5000 of a 32-bit program" in done.stderr
+
+
+@pytest.mark.parametrize("part", ["13", "4"])
+def test_a_replay_does_the_same(program: Path, tmp_path: Path, part: str) -> None:
+    recording = tmp_path / "run.krec"
+    tool = (sys.executable, "-m", "tui")
+    recorded = _output(*tool, "record", "-o", recording, program, part)
+    assert _output(*tool, "replay", recording) == recorded
+
+
+def test_calls_by_the_old_interrupt_have_names_of_the_table() -> None:
+    own = set(X86_64.linux.syscalls.values())
+    assert set(i386_calls.NAMES.values()) <= own
+    assert (i386_calls.NAMES[1], i386_calls.NAMES[252]) == ("exit", "exit_group")
 
 
 def _run(code: str, **registers: int) -> BareCpu:
