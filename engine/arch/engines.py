@@ -91,6 +91,8 @@ class UnicornNames(Struct, frozen=True):
         hooks: (constant of an instruction, its role): "syscall", "illegal", "in" or "out".
         hidden_flags: floating-point exceptions that no register shows.
         host_float: whether the host's own floating point can take the place of Unicorn's.
+        wide_operands: whether operands of 16 bytes have to be looked after, see
+            `engine.cpu.unicorn_operands`.
         lasting_fault: number of an exception that Unicorn never forgets, so that the next one
             would be a double fault; None where it forgets them all.
         advances: (number of an exception, bytes): pc is so far behind the instruction at it
@@ -118,6 +120,7 @@ class UnicornNames(Struct, frozen=True):
     hooks: tuple[tuple[str, str], ...] = ()
     hidden_flags: HiddenFlags | None = None
     host_float: bool = False
+    wide_operands: bool = False
     lasting_fault: int | None = None
     advances: tuple[tuple[int, int], ...] = ()
     refused_breakpoints: tuple[bytes, ...] = ()

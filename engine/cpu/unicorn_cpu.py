@@ -128,7 +128,8 @@ class UnicornCpu(UnicornState):
             from engine.cpu import unicorn_softfloat  # many routines, for some targets
 
             unicorn_softfloat.install(names.target)
-        unicorn_operands.watch(self.engine_address, names.target)
+        if names.wide_operands:
+            unicorn_operands.watch(self.engine_address, names.target)
         self._screen = Screen(
             arch,
             decode,

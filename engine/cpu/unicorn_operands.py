@@ -22,7 +22,6 @@ from typing import Final
 from engine.cpu import native
 from engine.cpu import unicorn_linkage as linkage
 
-_TARGET: Final = "x86_64"
 _FREE, _ALIGNED, _EIGHT, _FOUR = range(4)
 _NONE, _66, _F3, _F2, _38, _3A = range(6)
 """Rows of the table: opcodes by their prefix, and those of the longer maps, which have 66."""
@@ -234,7 +233,7 @@ KIND: Final = bytes.fromhex(
     "0fb6c0"  # movzx eax, al
     "c3"  # ret
 )
-_SLOTS: Final = (f"tcg_gen_qemu_ld_i64_{_TARGET}", f"tcg_gen_qemu_st_i64_{_TARGET}")
+_SLOTS: Final = ("tcg_gen_qemu_ld_i64", "tcg_gen_qemu_st_i64")
 
 
 def watch(engine: int, target: str) -> bool:
@@ -247,9 +246,9 @@ def watch(engine: int, target: str) -> bool:
     Returns:
         Whether it does.
     """
-    if target != _TARGET or not native.possible():
+    if not native.possible():
         return False
-    refuse, cpu = _install(), linkage.cpu_of(engine)
+    refuse, cpu = _install(target), linkage.cpu_of(engine)
     if not refuse or not cpu:
         return False
     kind = ctypes.c_uint64.from_address(cpu + _CLASS_AT).value
@@ -258,12 +257,13 @@ def watch(engine: int, target: str) -> bool:
 
 
 @cache
-def _install() -> int:
+def _install(target: str) -> int:
     """Lead the two functions to the host code, once; where it refuses, 0 if that cannot be."""
-    own = [linkage.address_of(name) for name in _SLOTS]
-    fetch = linkage.address_of(f"cpu_ldub_code_{_TARGET}")
-    fault = linkage.address_of(f"raise_exception_err_ra_{_TARGET}")
-    slots = linkage.slots_of(tuple(name.encode() for name in _SLOTS))
+    names = [f"{name}_{target}" for name in _SLOTS]
+    own = [linkage.address_of(name) for name in names]
+    fetch = linkage.address_of(f"cpu_ldub_code_{target}")
+    fault = linkage.address_of(f"raise_exception_err_ra_{target}")
+    slots = linkage.slots_of(tuple(name.encode() for name in names))
     base = linkage.known(_KNOWN)
     if slots is None or not base or not all((*own, fetch, fault)):
         return 0

@@ -58,8 +58,10 @@ def _word(random_: random.Random) -> tuple[int, str]:
 
 
 _LOADS = ("ld", "st", "cas", "swp")
-_TAGS = ("addg", "subg", "irg", "gmi", "subp", "subps")
-_TAGS += ("stg", "st2g", "stzg", "stz2g", "stgp", "ldg", "stgm", "stzgm", "ldgm")
+_TAGS = (
+    *("addg", "subg", "irg", "gmi", "subp", "subps"),
+    *("stg", "st2g", "stzg", "stz2g", "stgp", "ldg", "stgm", "stzgm", "ldgm"),
+)
 """Memory tagging, which is not offered either."""
 _UNLIKE = ("ldapu", "stlu", "ldra")
 """Those that the emulator lets access what is not aligned; and what depends on keys."""

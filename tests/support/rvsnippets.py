@@ -26,7 +26,7 @@ class RiscvCase:
 
 
 def _register(random_: random.Random) -> int:
-    return random_.choice((0, *range(5, 29)))
+    return int(random_.choice((0, *range(5, 29))))
 
 
 def _code(random_: random.Random) -> tuple[bytes, str]:

@@ -119,10 +119,6 @@ def test_prefixes_do_not_hide_an_instruction() -> None:
     assert _run("66f30f6f03", DATA + 4)[0] is StopKind.SYSCALL
 
 
-def test_another_architecture_has_no_such_operands() -> None:
-    assert not unicorn_operands.watch(0, "aarch64")
-
-
 def test_without_host_code_nothing_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KPROBE_TUI_PORTABLE", "1")
     assert not unicorn_operands.watch(0, "x86_64")
