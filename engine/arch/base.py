@@ -211,6 +211,9 @@ class LinuxAbi(Struct, frozen=True):
             the kernel does: a result or -errno. A GuestFaultError becomes -EFAULT.
         several: a processor of ours can hold more than one thread and program of it in turn.
         ptrace: registers as a debugger inside the guest sees them; None where nobody can be one.
+        vsyscalls: a page whose addresses are system calls that programs call as functions:
+            (its address, address in it to a call's number); None where there is none.
+        interrupt: another way to make system calls; None where there is none.
     """
 
     machine: str
@@ -238,6 +241,24 @@ class LinuxAbi(Struct, frozen=True):
     own_calls: Mapping[str, OwnCall] = field(default_factory=dict)
     several: bool = True
     ptrace: "Callable[[], PtraceAbi] | None" = None
+    vsyscalls: tuple[int, Mapping[int, int]] | None = None
+    interrupt: "InterruptCalls | None" = None
+
+
+class InterruptCalls(Struct, frozen=True):
+    """System calls of the 32-bit architecture that came before, made by an exception.
+
+    Attributes:
+        exception: number of it.
+        number: register with the call's number, of which the lower half counts, as of others.
+        arguments: registers with up to six arguments.
+        names: number to name, of calls whose arguments mean the same to a 64-bit program.
+    """
+
+    exception: int
+    number: str
+    arguments: tuple[str, ...]
+    names: "Callable[[], Mapping[int, str]]"
 
 
 class SignalFrame(Struct, frozen=True):
@@ -285,7 +306,8 @@ class SignalAbi(Struct, frozen=True):
         fault_codes: (trap number, error code) of a refused access, from its kind ("read",
             "write", "execute"), whether a page is there at all, and its address.
         canonical: whether a refused access to an address is a page fault.
-        no_address: (trap number, error code) of one that is not.
+        no_address: (signal, trap number, error code) of one that is not, from the bytes of the
+            instruction.
         details: what siginfo has behind si_addr, from the exception's kind, its number, the
             refused access and the pc.
         trap_codes: what frames show after an exception, from its number and the address that
@@ -299,7 +321,7 @@ class SignalAbi(Struct, frozen=True):
     traps: Mapping[TrapKind, tuple[int, int, bool]]
     fault_codes: Callable[[str, bool, int], tuple[int, int]]
     canonical: Callable[[int], bool]
-    no_address: tuple[int, int]
+    no_address: Callable[[bytes], tuple[int, int, int]]
     trap_codes: Callable[[int, int], tuple[int, int, int]]
     minimum_stack: int
     exception: Callable[[RegisterFile, TrapKind, int], tuple[int, int, bool] | None] = (
@@ -347,8 +369,12 @@ class Arch(Struct, frozen=True):
         emulate: executes a screened instruction; returns the next pc.
         classify_trap: emulator exception number to what it means.
         emulate_trapped: executes an instruction whose execution the CPU refused at user
-            level although Linux lets programs use it (counters); None when it is not ours.
+            level although Linux lets programs use it (counters, far returns); None when it is
+            not ours. A TrapError says that it raises something else than the CPU reported.
         is_call: tells whether an instruction calls a function.
+        rewrites: tells from its bytes whether an instruction writes an operand in memory that it
+            reads first, which is refused as a write.
+        stores_byte: tells from its bytes whether an instruction stores single bytes.
         goes_elsewhere: tells whether an instruction that accesses memory may go on elsewhere
             than behind itself, or repeats itself.
         probes: what breakpoint probes need of it.
@@ -417,6 +443,8 @@ class Arch(Struct, frozen=True):
     gdb: "Callable[[], GdbTarget] | None" = None
     bpftrace: Mapping[str, str] = field(default_factory=dict)
     goes_elsewhere: Callable[[Insn], bool] = lambda insn: False
+    rewrites: Callable[[bytes], bool] = lambda raw: False
+    stores_byte: Callable[[bytes], bool] = lambda raw: True
     data_flow: "Callable[[], DataFlow] | None" = None
 
     def __post_init__(self) -> None:

@@ -91,6 +91,8 @@ class UnicornNames(Struct, frozen=True):
         hooks: (constant of an instruction, its role): "syscall", "illegal", "in" or "out".
         hidden_flags: floating-point exceptions that no register shows.
         host_float: whether the host's own floating point can take the place of Unicorn's.
+        wide_operands: whether operands of 16 bytes have to be looked after, see
+            `engine.cpu.unicorn_operands`.
         lasting_fault: number of an exception that Unicorn never forgets, so that the next one
             would be a double fault; None where it forgets them all.
         advances: (number of an exception, bytes): pc is so far behind the instruction at it
@@ -104,6 +106,8 @@ class UnicornNames(Struct, frozen=True):
         trap_flag: what has the processor trap behind each instruction; None where programs
             cannot set it.
         lent: asked for what makes code of instructions that the host lends; None for none.
+        interrupts: the exception, its error code and the instruction's size, where an instruction
+            asks for an exception of this number that programs may not raise; None if they may.
     """
 
     arch: str
@@ -117,6 +121,7 @@ class UnicornNames(Struct, frozen=True):
     hooks: tuple[tuple[str, str], ...] = ()
     hidden_flags: HiddenFlags | None = None
     host_float: bool = False
+    wide_operands: bool = False
     lasting_fault: int | None = None
     advances: tuple[tuple[int, int], ...] = ()
     refused_breakpoints: tuple[bytes, ...] = ()
@@ -125,6 +130,7 @@ class UnicornNames(Struct, frozen=True):
     extension: "ModelExtension | None" = None
     trap_flag: "TrapFlag | None" = None
     lent: "Callable[[], LentInsns] | None" = None
+    interrupts: Callable[[int], tuple[int, int, int] | None] = lambda number: None
 
 
 class TrapFlag(Struct, frozen=True):

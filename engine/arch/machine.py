@@ -13,11 +13,17 @@ OUTSIDE: Final = 1
 
 
 class TrapError(Exception):
-    """An instruction that is carried out in software raises an exception of the processor."""
+    """An instruction that is carried out in software raises an exception of the processor.
 
-    def __init__(self, number: int) -> None:
+    Attributes:
+        number: of the exception.
+        error: its error code.
+        own: the instruction is there to raise it, and is done.
+    """
+
+    def __init__(self, number: int, error: int = 0, *, own: bool = False) -> None:
         super().__init__(f"exception {number}")
-        self.number = number
+        self.number, self.error, self.own = number, error, own
 
 
 class RegisterFile(Protocol):

@@ -50,6 +50,7 @@ class Stop(Struct, frozen=True):
         address: the address of the access, for FAULT and OUT_OF_MEMORY.
         access: "read", "write" or "execute", for FAULT.
         detail: what was met, in words, where the CPU knows more than the number says.
+        error: the exception's error code, where it is not the one that its number has anyway.
     """
 
     kind: StopKind
@@ -58,6 +59,7 @@ class Stop(Struct, frozen=True):
     address: int = 0
     access: str = ""
     detail: str = ""
+    error: int = 0
 
 
 class Access(NamedTuple):
@@ -380,3 +382,11 @@ class OpensSaved(Protocol):
 
     def open_saved(self, state: object) -> RegisterFile:
         """The registers of a value of `Cpu.save`; they are changed in it."""
+
+
+@runtime_checkable
+class RegisterStack(Protocol):
+    """A processor that writes stacked registers to memory when it likes."""
+
+    def with_stack(self, address: int, data: bytes) -> bytes:
+        """Bytes of memory with what its register stack has not yet written to there."""

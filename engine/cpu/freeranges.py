@@ -29,7 +29,7 @@ class OwnRanges:
         self.ranges.append((start, end))
 
     def remove(self, start: int, end: int) -> None:
-        """What lies in a stretch is nobody's any more."""
+        """Give up all that lies in a stretch."""
         self.ranges = [
             piece
             for low, high in self.ranges

@@ -18,9 +18,11 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec.structs import replace
+
 from engine.arch.base import Arch, TrapKind
 from engine.arch.engines import UnicornNames
-from engine.cpu import native, unicorn_float
+from engine.cpu import native, unicorn_float, unicorn_operands
 from engine.cpu import unicorn_api as api
 from engine.cpu import unicorn_linkage as linkage
 from engine.cpu.base import Access, Decode, EntryTable, Stop, StopKind, Traps
@@ -129,6 +131,8 @@ class UnicornCpu(UnicornState):
             from engine.cpu import unicorn_softfloat  # many routines, for some targets
 
             unicorn_softfloat.install(names.target)
+        if names.wide_operands:
+            unicorn_operands.watch(self.engine_address, names.target)
         self._screen = Screen(
             arch,
             decode,
@@ -388,7 +392,7 @@ class UnicornCpu(UnicornState):
                 self.restore(state)
                 self.write_register(self.arch.roles.pc, self._stop.address)
             if self._stop.number >= 0 and self._stop.trap is not TrapKind.BREAKPOINT:
-                self._machine.settle(self._uc)
+                self._stop = self._raised(self._stop, *self._machine.settle(self._uc))
             return self._stop
         if screening:  # the block that was jumped to has not run
             self._clock.expect(self._clock.shared.expected)
@@ -421,6 +425,16 @@ class UnicornCpu(UnicornState):
             at = self.read_register(self.arch.roles.pc)
             raise EngineError(f"the emulator failed at {at:#x}: error {error}")
         return None
+
+    def _raised(self, stop: Stop, error: int, own: bool) -> Stop:
+        """A stop at an exception with this error code; `own`: an instruction has asked for it."""
+        refused = self._machine.names.interrupts(stop.number) if own else None
+        if refused is None:
+            return replace(stop, error=error) if error else stop
+        number, error, size = refused
+        pc = self.arch.roles.pc
+        self.write_register(pc, self.read_register(pc) - size)
+        return Stop(StopKind.TRAP, self.arch.classify_trap(number), number, error=error)
 
     def _moved(self, pc: int) -> bool:
         """True if the instruction at an address, where the emulator was, has jumped elsewhere."""
@@ -646,7 +660,11 @@ class UnicornCpu(UnicornState):
             return Stop(StopKind.FAULT, address=at, access="execute")
         if page in self.coarse or self.coarse_at(page, pc):
             return Stop(StopKind.FAULT, address=page, access=ACCESS_NAMES.get(access, "read"))
-        address = self._faults.locate(page, lambda: self._repeat(pc, page))
+        address = self._faults.locate(
+            page,
+            lambda: self._repeat(pc, page),
+            lambda: self.arch.stores_byte(readable(self, pc, self.arch.insn_max)),
+        )
         self.flush_tlb()
         return Stop(StopKind.FAULT, address=address, access=ACCESS_NAMES.get(access, "read"))
 

@@ -7,8 +7,8 @@ accesses reports the whole address. Registers are put back afterwards; no memory
 The hook is there for that one run only: while one exists, Unicorn takes the slow path for every
 access of the guest.
 
-A store that crosses into the refused page is done byte by byte, the last one first: then the
-address is that of its last byte, up to 15 bytes behind what a processor would report.
+A store that crosses into the refused page is done byte by byte, the last one first, so that the
+address reported is that of its last byte: the page's start is where a processor says it is.
 """
 
 from collections.abc import Callable
@@ -18,6 +18,7 @@ from engine.cpu import unicorn_api as api
 from engine.cpu.base import Decode
 from engine.cpu.ram import PAGE, Ram, RamControl
 from engine.cpu.unicorn_library import uc_const
+from engine.cpu.unicorn_state import WIDE
 
 _TRIES: Final = 8
 _HOLE: Final = 0x1000
@@ -32,19 +33,20 @@ class FaultLocator:
         self._hooks = hooks
         self._callback = api.OnMemory(self._on_hole)
         self._found = 0
-        self._hit = False
+        self._hit = self._byte = False
 
-    def locate(self, page: int, run: Callable[[], None]) -> int:
+    def locate(self, page: int, run: Callable[[], None], bytewise: Callable[[], bool]) -> int:
         """The address of the access that `run` repeats; the page's start if it does not.
 
         Args:
             page: the page that was refused.
             run: executes the instruction again, with the TLB flushed.
+            bytewise: tells whether the instruction stores single bytes.
         """
         kinds = uc_const.UC_HOOK_MEM_READ_UNMAPPED | uc_const.UC_HOOK_MEM_WRITE_UNMAPPED
         hook = self._hooks.add(kinds, self._callback)
         self._found = page
-        self._hit = False
+        self._hit = self._byte = False
         self._control.hole = _HOLE
         try:
             for _ in range(_TRIES):  # a `halt` may end a run before the access
@@ -54,10 +56,13 @@ class FaultLocator:
         finally:
             self._control.hole = 0
             self._hooks.remove(hook)
+        if self._byte and self._found & (PAGE - 1) < WIDE and not bytewise():
+            return page
         return self._found
 
     def _on_hole(self, uc: int, kind: int, address: int, size: int, value: int, data: int) -> bool:
         if not self._hit:  # an instruction that stores in several pieces goes on
+            self._byte = kind == uc_const.UC_MEM_WRITE_UNMAPPED and size == 1
             self._found = self._found & -PAGE | address & (PAGE - 1)
         self._hit = True
         return False

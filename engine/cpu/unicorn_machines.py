@@ -27,6 +27,9 @@ _NO_FAULT: Final = b"\xff\xff\xff\xff"
 _FEATURES_END: Final = 0xA800
 """Bytes of a CPUState of the pinned build in which its features are."""
 _FEATURES_WORD: Final = 8
+_ERROR_BEFORE: Final = 0x70
+"""Bytes before the note of the last fault: its error code, whether an instruction asked for it,
+and where the program goes on behind it."""
 
 
 class UnicornMachine:
@@ -155,12 +158,20 @@ class UnicornMachine:
             ctypes.c_uint8.from_address(_context_at(context) + self._flags_at).value = 0
             uc.restore(context)
 
-    def settle(self, uc: Emulator) -> None:
-        """Make the emulator forget the exception that was just taken out of it."""
-        if self._fault_at >= 0:
-            context = uc.save()
-            ctypes.c_int32.from_address(_context_at(context) + self._fault_at).value = -1
-            uc.restore(context)
+    def settle(self, uc: Emulator) -> tuple[int, bool]:
+        """Make the emulator forget the exception that was just taken out of it.
+
+        Returns:
+            Its error code, and whether an instruction has asked for it by its number.
+        """
+        if self._fault_at < 0:
+            return 0, False
+        context = uc.save()
+        at = _context_at(context) + self._fault_at
+        ctypes.c_int32.from_address(at).value = -1
+        error, own = struct.unpack("=ii", ctypes.string_at(at - _ERROR_BEFORE, 8))
+        uc.restore(context)
+        return error, own != 0
 
     def _id(self, name: str) -> int:
         number = getattr(self._constants, f"UC_{self.names.arch}_REG_{name}", None)
@@ -219,7 +230,8 @@ class UnicornMachine:
                 for index in range(0, len(first) - 3, 4)
                 if (first[index : index + 4], second[index : index + 4]) == (_NO_FAULT, noted)
             ]
-            if len(found) != 1:
+            at = found[0] - _ERROR_BEFORE + 8 if len(found) == 1 else -1
+            if at < 0 or second[at : at + 8] != struct.pack("=Q", USER_START):
                 raise EngineError("the emulator's note of the last fault is not where it was")
             self._fault_at = found[0]
         uc.restore(before)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
+from engine.errors import GuestFaultError
 from engine.linux import blocking, coherence
 from engine.linux.errno import ERESTARTSYS, LinuxError
 from engine.linux.machine import Machine
@@ -12,6 +13,7 @@ from engine.linux.table import EXPECTED_MISSING, CallTable
 from engine.linux.thread import SystemCall, Thread
 from engine.linux.wait import Wait
 
+_WORD, _LOW = (1 << 64) - 1, (1 << 32) - 1
 _OFTEN: Final = 64
 """System calls of a run before what makes the next ones quicker is worth its preparation."""
 _EXEC: Final = frozenset({"execve", "execveat"})
@@ -92,6 +94,46 @@ class CallDispatch:
             return
         self.carry_out(thread, number, arguments)
 
+    def make_by_address(self, thread: Thread, number: int) -> bool:
+        """The thread has called a function of the kernel's that is a system call.
+
+        Returns:
+            False if there is none of the number, or what it was given is not in memory.
+        """
+        machine, cpu, sp = self._machine, thread.cpu, self._machine.arch.roles.sp
+        if machine.recorder is not None:
+            machine.recorder.called()
+        name = self._linux.syscalls.get(number)
+        top, size = cpu.read_register(sp), machine.arch.bits // 8
+        try:
+            caller = thread.memory.read(top, size)
+        except GuestFaultError:
+            return False
+        self._clock.settle()
+        result = self._result(thread, number, name, self.read()[1:-1]) if name else None
+        if result is None or result == -errno.EFAULT:
+            return False
+        cpu.write_register(self._linux.result, result & _WORD)
+        cpu.write_register(sp, top + size & _WORD)
+        cpu.write_register(self._pc, int.from_bytes(caller, "little"))
+        return True
+
+    def make_by_interrupt(self, thread: Thread) -> None:
+        """The thread has made a call of the 32-bit architecture that came before its own."""
+        machine, cpu, calls = self._machine, self._cpu, self._linux.interrupt
+        assert calls is not None
+        if machine.recorder is not None:
+            machine.recorder.called()
+        machine.syscall_count += 1
+        number, *arguments = (
+            cpu.read_register(name) & _LOW for name in (calls.number, *calls.arguments)
+        )
+        name = calls.names().get(number)
+        own = next((at for at, each in self._linux.syscalls.items() if each == name), -1)
+        if own < 0:
+            thread.unsupported(f"system call number {number} of a 32-bit program")
+        self.carry_out(thread, own, tuple(arguments))
+
     def make_untold(self, thread: Thread, registers: tuple[int, ...]) -> None:
         """The same, of a call that there is, where nobody is told of it and nobody traces."""
         machine, number = self._machine, registers[0]
@@ -117,7 +159,8 @@ class CallDispatch:
         if thread.seccomp is not None and self._restricted(thread, number, name or "", arguments):
             return
         if name is None:
-            thread.unsupported(f"system call number {number}")
+            if number >= 0:
+                thread.unsupported(f"system call number {number}")
             thread.call = SystemCall(number, "", arguments)
             result: int | None = -errno.ENOSYS
         else:

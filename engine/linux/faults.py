@@ -2,9 +2,12 @@
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from engine.arch.base import TrapKind
+from engine.arch.machine import TrapError
 from engine.cpu.base import Stop, StopKind
-from engine.cpu.ram import READ, WRITE
+from engine.cpu.ram import PAGE, READ, WRITE
 from engine.errors import GuestFaultError
 from engine.guest.memory import Mapping, MappingError
 from engine.linux import delivery
@@ -44,6 +47,17 @@ def fault(k: Thread, stop: Stop) -> None:
         return
     if k.machine.hooks.excepted(stop):
         return
+    if stop.address >= k.arch.plan.task_size and stop.access != "execute":
+        # The emulator looks into its own tables where the processor has those of Linux.
+        raised = _carried_out(k)
+        if raised is None:
+            return
+        if raised.kind is StopKind.TRAP:
+            _trap(k, raised)
+            return
+    raw = _instruction(k) if stop.access != "execute" else b""
+    if stop.access == "read" and k.arch.rewrites(raw):
+        stop = replace(stop, access="write")
     before = k.signals.last_fault[0]
     mapping = k.memory.find(stop.address)
     abi = k.arch.linux.signals
@@ -57,11 +71,27 @@ def fault(k: Thread, stop: Stop) -> None:
     else:
         # Not a page fault, and the processor does not say where.
         code, address = sig.SI_KERNEL, 0
-        k.signals.last_fault = (before, *abi.no_address)
+        number, trap_number, error = abi.no_address(raw)
+        k.signals.last_fault = (before, trap_number, error)
         why = f"{stop.access} at {stop.address:#x}, not a canonical address"
     details = abi.details(TrapKind.MEMORY, stop.number, stop.access, k.pc())
     crash = Crash(number, k.pc(), stop.address, why)
     delivery.force(k, number, code, address, crash, details)
+
+
+def called(k: Thread, stop: Stop) -> int | None:
+    """The number of the system call that is called by its address; -1 for none of that page."""
+    calls = k.arch.linux.vsyscalls
+    if calls is None or stop.access != "execute" or stop.address & -PAGE != calls[0]:
+        return None
+    return calls[1].get(stop.address - calls[0], -1)
+
+
+def refuse_call(k: Thread, stop: Stop) -> None:
+    """Such a call cannot be made (emulate_vsyscall): frames show the fault that was before."""
+    why = f"call of {stop.address:#x}, in the vsyscall page"
+    crash = Crash(sig.SIGSEGV, k.pc(), stop.address, why)
+    delivery.force(k, sig.SIGSEGV, sig.SI_KERNEL, 0, crash)
 
 
 def exhausted(k: Thread, address: int) -> None:
@@ -99,16 +129,62 @@ def trap(k: Thread, stop: Stop) -> None:
     """An exception of the CPU; some are instructions that Linux carries out itself."""
     if k.machine.hooks.excepted(stop):
         return
-    pc = k.pc()
-    if stop.trap in (TrapKind.PRIVILEGED, TrapKind.ILLEGAL):
-        try:
-            raw = k.hooks.original(pc, k.memory.read(pc, k.arch.insn_max))
-        except GuestFaultError:
-            raw = b""
-        after = k.arch.emulate_trapped(k.cpu, raw, pc)
-        if after is not None:
-            k.cpu.write_register(k.arch.roles.pc, after)
+    if stop.trap not in _TRAPS:
+        raised = _carried_out(k)
+        if raised is None:
             return
+        if raised.kind is StopKind.FAULT:
+            fault(k, raised)
+            return
+        stop = raised if raised is not _NOTHING else stop
+    _trap(k, stop)
+
+
+_TRAPS: Final = frozenset({TrapKind.BREAKPOINT, TrapKind.SINGLE_STEP, TrapKind.FLOAT})
+"""Exceptions that come behind an instruction, or late."""
+_NOTHING: Final = Stop(StopKind.HALTED)
+"""Stands for no other exception than the one that was met."""
+
+
+def _instruction(k: Thread) -> bytes:
+    """The bytes at the program counter, without probes; fewer where the memory ends."""
+    pc = k.pc()
+    for size in range(k.arch.insn_max, 0, -1):
+        try:
+            return k.hooks.original(pc, k.memory.read(pc, size))
+        except GuestFaultError:
+            continue
+    return b""
+
+
+class _GuestRights:
+    """The processor with the program's own rights to memory."""
+
+    def __init__(self, k: Thread) -> None:
+        self.read_register, self.write_register = k.cpu.read_register, k.cpu.write_register
+        self.float_flags, self.clear_float_flags = k.cpu.float_flags, k.cpu.clear_float_flags
+        self.execute, self.counter, self.entropy = k.cpu.execute, k.cpu.counter, k.cpu.entropy
+        self.read, self.write = k.memory.read, k.memory.write
+
+
+def _carried_out(k: Thread) -> Stop | None:
+    """None if the instruction was carried out; else what it raises, if that is something else."""
+    try:
+        after = k.arch.emulate_trapped(_GuestRights(k), _instruction(k), k.pc())
+    except TrapError as error:
+        kind = TrapKind.OTHER if error.own else k.arch.classify_trap(error.number)
+        return Stop(StopKind.TRAP, kind, error.number, error=error.error)
+    except GuestFaultError as error:
+        return Stop(StopKind.FAULT, address=error.address, access=error.access)
+    if after is None:
+        return _NOTHING
+    k.cpu.write_register(k.arch.roles.pc, after)
+    return None
+
+
+def _trap(k: Thread, stop: Stop) -> None:
+    """The signal for an exception that is the program's own."""
+    pc = k.pc()
     if stop.address and not stop.access:
         k.cpu.write_register(k.arch.roles.pc, stop.address)
         pc = k.pc()
@@ -130,6 +206,8 @@ def trap(k: Thread, stop: Stop) -> None:
     unknown = 13 if stop.trap is TrapKind.PRIVILEGED else 6
     vector = stop.number if stop.number >= 0 else unknown
     k.signals.last_fault = k.arch.linux.signals.trap_codes(vector, k.signals.last_fault[0])
+    if stop.error:
+        k.signals.last_fault = (*k.signals.last_fault[:2], stop.error)
     where = pc if with_pc else 0
     details = k.arch.linux.signals.details(stop.trap, stop.number, stop.access, pc)
     delivery.force(k, number, code, stop.address if stop.access else where, crash, details)

@@ -672,8 +672,14 @@ class Kernel:
                 return
             self._calls.make(thread, self._calls.read())
         elif stop.kind is StopKind.FAULT:
-            self._called()
-            faults.fault(thread, stop)
+            number = faults.called(thread, stop)
+            if number is None:
+                self._called()
+                faults.fault(thread, stop)
+            elif not self._calls.make_by_address(thread, number):
+                faults.refuse_call(thread, stop)
+        elif stop.kind is StopKind.TRAP and self._interrupts(stop):
+            self._calls.make_by_interrupt(thread)
         elif stop.kind is StopKind.TRAP:
             self._called()
             if thread.tracee is not None:
@@ -685,6 +691,11 @@ class Kernel:
             self._check_limits()
         if thread.process.exit is not None:
             self._end(thread.process)
+
+    def _interrupts(self, stop: Stop) -> bool:
+        """True for an exception that makes a system call."""
+        calls = self._linux.interrupt
+        return calls is not None and stop.number == calls.exception
 
     def _quantum(self) -> int | None:
         """Blocks until something must happen, None if nothing is planned.

@@ -4,6 +4,7 @@ Seeded, so that a failure can be looked at again. Features that CPUID does not o
 left out, and so are flags and results that the manuals leave undefined.
 """
 
+import os
 import random
 import subprocess
 from collections.abc import Mapping
@@ -12,6 +13,7 @@ from types import MappingProxyType
 
 import a64snippets
 import pytest
+import rvsnippets
 import snippets
 from compiled import build, tool
 from snippets import Case, differences
@@ -19,7 +21,9 @@ from snippets import Case, differences
 from engine.cpu import native
 
 SOURCE = Path(__file__).parents[1] / "data" / "snippets" / "x86_64.c"
-QUICK, LONG = 1000, 30_000
+RUNS = int(os.environ.get("KPROBE_TUI_SNIPPETS", "1"))
+"""Multiple of what the slow tests try, and the seed of another lot."""
+QUICK, LONG = 1000, 30_000 * RUNS
 needs_host = pytest.mark.skipif(
     not native.possible(), reason="the host is no x86-64 to ask, or its code is not wanted"
 )
@@ -96,32 +100,32 @@ def test_integers_and_strings(program: Path) -> None:
 @needs_host
 @pytest.mark.slow
 def test_sse_long(program: Path) -> None:
-    compare(program, sse(4242, LONG))
+    compare(program, sse(4242 * RUNS, LONG))
 
 
 @needs_host
 @pytest.mark.slow
 def test_sse_without_the_host_long(program: Path) -> None:
-    cases = sse(2424, LONG // 16, plain=True) + sse(2425, LONG // 16, unusual=True)
+    cases = sse(2424 * RUNS, LONG // 16, plain=True) + sse(2425 * RUNS, LONG // 16, unusual=True)
     compare(program, cases, snippets.PORTABLE)
 
 
 @needs_host
 @pytest.mark.slow
 def test_integers_and_strings_long(program: Path) -> None:
-    compare(program, integer(8086, LONG // 8))
+    compare(program, integer(8086 * RUNS, LONG // 8))
 
 
 @needs_host
 @pytest.mark.slow
 def test_x87_long(program: Path) -> None:
-    compare(program, x87(8087, LONG))
+    compare(program, x87(8087 * RUNS, LONG))
 
 
 @needs_host
 @pytest.mark.slow
 def test_x87_without_the_host_long(program: Path) -> None:
-    compare(program, x87(7808, LONG // 16, exact=True), snippets.PORTABLE)
+    compare(program, x87(7808 * RUNS, LONG // 16, exact=True), snippets.PORTABLE)
 
 
 needs_vectors = pytest.mark.skipif(
@@ -149,7 +153,7 @@ def test_vex(avx_program: Path) -> None:
 @needs_vectors
 @pytest.mark.slow
 def test_vex_long(avx_program: Path) -> None:
-    compare(avx_program, vex(2562, LONG // 10))
+    compare(avx_program, vex(2562 * RUNS, LONG // 10))
 
 
 @pytest.fixture(scope="module")
@@ -161,10 +165,10 @@ def arm_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return program
 
 
-def compare_arm(program: Path, seed: int, count: int) -> None:
+def compare_arm(program: Path, seed: int, count: int, *, integers: bool = False) -> None:
     """Nothing differs from what qemu makes of it."""
     random_ = random.Random(seed)
-    cases = [a64snippets.case(random_, number) for number in range(count)]
+    cases = [a64snippets.case(random_, number, integers=integers) for number in range(count)]
     names = ("code", "states")
     for name, content in zip(names, a64snippets.files(cases), strict=True):
         (program.parent / name).write_bytes(content)
@@ -183,6 +187,51 @@ def test_arm_floats_and_vectors(arm_program: Path) -> None:
     compare_arm(arm_program, 64, QUICK)
 
 
+def test_arm_integers_and_memory(arm_program: Path) -> None:
+    compare_arm(arm_program, 65, QUICK, integers=True)
+
+
+@pytest.mark.slow
+def test_arm_integers_and_memory_long(arm_program: Path) -> None:
+    compare_arm(arm_program, 6565 * RUNS, LONG // 2, integers=True)
+
+
 @pytest.mark.slow
 def test_arm_floats_and_vectors_long(arm_program: Path) -> None:
     compare_arm(arm_program, 6464, LONG // 4)
+
+
+@pytest.fixture(scope="module")
+def riscv_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    program = tmp_path_factory.mktemp("rvsnippets") / "snippets"
+    source = SOURCE.with_name("riscv64.c")
+    command = [tool("riscv64-linux-gnu-gcc"), "-static", "-O1", "-w", "-o"]
+    subprocess.run([*command, program, source], check=True)
+    return program
+
+
+def compare_riscv(program: Path, seed: int, count: int) -> None:
+    """Nothing differs from what qemu makes of it."""
+    random_ = random.Random(seed)
+    cases = [rvsnippets.case(random_, number) for number in range(count)]
+    names = ("code", "states")
+    for name, content in zip(names, rvsnippets.files(cases), strict=True):
+        (program.parent / name).write_bytes(content)
+    ours, theirs = (
+        subprocess.run(
+            [*under, program, *names], cwd=program.parent, capture_output=True, check=True
+        ).stdout
+        for under in (snippets.EMULATOR, (tool("qemu-riscv64"),))
+    )
+    found = rvsnippets.differences(cases, ours, theirs)
+    shown = [(case.name, case.code.hex(), difference) for case, difference in found[:5]]
+    assert not found, f"{len(found)} of {count} differ (ours, theirs): {shown}"
+
+
+def test_riscv_integers_and_memory(riscv_program: Path) -> None:
+    compare_riscv(riscv_program, 5, QUICK)
+
+
+@pytest.mark.slow
+def test_riscv_integers_and_memory_long(riscv_program: Path) -> None:
+    compare_riscv(riscv_program, 55 * RUNS, LONG // 3)

@@ -5,7 +5,7 @@ import struct
 from dataclasses import dataclass
 
 import capstone
-from snippets import CODE, SIZE, double, single
+from snippets import CODE, SIZE, STATE, double, single
 
 _CAPSTONE = capstone.Cs(capstone.CS_ARCH_ARM64, capstone.CS_MODE_ARM)
 _RETURN = 0xD65F03C0
@@ -57,9 +57,46 @@ def _word(random_: random.Random) -> tuple[int, str]:
             return word, f"{insn.mnemonic} {insn.op_str}"
 
 
-def case(random_: random.Random, number: int) -> Case:
-    """The instruction of that number."""
-    word, name = _word(random_)
+_LOADS = ("ld", "st", "cas", "swp")
+_TAGS = (
+    *("addg", "subg", "irg", "gmi", "subp", "subps"),
+    *("stg", "st2g", "stzg", "stz2g", "stgp", "ldg", "stgm", "stzgm", "ldgm"),
+)
+"""Memory tagging, which is not offered either."""
+_UNLIKE = ("ldapu", "stlu", "ldra")
+"""Those that the emulator lets access what is not aligned; and what depends on keys."""
+_BASE = 15
+"""The register that loads and stores are made by."""
+
+
+def _integer_word(random_: random.Random) -> tuple[int, str]:
+    """Forms on general registers, and loads and stores of them and of vectors (C4.1)."""
+    while True:
+        word = random_.getrandbits(32) & ~(1 << 4 | 1 << 9 | 1 << 20)  # registers below 16
+        kind = random_.randrange(4)
+        if kind == 0:
+            word = word & 0xE3FFFFFF | 0x10000000  # immediate
+        elif kind == 1:
+            word = word & 0xF1FFFFFF | 0x0A000000  # register
+        else:
+            word = word & 0xF7FFFFFF & ~(15 << 5) | 0x08000000 | _BASE << 5
+            if random_.random() < 0.7:
+                word |= 1 << 11 | 1 << 21 if random_.random() < 0.5 else 0
+        insn = next(_CAPSTONE.disasm(struct.pack("<I", word), 0), None)
+        if insn is None or insn.mnemonic.startswith(("adr", "b.", "prfm", "rprfm", "sys", "pac")):
+            continue
+        if insn.mnemonic in _TAGS or insn.mnemonic.startswith(_UNLIKE):
+            continue
+        moves = insn.mnemonic.startswith(_LOADS)
+        if moves != (kind > 1) or (moves and "[x15" not in insn.op_str):
+            continue
+        if not any(name in insn.op_str for name in _KEPT):
+            return word, f"{insn.mnemonic} {insn.op_str}"
+
+
+def case(random_: random.Random, number: int, *, integers: bool = False) -> Case:
+    """The instruction of that number: of floats and vectors, or of `integers` and memory."""
+    word, name = (_integer_word if integers else _word)(random_)
     general = [
         random_.choice(
             (
@@ -69,6 +106,10 @@ def case(random_: random.Random, number: int) -> Case:
         )
         for _ in range(16)
     ]
+    if integers:
+        if f"[x{_BASE}, x" in name:  # an address with a tag is none to the emulator
+            general[word >> 16 & 15] = random_.randrange(64)
+        general[_BASE] = STATE + 576 + random_.choice((0, 0, 16, random_.randrange(16)))
     fpcr = 0  # rounding; FZ, DN, FZ16
     if random_.random() < 0.6:
         fpcr = random_.getrandbits(4) << 22 | random_.getrandbits(1) << 19

@@ -22,6 +22,8 @@ import capstone
 from engine.arch.x86_64 import vex_forms
 
 CODE, STATE, DATA = 0x10000000, 0x20000000, 0x20000100
+_END = 0x20002000
+"""Of all data: the 64 bytes in front of it are the last of a case's."""
 SIZE = 1024
 _WIDE = 1536
 _BACK = bytes.fromhex("ff242508100020")  # jmp [0x20001008]
@@ -42,7 +44,10 @@ class Case:
         data: 256 bytes at DATA.
         fx: an fxsave image.
         undefined: status flags that it leaves undefined.
-        mmx: exponents of x87's registers are not compared.
+        mmx: exponents of x87's registers are not compared, and nothing of x87 behind a fault:
+            the emulator has emptied its stack by then.
+        halves: an operand of 16 bytes that need not be aligned: behind a fault a part of it may
+            have been moved.
         nearly: a result of x87 may differ by a unit in the last place, and so may the flags of
             rounding, as it is transcendental; one of SSE is an approximation. Elsewhere than on a
             host of this kind they are exact.
@@ -58,6 +63,7 @@ class Case:
     fx: bytes = bytes(512)
     undefined: int = 0
     mmx: bool = False
+    halves: bool = False
     nearly: bool = False
     either: bool = False
     high: bytes = b""
@@ -76,7 +82,7 @@ def pack(cases: Sequence[Case]) -> tuple[bytes, bytes]:
     return bytes(code), bytes(states)
 
 
-def _comparable(case: Case, state: bytes) -> dict[str, object]:
+def _comparable(case: Case, state: bytes, number: int) -> dict[str, object]:
     """What is defined of a state afterwards."""
     gpr = struct.unpack_from("<16Q", state)
     flags, signal, at, why = struct.unpack_from("<4Q", state, 128)
@@ -88,7 +94,10 @@ def _comparable(case: Case, state: bytes) -> dict[str, object]:
     }
     found |= {"flags": hex(flags & FLAGS & ~case.undefined), "signal": signal}
     if signal:
-        found |= {"at": at % _SLOT, "why": why}
+        address, trap, error = struct.unpack_from("<3Q", state, 160)
+        address -= CODE + _SLOT * number if address == at else 0
+        found |= {"at": at % _SLOT, "why": why, "address": hex(address)}
+        found |= {"trap": trap, "error": hex(error)}
     if signal and ~mxcsr & 0x800 and mxcsr & 0x30:
         # Of an underflow that is not masked and what is inexact beside it one may be missed.
         mxcsr &= ~0x30
@@ -96,12 +105,19 @@ def _comparable(case: Case, state: bytes) -> dict[str, object]:
     if case.nearly:
         status &= ~0x220
     found |= {"control": hex(control), "status": hex(status), "tags": hex(tags)}
+    if signal and "set" in case.name:
+        del found["flags"]  # the emulator may have put them together before it stores
+    if signal and case.mmx:
+        tags = 0
+        del found["status"], found["tags"]
     found |= {"mxcsr": hex(mxcsr), "data": state[256:512].hex()}
     for number in range(8):
         if tags >> ((number + (status >> 11)) & 7) & 1:
             size = 8 if case.mmx else 10
             found[f"st{number}"] = fx[32 + 16 * number :][:size][::-1].hex()
-    for number in range(16):
+    if signal and case.halves:
+        del found["data"]
+    for number in range(16) if not (signal and case.halves) else ():
         found[f"xmm{number}"] = fx[160 + 16 * number : 176 + 16 * number][::-1].hex()
         if case.high:
             found[f"ymm{number}h"] = fx[512 + 16 * number : 528 + 16 * number][::-1].hex()
@@ -117,7 +133,7 @@ def differences(
     found = []
     for number, case in enumerate(cases):
         mine, other = (
-            _comparable(case, states[size * number : size * (number + 1)])
+            _comparable(case, states[size * number : size * (number + 1)], number)
             for states in (ours, theirs)
         )
         differing = {
@@ -381,6 +397,14 @@ _AWAY = ("esp", "rsp", "spl", " sp")
 """The stack's place is nobody's choice."""
 
 
+def _somewhere(random_: random.Random) -> int:
+    """An address of data, often not aligned, now and then next to the end of them."""
+    kind = random_.random()
+    if kind < 0.6:
+        return DATA
+    return DATA + random_.randrange(16) if kind < 0.8 else _END - random_.randrange(1, 20)
+
+
 def _modrm(random_: random.Random) -> int:
     """Two registers, or one and [rsi]."""
     return random_.choice((0xC0 | random_.randrange(64), random_.randrange(8) << 3 | 6))
@@ -437,9 +461,23 @@ def sse(
     struct.pack_into("<I", fx, 24, mxcsr)
     data = vector(random_) + random_.randbytes(240)
     gpr, flags = _registers(random_), random_.getrandbits(12) & FLAGS
+    if not (plain or unusual):  # without host code they may stand anywhere
+        gpr[6] = gpr[14] = _somewhere(random_)
     nearly = (plain or unusual) and insn.mnemonic.startswith(("rcp", "rsqrt"))
     mmx = " mm" in text
-    return Case(code, text, gpr, flags, data, bytes(fx), mmx=mmx, nearly=nearly, either=plain)
+    halves = insn.mnemonic in ("movups", "movupd", "movdqu", "lddqu")
+    return Case(
+        code,
+        text,
+        gpr,
+        flags,
+        data,
+        bytes(fx),
+        mmx=mmx,
+        halves=halves,
+        nearly=nearly,
+        either=plain,
+    )
 
 
 def vex(random_: random.Random, *, unmasked: float) -> Case:
@@ -545,6 +583,10 @@ _INTEGER = {
     **dict.fromkeys(("div", "idiv"), FLAGS),
 }
 """Instructions to the flags that they leave undefined."""
+_LOCKABLE = (
+    *("add", "or", "adc", "sbb", "and", "sub", "xor", "inc", "dec", "not", "neg", "bts", "btr"),
+    *("btc", "xadd", "xchg", "cmpxchg", "cmpxchg8b", "cmpxchg16b"),
+)
 _PREFIXES = b"\x66\xf0\xf2\xf3"
 _STRINGS = ("movs", "stos", "lods", "scas", "cmps")
 
@@ -569,10 +611,12 @@ def _fits(insn: Any, name: str, text: str) -> bool:
     code = bytes(insn.bytes)
     memory = "[" in text
     lock = 0xF0 in code[:4]
-    if lock and (not memory or name == "neg" or insn.operands[0].type != capstone.x86.X86_OP_MEM):
+    if lock and (not memory or insn.operands[0].type != capstone.x86.X86_OP_MEM):
         return False
-    if lock and (name in ("cmp", "test", "mov", "bt") or name.startswith(("set", *_STRINGS))):
+    if lock and name not in _LOCKABLE:
         return False
+    if 0x64 in code[:4] or 0x65 in code[:4]:
+        return False  # whether a segment prefix behind it counts
     if name in ("loop", "loope", "loopne", "jrcxz"):
         return code[-1] == 0 and b"\x66" not in code  # to what is next
     opcode = next(byte for byte in code if byte & 0xF0 != 0x40 and byte not in _PREFIXES)
@@ -617,6 +661,7 @@ def integer(random_: random.Random) -> Case:
         strings |= moves
         compares |= "cmpxchg" in name
     gpr = _registers(random_)
+    gpr[6] = gpr[14] = _somewhere(random_)
     gpr[7] = DATA + 128
     data = bytearray(random_.randbytes(256))
     flags = random_.getrandbits(12) & FLAGS

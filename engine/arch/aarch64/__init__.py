@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 _TRAPS = {  # QEMU's EXCP_* numbers of target/arm
     1: TrapKind.ILLEGAL,
     2: TrapKind.SYSCALL,
+    4: TrapKind.ALIGNMENT,  # EXCP_DATA_ABORT: the page table refuses all other accesses
     7: TrapKind.BREAKPOINT,
 }
 

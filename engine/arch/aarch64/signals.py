@@ -111,7 +111,7 @@ SIGNALS = SignalAbi(
     },
     fault_codes=_fault_codes,
     canonical=lambda address: True,
-    no_address=(0, 0),
+    no_address=lambda raw: (11, 0, 0),
     trap_codes=lambda number, before: (0, 0, 0),
     minimum_stack=_SIZE + 32,
 )

@@ -207,7 +207,7 @@ SIGNALS: Final = SignalAbi(
     },
     fault_codes=lambda access, present, address: (0, 0),
     canonical=lambda address: True,
-    no_address=(0, 0),
+    no_address=lambda raw: (11, 0, 0),
     trap_codes=lambda number, before: (0, 0, 0),
     minimum_stack=_MINSIGSTKSZ,
     exception=lambda registers, kind, number: exception(kind, number),

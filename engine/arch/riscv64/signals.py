@@ -77,7 +77,7 @@ SIGNALS = SignalAbi(
     },
     fault_codes=lambda access, present, address: (0, 0),  # frames do not show them
     canonical=lambda address: True,
-    no_address=(0, 0),
+    no_address=lambda raw: (11, 0, 0),
     trap_codes=lambda number, before: (0, 0, 0),
     minimum_stack=_MINIMUM,
 )

@@ -1,8 +1,18 @@
 """x86-64: the facts the generic engine needs, as data."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from engine.arch.base import AddressPlan, Arch, LinuxAbi, Register, Roles, StatLayout, TrapKind
+from engine.arch.base import (
+    AddressPlan,
+    Arch,
+    InterruptCalls,
+    LinuxAbi,
+    Register,
+    Roles,
+    StatLayout,
+    TrapKind,
+)
 from engine.arch.x86_64.abi import ABI
 from engine.arch.x86_64.bench import BENCH
 from engine.arch.x86_64.engines import ENGINES
@@ -109,6 +119,24 @@ _FLAGS = (
     "sse2 syscall nx rdtscp lm pni pclmulqdq ssse3 cx16 sse4_1 sse4_2 popcnt aes xsave rdrand "
     "hypervisor lahf_lm fsgsbase smep erms"
 )
+
+
+def _interrupt_calls() -> Mapping[int, str]:
+    from engine.arch.x86_64.i386_calls import NAMES  # few programs make them
+
+    return NAMES
+
+
+def _rewrites(raw: bytes) -> bool:
+    from engine.arch.x86_64.accesses import rewrites  # needed at faults only
+
+    return rewrites(raw)
+
+
+def _stores_byte(raw: bytes) -> bool:
+    from engine.arch.x86_64.accesses import stores_byte
+
+    return stores_byte(raw)
 
 
 def _ptrace() -> "PtraceAbi":
@@ -224,6 +252,12 @@ X86_64 = Arch(
         ),
         epoll_packed=True,
         own_calls=OWN_CALLS,
+        # arch/x86/entry/vsyscall: gettimeofday, time and getcpu, with which vsyscall=xonly leaves
+        # a page that can be executed and not read.
+        vsyscalls=(0xFFFF_FFFF_FF60_0000, {0: 96, 0x400: 201, 0x800: 309}),
+        interrupt=InterruptCalls(
+            0x80, "rax", ("rbx", "rcx", "rdx", "rsi", "rdi", "rbp"), _interrupt_calls
+        ),
         signals=SIGNALS,
         ptrace=_ptrace,
     ),
@@ -239,6 +273,8 @@ X86_64 = Arch(
     emulate=emulate,
     classify_trap=lambda number: _TRAPS.get(number, TrapKind.PRIVILEGED),
     emulate_trapped=emulate_trapped,
+    rewrites=_rewrites,
+    stores_byte=_stores_byte,
     is_call=lambda insn: insn.mnemonic in ("call", "lcall"),
     goes_elsewhere=lambda insn: not _ELSEWHERE.isdisjoint(insn.mnemonic.split()),
     probes=PROBES,

@@ -25,6 +25,7 @@ _FLAGS_FIXED, _FLAGS_FREE = 0x202, 0x254DD5  # what popf sets at user level, and
 _CONTROL_FREE: Final = 0xFFFF  # the bits that MXCSR has
 _CR4_TSD = 4  # rdtsc faults at user level, so that time stays deterministic
 _FRAME, _ONES = 0x800, 0x900
+_PROTECTION: Final = 13
 
 
 def _descriptor(access: int, flags: int) -> bytes:
@@ -76,6 +77,11 @@ _START: Final = UserStart(
 )
 
 
+def _interrupt(number: int) -> tuple[int, int, int] | None:
+    """Int: Linux lets programs raise #BP, #OF and 0x80, and the rest is #GP of the gate."""
+    return None if number in (3, 4, 0x80) else (_PROTECTION, number << 3 | 2, 2)
+
+
 def _cleared(raw: bytes, written: frozenset[str]) -> frozenset[str]:
     """The whole registers of which an instruction with a VEX prefix writes the lower half."""
     decoded = decode(raw)
@@ -112,7 +118,8 @@ ENGINES: Final = EngineNames(
         # MXCSR's exception bits IE, ZE, OE, UE, PE; softfloat uses the same bit numbers.
         hidden_flags=HiddenFlags("MXCSR", entry=_PAGE, end=_PAGE + 9, mark=4, mask=0x3D),
         host_float=True,
-        lasting_fault=13,
+        wide_operands=True,
+        lasting_fault=_PROTECTION,
         pairs=tuple((f"ymm{number}", f"xmm{number}", f"ymm{number}h") for number in range(16)),
         # CPUID 1 edx and ecx, 7 ebx; movbe, BMI1 (for tzcnt), lzcnt (in 80000001 ecx).
         extension=ModelExtension(
@@ -122,6 +129,7 @@ ENGINES: Final = EngineNames(
         ),
         trap_flag=TrapFlag("eflags", 0x100, 1),
         lent=_lent,
+        interrupts=_interrupt,
     ),
     capstone=CapstoneNames("CS_ARCH_X86", ("CS_MODE_64",), beside=_cleared),
     keystone=KeystoneNames("KS_ARCH_X86", ("KS_MODE_64",)),

@@ -27,10 +27,13 @@
 - cmpxchg8b and cmpxchg16b lose all flags but ZF where an instruction before them in their block
   has set them: carried out here in such blocks.
 - cvtpi2ps and cvtpi2pd of memory empty x87's stack as if they used MMX: carried out here.
-- neg of memory with a lock prefix sets the wrong flags: refused.
+- neg of memory with a lock prefix sets the wrong flags: carried out here.
 - The second opcode of test with an immediate (f6 /1, f7 /1), which no assembler makes, misses a
   RIP-relative operand by the immediate's size: refused.
 - AMD's XOP prefix, and other forms of 8f that are no instruction, run as pop: refused.
+- Unicorn's descriptor tables are not those of Linux, and registers of the system are told as
+  they are, which a processor with UMIP refuses: carried out here, as are far transfers
+  (`system`).
 - rdtsc is set up to fault (CR4.TSD) and emulated with the guest's deterministic counter.
 """
 
@@ -42,7 +45,7 @@ from typing import Final, NamedTuple
 from engine.arch.base import Screened, Screening
 from engine.arch.machine import ArchCpu, Insn, LentCpu, TrapError
 from engine.arch.x86_64 import sse, sse_arithmetic
-from engine.arch.x86_64.decode import decode, length
+from engine.arch.x86_64.decode import OPERAND_SIZE, decode, length
 from engine.arch.x86_64.extended import ControlWord, from_integer, narrowed
 from engine.arch.x86_64.operations import operand_address
 from engine.errors import GuestFaultError
@@ -51,6 +54,8 @@ _NEG: Final = 3
 _NEG_OF_MEMORY: Final = frozenset(modrm for modrm in range(0xC0) if modrm >> 3 & 7 == _NEG)
 
 _CVTPI, _GROUP_9 = 0x2A, 0xC7
+_TABLES: Final = range(4)
+"""Second bytes of instructions that look at the system's tables and registers."""
 _SAHF, _LAHF = 0x9E, 0x9F
 SUSPECTS: Final = {
     # Three-byte VEX: the second names the opcode map 1, 2 or 3; others are no instructions.
@@ -62,7 +67,9 @@ SUSPECTS: Final = {
     **dict.fromkeys(range(0x40, 0x50), frozenset({_SAHF, _LAHF})),
     0xF6: frozenset({0x0D, *_NEG_OF_MEMORY}),
     0xF7: frozenset({0x0D, *_NEG_OF_MEMORY}),
-    0x0F: frozenset({_CVTPI, 0xA3, 0xA4, 0xAB, 0xAC, 0xAE, 0xB3, 0xBA, 0xBB, 0xBD, 0xC7}),
+    0x0F: frozenset(
+        {*_TABLES, _CVTPI, 0xA3, 0xA4, 0xAB, 0xAC, 0xAE, 0xB3, 0xBA, 0xBB, 0xBD, 0xC7}
+    ),
 }
 _FWAIT: Final = 0x9B
 _X87: Final = frozenset((_FWAIT, *range(0xD8, 0xE0)))
@@ -90,6 +97,7 @@ _LONGEST: Final = 15
 """Bytes of an instruction at the most."""
 _FX_SIZE: Final = 512
 _CARRY, _PARITY, _ZERO, _SIGN, _OVERFLOW = 1, 4, 0x40, 0x80, 0x800
+_ADJUST = 0x10
 _ARITHMETIC = 0x8D5
 _LOW_FLAGS: Final = 0xD5
 _PROTECTION, _SIMD = 13, 19  # exceptions of the processor
@@ -178,10 +186,12 @@ def _classify(raw: bytes) -> _Remedy | None:
         )
     negates = first in _TESTS and len(raw) > index + 1 and raw[index + 1] in _NEG_OF_MEMORY
     if negates and 0xF0 in raw[:index]:
-        return _Remedy(Screening.REFUSE, "lock prefix on a negation")
+        return _Remedy(Screening.EMULATE, "lock prefix on a negation")
     if first != 0x0F or len(raw) < index + 3:
         return None
     second, modrm = raw[index + 1], raw[index + 2]
+    if second in _TABLES:
+        return _system(raw)
     field, memory = modrm >> 3 & 7, modrm < 0xC0
     if second == _BSR and 0xF3 in raw[:index]:
         return _Remedy(Screening.EXTEND, f"lzcnt, {_LACKING}")
@@ -216,6 +226,13 @@ def _vector(raw: bytes) -> _Remedy | None:
         return None
     unusual = not sse_arithmetic.silent(decoded, raw)
     return _Remedy(Screening.EMULATE, "arithmetic", sse_arithmetic.emulate, unusual)
+
+
+def _system(raw: bytes) -> _Remedy | None:
+    """An instruction that looks at tables or registers of the system."""
+    from engine.arch.x86_64 import system  # few programs look at them
+
+    return _Remedy(Screening.EMULATE, "tables of the system") if system.known(raw) else None
 
 
 def _tests_bit(opcode: int, field: int) -> bool:
@@ -346,8 +363,14 @@ def emulate(cpu: LentCpu, insn: Insn) -> int:
         return _return(cpu, int.from_bytes(insn.raw[index + 1 : index + 3], "little"))
     if insn.raw[index] in SUSPECT_LASTS:
         return _loop(cpu, insn, index)
-    if insn.raw[index] in (_SAHF, _LAHF):
+    if insn.raw[index] in _TESTS:
+        _negate(cpu, insn)
+    elif insn.raw[index] in (_SAHF, _LAHF):
         _flags_and_ah(cpu, insn.raw[index])
+    elif insn.raw[index] == 0x0F and insn.raw[index + 1] in _TABLES:
+        from engine.arch.x86_64 import system
+
+        return system.carry_out(cpu, insn)
     elif insn.raw[index + 1] in (_SHLD, _SHRD):
         _double_shift(cpu, insn, index, rex)
     elif insn.raw[index + 1] == _CVTPI:
@@ -378,6 +401,30 @@ def _flags_and_ah(cpu: ArchCpu, opcode: int) -> None:
         cpu.write_register("rax", value & ~0xFF00 | (flags & _LOW_FLAGS | 2) << 8)
     else:
         cpu.write_register("eflags", flags & ~_LOW_FLAGS | value >> 8 & _LOW_FLAGS)
+
+
+def _negate(cpu: ArchCpu, insn: Insn) -> None:
+    """Neg of memory (SDM volume 2)."""
+    decoded = decode(insn.raw)
+    assert decoded is not None
+    wide = 8 if decoded.wide else 2 if decoded.prefixes & OPERAND_SIZE else 4
+    size = wide if decoded.key & 1 else 1
+    address = _operand(cpu, insn)
+    try:
+        old = int.from_bytes(cpu.read(address, size), "little")
+    except GuestFaultError as fault:
+        raise GuestFaultError(fault.address, "write") from None
+    new = -old & (1 << 8 * size) - 1
+    cpu.write(address, new.to_bytes(size, "little"))
+    sign = 1 << 8 * size - 1
+    flags = cpu.read_register("eflags") & ~_ARITHMETIC
+    flags |= _CARRY if old else 0
+    flags |= _PARITY if (new & 0xFF).bit_count() % 2 == 0 else 0
+    flags |= _ADJUST if old & 0xF else 0
+    flags |= _ZERO if not new else 0
+    flags |= _SIGN if new & sign else 0
+    flags |= _OVERFLOW if old == sign else 0
+    cpu.write_register("eflags", flags)
 
 
 def _exchange(cpu: ArchCpu, insn: Insn, size: int) -> None:
@@ -483,14 +530,16 @@ def _double_shift(cpu: ArchCpu, insn: Insn, index: int, rex: int) -> None:
 
 
 def emulate_trapped(cpu: ArchCpu, raw: bytes, pc: int) -> int | None:
-    """Rdtsc and rdtscp, which fault at user level here; the address behind them."""
+    """Rdtsc and rdtscp, which fault at user level here, or a far transfer; where control goes."""
     if raw[:2] == b"\x0f\x31":
         size = 2
     elif raw[:3] == b"\x0f\x01\xf9":
         size = 3
         cpu.write_register("rcx", 0)  # IA32_TSC_AUX: processor 0
     else:
-        return None
+        from engine.arch.x86_64 import system  # few programs go there
+
+        return system.transferred(cpu, raw, pc)
     value = cpu.counter()
     cpu.write_register("rax", value & 0xFFFFFFFF)
     cpu.write_register("rdx", value >> 32 & 0xFFFFFFFF)

@@ -158,7 +158,7 @@ _FIX_EFLAGS = 0x50DD5
 
 _SIGILL, _SIGTRAP, _SIGBUS, _SIGFPE, _SIGSEGV = 4, 5, 7, 8, 11
 _SI_KERNEL = 0x80
-_PROTECTION_FAULT, _PAGE_FAULT = 13, 14
+_STACK_FAULT, _PROTECTION_FAULT, _PAGE_FAULT = 12, 13, 14
 
 
 def _fault_codes(access: str, present: bool, address: int) -> tuple[int, int]:
@@ -174,6 +174,15 @@ def _canonical(address: int) -> bool:
     return address >> 47 in (0, 0x1FFFF)
 
 
+def _no_address(raw: bytes) -> tuple[int, int, int]:
+    """#GP, or #SS for what belongs to the stack."""
+    from engine.arch.x86_64.accesses import uses_stack  # few programs get here
+
+    if uses_stack(raw):
+        return _SIGBUS, _STACK_FAULT, 0
+    return _SIGSEGV, _PROTECTION_FAULT, 0
+
+
 def _trap_codes(number: int, before: int) -> tuple[int, int, int]:
     """An INT of a vector that programs may not use is a fault of the IDT entry."""
     if number >= 32:
@@ -181,7 +190,8 @@ def _trap_codes(number: int, before: int) -> tuple[int, int, int]:
     return before, number, 0
 
 
-_X87_FAULT = 16
+_DEBUG, _X87_FAULT = 1, 16
+_TRAP_BRKPT = 1
 # (flags, si_code) in the order in which Linux looks (arch/x86/kernel/fpu/core.c,
 # fpu__exception_code): FPE_FLTINV, FPE_FLTDIV, FPE_FLTOVF, FPE_FLTUND, FPE_FLTRES.
 _FLOAT_CODES = ((0x01, 7), (0x04, 3), (0x08, 4), (0x12, 5), (0x20, 6))
@@ -190,7 +200,9 @@ _FLOAT_CODES = ((0x01, 7), (0x04, 3), (0x08, 4), (0x12, 5), (0x20, 6))
 def _exception(
     registers: RegisterFile, kind: TrapKind, number: int
 ) -> tuple[int, int, bool] | None:
-    """The si_code of a floating-point exception: the first that is flagged and not masked."""
+    """The si_code of int1, and of a floating-point exception: the first that is not masked."""
+    if kind is TrapKind.OTHER and number == _DEBUG:
+        return _SIGTRAP, _TRAP_BRKPT, True
     if kind is not TrapKind.FLOAT:
         return None
     if number == _X87_FAULT:
@@ -218,7 +230,7 @@ SIGNALS = SignalAbi(
     },
     fault_codes=_fault_codes,
     canonical=_canonical,
-    no_address=(_PROTECTION_FAULT, 0),
+    no_address=_no_address,
     trap_codes=_trap_codes,
     minimum_stack=1936,
     exception=_exception,

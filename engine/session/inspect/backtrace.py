@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, field
 
+from engine.cpu.base import RegisterStack
 from engine.cpu.ram import EXECUTE
-from engine.cpu.regstack import RegisterStack
 from engine.errors import CommandError, GuestFaultError
 from engine.guest.hooks import SpaceHooks
 from engine.guest.memory import Memory

@@ -15,11 +15,12 @@
 
 #define CODE 0x10000000
 #define STATE 0x20000000
+#define TAIL 0x20001fc0  // the last 64 bytes of data are here as well: nothing is mapped behind
 
 struct state {
     uint64_t gpr[16];  // rax rcx rdx rbx - rbp rsi rdi r8..r15
-    uint64_t flags, signal, start, why;
-    uint64_t pad[12];
+    uint64_t flags, signal, start, why, address, trap, error;
+    uint64_t pad[9];
     uint8_t data[256];
     uint8_t fx[512];
 #ifdef __AVX__
@@ -83,6 +84,9 @@ static void caught(int number, siginfo_t *info, void *context) {
     state->signal = number;
     state->start = uc->uc_mcontext.gregs[REG_RIP];
     state->why = info->si_code;
+    state->address = (uintptr_t)info->si_addr;
+    state->trap = uc->uc_mcontext.gregs[REG_TRAPNO];
+    state->error = uc->uc_mcontext.gregs[REG_ERR];
     const uint8_t *fx = (const uint8_t *)uc->uc_mcontext.fpregs;
     memcpy(state->fx, fx, 512);
 #ifdef __AVX__
@@ -124,8 +128,11 @@ int main(int argc, char **argv) {
         sigaction(number, &action, 0);
     for (size_t at = 0; at + sizeof *state <= size; at += sizeof *state) {
         memcpy(state, states + at / sizeof *state, sizeof *state);
+        memcpy((void *)TAIL, state->data + 192, 64);
         if (!sigsetjmp(out, 0))
             enter();
+        if (memcmp((void *)TAIL, states[at / sizeof *state].data + 192, 64))
+            memcpy(state->data + 192, (void *)TAIL, 64);
         memcpy(states + at / sizeof *state, state, sizeof *state);
     }
     __asm__ volatile("fninit");

@@ -74,7 +74,7 @@ def test_groups(raw: bytes) -> None:
         ("c4e3fbf0c205", True),  # rorx
         ("f30fbdc1", True),  # lzcnt
         ("0fbdc1", False),  # bsr
-        ("f0f71e", True),  # lock neg dword [rsi]
+        ("f0f71e", False),  # lock neg dword [rsi]
         ("f71e", False),
         ("f30fb8c1", False),  # popcnt
         ("f30fbcc1", False),  # tzcnt

@@ -5,10 +5,10 @@ from hypothesis import strategies as st
 
 from engine.arch.base import TrapKind
 from engine.arch.ia64.rse import skip_up
+from engine.cpu.base import RegisterStack
 from engine.cpu.ia64.core import Ia64Cpu
 from engine.cpu.pagetable import Region
 from engine.cpu.ram import READ, WRITE, Ram
-from engine.cpu.regstack import RegisterStack
 
 STORE = 0x6000_0000_0000_0000
 SIZE = 1 << 16

@@ -211,7 +211,6 @@ def test_screening_reaches_every_kind_of_block() -> None:
     ("code", "said"),
     [
         ("c5fcfac1", "no instruction"),  # vpsubd without its prefix
-        ("f0f71b", "lock prefix"),  # lock neg dword [rbx]
     ],
 )
 def test_what_no_processor_has_is_refused_in_words(code: str, said: str) -> None:

@@ -53,7 +53,7 @@ def test_a_frame_with_bits_that_mxcsr_has_not_is_none(tmp_path: Path) -> None:
         ("f60d00000000 01", Screening.REFUSE),  # test byte [rip], 1 by f6 /1
         ("66f70d00000000 0100", Screening.REFUSE),
         ("f60500000000 01", None),  # f6 /0
-        ("f0f618", Screening.REFUSE),  # lock neg byte [rax]
+        ("f0f618", Screening.EMULATE),  # lock neg byte [rax]
         ("f0f7", None),  # cut off
         ("f608 01", None),  # test byte [rax], 1
         ("8fe97890c1", Screening.REFUSE),  # vprotb, of XOP
