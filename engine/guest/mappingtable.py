@@ -47,6 +47,11 @@ def _finder(starts: list[int], mappings: list[Mapping]) -> Callable[[int], Mappi
     return find
 
 
+def _joins(left: Mapping, right: Mapping) -> bool:
+    """True if two neighbours are one mapping to the program; the engine's windows are none."""
+    return not left.reserved and left.continues(right)
+
+
 class ExtentViews:
     """The mappings that show one extent, counted.
 
@@ -105,6 +110,7 @@ class MappingTable:
         self.find = _finder(self.starts, self.mappings)
         self._free = FreeRanges(0, 1 << 64)
         self._joints = 0
+        self._windows = 0  # entries of the engine's own windows: they count for nobody
 
     @property
     def changed(self) -> bool:
@@ -150,7 +156,7 @@ class MappingTable:
         Raises:
             MappingError: ENOMEM if they are.
         """
-        pieces = len(self.mappings) + more
+        pieces = len(self.mappings) - self._windows + more
         if more and (pieces - self._joints > MAX_MAPPINGS or pieces > MAX_PIECES):
             raise MappingError(errno.ENOMEM)
         wanted = max(0, pieces - _FREE_ENTRIES) // _ENTRIES_OF_PAGE
@@ -242,9 +248,9 @@ class MappingTable:
             if index:
                 left = mappings[index - 1]
                 if left.end == first:
-                    self._joints -= left.continues(old)
+                    self._joints -= _joins(left, old)
                 elif left.end == start:
-                    self._joints += left.continues(new)
+                    self._joints += _joins(left, new)
             if start < first:
                 free.take(start, first)
             else:
@@ -253,9 +259,9 @@ class MappingTable:
             if index + 1 < len(mappings):
                 right = mappings[index + 1]
                 if right.start == last:
-                    self._joints -= old.continues(right)
+                    self._joints -= _joins(old, right)
                 elif right.start == end:
-                    self._joints += new.continues(right)
+                    self._joints += _joins(new, right)
             if end > last:
                 free.take(last, end)
             else:
@@ -313,7 +319,8 @@ class MappingTable:
                 continue
             mappings[index] = first._replace(end=second.end)
             del mappings[index + 1], self.starts[index + 1]
-            self._joints -= 1
+            self._joints -= not first.reserved
+            self._windows -= first.reserved
             if first.extent is not None:
                 self.views[first.extent].count(second, -1)
             if first.backing is not None:
@@ -333,10 +340,11 @@ class MappingTable:
         mappings, mapping = self.mappings, self.mappings[index]
         start, end, _, physical, _, _, backing, *_, extent, _ = mapping
         if index and mappings[index - 1][1] == start:
-            self._joints += sign * mappings[index - 1].continues(mapping)
+            self._joints += sign * _joins(mappings[index - 1], mapping)
         if index + 1 < len(mappings) and mappings[index + 1][0] == end:
-            self._joints += sign * mapping.continues(mappings[index + 1])
+            self._joints += sign * _joins(mapping, mappings[index + 1])
         self._size(mapping, sign * (end - start))
+        self._windows += sign * mapping.reserved
         if backing is not None:
             file = backing.identity
             self.files[file] = self.files.get(file, 0) + sign

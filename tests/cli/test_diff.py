@@ -173,6 +173,7 @@ def test_a_guest_is_told_of_no_memory_of_the_engines(tmp_path: Path) -> None:
     }
     """
     program = build(tmp_path, "told", source, "-O1")
-    for probes in (("-e", "p told"), ("-f", "libc.so.6:*"), ("-f", "*", "-r", "told")):
+    jumps = ("--technique", "jump", "-f", "libc.so.6:*")
+    for probes in (("-e", "p told"), jumps, ("-f", "*", "-r", "told")):
         done = run("diff", *probes, str(program), cwd=tmp_path)
         assert done.code == 0, done.err
