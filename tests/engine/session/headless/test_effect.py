@@ -135,6 +135,20 @@ def test_a_run_cut_by_the_limit_of_time_is_not_compared(
     assert (found.cut, found.lines) == (whose, ())
 
 
+def test_a_call_that_the_limit_of_time_cuts_is_no_difference(program: Path) -> None:
+    runs = count()
+
+    def attach(session: Session) -> AbstractContextManager[None]:
+        if next(runs) == 1:  # the call that it is in has no result then
+            session.hooks.syscall_exit = lambda number, name, result: session.stop("timeout")
+        return nullcontext()
+
+    config = GuestConfig(guest=str(program), isolated=True)
+    found = compared(config, lambda session: None, attach)
+    assert found.probed.calls[0].result is None
+    assert (found.cut, found.lines) == ("the probed run", ())
+
+
 def test_a_difference_before_the_limit_of_time_is_an_effect(program: Path) -> None:
     """The probe has the program run on for ever: it is past the plain run's end when it is cut."""
 
