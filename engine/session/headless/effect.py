@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from engine.arch.plan import Mode
 from engine.errors import CommandError
+from engine.guest.memory import Mapping
 from engine.linux.fs.stdio import host_stdio
 from engine.probes.kprobe import Uprobe
 from engine.probes.kretprobe import Kretprobe
@@ -306,15 +307,25 @@ def _reader(session: Session, seen: Observed) -> Callable[[int, int], bytes]:
 
 
 def _digest(session: Session, seen: Observed, read: Callable[[int, int], bytes]) -> None:
-    """Digests of the guest's memory."""
+    """Digests of the guest's memory.
+
+    Neighbours that differ in nothing are one mapping, wherever their pages lie.
+    """
+    runs: list[list[Mapping]] = []
     for mapping in session.memory.mappings:
         if mapping.reserved or not mapping.perms or mapping.physical is None:
             continue
+        if runs and runs[-1][-1].continues(mapping):
+            runs[-1].append(mapping)
+        else:
+            runs.append([mapping])
+    for run in runs:
+        start, end = run[0].start, run[-1].end
         pieces = []
-        for at in range(mapping.start, mapping.end, _PIECE):
-            data = read(at, min(_PIECE, mapping.end - at))
+        for at in range(start, end, _PIECE):
+            data = read(at, min(_PIECE, end - at))
             pieces.append(hashlib.blake2b(data, digest_size=16).digest())
-        seen.memory[mapping.start, mapping.end, mapping.name] = pieces
+        seen.memory[start, end, run[0].name] = pieces
 
 
 def _difference(plain: Observed, probed: Observed, io: ReplayedIO) -> Iterable[str]:
