@@ -286,8 +286,8 @@ class Ram:
                 self.control.budget += 1
                 kept.add(page)
         if len(kept) > _MOST_KEPT:
-            for page in kept:
-                if not used[page]:
+            for page in kept:  # one that shows a file by now may hold bytes of the engine's
+                if not used[page] and not self.maps_file(page * PAGE, PAGE):
                     host.drop(self.base + page * PAGE, PAGE)
             kept.clear()
 
