@@ -14,6 +14,7 @@ from engine.session.live.buffers import LiveRows
 from engine.session.live.command import CommandStart
 from engine.session.live.histograms import LiveHistograms
 from engine.session.live.kernel_probes import KernelProbes
+from engine.session.live.machine_files import MachineProgram, machine_program
 from engine.session.live.recording import LiveRecording, LiveTarget
 from engine.session.live.running_image import check_running
 from engine.session.live.tracefs import Tracefs
@@ -108,7 +109,9 @@ class LiveRun:
         elif request.starts and request.pids:
             raise CommandError("GUEST and --pid: one of them, as GUEST would be started")
         TraceRun(tracing, _as_trace(request))
-        probes = KernelProbes(tracing)
+        opened = session.opened
+        assert isinstance(opened, MachineProgram), "see `opened_tracing`"
+        probes = KernelProbes(tracing, opened.host_path)
         stacks = None
         form = format_named(options.format)
         if options.stack or _STACKS & set(options.text) or form.wants_stacks:
@@ -177,19 +180,23 @@ def opened_live(request: LiveRequest, stream: BinaryIO) -> Iterator[LiveRun]:
         KprobeTuiError: see `LiveRun`.
     """
     Tracefs.found()
-    with opened_tracing(request.config) as tracing:
+    pid = request.pids[0] if request.pids and not request.starts else 0
+    with opened_tracing(request.config, pid) as tracing:
         yield LiveRun(tracing, request, stream)
 
 
 @contextmanager
-def opened_tracing(config: GuestConfig) -> Iterator[Tracing]:
+def opened_tracing(config: GuestConfig, pid: int = 0) -> Iterator[Tracing]:
     """A trace for the definitions of a program that does not run here, closed at the end.
+
+    Its files are the machine's; with the id of a process those that the process sees.
 
     Raises:
         CommandError: the program is for another machine.
         ImageError: it cannot be opened.
     """
-    session = Session(config)
+    opened = machine_program(config, pid)
+    session = Session(opened.config, opened=opened)
     try:
         check_machine(session)
         tracing = Tracing(session, TraceOptions(output="/dev/null"))

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +15,7 @@ from engine.errors import CommandError
 from engine.probes.lint import Judgement
 from engine.session.live.histograms import counts_here
 from engine.session.live.instance import KernelInstance
+from engine.session.live.processes import ProbedCode
 from engine.session.live.tracefs import LiveKernelError, append, read_text
 from engine.session.program.places import Place
 from engine.session.tracing.listing import TraceListing
@@ -74,8 +75,12 @@ class KernelProbes:
         probes: a place each.
     """
 
-    def __init__(self, tracing: Tracing) -> None:
+    def __init__(self, tracing: Tracing, host_path: Callable[[str], str] = str) -> None:
         """Take the definitions of a trace; nothing is placed yet.
+
+        Args:
+            tracing: it.
+            host_path: the machine's path of a file that has another one in the program's tree.
 
         Raises:
             CommandError: the running kernel does not do what is asked, by its rules.
@@ -89,7 +94,7 @@ class KernelProbes:
                 f"{first.group}/{first.name}: live places probes only; events that the kernel has"
                 " without one are not read"
             )
-        self.probes = tuple(_probes(tracing))
+        self.probes = tuple(_probes(tracing, host_path))
         if not self.probes:
             raise CommandError("none of the places is in a file: there is nothing to place")
         for probe in self.probes:
@@ -150,6 +155,15 @@ class KernelProbes:
     def infos(self) -> dict[tuple[str, str], EventInfo]:
         """The events by group and name."""
         return {(probe.info.group, probe.info.name): probe.info for probe in self.probes}
+
+    @property
+    def code(self) -> list[ProbedCode]:
+        """The places of uprobes."""
+        return [
+            ProbedCode(p.info.id, p.place.image, (*p.place.paths,), p.exported.file_offset)
+            for p in self.probes
+            if p.kind == UPROBES
+        ]
 
     @property
     def files(self) -> list[str]:
@@ -230,11 +244,12 @@ class KernelProbes:
         return [one.trigger for one in reversed(armed) if one.trigger.hist is None]
 
 
-def _probes(tracing: Tracing) -> Iterator[LiveProbe]:
+def _probes(tracing: Tracing, host_path: Callable[[str], str]) -> Iterator[LiveProbe]:
     kernel = tracing.session.opened.kernel is not None
     for place, exported in TraceListing(tracing).exported():
         definition = exported.definition
         info = tracing.infos[definition.group, definition.event]
+        exported = replace(exported, path=host_path(exported.path))
         yield LiveProbe(info, place, exported, KPROBES if kernel else UPROBES)
 
 

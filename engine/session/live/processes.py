@@ -3,7 +3,7 @@
 import os
 import re
 from bisect import bisect_right, insort
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -14,6 +14,7 @@ from engine.guest.modules import Location, Module
 from engine.image import ElfImage
 from engine.session.live.eventlog import MemorySpot, SpotOf, memory_spot
 from engine.session.live.kernel_symbols import FIRST, RunningSymbols
+from engine.session.live.machine_files import DELETED, ProcessRoot
 from engine.session.live.sideband import ForkNotice, MapNotice, MissedNotices, NameNotice, Notice
 from engine.trace.formats.base import Format, MappedFile, no_symbol
 from engine.trace.formats.mapped import mapped_file
@@ -22,7 +23,6 @@ from engine.trace.rows import HEAD, TIME, whole
 _MAPS: Final = re.compile(
     r"([0-9a-f]+)-([0-9a-f]+) \S+ ([0-9a-f]+) \S+ \d+ *(.*)", re.ASCII | re.DOTALL
 )
-_DELETED: Final = " (deleted)"
 _NEVER: Final = 1 << 64
 _STACK: Final = "[stack]"
 _GROWN: Final = 8 << 20
@@ -43,6 +43,22 @@ class LiveRegion(Struct, frozen=True, order=True):
     end: int
     offset: int
     path: str
+
+
+class ProbedCode(Struct, frozen=True):
+    """A place of an event in a file.
+
+    Attributes:
+        event: number of the event in rows.
+        image: the file.
+        paths: by which processes may have mapped it.
+        offset: of the place in the file.
+    """
+
+    event: int
+    image: ElfImage
+    paths: tuple[str, ...]
+    offset: int
 
 
 class LiveProcess(Struct):
@@ -101,18 +117,28 @@ class LiveProcesses:
         missed: records of the kernel's that are missing: names may be wrong.
     """
 
-    def __init__(self, kernel: RunningSymbols | None = None) -> None:
+    def __init__(
+        self,
+        kernel: RunningSymbols | None = None,
+        root: ProcessRoot | None = None,
+        probed: Sequence[ProbedCode] = (),
+    ) -> None:
         """None yet.
 
         Args:
             kernel: names the kernel's own addresses; the running one if None.
+            root: the root directory of the processes; ours if None.
+            probed: the code that has probes, whose hits tell where it is.
         """
         self.missed = 0
+        self._root = root or ProcessRoot()
         self._kernel = kernel or RunningSymbols()
         self._processes: dict[int, list[LiveProcess]] = {}
         self._owners: dict[int, int] = {}
         self._comms: dict[int, list[tuple[int, bytes]]] = {}
-        self._images: dict[str, ElfImage | None] = {}
+        self._images: dict[str, ElfImage | None] = {
+            path: one.image for one in probed for path in one.paths
+        }
         self._modules: dict[tuple[str, int], Module] = {}
         self._numbers = 0
         self._shown: LiveProcess | None = None
@@ -153,7 +179,7 @@ class LiveProcesses:
                     found = _MAPS.fullmatch(line.rstrip("\n"))
                     if found is not None:
                         start, end, offset = (int(found[n], 16) for n in (1, 2, 3))
-                        path = found[4].removesuffix(_DELETED)
+                        path = self._root.inside(found[4].removesuffix(DELETED))
                         process.map(LiveRegion(start, end, offset, path))
 
     def _forked(self, notice: ForkNotice) -> None:
@@ -287,7 +313,8 @@ class LiveProcesses:
             return None
         if region.path not in self._images:
             try:
-                self._images[region.path] = ElfImage.open(region.path)
+                path = self._root.host(region.path)
+                self._images[region.path] = ElfImage.open(path, root=self._root.path)
             except ImageError:
                 self._images[region.path] = None
         image = self._images[region.path]

@@ -93,8 +93,29 @@ class ProgramFile:
         return frozenset(full | {_SUFFIX.sub("", name) for name in full})
 
 
+class ProgramTree(Protocol):
+    """The tree of files in which a program and its libraries are found."""
+
+    def inode(self, path: str) -> tuple[int, int] | None:
+        """(device, inode) of a path; None where nothing is."""
+
+    def open(self, path: str) -> ProgramFile | None:
+        """An ELF file; None if nothing readable is there.
+
+        Raises:
+            ImageError: it is no ELF file that can be loaded.
+        """
+
+    def problem(self, path: str) -> str:
+        """Why no uprobe can be in a file: FILE_NOT_FOUND, NO_REGULAR_FILE; "" if one can."""
+
+    @property
+    def cached_libraries(self) -> Mapping[str, tuple[str, ...]]:
+        """The entries of the loader's cache: soname to paths."""
+
+
 class GuestTree:
-    """Reads files of the guest's file system."""
+    """Reads files of the guest's file system; a `ProgramTree`."""
 
     def __init__(self, fs: FileSystem, images: ProgramImages) -> None:
         """Read through `fs`, as the guest itself would.
@@ -225,7 +246,7 @@ class Program:
             environment: the guest's: LD_LIBRARY_PATH and LD_PRELOAD count.
             cwd: the guest's working directory, for relative paths.
             cache: the loader's cache, soname to paths.
-            problem: why no uprobe can be in a file, see `GuestTree.problem`.
+            problem: why no uprobe can be in a file, see `ProgramTree.problem`.
             carried: of a kernel: files that it gives its own programs; a path means these first.
         """
         self.main = main
