@@ -160,7 +160,9 @@ class KernelProbes:
     def code(self) -> list[ProbedCode]:
         """The places of uprobes."""
         return [
-            ProbedCode(p.info.id, p.place.image, (*p.place.paths,), p.exported.file_offset)
+            ProbedCode(
+                p.info.id, p.place.image, (p.place.path, *p.place.paths), p.exported.file_offset
+            )
             for p in self.probes
             if p.kind == UPROBES
         ]

@@ -150,6 +150,7 @@ class LiveRecording:
         def read(*, last: bool = False) -> None:
             rows = buffers.read(last=last)
             self.processes.hear(sideband.read())  # behind the rows: it is no less complete
+            self.processes.place(rows.rows)
             self.lost += rows.lost
             if rows.rows or rows.lost:
                 consumer.take(rows)

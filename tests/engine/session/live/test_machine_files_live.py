@@ -55,6 +55,25 @@ int main(void)
 """
 
 
+MOVED: Final = r"""
+#define _GNU_SOURCE
+#include <sys/mman.h>
+__attribute__((noinline, section(".text.hot"), aligned(4096))) int hot(int n) { return n * 3; }
+__attribute__((noinline, section(".text.hot"), aligned(4096))) int next(int n) { return n; }
+int main(void)
+{
+    int sum = 0, (*volatile call)(int) = hot;
+    for (int n = 0; n < 5; n++)
+        sum += call(n);
+    void *to = mmap(0, 8192, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    call = (int (*)(int))mremap(hot, 4096, 4096, MREMAP_MAYMOVE | MREMAP_FIXED, to);
+    for (int n = 0; n < 5; n++)
+        sum += call(n);
+    return sum + next(0) != 60;
+}
+"""
+
+
 class Machine:
     """A program and a library in one directory, and another directory to look from."""
 
@@ -170,3 +189,16 @@ def test_a_process_in_another_namespace(machine: Machine, tracefs: Tracefs) -> N
             assert len(seen(done)) > 50, done.err
             name = "usleep" if "usleep" in place else "work"
             assert {str(event["symbol"]).partition("+")[0] for event in seen(done)} == {name}
+
+
+@pytest.mark.parametrize("line", ["p:m/w hot", "r:m/w hot"])
+def test_code_that_the_program_moves_is_followed(
+    line: str, tmp_path: Path, tracefs: Tracefs
+) -> None:
+    program = str(build(tmp_path, "moved", MOVED, "-O1"))
+    done = run("live", "-e", line, "--format", "jsonl", program, cwd=tmp_path)
+    symbols = [str(event["symbol"]).partition("+")[0] for event in seen(done)]
+    assert (done.code, symbols) == (0, ["hot"] * 10)
+    compared = run("diff", "--live", "-e", line, program, cwd=tmp_path)
+    assert "10 events of both compared, 10 are the same" in compared.err
+    assert compared.code == 0
