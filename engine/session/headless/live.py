@@ -21,7 +21,7 @@ from engine.session.live.tracefs import Tracefs
 from engine.session.protocol.config import GuestConfig, Mode
 from engine.session.protocol.report import Reports
 from engine.session.protocol.requests import LiveRequest, TraceOptions, TraceRequest
-from engine.session.tracing.output import TraceOutput, remarks
+from engine.session.tracing.output import TraceOutput, assumed, remarks
 from engine.session.tracing.tracing import Tracing, output_target
 from engine.trace.formats import format_named
 from engine.trace.formats.base import Names, with_idle
@@ -167,7 +167,8 @@ class LiveRun:
         finally:
             output.close()
         said = remarks(path or "the output", output.failure, output.lost, [])
-        remarked = (*recording.reports, *said, *session.remarks)
+        taken = assumed(session.probes().verdicts)
+        remarked = (*taken, *recording.reports, *said, *session.remarks)
         return Reports(recording.exit_code, "", remarked, session.opened.damage())
 
 

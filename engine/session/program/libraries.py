@@ -223,6 +223,7 @@ class Program:
     Attributes:
         main: the guest's own file.
         missing: names of libraries that were not found.
+        assumed: paths that names of libraries were taken for which no loader looks for there.
     """
 
     def __init__(
@@ -251,6 +252,7 @@ class Program:
         """
         self.main = main
         self.missing: list[str] = []
+        self.assumed: dict[str, str] = {}
         self._arch = arch
         self._open = open_file
         self._environment = environment
@@ -310,13 +312,21 @@ class Program:
         """The library that LIB means if the program does not begin with it.
 
         It may be opened later (dlopen), or by another program of the guest's: the one that the
-        loader would find by its file name, with a suffix or without.
+        loader would find by its file name, with a suffix or without; then one in the current
+        directory, or beside the program and its libraries, which is opened by its path.
         """
         asked = (name, *(key for key in self._cache() if _SUFFIX.sub("", key) == name))
         for each in (*asked, f"{name}.so"):
             found = self._find(_Needed(each, (self.main,))) if "/" not in each else None
             if found is not None:
                 return found
+        folders = (self._cwd, *(posixpath.dirname(file.path) for file in self.files))
+        for folder in dict.fromkeys(folders) if "/" not in name else ():
+            for each in (name, f"{name}.so"):
+                found = self._file(f"{folder}/{each}")
+                if found is not None:
+                    self.assumed[name] = found.path
+                    return found
         return None
 
     def at_path(self, path: str) -> ProgramFile | None:
