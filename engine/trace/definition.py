@@ -23,6 +23,7 @@ from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.arch.base import Arch
 from engine.arch.plan import Mode
@@ -322,7 +323,8 @@ def event_name(place: Target, is_return: bool, bits: int) -> str:
             base = _SEPARATOR.split(path.rpartition("/")[2], maxsplit=1)[0]
             return f"p_{base}_{offset:#x}"[:MAX_EVENT]
         case SymbolPlace():
-            name = f"{letter}_{place.qualified}_{place.offset}"
+            short = replace(place, module=place.module.rpartition("/")[2])
+            name = f"{letter}_{short.qualified}_{place.offset}"
         case Address():
             name = f"{letter}_{place.spelling(bits)}"
         case SourceLine(file, line):
