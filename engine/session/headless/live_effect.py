@@ -91,7 +91,7 @@ def compare_live(request: LiveDiffRequest, attach: Attach) -> LiveEffect:
     with _guest(request, recorded) as (session, tracing):
         probes = KernelProbes(tracing)
         facts = _facts(probes)
-        log = EventLog(tracing.table)
+        log = EventLog(tracing.table, facts)
         form = GuestLogFormat(log, session)
 
         def make(events: EventTable, names: Names, options: Collection[str]) -> GuestLogFormat:

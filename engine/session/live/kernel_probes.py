@@ -73,6 +73,7 @@ class KernelProbes:
 
     Attributes:
         probes: a place each.
+        left_out: why places that a pattern has found have none.
     """
 
     def __init__(self, tracing: Tracing, host_path: Callable[[str], str] = str) -> None:
@@ -94,12 +95,28 @@ class KernelProbes:
                 f"{first.group}/{first.name}: live places probes only; events that the kernel has"
                 " without one are not read"
             )
-        self.probes = tuple(_probes(tracing, host_path))
+        self.left_out: list[str] = []
+        patterned = {
+            (one.event.info.group, one.event.info.name) for one in tracing.definitions.patterned
+        }
+        kept: list[LiveProbe] = []
+        for probe in _probes(tracing, host_path):
+            try:
+                probe.line("g", self._arch)
+                self._judge(probe)
+            except CommandError as error:
+                if (probe.info.group, probe.info.name) not in patterned:
+                    raise
+                self.left_out.append(str(error))
+            else:
+                kept.append(probe)
+        self.probes = tuple(kept)
         if not self.probes:
-            raise CommandError("none of the places is in a file: there is nothing to place")
-        for probe in self.probes:
-            probe.line("g", self._arch)
-            self._judge(probe)
+            raise CommandError(
+                self.left_out[0]
+                if self.left_out
+                else "none of the places is in a file: there is nothing to place"
+            )
         for info in self.infos.values():
             for trigger in self._triggers(info):
                 _check_trigger(trigger, info)

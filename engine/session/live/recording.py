@@ -252,6 +252,9 @@ class LiveRecording:
             self.reports.append(Report((said,)))
 
     def _remarks(self, sideband: Sideband) -> Iterator[Report]:
+        left_out = self._probes.left_out
+        if left_out:
+            yield Report((f"{len(left_out)} places take no probe, the first: {left_out[0]}",))
         if self.lost:
             yield Report(
                 (

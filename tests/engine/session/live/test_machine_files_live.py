@@ -191,6 +191,31 @@ def test_a_process_in_another_namespace(machine: Machine, tracefs: Tracefs) -> N
             assert {str(event["symbol"]).partition("+")[0] for event in seen(done)} == {name}
 
 
+REFUSED: Final = r"""
+__attribute__((noinline)) int fine(int n) { return n + 1; }
+int counter;
+__attribute__((naked)) void fixed(void) { __asm__ volatile("lock incl counter(%rip); ret"); }
+int main(void) { fixed(); return fine(0) != 1; }
+"""
+
+
+def test_places_of_a_pattern_that_the_kernel_refuses_are_left_out(
+    tmp_path: Path, tracefs: Tracefs
+) -> None:
+    program = str(build(tmp_path, "refused", REFUSED, "-O1"))
+    told = (
+        "1 places take no probe, the first: p:kprobes/p_fixed_0 fixed: the running kernel places"
+    )
+    done = run("live", "-f", "fi[nx]*", "--format", "jsonl", program, cwd=tmp_path)
+    assert [event["symbol"] for event in seen(done)] == ["fine+0x0/0x4"]
+    assert told in done.err
+    compared = run("diff", "--live", "-f", "fi[nx]*", program, cwd=tmp_path)
+    assert "1 events of the guest, 1 of the running kernel" in compared.err
+    assert compared.code == 0
+    named = run("live", "-e", "p fixed", program, cwd=tmp_path)
+    assert (named.code, "lock prefix" in named.err) == (2, True)
+
+
 @pytest.mark.parametrize("line", ["p:m/w hot", "r:m/w hot"])
 def test_code_that_the_program_moves_is_followed(
     line: str, tmp_path: Path, tracefs: Tracefs
