@@ -44,9 +44,9 @@ def disasm(
     """Disassemble GUEST: the function around PLACE, or all executable sections.
 
     Lines are `ADDRESS <SYMBOL+OFF>: BYTES  TEXT` in Capstone's Intel syntax; bytes that are no
-    instruction become `.byte`. PLACE is SYM[+OFF], LIB:SYM[+OFF], 0xADDR, FILE:LINE or
-    PATH:OFFSET; outside of all functions the bytes from there on are shown. A kernel image is
-    shown as its text is once it runs; --patched file shows the file's.
+    instruction become `.byte`. PLACE is SYM[+OFF], LIB:SYM[+OFF], PATH:SYM[+OFF], 0xADDR,
+    FILE:LINE or PATH:OFFSET; outside of all functions the bytes from there on are shown. A
+    kernel image is shown as its text is once it runs; --patched file shows the file's.
     """
     if raw:
         if arch_name is None:

@@ -4,7 +4,8 @@
 in the same order and with the same texts and carets. What differs, on purpose:
 
 - A place with a '/' is a uprobe's, any other a kprobe's: here the two files are one.
-- `LIB:SYM` may have '+' and '-' in the library's name; `FILE:LINE` and a leading '!' are ours.
+- `LIB:SYM` may have '+' and '-' in the library's name; `FILE:LINE`, `PATH:SYM` and a leading '!'
+  are ours.
 - Words end at ASCII blanks only: the kernel also splits at the byte 0xA0, in the middle of a
   letter. A bitfield's numbers are not taken modulo 2**64.
 - In strict mode a return probe may be placed by number. The kernel takes `r 0xADDR` but neither
@@ -22,6 +23,7 @@ from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.arch.base import Arch
 from engine.arch.plan import Mode
@@ -44,6 +46,7 @@ from engine.trace.place_syntax import (
     SourceLine,
     SymbolPlace,
     Target,
+    path_symbol,
     read_file_offset,
     read_kprobe_place,
 )
@@ -180,7 +183,9 @@ def parse(
         raise ProbeError(
             f"{words[HEAD]}: a definition needs a place: p[:[GRP/]EVENT] PLACE (EINVAL)"
         )
-    read = _read_uprobe if "/" in words[PLACE] else _read_kprobe
+    place = words[PLACE]
+    named = "/" not in place or (mode is Mode.STRICT and path_symbol(place) is not None)
+    read = _read_kprobe if named else _read_uprobe
     return read(line, words, arch, mode, lookup, override)
 
 
@@ -318,7 +323,8 @@ def event_name(place: Target, is_return: bool, bits: int) -> str:
             base = _SEPARATOR.split(path.rpartition("/")[2], maxsplit=1)[0]
             return f"p_{base}_{offset:#x}"[:MAX_EVENT]
         case SymbolPlace():
-            name = f"{letter}_{place.qualified}_{place.offset}"
+            short = replace(place, module=place.module.rpartition("/")[2])
+            name = f"{letter}_{short.qualified}_{place.offset}"
         case Address():
             name = f"{letter}_{place.spelling(bits)}"
         case SourceLine(file, line):

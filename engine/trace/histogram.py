@@ -294,3 +294,18 @@ class _HistogramParser:
         if bits not in _BITS:
             raise self._fail("SYNTAX", text, "the size goes from 65 to 131072")
         return 1 << bits
+
+
+def pointed_strings(spec: HistSpec, info: EventInfo) -> list[tuple[str, str]]:
+    """The keys of a histogram that are pointers to strings, each with the field of the string.
+
+    A system call's event has both: `filename` and `__filename_val`, as in
+    kernel/trace/trace_syscalls.c.
+    """
+    pointers = [
+        key.name
+        for key in spec.keys
+        if key.field is not None and key.field.kind is FieldKind.POINTER and not key.modifier
+    ]
+    found = [(name, f"__{name}_val") for name in pointers]
+    return [(name, text) for name, text in found if find(info, text) is not None]

@@ -1,4 +1,4 @@
-"""Places in definitions: `PATH:OFFSET`, `SYM[+OFF]`, a number, `FILE:LINE`."""
+"""Places in definitions: `PATH:OFFSET`, `SYM[+OFF]`, `PATH:SYM`, a number, `FILE:LINE`."""
 
 import re
 import sys
@@ -15,6 +15,7 @@ from engine.trace.errors import Command
 
 _MAX_SYMBOL_OFFSET = 0xFFFFFFFF
 _MODULE = re.compile(r"([^:]+):(?!:)(.+)", re.DOTALL)
+_PATH = re.compile(r"(.*/[^/:]*):([^0-9:/][^/]*)", re.DOTALL)
 _LINE = re.compile(r"([^:]+):([0-9]+)", re.DOTALL)
 _DIGITS = frozenset("0123456789")
 
@@ -44,7 +45,8 @@ class SymbolPlace(Struct, frozen=True):
     Attributes:
         name: of the function.
         offset: in it.
-        module: the library it is searched in, "" for the guest and then its libraries.
+        module: the library it is searched in, by name or path; "" for the guest and then its
+            libraries.
     """
 
     name: str
@@ -122,6 +124,12 @@ class Lookup:
         return None
 
 
+def path_symbol(word: str) -> tuple[str, str] | None:
+    """Path and symbol of `PATH:SYM[+OFF]`, an extension; None for any other place."""
+    found = _PATH.fullmatch(word)
+    return (found[1], found[2]) if found else None
+
+
 def read_file_offset(
     word: str, bits: int, command: Command, lookup: Lookup
 ) -> tuple[FileOffset, bool]:
@@ -135,7 +143,7 @@ def read_file_offset(
     if not colon or text[:1] not in _DIGITS:
         raise ProbeError(
             f"{word}: a uprobe's place is PATH:OFFSET with an offset in the file; "
-            "LIB:SYMBOL without a '/' is a kprobe's (EINVAL)"
+            "LIB:SYMBOL without a '/' is a kprobe's, PATH:SYMBOL is not the kernel's (EINVAL)"
         )
     if problem := lookup.file(path):
         raise command.error(problem, PLACE, why=lookup.why())
@@ -189,7 +197,7 @@ def read_kprobe_place(
     if mode is Mode.STRICT and (number := unsigned(text, bits)) is not None:
         return Address(number), is_return
     prefixed = _MODULE.fullmatch(text)
-    module, symbol = prefixed.groups() if prefixed else ("", text)
+    module, symbol = path_symbol(text) or (prefixed.groups() if prefixed else ("", text))
     parts = split_offset(symbol, bits)
     if parts is None or not 0 <= parts[1] <= _MAX_SYMBOL_OFFSET:
         raise command.error("BAD_PROBE_ADDR", PLACE)

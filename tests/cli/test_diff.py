@@ -12,6 +12,25 @@ from guestrun import run
 from ia64returns import GUESTS, RETURNS, WAYS
 from sysroot import CHECKOUT
 
+from engine.image import ElfImage
+from engine.image.symbols import SymbolTable
+
+RELOAD = r"""
+#include <dlfcn.h>
+#include <stdio.h>
+int main(void)
+{
+    int sum = 0;
+    for (int n = 1; n <= 20; n++) {
+        void *plug = dlopen("./plug.so", RTLD_NOW);
+        int (*work)(int) = (int (*)(int))dlsym(plug, "work");
+        sum += work(n);
+        dlclose(plug);
+    }
+    return printf("%d\n", sum) != 4;
+}
+"""
+
 SAMPLES = CHECKOUT / "samples" / "bin"
 
 # Prints a checksum of the first bytes of one of its functions.
@@ -177,3 +196,13 @@ def test_a_guest_is_told_of_no_memory_of_the_engines(tmp_path: Path) -> None:
     for probes in (("-e", "p told"), jumps, ("-f", "*", "-r", "told")):
         done = run("diff", *probes, str(program), cwd=tmp_path)
         assert done.code == 0, done.err
+
+
+def test_hits_of_code_that_is_gone_count(tmp_path: Path) -> None:
+    build(tmp_path, "plug.so", "int work(int n) { return n * 3; }", "-O1", "-shared", "-fPIC")
+    image = ElfImage.open(tmp_path / "plug.so")
+    offset = image.file_offset(SymbolTable(image).find_all("work")[0].address)
+    program = build(tmp_path, "reload", RELOAD, "-O1")
+    done = run("diff", "-e", f"p:m/w {tmp_path}/plug.so:{offset:#x}", str(program), cwd=tmp_path)
+    assert (done.out, done.code) == ("630\n", 0)
+    assert "kprobe-tui: 1 probed places, 20 hits," in done.err

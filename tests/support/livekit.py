@@ -8,6 +8,7 @@ behind its length; the events' format files; the kernel's own text; and what it 
 """
 
 import itertools
+import os
 import re
 import struct
 from collections.abc import Iterator
@@ -18,7 +19,9 @@ from typing import Final
 from sessionkit import SAMPLES, loaded
 from sysroot import CHECKOUT
 
+from engine.session.live.instance import KINDS, PREFIX
 from engine.session.live.kernel_probes import KernelProbes
+from engine.session.live.tracefs import Tracefs
 from engine.session.protocol.requests import TraceOptions
 from engine.session.tracing.tracing import Tracing
 from engine.trace.kernel_rows import KernelEvent
@@ -30,6 +33,13 @@ LAYOUT: Final = PageLayout.of((DATA / "header_page.txt").read_text())
 LINES: Final = tuple((DATA / "definitions.txt").read_text().splitlines())
 FORMATS: Final = (DATA / "formats.txt").read_text()
 _NAME: Final = re.compile(r"^name: (\w+)$", re.MULTILINE)
+
+
+def left(tracefs: Tracefs) -> list[str]:
+    """All that is of ours in the running kernel."""
+    lines = [line for kind in KINDS for line in tracefs.listed(kind) if PREFIX in line]
+    names = os.listdir(tracefs.root / "instances")
+    return lines + [name for name in names if name.startswith(PREFIX)]
 
 
 def formats(text: str) -> dict[str, KernelEvent]:

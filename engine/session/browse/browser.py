@@ -391,7 +391,9 @@ class Browser:
         return SymbolMatch(spelled, symbol.demangled, symbol.size, file.path, symbol.address)
 
     def address_of(self, text: str) -> int:
-        """The guest address of a place: ADDRESS (a guest's own), SYM[+OFF], LIB:SYM, FILE:LINE.
+        """The guest address of a place.
+
+        ADDRESS (a guest's own), SYM[+OFF], LIB:SYM, PATH:SYM or FILE:LINE.
 
         Raises:
             ProbeError: there is none, or its file is not in memory.

@@ -1,7 +1,9 @@
 """Words that may stand at a place in a definition that is being typed."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from glob import escape
+from itertools import islice
 from typing import Final
 
 from msgspec import Struct
@@ -12,6 +14,7 @@ from engine.errors import ImageError, KprobeTuiError
 from engine.fetch.types import TYPES, find_type
 from engine.session.program.places import Place, PlaceError
 from engine.session.program.verdicts import Verdicts
+from engine.trace.place_syntax import path_symbol
 
 _MOST: Final = 200
 _PLACE: Final = 1
@@ -97,18 +100,31 @@ class DefinitionCompleter:
         if percent:
             return _fitting(typed[len(name) :], (_RETURN,), start + len(name))
         if "/" in typed:
+            path, colon, beginning = typed.partition(":")
+            if colon and self._mode is Mode.STRICT and not beginning[:1].isdigit():
+                return Completion(start, tuple(self._functions(path, beginning)))
             files = [f"{path}:" for path in self._verdicts.places.paths]
             return _fitting(typed, files, start)
         if "+" in typed or not typed:
             return Completion(start)
         return Completion(start, tuple(dict.fromkeys(self._names(typed, _MOST))))
 
+    def _functions(self, path: str, beginning: str) -> Iterator[str]:
+        """The functions of a file whose names begin like this, as `PATH:SYM`."""
+        try:
+            found = self._verdicts.places.matching(f"{path}:{escape(beginning)}*")
+            for place in islice(found, _MOST):
+                yield f"{path}:{place.symbol}"
+        except KprobeTuiError:
+            return  # no file that can be read
+
     def _argument(self, typed: str, start: int, place: str, is_return: bool) -> Completion:
         match = _PIECE.search(typed)
         assert match is not None, "the piece may be empty"
         piece, at = match[0], start + match.start()
         body, colon, kind = piece.partition(":")
-        uprobe = "/" in place
+        named = self._mode is Mode.STRICT and path_symbol(place) is not None
+        uprobe = "/" in place and not named
         if ")" in body and not colon:
             return Completion(start + len(typed))
         if colon:

@@ -267,6 +267,27 @@ class Probing:
         for space in self.spaces.values():
             self._stood |= space.fold()
 
+    def tally(self) -> tuple[int, int]:
+        """(places, hits) of the user's probes, those among them whose code is gone by now."""
+        self.collect()
+        probes = {
+            id(probe): probe
+            for point in self.manager.placed()
+            for probe in point.probes
+            if not probe.machinery
+        }
+        gone = [
+            item
+            for item in self.pending
+            if (item.fate.again or id(item.probe) in self._stood) and id(item.probe) not in probes
+        ]
+        places = {(item.place.path, item.place.link) for item in gone}
+        probes.update((id(item.probe), item.probe) for item in gone)
+        return (
+            len(self.manager.placed()) + len(places),
+            sum(probe.hits for probe in probes.values()),
+        )
+
     def never_placed(self) -> list[str]:
         """Places of probes whose file was mapped in no process, as they were given."""
         self.collect()

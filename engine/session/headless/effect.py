@@ -69,7 +69,7 @@ class Observed(Struct):
         time: the guest's clock at the end.
         memory: (start, end, name) of a mapping to the digests of its pieces.
         hits: probe hits.
-        points: probed places.
+        points: probed places, those among them whose code is gone at the end.
         unseen: addresses of words of signals' frames that are not compared.
         declared: the values that catching returns has replaced.
         notices: what happened to probes without the user's doing.
@@ -246,11 +246,8 @@ def _observe(
         session.check_ended()
         seen.time = session.cpu.blocks()
         if session.probing is not None:
-            session.probing.collect()
+            seen.points, seen.hits = session.probing.tally()
             seen.notices = tuple(session.probing.notices)
-            points = session.probing.manager.placed()
-            seen.points = len(points)
-            seen.hits = sum(p.hits for at in points for p in at.probes if not p.machinery)
         read = _reader(session, seen)
         _digest(session, seen, read)
         seen.read = None if kept is None else read

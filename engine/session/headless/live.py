@@ -14,13 +14,14 @@ from engine.session.live.buffers import LiveRows
 from engine.session.live.command import CommandStart
 from engine.session.live.histograms import LiveHistograms
 from engine.session.live.kernel_probes import KernelProbes
+from engine.session.live.machine_files import MachineProgram, machine_program
 from engine.session.live.recording import LiveRecording, LiveTarget
 from engine.session.live.running_image import check_running
 from engine.session.live.tracefs import Tracefs
 from engine.session.protocol.config import GuestConfig, Mode
 from engine.session.protocol.report import Reports
 from engine.session.protocol.requests import LiveRequest, TraceOptions, TraceRequest
-from engine.session.tracing.output import TraceOutput, remarks
+from engine.session.tracing.output import TraceOutput, assumed, remarks
 from engine.session.tracing.tracing import Tracing, output_target
 from engine.trace.formats import format_named
 from engine.trace.formats.base import Names, with_idle
@@ -108,7 +109,9 @@ class LiveRun:
         elif request.starts and request.pids:
             raise CommandError("GUEST and --pid: one of them, as GUEST would be started")
         TraceRun(tracing, _as_trace(request))
-        probes = KernelProbes(tracing)
+        opened = session.opened
+        assert isinstance(opened, MachineProgram), "see `opened_tracing`"
+        probes = KernelProbes(tracing, opened.host_path)
         stacks = None
         form = format_named(options.format)
         if options.stack or _STACKS & set(options.text) or form.wants_stacks:
@@ -164,7 +167,8 @@ class LiveRun:
         finally:
             output.close()
         said = remarks(path or "the output", output.failure, output.lost, [])
-        remarked = (*recording.reports, *said, *session.remarks)
+        taken = assumed(session.probes().verdicts)
+        remarked = (*taken, *recording.reports, *said, *session.remarks)
         reports = Reports(recording.exit_code, "", remarked, session.opened.damage())
         return reports if output.failure is None else reports.not_whole()
 
@@ -178,19 +182,23 @@ def opened_live(request: LiveRequest, stream: BinaryIO) -> Iterator[LiveRun]:
         KprobeTuiError: see `LiveRun`.
     """
     Tracefs.found()
-    with opened_tracing(request.config) as tracing:
+    pid = request.pids[0] if request.pids and not request.starts else 0
+    with opened_tracing(request.config, pid) as tracing:
         yield LiveRun(tracing, request, stream)
 
 
 @contextmanager
-def opened_tracing(config: GuestConfig) -> Iterator[Tracing]:
+def opened_tracing(config: GuestConfig, pid: int = 0) -> Iterator[Tracing]:
     """A trace for the definitions of a program that does not run here, closed at the end.
+
+    Its files are the machine's; with the id of a process those that the process sees.
 
     Raises:
         CommandError: the program is for another machine.
         ImageError: it cannot be opened.
     """
-    session = Session(config)
+    opened = machine_program(config, pid)
+    session = Session(opened.config, opened=opened)
     try:
         check_machine(session)
         tracing = Tracing(session, TraceOptions(output="/dev/null"))

@@ -19,6 +19,7 @@ from engine.session.live.comparison import EventFacts, EventKey, LiveComparison,
 from engine.session.live.eventlog import EventLog
 from engine.session.live.guestlog import GuestLogFormat
 from engine.session.live.kernel_probes import KernelProbes
+from engine.session.live.machine_files import MachineProgram
 from engine.session.live.processes import LiveProcesses
 from engine.session.live.recording import LiveRecording, LiveTarget
 from engine.session.live.standins import standin_streams
@@ -91,7 +92,7 @@ def compare_live(request: LiveDiffRequest, attach: Attach) -> LiveEffect:
     with _guest(request, recorded) as (session, tracing):
         probes = KernelProbes(tracing)
         facts = _facts(probes)
-        log = EventLog(tracing.table)
+        log = EventLog(tracing.table, facts)
         form = GuestLogFormat(log, session)
 
         def make(events: EventTable, names: Names, options: Collection[str]) -> GuestLogFormat:
@@ -111,7 +112,9 @@ def compare_live(request: LiveDiffRequest, attach: Attach) -> LiveEffect:
             return _cut_off("the guest", (counts[0], counts[1], 0), reports.damage)
     with opened_tracing(request.config) as tracing, standin_streams(given) as streams:
         tracing.definitions.place(request.probes)
-        probes = KernelProbes(tracing)
+        opened = tracing.session.opened
+        assert isinstance(opened, MachineProgram), "see `opened_tracing`"
+        probes = KernelProbes(tracing, opened.host_path)
         start = replace(command_start(request.config), streams=streams.descriptors)
         recording = LiveRecording(
             probes, LiveTarget(start, seconds=request.seconds), request.buffer

@@ -1,4 +1,9 @@
-"""A program of this machine that waits before its first instruction until its probes stand."""
+"""A program of this machine that waits before its first instruction until its probes stand.
+
+It is stopped where its exec has succeeded (PTRACE_EVENT_EXEC, ptrace(2)): its file and its loader
+are mapped, and no instruction of theirs has run. Probes that are enabled there miss nothing of the
+program, and see nothing of the process that has started it, which runs the same libraries.
+"""
 
 import ctypes
 import os
@@ -16,6 +21,10 @@ _NO_RANDOM: Final = 0x0040000
 _ASKED: Final = 0xFFFFFFFF
 _PLAIN: Final = (signal.SIGPIPE, signal.SIGXFSZ)
 """Signals that Python ignores, and programs do not."""
+# Numbers of include/uapi/linux/ptrace.h.
+_CONT, _DETACH, _SEIZE = 7, 17, 0x4206
+_TRACE_EXEC, _EXIT_KILL = 1 << 4, 1 << 20
+_EVENT_EXEC: Final = 4
 
 
 class CommandStart(Struct, frozen=True):
@@ -50,6 +59,7 @@ class LiveCommand:
         """Fork it."""
         self.status: int | None = None
         self._path = start.path
+        self._traced = False
         read, self._go = os.pipe()
         self._failure, write = os.pipe()
         self.pid = os.fork()
@@ -61,24 +71,64 @@ class LiveCommand:
         self.pidfd = os.pidfd_open(self.pid)
         self._open = True
 
-    def go(self) -> None:
-        """Let it execute its file.
+    def execute(self) -> None:
+        """Let it execute its file, and stop it before the first instruction of that.
 
         Raises:
-            CommandError: that cannot be.
+            CommandError: it cannot be executed, or not be stopped.
         """
+        self._ptrace(_SEIZE, _TRACE_EXEC | _EXIT_KILL)
+        self._traced = True
         os.write(self._go, b"\0")
+        while True:
+            _, status = os.waitpid(self.pid, 0)
+            if not os.WIFSTOPPED(status):
+                self.status, self._traced = status, False
+                break
+            event = status >> 16
+            if event == _EVENT_EXEC:
+                return
+            self._ptrace(_CONT, 0 if event else os.WSTOPSIG(status))
         with open(self._failure, "rb", closefd=False) as file:
             number = file.read()
-        if number:
-            self._wait()
-            raise CommandError(f"cannot run {self._path}: {os.strerror(int(number))}")
+        why = os.strerror(int(number)) if number else f"it ended with {self.exit_code}"
+        raise CommandError(f"cannot run {self._path}: {why}")
+
+    def go(self) -> None:
+        """Let the program run.
+
+        Raises:
+            CommandError: somebody has killed it meanwhile.
+        """
+        self._ptrace(_DETACH, 0)
+        self._traced = False
+
+    def _ptrace(self, request: int, data: int) -> None:
+        """Make a request about the process; the thread that made it is its tracer.
+
+        Raises:
+            CommandError: the kernel refuses it.
+        """
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.ptrace(
+            ctypes.c_long(request),
+            ctypes.c_long(self.pid),
+            ctypes.c_void_p(),
+            ctypes.c_void_p(data),
+        ):
+            number = ctypes.get_errno()
+            if self.poll():
+                raise CommandError(f"cannot run {self._path}: it ended with {self.exit_code}")
+            raise CommandError(
+                f"cannot stop {self._path} before its first instruction: ptrace:"
+                f" {os.strerror(number)}; --pid records programs that run already"
+            )
 
     def poll(self) -> bool:
         """True if it has ended."""
         if self.status is None:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
-            if pid:
+            if pid and not os.WIFSTOPPED(status):
                 self.status = status
         return self.status is not None
 

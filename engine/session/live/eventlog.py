@@ -1,7 +1,7 @@
 """The events of one run, thread by thread, with what their addresses were at the time."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
 
 from msgspec import Struct
@@ -69,12 +69,16 @@ class EventLog:
         count: of the events.
     """
 
-    def __init__(self, table: EventTable) -> None:
+    def __init__(
+        self, table: EventTable, wanted: Collection[tuple[str, str]] | None = None
+    ) -> None:
         """Begin with none.
 
         Args:
             table: describes rows.
+            wanted: groups and names of the events that are kept; all if None.
         """
+        self._wanted = wanted
         self.threads: dict[int, list[LoggedEvent]] = {}
         self.processes: dict[int, int] = {}
         self.count = 0
@@ -93,6 +97,9 @@ class EventLog:
         position = 0
         while position < len(rows):
             event = decode(self._table, rows, position)
+            position += HEAD.unpack_from(rows, position)[1] * 8
+            if self._wanted is not None and (event.group, event.name) not in self._wanted:
+                continue
             thread = event.thread_id
             events = self.threads.get(thread)
             if events is None:
@@ -100,7 +107,6 @@ class EventLog:
                 self.processes[thread] = process(thread)
             events.append(LoggedEvent(event, spots(thread, event.time)))
             self.count += 1
-            position += HEAD.unpack_from(rows, position)[1] * 8
 
 
 def region_spots(regions: Sequence[tuple[int, int, int, str]]) -> SpotOf:

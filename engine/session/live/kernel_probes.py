@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +17,7 @@ from engine.probes.lint import CORRUPTS, Finding, Judgement
 from engine.probes.no_caller import no_caller, refusal
 from engine.session.live.histograms import counts_here
 from engine.session.live.instance import KernelInstance
+from engine.session.live.processes import ProbedCode
 from engine.session.live.tracefs import LiveKernelError, append, read_text
 from engine.session.program.places import Place
 from engine.session.tracing.listing import TraceListing
@@ -72,10 +73,15 @@ class KernelProbes:
 
     Attributes:
         probes: a place each.
+        left_out: why places that a pattern has found have none.
     """
 
-    def __init__(self, tracing: Tracing) -> None:
+    def __init__(self, tracing: Tracing, host_path: Callable[[str], str] = str) -> None:
         """Take the definitions of a trace; nothing is placed yet.
+
+        Args:
+            tracing: it.
+            host_path: the machine's path of a file that has another one in the program's tree.
 
         Raises:
             CommandError: the running kernel does not do what is asked, by its rules.
@@ -89,12 +95,28 @@ class KernelProbes:
                 f"{first.group}/{first.name}: live places probes only; events that the kernel has"
                 " without one are not read"
             )
-        self.probes = tuple(_probes(tracing))
+        self.left_out: list[str] = []
+        patterned = {
+            (one.event.info.group, one.event.info.name) for one in tracing.definitions.patterned
+        }
+        kept: list[LiveProbe] = []
+        for probe in _probes(tracing, host_path):
+            try:
+                probe.line("g", self._arch)
+                self._judge(probe)
+            except CommandError as error:
+                if (probe.info.group, probe.info.name) not in patterned:
+                    raise
+                self.left_out.append(str(error))
+            else:
+                kept.append(probe)
+        self.probes = tuple(kept)
         if not self.probes:
-            raise CommandError("none of the places is in a file: there is nothing to place")
-        for probe in self.probes:
-            probe.line("g", self._arch)
-            self._judge(probe)
+            raise CommandError(
+                self.left_out[0]
+                if self.left_out
+                else "none of the places is in a file: there is nothing to place"
+            )
         self._judge_breakpoints()
         for info in self.infos.values():
             for trigger in self._triggers(info):
@@ -177,6 +199,17 @@ class KernelProbes:
         return {(probe.info.group, probe.info.name): probe.info for probe in self.probes}
 
     @property
+    def code(self) -> list[ProbedCode]:
+        """The places of uprobes."""
+        return [
+            ProbedCode(
+                p.info.id, p.place.image, (p.place.path, *p.place.paths), p.exported.file_offset
+            )
+            for p in self.probes
+            if p.kind == UPROBES
+        ]
+
+    @property
     def files(self) -> list[str]:
         """The files that get breakpoints."""
         return list(dict.fromkeys(p.exported.path for p in self.probes if p.kind == UPROBES))
@@ -255,11 +288,12 @@ class KernelProbes:
         return [one.trigger for one in reversed(armed) if one.trigger.hist is None]
 
 
-def _probes(tracing: Tracing) -> Iterator[LiveProbe]:
+def _probes(tracing: Tracing, host_path: Callable[[str], str]) -> Iterator[LiveProbe]:
     kernel = tracing.session.opened.kernel is not None
     for place, exported in TraceListing(tracing).exported():
         definition = exported.definition
         info = tracing.infos[definition.group, definition.event]
+        exported = replace(exported, path=host_path(exported.path))
         yield LiveProbe(info, place, exported, KPROBES if kernel else UPROBES)
 
 

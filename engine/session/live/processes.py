@@ -1,29 +1,35 @@
 """The processes whose events a running kernel records: names of threads, and files in memory."""
 
+import mmap
 import os
 import re
+import struct
 from bisect import bisect_right, insort
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from engine.errors import ImageError
 from engine.guest.modules import Location, Module
 from engine.image import ElfImage
 from engine.session.live.eventlog import MemorySpot, SpotOf, memory_spot
 from engine.session.live.kernel_symbols import FIRST, RunningSymbols
+from engine.session.live.machine_files import DELETED, ProcessRoot
 from engine.session.live.sideband import ForkNotice, MapNotice, MissedNotices, NameNotice, Notice
 from engine.trace.formats.base import Format, MappedFile, no_symbol
 from engine.trace.formats.mapped import mapped_file
 from engine.trace.rows import HEAD, TIME, whole
 
 _MAPS: Final = re.compile(
-    r"([0-9a-f]+)-([0-9a-f]+) \S+ ([0-9a-f]+) \S+ \d+ *(.*)", re.ASCII | re.DOTALL
+    r"([0-9a-f]+)-([0-9a-f]+) ..(.). ([0-9a-f]+) \S+ \d+ *(.*)", re.ASCII | re.DOTALL
 )
-_DELETED: Final = " (deleted)"
 _NEVER: Final = 1 << 64
+_PAGE: Final = mmap.PAGESIZE
+_TIME_AND_PLACE: Final = struct.Struct("<QQ")
+"""The beginning of a row behind its head."""
 _STACK: Final = "[stack]"
 _GROWN: Final = 8 << 20
 """Bytes that a stack is allowed to have, as a rule."""
@@ -37,28 +43,65 @@ class LiveRegion(Struct, frozen=True, order=True):
         end: behind the last byte.
         offset: of the first byte in the file.
         path: of the file, or a name such as [stack]; "" for memory without one.
+        code: it may be executed.
     """
 
     start: int
     end: int
     offset: int
     path: str
+    code: bool = False
+
+    @property
+    def is_file(self) -> bool:
+        """True if a file is mapped there."""
+        return self.path.startswith("/") and not self.path.startswith("//")
+
+    def hides(self, old: "LiveRegion") -> bool:
+        """True if addresses mean something else where this has come in the place of another one.
+
+        The parts of a file that the loader maps over one another are one thing.
+        """
+        if self.end <= old.start or old.end <= self.start or not old.is_file:
+            return False
+        moved = self.start - self.offset != old.start - old.offset
+        if old.code:
+            return self.path != old.path or moved
+        return self.is_file and self.path != old.path
+
+
+class ProbedCode(Struct, frozen=True):
+    """A place of an event in a file.
+
+    Attributes:
+        event: number of the event in rows.
+        image: the file.
+        paths: by which processes may have mapped it; the first is absolute.
+        offset: of the place in the file.
+    """
+
+    event: int
+    image: ElfImage
+    paths: tuple[str, ...]
+    offset: int
 
 
 class LiveProcess(Struct):
-    """One process, from its start or an exec to the next.
+    """One process, from its start, an exec or a change of what is at its addresses to the next.
 
     Attributes:
         pid: its id.
         since: time of its start.
         number: of the program that it is in, for formats.
         regions: of its memory, by address; they do not overlap.
+        goes_on: it is the program before, in which other code has come to old addresses.
     """
 
     pid: int
     since: int
     number: int
     regions: list[LiveRegion] = field(default_factory=list)
+    goes_on: bool = False
 
     def map(self, region: LiveRegion) -> None:
         """Memory comes, in place of what was there."""
@@ -68,10 +111,10 @@ class LiveProcess(Struct):
                 left.append(old)
                 continue
             if old.start < region.start:
-                left.append(LiveRegion(old.start, region.start, old.offset, old.path))
+                left.append(replace(old, end=region.start))
             if region.end < old.end:
                 cut = region.end - old.start
-                left.append(LiveRegion(region.end, old.end, old.offset + cut, old.path))
+                left.append(replace(old, start=region.end, offset=old.offset + cut))
         insort(left, region)
         self.regions = left
 
@@ -101,34 +144,52 @@ class LiveProcesses:
         missed: records of the kernel's that are missing: names may be wrong.
     """
 
-    def __init__(self, kernel: RunningSymbols | None = None) -> None:
+    def __init__(
+        self,
+        kernel: RunningSymbols | None = None,
+        root: ProcessRoot | None = None,
+        probed: Sequence[ProbedCode] = (),
+    ) -> None:
         """None yet.
 
         Args:
             kernel: names the kernel's own addresses; the running one if None.
+            root: the root directory of the processes; ours if None.
+            probed: the code that has probes, whose hits tell where it is.
         """
         self.missed = 0
+        self._root = root or ProcessRoot()
         self._kernel = kernel or RunningSymbols()
         self._processes: dict[int, list[LiveProcess]] = {}
         self._owners: dict[int, int] = {}
         self._comms: dict[int, list[tuple[int, bytes]]] = {}
-        self._images: dict[str, ElfImage | None] = {}
+        self._images: dict[str, ElfImage | None] = {
+            path: one.image for one in probed for path in one.paths
+        }
         self._modules: dict[tuple[str, int], Module] = {}
         self._numbers = 0
         self._shown: LiveProcess | None = None
         self._spots: dict[int, SpotOf] = {}
         self._now = 0
         self._until: dict[int, int] = {}
+        self._old: list[LiveProcess] = []
+        self._changed: list[LiveProcess] = []
+        self._placed: set[tuple[int, int]] = set()
+        self._probed: dict[int, list[ProbedCode]] = {}
+        for one in probed:
+            self._probed.setdefault(one.event, []).append(one)
 
     # -- what happens ----------------------------------------------------------------------
 
     def hear(self, notices: Iterable[Notice]) -> None:
         """Take what the kernel has told, by time."""
+        self._forget()
         for notice in notices:
             if isinstance(notice, MapNotice):
-                self._last(notice.pid, notice.time).map(
-                    LiveRegion(notice.start, notice.end, notice.offset, notice.path)
+                region = LiveRegion(
+                    notice.start, notice.end, notice.offset, notice.path, notice.code
                 )
+                self._map(notice.pid, notice.time, region)
             elif isinstance(notice, NameNotice):
                 self._owners[notice.tid] = notice.pid
                 if notice.executed:
@@ -152,9 +213,10 @@ class LiveProcesses:
                 for line in file:
                     found = _MAPS.fullmatch(line.rstrip("\n"))
                     if found is not None:
-                        start, end, offset = (int(found[n], 16) for n in (1, 2, 3))
-                        path = found[4].removesuffix(_DELETED)
-                        process.map(LiveRegion(start, end, offset, path))
+                        start, end, offset = (int(found[n], 16) for n in (1, 2, 4))
+                        path = self._root.inside(found[5].removesuffix(DELETED))
+                        code = found[3] == "x"
+                        process.map(LiveRegion(start, end, offset, path, code))
 
     def _forked(self, notice: ForkNotice) -> None:
         self._owners[notice.tid] = notice.pid
@@ -165,6 +227,60 @@ class LiveProcesses:
             before = self._processes.get(self.process(notice.parent))
             child = self._begin(notice.pid, notice.time)
             child.regions += before[-1].regions if before else []
+
+    def _map(self, pid: int, time: int, region: LiveRegion) -> None:
+        """Memory comes; what hides code that was there begins another state of the process."""
+        process = self._last(pid, time)
+        if any(map(region.hides, process.regions)):
+            before = process
+            process = self._begin(pid, time)
+            process.regions, process.goes_on = before.regions.copy(), True
+            self._changed.append(process)
+        process.map(region)
+
+    def _forget(self) -> None:
+        """Drop states that no row will ask for: those that were over two times of hearing ago."""
+        for process in self._old:
+            states = self._processes[process.pid]
+            index = next(at for at, one in enumerate(states) if one is process)
+            if index and states[index - 1].goes_on:
+                del states[index - 1]
+        self._old, self._changed = self._changed, []
+
+    def place(self, rows: bytes) -> None:
+        """Learn from hits where probed code is: the kernel does not tell that mremap moves it.
+
+        Args:
+            rows: whole ones, which have been heard about.
+        """
+        position, seen = 0, self._placed
+        while position < len(rows):
+            event, size, thread = HEAD.unpack_from(rows, position)
+            number, thread = whole(event, thread)
+            probed = self._probed.get(number)
+            if probed is not None:
+                time, address = _TIME_AND_PLACE.unpack_from(rows, position + HEAD.size)
+                process = self.turn_to(thread, time)
+                key = process.number, address
+                if key not in seen:
+                    seen.add(key)
+                    self._place(process, time, address, probed)
+            position += size * 8
+
+    def _place(
+        self, process: LiveProcess, time: int, address: int, probed: Sequence[ProbedCode]
+    ) -> None:
+        region = process.find(address)
+        if region is not None and region.is_file:
+            return
+        found = [one for one in probed if (one.offset - address) % _PAGE == 0]
+        if len(found) != 1:
+            return
+        start, offset = address & -_PAGE, found[0].offset & -_PAGE
+        self._map(
+            process.pid, time, LiveRegion(start, start + _PAGE, offset, found[0].paths[0], True)
+        )
+        self._until.clear()
 
     def _begin(self, pid: int, time: int) -> LiveProcess:
         self._numbers += 1
@@ -211,7 +327,7 @@ class LiveProcesses:
         found = self._processes[pid]
         index = max(bisect_right(found, time, key=lambda process: process.since) - 1, 0)
         process = self._shown = found[index]
-        changes = [one.since for one in found[index + 1 :]]
+        changes = [one.since for one in found[index + 1 : index + 2]]
         changes += [at for at, _ in self._comms.get(thread, ()) if at > time]
         self._until[thread] = min(changes, default=_NEVER)
         self._now = time
@@ -287,7 +403,8 @@ class LiveProcesses:
             return None
         if region.path not in self._images:
             try:
-                self._images[region.path] = ElfImage.open(region.path)
+                path = self._root.host(region.path)
+                self._images[region.path] = ElfImage.open(path, root=self._root.path)
             except ImageError:
                 self._images[region.path] = None
         image = self._images[region.path]

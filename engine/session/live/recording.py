@@ -1,6 +1,7 @@
 """A recording by the running kernel: probes placed, rows read as they come, all of it removed."""
 
 import os
+import re
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -13,6 +14,7 @@ from engine.session.live.command import CommandStart, LiveCommand
 from engine.session.live.ending import EndingSignals, noted
 from engine.session.live.instance import KernelInstance, own_instance
 from engine.session.live.kernel_probes import KernelProbes
+from engine.session.live.machine_files import ProcessRoot
 from engine.session.live.processes import LiveProcesses
 from engine.session.live.sideband import Sideband
 from engine.session.live.tracefs import LiveKernelError, Tracefs, read_text
@@ -27,7 +29,7 @@ _GRACE: Final = 2.0
 _TRIES: Final = 20
 _OTHERS_ONLY: Final = "set_event_notrace_pid"
 """The file of threads that are not recorded, since Linux 5.7."""
-_SHARED: Final = ("/lib", "/usr/", "/bin", "/sbin", "/opt")
+_SHARED: Final = re.compile(r"(/proc/\d+/root)?/(lib|usr/|bin|sbin|opt)")
 
 
 class LiveConsumer(Protocol):
@@ -47,6 +49,7 @@ class LiveTarget:
         command: a program to start; None for processes that run, or all.
         pids: those processes; none for all.
         seconds: for how long, None for no limit.
+        root: the root directory of the (first) process.
     """
 
     def __init__(
@@ -66,6 +69,7 @@ class LiveTarget:
         for pid in self.pids:
             if not os.path.isdir(f"/proc/{pid}"):
                 raise CommandError(f"--pid {pid}: there is no such process")
+        self.root = ProcessRoot(self.pids[0] if self.pids else 0)
 
 
 class LiveRecording:
@@ -95,7 +99,7 @@ class LiveRecording:
             buffer: bytes of the kernel's buffer for each CPU.
             stacks: the event of call stacks, None for no stacks.
         """
-        self.processes = LiveProcesses()
+        self.processes = LiveProcesses(root=target.root, probed=probes.code)
         self.lost = 0
         self.exit_code = 0
         self.timed_out = False
@@ -137,6 +141,8 @@ class LiveRecording:
             stack.callback(command.close)
         sideband = self._follow(instance, command)
         stack.callback(sideband.close)
+        if command is not None:
+            command.execute()
         consumer.begin()
         self._probes.enable(instance)
         instance.set("tracing_on", "1")
@@ -144,6 +150,7 @@ class LiveRecording:
         def read(*, last: bool = False) -> None:
             rows = buffers.read(last=last)
             self.processes.hear(sideband.read())  # behind the rows: it is no less complete
+            self.processes.place(rows.rows)
             self.lost += rows.lost
             if rows.rows or rows.lost:
                 consumer.take(rows)
@@ -245,6 +252,9 @@ class LiveRecording:
             self.reports.append(Report((said,)))
 
     def _remarks(self, sideband: Sideband) -> Iterator[Report]:
+        left_out = self._probes.left_out
+        if left_out:
+            yield Report((f"{len(left_out)} places take no probe, the first: {left_out[0]}",))
         if self.lost:
             yield Report(
                 (
@@ -262,7 +272,7 @@ class LiveRecording:
         if self.processes.missed:
             count = self.processes.missed
             yield Report((f"names may be wrong: {count} of the kernel's records are missing",))
-        shared = [path for path in self._probes.files if path.startswith(_SHARED)]
+        shared = [path for path in self._probes.files if _SHARED.match(path)]
         if shared and (self._target.command is not None or self._target.pids):
             yield Report(
                 (

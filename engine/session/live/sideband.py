@@ -64,6 +64,7 @@ class MapNotice(Struct, frozen=True):
         end: behind the last byte.
         offset: of the first byte in the file.
         path: of the file, or a name such as [heap] or //anon.
+        code: it may be executed.
     """
 
     time: int
@@ -72,6 +73,7 @@ class MapNotice(Struct, frozen=True):
     end: int
     offset: int
     path: str
+    code: bool = False
 
 
 class NameNotice(Struct, frozen=True):
@@ -130,7 +132,9 @@ def _parsed(kind: int, misc: int, body: bytes) -> Notice | None:
     if kind == _MMAP2_RECORD and len(body) >= 64 + 16:
         pid, _, start, length, offset = struct.unpack_from("<IIQQQ", body)
         path = body[64:-16].partition(b"\0")[0]
-        return MapNotice(time, pid, start, start + length, offset, os.fsdecode(path))
+        (access,) = struct.unpack_from("<I", body, 56)
+        code = bool(access & mmap.PROT_EXEC)
+        return MapNotice(time, pid, start, start + length, offset, os.fsdecode(path), code)
     if kind == _COMM_RECORD:
         pid, tid = struct.unpack_from("<II", body)
         comm = body[8:-16].partition(b"\0")[0]

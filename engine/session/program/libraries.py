@@ -93,8 +93,29 @@ class ProgramFile:
         return frozenset(full | {_SUFFIX.sub("", name) for name in full})
 
 
+class ProgramTree(Protocol):
+    """The tree of files in which a program and its libraries are found."""
+
+    def inode(self, path: str) -> tuple[int, int] | None:
+        """(device, inode) of a path; None where nothing is."""
+
+    def open(self, path: str) -> ProgramFile | None:
+        """An ELF file; None if nothing readable is there.
+
+        Raises:
+            ImageError: it is no ELF file that can be loaded.
+        """
+
+    def problem(self, path: str) -> str:
+        """Why no uprobe can be in a file: FILE_NOT_FOUND, NO_REGULAR_FILE; "" if one can."""
+
+    @property
+    def cached_libraries(self) -> Mapping[str, tuple[str, ...]]:
+        """The entries of the loader's cache: soname to paths."""
+
+
 class GuestTree:
-    """Reads files of the guest's file system."""
+    """Reads files of the guest's file system; a `ProgramTree`."""
 
     def __init__(self, fs: FileSystem, images: ProgramImages) -> None:
         """Read through `fs`, as the guest itself would.
@@ -202,6 +223,7 @@ class Program:
     Attributes:
         main: the guest's own file.
         missing: names of libraries that were not found.
+        assumed: paths that names of libraries were taken for which no loader looks for there.
     """
 
     def __init__(
@@ -225,11 +247,12 @@ class Program:
             environment: the guest's: LD_LIBRARY_PATH and LD_PRELOAD count.
             cwd: the guest's working directory, for relative paths.
             cache: the loader's cache, soname to paths.
-            problem: why no uprobe can be in a file, see `GuestTree.problem`.
+            problem: why no uprobe can be in a file, see `ProgramTree.problem`.
             carried: of a kernel: files that it gives its own programs; a path means these first.
         """
         self.main = main
         self.missing: list[str] = []
+        self.assumed: dict[str, str] = {}
         self._arch = arch
         self._open = open_file
         self._environment = environment
@@ -289,13 +312,21 @@ class Program:
         """The library that LIB means if the program does not begin with it.
 
         It may be opened later (dlopen), or by another program of the guest's: the one that the
-        loader would find by its file name, with a suffix or without.
+        loader would find by its file name, with a suffix or without; then one in the current
+        directory, or beside the program and its libraries, which is opened by its path.
         """
         asked = (name, *(key for key in self._cache() if _SUFFIX.sub("", key) == name))
         for each in (*asked, f"{name}.so"):
             found = self._find(_Needed(each, (self.main,))) if "/" not in each else None
             if found is not None:
                 return found
+        folders = (self._cwd, *(posixpath.dirname(file.path) for file in self.files))
+        for folder in dict.fromkeys(folders) if "/" not in name else ():
+            for each in (name, f"{name}.so"):
+                found = self._file(f"{folder}/{each}")
+                if found is not None:
+                    self.assumed[name] = found.path
+                    return found
         return None
 
     def at_path(self, path: str) -> ProgramFile | None:

@@ -21,7 +21,13 @@ from engine.linux.fs.filesystem import FileSystem
 from engine.linux.fs.view import View
 from engine.linux.images import ProgramImages
 from engine.linux.procview import ProcView
-from engine.session.program.libraries import CarriedFiles, GuestTree, Program, ProgramFile
+from engine.session.program.libraries import (
+    CarriedFiles,
+    GuestTree,
+    Program,
+    ProgramFile,
+    ProgramTree,
+)
 from engine.session.protocol.config import GuestConfig
 from engine.session.protocol.kernels import KernelChoice
 from engine.session.protocol.report import Report
@@ -152,11 +158,11 @@ class OpenedProgram(Struct, frozen=True, eq=False):
 
         return initramfs_of(self.config.args, self.inspected_tree(), self.directory)
 
-    def program(self, tree: GuestTree, carried: CarriedFiles | None = None) -> Program:
-        """The file with its libraries, which are found in the guest's tree.
+    def program(self, tree: ProgramTree, carried: CarriedFiles | None = None) -> Program:
+        """The file with its libraries, which are found in a tree.
 
         Args:
-            tree: that.
+            tree: that; the guest's, as a rule.
             carried: the files of its own programs, where those are known already.
         """
         config, paths = self.config, self.paths
@@ -253,13 +259,17 @@ def locate(guest: str, root: str | None) -> ProgramPaths:
         base = os.path.abspath(root).rstrip("/")
         if path.startswith(base + "/"):
             inside = path[len(base) :]
-            real = _resolve(base, inside)
+            real = resolve_inside(base, inside)
             return ProgramPaths(base + real, inside, real, inside if base else guest)
     return ProgramPaths(guest, path, os.path.realpath(path), guest)
 
 
-def _resolve(root: str, path: str) -> str:
-    """Follow symlinks as a process whose root directory is `root` would."""
+def resolve_inside(root: str, path: str) -> str:
+    """Follow symlinks as a process whose root directory is `root` would.
+
+    Raises:
+        ImageError: they go round in circles.
+    """
     todo = path.split("/")[::-1]
     done: list[str] = []
     links = 0

@@ -1,4 +1,4 @@
-"""From what a user types to addresses in files: `SYM+OFF`, `FILE:LINE`, `PATH:OFFSET`, ...
+"""From what a user types to addresses in files: `SYM+OFF`, `PATH:SYM`, `PATH:OFFSET`, ...
 
 Nothing has to run: a place is a link address in a file, and becomes a guest address when
 that file is mapped executable.
@@ -24,7 +24,7 @@ from engine.image.mangling import spellings
 from engine.image.symtab import shown_place
 from engine.session.program.functions import FunctionRanges, inlined_sites, is_code
 from engine.session.program.libraries import Program, ProgramFile
-from engine.trace.place_syntax import Address, FileOffset, SourceLine, Target
+from engine.trace.place_syntax import Address, FileOffset, SourceLine, Target, path_symbol
 
 _NEAR_MAX: Final = 50_000
 _KEPT: Final = 4096
@@ -190,11 +190,16 @@ class Places:
         """
         if "/" in text:
             path, _, digits = text.rpartition(":")
-            if not path or not _NUMBER.fullmatch(digits):
+            if path and _NUMBER.fullmatch(digits):
+                return (self._path_offset(text, path, _number(digits)),)
+            named = path_symbol(text)
+            if named is None:
                 raise PlaceError(
-                    f"{text}: not of the form PATH:OFFSET", "BAD_UPROBE_OFFS", "EINVAL"
+                    f"{text}: not of the form PATH:OFFSET or PATH:SYMBOL",
+                    "BAD_UPROBE_OFFS",
+                    "EINVAL",
                 )
-            return (self._path_offset(text, path, _number(digits)),)
+            return self._named(text, named[1], 0, self._library(named[0], text))
         if _HEX.fullmatch(text):
             return (self._address(text, int(text, 16)),)
         match = _LIBRARY.match(text)
@@ -231,7 +236,9 @@ class Places:
         return self._named(text, target.name, target.offset, file, kprobe)
 
     def matching(self, glob: str, rules: Rules = Rules.KPROBE) -> Iterator[Place]:
-        """The entries of all functions whose name matches GLOB or LIB:GLOB, by address.
+        """The entries of all functions whose name matches GLOB, LIB:GLOB or PATH:GLOB.
+
+        They come by address.
 
         Names are those of the linker or demangled ones (whole, without parameters, without
         template arguments), compared as by fnmatch with case.
@@ -353,15 +360,28 @@ class Places:
         return f"; similar: {', '.join(close)}" if close else ""
 
     def _library(self, name: str, text: str) -> ProgramFile:
+        if "/" in name:
+            return self._at_path(name, text)
         file = self._program.named(name) or self._program.later(name)
         if file is not None:
             return file
         known = ", ".join(file.path.rsplit("/", 1)[-1] for file in self._program.files)
         raise PlaceError(
-            f"{text}: no library {name!r} among the guest's ({known}){self._missing()}",
+            f"{text}: no library {name!r} among the guest's ({known}){self._missing()}, nor where"
+            " it could find one later: PATH:SYMBOL names one that it opens by its path",
             "BAD_PROBE_ADDR",
             "ENOENT",
         )
+
+    def _at_path(self, path: str, text: str) -> ProgramFile:
+        file = self._program.at_path(path)
+        if file is None:
+            raise PlaceError(
+                f"{text}: Failed to find the given file: the guest sees no readable file {path}",
+                "FILE_NOT_FOUND",
+                "ENOENT",
+            )
+        return file
 
     def _address(self, text: str, link: int, rules: Rules = Rules.KPROBE) -> Place:
         file = self._program.main
@@ -395,13 +415,7 @@ class Places:
     def _path_offset(
         self, text: str, path: str, offset: int, rules: Rules = Rules.UPROBE
     ) -> Place:
-        file = self._program.at_path(path)
-        if file is None:
-            raise PlaceError(
-                f"{text}: Failed to find the given file: the guest sees no readable file {path}",
-                "FILE_NOT_FOUND",
-                "ENOENT",
-            )
+        file = self._at_path(path, text)
         if offset >= file.image.size:
             raise PlaceError(
                 f"{text}: the file ends at offset {file.image.size:#x}",

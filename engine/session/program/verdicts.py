@@ -3,7 +3,7 @@
 They go by the files, and by the memory of a guest where one is at hand.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
@@ -482,6 +482,15 @@ class Verdicts:
         start, size = place.function
         for address in self._code(place).function(start, size).starts:
             yield place.at(address)
+
+    def begins_with(self, file: ProgramFile) -> bool:
+        """True if a file is the program's or one of the libraries it begins with."""
+        return file in self._program.files
+
+    @property
+    def assumed(self) -> Mapping[str, str]:
+        """Paths that names of libraries were taken for; see `Program.assumed`."""
+        return self._program.assumed
 
     def file_of(self, place: Place) -> ProgramFile:
         """The file that a place is in."""

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
+from engine.arch.plan import Mode
 from engine.session.program.libraries import ProgramFile
 from engine.session.program.places import Place
 from engine.session.tracing.defining import identifier
@@ -224,7 +225,9 @@ class TraceListing:
         """The words for the entry of a function in a definition; None if there are none."""
         verdicts = self._tracing.session.probes().verdicts
         main, file = verdicts.main, verdicts.file_of(place)
-        prefix = "" if file is main else f"{file.path.rpartition('/')[2]}:"
+        by_path = self._tracing.options.mode is Mode.STRICT and not verdicts.begins_with(file)
+        library = file.path if by_path else file.path.rpartition("/")[2]
+        prefix = "" if file is main else f"{library}:"
         unique = self._unique_names(file)
         if place.symbol in unique:
             return f"{prefix}{place.symbol}"

@@ -21,6 +21,7 @@ from engine.probes.kprobe import Kprobe, Uprobe
 from engine.probes.kretprobe import Kretprobe, Uretprobe
 from engine.session.guest.outputs import OutputFile, OutputTree
 from engine.session.guest.probing import Probing
+from engine.session.program.verdicts import Verdicts
 from engine.session.protocol.report import Report
 from engine.session.tracing.event_set import TraceEvent
 from engine.session.tracing.placed_files import PlacedFiles
@@ -367,6 +368,7 @@ def _path(probe: Kprobe) -> str:
 
 def probing_remarks(probing: Probing) -> Iterator[Report]:
     """Remarks for the user at the end: probes that wait, and what happened to others."""
+    yield from assumed(probing.verdicts)
     pending = probing.never_placed()
     if pending:
         yield _list("never placed, as their file was not mapped:", pending)
@@ -384,6 +386,13 @@ def probing_remarks(probing: Probing) -> Iterator[Report]:
                 f"{damaged} returns are not recorded",
             )
         )
+
+
+def assumed(verdicts: Verdicts) -> Iterator[Report]:
+    """The remark about libraries that no loader finds by their names, if there are any."""
+    found = [f"{name}: {path}" for name, path in verdicts.assumed.items()]
+    if found:
+        yield _list("libraries that the program opens later are taken to be these:", found)
 
 
 def remarks(

@@ -306,7 +306,24 @@ class Tracing:
             if self.options.mode is not Mode.KERNEL:
                 raise
             return str(error)
+        self._warn_of_pointers(info)
         return ""
+
+    def _warn_of_pointers(self, info: EventInfo) -> None:
+        """Tell of histograms of an event that count addresses of strings, each once."""
+        specs = [armed.trigger.hist for armed in self.controls.of(info).triggers]
+        for spec in filter(None, specs):
+            from engine.trace.histogram import pointed_strings  # few traces have histograms
+
+            for name, text in pointed_strings(spec, info):
+                said = Report(
+                    (
+                        f"{info}: hist:keys={name} counts pointers, not the strings there:"
+                        f" hist:keys={text} counts those",
+                    )
+                )
+                if said not in self.session.remarks:
+                    self.session.remarks.append(said)
 
     def info(self, group: str, name: str) -> EventInfo:
         """The description of an event's rows.

@@ -92,7 +92,7 @@ def test_lines_that_say_nothing(line: str) -> None:
         ("!", "in front of"),
         ("!-:e", "begins with"),
         ("p /bin/x", "PATH:OFFSET"),
-        ("p /bin/x:main", "PATH:OFFSET"),
+        ("p /bin/x:", "PATH:OFFSET"),
         ("p work\np play", "one line"),
         ("p work\0", "one line"),
         ("p \ud800", "no text"),
@@ -193,6 +193,15 @@ def test_siblings() -> None:
     compatible(defined("p:g/e work %di"), defined("p:g/e work arg1=%si"))
     compatible(defined("p:g/e work"), defined("r:g/f work"))
     compatible(defined("p:a /x/y:1(2)"), defined("p:b /x/y:2(3)"))
+
+
+def test_a_symbol_of_a_path_is_an_extension() -> None:
+    found = parse("p /bin/x:a::f+0x10%return", X86)
+    assert isinstance(found, Definition)
+    assert found.target == SymbolPlace("a::f", 16, "/bin/x")
+    assert (found.kind, found.is_return, found.event) == ("kprobe", True, "r_x_a__f_16")
+    with pytest.raises(ProbeError, match="PATH:SYMBOL is not the kernel's"):
+        parse("p /bin/x:f", X86, mode=Mode.KERNEL)
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,10 @@ def test_the_parts_of_a_definition(arch: str) -> None:
     assert offered(found, "p main +0(%x)")[1] == ()
     path = str(SAMPLES / arch / "recursion")
     assert offered(found, f"p {path[:-3]}") == (path[:-3], (f"{path}:",))
+    assert offered(found, f"p {path}:acker") == (f"{path}:acker", (f"{path}:ackermann",))
+    assert offered(found, "p /no/file:acker")[1] == ()
+    assert "symbol" in offered(found, f"p {path}:ackermann m={register}:s")[1]
+    assert offered(sample(arch, "recursion", Mode.KERNEL), f"p {path}:acker")[1] == ()
 
 
 @pytest.mark.parametrize("arch", FIRST_COMPILED)

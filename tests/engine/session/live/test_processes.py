@@ -5,8 +5,11 @@ import os
 import pytest
 from livekit import DATA, PROGRAM
 
-from engine.session.live.processes import LiveProcess, LiveProcesses, LiveRegion
+from engine.image import ElfImage
+from engine.session.live.eventlog import ANONYMOUS, MemorySpot
+from engine.session.live.processes import LiveProcess, LiveProcesses, LiveRegion, ProbedCode
 from engine.session.live.sideband import ForkNotice, MapNotice, NameNotice, parse_notices
+from engine.trace.rows import EventInfo, pack_row
 
 DEPOSIT = 0x400770
 
@@ -90,3 +93,65 @@ def test_memory_that_comes_in_the_place_of_other_memory() -> None:
     assert process.find(0x1FFF) == process.regions[1]
     assert process.find(0x6000) is None
     assert process.find(0xFFF) is None
+
+
+def test_code_that_takes_the_place_of_other_code_is_named_at_its_time() -> None:
+    found = LiveProcesses()
+    found.hear(
+        [
+            NameNotice(100, 8, 8, b"structs", True),
+            MapNotice(101, 8, 0x400000, 0x402000, 0, str(PROGRAM), True),
+            MapNotice(200, 8, 0x400000, 0x402000, 0, "//anon"),
+        ]
+    )
+    assert found.spots(8, 150)(DEPOSIT) == MemorySpot(str(PROGRAM), 0x770)
+    assert found.spots(8, 250)(DEPOSIT) == MemorySpot(ANONYMOUS)
+    found.turn_to(8, 150)
+    assert found.symbol(DEPOSIT).startswith("deposit+0x0/")
+    before = found.turn_to(8, 150).number
+    found.turn_to(8, 250)
+    assert found.symbol(DEPOSIT) == hex(DEPOSIT)
+    assert found.turn_to(8, 250).number != before
+
+
+def test_states_of_a_process_that_are_over_are_forgotten() -> None:
+    found = LiveProcesses()
+    found.hear([NameNotice(1, 8, 8, b"structs", True)])
+    numbers = set()
+    for time in range(10, 1000, 10):
+        path = str(PROGRAM) if time % 20 else "//anon"
+        found.hear([MapNotice(time, 8, 0x400000, 0x402000, 0, path, path == str(PROGRAM))])
+        numbers.add(found.turn_to(8, time + 1).number)
+        assert found.turn_to(8, time + 1).find(DEPOSIT) is not None
+        assert len(found._processes[8]) < 5
+    assert len(numbers) > 40
+
+
+def test_parts_of_one_file_that_lie_over_one_another_are_one_state() -> None:
+    found = LiveProcesses()
+    found.hear(
+        [
+            NameNotice(1, 8, 8, b"structs", True),
+            MapNotice(2, 8, 0x7000, 0xB000, 0, "/lib/a.so"),
+            MapNotice(3, 8, 0x8000, 0x9000, 0x1000, "/lib/a.so", True),
+            MapNotice(4, 8, 0x9000, 0xB000, 0x1000, "/lib/a.so"),
+            MapNotice(5, 8, 0xA000, 0xB000, 0, "//anon"),
+        ]
+    )
+    assert found.turn_to(8, 2).number == found.turn_to(8, 6).number
+
+
+def test_a_hit_tells_where_moved_code_is() -> None:
+    image = ElfImage.open(PROGRAM)
+    info = EventInfo(5, "g", "e", ())
+    offset = image.file_offset(DEPOSIT)
+    assert offset is not None
+    found = LiveProcesses(probed=[ProbedCode(5, image, (str(PROGRAM), "structs"), offset)])
+    found.hear([NameNotice(1, 8, 8, b"structs", True)])
+    address = 0x7F0000003000 + offset % 0x1000
+    found.place(pack_row(info, 8, 50, address, ()))
+    found.turn_to(8, 50)
+    assert found.symbol(address).startswith("deposit+0x0/")
+    assert found.symbol(address + 0x1000) == hex(address + 0x1000)
+    found.place(pack_row(info, 8, 60, address + 0x1008, ()))  # nobody's: another offset
+    assert found.symbol(address + 0x1008) == hex(address + 0x1008)

@@ -19,11 +19,10 @@ import pytest
 from compiled import build
 from guestrun import Outcome, run, start
 from livekernel import LIVE_KERNEL
-from livekit import DATA, LINES, PROGRAM
+from livekit import DATA, LINES, PROGRAM, left
 
 from engine.arch import by_name
 from engine.image import ElfImage, SymbolTable
-from engine.session.live.instance import KINDS, PREFIX, remove_abandoned
 from engine.session.live.tracefs import Tracefs
 
 pytestmark = pytest.mark.skipif(
@@ -75,24 +74,6 @@ int main(void) { who(getpid()); cpu(time(0)); return 0; }
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(build(tmp_path_factory.mktemp("live"), "tree", TREE, "-O1", "-g", "-pthread"))
-
-
-def left(tracefs: Tracefs) -> list[str]:
-    """All that is of ours in the kernel."""
-    lines = [line for kind in KINDS for line in tracefs.listed(kind) if PREFIX in line]
-    names = os.listdir(tracefs.root / "instances")
-    return lines + [name for name in names if name.startswith(PREFIX)]
-
-
-@pytest.fixture
-def tracefs() -> Iterator[Tracefs]:
-    found = Tracefs.found()
-    remove_abandoned(found)
-    if left(found):
-        pytest.skip("somebody else uses live")
-    yield found
-    remove_abandoned(found)
-    assert left(found) == []
 
 
 @pytest.fixture

@@ -109,6 +109,15 @@ def test_a_path_may_be_spelled_as_the_guest_was(monkeypatch: pytest.MonkeyPatch)
     assert addresses(places, "./kf_insns:0x1126") == [0x401126]
 
 
+def test_a_symbol_may_be_named_with_the_path_of_its_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(INSNS.parent)
+    _, places = opened("./kf_insns", isolated=True)
+    found = places.resolve("./kf_insns:i_start")
+    assert [place.link for place in found] == addresses(places, "i_start")
+    assert found[0].rules is Rules.KPROBE
+    assert next(places.matching("./kf_insns:i_sta*")).symbol == "i_start"
+
+
 @pytest.mark.parametrize(
     ("text", "code", "words"),
     [
@@ -119,7 +128,9 @@ def test_a_path_may_be_spelled_as_the_guest_was(monkeypatch: pytest.MonkeyPatch)
         ("i_start+0x10000000", "BAD_PROBE_ADDR", "outside all segments"),
         ("none.c:3", "BAD_PROBE_ADDR", "none.c:3"),
         ("/no/file:0x10", "FILE_NOT_FOUND", "no readable file /no/file"),
-        ("/no/file:main", "BAD_UPROBE_OFFS", "PATH:OFFSET"),
+        ("/no/file:main", "FILE_NOT_FOUND", "no readable file /no/file"),
+        ("/no/file:", "BAD_UPROBE_OFFS", "PATH:OFFSET or PATH:SYMBOL"),
+        (f"{INSNS}:nothing", "BAD_PROBE_ADDR", "no symbol 'nothing'"),
         (f"{INSNS}:0x10000000", "BAD_UPROBE_OFFS", "the file ends at"),
     ],
 )

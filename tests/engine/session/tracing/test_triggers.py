@@ -294,7 +294,9 @@ def test_profiles_and_files(tmp_path: Path) -> None:
         )
 
 
-@pytest.mark.parametrize(("pattern", "passes"), [('~ "*"', False), ('== ""', False), ('!= ""', True)])
+@pytest.mark.parametrize(
+    ("pattern", "passes"), [('~ "*"', False), ('== ""', False), ('!= ""', True)]
+)
 def test_a_string_that_cannot_be_read_has_no_end(pattern: str, passes: bool) -> None:
     """Linux (live, 6.18) finds no end in it, not even that of the pattern "*"."""
     with loaded(SAMPLES / "x86_64" / "recursion") as guest:
