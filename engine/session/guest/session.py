@@ -8,16 +8,17 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.arch.plan import Mode
 from engine.errors import TIMED_OUT, CommandError, CutOff, GuestFaultError
 from engine.linux import signals as sig
 from engine.linux.ending import Exit
-from engine.linux.fs.stdio import restore_terminals
+from engine.linux.fs.stdio import FeedStream, SinkStream, restore_terminals
 from engine.linux.fs.vfs import OpenFile
 from engine.linux.machine import Machine
 from engine.linux.space import AddressSpace
-from engine.linux.turns import Replay
+from engine.linux.turns import PLAIN, Replay
 from engine.session.guest.loading import LoadedGuest
 from engine.session.guest.outputs import OutputFile, OutputFiles
 from engine.session.guest.schedule_file import OPTION, ScheduleFile
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 _QUIET: Final = frozenset({sig.SIGINT, sig.SIGTERM, sig.SIGPIPE, sig.SIGHUP, sig.SIGQUIT})
 _SHOWN: Final = 10
+ENOUGH: Final = 20_000_000
+"""Guest blocks that a second guest may take to its program's entry."""
 
 
 class Figures(Struct, frozen=True):
@@ -108,6 +111,20 @@ class Session(LoadedGuest):
 
                 KernelTasks(self, self.kernel_stacks, self.probing)
         return self.probing
+
+    def another(self) -> "Session":
+        """The same guest once more, before its first instruction; its output goes nowhere."""
+        config = replace(
+            self.config,
+            max_blocks=ENOUGH,
+            record_schedule=None,
+            turns=PLAIN,
+            history=False,
+            tty="",
+        )
+        feed = FeedStream(ended=True)
+        nowhere = SinkStream(lambda data: None)
+        return Session(config, (feed, nowhere, nowhere), self.opened)
 
     def _serve(self, probing: "Probing") -> None:
         """Serve functions of a kernel image what they lack; its calls are told of."""
