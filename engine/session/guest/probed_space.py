@@ -75,6 +75,8 @@ class Wanted(Struct):
         ready: prepares it.
         anywhere: what that gives it does not depend on the address space that it is in.
         late: it is enough to prepare it when it is hit.
+        traces: it traces a function, by uprobes' rules where kprobes' refuse: the call of
+            __fentry__ through memory at the entry (gcc -pg -mfentry) is nothing to a uprobe.
         fate: what has become of it.
     """
 
@@ -83,6 +85,7 @@ class Wanted(Struct):
     ready: Ready = unprepared
     anywhere: bool = False
     late: bool = False
+    traces: bool = False
     fate: Fate = UNTOUCHED
 
     @property
@@ -98,7 +101,7 @@ class Wanted(Struct):
             again: the file was mapped before there.
         """
         fate = Fate(again=True) if again else UNTOUCHED
-        return Wanted(self.place, probe, self.ready, self.anywhere, self.late, fate)
+        return Wanted(self.place, probe, self.ready, self.anywhere, self.late, self.traces, fate)
 
 
 _COPIED: Final = ".syscall_stub"
@@ -323,6 +326,27 @@ class ProbedSpace:
         self.manager.check(address, probe.rules, probe.mode or self.manager.mode)
         if isinstance(probe, Kretprobe):
             self.manager.allow_return(probe, address)
+
+    def settle(self, one: Wanted, address: int) -> None:
+        """Refuse a probe that could not be registered; one of a tracer follows the rules it can.
+
+        Raises:
+            ProbeRejectedError: it could not.
+        """
+        probe = one.probe
+        try:
+            self.check(probe, address)
+        except ProbeRejectedError:
+            if not one.traces or probe.rules is Rules.UPROBE:
+                raise
+            probe.rules = Rules.UPROBE
+            try:
+                self.check(probe, address)
+            except ProbeRejectedError:
+                probe.rules = Rules.KPROBE
+            else:
+                return
+            raise
 
     def remove(self, probes: Iterable[Kprobe]) -> None:
         """Take probes out, those that wait and those that are gone among them."""
@@ -607,7 +631,7 @@ class ProbedSpace:
         found: list[Wanted] = []
         for item in items:
             try:
-                self.check(item.probe, item.probe.addr or 0)
+                self.settle(item, item.probe.addr or 0)
             except ProbeRejectedError as error:
                 self._rules.notify(f"{item.text}: not placed when its file was mapped: {error}")
             else:

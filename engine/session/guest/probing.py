@@ -225,9 +225,9 @@ class Probing:
         first = self.first
         for one in wanted:
             address = first.address(one.place)
-            if address is not None and address not in first.manager.points:
+            if address is not None and (one.traces or address not in first.manager.points):
                 try:
-                    first.check(one.probe, address)
+                    first.settle(one, address)
                 except ProbeRejectedError as error:
                     refused.append((one.place, error.reason))
                     continue
