@@ -48,7 +48,7 @@ class FurtherProbes:
         return [made for made, probe in self._for.items() if id(probe) in asked]
 
     def addresses(self, probe: Kprobe) -> set[int]:
-        """Where they stand."""
+        """Addresses of those that stand for a probe."""
         return {made.addr or 0 for made in self.of((probe,))}
 
     def follow(self, other: "FurtherProbes", pairs: Map[Kprobe, Kprobe]) -> None:

@@ -687,7 +687,7 @@ class ProbedSpace:
             self._arm_ready(ready[at : at + _AT_ONCE])
 
     def _free_address(self, item: Wanted) -> int | None:
-        """Where a probe that waits can go: in a further mapping another one may stand for it."""
+        """An address for a probe that waits, at which none stands for it already."""
         address = self.address(item.place)
         taken = self._further.addresses(item.probe)
         if address not in taken:
