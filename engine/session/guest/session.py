@@ -21,13 +21,13 @@ from engine.linux.space import AddressSpace
 from engine.linux.turns import PLAIN, Replay
 from engine.session.guest.loading import LoadedGuest
 from engine.session.guest.outputs import OutputFile, OutputFiles
-from engine.session.guest.schedule_file import OPTION, ScheduleFile
 from engine.session.program.opening import OpenedProgram
 from engine.session.protocol.config import GuestConfig
 from engine.session.protocol.report import Report, Reports
 
 if TYPE_CHECKING:
     from engine.session.guest.probing import Probing
+    from engine.session.guest.schedule_file import ScheduleFile
     from engine.session.guest.watchpoints import Watchpoints
 
 _QUIET: Final = frozenset({sig.SIGINT, sig.SIGTERM, sig.SIGPIPE, sig.SIGHUP, sig.SIGQUIT})
@@ -94,7 +94,11 @@ class Session(LoadedGuest):
         self.lent: list[Callable[[], object]] = []
         self._schedule: ScheduleFile | None = None
         path = config.record_schedule
-        self._schedule_target = None if path is None else self.outputs.add(OPTION, path)
+        self._schedule_target: OutputFile | None = None
+        if path is not None:
+            from engine.session.guest.schedule_file import OPTION  # few runs write one
+
+            self._schedule_target = self.outputs.add(OPTION, path)
         if isinstance(self.turns, Replay):
             self.at_end.append(self._rest_of_schedule)
 
@@ -151,6 +155,8 @@ class Session(LoadedGuest):
 
     def _record_schedule(self, target: OutputFile) -> None:
         """Write the schedule to a file from now on."""
+        from engine.session.guest.schedule_file import ScheduleFile  # few runs write one
+
         config = self.config
         self._schedule = file = ScheduleFile(target, config, config.seed, str(config.turns))
         self.kernel.scheduler.chosen = file.add
