@@ -112,7 +112,8 @@ class FieldType(Struct, frozen=True):
         kind: what it is.
         size: bytes of one element (0 for strings; of the address for a symbol's name).
         count: elements of an array, 0 for a scalar.
-        width: bits of a bitfield.
+        width: bits of a bitfield; one of kind SIGNED is recorded with its sign, which the kernel
+            has no such type for.
         offset: its lowest bit, counted as the kernel counts.
     """
 

@@ -100,6 +100,8 @@ def bt(
             console.remark(f"{where}: {stopped.hits} of {hit} hits")
             return reports.exit_code if reports.limit else 1
         found += [stopped.backtrace, *stopped.others]
+        for text in stopped.indirect:
+            console.remark(text)
     if as_json:
         console.put(json_text(_json(found, registers=registers, all_threads=all_threads)))
     else:

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
-from engine.arch.program import Base, FetchArg, Source, ValueKind
+from engine.arch.program import Base, FetchArg, FieldType, Source, ValueKind
 from engine.errors import GuestFaultError
 from engine.fetch.context import STRING_MAX, FetchContext, FetchSite
 from engine.fetch.rowparts import array_reader, lay_texts, symbol_finder, texts_reader
@@ -180,9 +180,7 @@ class FunctionText:
         else:
             load = self._loader(arg.type.size)
             found = self._guarded(f"{load}({address})[0]", "0")
-        if arg.type.kind is ValueKind.BITFIELD:
-            return f"{found} >> {arg.type.offset} & {(1 << arg.type.width) - 1}"
-        return found
+        return _bits(found, arg.type) if arg.type.width else found
 
     def _value(self, base: Base) -> str:
         """The value that an argument begins with."""
@@ -250,10 +248,7 @@ class FunctionText:
         mask = (1 << self._machine.bits) - 1
         load = self._need(lambda bound: array_reader(bound.context.memory, element, count, mask))
         found = self._guarded(f"{load}({address})", f"(0,) * {count}")
-        if arg.type.kind is not ValueKind.BITFIELD:
-            return found
-        low, bits = arg.type.offset, (1 << arg.type.width) - 1
-        return f"[one >> {low} & {bits} for one in {found}]"
+        return f"[{_bits('one', arg.type)} for one in {found}]" if arg.type.width else found
 
     # -- strings --------------------------------------------------------------------------
 
@@ -319,3 +314,12 @@ class FunctionText:
             lines.append(f"w{index} = {part}")
             at += more
         return [*lines, f"size = {fixed} + len(data) + 7 & -8"]
+
+
+def _bits(word: str, kind: FieldType) -> str:
+    """The expression of a bitfield in a word; a signed one is as its element stores it."""
+    found = f"{word} >> {kind.offset} & {(1 << kind.width) - 1}"
+    if kind.kind is not ValueKind.SIGNED:
+        return found
+    sign = 1 << kind.width - 1
+    return f"(({found}) ^ {sign}) - {sign} & {(1 << 8 * kind.size) - 1}"

@@ -67,6 +67,7 @@ class Mremap:
         self._table.insert(moved)
         memory.changed("map", target, size)
         if keep_old:
+            memory.before_move(mapping.start, mapping.size)  # the code is not what comes here now
             memory.map(
                 mapping.start,
                 mapping.size,

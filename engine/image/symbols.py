@@ -63,8 +63,9 @@ class SymbolTable:
         """All symbols of that name, the most likely first.
 
         Order: functions, then untyped, then data; default versions before old ones;
-        global, weak, local; lower address. `name` is the linker's name, NAME@plt for a
-        linkage stub, func_0xADDRESS for a function of a stripped program. Only if there
+        global, weak, local; lower address. `name` is the linker's name, NAME@VERSION or
+        NAME@@VERSION (the default one) as nm writes them, NAME@plt for a linkage stub,
+        func_0xADDRESS for a function of a stripped program. Only if there
         is none, it is compared with the demangled names: whole, or without parameters,
         return type and template arguments.
         """
@@ -73,6 +74,8 @@ class SymbolTable:
         found = self._stored(name)
         if not found and name.endswith("@plt"):
             found = [symbol for symbol in self._stubs if symbol.name == name]
+        if not found and "@" in name:
+            found = self._versioned(*name.split("@", 1))
         if not found and name.startswith(_AT):
             made_up = self._made_up_at(_address(name[len(_MADE_UP) :]))
             found = [made_up] if made_up and made_up.name == name else []
@@ -96,6 +99,22 @@ class SymbolTable:
                     known = found.setdefault((symbol.address, symbol.kind), symbol)
                     if symbol.default and not known.default:  # name@OLD and name@@NEW share code
                         found[symbol.address, symbol.kind] = symbol
+        return list(found.values())
+
+    def _versioned(self, stem: str, version: str) -> list[Symbol]:
+        """Symbols of one version, "@VERSION" where it has to be the default one."""
+        wanted = version.removeprefix("@")
+        if not stem or not wanted:
+            return []
+        found: dict[tuple[int, str], Symbol] = {}
+        for table in self._tables:
+            for index in table.named(stem.encode("utf-8", "replace")):
+                if table.version(index) != wanted:
+                    continue
+                symbol = table.symbol(index)
+                fits = symbol.default or wanted == version
+                if fits and symbol.name == stem and self._is_wanted(symbol):
+                    found.setdefault((symbol.address, symbol.kind), symbol)
         return list(found.values())
 
     def _is_wanted(self, symbol: Symbol) -> bool:

@@ -30,6 +30,7 @@ _SHT_PROGBITS: Final = 1
 _NAMELESS: Final = (".debug_", ".zdebug_", ".gnu_debug", ".comment")
 """Sections beside a program that no symbol is in."""
 _HIDDEN_VERSION: Final = 0x8000
+_DT_VERSYM: Final = 0x6FFFFFF0
 _DT_HASH, _DT_STRTAB, _DT_SYMTAB, _DT_STRSZ, _DT_GNU_HASH = 4, 5, 6, 10, 0x6FFFFEF5
 _MANGLED: Final = ("_Z", "__Z", "___Z", "_R", "$s", "_$s", "$S", "_T0", "_D")
 # A back reference repeats what was said, so a few hundred bytes can demand gigabytes of
@@ -155,6 +156,7 @@ class SymbolSection:
         self.count = len(self.rows) // self._form.size
         self.strings = image.data(*strings)
         self._versions = b"" if versions is None else image.data(versions, 2 * self.count)
+        self._image = image
 
     def columns(self) -> Columns:
         """All rows by field; slices of arrays, so that no row becomes an object."""
@@ -216,6 +218,19 @@ class SymbolSection:
             shndx, shift = self._moved[shndx]
             value += shift if kind != "tls" else 0
         return Symbol(stem or text, value, size, kind, binding, shndx, default)
+
+    def version(self, index: int) -> str:
+        """The version of one row: of NAME@VER in a static table, of .gnu.version in .dynsym."""
+        name = self._form.unpack_from(self.rows, index * self._form.size)[0]
+        _, at, written = headers.text(self.raw_name(name)).partition("@")
+        if at:
+            return written.removeprefix("@")
+        if len(self._versions) < 2 * index + 2:
+            return ""
+        word: int = struct.unpack_from(self._order + "H", self._versions, 2 * index)[0]
+        from engine.image.versions import version_names  # few names have one
+
+        return self._image.once(version_names).get(word & ~_HIDDEN_VERSION, "")
 
     def named(self, name: bytes) -> list[int]:
         """Rows whose name is `name`, with or without a version, without reading all rows.
@@ -341,7 +356,8 @@ def _from_dynamic(image: ElfImage) -> SymbolSection | None:
         count = _count_gnu_hash(Reader(image.buffer, place, image.size, order), image.bits // 8)
     size = min(count * image.layout.symbol.size, image.size)
     names = (strings, image.dynamic_value(_DT_STRSZ) or 0)
-    return SymbolSection(image, (table, size), names, dynamic=True)
+    versions = image.file_offset(image.dynamic_value(_DT_VERSYM) or 0)
+    return SymbolSection(image, (table, size), names, versions, dynamic=True)
 
 
 def _count_gnu_hash(reader: Reader, word: int) -> int:

@@ -12,8 +12,12 @@ from engine.linux.thread import Thread
 from engine.linux.wait import Wait
 
 _SECOND: Final = 10**9
-_REALTIME = frozenset({0, 5, 8, 11})  # REALTIME, REALTIME_COARSE, REALTIME_ALARM, TAI
-_MONOTONIC = frozenset({1, 4, 6, 7, 9})  # MONOTONIC, RAW, COARSE, BOOTTIME, BOOTTIME_ALARM
+_REALTIME = frozenset({0, 8, 11})  # REALTIME, REALTIME_ALARM, TAI
+_MONOTONIC = frozenset({1, 4, 7, 9})  # MONOTONIC, RAW, BOOTTIME, BOOTTIME_ALARM
+_COARSE: Final = frozenset({5, 6})
+"""CLOCK_REALTIME_COARSE, CLOCK_MONOTONIC_COARSE: the time of the last tick."""
+COARSE_TICK: Final = 4_000_000
+"""Nanoseconds of a tick at the distributions' CONFIG_HZ=250 (kernel/time/posix-timers.c)."""
 _CPU = frozenset({2, 3})  # PROCESS_CPUTIME_ID, THREAD_CPUTIME_ID
 _OF_THREAD, _KINDS = 4, 3  # of a clock of somebody's, and how many there are
 _TIMER_ABSTIME = 1
@@ -22,6 +26,9 @@ _TIMER_ABSTIME = 1
 def clock_now(k: Thread, clock: int) -> int:
     """Nanoseconds of a clock; EINVAL for one that does not exist."""
     clock = s32(clock)
+    if clock in _COARSE:
+        exact = k.clock.realtime() if clock == 5 else k.clock.monotonic()
+        return exact - exact % COARSE_TICK
     if clock in _REALTIME:
         return k.clock.realtime()
     if clock in _MONOTONIC:
@@ -72,10 +79,10 @@ def clock_gettime(k: Thread, clock: int, address: int) -> int:
 
 
 def clock_getres(k: Thread, clock: int, address: int) -> int:
-    """One nanosecond."""
+    """One nanosecond, of the coarse clocks a tick."""
     clock_now(k, clock)
     if address:
-        k.memory.write(address, timespec(1))
+        k.memory.write(address, timespec(COARSE_TICK if s32(clock) in _COARSE else 1))
     return 0
 
 

@@ -209,7 +209,7 @@ def type_name(kind: FieldType) -> str:
             | ValueKind.SYMSTR
         ):
             text = kind.kind.value
-        case ValueKind.BITFIELD:
+        case _ if kind.width:  # the kernel has no signed one
             text = f"b{kind.width}@{kind.offset}/{_WIDTHS[kind.size]}"
         case _:
             text = f"{kind.kind.value}{_WIDTHS[kind.size]}"
@@ -394,9 +394,13 @@ def _cast(kind: FieldType) -> str:
 
 
 def _bits(value: str, kind: FieldType) -> str:
-    if kind.kind is not ValueKind.BITFIELD:
+    if not kind.width:
         return value
-    return f"(({value} >> {kind.offset}) & {(1 << kind.width) - 1:#x})"
+    found = f"(({value} >> {kind.offset}) & {(1 << kind.width) - 1:#x})"
+    sign = 1 << kind.width - 1
+    return (
+        f"(int64)(({found} ^ {sign:#x}) - {sign:#x})" if kind.kind is ValueKind.SIGNED else found
+    )
 
 
 class Conditions(Protocol):

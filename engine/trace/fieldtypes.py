@@ -59,14 +59,15 @@ def string_kind(kind: DataType) -> str:
     return NOT_TEXT
 
 
-def bitfield_at(bit: int, bits: int) -> tuple[int, FieldType]:
+def bitfield_at(bit: int, bits: int, *, signed: bool = False) -> tuple[int, FieldType]:
     """(offset in bytes, type) of a bitfield: the smallest aligned integer that holds it."""
+    kind = ValueKind.SIGNED if signed else ValueKind.BITFIELD
     for size in _SIZES:
         start = bit // (8 * size) * size
         offset = bit - 8 * start
         if offset + bits <= 8 * size:
-            return start, FieldType(ValueKind.BITFIELD, size, width=bits, offset=offset)
+            return start, FieldType(kind, size, width=bits, offset=offset)
     start = bit // 8
     if bit - 8 * start + bits > 64:
         raise VariableError("BAD_BITFIELD", 0, "the bitfield lies in more than 8 bytes")
-    return start, FieldType(ValueKind.BITFIELD, 8, width=bits, offset=bit - 8 * start)
+    return start, FieldType(kind, 8, width=bits, offset=bit - 8 * start)

@@ -129,4 +129,5 @@ def register_part(value: Value) -> FieldType:
         raise VariableError("NOSUP_DAT_ARG", 0, "it is a signed part of a register")
     if value.bit + width > 64:
         raise VariableError("NOSUP_DAT_ARG", 0, "it lies in two registers")
-    return FieldType(ValueKind.BITFIELD, 8, width=width, offset=value.bit)
+    kind = ValueKind.SIGNED if value.type.is_signed else ValueKind.BITFIELD
+    return FieldType(kind, 8, width=width, offset=value.bit)

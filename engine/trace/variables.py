@@ -306,7 +306,7 @@ class ScopeVariables:
             case Where.MEMORY:
                 term = where.term
                 if value.bits:
-                    start, kind = bitfield_at(value.bit, value.bits)
+                    start, kind = bitfield_at(value.bit, value.bits, signed=value.type.is_signed)
                     term, string = term.plus(start), NOT_TEXT
                 base, derefs = self._lowered(term.loaded())
                 return Fetched(base, derefs, kind, string, why)

@@ -248,10 +248,13 @@ class Aarch64Encoder:
             self.constant(spare, value)
             self._three(_OPCODES[how], register, register, spare)
 
-    def extract(self, target: int, source: int, low: int, width: int) -> None:
-        """`ubfx`."""
+    def extract(
+        self, target: int, source: int, low: int, width: int, *, signed: bool = False
+    ) -> None:
+        """`ubfx` or `sbfx`."""
         bits = low << 16 | low + width - 1 << 10
-        self._words.append(0xD3400000 | bits | source << 5 | target)
+        operation = 0x93400000 if signed else 0xD3400000
+        self._words.append(operation | bits | source << 5 | target)
 
     def count_bytes(self, register: int) -> None:
         """`rev; clz; lsr 3`."""

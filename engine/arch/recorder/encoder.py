@@ -219,8 +219,13 @@ class Encoder(Protocol):
     def combine_constant(self, how: Combination, register: int, value: int, spare: int) -> None:
         """Combine a register with a constant by AND or XOR; `spare` and flags may change."""
 
-    def extract(self, target: int, source: int, low: int, width: int) -> None:
-        """Set a register to some bits of another, from `low` on. Flags may change."""
+    def extract(
+        self, target: int, source: int, low: int, width: int, *, signed: bool = False
+    ) -> None:
+        """Set a register to some bits of another, from `low` on, as a signed number perhaps.
+
+        Flags may change.
+        """
 
     def count_bytes(self, register: int) -> None:
         """Set a register to the number of zero bytes at its low end. Flags may change."""

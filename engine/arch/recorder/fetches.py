@@ -37,7 +37,7 @@ class Fetches:
 
     def direct(self, arg: FetchArg) -> int | None:
         """The register that holds the value as it is, but for bytes above its size."""
-        if arg.derefs or arg.type.kind is ValueKind.BITFIELD:
+        if arg.derefs or arg.type.width:
             return None
         number = self._register(arg)
         if number in self.changed or number == self._registers.sp:
@@ -55,11 +55,12 @@ class Fetches:
 
     def bits(self, arg: FetchArg, register: int) -> None:
         """The bits of a bitfield out of its word."""
-        if arg.type.kind is not ValueKind.BITFIELD:
+        if not arg.type.width:
             return
         if arg.type.offset + arg.type.width > 64:
             raise NotCompilableError("a bitfield of more than 64 bits")
-        self.encoder.extract(register, register, arg.type.offset, arg.type.width)
+        signed = arg.type.kind is ValueKind.SIGNED
+        self.encoder.extract(register, register, arg.type.offset, arg.type.width, signed=signed)
 
     def address(self, arg: FetchArg, one: Recording | CallEntry) -> int:
         """The element's address, but for an offset that is returned."""

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from engine.arch.program import EVENT_LOW, RecordField, Source, ValueKind
+from engine.arch.program import EVENT_LOW, RecordField, Source
 from engine.arch.recorder.encoder import Combination, Shift, Way
 from engine.arch.recorder.fetches import Fetches
 from engine.arch.recorder.texts import USED, RowTexts
@@ -42,7 +42,7 @@ class RowCode:
             types = [field.arg.type for field in one.layout.fields]
             strings = sum(max(t.count, 1) for t in types if t.is_string)
             most, elements = max(most, strings), max(elements, sum(t.count for t in types))
-            self.computes |= strings > 0 or any(t.kind is ValueKind.BITFIELD for t in types)
+            self.computes |= strings > 0 or any(t.width for t in types)
         if most > _STRINGS or elements > _ELEMENTS:
             raise NotCompilableError("too many strings or elements of arrays")
         self.lends = -1

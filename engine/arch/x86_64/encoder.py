@@ -240,13 +240,15 @@ class X86Encoder:
             self._two(_OPCODES[how], spare, register)
         self._zero = len(self._code), register
 
-    def extract(self, target: int, source: int, low: int, width: int) -> None:
-        """`shl` and `shr`."""
+    def extract(
+        self, target: int, source: int, low: int, width: int, *, signed: bool = False
+    ) -> None:
+        """`shl`, and `shr` or `sar`."""
         self.move(target, source)
         if low + width < 64:
             self._shift(4, target, 64 - low - width)
         if width < 64:
-            self._shift(5, target, 64 - width)
+            self._shift(7 if signed else 5, target, 64 - width)
             self._zero = len(self._code), target
 
     def count_bytes(self, register: int) -> None:

@@ -161,7 +161,7 @@ def indirect(site: Site) -> Finding | None:
         "indirect",
         "warning",
         f"{site.symbol.name} is an indirect function: this is the resolver that picks its "
-        f"code, not that code",
+        "code when the program starts, not that code; a run places probes where that is",
     )
 
 

@@ -11,9 +11,9 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from engine.errors import CommandError, ImageError
+from engine.errors import CommandError, ImageError, KprobeTuiError
 from engine.guest.modules import Module
-from engine.image import dies
+from engine.image import Symbol, dies
 from engine.image.dies import Die, Unit
 from engine.image.functions import WantedFunction
 from engine.image.reader import DamagedError
@@ -23,6 +23,7 @@ from engine.linux.space import AddressSpace
 from engine.session.guest.session import Session
 from engine.session.inspect.backtrace import NamedFrame
 from engine.session.inspect.frame_scope import Files
+from engine.session.program.places import RESOLVER
 
 _VARIABLE, _PARAMETER = 0x34, 0x05
 _OPTIONS: Final = re.compile(
@@ -338,8 +339,8 @@ class PlaceFinder:
                 place = self.at(body + module.bias)
                 yield replace(place, function=block.name, block=(module.name, *block.key))
             if not wanted.file:
-                for link in self._symbols(module, wanted.function):
-                    yield self.at(self._body(module, link) + module.bias)
+                for owner, link in self._symbols(module, wanted.function):
+                    yield self.at(self._body(owner, link) + owner.bias)
                 for symbol in module.symbols.find_all(f"{wanted.function}@plt"):
                     yield replace(self.at(symbol.address + module.bias), linkage=True)
 
@@ -363,13 +364,28 @@ class PlaceFinder:
                     continue
             yield block
 
-    @staticmethod
-    def _symbols(module: Module, name: str) -> list[int]:
-        """Addresses that only the symbol table calls so: its best ones."""
+    def _symbols(self, module: Module, name: str) -> list[tuple[Module, int]]:
+        """Addresses that only the symbol table calls so, with their files: its best ones."""
+        resolver = name.endswith(RESOLVER)
+        name = name.removesuffix(RESOLVER)
         plain = name.partition("(")[0]
         found = module.symbols.find_all(name) or module.symbols.find_all(plain)
         found = [symbol for symbol in found if symbol.is_function]
-        return [symbol.address for symbol in found]
+        if resolver:
+            return [(module, symbol.address) for symbol in found if symbol.kind == "ifunc"]
+        return [self._meant(module, symbol) for symbol in found]
+
+    def _meant(self, module: Module, symbol: Symbol) -> tuple[Module, int]:
+        """A function's file and link address; of an indirect one those of its implementation."""
+        if symbol.kind != "ifunc":
+            return module, symbol.address
+        try:
+            path, link = self._session.probes().picked.of(module.name, symbol)
+        except KprobeTuiError:
+            return module, symbol.address
+        there = (one for one in self._files.modules() if one.name == path)
+        owner = module if path == module.name else next(there, None)
+        return (module, symbol.address) if owner is None else (owner, link)
 
     def function(self, name: str) -> CodePlace:
         """A function's first instruction behind its prologue.
@@ -409,8 +425,8 @@ class PlaceFinder:
         for module in self._files.modules():
             for block in self._named(module, wanted):
                 yield block.start + module.bias
-            for link in self._symbols(module, wanted.function) if not wanted.file else ():
-                yield link + module.bias
+            for owner, link in self._symbols(module, wanted.function) if not wanted.file else ():
+                yield link + owner.bias
 
     def entry(self, name: str) -> CodePlace:
         """A function's first instruction.
@@ -419,14 +435,14 @@ class PlaceFinder:
             CommandError: there is none.
         """
         for module in self._files.modules():
-            link = self._entry(module, name)
-            if link is not None:
-                return self.at(link + module.bias)
+            found = self._entry(module, name)
+            if found is not None:
+                return self.at(found[1] + found[0].bias)
         raise CommandError(f'Function "{name}" not defined.')
 
-    def _entry(self, module: Module, name: str) -> int | None:
+    def _entry(self, module: Module, name: str) -> tuple[Module, int] | None:
         for block in self._named(module, WantedPlace(name, function=name)):
-            return block.start
+            return module, block.start
         return next(iter(self._symbols(module, name)), None)
 
     def _body(self, module: Module, link: int) -> int:

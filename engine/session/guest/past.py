@@ -78,6 +78,10 @@ class PastSession(Session):
         fresh.kernel.reached = self.kernel.reached
         return fresh
 
+    def another(self) -> "PastSession":
+        """The same run, before its first instruction."""
+        return self.again()
+
     def tree(self) -> GuestTree:
         """The files of the guest's tree that are known."""
         if self._files is None:

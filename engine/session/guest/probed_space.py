@@ -18,6 +18,11 @@ from engine.probes.detourroom import DetourRoom, Located
 from engine.probes.kprobe import Kprobe, ProbeFlags, RowOfAny
 from engine.probes.kretprobe import Kretprobe
 from engine.probes.manager import ProbeManager
+from engine.session.guest.further_mappings import (
+    FurtherProbes,
+    addresses_in,
+    mapped_again,
+)
 from engine.session.guest.guest_code import GuestCode, KnownFiles
 from engine.session.guest.loading import LoadedGuest, watch
 from engine.session.program.places import Place, guest_address, shows_file
@@ -75,6 +80,8 @@ class Wanted(Struct):
         ready: prepares it.
         anywhere: what that gives it does not depend on the address space that it is in.
         late: it is enough to prepare it when it is hit.
+        traces: it traces a function, by uprobes' rules where kprobes' refuse: the call of
+            __fentry__ through memory at the entry (gcc -pg -mfentry) is nothing to a uprobe.
         fate: what has become of it.
     """
 
@@ -83,6 +90,7 @@ class Wanted(Struct):
     ready: Ready = unprepared
     anywhere: bool = False
     late: bool = False
+    traces: bool = False
     fate: Fate = UNTOUCHED
 
     @property
@@ -98,7 +106,7 @@ class Wanted(Struct):
             again: the file was mapped before there.
         """
         fate = Fate(again=True) if again else UNTOUCHED
-        return Wanted(self.place, probe, self.ready, self.anywhere, self.late, fate)
+        return Wanted(self.place, probe, self.ready, self.anywhere, self.late, self.traces, fate)
 
 
 _COPIED: Final = ".syscall_stub"
@@ -146,6 +154,7 @@ class ProbedSpace:
         self.pending: list[Wanted] = []
         self.twins: dict[int, tuple[Kprobe, Kprobe]] = {}
         self._placed: dict[Kprobe, Wanted] = {}
+        self._further = FurtherProbes()
         self._prepare = _Late(self)  # one object for all probes
         self._moving = (0, 0)  # the range that is just going elsewhere
         self._symbols: dict[str, int | None] = {}
@@ -286,6 +295,47 @@ class ProbedSpace:
             now.append(one)
         self._register(now)
         self.pending += later
+        self._place_further(now, 0, 1 << 64)
+
+    def _place_further(self, items: Iterable[Wanted] | None, start: int, size: int) -> None:
+        """Place probes in further mappings of their files, in a range.
+
+        Args:
+            items: probes that are placed already; all that are if None.
+            start: of the range.
+            size: of it.
+        """
+        if self._users is not None:
+            return
+        mappings = mapped_again(self.space.memory, start, size)
+        if not mappings:
+            return
+        found: list[Wanted] = []
+        for item in list(self._placed.values() if items is None else items):
+            if item.probe in self._further or item.place.file_offset is None:
+                continue
+            if ProbeFlags.GONE in item.probe.flags or item.probe not in self._placed:
+                continue
+            known = {item.probe.addr, *self._further.addresses(item.probe)}
+            for address in addresses_in(item.place, mappings):
+                if address in known:
+                    continue
+                made = twin_of(item.probe)
+                made.addr = address
+                wanted = item.of(made)
+                self._further.add(made, item.probe)
+                self._make_ready(wanted)
+                found.append(wanted)
+        arming, self._arming = self._arming, True  # committing slots maps memory too
+        try:
+            accepted = self._accepted(found)
+            self._register(accepted)
+        finally:
+            self._arming = arming
+        kept = {id(item.probe) for item in accepted}
+        for item in found:
+            if id(item.probe) not in kept:
+                self._further.drop(item.probe)
 
     def _make_ready(self, one: Wanted) -> None:
         """Prepare a probe whose address is known, or have it prepared when it is hit."""
@@ -324,9 +374,31 @@ class ProbedSpace:
         if isinstance(probe, Kretprobe):
             self.manager.allow_return(probe, address)
 
+    def settle(self, one: Wanted, address: int) -> None:
+        """Refuse a probe that could not be registered; one of a tracer follows the rules it can.
+
+        Raises:
+            ProbeRejectedError: it could not.
+        """
+        probe = one.probe
+        try:
+            self.check(probe, address)
+        except ProbeRejectedError:
+            if not one.traces or probe.rules is Rules.UPROBE:
+                raise
+            probe.rules = Rules.UPROBE
+            try:
+                self.check(probe, address)
+            except ProbeRejectedError:
+                probe.rules = Rules.KPROBE
+            else:
+                return
+            raise
+
     def remove(self, probes: Iterable[Kprobe]) -> None:
         """Take probes out, those that wait and those that are gone among them."""
-        mine = {id(probe): probe for probe in probes}
+        asked = list(probes)
+        mine = {id(probe): probe for probe in (*asked, *self._further.of(asked))}
         waiting = {id(item.probe) for item in self.pending}
         self.pending = [item for item in self.pending if id(item.probe) not in mine]
         points = self.manager.points
@@ -339,10 +411,13 @@ class ProbedSpace:
         ]
         for probe in mine.values():
             self._placed.pop(probe, None)
+            self._further.drop(probe)
         self.manager.unregister_all(there)
 
     def switch(self, probe: Kprobe, *, on: bool) -> None:
         """Let a probe's handlers run, or keep it quiet; one whose code is gone stays so."""
+        for made in self._further.of((probe,)):
+            self.switch(made, on=on)
         if any(item.probe is probe for item in self.pending):
             probe.flags = ProbeFlags.NONE if on else ProbeFlags.DISABLED
         elif ProbeFlags.GONE not in probe.flags:
@@ -350,6 +425,8 @@ class ProbedSpace:
 
     def renew(self, probe: Kprobe) -> None:
         """Prepare a probe anew; nothing while its file is not mapped."""
+        for made in self._further.of((probe,)):
+            self.renew(made)
         item = self._placed.get(probe)
         if item is None or probe.addr is None:
             return
@@ -385,9 +462,11 @@ class ProbedSpace:
             pairs[waiting.probe] = made
             self.pending.append(replace(waiting, probe=made))
         self.manager.follow(other.manager, twin, pairs)
+        self._further.follow(other._further, pairs)
         for probe, made in pairs.items():
-            origin = probe.origin or probe
-            self.twins[id(origin)] = made, origin
+            if made not in self._further:
+                origin = probe.origin or probe
+                self.twins[id(origin)] = made, origin
 
     def begin(self, other: "ProbedSpace", *, take: bool) -> None:
         """Probe in another program's address space the files that are probed in the one before.
@@ -398,7 +477,7 @@ class ProbedSpace:
             other: the address space before; empty from now on if `take`.
             take: the very same probes go on here, as nobody is left there.
         """
-        placed = other.items()
+        placed = other.items(alone=True)
         items = (*placed.values(), *other.pending)
         mine = {id(item.probe) for item in items}
         for probe in other.manager.asked() if take else ():
@@ -419,13 +498,14 @@ class ProbedSpace:
                 self.twins[id(origin)] = probe, origin
         self.arm_pending()
 
-    def items(self) -> dict[Kprobe, Wanted]:
-        """The placed probes that are registered."""
+    def items(self, *, alone: bool = False) -> dict[Kprobe, Wanted]:
+        """The placed probes that are registered; `alone`: without those of further mappings."""
         points = self.manager.points
         return {
             probe: item
             for probe, item in self._placed.items()
-            if (point := points.get(item.probe.addr or 0)) is not None
+            if not (alone and probe in self._further)
+            and (point := points.get(item.probe.addr or 0)) is not None
             and item.probe in point.probes
         }
 
@@ -442,7 +522,8 @@ class ProbedSpace:
             for made, origin in self.twins.values()
             if made in self._placed or id(made) in again
         }
-        for made, origin in self.twins.values():
+        further = [(made, made.origin) for made in self._further if made.origin is not None]
+        for made, origin in (*self.twins.values(), *further):
             origin.hits += made.hits
             origin.nmissed += made.nmissed
             made.hits = made.nmissed = 0
@@ -479,9 +560,16 @@ class ProbedSpace:
 
         (Kprobe events of a kernel module do too: trace_kprobe_module_callback.)
         """
+        further = [probe for probe in probes if probe in self._further]
+        if further:
+            self.fold()
         back = [self._placed.pop(probe, None) for probe in probes]
         waiting = [
-            item for item in back if item is not None and item.place.file_offset is not None
+            item
+            for item in back
+            if item is not None
+            and item.place.file_offset is not None
+            and not self._further.drop(item.probe)
         ]
         main, (start, end) = self.space.modules.main, self._moving
         for item in waiting:
@@ -490,7 +578,7 @@ class ProbedSpace:
             moved = own or start <= address < end
             item.fate = replace(item.fate, again=True, **({"left": address} if moved else {}))
         self.pending += waiting
-        return [item.probe for item in waiting]
+        return [*(item.probe for item in waiting), *further]
 
     def _before_move(self, start: int, size: int) -> None:
         self.overlay.before_move(start, size)
@@ -498,16 +586,28 @@ class ProbedSpace:
 
     def _mapped(self, start: int, size: int) -> None:
         self.overlay.mapped(start, size)
+        stays = self._stays(start, size)
         self._moving = (0, 0)
         self._moved()
         self._rules.mapped(self.space, start, size)
-        if not self.pending or self._arming:
+        if self._arming or stays:
+            return
+        if not self.pending:
+            if self._placed:
+                self._place_further(None, start, size)
             return
         self._arming = True  # committing slots maps memory too
         try:
             self._arm_pending(start, size)
+            self._place_further(None, start, size)
         finally:
             self._arming = False
+
+    def _stays(self, start: int, size: int) -> bool:
+        """True of what is left where code went away (MREMAP_DONTUNMAP): Linux probes nothing."""
+        if self._moving != (start, start + size):
+            return False
+        return not any(start <= address < start + size for address in self.manager.points)
 
     def _gone(self, start: int, size: int) -> None:
         self.overlay.unmapped(start, size)
@@ -572,7 +672,7 @@ class ProbedSpace:
                 users = self._users_pages(start, size) if users is None else users
                 address = _users_address(place, users)
             elif own or place.inode in inodes or place.paths & names:
-                address = self.address(place)
+                address = self._free_address(item)
             here = memory.find(address) if address is not None and item.fate.dropped else None
             if address is None or (here and not (here.start < start + size and start < here.end)):
                 waiting.append(item)
@@ -585,6 +685,15 @@ class ProbedSpace:
         self.pending = waiting
         for at in range(0, len(ready), _AT_ONCE):  # what is only needed meanwhile stays small
             self._arm_ready(ready[at : at + _AT_ONCE])
+
+    def _free_address(self, item: Wanted) -> int | None:
+        """An address for a probe that waits, at which none stands for it already."""
+        address = self.address(item.place)
+        taken = self._further.addresses(item.probe)
+        if address not in taken:
+            return address
+        code = tuple(m for m in self.space.memory.mappings if m.perms & EXECUTE)
+        return next((a for a in addresses_in(item.place, code) if a not in taken), None)
 
     def _arm_ready(self, items: Sequence[Wanted]) -> None:
         """Register those of some probes that can be placed, and tell what has moved."""
@@ -607,7 +716,7 @@ class ProbedSpace:
         found: list[Wanted] = []
         for item in items:
             try:
-                self.check(item.probe, item.probe.addr or 0)
+                self.settle(item, item.probe.addr or 0)
             except ProbeRejectedError as error:
                 self._rules.notify(f"{item.text}: not placed when its file was mapped: {error}")
             else:

@@ -7,7 +7,8 @@ the file is mapped. Hits of twins are counted as the user's probe's.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
 from engine.arch.plan import Mode
 from engine.cpu.base import Stop
@@ -21,7 +22,6 @@ from engine.probes.manager import ProbeManager
 from engine.probes.return_catcher import Noted
 from engine.probes.site import InMemory
 from engine.session.guest.guest_code import KnownFiles
-from engine.session.guest.loading import LoadedGuest
 from engine.session.guest.probed_space import (
     ProbedSpace,
     ProbingRules,
@@ -30,6 +30,10 @@ from engine.session.guest.probed_space import (
 )
 from engine.session.program.places import Place, guest_address
 from engine.session.program.verdicts import Verdicts
+
+if TYPE_CHECKING:
+    from engine.session.guest.implementations import Implementations
+    from engine.session.guest.session import Session
 
 OnStop = Callable[[ProbedSpace, Stop], Stop | None]
 """Sees a stop of the CPU in an address space; what is left of it for the guest's kernel."""
@@ -44,16 +48,26 @@ class Probing:
     Attributes:
         verdicts: places and verdicts from the files alone.
         notices: what happened to probes without the user's doing, in order, once each.
+        indirect: what indirect functions were found to stand for, in words, once each.
         spaces: what is probed in each address space.
         mapped: told of code that has come, in any address space.
     """
 
-    def __init__(self, guest: LoadedGuest, mode: Mode = Mode.STRICT) -> None:
+    def __init__(self, guest: "Session", mode: Mode = Mode.STRICT) -> None:
         """Wire the machinery to a loaded guest that has not run yet."""
         self._guest = guest
         program = guest.opened.program(guest.tree(), guest.user_files)
         technique = guest.config.technique
-        self.verdicts = Verdicts(guest.arch, program, mode, technique, self._in_memory)
+        self._program = program
+        self.verdicts = Verdicts(
+            guest.arch,
+            program,
+            mode,
+            technique,
+            self._in_memory,
+            lambda file, symbol: self.picked(file, symbol),
+        )
+        self.indirect: list[str] = []
         self.notices: list[str] = []
         self._noticed: set[str] = set()
         self.mapped: list[OnMapped] = []
@@ -105,6 +119,19 @@ class Probing:
                 return written
 
         return read
+
+    @cached_property
+    def picked(self) -> "Implementations":
+        """Tells what indirect functions stand for."""
+        from engine.session.guest.implementations import Implementations  # few are probed
+
+        found = Implementations(self._program, self._guest.another, self._tell_indirect)
+        self._guest.lent.append(found.close)
+        return found
+
+    def _tell_indirect(self, text: str) -> None:
+        self.indirect.append(text)
+        self._notify(text)
 
     # -- where ----------------------------------------------------------------------------
 
@@ -220,10 +247,10 @@ class Probing:
         first = self.first
         for one in wanted:
             address = first.address(one.place)
-            if address is not None and address not in first.manager.points:
+            if address is not None and (one.traces or address not in first.manager.points):
                 try:
                     self._allow_return(one)
-                    first.check(one.probe, address)
+                    first.settle(one, address)
                 except ProbeRejectedError as error:
                     refused.append((one.place, error.reason))
                     continue

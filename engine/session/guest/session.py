@@ -8,29 +8,32 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.arch.plan import Mode
 from engine.errors import TIMED_OUT, CommandError, CutOff, GuestFaultError
 from engine.linux import signals as sig
 from engine.linux.ending import Exit
-from engine.linux.fs.stdio import restore_terminals
+from engine.linux.fs.stdio import FeedStream, SinkStream, restore_terminals
 from engine.linux.fs.vfs import OpenFile
 from engine.linux.machine import Machine
 from engine.linux.space import AddressSpace
-from engine.linux.turns import Replay
+from engine.linux.turns import PLAIN, Replay
 from engine.session.guest.loading import LoadedGuest
 from engine.session.guest.outputs import OutputFile, OutputFiles
-from engine.session.guest.schedule_file import OPTION, ScheduleFile
 from engine.session.program.opening import OpenedProgram
 from engine.session.protocol.config import GuestConfig
 from engine.session.protocol.report import Report, Reports
 
 if TYPE_CHECKING:
     from engine.session.guest.probing import Probing
+    from engine.session.guest.schedule_file import ScheduleFile
     from engine.session.guest.watchpoints import Watchpoints
 
 _QUIET: Final = frozenset({sig.SIGINT, sig.SIGTERM, sig.SIGPIPE, sig.SIGHUP, sig.SIGQUIT})
 _SHOWN: Final = 10
+ENOUGH: Final = 20_000_000
+"""Guest blocks that a second guest may take to its program's entry."""
 
 
 class Figures(Struct, frozen=True):
@@ -91,7 +94,11 @@ class Session(LoadedGuest):
         self.lent: list[Callable[[], object]] = []
         self._schedule: ScheduleFile | None = None
         path = config.record_schedule
-        self._schedule_target = None if path is None else self.outputs.add(OPTION, path)
+        self._schedule_target: OutputFile | None = None
+        if path is not None:
+            from engine.session.guest.schedule_file import OPTION  # few runs write one
+
+            self._schedule_target = self.outputs.add(OPTION, path)
         if isinstance(self.turns, Replay):
             self.at_end.append(self._rest_of_schedule)
 
@@ -108,6 +115,20 @@ class Session(LoadedGuest):
 
                 KernelTasks(self, self.kernel_stacks, self.probing)
         return self.probing
+
+    def another(self) -> "Session":
+        """The same guest once more, before its first instruction; its output goes nowhere."""
+        config = replace(
+            self.config,
+            max_blocks=ENOUGH,
+            record_schedule=None,
+            turns=PLAIN,
+            history=False,
+            tty="",
+        )
+        feed = FeedStream(ended=True)
+        nowhere = SinkStream(lambda data: None)
+        return Session(config, (feed, nowhere, nowhere), self.opened)
 
     def _serve(self, probing: "Probing") -> None:
         """Serve functions of a kernel image what they lack; its calls are told of."""
@@ -134,6 +155,8 @@ class Session(LoadedGuest):
 
     def _record_schedule(self, target: OutputFile) -> None:
         """Write the schedule to a file from now on."""
+        from engine.session.guest.schedule_file import ScheduleFile  # few runs write one
+
         config = self.config
         self._schedule = file = ScheduleFile(target, config, config.seed, str(config.turns))
         self.kernel.scheduler.chosen = file.add

@@ -34,12 +34,14 @@ class Stopped(Struct, frozen=True):
         hits: times the place was reached.
         reports: the end of the run.
         others: of the other threads that were alive, where they were asked for.
+        indirect: what indirect functions were found to stand for, in words.
     """
 
     backtrace: Backtrace | None
     hits: int
     reports: Reports
     others: tuple["ThreadBacktrace", ...] = ()
+    indirect: tuple[str, ...] = ()
 
 
 class ThreadBacktrace(Struct, frozen=True):
@@ -120,7 +122,8 @@ def backtrace_at(request: BacktraceRequest, attach: Attach) -> Stopped:
                 remarks = tracing.finish()
         session.check_ended()
         reports = reports.behind(*remarks, *stopped.tasks.remarks())
-        return Stopped(stopped.backtrace, stopped.hits, reports, tuple(stopped.others))
+        indirect = tuple(session.probes().indirect)
+        return Stopped(stopped.backtrace, stopped.hits, reports, tuple(stopped.others), indirect)
     finally:
         session.close()
 

@@ -7,7 +7,7 @@ that file is mapped executable.
 import difflib
 import fnmatch
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import Final
 
@@ -34,6 +34,15 @@ _NUMBER: Final = re.compile(r"0[xX][0-9a-fA-F]+|\d+")
 _HEX: Final = re.compile(r"0[xX][0-9a-fA-F]+")
 _ADDRESS_END: Final = 1 << 64
 _NO_INODE: Final = (0, 0)
+RESOLVER: Final = "@resolver"
+"""Ends the name of an indirect function where its resolver is meant."""
+_WILD: Final = frozenset("*?[")
+
+Picked = Callable[["ProgramFile", Symbol], tuple["ProgramFile", int]]
+"""Tells which code an indirect function stands for in this run: its file and link address.
+
+It raises a `PlaceError` where that cannot be known.
+"""
 
 
 class PlaceError(ProbeError):
@@ -61,7 +70,6 @@ class Enclosing(Struct, frozen=True):
         start: link address that offsets are counted from.
         function: (start, size) of the function, None outside of all.
         paths: all guest paths of the file.
-        indirect: the symbol is an IFUNC: its address is its resolver's, not what it picks.
         inode: (device, inode) of the file; None where only paths are known.
     """
 
@@ -72,7 +80,6 @@ class Enclosing(Struct, frozen=True):
     start: int
     function: tuple[int, int] | None
     paths: frozenset[str] = frozenset()
-    indirect: bool = False
     inode: tuple[int, int] | None = None
 
 
@@ -141,11 +148,6 @@ class Place(Struct, frozen=True, gc=False):
         return shows_file(mapping, self.inode, self.paths)
 
     @property
-    def indirect(self) -> bool:
-        """The symbol is an IFUNC: `link` is its resolver, not what it picks."""
-        return self.around.indirect
-
-    @property
     def text(self) -> str:
         """The place as it was typed."""
         offset = self.file_offset
@@ -174,8 +176,16 @@ class Places:
         ranges: the functions of its files.
     """
 
-    def __init__(self, arch: Arch, program: Program) -> None:
-        """Nothing is read before the first question."""
+    def __init__(self, arch: Arch, program: Program, picked: Picked | None = None) -> None:
+        """Nothing is read before the first question.
+
+        Args:
+            arch: of the program.
+            program: its files.
+            picked: tells what indirect functions stand for; None where nothing runs: their
+                names mean their resolvers then.
+        """
+        self._picked = picked
         self.ranges = FunctionRanges()
         self._enclosing = lru_cache(maxsize=_KEPT)(Enclosing)
         self._arch = arch
@@ -242,7 +252,8 @@ class Places:
 
         Names are those of the linker or demangled ones (whole, without parameters, without
         template arguments), compared as by fnmatch with case.
-        IFUNC resolvers are not among them: they run once, before the program does.
+        An indirect function (IFUNC) is where the implementation is that it stands for. Where
+        nothing runs, its resolver is meant by its full name, and by no pattern.
 
         Raises:
             PlaceError: LIB is no library of the program.
@@ -254,17 +265,56 @@ class Places:
         else:
             pattern = glob
         wanted = re.compile(fnmatch.translate(pattern)).match
+        if "@" in pattern and not _WILD & set(pattern):  # SYM@VERSION, SYM@resolver
+            if self._find(pattern.removesuffix(RESOLVER), (file,)):
+                yield self._symbol(glob, pattern, 0, file, rules)
+            return
         last = -1
+        indirect: list[Symbol] = []
+        seen: set[int] = set()
         for symbol in file.symbols.functions():
-            if symbol.kind == "ifunc" or symbol.address == last:
+            if symbol.address == last and symbol.kind != "ifunc":
                 continue
             if not _covers(file.image, symbol.address):  # a mark behind the code, as Go's etext
                 continue
             if wanted(symbol.name) or any(
                 form == pattern or wanted(form) for form in _plain_names(symbol)
             ):
+                if symbol.kind == "ifunc":
+                    indirect.append(symbol)
+                    continue
                 last = symbol.address
+                seen.add(last)
                 yield self._at(file, symbol.address, rules, glob, symbol)
+        yield from self._implementations(file, indirect, pattern, glob, rules, seen)
+
+    def _implementations(
+        self,
+        file: ProgramFile,
+        indirect: list[Symbol],
+        pattern: str,
+        glob: str,
+        rules: Rules,
+        seen: set[int],
+    ) -> Iterator[Place]:
+        """The implementations of indirect functions that match a pattern, each place once."""
+        exact = pattern in {symbol.name for symbol in indirect}
+        if exact:
+            found = self._find(pattern, (file,))  # of several versions the default one
+            assert found is not None, "it is one of the file's"
+            indirect = found[1][:1]
+        elif self._picked is None:
+            return
+        for symbol in indirect:
+            try:
+                place = self._of(file, symbol, 0, rules, glob)
+            except PlaceError:
+                if exact:
+                    raise
+                continue  # as time() is the kernel's own: nobody has asked for it by name
+            if place.image is not file.image or place.link not in seen:
+                seen.add(place.link)
+                yield place
 
     @property
     def paths(self) -> list[str]:
@@ -315,10 +365,10 @@ class Places:
     ) -> Place:
         name = rest
         files = self._program.files if file is None else (file,)
-        found = self._find(name, files)
+        found = self._find(name.removesuffix(RESOLVER), files)
         if found is None and (match := _OFFSET.match(rest)):
             name, offset = match[1], offset + _number(match[2])
-            found = self._find(name, files)
+            found = self._find(name.removesuffix(RESOLVER), files)
         if found is None:
             where = file.path if file else "the guest and its libraries"
             raise PlaceError(
@@ -334,7 +384,25 @@ class Places:
                 "NON_UNIQ_SYMBOL",
                 "EADDRNOTAVAIL",
             )
-        return self._at(owner, symbols[0].address + offset, rules, text, symbols[0])
+        symbol = symbols[0]
+        if not name.endswith(RESOLVER):
+            return self._of(owner, symbol, offset, rules, text)
+        if symbol.kind != "ifunc":
+            raise PlaceError(
+                f"{text}: {symbol.name} is no indirect function: it has no resolver",
+                "BAD_PROBE_ADDR",
+                "ENOENT",
+            )
+        return self._at(owner, symbol.address + offset, rules, text, symbol)
+
+    def _of(
+        self, file: ProgramFile, symbol: Symbol, offset: int, rules: Rules, text: str
+    ) -> Place:
+        """A place in a function: of an indirect one in what it stands for."""
+        if symbol.kind != "ifunc" or self._picked is None:
+            return self._at(file, symbol.address + offset, rules, text, symbol)
+        owner, link = self._picked(file, symbol)
+        return self._at(owner, link + offset, rules, text, owner.symbols.at(link))
 
     def _find(
         self, name: str, files: tuple[ProgramFile, ...]
@@ -473,8 +541,7 @@ class Places:
             start,
             function,
             file.paths,
-            symbol is not None and symbol.kind == "ifunc",
-            file.inode,
+            inode=file.inode,
         )
         return Place(around, link, text)
 

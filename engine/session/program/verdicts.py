@@ -30,7 +30,7 @@ from engine.probes.techniques import AUTO, TECHNIQUES, chosen
 from engine.session.program.functions import function_at
 from engine.session.program.libraries import Program, ProgramFile
 from engine.session.program.lookup import ProgramLookup
-from engine.session.program.places import Enclosing, Place, Places
+from engine.session.program.places import Enclosing, Picked, Place, Places
 from engine.trace.definition import Definition
 from engine.trace.place_syntax import FileOffset
 
@@ -213,6 +213,7 @@ class Verdicts:
         mode: Mode = Mode.STRICT,
         technique: str = AUTO,
         memory: FileMemory = _no_memory,
+        picked: Picked | None = None,
     ) -> None:
         """Nothing is read before the first question.
 
@@ -223,13 +224,14 @@ class Verdicts:
             technique: of probes, of `engine.probes.techniques.technique_names`.
             memory: of a guest, where one is at hand: the program, or its user, may have changed
                 the code, and it is the changed code that is judged.
+            picked: see `Places`.
         """
         self._memory = memory
         self._choice = chosen(technique)
         none = Check("technique", False, f"--technique {technique} asks for none")
         self._no_jumps = None if self._choice.replaces else none
         self._kind, self._others = _kinds(self._choice.kinds)
-        self.places = Places(arch, program)
+        self.places = Places(arch, program, picked)
         self.lookup = ProgramLookup(arch, program, self.places, mode)
         self._arch = arch
         self._program = program

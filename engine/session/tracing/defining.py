@@ -259,7 +259,9 @@ class Definitions:
             name = identifier(place, is_return)
             event = self._events.named("kprobes", name, layout, "kprobe")
             probe = _make(place, self._mode, event.info, is_return)
-            wanted.append(self._recorders.wanted(place, probe, event, layout))
+            one = self._recorders.wanted(place, probe, event, layout)
+            one.traces = True
+            wanted.append(one)
             owners[id(probe)] = event
         if not wanted:
             raise ProbeError(f"{option}: no function matches")

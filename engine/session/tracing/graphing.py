@@ -219,14 +219,14 @@ class Graphing:
         if self._exits is None:
             plain = Kprobe(name=name)
             record = partial(self._record, info=info, args=args)
-            return plain, Wanted(place, plain, record, late=True)
+            return plain, Wanted(place, plain, record, late=True, traces=True)
         mode = self._tracing.options.mode
         maxactive = _EVERY if mode is Mode.KERNEL else 0
         root, muted = key in self._roots, key in self._muted
         probe = GraphProbe(0, info, root=root, muted=muted, name=name, maxactive=maxactive)
         probe.tracker = self.calls
         follow = partial(self._follow, event=info, args=args)
-        return probe, Wanted(place, probe, follow, anywhere=not args)
+        return probe, Wanted(place, probe, follow, anywhere=not args, traces=True)
 
     def _event_of(self, args: tuple[FetchArg, ...]) -> EventInfo:
         if not args:

@@ -372,7 +372,10 @@ def probing_remarks(probing: Probing) -> Iterator[Report]:
     pending = probing.never_placed()
     if pending:
         yield _list("never placed, as their file was not mapped:", pending)
-    changes = probing.notices + [
+    told = probing.indirect
+    if told:
+        yield _list("indirect functions:", told)
+    changes = [text for text in probing.notices if text not in told] + [
         f"{item.probe}: the guest has taken its code away from {item.fate.left:#x}"
         for item in probing.left_behind()
     ]

@@ -30,7 +30,9 @@ class JsonLinesFormat:
     Keys: `event` (GROUP/NAME), `time`, `pid` of the process, `tid` and `comm` of the thread, `cpu`
     (there is one), `address` and `symbol` of the probe, `returned_to` of a return event, `args`.
     A call stack is a line of its own with `stack`, behind its event; missing events are a line
-    with `lost`. Addresses are hex strings.
+    with `lost`. Addresses are hex strings. A guest's bytes that are no UTF-8 are no string but an
+    object: `hex` has all of them, `text` shows them with a backslash, an x and two digits for each
+    bad one, as a string that is text may have it, too.
     """
 
     name: ClassVar[str] = "jsonl"
@@ -90,7 +92,7 @@ class JsonLinesFormat:
     def _task(self, thread_id: int) -> bytes:
         """The keys that are a thread's, remembered once its name is known."""
         comm = self._names.comm(thread_id)
-        shown = b"null" if comm is None else quoted(text(comm))
+        shown = b"null" if comm is None else _shown(comm)
         process = self._names.process(thread_id)
         task = b'"pid":%d,"tid":%d,"cpu":0,"comm":%s' % (process, thread_id, shown)
         if comm is not None:
@@ -162,14 +164,14 @@ class JsonLinesFormat:
             if shown is None:
                 if len(strings) >= _STRINGS:
                     strings.clear()
-                shown = strings[found] = quoted(text(found))
+                shown = strings[found] = _shown(found)
             return shown
 
         def symbol(word: int, data: bytes, position: int) -> bytes:
             return quoted(names.symbol(word))
 
         def character(word: int, data: bytes, position: int) -> bytes:
-            return quoted(text(bytes([word & 0xFF])))
+            return _shown(bytes([word & 0xFF]))
 
         if column.type.is_string:
             return string
@@ -179,6 +181,14 @@ class JsonLinesFormat:
 def quoted(words: str) -> bytes:
     """A text as JSON has it, in ASCII; DEL is the only control that JSON lets stand."""
     return json.dumps(words).replace("\x7f", r"\u007f").encode("ascii")
+
+
+def _shown(data: bytes) -> bytes:
+    """Bytes of a guest: a string, or an object where they are no UTF-8."""
+    try:
+        return quoted(data.decode())
+    except UnicodeDecodeError:
+        return b'{"text":%s,"hex":"%s"}' % (quoted(text(data)), data.hex().encode())
 
 
 def _literal(words: str) -> bytes:
