@@ -14,7 +14,8 @@ import engine
 MAY_BE_SKIPPED: tuple[tuple[str, str], ...] = (
     # They change the kernel's probes, and few machines let them: only if the environment says so.
     (
-        r"(trace/test_(definition|filter)|tracing/test_tracing|live/test_recording)_live\.py",
+        r"(trace/test_(definition|filter)|tracing/test_tracing|x86_64/test_mistakes"
+        r"|live/test_(recording|machine_files))_live\.py",
         "KPROBE_TUI_LIVE_KERNEL",
     ),
     # It mounts a file system of its own.

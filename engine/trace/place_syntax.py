@@ -15,7 +15,7 @@ from engine.trace.errors import Command
 
 _MAX_SYMBOL_OFFSET = 0xFFFFFFFF
 _MODULE = re.compile(r"([^:]+):(?!:)(.+)", re.DOTALL)
-_PATH = re.compile(r"(.*/[^/:]*):([^0-9:/][^/]*)", re.DOTALL)
+_PATH = re.compile(r"(.*/[^/:]*):([^0-9:/+-][^/]*)", re.DOTALL)
 _LINE = re.compile(r"([^:]+):([0-9]+)", re.DOTALL)
 _DIGITS = frozenset("0123456789")
 

@@ -185,9 +185,9 @@ def test_entries_that_a_compiler_has_prepared(
 
 @pytest.mark.parametrize("arch", FIRST_COMPILED)
 def test_what_is_refused_is_named(arch: str, tmp_path: Path) -> None:
-    """An exclusive load, or a jump through memory, where a function begins."""
+    """An exclusive load, or an instruction that only raises an exception, at its beginning."""
     body = {
-        "x86_64": "hard: jmp *target(%rip)",
+        "x86_64": "hard: ud2",
         "aarch64": "hard: ldxr x1, [x0]\\nstxr w2, x1, [x0]\\ncbnz w2, hard\\nret",
         "riscv64": "hard: lr.d a1, (a0)\\nsc.d a2, a1, (a0)\\nbnez a2, hard\\nret",
     }[arch]
@@ -195,7 +195,7 @@ def test_what_is_refused_is_named(arch: str, tmp_path: Path) -> None:
 long word; extern int hard(long *); extern void soft(void); void *target = soft;
 __asm__(".text\\n.globl hard, soft\\n.type hard,%function\\n.type soft,%function\\n"
 "{body}\\n.size hard, .-hard\\nsoft: ret\\n.size soft, .-soft\\n");
-int main(void) {{ hard(&word); return 0; }}
+int main(void) {{ if (word) hard(&word); return 0; }}
 """
     guest = compiled(tmp_path, source, arch, "-O1")
     done = run("graph", "-f", "main", "-f", "hard", "--summary", str(guest), cwd=tmp_path)

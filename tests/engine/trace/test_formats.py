@@ -164,14 +164,15 @@ def test_json_lines() -> None:
         "pid": THREAD - 1,
         "tid": THREAD,
         "cpu": 0,
-        "comm": "gu\\xffest",
+        "comm": {"text": "gu\\xffest", "hex": b"gu\xffest".hex()},
         "address": "0x401130",
         "symbol": "fact+0x0/0x2a",
         "args": {"n": -2},
     }
     assert [frame["symbol"] for frame in lines[1]["stack"]] == ["fact+0x0/0x2a", "main+0x25/0x80"]
     assert (lines[2]["returned_to"], lines[2]["args"]) == ("0x401155", {"ret": 7})
-    assert lines[3]["args"] == {"path": '"/a\\xff\n', "fd": 3}
+    path = {"text": '"/a\\xff\n', "hex": b'"/a\xff\n'.hex()}
+    assert lines[3]["args"] == {"path": path, "fd": 3}
     assert json.loads(form.lost(4)) == {"lost": 4}
 
 
@@ -189,6 +190,19 @@ _NUMBERS: st.SearchStrategy[int | bytes] = st.integers(0, 2**64 - 1)
 _TEXTS: st.SearchStrategy[int | bytes] = st.one_of(
     st.just(b""), st.binary(max_size=9).map(lambda text: text + b"\0")
 )
+
+
+def as_json(value: Any, kind: FieldType) -> Any:
+    """A value as JSON lines have it: bytes that are no UTF-8 are told from text."""
+    if isinstance(value, tuple):
+        return [as_json(one, kind) for one in value]
+    data = bytes([value & 0xFF]) if kind.kind is ValueKind.CHAR else value
+    if not isinstance(data, bytes):
+        return plain(value, kind, NAMES)
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return {"text": data.decode(errors="backslashreplace"), "hex": data.hex()}
 
 
 @given(st.data())
@@ -210,7 +224,7 @@ def test_json_lines_have_the_values_of_rows(data: st.DataObject) -> None:
     assert found["event"] == 'g%/n"'
     assert found.get("returned_to") == ("0x401155" if returns else None)
     assert found["args"] == {
-        column.name: plain(value, column.type, NAMES)
+        column.name: as_json(value, column.type)
         for column, value in zip(columns, event.values, strict=True)
     }
     assert line.isascii()
