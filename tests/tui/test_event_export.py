@@ -38,6 +38,7 @@ async def _to_the_end(user: User) -> None:
     await user.state(RunState.ENDED)
     store = user.panes.events.store
     await user.until(lambda: store.end == user.view.events > 0, "all events")
+    await user.says("exited normally")  # it would take the place of what is said next
 
 
 def _traced(name: str, path: Path, *lines: str) -> dict[str, bytes]:
