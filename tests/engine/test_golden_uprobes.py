@@ -40,6 +40,7 @@ TESTS: Final[dict[str, dict[str, Any]]] = {
 
 _TRAP_FLAG: Final = "the copy of pushf is not stepped with the trap flag set: the program lives"
 STRICT: Final = {
+    "head/symbol-offset": "PATH:SYM is a place of ours; kernel mode refuses it",
     "head/offset-zero": "no code is there, so that it would never be hit",
     "head/file-not-elf": "no code is there, so that it would never be hit",
     "head/offset-mid-insn": "a breakpoint inside an instruction corrupts the program",

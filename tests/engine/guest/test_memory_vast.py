@@ -140,4 +140,8 @@ def test_a_sanitizer_reports_what_it_does_natively(
     code = native.returncode if native.returncode >= 0 else 128 - native.returncode
     own = "\n".join(line for line in done.err.splitlines() if not line.startswith("kprobe-tui:"))
     assert (done.code, done.out) == (code, native.stdout)
-    assert reports(own) == reports(native.stderr)
+    ours, theirs = reports(own), reports(native.stderr)
+    if mode == 5:  # whose turn it was, is luck natively
+        heads = ("WARNING", "SUMMARY", "  Location", "ThreadSanitizer")
+        ours, theirs = ([one for one in each if one.startswith(heads)] for each in (ours, theirs))
+    assert ours == theirs

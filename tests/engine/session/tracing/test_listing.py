@@ -53,6 +53,11 @@ def test_events_of_patterns_are_listed(program: Path) -> None:
     ]
 
 
+def told(text: str) -> list[str]:
+    """All but what indirect functions mean: a list names the implementations themselves."""
+    return [line for line in text.splitlines() if "indirect function" not in line]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
@@ -72,7 +77,7 @@ def test_a_list_defines_the_same_again(program: Path, words: tuple[str, ...]) ->
     assert sorted(listed(program, "-e", f"@{file}", "--list")) == sorted(lines)
     first, again = (trace(program, *given) for given in (words, ("-e", f"@{file}")))
     assert first.code == again.code == 0
-    assert first.err == again.err
+    assert told(first.err) == told(again.err)
     assert first.err.count("\n") > 12
 
 
