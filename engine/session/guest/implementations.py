@@ -3,8 +3,9 @@
 The symbol of such a function is that of its resolver, which the dynamic loader calls while it
 relocates: what that returns is the function. The choice depends on the processor and on the
 loader's state. So a second guest is started in the same way, runs up to where its loader is done,
-and calls the resolver there. A static program relocates itself: there
-the place is the first resolver that it calls.
+and calls the resolver there. A static program relocates itself: there the place is the first
+resolver that it calls. Constructors of libraries run in that guest, too: nothing that they do
+reaches the host.
 
 The arguments of a resolver are those of glibc, elf/dl-irel.h of each architecture.
 """
@@ -132,7 +133,10 @@ class ResolvingGuest:
                 planted.append(probe)
             session.kernel.run()
             if not self._reached:
-                raise CommandError("the program ends before it begins")
+                end = session.machine.exit
+                slow = end is not None and end.limit
+                why = "takes too long to begin" if slow else "ends before it begins"
+                raise CommandError(f"the program {why}")
             session.machine.exit = None
             for probe in planted:
                 probing.manager.unregister(probe)

@@ -117,9 +117,13 @@ class Session(LoadedGuest):
         return self.probing
 
     def another(self) -> "Session":
-        """The same guest once more, before its first instruction; its output goes nowhere."""
+        """The same guest once more, before its first instruction.
+
+        What it does reaches nobody: its output goes nowhere, and it changes no file of the host's.
+        """
         config = replace(
             self.config,
+            shares=tuple((path, False) for path, _ in self.config.shares),
             max_blocks=ENOUGH,
             record_schedule=None,
             turns=PLAIN,

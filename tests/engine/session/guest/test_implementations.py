@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from compiled import build, tool
 from debugged import trace
+from guestrun import run
 
 from engine.image import ElfImage
 from engine.image.symbols import SymbolTable
@@ -147,3 +148,46 @@ def test_a_version_is_chosen_as_nm_writes_it(tmp_path: Path, strip: tuple[str, .
     assert table.find_all("step")[0].address == listed["step@@V3"]
     assert not table.find_all("step@@V1")
     assert not table.find_all("step@V9")
+
+
+CONSTRUCTOR = """
+#include <stdio.h>
+#include <stdlib.h>
+__attribute__((constructor)) static void begin(void)
+{
+    FILE *log = fopen("log", "a");
+    if (log) { fputs("begun\\n", log); fclose(log); }
+    while (getenv("SPIN")) ;
+}
+int used(void) { return 3; }
+"""
+
+
+@pytest.fixture
+def constructed(tmp_path: Path) -> Path:
+    """A program whose library has a constructor that leaves something behind."""
+    folder = tmp_path
+    build(folder, "libown.so", CONSTRUCTOR, "-shared", "-fPIC")
+    source = """
+    #include <string.h>
+    int used(void);
+    int main(int count, char **words) { return strlen(words[0]) + used() > 1000; }
+    """
+    flags = ("-O0", "-fno-builtin", f"-L{folder}", "-lown", "-Wl,-rpath,$ORIGIN")
+    return build(folder, "constructed", source, *flags)
+
+
+def test_the_second_guest_changes_nothing_of_the_hosts(constructed: Path, tmp_path: Path) -> None:
+    share = ("--share", f"{tmp_path}:rw", "--cwd", str(tmp_path))
+    words = ("trace", *share, "-e", "p:i/s libc.so.6:strlen", str(constructed))
+    done = run(*words, cwd=tmp_path)
+    assert done.code == 0, done.err
+    assert len(hits(done.out + done.err, "s")) >= 1
+    assert (tmp_path / "log").read_text() == "begun\n"  # by the guest that is traced, once
+
+
+def test_a_second_guest_that_never_begins_is_told(constructed: Path, tmp_path: Path) -> None:
+    words = ("trace", "--env", "SPIN=1", "-e", "p:i/s libc.so.6:strlen", str(constructed))
+    done = run(*words, cwd=tmp_path)
+    assert done.code == 2
+    assert "the program takes too long to begin" in done.err
