@@ -24,7 +24,7 @@ class UprobeFault(Struct, frozen=True):
         does: what Linux does there, in words that follow "Linux"; `{opcode}` is the
             instruction's opcode byte in hexadecimal.
         strict: what strict mode does instead, in words.
-        since: the release that brought it; no release so far (6.18) is without it.
+        since: the release that brought it, by the kernel's history; 6.18 was measured.
     """
 
     rule: str
@@ -138,7 +138,7 @@ NO_CALLER: Final = UprobeFault(
     "return-no-caller",
     _X86,
     "return probes on code that nobody calls: the entry points of the program and of its dynamic"
-    " loader, starts of threads, signal restorers",
+    " loader, signal restorers",
     "writes its trampoline's address over what stands in the place of a return address: at an"
     " entry point that is argc",
     "refuses, unless returns are watched",
@@ -149,4 +149,4 @@ FAULTS: Final = (
     *(JUMP, CALL, NOP, RETURN, POPF, REX2, XCHG, PUSHF),
     *(NOP_CALL, INT3, NO_CALLER),
 )
-"""All of them, in the order of README.md."""
+"""The faults, in the order of README.md."""

@@ -12,7 +12,7 @@ _MANY: Final = 1024
 
 
 class OwnRanges:
-    """A few stretches that somebody has for himself.
+    """The few stretches that the engine keeps for itself.
 
     Attributes:
         ranges: (start, end) of each, in no order.
@@ -29,7 +29,7 @@ class OwnRanges:
         self.ranges.append((start, end))
 
     def remove(self, start: int, end: int) -> None:
-        """Give up all that lies in a stretch."""
+        """Drop all that lies in a stretch."""
         self.ranges = [
             piece
             for low, high in self.ranges

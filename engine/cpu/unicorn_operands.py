@@ -59,7 +59,7 @@ _SHORTER: Final = {
     # punpcklbw, punpcklwd and punpckldq of MMX; roundss
     _FOUR: ((_NONE, 0x60), (_NONE, 0x61), (_NONE, 0x62), (_3A, 0x0A)),
 }
-"""Those for which Unicorn loads more than they have."""
+"""Instructions whose operand Unicorn loads more bytes of than it has."""
 
 
 def _table() -> bytes:

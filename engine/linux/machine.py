@@ -421,6 +421,11 @@ class Machine:
     @property
     def memory_used_up(self) -> str:
         """The line that tells the user of a guest at the limit of its memory."""
+        if self.memory_limit.left:  # there are pages, but no place for another part of a mapping
+            return (
+                "the guest touched its vast mappings in too many places: each takes 4 MiB of the "
+                "64 GiB that a guest has room for"
+            )
         limit = self.memory_limit.total >> 20
         return f"the guest used up its {limit} MiB of memory; --memory raises the limit"
 

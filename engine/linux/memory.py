@@ -135,7 +135,7 @@ def mmap(k: Thread, address: int, size: int, prot: int, flags: int, fd: int, off
         # 0 does not mean mappings: may_expand_vm; the stack does not count.
         if most not in (0, INFINITY) and memory.table.data + length > most:
             raise LinuxError(errno.ENOMEM)
-        # What can never be had is refused (vm.overcommit_memory = 0) unless nobody counts on it.
+        # More than there can ever be is refused (vm.overcommit_memory = 0), unless not reserved.
         if length > memory.ram.size and not flags & MAP_NORESERVE:
             raise LinuxError(errno.ENOMEM)
     memory.map(

@@ -27,7 +27,7 @@ USER_NOTIFICATION, TRACE, LOG, ALLOW = 0x7FC0_0000, 0x7FF0_0000, 0x7FFC_0000, 0x
 _SET_STRICT, _SET_FILTER, _ACTION_AVAILABLE = 0, 1, 2
 _TSYNC, _NEW_LISTENER, _TSYNC_ESRCH = 1, 8, 16
 _FLAGS: Final = _TSYNC | 2 | 4 | _TSYNC_ESRCH
-"""Those that are carried out: with SECCOMP_FILTER_FLAG_LOG and SPEC_ALLOW, which do nothing."""
+"""Flags that are taken: TSYNC and its ESRCH; LOG and SPEC_ALLOW, which do nothing here."""
 _KNOWN_ACTIONS: Final = frozenset({KILL_PROCESS, KILL_THREAD, TRAP, ERRNO, TRACE, LOG, ALLOW})
 _ALWAYS_ALLOWED: Final = frozenset({"read", "write", "exit", "rt_sigreturn"})
 """In strict mode."""

@@ -42,7 +42,9 @@ def write(space: AddressSpace, address: int, data: bytes) -> None:
     at, end = address, address + len(data)
     while at < end:
         mapping = memory.find(at)
-        if mapping is None or mapping.reserved or mapping.physical is None:
+        if mapping is None or mapping.reserved:
+            raise GuestFaultError(at, "write")
+        if mapping.physical is None and not mapping.awaits_pages:
             raise GuestFaultError(at, "write")
         if mapping.shared and not mapping.perms & WRITE:
             raise GuestFaultError(at, "write")

@@ -16,7 +16,7 @@ def no_caller(arch: Arch, image: ElfImage, address: int) -> str:
 
     Args:
         arch: of the file.
-        image: it.
+        image: the file.
         address: of the code's first instruction, as in the file.
     """
     if address == image.entry:

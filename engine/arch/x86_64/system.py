@@ -188,7 +188,7 @@ def transferred(cpu: ArchCpu, raw: bytes, pc: int) -> int | None:
 
 _RETURN, _RETURN_AND_POP, _IRET, _GROUP_5 = 0xCB, 0xCA, 0xCF, 0xFF
 _CALL, _JUMP = 3, 5
-# What iret changes at user level: as popf does, and RF.
+# Flags that iret changes at user level: those of popf, and RF.
 _FLAGS, _FIXED_FLAGS = 0x254DD5, 2
 
 

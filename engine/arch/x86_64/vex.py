@@ -50,7 +50,7 @@ _GENERAL_RM: Final = frozenset(
 _GENERAL_VVVV: Final = frozenset({0x2F2, 0x2F3, 0x2F5, 0x2F6, 0x2F7})
 _MOVQ: Final = 0x17E
 MULX: Final = 0x2F6
-"""Its second factor is rdx."""
+"""The key of mulx, whose second factor is rdx."""
 _STRINGS: Final = range(0x360, 0x364)
 _FOURTH: Final = frozenset({0x34A, 0x34B, 0x34C})
 ZERO: Final = 0x177
@@ -106,7 +106,7 @@ class VexInsn(NamedTuple):
 
     @property
     def operands(self) -> tuple[VexOperand, ...]:
-        """Its registers, apart from those of an address.
+        """Registers that the instruction names, apart from those of an address.
 
         Mulx may name one twice, which has the upper half then: that in REG is written last.
         """

@@ -34,9 +34,9 @@ _COMPARISONS: Final = frozenset({0x12E, 0x12F, 0x20E, 0x20F, 0x217})
 """Opcodes, with their maps, that change the flags alone."""
 _SETS_FLAGS: Final = _COMPARISONS | {0x2F2, 0x2F3}
 _SETS_FLAGS_PLAIN: Final = frozenset({0x2F5, 0x2F7})
-"""Those that set them if VEX.pp is 0: bzhi and bextr; the shifts do not."""
+"""Keys of bzhi and bextr, which set flags if VEX.pp is 0; the shifts of those keys do not."""
 _FUSED: Final = range(0x296, 0x2C0)
-"""Those whose destination is an operand, too."""
+"""Keys of fused multiplications and additions: the destination is an operand, too."""
 _FLOAT: Final = frozenset(
     (
         *(0x151, *range(0x158, 0x160), 0x12A, 0x12C, 0x12D, 0x12E, 0x12F, 0x1C2, 0x1E6),
@@ -44,7 +44,7 @@ _FLOAT: Final = frozenset(
         *_FUSED,
     )
 )
-"""Those that MXCSR has to do with."""
+"""Keys of instructions that read MXCSR or set its flags."""
 _SCALAR_MOVE: Final = 0x111
 
 _VZEROUPPER, _RET = bytes.fromhex("c5f877"), b"\xc3"
@@ -238,7 +238,7 @@ def _code(insn: VexInsn, address: int, routine: Callable[[str], int], *, hooked:
 
     slow = _slow(body, size, routine, floats=floats, stores=form.stores, vectors=vectors)
     misaligned = b"\x49\xbb" + struct.pack("<Q", routine("misaligned")) + b"\x41\xff\xe3"
-    # What the tests in front skip if they jump grows from behind.
+    # Built from behind: each test in front jumps over all that is there so far.
     front = quick
     if size and not hooked:
         front = _TRANSLATE + front

@@ -95,7 +95,7 @@ def program_names(image: ElfImage, cache: ImageCache | None = None) -> ElfImage:
     Such is user-mode Linux: it is stripped like any other kernel, and runs as a process.
 
     Args:
-        image: it.
+        image: the file.
         cache: of images that were opened before.
 
     Raises:

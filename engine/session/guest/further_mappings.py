@@ -41,7 +41,7 @@ class FurtherProbes:
         return self._for.pop(made, None) is not None
 
     def of(self, probes: Iterable[Kprobe]) -> list[Kprobe]:
-        """Those that stand for some probes."""
+        """The probes that stand for some probes in further mappings."""
         if not self._for:
             return []
         asked = {id(probe) for probe in probes}

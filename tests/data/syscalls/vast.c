@@ -52,6 +52,15 @@ int main(void) {
     struct iovec own = {at + TERA + 12345, 8}, other = {at + TERA - 4, 8};
     SHOW(process_vm_readv(getpid(), &own, 1, &other, 1, 0));
     printf("copied: %#lx\n", *(long *)(at + TERA + 12345));
+    /* As a tracer does, to what nobody has touched. */
+    other.iov_base = at + TERA + (300UL << 30);
+    SHOW(process_vm_writev(getpid(), &own, 1, &other, 1, 0));
+    int memory = open("/proc/self/mem", O_RDWR);
+    SHOW(pwrite(memory, "there", 5, (off_t)(at + TERA + (400UL << 30))));
+    char text[8] = "";
+    SHOW(pread(memory, text, 5, (off_t)(at + TERA + (500UL << 30))));
+    printf("written: %#lx %.5s %d\n", *(long *)other.iov_base, at + TERA + (400UL << 30), text[0]);
+    close(memory);
     areas(at, 4 * TERA);
     TRUE(resident() - before < 64);
     /* Another protection, and back. */

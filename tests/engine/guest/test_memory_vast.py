@@ -65,6 +65,21 @@ def test_a_recording_has_the_pages(probes: tuple[str, ...], tmp_path: Path) -> N
         assert again.out == done.out
 
 
+def test_too_many_places_are_told_as_that(tmp_path: Path) -> None:
+    source = """
+    #include <sys/mman.h>
+    int main(void) {
+        char *at = mmap(0, 1UL << 46, 3, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        for (long i = 0; i < 20000; i++) at[i << 31] = 1;
+        return 0;
+    }
+    """
+    done = run("run", str(build(tmp_path, "places", source, "-O1")), cwd=tmp_path)
+    assert done.code == 137
+    assert "touched its vast mappings in too many places" in done.err
+    assert done.rss < 300
+
+
 SANITIZED = """
 #include <pthread.h>
 #include <stdio.h>
