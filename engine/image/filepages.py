@@ -19,7 +19,7 @@ class FilePage(Struct, frozen=True):
 
     Attributes:
         path: of the file.
-        image: it.
+        image: the ELF file that was read from `path`.
         offset: of the page in the file.
         link: link address of its first byte.
     """

@@ -344,7 +344,7 @@ def msync(k: Thread, address: int, size: int, flags: int) -> int:
 
 
 def mlock(k: Thread, address: int, size: int, flags: int = 0) -> int:
-    """Nothing is ever paged out."""
+    """Check the range; lock and unlock nothing: no page of the guest is ever paged out."""
     size = page_up(size + address % PAGE) & _WORD
     address &= -PAGE
     if address + size > _WORD:
@@ -355,7 +355,7 @@ def mlock(k: Thread, address: int, size: int, flags: int = 0) -> int:
 
 
 def mlockall(k: Thread, flags: int) -> int:
-    """Nothing is ever paged out."""
+    """Check the flags and lock nothing: no page of the guest is ever paged out."""
     flags = s32(flags)
     if not flags or flags & ~_MCL_ALL or flags == _MCL_ONFAULT:
         raise LinuxError(errno.EINVAL)
@@ -363,7 +363,7 @@ def mlockall(k: Thread, flags: int) -> int:
 
 
 def munlockall(k: Thread) -> int:
-    """Nothing is ever paged out."""
+    """Unlock nothing: no page of the guest was ever locked, see `mlock`."""
     return 0
 
 

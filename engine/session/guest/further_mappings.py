@@ -29,7 +29,7 @@ class FurtherProbes:
         return probe in self._for
 
     def __iter__(self) -> Iterator[Kprobe]:
-        """All of them."""
+        """The probes that stand for others, in the order in which they were added."""
         return iter(self._for)
 
     def add(self, made: Kprobe, probe: Kprobe) -> None:
