@@ -52,6 +52,10 @@ _THREAD: Final = 16 << 10
 """Bytes that a thread takes: the stack that Linux gives it in the kernel."""
 _CRASHES: Final = 100
 """Faults that are kept."""
+_TOO_MANY_PLACES: Final = (
+    "the guest touched its vast mappings in too many places: each takes 4 MiB of the 64 GiB that "
+    "a guest has room for"
+)
 
 
 class Expiring(Protocol):
@@ -404,11 +408,14 @@ class Machine:
             space: of the process that needed more.
             address: the place that got none.
         """
-        self.memory_limit.note()
         mapping = space.memory.find(address)
-        if mapping is not None and mapping.shared and mapping.backing is not None:
-            return  # a file system is full: the call fails with EFAULT
-        why = self.memory_used_up
+        if mapping is not None and mapping.awaits_pages:  # no place for them: --memory is no help
+            why = _TOO_MANY_PLACES
+        else:
+            why = self.memory_used_up
+            self.memory_limit.note()
+            if mapping is not None and mapping.shared and mapping.backing is not None:
+                return  # a file system is full: the call fails with EFAULT
         pc = self.current.pc()
         for process in list(self.processes.values()):
             if process.space is space and process.exit is None:
@@ -421,11 +428,6 @@ class Machine:
     @property
     def memory_used_up(self) -> str:
         """The line that tells the user of a guest at the limit of its memory."""
-        if self.memory_limit.left:  # there are pages, but no place for another part of a mapping
-            return (
-                "the guest touched its vast mappings in too many places: each takes 4 MiB of the "
-                "64 GiB that a guest has room for"
-            )
         limit = self.memory_limit.total >> 20
         return f"the guest used up its {limit} MiB of memory; --memory raises the limit"
 
