@@ -32,8 +32,8 @@ from engine.session.program.places import Place, guest_address
 from engine.session.program.verdicts import Verdicts
 
 if TYPE_CHECKING:
-    from engine.session.guest.implementations import Implementations
     from engine.session.guest.session import Session
+    from engine.session.program.implementations import Implementations
 
 OnStop = Callable[[ProbedSpace, Stop], Stop | None]
 """Sees a stop of the CPU in an address space; what is left of it for the guest's kernel."""
@@ -123,9 +123,12 @@ class Probing:
     @cached_property
     def picked(self) -> "Implementations":
         """Tells what indirect functions stand for."""
-        from engine.session.guest.implementations import Implementations  # few are probed
+        from engine.session.guest.resolving import GuestChoice  # few are probed
+        from engine.session.program.implementations import Implementations
 
-        found = Implementations(self._program, self._guest.another, self._tell_indirect)
+        program = self._program
+        choice = self._guest.opened.choice(program) or GuestChoice(program, self._guest.another)
+        found = Implementations(program, choice, self._tell_indirect)
         self._guest.lent.append(found.close)
         return found
 

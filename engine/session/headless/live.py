@@ -21,7 +21,7 @@ from engine.session.live.tracefs import Tracefs
 from engine.session.protocol.config import GuestConfig, Mode
 from engine.session.protocol.report import Reports
 from engine.session.protocol.requests import LiveRequest, TraceOptions, TraceRequest
-from engine.session.tracing.output import TraceOutput, assumed, remarks
+from engine.session.tracing.output import TraceOutput, placing_remarks, remarks
 from engine.session.tracing.tracing import Tracing, output_target
 from engine.trace.formats import format_named
 from engine.trace.formats.base import Names, with_idle
@@ -167,7 +167,7 @@ class LiveRun:
         finally:
             output.close()
         said = remarks(path or "the output", output.failure, output.lost, [])
-        taken = assumed(session.probes().verdicts)
+        taken = placing_remarks(session.probes())
         remarked = (*taken, *recording.reports, *said, *session.remarks)
         reports = Reports(recording.exit_code, "", remarked, session.opened.damage())
         return reports if output.failure is None else reports.not_whole()

@@ -26,6 +26,7 @@ from engine.session.live.standins import standin_streams
 from engine.session.live.tracefs import Tracefs
 from engine.session.protocol.report import Report, Reports
 from engine.session.protocol.requests import LiveDiffRequest, TraceOptions
+from engine.session.tracing.output import placing_remarks
 from engine.session.tracing.tracing import Tracing
 from engine.trace.formats.base import Names
 from engine.trace.rows import EventTable
@@ -91,8 +92,8 @@ def compare_live(request: LiveDiffRequest, attach: Attach) -> LiveEffect:
     recorded = RecordedIO()
     with _guest(request, recorded) as (session, tracing):
         probes = KernelProbes(tracing)
-        facts = _facts(probes)
-        log = EventLog(tracing.table, facts)
+        mine = _Placed(probes, session)
+        log = EventLog(tracing.table, mine.events)
         form = GuestLogFormat(log, session)
 
         def make(events: EventTable, names: Names, options: Collection[str]) -> GuestLogFormat:
@@ -119,8 +120,10 @@ def compare_live(request: LiveDiffRequest, attach: Attach) -> LiveEffect:
         recording = LiveRecording(
             probes, LiveTarget(start, seconds=request.seconds), request.buffer
         )
+        facts = mine.facts(_Placed(probes, tracing.session))
         theirs = EventLog(tracing.table)
         recording.run(_LogConsumer(theirs, recording.processes))
+        taken = tuple(placing_remarks(tracing.session.probes()))
         if recording.lost:
             raise CommandError(
                 f"{recording.lost} events of the running kernel were lost, and nothing can be"
@@ -139,7 +142,12 @@ def compare_live(request: LiveDiffRequest, attach: Attach) -> LiveEffect:
         len(probes.probes),
         (log.count, theirs.count),
         tuple(lines),
-        (*remarks, *reports.remarks, *recording.reports),
+        (
+            *remarks,
+            *reports.remarks,
+            *(told for told in taken if told not in remarks),
+            *recording.reports,
+        ),
         reports.damage,
     )
 
@@ -168,12 +176,36 @@ def _guest(request: LiveDiffRequest, recorded: RecordedIO) -> Iterator[tuple[Ses
         session.close()
 
 
-def _facts(probes: KernelProbes) -> dict[EventKey, EventFacts]:
-    found: dict[EventKey, EventFacts] = {}
-    for probe in probes.probes:
-        key = (probe.info.group, probe.info.name)
-        found[key] = EventFacts(probe.exported.definition.args, probes.repeats(probe))
-    return found
+class _Placed:
+    """The probes of one side, of which the other side may have others.
+
+    Attributes:
+        events: what is known of each event by itself, and the file and link address of its place.
+        chosen: the code that indirect functions stand for on this side.
+    """
+
+    def __init__(self, probes: KernelProbes, session: Session) -> None:
+        self.events = {
+            (probe.info.group, probe.info.name): (
+                EventFacts(probe.exported.definition.args, probes.repeats(probe)),
+                (probe.place.path, probe.place.link),
+            )
+            for probe in probes.probes
+        }
+        known = session.probes().picked.known
+        self.chosen = {key: (owner.path, link) for key, (owner, link) in known.items()}
+
+    def facts(self, other: "_Placed") -> dict[EventKey, EventFacts]:
+        """Facts about the events of both sides."""
+        elsewhere = {
+            place
+            for key, place in (*self.chosen.items(), *other.chosen.items())
+            if self.chosen.get(key) != other.chosen.get(key)
+        }
+        return {
+            key: replace(facts, indirect=place in elsewhere)
+            for key, (facts, place) in (*other.events.items(), *self.events.items())
+        }
 
 
 def _input(recorded: RecordedIO) -> bytes:

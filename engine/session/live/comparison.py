@@ -68,6 +68,10 @@ class Reason(Enum):
         "repetitions of a string instruction",
         "the kernel steps each of them, and its probe is hit each time",
     )
+    IMPLEMENTATION = (
+        "implementations of indirect functions",
+        "the machine's processor has others than the guest's",
+    )
     UNKNOWN = "not explained", ""
 
 
@@ -93,10 +97,16 @@ class EventFacts(Struct, frozen=True):
     Attributes:
         args: its arguments.
         repeated: it stands on a string instruction with a repeat prefix.
+        indirect: it stands in the implementation of an indirect function, of which the two have
+            different ones, which may also serve different functions.
     """
 
     args: tuple[FetchArg, ...] = ()
     repeated: bool = False
+    indirect: bool = False
+
+
+_NO_FACTS: Final = EventFacts()
 
 
 class LiveComparison(Struct):
@@ -146,7 +156,7 @@ def compare_logs(
     Args:
         guest: the emulated one.
         machine: the running kernel's.
-        facts: about the events.
+        facts: about the events of both.
     """
     return _Comparer(facts).compare(guest, machine)
 
@@ -212,6 +222,7 @@ class _Comparer:
 
     def _thread(self, left: Sequence[LoggedEvent], right: Sequence[LoggedEvent]) -> None:
         """Compare a thread's events, stretch by stretch where one side has some that are alone."""
+        left, right = self._shared(left, "the guest"), self._shared(right, "the kernel")
         here = there = 0
         while here < len(left) and there < len(right):
             if left[here].key == right[there].key and len(left) == len(right):
@@ -224,6 +235,15 @@ class _Comparer:
             here, there = here + used[0], there + used[1]
         self._alone(left[here:], "the guest")
         self._alone(right[there:], "the kernel")
+
+    def _shared(self, events: Sequence[LoggedEvent], whose: str) -> list[LoggedEvent]:
+        """The events that the other side has as well; the others are told."""
+        alone = [one for one in events if self._of(one).indirect]
+        self._alone(alone, whose)
+        return [one for one in events if not self._of(one).indirect] if alone else [*events]
+
+    def _of(self, event: LoggedEvent) -> EventFacts:
+        return self._facts.get(event.key, _NO_FACTS)
 
     def _stretch(
         self, left: Sequence[LoggedEvent], right: Sequence[LoggedEvent], *, last: bool
@@ -252,8 +272,10 @@ class _Comparer:
 
     def _alone(self, events: Sequence[LoggedEvent], whose: str) -> None:
         for one in events:
-            facts = self._facts.get(one.key, EventFacts())
+            facts = self._of(one)
             reason = Reason.REPEATED if facts.repeated else Reason.UNKNOWN
+            if facts.indirect:
+                reason = Reason.IMPLEMENTATION
             event = one.event
             text = f"{event.group}/{event.name} at {_shown(event.address, one)}"
             self._found.note(
@@ -278,8 +300,9 @@ class _Comparer:
             if here != there and not _same_spot(left.spot(here), right.spot(there)):
                 text = f"{name}: {what}: {_shown(here, left)} in the guest, {_shown(there, right)}"
                 yield Divergence(Reason.UNKNOWN, text)
-        args = self._facts.get(left.key, EventFacts()).args
-        for arg, value, other in zip(args, mine.values, theirs.values, strict=False):
+        for arg, value, other in zip(
+            self._of(left).args, mine.values, theirs.values, strict=False
+        ):
             for a, b in _elements(arg, value, other):
                 if a != b:
                     reason = self._reason(arg, a, b, left, right)

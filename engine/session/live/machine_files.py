@@ -21,6 +21,8 @@ from msgspec.structs import replace
 from engine.errors import CommandError, ImageError
 from engine.image import ElfImage
 from engine.image.damage import Damage
+from engine.session.live.choice import MachineChoice
+from engine.session.program.implementations import Choice
 from engine.session.program.libraries import (
     CACHE,
     IMAGE_MAX,
@@ -233,6 +235,10 @@ class MachineProgram(OpenedProgram, frozen=True, eq=False):
         files = MachineTree(self.root, self.image.damage)
         mapped = MappedFiles(self.pid, files) if self.pid else carried
         return super().program(files, mapped)
+
+    def choice(self, program: Program) -> Choice:
+        """This machine calls the resolvers of indirect functions, as the real loader does."""
+        return MachineChoice(program, self.host_path)
 
     def host_path(self, path: str) -> str:
         """The path by which the running kernel finds a file of the program."""

@@ -34,6 +34,7 @@ from engine.session.protocol.report import Report
 
 if TYPE_CHECKING:
     from engine.session.kernel.opened import OpenedKernel
+    from engine.session.program.implementations import Choice
     from engine.session.program.initramfs import InitramfsFiles
 
 _MAX_LINKS: Final = 40
@@ -178,6 +179,14 @@ class OpenedProgram(Struct, frozen=True, eq=False):
             problem=tree.problem,
             carried=carried or self.initramfs(),
         )
+
+    def choice(self, program: Program) -> "Choice | None":
+        """Who calls the resolvers of the program's indirect functions; None: a guest does.
+
+        Args:
+            program: the files.
+        """
+        return None
 
     def inspected(self) -> Program:
         """The same without a guest.

@@ -368,14 +368,11 @@ def _path(probe: Kprobe) -> str:
 
 def probing_remarks(probing: Probing) -> Iterator[Report]:
     """Remarks for the user at the end: probes that wait, and what happened to others."""
-    yield from assumed(probing.verdicts)
+    yield from placing_remarks(probing)
     pending = probing.never_placed()
     if pending:
         yield _list("never placed, as their file was not mapped:", pending)
-    told = probing.indirect
-    if told:
-        yield _list("indirect functions:", told)
-    changes = [text for text in probing.notices if text not in told] + [
+    changes = [text for text in probing.notices if text not in probing.indirect] + [
         f"{item.probe}: the guest has taken its code away from {item.fate.left:#x}"
         for item in probing.left_behind()
     ]
@@ -389,6 +386,13 @@ def probing_remarks(probing: Probing) -> Iterator[Report]:
                 f"{damaged} returns are not recorded",
             )
         )
+
+
+def placing_remarks(probing: Probing) -> Iterator[Report]:
+    """Remarks about what places were taken to mean, whether or not the guest ran."""
+    yield from assumed(probing.verdicts)
+    if probing.indirect:
+        yield _list("indirect functions:", probing.indirect)
 
 
 def assumed(verdicts: Verdicts) -> Iterator[Report]:

@@ -199,3 +199,16 @@ def test_one_that_is_missing_among_many_of_its_name() -> None:
     assert (found.pairs, found.same) == (3000, 2999)
     found = compare_logs(numbered(GUEST, numbers), numbered(MACHINE, changed[:2999]), facts)
     assert (found.pairs, found.same) == (2999, 2998)
+
+
+def test_implementations_of_indirect_functions_are_left_aside() -> None:
+    def events(*names: str) -> Events:
+        return [(1, name, 0x400010, []) for name in names]
+
+    facts = {("g", name): EventFacts(indirect=name != "e") for name in ("e", "sse2", "avx2")}
+    guest = log(GUEST, events=events("sse2", "e", "sse2", "sse2", "e"))
+    machine = log(MACHINE, events=events("e", "avx2", "e"))
+    found = compare_logs(guest, machine, facts)
+    assert (found.pairs, found.same, found.explained) == (2, 2, True)
+    assert found.counts == {Reason.IMPLEMENTATION: 4}
+    assert not compare_logs(guest, machine, {}).explained

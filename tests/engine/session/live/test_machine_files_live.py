@@ -227,3 +227,28 @@ def test_code_that_the_program_moves_is_followed(
     compared = run("diff", "--live", "-e", line, program, cwd=tmp_path)
     assert "10 events of both compared, 10 are the same" in compared.err
     assert compared.code == 0
+
+
+LENGTHS: Final = r"""
+#include <string.h>
+int main(int argc, char **argv)
+{
+    int sum = 0;
+    for (volatile int n = 1; n < argc; n++)
+        sum += strlen(argv[n]);
+    return sum != 1 + 22 + 333;
+}
+"""
+
+
+def test_an_indirect_function_is_recorded_where_this_processor_calls_it(
+    tmp_path: Path, tracefs: Tracefs
+) -> None:
+    program = str(build(tmp_path, "lengths", LENGTHS, "-O0", "-fno-builtin"))
+    words = (program, "1" * 1, "2" * 22, "3" * 333)
+    probe = "p:m libc.so.6:strlen n=+0(%di):u8"
+    done = run("live", "-e", probe, "--format", "jsonl", *words, cwd=tmp_path)
+    assert numbers(done)[-3:] == [ord("1"), ord("2"), ord("3")]
+    assert "strlen is an indirect function: its implementation on this machine is" in done.err
+    compared = run("diff", "--live", "-e", probe, "-f", "libc.so.6:malloc", *words, cwd=tmp_path)
+    assert compared.code == 0, compared.err

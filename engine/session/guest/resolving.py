@@ -1,11 +1,9 @@
-"""Which code the indirect functions of a program stand for (IFUNC, STT_GNU_IFUNC).
+"""Which code the indirect functions of a program stand for in a guest (IFUNC, STT_GNU_IFUNC).
 
-The symbol of such a function is that of its resolver, which the dynamic loader calls while it
-relocates: what that returns is the function. The choice depends on the processor and on the
-loader's state. So a second guest is started in the same way, runs up to where its loader is done,
-and calls the resolver there. A static program relocates itself: there the place is the first
-resolver that it calls. Constructors of libraries run in that guest, too: nothing that they do
-reaches the host.
+The choice depends on the guest's processor and on the loader's state. So a second guest is started
+in the same way, runs up to where its loader is done, and calls the resolver there. A static
+program relocates itself: there the place is the first resolver that it calls. Constructors of
+libraries run in that guest, too: nothing that they do reaches the host.
 
 The arguments of a resolver are those of glibc, elf/dl-irel.h of each architecture.
 """
@@ -15,13 +13,13 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from engine.arch.plan import Mode, Rules
 from engine.cpu.base import StopKind
-from engine.errors import CommandError, KprobeTuiError, ProbeRejectedError
+from engine.errors import CommandError, ProbeRejectedError
 from engine.image import Symbol
 from engine.linux.ending import Exit
 from engine.probes.kprobe import Kprobe
 from engine.probes.regs import PtRegs
+from engine.session.program.implementations import not_in_a_file
 from engine.session.program.libraries import Program, ProgramFile
-from engine.session.program.places import PlaceError
 
 if TYPE_CHECKING:
     from engine.session.guest.session import Session
@@ -36,61 +34,28 @@ _WITH_SIZE: Final = 1 << 62
 """_IFUNC_ARG_HWCAP: the second argument is a structure that begins with its size."""
 
 
-class Implementations:
-    """Answers for the indirect functions of one program; satisfies `Picked`."""
+class GuestChoice:
+    """Asks a guest for the code of indirect functions; satisfies `Choice`."""
 
-    def __init__(
-        self, program: Program, another: "Callable[[], Session]", notify: Callable[[str], None]
-    ) -> None:
+    where: Final = "in this run"
+
+    def __init__(self, program: Program, another: "Callable[[], Session]") -> None:
         """Nothing is started before the first question.
 
         Args:
             program: the files.
             another: makes a guest that has not run yet, of the same program.
-            notify: is told each answer once, in words.
         """
         self._program = program
         self._another = another
-        self._notify = notify
         self._guest: ResolvingGuest | None = None
-        self._known: dict[tuple[str, int], tuple[ProgramFile, int]] = {}
 
-    def __call__(self, file: ProgramFile, symbol: Symbol) -> tuple[ProgramFile, int]:
+    def ask(self, file: ProgramFile, symbol: Symbol) -> tuple[ProgramFile, int]:
         """The file and the link address of what an indirect function stands for.
 
         Raises:
-            PlaceError: it cannot be known before the program runs, or is in no file.
+            KprobeTuiError: it cannot be known before the program runs, or is in no file.
         """
-        key = file.path, symbol.address
-        if key not in self._known:
-            try:
-                self._known[key] = self._ask(file, symbol)
-            except PlaceError:
-                raise
-            except KprobeTuiError as error:
-                raise _unknown(symbol, f"its resolver does not tell its code: {error}") from error
-            self._notify(_answer(symbol, *self._known[key]))
-        return self._known[key]
-
-    def of(self, path: str, symbol: Symbol) -> tuple[str, int]:
-        """The same by the guest path of the file: path and link address.
-
-        Raises:
-            PlaceError: it cannot be known before the program runs, or is in no file.
-        """
-        file = self._program.at_path(path)
-        if file is None:
-            raise _unknown(symbol, f"{path} cannot be read")
-        owner, link = self(file, symbol)
-        return owner.path, link
-
-    def close(self) -> None:
-        """Give the second guest back."""
-        if self._guest is not None:
-            self._guest.close()
-            self._guest = None
-
-    def _ask(self, file: ProgramFile, symbol: Symbol) -> tuple[ProgramFile, int]:
         if self._guest is None:
             self._guest = ResolvingGuest(self._another())
         guest = self._guest
@@ -101,9 +66,15 @@ class Implementations:
             owner = self._program.at_path(module.name)
         if module is None or owner is None:
             mapping = guest.session.memory.find(address)
-            where = f"at {address:#x}" if mapping is None else f"in {mapping.name or 'no file'}"
-            raise _unknown(symbol, f"its implementation in this run is {where}, not in a file")
+            place = f"at {address:#x}" if mapping is None else f"in {mapping.name or 'no file'}"
+            raise not_in_a_file(symbol, self.where, place)
         return owner, address - module.bias
+
+    def close(self) -> None:
+        """Give the second guest back."""
+        if self._guest is not None:
+            self._guest.close()
+            self._guest = None
 
 
 class ResolvingGuest:
@@ -217,17 +188,3 @@ class ResolvingGuest:
     def close(self) -> None:
         """Give back what belongs to the host."""
         self.session.close()
-
-
-def _answer(symbol: Symbol, owner: ProgramFile, link: int) -> str:
-    found = owner.symbols.at(link)
-    name = f"{link:#x}" if found is None else found.name
-    where = owner.path.rpartition("/")[2]
-    return (
-        f"{symbol.name} is an indirect function: "
-        f"its implementation in this run is {name} of {where}"
-    )
-
-
-def _unknown(symbol: Symbol, why: str) -> PlaceError:
-    return PlaceError(f"{symbol.name} is an indirect function: {why}", "BAD_PROBE_ADDR", "ENOENT")
