@@ -44,6 +44,8 @@ class UprobeFault(Struct, frozen=True):
 
 
 _X86: Final = ("x86_64",)
+_RETURNS: Final = ("x86_64", "aarch64", "riscv64")
+"""Architectures whose Linux has return probes of uprobes."""
 REFUSES: Final = "refuses"
 """The word of `UprobeFault.strict` for a place that strict mode takes no probe at."""
 _DOES_RIGHT: Final = "does it right"
@@ -145,8 +147,29 @@ NO_CALLER: Final = UprobeFault(
     (3, 10),
 )
 
+NO_ENTRY: Final = UprobeFault(
+    "return-no-entry",
+    _RETURNS,
+    "return probes on code that is jumped to: parts of functions (`.cold`), what a linkage table"
+    " leads to, an instruction behind a function's first ones",
+    "writes its trampoline's address over what stands where a call would have left the return"
+    " address: a saved register, a variable, the link register",
+    "refuses, unless returns are watched",
+    (3, 10),
+)
+KEPT: Final = UprobeFault(
+    "return-kept",
+    _RETURNS,
+    "return probes on functions that keep their return address or go by it: `setjmp`,"
+    " `sigsetjmp`, `getcontext`, `swapcontext`, `dlopen`, `dlmopen`, `dlsym`, `dlvsym`",
+    "gives them its trampoline's address instead: `longjmp` and `setcontext` go there when the"
+    " call is gone, which kills the program, and the loader finds nobody who calls",
+    "refuses, unless returns are watched",
+    (3, 10),
+)
+
 FAULTS: Final = (
     *(JUMP, CALL, NOP, RETURN, POPF, REX2, XCHG, PUSHF),
-    *(NOP_CALL, INT3, NO_CALLER),
+    *(NOP_CALL, INT3, NO_CALLER, NO_ENTRY, KEPT),
 )
 """The faults, in the order of README.md."""

@@ -212,7 +212,7 @@ class Probing:
                 self._place_too(space, asked)
 
     def _allow_return(self, one: Wanted) -> None:
-        """Refuse a return probe whose trampoline would spoil what code finds on its stack.
+        """Refuse a return probe whose trampoline would damage the program.
 
         Raises:
             ProbeRejectedError: strict mode does not take it.
@@ -221,14 +221,11 @@ class Probing:
         strict = (probe.mode or manager.mode) is Mode.STRICT
         if not strict or not isinstance(probe, Kretprobe) or manager.trampoline() is None:
             return
-        from engine.arch.uprobe_faults import NO_CALLER  # for trampolines in strict mode only
-        from engine.probes.no_caller import no_caller, refusal, spoils_entry
+        from engine.session.program.return_places import refusal, spoiled_return  # few have one
 
-        arch = self._guest.arch
-        if spoils_entry(arch, manager.returns.changes):
-            why = no_caller(arch, one.place.image, one.place.link)
-            if why:
-                raise ProbeRejectedError(one.place.link, refusal(why), "EINVAL", NO_CALLER.rule)
+        found = spoiled_return(self._guest.arch, one.place, manager.returns.changes)
+        if found is not None:
+            raise ProbeRejectedError(one.place.link, refusal(*found), "EINVAL", found[0].rule)
 
     def _place_too(self, space: ProbedSpace, asked: list[Wanted]) -> None:
         for one in asked:
@@ -250,14 +247,14 @@ class Probing:
         first = self.first
         for one in wanted:
             address = first.address(one.place)
-            if address is not None and (one.traces or address not in first.manager.points):
-                try:
-                    self._allow_return(one)
+            try:
+                self._allow_return(one)
+                if address is not None and (one.traces or address not in first.manager.points):
                     first.settle(one, address)
-                except ProbeRejectedError as error:
-                    refused.append((one.place, error.reason))
-                    continue
-            good.append(one)
+            except ProbeRejectedError as error:
+                refused.append((one.place, error.reason))
+            else:
+                good.append(one)
         self.place(good)
         return refused
 

@@ -11,15 +11,15 @@ from msgspec.structs import replace
 
 from engine.arch.base import Arch
 from engine.arch.plan import Mode, Rules
-from engine.arch.uprobe_faults import FAULTS, INT3, NO_CALLER, NOP_CALL
+from engine.arch.uprobe_faults import FAULTS, INT3, NOP_CALL
 from engine.errors import CommandError
 from engine.probes.lint import CORRUPTS, Finding, Judgement
-from engine.probes.no_caller import no_caller, refusal
 from engine.session.live.histograms import counts_here
 from engine.session.live.instance import KernelInstance
 from engine.session.live.processes import ProbedCode
 from engine.session.live.tracefs import LiveKernelError, append, read_text
 from engine.session.program.places import Place
+from engine.session.program.return_places import spoiled_return
 from engine.session.tracing.listing import TraceListing
 from engine.session.tracing.tracing import Tracing
 from engine.trace.export import CannotError, ExportPlace, kprobe_line, uprobe_line
@@ -148,10 +148,11 @@ class KernelProbes:
             return
         for finding in self._damage(judgement):
             raise CommandError(f"{definition.command}: {finding.message} {_ALL_THE_SAME}")
-        spoils = definition.is_return and self._arch.name in NO_CALLER.arches
-        why = spoils and no_caller(self._arch, probe.place.image, probe.place.link)
-        if why:
-            raise CommandError(f"{definition.command}: {refusal(why)} {_ALL_THE_SAME}")
+        spoiled = spoiled_return(self._arch, probe.place) if definition.is_return else None
+        if spoiled is not None:
+            fault, why = spoiled
+            message = f"{fault.rule}: {why}, and Linux {fault.text()}"
+            raise CommandError(f"{definition.command}: {message} {_ALL_THE_SAME}")
 
     def _damage(self, judgement: Judgement) -> Iterator[Finding]:
         """The findings about what the running kernel would damage at a place."""

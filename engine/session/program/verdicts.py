@@ -373,7 +373,7 @@ class Verdicts:
 
     def _as_return(self, placed: Placed, mode: Mode) -> Placed:
         """The verdict on a place for a return probe."""
-        placed = self._with_caller(placed, mode)
+        placed = self._with_damage(placed, mode)
         place = placed.place
         if place.rules is Rules.UPROBE or place.function is None:
             return placed
@@ -387,20 +387,18 @@ class Verdicts:
         why = "a return probe goes on a function's entry"
         return _refused_return(placed, start, why, "EINVAL")
 
-    def _with_caller(self, placed: Placed, mode: Mode) -> Placed:
-        """The verdict with what Linux's trampoline does where nobody calls."""
+    def _with_damage(self, placed: Placed, mode: Mode) -> Placed:
+        """The verdict with what Linux's trampoline damages there."""
         place, found = placed.place, placed.judgement
         if mode is Mode.STRICT:
             return placed
-        from engine.arch.uprobe_faults import NO_CALLER  # for kernel mode only
-        from engine.probes.no_caller import no_caller
+        from engine.session.program.return_places import spoiled_return  # for kernel mode only
 
-        if self._arch.name not in NO_CALLER.arches:
+        spoiled = spoiled_return(self._arch, place)
+        if spoiled is None:
             return placed
-        why = no_caller(self._arch, place.image, place.link)
-        if not why:
-            return placed
-        message = f"Linux accepts it, but {NO_CALLER.text()} ({NO_CALLER.rule}): {why}"
+        fault, why = spoiled
+        message = f"Linux accepts it, but {fault.text()} ({fault.rule}): {why}"
         finding = Finding(CORRUPTS, "error", message)
         judged = replace(found, errors=(*found.errors, finding))
         return replace(placed, judgement=judged)
