@@ -571,7 +571,8 @@ class Kernel:
         try:
             yield
         finally:
-            self._hold(current)
+            if not current.ended:  # one that has ended has no registers to come back to
+                self._hold(current)
 
     def prefer(self, thread: Thread | None, *, at_once: bool = True) -> None:
         """Give a thread each turn that it can take from now on; None: as the turns have it.

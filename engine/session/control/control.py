@@ -241,6 +241,21 @@ class Control:
         return self._place.here
 
     @property
+    def of_recording(self) -> bool:
+        """True if the run at hand is a recording's, of which nothing can be changed."""
+        return self._place.of_recording
+
+    @contextmanager
+    def undisturbed(self) -> Iterator[None]:
+        """Let the run pass the user's breakpoints, signals and events meanwhile."""
+        present = self._place.present
+        present.ask(StopQuestions(accepts=lambda row: False, mapped=self.questions.mapped))
+        try:
+            yield
+        finally:
+            present.ask(self.questions)
+
+    @property
     def lives_again(self) -> bool:
         """True while the run of a recording goes on: what it writes is written by nobody else."""
         return self._place.of_recording and self._here.running.state is RunState.RUNNING
@@ -350,7 +365,9 @@ class Control:
             return self._still.carry_out(command)
         running = self._here.running
         if running.ended:
-            raise CommandError("the program has ended; r starts it afresh")
+            standing = self.session.left_standing
+            what = f"cannot go on: {running.reason}" if standing else "has ended"
+            raise CommandError(f"the program {what}; r starts it afresh")
         if self.session.core is not None:
             raise CommandError("a core file does not move; r runs the program from its beginning")
         self.moves_on()
@@ -604,6 +621,11 @@ class Control:
         Raises:
             CommandError: the guest does not stand, or the function cannot be called.
         """
+        if self._place.of_recording or self._place.in_past:
+            raise CommandError(
+                "Functions are not called in what was recorded; branch continues from here in a"
+                " run of its own."
+            )
         running = self._here.running
         if running.state not in (RunState.STOPPED, RunState.READY) or running.machine is not None:
             raise CommandError("The program does not stand where a function can be called.")

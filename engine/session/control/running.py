@@ -384,9 +384,13 @@ class Running:
 
     def _look(self) -> None:
         """See whether the guest stands or has ended."""
-        if self._session.machine.exit is not None:
+        machine = self._session.machine
+        if machine.exit is not None:
             self.state = RunState.ENDED
             self._machine = None
+            left = next(iter(machine.threads.values()), None)
+            if machine.current.ended and left is not None:
+                self._session.kernel.look_at(left)  # as after a deadlock of those that are left
         else:
             self.state = RunState.STOPPED
             self.reason = self.wanted or self.reason

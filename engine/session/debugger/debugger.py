@@ -127,9 +127,13 @@ class Debugger:
 
     @property
     def started(self) -> bool:
-        """True from `run` to the program's end; in an interface from the beginning."""
-        begun = self._begun or self.attached or self.control.session.core is not None
-        return begun and self.control.state is not RunState.ENDED
+        """True while there is a program to look at; in an interface from the beginning.
+
+        One that a deadlock or a limit has ended stands as it did at that moment.
+        """
+        session = self.control.session
+        begun = self._begun or self.attached or session.core is not None
+        return begun and (self.control.state is not RunState.ENDED or session.left_standing)
 
     @started.setter
     def started(self, begun: bool) -> None:
@@ -224,14 +228,24 @@ class Debugger:
         """The guest's state."""
         return self.control.view().state
 
-    def need_run(self) -> None:
-        """Refuse what only a running program can do.
+    def need_process(self) -> None:
+        """Refuse what needs a program that runs, or that a deadlock or a limit has ended.
 
         Raises:
             CommandError: it is not being run.
         """
         if not self.started or self.control.session.core is not None:
             raise CommandError(NOT_RUN)
+
+    def need_run(self) -> None:
+        """Refuse what only a running program can do.
+
+        Raises:
+            CommandError: it is not being run, or nothing of it can go on any more.
+        """
+        self.need_process()
+        if self.control.state is RunState.ENDED:
+            raise CommandError(f"The program cannot go on: {self.control.view().reason}.")
 
     def set_arguments(self, rest: str) -> None:
         """Start the program with these arguments from now on, as a shell would split them.
@@ -243,11 +257,20 @@ class Debugger:
             words = shlex.split(rest)
         except ValueError as error:
             raise CommandError(f"{rest}: {error}") from None
-        self.arguments = rest
         self.configure(replace(self.control.config, args=tuple(words)))
+        self.arguments = rest
 
     def configure(self, config: GuestConfig) -> None:
-        """Start the program so from now on."""
+        """Start the program so from now on.
+
+        Raises:
+            CommandError: it is a recording's.
+        """
+        if self.control.config.recording is not None and config != self.control.config:
+            raise CommandError(
+                "A recording is lived through as it was recorded, with its own arguments and"
+                " environment."
+            )
         self.changed = self.changed or config != self.control.config
         self.control.config = config
 

@@ -343,7 +343,7 @@ def batch(
 
     interpreter = Interpreter(Debugger(control, put, guarded, complaints=complain))
     try:
-        interpreter.words.tasks.tell_core()
+        interpreter.words.tasks.tell_opened()
         return _steps(control, interpreter, steps, complain)
     finally:
         control.close()

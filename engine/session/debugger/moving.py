@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from typing import Final
 
-from msgspec.structs import replace
-
 from engine.errors import CommandError
 from engine.language.ctypes import INT, CType
 from engine.language.evaluation import Evaluator
@@ -59,14 +57,16 @@ class Moving:
     def run(self, rest: str) -> None:
         """Run the program from its beginning: run [ARGUMENTS]."""
         self._begin(rest)
-        self._go(cmd.Continue())
+        self.go(cmd.Continue())
 
     def _begin(self, arguments: str) -> None:
         """Stand at the first instruction of the program, started again if it has run."""
         debugger = self._debugger
         if arguments:
             debugger.set_arguments(arguments)
-        if debugger.started or debugger.state is not RunState.READY or debugger.changed:
+        whole = debugger.control.config.recording is not None  # nothing can have changed it
+        waits = debugger.state is RunState.READY and (whole or not debugger.started)
+        if not waits or debugger.changed:
             debugger.restart()
         debugger.started = True
 
@@ -102,7 +102,7 @@ class Moving:
                     crossings = f"{left} crossings" if left > 1 else "crossing"
                     text = f"Will ignore next {crossings} of breakpoint {at[0].number}."
                     self._debugger.put(f"{text}  Continuing.")
-        self._go(cmd.Continue())
+        self.go(cmd.Continue())
 
     def call(self, rest: str) -> None:
         """Call a function: print its result, unless it has none.
@@ -116,7 +116,7 @@ class Moving:
         if debugger.state is RunState.ENDED:
             self._begin("")
         debugger.started = True
-        self._go(cmd.CallFunction(rest))
+        self.go(cmd.CallFunction(rest))
 
     def stepi(self, rest: str) -> None:
         """Execute an instruction: stepi [N]."""
@@ -138,7 +138,7 @@ class Moving:
         """Do a step several times; only the last says where the guest stands."""
         debugger = self._debugger
         if back:
-            self._need_past()
+            self.need_past()
         else:
             debugger.need_run()
         count = debugger.value(rest).number if rest else 1
@@ -227,7 +227,7 @@ class Moving:
 
     # -- backwards --------------------------------------------------------------------------
 
-    def _need_past(self) -> None:
+    def need_past(self) -> None:
         """Refuse what only a program can do that has run, be it that it has ended.
 
         Raises:
@@ -235,13 +235,13 @@ class Moving:
         """
         debugger = self._debugger
         if debugger.control.history() is None or debugger.control.state is RunState.READY:
-            debugger.need_run()
+            debugger.need_process()
         debugger.started = True
 
     def reverse_continue(self, rest: str) -> None:
         """Go back to the last hit of a breakpoint, or to the first instruction."""
-        self._need_past()
-        self._go(cmd.ContinueBack())
+        self.need_past()
+        self.go(cmd.ContinueBack())
 
     def reverse_stepi(self, rest: str) -> None:
         """Go back by an instruction: reverse-stepi [N]."""
@@ -261,17 +261,17 @@ class Moving:
 
     def reverse_finish(self, rest: str) -> None:
         """Go back to the call of the function at hand."""
-        self._need_past()
-        self._go(cmd.FinishBack())
+        self.need_past()
+        self.go(cmd.FinishBack())
 
     def last_write(self, rest: str) -> None:
         """Go back to what has last written to a value in memory or a register: last-write EXPR."""
         asked = self._asked(rest)
         if asked.register:
             thread, callee = asked.thread, asked.callee
-            self._go(cmd.LastRegisterWrite(asked.register, thread, callee))
+            self.go(cmd.LastRegisterWrite(asked.register, thread, callee))
         else:
-            self._go(cmd.LastWrite(asked.first, asked.size))
+            self.go(cmd.LastWrite(asked.first, asked.size))
 
     def _asked(self, rest: str) -> cmd.Origin:
         """The value that is asked about, in memory or in a register.
@@ -280,7 +280,7 @@ class Moving:
             CommandError: it is in neither.
         """
         debugger = self._debugger
-        self._need_past()
+        self.need_past()
         if not rest:
             raise CommandError("Argument required (expression to compute).")
         value = debugger.value(rest)
@@ -305,7 +305,7 @@ class Moving:
         debugger, number = self._debugger, rest.strip()
         links = debugger.control.links
         if number.isdecimal() or not number:
-            self._need_past()
+            self.need_past()
             if not links:
                 raise CommandError("No value has been followed.  origin EXPR follows one.")
             if not number:
@@ -314,7 +314,7 @@ class Moving:
             if len(number) > _DIGITS or int(number) >= len(links):
                 raise CommandError(f"No link {number[:_DIGITS]}: 0 to {len(links) - 1}.")
             link = links[int(number)]
-            self._go(cmd.Seek(link.clock, link.pc))
+            self.go(cmd.Seek(link.clock, link.pc))
             return
         selected = debugger.frames.selected
         debugger.move(self._asked(rest))
@@ -346,89 +346,11 @@ class Moving:
         self._time(rest, cmd.LastTime(rest))
 
     def _time(self, rest: str, command: cmd.Command) -> None:
-        self._need_past()
+        self.need_past()
         if not rest:
             raise CommandError("Argument required (expression to compute).")
         self._conditions.ask(rest)
-        self._go(command)
-
-    def goto(self, rest: str) -> None:
-        """Go to a moment of the run: goto begin|end|TICK|PERCENT%|MARK."""
-        self._need_past()
-        word = rest.removeprefix("record").strip()
-        number = word.removesuffix("%").strip()
-        if word in ("begin", "start"):
-            self._go(cmd.Seek(0))
-        elif word == "end":
-            self._go(cmd.Seek())
-        elif not word or not word[0].isalpha():
-            if not (number.isascii() and number.isdigit() and len(number) <= _DIGITS):
-                raise CommandError(
-                    "goto begin, goto end, goto TICK of the guest's clock, goto 40%, or goto MARK."
-                )
-            clock = int(number)
-            if number != word:
-                end = (self._debugger.control.history() or (0, 0, False))[1]
-                clock = end * min(clock, 100) // 100
-            self._go(cmd.Seek(clock))
-        else:
-            self._go(cmd.SeekMark(word))
-
-    def mark(self, rest: str) -> None:
-        """Make the moment at which the program stands a bookmark: mark [NAME]."""
-        self._need_past()
-        self._debugger.put(self._debugger.execute(cmd.SetMark(rest)))
-
-    def unmark(self, rest: str) -> None:
-        """Forget a bookmark: unmark NAME."""
-        self._debugger.put(self._debugger.execute(cmd.DeleteMark(rest)))
-
-    def info_marks(self, rest: str) -> None:
-        """List the bookmarks: the tick of each, and where the program stands there."""
-        debugger = self._debugger
-        view = debugger.control.view().history
-        if view is None or not view.marks:
-            debugger.put("No bookmarks.")
-            return
-        debugger.put("Name        Tick             Address")
-        for one in view.marks:
-            where = debugger.scope.symbol(one.pc)
-            shown = f" <{where}>" if where else ""
-            debugger.put(f"{one.name:<11} {one.time:<16} {one.pc:#x}{shown}")
-
-    def record(self, rest: str) -> None:
-        """Record the program from its next start on, so that one can go back: record [stop]."""
-        debugger = self._debugger
-        word, _, more = rest.partition(" ")
-        if word == "goto":
-            self.goto(more)
-            return
-        if word not in ("", "full", "stop", "s"):
-            raise CommandError("record, record stop, or record goto begin|end|TICK.")
-        on = word in ("", "full")
-        config = debugger.control.config
-        if on and config.history:
-            raise CommandError(
-                'The process is already being recorded.  Use "record stop" to stop.'
-            )
-        debugger.configure(replace(config, history=on))
-        if on and debugger.started:
-            debugger.put("The program is recorded from its next start on: run, or start.")
-
-    def info_record(self, rest: str) -> None:
-        """Tell of the recording: its end, and where the program stands in it."""
-        debugger = self._debugger
-        found = debugger.control.history()
-        if found is None:
-            debugger.put("No recording is currently active.")
-            return
-        now, end, past = found
-        debugger.put("Active record target: record-full")
-        debugger.put("Replay mode:" if past else "Record mode:")
-        debugger.put("Lowest recorded tick is 0.")
-        if past:
-            debugger.put(f"Current tick is {now}.")
-        debugger.put(f"Highest recorded tick is {end}.")
+        self.go(command)
 
     def _returned_to(self, number: int) -> bool:
         """Run until a frame further out is the innermost; True if it is."""
@@ -506,7 +428,7 @@ class Moving:
         debugger.frames.moved()
         if debugger.interactive:
             debugger.put(f"Continuing at {address:#x}.")
-        self._go(cmd.Continue())
+        self.go(cmd.Continue())
 
     def return_(self, rest: str) -> None:
         """Leave a function without carrying the rest of it out: return [EXPR]."""
@@ -544,14 +466,14 @@ class Moving:
     def kill(self, rest: str) -> None:
         """End the program."""
         debugger = self._debugger
-        debugger.need_run()
+        debugger.need_process()
         pid = debugger.control.session.machine.first.pid
         debugger.restart()
         debugger.put(f"[Inferior 1 (process {pid}) killed]")
 
     # -- stops ------------------------------------------------------------------------------
 
-    def _go(self, command: cmd.Command) -> None:
+    def go(self, command: cmd.Command) -> None:
         """Run to a stop, and tell of it."""
         if self._moved(command):
             self._tell_stop()
@@ -564,9 +486,21 @@ class Moving:
         debugger = self._debugger
         before = debugger.thread
         debugger.move(command)
+        return self.told(before)
+
+    def told(self, before: int) -> bool:
+        """Tell the stop, or the end, to which the guest has moved; True if it has arrived.
+
+        Args:
+            before: the thread that was looked at before.
+        """
+        debugger = self._debugger
         view, reached = debugger.control.view(), debugger.stops.reached
         if view.state is RunState.ENDED:
-            self._ended()
+            if debugger.control.session.left_standing:
+                self._tell_cut_short(before)
+            else:
+                self._ended()
             return False
         if view.cause is not StopCause.ARRIVED:
             self._tell_switch(before)
@@ -619,8 +553,10 @@ class Moving:
         debugger.need_run()
         if not rest:
             raise CommandError("Argument required (signal number).")
+        if debugger.control.of_recording:
+            raise CommandError("A recording gets the signals that were recorded.")
         debugger.give_signal(0 if rest == "0" else signal_number(rest))
-        self._go(cmd.Continue())
+        self.go(cmd.Continue())
 
     def _tell_hit(self, reached: list[UserStop], reason: str) -> None:
         """A stop of the user's; without a number it was placed with other words than these."""
@@ -668,6 +604,16 @@ class Moving:
         self._debugger.put(self._debugger.frames.heading(0, with_number=False))
         self._looking.show_source(0)
         self._looking.show_displays()
+
+    def _tell_cut_short(self, before: int) -> None:
+        """A deadlock or a limit has ended the run: the program is looked at as it stands then."""
+        debugger = self._debugger
+        machine = debugger.control.session.machine
+        assert machine.exit is not None, "it has ended"
+        pid, limit = machine.first.pid, machine.exit.limit
+        debugger.put(f"[Inferior 1 (process {pid}) stopped: {limit}]")
+        self._tell_switch(before)
+        self._tell_stop()
 
     def _ended(self) -> None:
         """The program is over."""

@@ -25,9 +25,15 @@ class ThreadWords:
         self._looking = looking
         self.line: Callable[[str], object] = lambda text: None
 
-    def tell_core(self) -> None:
-        """Say whose core file is looked at, and where its first thread stood."""
+    def tell_opened(self) -> None:
+        """Say where a program stands that need not be run first: a core file's, a recording's.
+
+        A recording stands at its first instruction, as `rr replay` has it.
+        """
         debugger = self._debugger
+        if debugger.control.config.recording is not None:
+            debugger.started = True
+            self._looking.show_frame()
         core = debugger.control.session.core
         if core is None:
             return

@@ -19,6 +19,7 @@ from engine.session.debugger.changing import Changing
 from engine.session.debugger.debugger import Debugger, unknown
 from engine.session.debugger.filetexts import FileWords
 from engine.session.debugger.looking import Looking
+from engine.session.debugger.moments import MomentWords
 from engine.session.debugger.moving import Moving
 from engine.session.debugger.script import ScriptLine
 from engine.session.debugger.searching import Searching
@@ -78,6 +79,7 @@ class WordTable:
         self.own: dict[str, str] = {}
         self.looking = looking = Looking(debugger)
         self.moving = moving = Moving(debugger, looking)
+        moments = MomentWords(debugger, moving)
         self.breaking = breaking = Breaking(debugger)
         watching = Watching(debugger)
         self.catching = catching = Catching(debugger)
@@ -102,8 +104,8 @@ class WordTable:
             Word(("source",), files.info_source),
             Word(("files", "target"), files.info_files, remote=True),
             Word(("signals", "handle"), catching.info_signals, remote=True),
-            Word(("record", "rec"), moving.info_record, remote=True),
-            Word(("marks", "bookmarks"), moving.info_marks, remote=True),
+            Word(("record", "rec"), moments.info_record, remote=True),
+            Word(("marks", "bookmarks"), moments.info_marks, remote=True),
             Word(("branches",), branching.info_branches, remote=True),
             Word(("threads",), tasks.info_threads, remote=True),
             Word(("functions", "fun"), searching.info_functions, remote=True),
@@ -171,10 +173,10 @@ class WordTable:
             Word(("reverse-stepi", "rsi"), moving.reverse_stepi, moves=True),
             Word(("reverse-nexti", "rni"), moving.reverse_nexti, moves=True),
             Word(("reverse-finish",), moving.reverse_finish, moves=True),
-            Word(("record", "rec"), moving.record, moves=True),
-            Word(("goto",), moving.goto, moves=True),
-            Word(("mark", "bookmark"), moving.mark, remote=True),
-            Word(("unmark",), moving.unmark, remote=True),
+            Word(("record", "rec"), moments.record, moves=True),
+            Word(("goto",), moments.goto, moves=True),
+            Word(("mark", "bookmark"), moments.mark, remote=True),
+            Word(("unmark",), moments.unmark, remote=True),
             Word(("branch",), branching.branch, moves=True),
             Word(("switch",), branching.switch, moves=True),
             Word(("diff",), branching.diff, remote=True),
@@ -250,7 +252,7 @@ class WordTable:
         if rest.startswith("m"):
             self.looking.info_mappings(rest)
             return
-        self._debugger.need_run()
+        self._debugger.need_process()
         session = self._debugger.control.session
         self._debugger.put(f"process {session.machine.first.pid}")
         self._debugger.put(f"exe = '{session.paths.guest}'")

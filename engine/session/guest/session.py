@@ -303,6 +303,13 @@ class Session(LoadedGuest):
         """End the run for a signal to the tool; from any thread."""
         self.kernel.host_end(number)
 
+    @property
+    def left_standing(self) -> bool:
+        """True if a limit or a deadlock has ended the run with threads that can be looked at."""
+        end = self.machine.exit
+        cut_short = end is not None and bool(end.limit) and not end.by_user
+        return cut_short and bool(self.machine.threads) and not self.machine.current.ended
+
     def check_ended(self) -> None:
         """Let nothing follow a run that the user has ended.
 

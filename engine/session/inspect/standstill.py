@@ -10,6 +10,7 @@ from engine.linux import signals
 from engine.linux.thread import Thread
 from engine.session.guest.session import Session
 from engine.session.inspect.backtrace import Backtraces
+from engine.session.inspect.threads import ThreadViews
 from engine.session.protocol.report import Report
 
 _THREADS: Final = 10
@@ -35,13 +36,22 @@ def standstill(session: Session) -> Report:
 
 
 def _lines(session: Session, thread: Thread) -> Iterator[str]:
-    session.kernel.look_at(thread)
+    with session.kernel.visit(thread):
+        yield from _visited(session, thread)
+
+
+def _visited(session: Session, thread: Thread) -> Iterator[str]:
+    """The lines of a thread whose registers the processor holds."""
     call = thread.call
     arguments = ", ".join(f"{each:#x}" for each in call.arguments)
     comm = thread.comm.decode(errors="replace")
     number = thread.process.stopped
     state = f"stopped by {signals.name(number)}, last in " if number else ""
     yield f"thread {thread.tid} ({comm}) of process {thread.pid}: {state}{call.name}({arguments})"
+    waits, holder = ThreadViews(session).waits(thread) if thread.wait is not None else ("", 0)
+    if waits:
+        held = f", held by {holder}" if holder else ""
+        yield f"  waits for {waits}{held}"
     for number, frame in enumerate(Backtraces(session).take(syscall=call.name).frames):
         if number >= _FRAMES:
             yield "  ..."

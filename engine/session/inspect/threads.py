@@ -90,7 +90,7 @@ class ThreadViews:
         call, waits, holder = "", "", 0
         if thread.wait is not None:
             call = thread.call.name
-            waits, holder = self._waits(thread)
+            waits, holder = self.waits(thread)
         return ThreadView(
             thread.tid,
             process.pid,
@@ -108,8 +108,11 @@ class ThreadViews:
 
     # -- what they wait for ---------------------------------------------------------------
 
-    def _waits(self, thread: Thread) -> tuple[str, int]:
-        """The object of a thread's wait, in words, and the id of the thread that has it."""
+    def waits(self, thread: Thread) -> tuple[str, int]:
+        """The object of a thread's wait, in words, and the id of the thread that has it; 0: none.
+
+        The thread waits.
+        """
         call = thread.call
         if call.name == "futex" and call.arguments[1] & _OPERATION in _FUTEX_WAITS:
             return self._futex(thread, call.arguments[0], call.arguments[1] & _OPERATION)

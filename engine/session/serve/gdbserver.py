@@ -1,9 +1,10 @@
 """A guest in the hands of gdb: the commands of its remote protocol.
 
-Sources: "GDB Remote Serial Protocol" of gdb's manual; include/gdb/signals.def for its numbers of
-signals. A breakpoint that gdb takes out goes when the guest moves next, so that those that it
-takes out at each stop and puts back stay where they are; memory shows the program's own code,
-never what is planted. A word behind `monitor` is a line of this program's own command line.
+Source: "GDB Remote Serial Protocol" of gdb's manual. A breakpoint that gdb takes out goes when the
+guest moves next, so that those that it takes out at each stop and puts back stay where they are;
+memory shows the program's own code, never what is planted. A word behind `monitor` is a line of
+this program's own command line. A program that a deadlock or a limit has ended is told as one that
+an interrupt has stopped: its threads can be looked at, and do not go on.
 """
 
 import struct
@@ -31,6 +32,7 @@ from engine.session.protocol.views import RunState, StopCause
 from engine.session.serve import target
 from engine.session.serve.attention import AttentionTimer
 from engine.session.serve.commandline import PassedLines, RecordedEvents
+from engine.session.serve.gdbsignals import GDB_SIGNALS, LINUX_SIGNALS
 from engine.session.serve.guestfiles import GuestFiles
 from engine.session.serve.linkmap import link_maps
 from engine.session.serve.packets import MOST, escaped, number
@@ -51,32 +53,6 @@ _REVERSE: Final = b";ReverseStep+;ReverseContinue+"
 _SOFTWARE, _HARDWARE, _WRITE, _READ, _ACCESS = b"0", b"1", b"2", b"3", b"4"
 _WATCHES: Final = {_WRITE: ("watch", "watch"), _READ: ("rwatch", "rwatch"),
                    _ACCESS: ("awatch", "awatch")}  # fmt: skip
-_GDB_SIGNALS: Final = {
-    **{number: number for number in (1, 2, 3, 4, 5, 6, 8, 9, 11, 13, 14, 15)},
-    7: 10,
-    31: 12,
-    23: 16,
-    19: 17,
-    20: 18,
-    18: 19,
-    17: 20,
-    21: 21,
-    22: 22,
-    29: 23,
-    24: 24,
-    25: 25,
-    26: 26,
-    27: 27,
-    28: 28,
-    10: 30,
-    12: 31,
-    30: 32,
-    32: 77,
-    64: 78,
-    **{number: number + 12 for number in range(33, 64)},
-}
-"""Linux's numbers of signals to gdb's."""
-_LINUX_SIGNALS: Final = {theirs: ours for ours, theirs in _GDB_SIGNALS.items()}
 _TRAP: Final = 5
 
 
@@ -278,7 +254,7 @@ class GdbServer:
 
     def _thread_rows(self) -> list[tuple[int, str]]:
         machine = self._control.session.machine
-        if self._control.state is RunState.ENDED:
+        if self._is_gone:
             return []
         return [
             (tid, machine.comms.get(tid, b"").decode(errors="replace")) for tid in machine.threads
@@ -374,8 +350,13 @@ class GdbServer:
             self._control.carry_out(cmd.WriteMemory(address, data))
         return _OK
 
+    @property
+    def _is_gone(self) -> bool:
+        """True if the program has ended, and nothing of it is left to look at."""
+        return self._control.state is RunState.ENDED and not self._control.session.left_standing
+
     def _need_program(self) -> None:
-        if self._control.state is RunState.ENDED:
+        if self._is_gone:
             raise CommandError("the program has ended")
 
     # -- breakpoints ------------------------------------------------------------------------
@@ -466,8 +447,11 @@ class GdbServer:
     def _move(self, *, step: bool, signal: int) -> bytes:
         """Let the guest move; why it has stopped."""
         self._need_program()
+        if self.ended:  # a deadlock or a limit has ended the run: it stands where it did
+            self._put_output(f"the program cannot go on: {self._control.view().reason}\n".encode())
+            return self._stop_reply()
         self._sync(removes=not step)
-        self._debugger.give_signal(_LINUX_SIGNALS.get(signal, 0))
+        self._debugger.give_signal(LINUX_SIGNALS.get(signal, 0))
         behind = self._is_past
         answer = self._go(cmd.StepInsn() if step else cmd.Continue())
         if behind and not step and self._stop == b"T05" and not self._is_past:
@@ -500,16 +484,18 @@ class GdbServer:
         """The stop at hand, without the thread."""
         debugger, view = self._debugger, self._control.view()
         if view.state is RunState.ENDED:
+            if not self._is_gone:
+                return b"T%02x" % sig.SIGINT
             end = self._control.session.machine.exit
             if end is not None and end.signal:
-                return b"X%02x" % _GDB_SIGNALS.get(end.signal, 143)
+                return b"X%02x" % GDB_SIGNALS.get(end.signal, 143)
             return b"W%02x" % ((view.exit_code or 0) & 0xFF)
         if view.cause is StopCause.INTERRUPTED:
             return b"T%02x" % sig.SIGINT
         if debugger.signal == sig.SIGSEGV and view.pc in self._traps:
             return b"T%02xswbreak:;" % _TRAP
         if view.cause is StopCause.SIGNAL and debugger.signal:
-            return b"T%02x" % _GDB_SIGNALS.get(debugger.signal, 143)
+            return b"T%02x" % GDB_SIGNALS.get(debugger.signal, 143)
         for stop in debugger.stops.reached:
             for wanted, planted in self._planted.items():
                 if planted is not stop and getattr(stop, "stands_for", None) is not planted:
@@ -614,8 +600,8 @@ class GdbServer:
         if name == b"StartNoAckMode":
             return _OK
         if name == b"PassSignals":
-            passed = {_LINUX_SIGNALS.get(number(word)) for word in words.split(b";") if word}
-            for each in _GDB_SIGNALS:
+            passed = {LINUX_SIGNALS.get(number(word)) for word in words.split(b";") if word}
+            for each in GDB_SIGNALS:
                 rule = self._debugger.signals[each]
                 rule.stop = each not in passed
                 rule.passed = True

@@ -144,8 +144,20 @@ class Announcer:
         return body
 
     def _tell_end(self, guest: Debuggee) -> None:
-        """The program is over; one that is recorded stands at its last instruction first."""
+        """The program is over; one that is recorded stands at its last instruction first.
+
+        One that a deadlock or a limit has ended stands where it did.
+        """
         self._editor.output.finish()
+        if guest.control.session.left_standing and not guest.launched.no_debug:
+            body = bodies.StoppedBody(
+                reason="pause",
+                thread_id=guest.control.thread,
+                all_threads_stopped=True,
+                description=f"The program cannot go on: {guest.control.view().reason}",
+            )
+            self._editor.event("stopped", body)
+            return
         code = guest.control.view().exit_code or 0
         end = guest.control.session.machine.exit
         if end is not None and end.signal:
