@@ -93,6 +93,7 @@ class UnicornNames(Struct, frozen=True):
         host_float: whether the host's own floating point can take the place of Unicorn's.
         wide_operands: whether operands of 16 bytes have to be looked after, see
             `engine.cpu.unicorn_operands`.
+        locks: whether instructions may have a lock prefix, see `engine.cpu.unicorn_locks`.
         lasting_fault: number of an exception that Unicorn never forgets, so that the next one
             would be a double fault; None where it forgets them all.
         advances: (number of an exception, bytes): pc is so far behind the instruction at it
@@ -122,6 +123,7 @@ class UnicornNames(Struct, frozen=True):
     hidden_flags: HiddenFlags | None = None
     host_float: bool = False
     wide_operands: bool = False
+    locks: bool = False
     lasting_fault: int | None = None
     advances: tuple[tuple[int, int], ...] = ()
     refused_breakpoints: tuple[bytes, ...] = ()

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from engine.arch.base import Arch, TrapKind
 from engine.arch.engines import UnicornNames
-from engine.cpu import native, unicorn_float, unicorn_operands
+from engine.cpu import native, unicorn_float, unicorn_locks, unicorn_operands
 from engine.cpu import unicorn_api as api
 from engine.cpu import unicorn_linkage as linkage
 from engine.cpu.base import Access, Decode, EntryTable, Stop, StopKind, Traps
@@ -133,6 +133,8 @@ class UnicornCpu(UnicornState):
             unicorn_softfloat.install(names.target)
         if names.wide_operands:
             unicorn_operands.watch(self.engine_address, names.target)
+        if names.locks:
+            unicorn_locks.refuse(names.target)
         self._screen = Screen(
             arch,
             decode,

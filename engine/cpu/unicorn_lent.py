@@ -22,7 +22,7 @@ from zlib import crc32
 
 from engine.arch.engines import LentCode, LentInsns
 from engine.cpu import hostmemory as host
-from engine.cpu import native
+from engine.cpu import native, unicorn_locks
 from engine.cpu import unicorn_linkage as linkage
 from engine.cpu.ram import PAGE
 from engine.cpu.unicorn_blocks import BlockTable
@@ -176,7 +176,7 @@ def _led(target: str, insns: LentInsns) -> _LentCodes | None:
     (distance,) = struct.unpack("=i", ctypes.string_at(main + _TABLE_AT + 3, 4))
     slots.append(main + _TABLE_AT + 7 + distance + 8 * _TRANSLATE)
     own = struct.unpack("=2Q", b"".join(ctypes.string_at(slot, 8) for slot in slots))
-    if own != (linkage.address_of(f"cpu_ldub_code_{target}"), main + _TRANSLATION_AT):
+    if own != (unicorn_locks.fetcher(target), main + _TRANSLATION_AT):
         return None  # somebody else has led them
     try:
         room = mmap.mmap(
@@ -190,7 +190,7 @@ def _led(target: str, insns: LentInsns) -> _LentCodes | None:
     codes = _LentCodes(insns, room)
     make = _Make(codes.make)
     words = {name: linkage.address_of(f"{name}_{target}") for name in WORDS}
-    words |= {"translate": own[1], "make": linkage.address_in(make)}
+    words |= {"cpu_ldub_code": own[0], "translate": own[1], "make": linkage.address_in(make)}
     if not all(words.values()):
         return None
     placed = native.place((struct.pack(f"={len(WORDS)}Q", *words.values()) + _ALL,))
@@ -201,6 +201,7 @@ def _led(target: str, insns: LentInsns) -> _LentCodes | None:
     if not linkage.redirect(slots, [codes.routines[name] for name in ("fetch", "translate")]):
         linkage.redirect(slots, list(own))
         return None
+    unicorn_locks.asks_too(codes.routines["fetch"] + _BEHIND_NEXT)
     _KEPT.extend((make, memory))
     return codes
 
@@ -217,5 +218,8 @@ def _places() -> dict[str, int]:
 
 
 _PLACES: Final = _places()
+_FETCHES: Final = bytes.fromhex("0fb6c04288442b40")
+_BEHIND_NEXT: Final = bytes.fromhex(dict(ROUTINES)["fetch"]).index(_FETCHES)
+"""In `fetch`: behind the call by which it fetches bytes itself."""
 _KEPT: Final[list[object]] = []
 """The memory with the code: Unicorn runs it as long as the process lives."""

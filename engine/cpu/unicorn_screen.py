@@ -426,7 +426,8 @@ def _pattern(
 ) -> re.Pattern[bytes]:
     """A pattern of one of these byte pairs, the beginning of one at the very end, or an end."""
     pairs = [
-        rb"\x%02x(?:[%b]|\Z)" % (first, _class(seconds)) for first, seconds in suspects.items()
+        rb"\x%02x(?:[%b]|\Z)" % (first, _class(seconds)) if seconds else rb"\x%02x\Z" % first
+        for first, seconds in suspects.items()
     ]
     if ends:
         pairs.append(rb"[%b][\x00-\xff][\x80-\xff]\Z" % _class(ends))

@@ -14,7 +14,7 @@ _ELSEWHERE = ("mrs", "msr", "ld", "st", "b", "cb", "tb", "svc")
 _NEWER = ("sudot", "usdot", "smmla", "ummla", "usmmla")
 """I8MM: neither AT_HWCAP2 offers it nor the processor has it."""
 _KEPT = (*(f"{kind}{number}" for kind in "xw" for number in range(16, 31)), "sp")
-_NAMES = ("nzcv", "fpcr", "fpsr", "signal")
+_NAMES = ("nzcv", "fpcr", "fpsr", "signal", "pc", "why", "address")
 
 
 @dataclass(frozen=True)
@@ -97,6 +97,23 @@ def _integer_word(random_: random.Random) -> tuple[int, str]:
 def case(random_: random.Random, number: int, *, integers: bool = False) -> Case:
     """The instruction of that number: of floats and vectors, or of `integers` and memory."""
     word, name = (_integer_word if integers else _word)(random_)
+    return Case(word, name, state(random_, word, name, CODE + 8 * number, integers=integers))
+
+
+def state(
+    random_: random.Random, word: int, name: str, start: int, *, integers: bool | None = None
+) -> bytes:
+    """A random state for an instruction at `start`.
+
+    Args:
+        random_: chance.
+        word: the instruction.
+        name: it as text.
+        start: its address.
+        integers: x15 is an address; None where the text says so.
+    """
+    if integers is None:
+        integers = f"[x{_BASE}" in name or "[x" in name
     general = [
         random_.choice(
             (
@@ -107,17 +124,16 @@ def case(random_: random.Random, number: int, *, integers: bool = False) -> Case
         for _ in range(16)
     ]
     if integers:
-        if f"[x{_BASE}, x" in name:  # an address with a tag is none to the emulator
+        if f"[x{_BASE}, x" in name or "[x, x" in name:  # an address with a tag is none to the emulator
             general[word >> 16 & 15] = random_.randrange(64)
         general[_BASE] = STATE + 576 + random_.choice((0, 0, 16, random_.randrange(16)))
     fpcr = 0  # rounding; FZ, DN, FZ16
     if random_.random() < 0.6:
         fpcr = random_.getrandbits(4) << 22 | random_.getrandbits(1) << 19
-    state = struct.pack("<16Q", *general)
+    found = struct.pack("<16Q", *general)
     fpsr = random_.choice((0, random_.getrandbits(8) & 0x9F))
-    state += struct.pack("<5Q", random_.getrandbits(4) << 28, fpcr, fpsr, 0, CODE + 8 * number)
-    state = state.ljust(512, b"\0") + b"".join(_vector(random_) for _ in range(32))
-    return Case(word, name, state)
+    found += struct.pack("<5Q", random_.getrandbits(4) << 28, fpcr, fpsr, 0, start)
+    return found.ljust(512, b"\0") + b"".join(_vector(random_) for _ in range(32))
 
 
 def files(cases: list[Case]) -> tuple[bytes, bytes]:

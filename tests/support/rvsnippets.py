@@ -11,7 +11,7 @@ _CAPSTONE = capstone.Cs(capstone.CS_ARCH_RISCV, capstone.CS_MODE_RISCV64 | capst
 _BACK = 0x000F0067  # jr x30
 _BASE = 29
 """The register that loads, stores and atomics are made by."""
-_DATA = STATE + 512 + 256
+_DATA = STATE + 768 + 128
 _ADDRESSED = (0x03, 0x23, 0x2F)
 _OPCODES = (0x13, 0x1B, 0x33, 0x33, 0x3B, 0x3B, 0x37, *_ADDRESSED)
 
@@ -75,7 +75,8 @@ def case(random_: random.Random, number: int) -> RiscvCase:
     aligned = "lr." in name or "sc." in name or name.startswith("amo")
     general[_BASE] = _DATA + (0 if aligned else random_.choice((0, 0, random_.randrange(16))))
     state = struct.pack("<32Q2Q", *general, CODE + 8 * number, 0).ljust(512, b"\0")
-    return RiscvCase(code, name, state + random_.randbytes(512))
+    floats = struct.pack("<32Q", *(random_.getrandbits(64) for _ in range(32)))
+    return RiscvCase(code, name, state + floats + random_.randbytes(256))
 
 
 def files(cases: list[RiscvCase]) -> tuple[bytes, bytes]:

@@ -22,12 +22,13 @@ import capstone
 from engine.arch.x86_64 import vex_forms
 
 CODE, STATE, DATA = 0x10000000, 0x20000000, 0x20000100
-_END = 0x20002000
+END = 0x20002000
 """Of all data: the 64 bytes in front of it are the last of a case's."""
 SIZE = 1024
 _WIDE = 1536
 _BACK = bytes.fromhex("ff242508100020")  # jmp [0x20001008]
-_SLOT = 32
+SLOT = 32
+"""Bytes between the beginnings of two pieces of code."""
 
 FLAGS = 0x8D5
 
@@ -39,7 +40,7 @@ class Case:
     Attributes:
         code: of it.
         name: what to call it in a report.
-        gpr: rax, rcx, rdx, rbx, rsp (not used), rbp, rsi, rdi, r8 to r15.
+        gpr: rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, r8 to r15.
         flags: status flags.
         data: 256 bytes at DATA.
         fx: an fxsave image.
@@ -73,10 +74,10 @@ def pack(cases: Sequence[Case]) -> tuple[bytes, bytes]:
     """The file of code and that of states."""
     code, states = bytearray(), bytearray()
     for number, case in enumerate(cases):
-        assert len(case.code) + len(_BACK) <= _SLOT
-        code += (case.code + _BACK).ljust(_SLOT, b"\xcc")
+        assert len(case.code) + len(_BACK) <= SLOT
+        code += (case.code + _BACK).ljust(SLOT, b"\xcc")
         states += struct.pack("<16Q", *case.gpr)
-        states += struct.pack("<4Q", 0x202 | case.flags, 0, CODE + _SLOT * number, 0)
+        states += struct.pack("<4Q", 0x202 | case.flags, 0, CODE + SLOT * number, 0)
         states += bytes(96) + case.data.ljust(256, b"\0") + case.fx
         states += case.high.ljust(_WIDE - SIZE, b"\0") if case.high else b""
     return bytes(code), bytes(states)
@@ -89,14 +90,12 @@ def _comparable(case: Case, state: bytes, number: int) -> dict[str, object]:
     fx = state[512:]
     control, status, tags = struct.unpack_from("<HHB", fx)
     (mxcsr,) = struct.unpack_from("<I", fx, 24)
-    found: dict[str, object] = {
-        f"gpr{number}": hex(value) for number, value in enumerate(gpr) if number != 4
-    }
+    found: dict[str, object] = {f"gpr{at}": hex(value) for at, value in enumerate(gpr)}
     found |= {"flags": hex(flags & FLAGS & ~case.undefined), "signal": signal}
     if signal:
         address, trap, error = struct.unpack_from("<3Q", state, 160)
-        address -= CODE + _SLOT * number if address == at else 0
-        found |= {"at": at % _SLOT, "why": why, "address": hex(address)}
+        address -= CODE + SLOT * number if address == at else 0
+        found |= {"at": at % SLOT, "why": why, "address": hex(address)}
         found |= {"trap": trap, "error": hex(error)}
     if signal and ~mxcsr & 0x800 and mxcsr & 0x30:
         # Of an underflow that is not masked and what is inexact beside it one may be missed.
@@ -200,7 +199,7 @@ def run(
         capture_output=True,
         check=False,
         cwd=folder,
-        timeout=300,
+        timeout=600,
         env=os.environ | variables,
     )
     assert done.returncode == 0, done.stderr.decode(errors="replace")[-2000:]
@@ -315,7 +314,7 @@ def vector(random_: random.Random) -> bytes:
 # -- instructions ---------------------------------------------------------------------------
 
 
-def _registers(random_: random.Random) -> list[int]:
+def general(random_: random.Random) -> list[int]:
     """General registers with all kinds of numbers; rsi and r14 point to data."""
     gpr = [
         random_.choice(
@@ -370,7 +369,7 @@ def x87(random_: random.Random, *, unmasked: float, empty: float, exact: bool = 
         struct.pack_into("<Q", data, 0, double(random_))
     elif kind == 2:
         data[:10] = extended(random_)
-    gpr, flags = _registers(random_), random_.getrandbits(12) & FLAGS
+    gpr, flags = general(random_), random_.getrandbits(12) & FLAGS
     fx = bytearray(fx_image(random_, unmasked=unmasked, empty=empty))
     if exact and (first, modrm) in _SMALL:
         (exponent,) = struct.unpack_from("<H", fx, 40)
@@ -402,7 +401,7 @@ def _somewhere(random_: random.Random) -> int:
     kind = random_.random()
     if kind < 0.6:
         return DATA
-    return DATA + random_.randrange(16) if kind < 0.8 else _END - random_.randrange(1, 20)
+    return DATA + random_.randrange(16) if kind < 0.8 else END - random_.randrange(1, 20)
 
 
 def _modrm(random_: random.Random) -> int:
@@ -460,7 +459,7 @@ def sse(
         mxcsr |= random_.choice((0x40, 0x8000, 0x8040))
     struct.pack_into("<I", fx, 24, mxcsr)
     data = vector(random_) + random_.randbytes(240)
-    gpr, flags = _registers(random_), random_.getrandbits(12) & FLAGS
+    gpr, flags = general(random_), random_.getrandbits(12) & FLAGS
     if not (plain or unusual):  # without host code they may stand anywhere
         gpr[6] = gpr[14] = _somewhere(random_)
     nearly = (plain or unusual) and insn.mnemonic.startswith(("rcp", "rsqrt"))
@@ -503,7 +502,7 @@ def vex(random_: random.Random, *, unmasked: float) -> Case:
                 )
                 fx[160 + 16 * number : 176 + 16 * number] = index[:16]
                 high = high[: 16 * number] + index[16:] + high[16 * number + 16 :]
-    gpr, flags = _registers(random_), random_.getrandbits(12) & FLAGS
+    gpr, flags = general(random_), random_.getrandbits(12) & FLAGS
     gpr[6], gpr[7] = DATA + 64 * ("gather" in name), DATA + 64
     undefined = FLAGS & ~(_CF | _ZF) if name.startswith(("lzcnt", "tzcnt")) else 0
     return Case(code, name, gpr, flags, bytes(data), bytes(fx), undefined, high=high)
@@ -550,7 +549,7 @@ def _vex_code(random_: random.Random) -> bytes:
 
 _CF, _PF, _AF, _ZF, _SF, _OF = 1, 4, 0x10, 0x40, 0x80, 0x800
 _CONDITIONS = ("o", "no", "b", "ae", "e", "ne", "be", "a", "s", "ns", "p", "np", "l", "ge", "le")
-_INTEGER = {
+UNDEFINED_FLAGS = {
     **dict.fromkeys(
         (
             *("add", "adc", "sub", "sbb", "cmp", "inc", "dec", "neg", "not", "xadd", "xchg"),
@@ -646,21 +645,21 @@ def integer(random_: random.Random) -> Case:
             continue
         name = insn.mnemonic.split()[-1]
         text = f"{insn.mnemonic} {insn.op_str}"
-        if name not in _INTEGER or insn.size > 10 or not _fits(insn, name, text):
+        if name not in UNDEFINED_FLAGS or insn.size > 10 or not _fits(insn, name, text):
             continue
         moves = name.startswith(_STRINGS) and name != "movsx" and len(name) == 5
         if "mm" in text or (
             not moves and any(part in text for part in (*_AWAY, "s,", "s:", "[rip", "dr", "cr"))
         ):
             continue
-        if wanted > 1 and (moves or _INTEGER[name]):
+        if wanted > 1 and (moves or UNDEFINED_FLAGS[name]):
             continue
         code += bytes(insn.bytes)
         texts.append(text)
-        undefined |= _INTEGER[name]
+        undefined |= UNDEFINED_FLAGS[name]
         strings |= moves
         compares |= "cmpxchg" in name
-    gpr = _registers(random_)
+    gpr = general(random_)
     gpr[6] = gpr[14] = _somewhere(random_)
     gpr[7] = DATA + 128
     data = bytearray(random_.randbytes(256))

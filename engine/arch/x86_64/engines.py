@@ -119,6 +119,7 @@ ENGINES: Final = EngineNames(
         hidden_flags=HiddenFlags("MXCSR", entry=_PAGE, end=_PAGE + 9, mark=4, mask=0x3D),
         host_float=True,
         wide_operands=True,
+        locks=True,
         lasting_fault=_PROTECTION,
         pairs=tuple((f"ymm{number}", f"xmm{number}", f"ymm{number}h") for number in range(16)),
         # CPUID 1 edx and ecx, 7 ebx; movbe, BMI1 (for tzcnt), lzcnt (in 80000001 ecx).

@@ -34,6 +34,8 @@
 - Unicorn's descriptor tables are not those of Linux, and registers of the system are told as
   they are, which a processor with UMIP refuses: carried out here, as are far transfers
   (`system`).
+- iret of 32 bits enters virtual-8086 mode where the flags on the stack have VM set, in long mode,
+  too: carried out here (`system`).
 - rdtsc is set up to fault (CR4.TSD) and emulated with the guest's deterministic counter.
 """
 
@@ -57,6 +59,7 @@ _CVTPI, _GROUP_9 = 0x2A, 0xC7
 _TABLES: Final = range(4)
 """Second bytes of instructions that look at the system's tables and registers."""
 _SAHF, _LAHF = 0x9E, 0x9F
+_IRET: Final = 0xCF
 SUSPECTS: Final = {
     # Three-byte VEX: the second names the opcode map 1, 2 or 3; others are no instructions.
     0xC4: frozenset(byte for byte in range(256) if byte & 0x1F in (1, 2, 3)),
@@ -64,6 +67,7 @@ SUSPECTS: Final = {
     # EVEX: bit 3 is clear, the map is 1, 2, 3, 5 or 6.
     0x62: frozenset(byte for byte in range(256) if byte & 0xF in (1, 2, 3, 5, 6)),
     0x8F: frozenset(byte for byte in range(256) if byte & 0x38),
+    _IRET: frozenset(),  # only as the last byte of a block, which it always is
     **dict.fromkeys(range(0x40, 0x50), frozenset({_SAHF, _LAHF})),
     0xF6: frozenset({0x0D, *_NEG_OF_MEMORY}),
     0xF7: frozenset({0x0D, *_NEG_OF_MEMORY}),
@@ -170,6 +174,8 @@ def _classify(raw: bytes) -> _Remedy | None:
         return _Remedy(Screening.EMULATE, "REX prefix on flags and ah") if rex else None
     if first in (0xC4, 0xC5):
         return _vex(raw)
+    if first == _IRET:
+        return None if rex & 8 else _Remedy(Screening.EMULATE, "return from an interrupt")
     if first == 0x62:
         return _Remedy(Screening.REFUSE, f"AVX-512 (EVEX) instruction, {_LACKING}")
     if first == _RET and 0x66 not in raw[:index] and raw[index + 2 : index + 3] >= b"\x80":
@@ -363,6 +369,10 @@ def emulate(cpu: LentCpu, insn: Insn) -> int:
         return _return(cpu, int.from_bytes(insn.raw[index + 1 : index + 3], "little"))
     if insn.raw[index] in SUSPECT_LASTS:
         return _loop(cpu, insn, index)
+    if insn.raw[index] == _IRET:
+        from engine.arch.x86_64 import system  # few programs go there
+
+        return system.interrupt_return(cpu, insn.raw)
     if insn.raw[index] in _TESTS:
         _negate(cpu, insn)
     elif insn.raw[index] in (_SAHF, _LAHF):

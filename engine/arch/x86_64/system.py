@@ -206,6 +206,13 @@ def _return(cpu: ArchCpu, insn: Decoded, raw: bytes) -> int:
     return target
 
 
+def interrupt_return(cpu: ArchCpu, raw: bytes) -> int:
+    """Carry out iret; where control goes. TrapError where a processor refuses it."""
+    insn = decode(raw)
+    assert insn is not None
+    return _interrupt_return(cpu, insn)
+
+
 def _interrupt_return(cpu: ArchCpu, insn: Decoded) -> int:
     size, top = _size(insn), cpu.read_register("rsp")
     target, code, flags, stack, data = (_word(cpu, top + size * at, size) for at in range(5))

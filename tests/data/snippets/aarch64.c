@@ -1,6 +1,7 @@
 // Carries out instructions on given states: argv[1] is a file of code, argv[2] one of states,
 // which are written to standard output as they are afterwards. A piece of code begins at the
 // address that its state names and ends in a return.
+#define _GNU_SOURCE
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -8,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #define CODE 0x10000000
@@ -15,8 +17,8 @@
 
 struct state {
     uint64_t x[16];
-    uint64_t nzcv, fpcr, fpsr, signal, start;
-    uint64_t pad[43];
+    uint64_t nzcv, fpcr, fpsr, signal, start, why, address;
+    uint64_t pad[41];
     uint8_t v[32][16];
 };
 _Static_assert(sizeof(struct state) == 1024, "a kilobyte each");
@@ -58,8 +60,19 @@ __asm__("enter:\n"
 static sigjmp_buf out;
 static struct state *const state = (struct state *)STATE;
 
-static void caught(int number) {
+static void caught(int number, siginfo_t *info, void *context) {
+    ucontext_t *uc = context;
+    const struct fpsimd_context *floats = (void *)uc->uc_mcontext.__reserved;
+    for (int i = 0; i < 16; i++)
+        state->x[i] = uc->uc_mcontext.regs[i];
+    memcpy(state->v, floats->vregs, sizeof state->v);
+    state->nzcv = uc->uc_mcontext.pstate & 0xf0000000;
+    state->fpcr = floats->fpcr;
+    state->fpsr = floats->fpsr;
+    state->start = uc->uc_mcontext.pc;
     state->signal = number;
+    state->why = info->si_code;
+    state->address = (uintptr_t)info->si_addr;
     siglongjmp(out, 1);
 }
 
@@ -73,7 +86,7 @@ static void *whole(const char *name, size_t *size, void *at, int rights) {
 
 int main(int argc, char **argv) {
     size_t code, size;
-    struct sigaction action = {.sa_handler = caught, .sa_flags = SA_NODEFER};
+    struct sigaction action = {.sa_sigaction = caught, .sa_flags = SA_SIGINFO | SA_NODEFER};
     whole(argv[1], &code, (void *)CODE, PROT_READ | PROT_EXEC);
     struct state *states = whole(argv[2], &size, 0, PROT_READ | PROT_WRITE);
     mmap((void *)STATE, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,

@@ -18,7 +18,7 @@
 #define TAIL 0x20001fc0  // the last 64 bytes of data are here as well: nothing is mapped behind
 
 struct state {
-    uint64_t gpr[16];  // rax rcx rdx rbx - rbp rsi rdi r8..r15
+    uint64_t gpr[16];  // rax rcx rdx rbx rsp rbp rsi rdi r8..r15
     uint64_t flags, signal, start, why, address, trap, error;
     uint64_t pad[9];
     uint8_t data[256];
@@ -55,8 +55,10 @@ __asm__(".intel_syntax noprefix\n"
         "mov rdi, [0x20000038]\n mov r8, [0x20000040]\n mov r9, [0x20000048]\n"
         "mov r10, [0x20000050]\n mov r11, [0x20000058]\n mov r12, [0x20000060]\n"
         "mov r13, [0x20000068]\n mov r14, [0x20000070]\n mov r15, [0x20000078]\n"
+        "mov rsp, [0x20000020]\n"
         "jmp qword ptr [0x20000090]\n"
         "back:\n"
+        "mov [0x20000020], rsp\n"
         "mov [0x20000000], rax\n mov [0x20000008], rcx\n mov [0x20000010], rdx\n"
         "mov [0x20000018], rbx\n mov [0x20000028], rbp\n mov [0x20000030], rsi\n"
         "mov [0x20000038], rdi\n mov [0x20000040], r8\n mov [0x20000048], r9\n"
@@ -78,8 +80,7 @@ static void caught(int number, siginfo_t *info, void *context) {
                                   REG_R12, REG_R13, REG_R14, REG_R15};
     ucontext_t *uc = context;
     for (int i = 0; i < 16; i++)
-        if (i != 4)
-            state->gpr[i] = uc->uc_mcontext.gregs[order[i]];
+        state->gpr[i] = uc->uc_mcontext.gregs[order[i]];
     state->flags = uc->uc_mcontext.gregs[REG_EFL];
     state->signal = number;
     state->start = uc->uc_mcontext.gregs[REG_RIP];
