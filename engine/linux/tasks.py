@@ -151,7 +151,7 @@ def prctl(k: Thread, option: int, a: int, b: int, c: int, d: int) -> int:
 
 
 def _set_mce_kill(k: Thread, operation: int, policy: int, others: int) -> int:
-    """Remember what a memory error is to do: kill late (0), early (1) or as the system says (2)."""
+    """Remember when a memory error kills: late (0), early (1), or as the system says (2)."""
     policy &= 0xFFFFFFFF
     clears = operation == _MCE_CLEAR and not policy
     if others or not (clears or (operation == _MCE_SET and policy <= _MCE_DEFAULT)):
