@@ -22,6 +22,8 @@ MAY_BE_SKIPPED: tuple[tuple[str, str], ...] = (
     (r"hostile/test_memory_limit\.py::test_linux_says", "KPROBE_TUI_LIVE_KERNEL"),
     # It boots a machine, which takes minutes of emulation.
     (r"live/test_recording_machine\.py", "KPROBE_TUI_LIVE_MACHINE"),
+    # Its lines take hours, and programs that few machines have.
+    (r"cli/test_run_survey\.py", "KPROBE_TUI_SURVEY"),
     # libc-test is nobody's package; who has built it says where.
     (r"engine/test_libc_math\.py", "KPROBE_TUI_LIBC_TEST"),
     # Nobody else can become another user.

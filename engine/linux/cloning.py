@@ -2,7 +2,7 @@
 
 import errno
 import struct
-from typing import Final
+from typing import Final, NoReturn
 
 from msgspec import Struct
 
@@ -277,7 +277,7 @@ def unshare(k: Thread, flags: int) -> int:
     return 0
 
 
-def setns(k: Thread, fd: int, kind: int) -> int:
+def setns(k: Thread, fd: int, kind: int) -> NoReturn:
     """Nobody may enter a namespace; EINVAL for what is none."""
     file = k.files.get(fd)
     kind &= 0xFFFFFFFF

@@ -15,11 +15,13 @@ from engine.linux.fs.termios import TIOCGPTPEER
 from engine.linux.fs.vfs import OpenFile
 from engine.linux.wait import Wait
 
-EPERM, EBADF, EBUSY, EINVAL, ENOTTY = 1, 9, 16, 22, 25
+EPERM, EBADF, EAGAIN, EBUSY, EINVAL, ENOTTY = 1, 9, 11, 16, 22, 25
 
 F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL = 0, 1, 2, 3, 4
 F_DUPFD_CLOEXEC, F_SETPIPE_SZ, F_GETPIPE_SZ = 1030, 1031, 1032
 F_ADD_SEALS, F_GET_SEALS = 1033, 1034
+F_SETLEASE, F_GETLEASE = 1024, 1025
+_F_UNLCK = 2
 
 FIOCLEX, FIONCLEX, FIONBIO, FIOASYNC, FIONREAD = 0x5451, 0x5450, 0x5421, 0x5452, 0x541B
 
@@ -58,14 +60,16 @@ def _set_flags(ctx: Context, fd: int, file: OpenFile, flags: int) -> None:
 
 def _seals(ctx: Context, file: OpenFile, add: int | None) -> int:
     node = file.node
+    if add is not None:
+        if file.flags & fl.O_ACCMODE == fl.O_RDONLY:
+            raise LinuxError(EPERM)
+        if add & ~0x1F:
+            raise LinuxError(EINVAL)
     if not isinstance(node, FileNode) or file.place is not None:
         raise LinuxError(EINVAL)
     if add is not None:
         if node.seals & F_SEAL_SEAL:
             raise LinuxError(EPERM)
-        if add & ~0x1F:
-            raise LinuxError(EINVAL)
-        file.check_writable()
         if add & ~node.seals & F_SEAL_WRITE and ctx.memory.shared.may_be_written(node):
             raise LinuxError(EBUSY)
         node.seals |= add
@@ -102,6 +106,10 @@ def fcntl(ctx: Context, fd: int, command: int, argument: int) -> int | Wait:
         return file.pipe.capacity
     if command in (F_ADD_SEALS, F_GET_SEALS):
         return _seals(ctx, file, u32(argument) if command == F_ADD_SEALS else None)
+    if command == F_GETLEASE:
+        return _F_UNLCK
+    if command == F_SETLEASE:
+        raise LinuxError(EAGAIN if s32(argument) == _F_UNLCK else EINVAL)  # nobody has a lease
     if command == F_SETFD:
         ctx.files.set_cloexec(fd, bool(argument & 1))
     elif command == F_SETFL:

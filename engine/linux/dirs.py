@@ -1,6 +1,7 @@
 """System calls about names and directories."""
 
 import struct
+from typing import NoReturn
 
 from engine.linux.context import Context, SyscallTable, u32
 from engine.linux.errno import LinuxError
@@ -176,13 +177,13 @@ def fchdir(ctx: Context, fd: int) -> int:
     return _enter(ctx, ctx.files.get(fd).node)
 
 
-def chroot(ctx: Context, path: int) -> int:
+def chroot(ctx: Context, path: int) -> NoReturn:
     """Linux's chroot: not for this user."""
     place_at(ctx, _CWD, path).existing()
     raise LinuxError(EPERM)
 
 
-def _not_permitted(ctx: Context, *_arguments: int) -> int:
+def _not_permitted(ctx: Context, *_arguments: int) -> NoReturn:
     """Linux's mount, umount2, pivot_root: not for this user."""
     raise LinuxError(EPERM)
 

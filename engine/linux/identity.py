@@ -2,6 +2,7 @@
 
 import errno
 import struct
+from typing import NoReturn
 
 from engine.linux.context import SyscallTable, s32
 from engine.linux.errno import LinuxError
@@ -201,7 +202,7 @@ def capset(k: Thread, header: int, data: int) -> int:
     return 0
 
 
-def not_permitted(k: Thread, *arguments: int) -> int:
+def not_permitted(k: Thread, *arguments: int) -> NoReturn:
     """Needs privileges that a guest never has."""
     raise LinuxError(errno.EPERM)
 

@@ -1,6 +1,7 @@
 """System calls of the address space: brk, mmap and its family."""
 
 import errno
+from typing import NoReturn
 
 from engine.cpu.ram import EXECUTE, PAGE, READ, WRITE
 from engine.guest.mapping import OMITTED, WIPED, Contents
@@ -186,12 +187,12 @@ def mprotect(k: Thread, address: int, size: int, prot: int) -> int:
     return 0
 
 
-def pkey_alloc(k: Thread, flags: int, rights: int) -> int:
+def pkey_alloc(k: Thread, flags: int, rights: int) -> NoReturn:
     """The processor has no protection keys."""
     raise LinuxError(errno.EINVAL if flags or rights & ~3 else errno.ENOSPC)
 
 
-def pkey_free(k: Thread, key: int) -> int:
+def pkey_free(k: Thread, key: int) -> NoReturn:
     """None was ever given."""
     raise LinuxError(errno.EINVAL)
 

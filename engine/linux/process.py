@@ -28,6 +28,8 @@ KNOBS: Final[dict[str, int]] = {
     "subreaper": 0,
     "no_new_privs": 0,
     "keepcaps": 0,
+    "thp_disable": 0,
+    "mce_kill": 2,
 }
 """Numbers that prctl sets and gets without any other effect, as they are at the start."""
 

@@ -138,13 +138,13 @@ def ptrace(k: Thread, request: int, pid: int, address: int, data: int) -> int | 
     if not ignores_state and (not waits or (tracee.thread.doomed() and not tracee.ending)):
         raise LinuxError(errno.ESRCH)
     name = _GENERIC.get(request) or _abi(k).requests.get(request, "")
-    if name not in _REQUESTS:
+    if name not in REQUESTS:
         raise LinuxError(errno.EIO)
     if tracee.status is not None:  # a zombie
         if name == "KILL":
             return 0
         raise LinuxError(errno.EIO if name == "INTERRUPT" else errno.ESRCH)
-    return _REQUESTS[name](k, tracee, address, data)
+    return REQUESTS[name](k, tracee, address, data)
 
 
 # -- who traces whom -------------------------------------------------------------------------
@@ -469,7 +469,7 @@ def _denied(k: Thread, tracee: Tracee, address: int, data: int) -> int:
     raise LinuxError(errno.EACCES)
 
 
-_REQUESTS: Final[dict[str, _Request]] = {
+REQUESTS: Final[dict[str, _Request]] = {
     **{name: _resume(name) for name in ("CONT", "SYSCALL", "SINGLESTEP", "SYSEMU")},
     **{name: _resume(name) for name in ("SYSEMU_SINGLESTEP", "SINGLEBLOCK")},
     "PEEKTEXT": _peek,
@@ -500,5 +500,6 @@ _REQUESTS: Final[dict[str, _Request]] = {
     "SECCOMP_GET_FILTER": _denied,
     "SECCOMP_GET_METADATA": _denied,
 }
+"""Requests about a thread that is traced already, by name without PTRACE_."""
 
 SYSCALLS: SyscallTable = {"ptrace": ptrace}

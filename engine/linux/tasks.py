@@ -65,9 +65,19 @@ _KNOBS: Final = {
     36: "subreaper",
     38: "no_new_privs",
 }
-_READ = {3: "dumpable", 7: "keepcaps", 30: "slack", 39: "no_new_privs"}
-_FIXED: Final = {13: (0, False), 34: (2, True), 42: (0, True)}
-"""PR_GET_TIMING, PR_MCE_KILL_GET, PR_GET_THP_DISABLE: answer, and whether the rest must be 0."""
+_READ = {3: "dumpable", 7: "keepcaps", 30: "slack"}
+_READ_BARE: Final = {34: "mce_kill", 39: "no_new_privs", 42: "thp_disable"}
+"""Those that want the other arguments to be 0."""
+_WITHOUT_EFFECT: Final = frozenset({13, 31, 32})
+"""PR_GET_TIMING, PR_TASK_PERF_EVENTS_DISABLE and ENABLE: 0."""
+_PRIVILEGED: Final = frozenset({24, 28, 57, 58})
+"""PR_CAPBSET_DROP, PR_SET_SECUREBITS, PR_SET_IO_FLUSHER, PR_GET_IO_FLUSHER."""
+_MCE_CLEAR, _MCE_SET, _MCE_DEFAULT = 0, 1, 2
+_EXCEPT_ADVISED: Final = 2
+"""PR_THP_DISABLE_EXCEPT_ADVISED, since Linux 6.18."""
+_MM_AUXV, _MM_MAP, _MM_MAP_SIZE = 12, 14, 15
+_MM_MAP_BYTES: Final = 104
+"""Size of struct prctl_mm_map."""
 _READ_BY_ADDRESS = {2: "pdeathsig", 37: "subreaper"}
 
 
@@ -111,20 +121,53 @@ def prctl(k: Thread, option: int, a: int, b: int, c: int, d: int) -> int:
         from engine.linux import seccomp  # few programs restrict themselves
 
         return seccomp.set_mode(k, a, b)
-    if option in _FIXED:
-        answer, rest = _FIXED[option]
-        if rest and a | b | c | d:
+    if option in _READ_BARE:
+        if a | b | c | d:
             raise LinuxError(errno.EINVAL)
-        return answer
+        return k.process.knobs[_READ_BARE[option]]
+    if option in _WITHOUT_EFFECT:
+        return 0
+    if option == 33:  # PR_MCE_KILL
+        return _set_mce_kill(k, a, b, c | d)
+    if option == 41:  # PR_SET_THP_DISABLE
+        if b & ~_EXCEPT_ADVISED or (b and not a) or c | d:
+            raise LinuxError(errno.EINVAL)
+        k.process.knobs["thp_disable"] = 1 | b if a else 0
+        return 0
+    if option == 40:  # PR_GET_TID_ADDRESS
+        k.memory.write(a, struct.pack("<Q", k.clear_child_tid))
+        return 0
+    if option == 35:  # PR_SET_MM
+        return _set_mm(k, a, b, c, d)
     if option == 14 and not a:  # PR_SET_TIMING, PR_TIMING_STATISTICAL
         return 0
     if option == 27:  # PR_GET_SECUREBITS: SECBIT_KEEP_CAPS
         return k.process.knobs["keepcaps"] << 4
-    if option in (24, 28):  # PR_CAPBSET_DROP, PR_SET_SECUREBITS
+    if option in _PRIVILEGED:
         raise LinuxError(errno.EPERM)
     if option == 47:  # PR_CAP_AMBIENT
         return _ambient(a, b, c | d)
     raise LinuxError(errno.EINVAL)
+
+
+def _set_mce_kill(k: Thread, operation: int, policy: int, others: int) -> int:
+    """Remember when a memory error kills: late (0), early (1), or as the system says (2)."""
+    policy &= 0xFFFFFFFF
+    clears = operation == _MCE_CLEAR and not policy
+    if others or not (clears or (operation == _MCE_SET and policy <= _MCE_DEFAULT)):
+        raise LinuxError(errno.EINVAL)
+    k.process.knobs["mce_kill"] = _MCE_DEFAULT if clears else policy
+    return 0
+
+
+def _set_mm(k: Thread, option: int, address: int, size: int, other: int) -> int:
+    """Refuse to change the bounds of code, data and stack (prctl_set_mm)."""
+    if other or (size and option not in (_MM_AUXV, _MM_MAP, _MM_MAP_SIZE)):
+        raise LinuxError(errno.EINVAL)
+    if option == _MM_MAP_SIZE:
+        k.memory.write(address, struct.pack("<I", _MM_MAP_BYTES))
+        return 0
+    raise LinuxError(errno.EPERM)
 
 
 def _ambient(operation: int, capability: int, others: int) -> int:

@@ -2,7 +2,7 @@
 
 import errno
 import struct
-from typing import Final
+from typing import Final, NoReturn
 
 from engine.linux.clock import FOREVER
 from engine.linux.context import SyscallTable, s32
@@ -188,12 +188,12 @@ def alarm(k: Thread, seconds: int) -> int:
     return -(-value // _SECOND)
 
 
-def not_permitted(k: Thread, *arguments: int) -> int:
+def not_permitted(k: Thread, *arguments: int) -> NoReturn:
     """Setting clocks needs privileges."""
     raise LinuxError(errno.EPERM)
 
 
-def clock_settime(k: Thread, clock: int, address: int) -> int:
+def clock_settime(k: Thread, clock: int, address: int) -> NoReturn:
     """Only CLOCK_REALTIME can be set at all, and that needs privileges."""
     raise LinuxError(errno.EINVAL if s32(clock) in _MONOTONIC else errno.EPERM)
 

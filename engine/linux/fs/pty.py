@@ -44,6 +44,7 @@ class Pty:
         size: struct winsize.
         locked: the slave cannot be opened yet (unlockpt).
         slaves: open files of the slave.
+        exclusive: the slave cannot be opened once more (TIOCEXCL on it).
         used: it has been opened.
         hung: the master is closed.
         gone: called when the master is closed.
@@ -60,7 +61,7 @@ class Pty:
         self.size = bytes(8)
         self.locked = True
         self.slaves = self.activity = self.printed = self.taken = 0
-        self.used = self.hung = False
+        self.exclusive = self.used = self.hung = False
         self.gone: Callable[[], object] = lambda: None
 
     def signal(self, number: int) -> None:
@@ -72,6 +73,8 @@ class Pty:
         """Open the slave; a session's leader without a terminal gets it as its own."""
         if self.locked or self.hung:
             raise LinuxError(errno.EIO)
+        if self.exclusive:
+            raise LinuxError(errno.EBUSY)
         file = SlaveFile(self, flags, self.node)
         readable = flags & fl.O_ACCMODE != fl.O_WRONLY
         if not flags & fl.O_NOCTTY and readable and not self.terminal.session:
@@ -117,7 +120,7 @@ class Pty:
             _put(caller, argument, 0)
         elif request == tio.TIOCGDEV:
             _put(caller, argument, _MAJOR << 8 | self.number)
-        elif request not in (tio.TCSBRK, tio.TCSBRKP):
+        elif request not in (tio.TCSBRK, tio.TCSBRKP, tio.TIOCSBRK, tio.TIOCCBRK):
             raise LinuxError(errno.ENOTTY)
         return 0
 
@@ -271,6 +274,10 @@ class SlaveFile(OpenFile):
             raise LinuxError(errno.EIO)
         if request == tio.FIONREAD:
             _put(caller, argument, pty.discipline.waiting())
+        elif request in (tio.TIOCEXCL, tio.TIOCNXCL):
+            pty.exclusive = request == tio.TIOCEXCL
+        elif request == tio.TIOCGEXCL:
+            _put(caller, argument, pty.exclusive)
         elif request == tio.TCFLSH:
             pty.flush(_u32(argument), master=False)
         elif request == tio.TCXONC:
@@ -292,6 +299,7 @@ class MasterFile(OpenFile):
     def __init__(self, pty: Pty, flags: int, node: Node) -> None:
         super().__init__(flags, node)
         self.pty = pty
+        self.exclusive = False  # asked for and told; nobody can open this end once more
 
     def on_close(self) -> None:
         """The last descriptor is gone."""
@@ -359,6 +367,10 @@ class MasterFile(OpenFile):
             discipline.packet = on
         elif request == tio.TIOCGPKT:
             _put(caller, argument, discipline.packet)
+        elif request in (tio.TIOCEXCL, tio.TIOCNXCL):
+            self.exclusive = request == tio.TIOCEXCL
+        elif request == tio.TIOCGEXCL:
+            _put(caller, argument, self.exclusive)
         elif request == tio.TIOCSIG:
             if _u32(argument) not in _KEYS:
                 raise LinuxError(errno.EINVAL)

@@ -41,7 +41,7 @@ from engine.linux.net.unix import UnixSocket, no_control
 from engine.linux.pipes import install_pair
 from engine.linux.wait import Wait
 
-EAGAIN, EFAULT, EINVAL, EPIPE, ENOTSOCK, EMSGSIZE = 11, 14, 22, 32, 88, 90
+EAGAIN, EFAULT, EINVAL, EPIPE, ERANGE, ENOTSOCK, EMSGSIZE = 11, 14, 22, 32, 34, 88, 90
 ETIMEDOUT, EINPROGRESS = 110, 115
 SIGPIPE = 13
 
@@ -478,7 +478,10 @@ def getsockopt(ctx: Context, fd: int, level: int, name: int, value: int, size: i
     if room < 0:
         raise LinuxError(EINVAL)
     answer = options.get_option(ctx, file, s32(level), s32(name), room)
-    ctx.memory.write(value, answer[:room])
+    if len(answer) > room:  # a list is not cut: its length is told
+        ctx.memory.write(size, struct.pack("<i", len(answer)))
+        raise LinuxError(ERANGE)
+    ctx.memory.write(value, answer)
     ctx.memory.write(size, struct.pack("<i", len(answer)))
     return 0
 

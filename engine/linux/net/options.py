@@ -9,6 +9,7 @@ from engine.linux.errno import LinuxError
 from engine.linux.net import interface
 from engine.linux.net.addresses import AF_INET, AF_INET6, AF_NETLINK, AF_UNIX
 from engine.linux.net.inet import SOL_IP, SOL_IPV6, InetSocket
+from engine.linux.net.messages import STRANGER
 from engine.linux.net.socket import (
     SO_LINGER,
     SO_PASSCRED,
@@ -25,7 +26,7 @@ from engine.linux.net.tcp import IPPROTO_TCP, TcpSocket, TcpState
 from engine.linux.net.udp import IPPROTO_UDP
 
 EPERM, ENOENT, EACCES, ENODEV, EINVAL, EDOM = 1, 2, 13, 19, 22, 33
-ENOPROTOOPT, EOPNOTSUPP, EADDRNOTAVAIL, ENOTCONN = 92, 95, 99, 107
+ENODATA, ENOPROTOOPT, EOPNOTSUPP, EADDRNOTAVAIL, ENOTCONN = 61, 92, 95, 99, 107
 
 _SECOND: Final = 1_000_000_000
 _LARGEST_BUFFER: Final = 212_992
@@ -40,6 +41,8 @@ _TYPE, _ERROR, _SNDBUFFORCE, _RCVBUFFORCE = 3, 4, 32, 33
 _PEERCRED, _BINDTODEVICE, _ATTACH_FILTER, _DETACH_FILTER, _PEERNAME = 17, 25, 26, 27, 28
 _ACCEPTCONN, _PEERSEC, _PROTOCOL, _DOMAIN, _LOCK_FILTER = 30, 31, 38, 39, 44
 _MEMINFO, _COOKIE, _PEERGROUPS = 55, 57, 59
+_NAME_ROOM: Final = 16
+"""IFNAMSIZ."""
 _RCVTIMEO_NEW, _SNDTIMEO_NEW = 66, 67
 _TCP_INFO, _TCP_CONGESTION = 11, 13
 _CONGESTION: Final = b"cubic"
@@ -347,13 +350,19 @@ def _socket_level(socket: Socket, name: int, room: int) -> bytes | None:
             raise LinuxError(EINVAL)
         return answer
     if name == _BINDTODEVICE:
+        if socket.binding and room < _NAME_ROOM:
+            raise LinuxError(EINVAL)
         return interface.NAME + b"\0" if socket.binding else b""
     if name == _COOKIE:
         return struct.pack("<Q", socket.ino)[:room]
     if name == _MEMINFO:
         sizes = (0, socket.receive_buffer, 0, socket.send_buffer, 0, 0, 0, 0, 0)
         return struct.pack("<9I", *sizes)[:room]
-    if name in (_PEERGROUPS, _PEERSEC):
+    if name == _PEERGROUPS:
+        if socket.peer_credentials is STRANGER:
+            raise LinuxError(ENODATA)
+        return struct.pack("<I", socket.peer_credentials.gid)  # a guest has one group
+    if name == _PEERSEC:
         raise LinuxError(ENOPROTOOPT)
     plain = {
         _TYPE: socket.kind,

@@ -71,6 +71,31 @@ static void done(void) {
     close(s);
 }
 
+/* Exclusive use; root may open the slave all the same. */
+static void exclusive(void) {
+    int on = 7, peer;
+    SHOW(ioctl(s, TIOCGEXCL, &on));
+    SHOW(on);
+    SHOW(ioctl(m, TIOCEXCL, 0));
+    SHOW(ioctl(m, TIOCGEXCL, &on));
+    SHOW(on);
+    SHOW(ioctl(s, TIOCGEXCL, &on));
+    SHOW(on);
+    WORKS(peer = ioctl(m, TIOCGPTPEER, O_RDWR | O_NOCTTY));
+    close(peer);
+    SHOW(ioctl(s, TIOCEXCL, 0));
+    SHOW(ioctl(s, TIOCGEXCL, &on));
+    SHOW(on);
+    uid_t user = geteuid();
+    if (!user) seteuid(65534);
+    SHOW(ioctl(m, TIOCGPTPEER, O_RDWR | O_NOCTTY));
+    if (!user) seteuid(0);
+    SHOW(ioctl(s, TIOCNXCL, 0));
+    WORKS(peer = ioctl(m, TIOCGPTPEER, O_RDWR | O_NOCTTY));
+    close(peer);
+    SHOW(ioctl(m, TIOCNXCL, 0));
+}
+
 static void opened(void) {
     int number = -1, lock = -1, packet = -1, other;
     m = open("/dev/ptmx", O_RDWR | O_NOCTTY);
@@ -123,6 +148,9 @@ static void opened(void) {
     SHOW(ioctl(m, TIOCSPTLCK, 1));
     SHOW(ioctl(m, TCGETS, 1));
     SHOW(ioctl(s, TCSETS, 1));
+    SHOW(ioctl(s, TIOCSBRK, 0));
+    SHOW(ioctl(s, TIOCCBRK, 0));
+    exclusive();
     SHOW(ioctl(s, 0x5499, 0));
     SHOW(ioctl(m, 0x5499, 0));
     SHOW(lseek(s, 0, SEEK_SET));

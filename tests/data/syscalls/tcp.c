@@ -613,6 +613,7 @@ static void options(void) {
     char name[20] = "";
     size = sizeof name;
     SHOW(setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, "none", 4));
+    SHOW(getsockopt(fd, SOL_SOCKET, 59 /* SO_PEERGROUPS */, &fd, &(socklen_t){4}));
     SHOW(setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "nonesuch", 8));
     SHOW(getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &size));
     printf("%d bytes\n", size);

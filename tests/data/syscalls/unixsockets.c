@@ -34,6 +34,11 @@ static void who(const char *what, int fd) {
     else printf("%s: pid %s uid %s gid %s\n", what, c.pid == getpid() ? "own" : c.pid ? "other" : "none",
                 c.uid == getuid() ? "own" : c.uid == -1 ? "-1" : "other",
                 c.gid == getgid() ? "own" : c.gid == -1 ? "-1" : "other");
+    gid_t own[64], groups[64];
+    int count = getgroups(64, own);
+    size = sizeof groups;
+    if (getsockopt(fd, SOL_SOCKET, 59 /* SO_PEERGROUPS */, groups, &size)) show("groups", -1);
+    else printf("groups: %s\n", size == count * sizeof *own && !memcmp(own, groups, size) ? "own" : "other");
 }
 #define WHO(fd) who("peer of " #fd, fd)
 

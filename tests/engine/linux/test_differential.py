@@ -35,7 +35,7 @@ PORTABLE = (
 OWN_WAYS = ("errors", "signals", "start")
 """Of these: what each architecture has in a way of its own."""
 SHARING = (
-    *("forkmemory", "locks", "ptys", "sharing", "sockevents", "tcp", "udp"),
+    *("forkmemory", "locks", "prctl", "ptys", "sharing", "sockevents", "tcp", "udp"),
     *(
         "procthreads",
         "requeue",

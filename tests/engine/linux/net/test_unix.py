@@ -105,3 +105,16 @@ def test_an_abstract_name_goes_with_its_socket() -> None:
     assert process.call("bind", other, raw, len(raw)) == -errno.EADDRINUSE
     process.call("close", fd)
     assert process.call("bind", other, raw, len(raw)) == 0
+
+
+def test_groups_of_a_peer_are_told_whole_or_not_at_all() -> None:
+    process = Process()
+    two = process.put(bytes(8))
+    assert process.call("socketpair", 1, 1, 0, two) == 0
+    fd = int.from_bytes(process.memory.read(two, 4), "little")
+    value, size = process.put(b"\xee" * 8), process.put(struct.pack("<i", 3))
+    assert process.call("getsockopt", fd, 1, 59, value, size) == -errno.ERANGE
+    assert process.memory.read(size, 4) == struct.pack("<i", 4)
+    assert process.memory.read(value, 4) == b"\xee" * 4
+    assert process.call("getsockopt", fd, 1, 59, value, size) == 0
+    assert process.memory.read(value, 4) == struct.pack("<I", process.fs.identity.gid)
