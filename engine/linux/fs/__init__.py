@@ -27,6 +27,6 @@ The guest has one identity (user and groups): that of whoever runs the tool wher
 that user is visible, else user 1000, as whose the files of the tool's user are shown.
 Permissions are checked against that, as the guest's programs expect. Host files have the host's
 device and inode numbers; those of what the guest makes count up, and listings are sorted, so two
-runs that do the same see the same. Contents and listings of host files are taken as they are; only the
-standard streams pass through `stdio.HostIO`, which a journal can record and replay.
+runs that do the same see the same. Contents and listings of host files are taken as they are;
+only the standard streams pass through `stdio.HostIO`, which a journal can record and replay.
 """
