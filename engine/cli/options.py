@@ -5,8 +5,8 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator
-from typing import Any, Final, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, TypeVar, cast
 
 import click
 
@@ -172,7 +172,8 @@ _GUEST_OPTIONS: Final = (
         "--start",
         type=moment,
         metavar="TIME",
-        help="When the guest's clock starts: now, @SECONDS, 2026-01-01[T12:00[:00]][Z|+01:00].",
+        help="When the guest's clock starts: now, @SECONDS, 2026-01-01[T12:00[:00]][Z|+01:00];"
+        " if not given, now with a writable share, else on 1 January of next year.",
     ),
     *_MESSAGES,
     click.argument("guest", type=click.Path()),
@@ -374,12 +375,31 @@ def config_of(values: dict[str, Any], **more: Any) -> GuestConfig:
         memory=values["memory"],
         cpus=values["cpus"],
         clock=values["clock"],
-        start=values["start"],
+        start=_first_moment(values, start.shares),
         technique=values.get("technique", "auto"),
         returns=values.get("caught_by", "auto"),
         follow=values.get("follow", "yes") == "yes",
         **more,
     )
+
+
+def _first_moment(values: dict[str, Any], shares: Iterable[tuple[str, bool]]) -> int | None:
+    """When the guest's clock starts, as `GuestConfig.start` has it.
+
+    No file of the host's may lie in the guest's future, so that their times can be shown as they
+    are: programs compare them with what they noted of them (git's index, Python's caches). The
+    same moment for a whole year keeps runs the same. What is written to a share stays, and must
+    not be of the future: there the clock is the host's when it starts.
+    """
+    if values["start"] is not None or values["clock"] == "host":
+        return cast(int | None, values["start"])
+    if any(writable for _, writable in shares):
+        return time.time_ns()
+    if values["root"] is not None or values["isolated"]:
+        return None
+    year = time.gmtime().tm_year + 1
+    leap_days = (year - 1969) // 4 - (year - 1901) // 100 + (year - 1601) // 400
+    return (365 * (year - 1970) + leap_days) * 86_400 * 10**9
 
 
 def is_in_page() -> bool:

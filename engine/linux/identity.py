@@ -161,13 +161,13 @@ def getresgid(k: Thread, real: int, effective: int, saved: int) -> int:
 
 
 def getgroups(k: Thread, size: int, address: int) -> int:
-    """One group."""
-    size = s32(size)
-    if size < 0:
+    """All of its groups."""
+    size, groups = s32(size), k.fs.identity.groups
+    if size < 0 or 0 < size < len(groups):
         raise LinuxError(errno.EINVAL)
     if size:
-        k.memory.write(address, struct.pack("<I", k.gid))
-    return 1
+        k.memory.write(address, struct.pack(f"<{len(groups)}I", *groups))
+    return len(groups)
 
 
 def capget(k: Thread, header: int, data: int) -> int:

@@ -1,11 +1,13 @@
 """System calls about attributes: stat and its kin, modes, owners, times, links' targets."""
 
+import os
 import struct
 
 from engine.linux.context import Context, SyscallTable, s32, u32
 from engine.linux.errno import LinuxError
+from engine.linux.fs import devices
 from engine.linux.fs import flags as fl
-from engine.linux.fs.attributes import MAY_WRITE, Stat
+from engine.linux.fs.attributes import MAY_WRITE, NOW, Stat
 from engine.linux.fs.calls import path_at, place_at
 from engine.linux.fs.data import INODE
 from engine.linux.fs.filesystem import ResolvedPath
@@ -32,12 +34,19 @@ def _store(ctx: Context, address: int, st: Stat) -> int:
     return 0
 
 
-def _stat_of(place: ResolvedPath) -> Stat:
+def _stat_of(ctx: Context, place: ResolvedPath) -> Stat:
     if place.node is not None and not (place.file is not None and place.name):
         return place.node.stat()
     if place.file is not None:
-        return place.file.stat()
+        return _file_stat(ctx, place.file)
     return place.existing().stat()
+
+
+def _file_stat(ctx: Context, file: OpenFile) -> Stat:
+    """Attributes of an open file: what has no inode of its own (pipes, streams) is the guest's."""
+    st = file.stat()
+    who = ctx.fs.identity
+    return st if file.node is not None else st._replace(uid=who.uid, gid=who.gid)
 
 
 def newfstatat(ctx: Context, dirfd: int, path: int, buffer: int, flags: int) -> int:
@@ -52,7 +61,7 @@ def newfstatat(ctx: Context, dirfd: int, path: int, buffer: int, flags: int) -> 
         follow=not flags & fl.AT_SYMLINK_NOFOLLOW,
         empty=bool(flags & fl.AT_EMPTY_PATH),
     )
-    return _store(ctx, buffer, _stat_of(place))
+    return _store(ctx, buffer, _stat_of(ctx, place))
 
 
 def stat(ctx: Context, path: int, buffer: int) -> int:
@@ -67,7 +76,7 @@ def lstat(ctx: Context, path: int, buffer: int) -> int:
 
 def fstat(ctx: Context, fd: int, buffer: int) -> int:
     """Linux's fstat."""
-    return _store(ctx, buffer, ctx.files.get(fd).stat())
+    return _store(ctx, buffer, _file_stat(ctx, ctx.files.get(fd)))
 
 
 def statx(ctx: Context, dirfd: int, path: int, flags: int, mask: int, buffer: int) -> int:
@@ -82,7 +91,7 @@ def statx(ctx: Context, dirfd: int, path: int, flags: int, mask: int, buffer: in
         follow=not flags & fl.AT_SYMLINK_NOFOLLOW,
         empty=bool(flags & fl.AT_EMPTY_PATH),
     )
-    st = _stat_of(place)
+    st = _stat_of(ctx, place)
     order = "<" if ctx.arch.byteorder == "little" else ">"
 
     def time(ns: int) -> bytes:
@@ -103,8 +112,9 @@ def statx(ctx: Context, dirfd: int, path: int, flags: int, mask: int, buffer: in
         0,
     )
     times = time(st.atime) + time(0) + time(st.ctime) + time(st.mtime)
-    devices = struct.pack(order + "IIII", st.rdev >> 8, st.rdev & 0xFF, st.dev >> 8, st.dev & 0xFF)
-    ctx.memory.write(buffer, (head + times + devices).ljust(256, b"\0"))
+    numbers = (part(dev) for dev in (st.rdev, st.dev) for part in (os.major, os.minor))
+    shown = struct.pack(order + "IIII", *numbers)
+    ctx.memory.write(buffer, (head + times + shown).ljust(256, b"\0"))
     return 0
 
 
@@ -120,8 +130,13 @@ def faccessat2(ctx: Context, dirfd: int, path: int, mode: int, flags: int) -> in
         follow=not flags & fl.AT_SYMLINK_NOFOLLOW,
         empty=bool(flags & fl.AT_EMPTY_PATH),
     )
-    st = _stat_of(place)
-    if mode and not ctx.fs.identity.may(st.mode, st.uid, st.gid, mode & 7):
+    st = _stat_of(ctx, place)
+    node = place.node if place.file is None else None
+    if node is not None:
+        allowed = not mode or node.may(mode)
+    else:
+        allowed = ctx.fs.identity.may(st.mode, st.uid, st.gid, mode)
+    if not allowed:
         raise LinuxError(EACCES)
     return 0
 
@@ -156,10 +171,10 @@ def readlink(ctx: Context, path: int, buffer: int, size: int) -> int:
 
 def _statfs(ctx: Context, address: int, dev: int) -> int:
     magic = {
-        0x15: _PROC_MAGIC,
-        0x16: _SYSFS_MAGIC,
-        0x05: _TMPFS_MAGIC,
-        0x08: _PIPEFS_MAGIC,
+        devices.PROC: _PROC_MAGIC,
+        devices.SYS: _SYSFS_MAGIC,
+        devices.DEV: _TMPFS_MAGIC,
+        devices.PIPES: _PIPEFS_MAGIC,
     }.get(dev, _OVERLAY_MAGIC)
     order = "<" if ctx.arch.byteorder == "little" else ">"
     budget = ctx.fs.budget
@@ -178,7 +193,7 @@ def _statfs(ctx: Context, address: int, dev: int) -> int:
 
 def statfs(ctx: Context, path: int, buffer: int) -> int:
     """Linux's statfs."""
-    return _statfs(ctx, buffer, _stat_of(place_at(ctx, fl.AT_FDCWD, path)).dev)
+    return _statfs(ctx, buffer, _stat_of(ctx, place_at(ctx, fl.AT_FDCWD, path)).dev)
 
 
 def fstatfs(ctx: Context, fd: int, buffer: int) -> int:
@@ -188,7 +203,7 @@ def fstatfs(ctx: Context, fd: int, buffer: int) -> int:
 
 def _own(ctx: Context, node: Node) -> Node:
     """EPERM unless the guest owns the node."""
-    if ctx.fs.identity.uid not in (0, node.stat().uid):
+    if not node.owned():
         raise LinuxError(EPERM)
     return node
 
@@ -249,9 +264,8 @@ def chmod(ctx: Context, path: int, mode: int) -> int:
 def _chown(ctx: Context, node: Node, uid: int, gid: int) -> int:
     who, st = ctx.fs.identity, node.stat()
     uid, gid = s32(uid), s32(gid)
-    if who.uid != 0 and (
-        (uid not in (-1, st.uid) or gid not in (-1, st.gid, who.gid)) or st.uid != who.uid
-    ):
+    allowed = who.uid == 0 or (uid in (-1, st.uid) and gid in (-1, st.gid, *who.groups))
+    if not (allowed and node.owned(st)):
         raise LinuxError(EPERM)
     node.change_owner(uid, gid)
     return 0
@@ -290,14 +304,12 @@ def fchown(ctx: Context, fd: int, uid: int, gid: int) -> int:
 
 
 def _set_times(ctx: Context, node: Node, times: tuple[int | None, int | None] | None) -> int:
-    """Set times in nanoseconds: None = now, a None in the pair = leave alone."""
-    identity = ctx.fs.identity
-    owner = identity.uid in (0, node.stat().uid)
+    """Set times in nanoseconds or to `NOW`: None = both now, a None in the pair = leave alone."""
+    owner = node.owned()
     if times is None:
         if not owner and not node.may(MAY_WRITE):
             raise LinuxError(EACCES)
-        now = ctx.clock.realtime()
-        times = now, now
+        times = NOW, NOW
     elif times == (None, None):
         return 0
     elif not owner:
@@ -321,11 +333,10 @@ def utimensat(ctx: Context, dirfd: int, path: int, times: int, flags: int) -> in
     if times:
         order = "<" if ctx.arch.byteorder == "little" else ">"
         values = struct.unpack(order + "4q", ctx.memory.read(times, 32))
-        now = ctx.clock.realtime()
         pair: list[int | None] = []
         for seconds, nanoseconds in (values[:2], values[2:]):
             if nanoseconds == _UTIME_NOW:
-                pair.append(now)
+                pair.append(NOW)
             elif nanoseconds == _UTIME_OMIT:
                 pair.append(None)
             else:

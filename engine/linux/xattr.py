@@ -42,7 +42,7 @@ def _checked(ctx: Context, node: Node | None, name: bytes, want: int) -> Node:
         if kind not in (stat.S_IFREG, stat.S_IFDIR):
             raise LinuxError(denied)
         sticky = kind == stat.S_IFDIR and status.mode & stat.S_ISVTX
-        if sticky and want == MAY_WRITE and who.uid not in (0, status.uid):
+        if sticky and want == MAY_WRITE and not node.owned(status):
             raise LinuxError(errno.EPERM)
     if not name.startswith((_TRUSTED, _SECURITY)) and not node.may(want):
         raise LinuxError(errno.EACCES)

@@ -15,7 +15,7 @@ How it is put together, from the bottom:
   until something changes: metadata first, contents chunk by chunk, deletions as whiteouts.
   A renamed directory keeps its host directory, so a rename never copies and never fails
   with EXDEV. `shared`: directories given with `:rw`, written through.
-- `device`, `proc`, `procfiles`: /dev, /proc and /sys, all invented.
+- `device`, `proc`, `procfiles`: /dev, /proc and /sys, all invented; `devices`: their numbers.
 - `terminal`, `pty` with its line `discipline` and `termios`, `devpts`: terminals. `watching` and
   `inotify`: who hears of changes; `locks`: who has locked what; `xattrs`: further attributes.
 - The kinds of open files (`openfile`, `regular`, `pipe`, `events`, `epoll`, `uring`, `stdio`).
@@ -23,9 +23,10 @@ How it is put together, from the bottom:
 - `view`, `filesystem`, `operations`: what is visible, the tree and path resolution, the
   calls that change names. `table`: a process's descriptors.
 
-The guest has one identity (uid, gid). Files of the host's user are shown as the guest's,
-all others as root's; permissions are checked against that, as the guest's programs expect.
-Inode numbers count up in the order of discovery and listings are sorted, so two runs that do
-the same see the same. Contents and listings of host files are taken as they are; only the
-standard streams pass through `stdio.HostIO`, which a journal can record and replay.
+The guest has one identity (user and groups): that of whoever runs the tool where a directory of
+that user is visible, else user 1000, as whose the files of the tool's user are shown.
+Permissions are checked against that, as the guest's programs expect. Host files have the host's
+device and inode numbers; those of what the guest makes count up, and listings are sorted, so two
+runs that do the same see the same. Contents and listings of host files are taken as they are;
+only the standard streams pass through `stdio.HostIO`, which a journal can record and replay.
 """

@@ -1,13 +1,14 @@
 """Attributes of files: what stat shows, who owns them, and where the host has them."""
 
 import os
-import stat
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from engine.linux.errno import LinuxError
 from engine.linux.fs.host import HostDir
 
+NOW: Final = -(1 << 80)
+"""For a time to be set: the present, by the clock of the file's own system."""
 MAY_EXEC, MAY_WRITE, MAY_READ = 1, 2, 4
 
 
@@ -42,31 +43,71 @@ class Meta:
         self.atime = self.mtime = self.ctime = now
 
 
+class InodeNumber(NamedTuple):
+    """What tells an inode from all others: the host's own numbers where it is a host file.
+
+    Attributes:
+        dev: the device, as stat shows it.
+        ino: the inode number on it.
+    """
+
+    dev: int
+    ino: int
+
+    @classmethod
+    def of(cls, host: os.stat_result) -> "InodeNumber":
+        """That of a host file."""
+        return cls(host.st_dev, host.st_ino)
+
+
 class Identity:
-    """Who the guest is, and who owns what in its eyes."""
+    """Who the guest is, and who owns what in its eyes.
 
-    __slots__ = ("_groups", "_host_uid", "gid", "uid")
+    Attributes:
+        uid: its user.
+        gid: its group.
+        groups: all of its groups.
+        own: it is the user who runs the tool, so that all owners are shown as they are.
+    """
 
-    def __init__(self, uid: int, gid: int, owners: tuple[int, Sequence[int]]) -> None:
-        self.uid = uid
-        self.gid = gid
-        self._host_uid, groups = owners
-        self._groups = frozenset(groups)
+    __slots__ = ("_host_groups", "_host_uid", "gid", "groups", "own", "uid")
+
+    def __init__(
+        self, host: tuple[int, Sequence[int]], uid: int | None = None, gid: int | None = None
+    ) -> None:
+        """Make one.
+
+        Args:
+            host: the user who runs the tool; its group, then its other groups.
+            uid: the guest's user, as whose the files of the tool's user are shown; None if it is
+                that very user.
+            gid: likewise its group.
+        """
+        self._host_uid, groups = host
+        self._host_groups = frozenset(groups)
+        self.own = uid is None or gid is None
+        self.uid = self._host_uid if uid is None else uid
+        self.gid = next(iter(groups), 0) if gid is None else gid
+        self.groups = tuple(groups) if self.own else (self.gid,)
 
     def owner(self, uid: int, gid: int) -> tuple[int, int]:
-        """Owner shown for a host file: the guest for its own user's files, else root."""
+        """Owner shown for a host file.
+
+        The host's if the guest is the tool's user; else the guest for files of that user, and root
+        for all others.
+        """
+        if self.own:
+            return uid, gid
         return (
             self.uid if uid == self._host_uid else 0,
-            self.gid if gid in self._groups else 0,
+            self.gid if gid in self._host_groups else 0,
         )
 
     def may(self, mode: int, uid: int, gid: int, want: int) -> bool:
         """True if permission bits allow MAY_READ | MAY_WRITE | MAY_EXEC."""
-        if self.uid == 0:
-            return want != MAY_EXEC or stat.S_ISDIR(mode) or bool(mode & 0o111)
         if uid == self.uid:
             bits = mode >> 6
-        elif gid == self.gid:
+        elif gid in self.groups:
             bits = mode >> 3
         else:
             bits = mode

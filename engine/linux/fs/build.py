@@ -5,7 +5,7 @@ import os
 import stat
 from collections.abc import Callable
 
-from engine.linux.fs.attributes import LowerRef, Meta
+from engine.linux.fs.attributes import InodeNumber, LowerRef, Meta
 from engine.linux.fs.directory import OverlayDirectory
 from engine.linux.fs.host import DirectoryPool, HostAnswers, HostDir
 from engine.linux.fs.links import SymlinkNode
@@ -94,30 +94,35 @@ class TreeBuilder:
         base = self.view.root or (b"/" if b"/" in trees else None)
         if base is None:
             return self._shadow(b"/")
-        return OverlayDirectory(self.volume, host=HostDir(self.pool, base))
+        host = HostDir(self.pool, base)
+        return OverlayDirectory(self.volume, host=host, number=InodeNumber.of(host.stat()))
 
     def _shadow(self, path: bytes) -> OverlayDirectory:
         """A directory that shows nothing of the host's but looks like it."""
-        meta = Meta(0o755, 0, 0, 2, 0)
+        meta, number = Meta(0o755, 0, 0, 2, 0), None
         try:
             host = self._host.attributes(path)
         except OSError:
             pass
         else:
+            number = InodeNumber.of(host)
             meta.mode = stat.S_IMODE(host.st_mode)
             meta.uid, meta.gid = self.volume.identity.owner(host.st_uid, host.st_gid)
             shown = self.volume.clock.file_time
             meta.atime = shown(host.st_atime_ns)
             meta.mtime = shown(host.st_mtime_ns)
             meta.ctime = shown(host.st_ctime_ns)
-        directory = OverlayDirectory(self.volume, meta=meta)
+        directory = OverlayDirectory(self.volume, meta=meta, number=number)
         if self.view.root is None:
             directory.hidden = path
         return directory
 
     def _temporary(self, path: bytes) -> None:
         meta = Meta(0o1777, 0, 0, 2, self.volume.clock.realtime())
-        directory = OverlayDirectory(self.volume, meta=meta)
+        # A directory of the root, not the place where another file system begins.
+        dev = self.volume.dev if path == b"/dev/shm" else self.root.dev
+        number = InodeNumber(dev, self.volume.new_ino())
+        directory = OverlayDirectory(self.volume, meta=meta, number=number)
         if self.view.root is None and path != b"/dev/shm":
             directory.hidden = path
         self._graft(path, lambda: directory, follow=False)
@@ -136,18 +141,15 @@ class TreeBuilder:
     def _program_directory(self, path: bytes) -> Callable[[], Node]:
         def make() -> Node:
             host = HostDir(self.pool, path)
-            st = host.stat()
-            ino = self.programs.host_ino(st.st_dev, st.st_ino)
-            return OverlayDirectory(self.programs, host=host, ino=ino)
+            return OverlayDirectory(self.programs, host=host, number=InodeNumber.of(host.stat()))
 
         return make
 
     def _library(self, path: bytes) -> Callable[[], Node]:
         def make() -> Node:
             host = HostDir(self.pool, path)
-            st = host.stat()
-            ino = self.volume.host_ino(st.st_dev, st.st_ino)
-            return OverlayDirectory(self.volume, host=host, visible=library_entry, ino=ino)
+            number = InodeNumber.of(host.stat())
+            return OverlayDirectory(self.volume, host=host, visible=library_entry, number=number)
 
         return make
 
@@ -162,12 +164,11 @@ class TreeBuilder:
 
         def make() -> Node:
             host = HostDir(self.pool, path)
-            st = host.stat()
+            number = InodeNumber.of(host.stat())
             volume = self.new_volume() if writable else self.volume
-            ino = volume.host_ino(st.st_dev, st.st_ino)
             if writable and not self.view.copied:
-                return SharedDirectory(volume, host, ino)
-            return OverlayDirectory(volume, host=host, ino=ino)
+                return SharedDirectory(volume, host, number)
+            return OverlayDirectory(volume, host=host, number=number)
 
         self._graft(path, make)
 
@@ -183,12 +184,12 @@ class TreeBuilder:
         def make() -> Node:
             volume = self.new_volume() if writable else self.volume
             lower = LowerRef(HostDir(self.pool, os.path.dirname(real)), os.path.basename(real))
-            ino = volume.host_ino(st.st_dev, st.st_ino)
+            number = InodeNumber.of(st)
             if writable and not self.view.copied:
-                return SharedFileNode(volume, lower, ino)
-            known = volume.nodes.get((st.st_dev, st.st_ino))
-            node = known or FileNode(volume, lower=lower, ino=ino)
-            volume.nodes[st.st_dev, st.st_ino] = node
+                return SharedFileNode(volume, lower, number)
+            known = volume.nodes.get(number)
+            node = known or FileNode(volume, lower=lower, number=number)
+            volume.nodes[number] = node
             return node
 
         self._graft(path, make, replace=writable)

@@ -27,7 +27,7 @@ class DeviceNode(Node):
         meta = self.meta
         now = meta.mtime
         return Stat(
-            self.volume.dev,
+            self.dev,
             self.ino,
             self.kind | meta.mode,
             1,

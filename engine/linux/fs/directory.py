@@ -5,7 +5,7 @@ import stat
 from collections.abc import Callable
 
 from engine.linux.errno import LinuxError
-from engine.linux.fs.attributes import LowerRef, Meta, Stat
+from engine.linux.fs.attributes import InodeNumber, LowerRef, Meta, Stat
 from engine.linux.fs.host import HostDir, translated
 from engine.linux.fs.links import HostSpecialNode, SymlinkNode
 from engine.linux.fs.pipe import FifoNode
@@ -34,17 +34,22 @@ class OverlayDirectory(Directory):
         *,
         meta: Meta | None = None,
         lower: LowerRef | None = None,
-        ino: int | None = None,
+        number: InodeNumber | None = None,
         host: HostDir | None = None,
         visible: NameFilter | None = None,
     ) -> None:
-        super().__init__(volume, meta=meta, lower=lower, ino=ino)
+        super().__init__(volume, meta=meta, lower=lower, number=number)
         self.host = host
         self.visible = visible
         self.entries: dict[bytes, Node | None] = {}
         self._directories: dict[bytes, OverlayDirectory] = {}
         if host is not None and visible is not None:
             self.hidden = host.path
+
+    @property
+    def made_here(self) -> bool:
+        """True if the guest has made it, or the engine for the guest: there is no host file."""
+        return self.host is None
 
     def host_stat(self) -> os.stat_result:
         """Attributes on the host."""
@@ -99,25 +104,28 @@ class OverlayDirectory(Directory):
 
     def make_file(self, name: bytes, mode: int) -> Node:
         """Create a regular file."""
-        node = FileNode(self.volume, meta=self._new_meta(mode))
+        node = FileNode(self.volume, meta=self._new_meta(mode), number=self._new_number())
         self._add(name, node)
         return node
 
     def make_directory(self, name: bytes, mode: int) -> None:
         """Create a directory."""
-        self._add(name, OverlayDirectory(self.volume, meta=self._new_meta(mode, 2)))
+        meta = self._new_meta(mode, 2)
+        self._add(name, OverlayDirectory(self.volume, meta=meta, number=self._new_number()))
 
     def make_symlink(self, name: bytes, target: bytes) -> None:
         """Create a symlink."""
-        self._add(name, SymlinkNode(self.volume, target, meta=self._new_meta(0o777)))
+        meta = self._new_meta(0o777)
+        self._add(name, SymlinkNode(self.volume, target, meta=meta, number=self._new_number()))
 
     def make_fifo(self, name: bytes, mode: int) -> None:
         """Create a FIFO."""
-        self._add(name, FifoNode(self.volume, meta=self._new_meta(mode)))
+        meta = self._new_meta(mode)
+        self._add(name, FifoNode(self.volume, meta=meta, number=self._new_number()))
 
     def make_socket(self, name: bytes, mode: int) -> Node:
         """Create the name of a UNIX socket."""
-        node = SocketNode(self.volume, meta=self._new_meta(mode))
+        node = SocketNode(self.volume, meta=self._new_meta(mode), number=self._new_number())
         self._add(name, node)
         return node
 
@@ -184,6 +192,10 @@ class OverlayDirectory(Directory):
                 meta.mode |= stat.S_ISGID
         return meta
 
+    def _new_number(self) -> InodeNumber:
+        """For something made in it: on its own device, as it is no place where one begins."""
+        return InodeNumber(self.dev, self.volume.new_ino())
+
     def _lower_exists(self, name: bytes) -> bool:
         assert self.host is not None
         try:
@@ -208,14 +220,16 @@ class OverlayDirectory(Directory):
         if self.visible is not None and not self.visible(name, mode):
             return None
         if stat.S_ISDIR(mode):
-            ino = self.volume.host_ino(st.st_dev, st.st_ino)
             directory = OverlayDirectory(
-                self.volume, host=host.child(name), visible=self.visible, ino=ino
+                self.volume,
+                host=host.child(name),
+                visible=self.visible,
+                number=InodeNumber.of(st),
             )
             self.attach(name, directory)
             self._directories[name] = directory
             return directory
-        key = (st.st_dev, st.st_ino)
+        key = InodeNumber.of(st)
         node = self.volume.nodes.get(key)
         if node is None or node.kind != stat.S_IFMT(mode):
             node = self._host_node(LowerRef(host, name), st)
@@ -224,22 +238,20 @@ class OverlayDirectory(Directory):
 
     def _host_node(self, lower: LowerRef, st: os.stat_result) -> OverlayNode:
         node: OverlayNode
-        ino = self.volume.host_ino(st.st_dev, st.st_ino)
+        number = InodeNumber.of(st)
         if stat.S_ISREG(st.st_mode):
-            node = FileNode(self.volume, lower=lower, ino=ino)
+            node = FileNode(self.volume, lower=lower, number=number)
         elif stat.S_ISLNK(st.st_mode):
-            node = SymlinkNode(self.volume, lower=lower, ino=ino)
+            node = SymlinkNode(self.volume, lower=lower, number=number)
         else:
-            node = HostSpecialNode(self.volume, stat.S_IFMT(st.st_mode), lower, ino)
+            node = HostSpecialNode(self.volume, stat.S_IFMT(st.st_mode), lower, number)
         node.home = (self, lower.name)
         return node
 
     def _lower_listing(self, host: HostDir) -> dict[bytes, tuple[int, int]]:
         found = {}
         with translated():
-            device = host.stat().st_dev
             for name, ino, kind in host.entries():
-                if self.visible is not None and not self.visible(name, kind):
-                    continue
-                found[name] = (self.volume.host_ino(device, ino), kind)
+                if self.visible is None or self.visible(name, kind):
+                    found[name] = (ino, kind)
         return found

@@ -6,11 +6,11 @@ from engine.linux.clock import FOREVER, Clock
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
 from engine.linux.fs.attributes import Stat
+from engine.linux.fs.devices import ANONYMOUS
 from engine.linux.fs.vfs import OpenFile
 
 EINVAL = 22
 
-_DEV_ANONYMOUS = 0x0A
 _FULL = (1 << 64) - 2
 _MOST = (1 << 64) - 1
 
@@ -24,7 +24,7 @@ class AnonymousFile(OpenFile):
 
     def stat(self) -> Stat:
         """Attributes."""
-        return Stat(_DEV_ANONYMOUS, 1, 0o600, 1, 1000, 1000, 0, 0, 4096, 0, 0, 0, 0)
+        return Stat(ANONYMOUS, 1, 0o600, 1, 1000, 1000, 0, 0, 4096, 0, 0, 0, 0)
 
 
 class EventFile(AnonymousFile):

@@ -1,12 +1,14 @@
 """The tree a guest sees, and how paths are resolved in it."""
 
 import contextlib
+import itertools
 import os
-from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from engine.linux.clock import Clock
 from engine.linux.errno import LinuxError
+from engine.linux.fs import devices
 from engine.linux.fs import flags as fl
 from engine.linux.fs.attributes import MAY_READ, MAY_WRITE, Identity
 from engine.linux.fs.build import TreeBuilder, split
@@ -23,20 +25,18 @@ from engine.linux.fs.procsource import ProcSource
 from engine.linux.fs.regular import FileNode
 from engine.linux.fs.signalled import SignalledFiles
 from engine.linux.fs.sysfs import make_sys
-from engine.linux.fs.terminal import DEV_PTS
-from engine.linux.fs.vfs import Directory, Node, OpenFile, Volume
+from engine.linux.fs.vfs import FIRST_INODE, Directory, Node, OpenFile, Volume
 from engine.linux.fs.view import View
 from engine.linux.fs.watching import CREATE, Watches
 
 if TYPE_CHECKING:
     from engine.linux.fs.scope import PathScope
 
+STRANGER: Final = 1000
+"""User and group of a guest that sees nothing of the tool's user."""
+
 EPERM, ENOENT, EACCES, EEXIST, ENOTDIR, EISDIR, EINVAL = 1, 2, 13, 17, 20, 21, 22
 ENAMETOOLONG, ELOOP = 36, 40
-
-# Minor numbers of anonymous devices; the first ones are pipes, sockets and the like.
-_DEV_PRIVATE, _DEV_PROC, _DEV_SYS, _DEV_DEV, _DEV_SHARES = 0x28, 0x15, 0x16, 0x05, 0x30
-_DEV_PROGRAMS, _DEV_GRANTED = 0x29, 0x2A
 
 
 class ResolvedPath(NamedTuple):
@@ -86,8 +86,8 @@ class FileSystem:
         view: View,
         proc: ProcSource,
         *,
-        uid: int = 1000,
-        gid: int = 1000,
+        uid: int | None = None,
+        gid: int | None = None,
         clock: Clock,
         random_bytes: Callable[[int], bytes],
         budget: Budget | None = None,
@@ -100,8 +100,9 @@ class FileSystem:
         Args:
             view: what of the host is visible.
             proc: what /proc shows.
-            uid: of the guest's user.
-            gid: of its group.
+            uid: the guest's user, as whose the files of the tool's user are shown; where it is
+                None, the tool's user, or `STRANGER` if the view has no directory of that user.
+            gid: likewise its group.
             clock: the guest's.
             random_bytes: gives random bytes.
             budget: caps of the private overlay.
@@ -114,7 +115,9 @@ class FileSystem:
         self.view = view
         self.proc = proc
         self.clock = clock
-        self.identity = Identity(uid, gid, host.owners())
+        if uid is None and not view.shows_host:
+            uid = gid = STRANGER
+        self.identity = Identity(host.owners(), uid, gid)
         self.budget = budget or Budget()
         self.numbers = Numbers()
         self.watches = Watches()
@@ -122,24 +125,27 @@ class FileSystem:
         self.inotify = InotifyUse()
         self.locks = FileLocks(self.budget.memory)
         self.signalled = SignalledFiles()
-        self._shares = 0
         self._share_volumes: list[Volume] = []
-        self.volume = self._volume(_DEV_PRIVATE)
+        self._inodes = itertools.count(FIRST_INODE)
+        self.volume = self._volume(devices.PRIVATE, self._inodes)
         own = {
             b"/proc": make_proc(
-                self._volume(_DEV_PROC),
+                self._volume(devices.PROC),
                 proc,
                 lambda path: self.walk(self.root, path).existing(),
                 random_bytes,
                 self.locks.text,
             ),
-            b"/sys": make_sys(self._volume(_DEV_SYS), cpus),
-            b"/dev": make_dev(self._volume(_DEV_DEV), self._volume(DEV_PTS), proc, random_bytes),
+            b"/sys": make_sys(self._volume(devices.SYS), cpus),
+            b"/dev": make_dev(
+                self._volume(devices.DEV), self._volume(devices.PTS), proc, random_bytes
+            ),
         }
         programs = Volume(
-            *(_DEV_PROGRAMS, self.identity, clock, self.budget),
+            *(devices.PRIVATE, self.identity, clock, self.budget),
             foreign=True,
             watches=self.watches,
+            inodes=self._inodes,
         )
         self.host_volumes = self.volume, programs
         builder = TreeBuilder(view, self.volume, programs, self._share_volume, host)
@@ -161,13 +167,16 @@ class FileSystem:
         for pool in self._pools:
             pool.close()
 
-    def _volume(self, dev: int) -> Volume:
-        who, links, watches = self.identity, self.view.links, self.watches
-        return Volume(dev, who, self.clock, self.budget, links=links, watches=watches)
+    def _volume(self, dev: int, inodes: Iterator[int] | None = None) -> Volume:
+        return Volume(
+            *(dev, self.identity, self.clock, self.budget),
+            links=self.view.links,
+            watches=self.watches,
+            inodes=inodes,
+        )
 
     def _share_volume(self) -> Volume:
-        self._shares += 1
-        volume = self._volume(_DEV_SHARES + self._shares)
+        volume = self._volume(devices.PRIVATE, self._inodes)
         if self.view.copied:
             volume.clock = self._copies_clock
         self._share_volumes.append(volume)
@@ -175,7 +184,7 @@ class FileSystem:
 
     def granted(self, view: View) -> Directory:
         """A tree of its own of what another view shows: its names are not those of this one."""
-        volume = self._volume(_DEV_GRANTED)
+        volume = self._volume(devices.PRIVATE, self._inodes)
         volume.clock = self._copies_clock  # to be made takes no time of the guest's
         builder = TreeBuilder(view, volume, volume, self._share_volume, HostAnswers())
         self._pools.append(builder.pool)
@@ -415,11 +424,11 @@ class FileSystem:
         st = node.stat()
         if node.is_directory and want & MAY_WRITE:
             raise LinuxError(EISDIR)
-        if not self.identity.may(st.mode, st.uid, st.gid, want):
+        if not node.may(want):
             if node.volume.foreign and not want & MAY_WRITE:
                 self._keep_back(place.parent.path_of(place.name))
             raise LinuxError(EACCES)
-        if flags & fl.O_NOATIME and self.identity.uid not in (0, st.uid):
+        if flags & fl.O_NOATIME and not node.owned(st):
             raise LinuxError(EPERM)
 
     def _open_unnamed(

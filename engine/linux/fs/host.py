@@ -177,12 +177,13 @@ class HostAnswers:
         return self.ask(HostQuestion.HOMES, b"", b"", _homes)
 
     def owners(self) -> tuple[int, Sequence[int]]:
-        """The user who runs the tool, and its groups."""
-        return self.ask(
-            HostQuestion.OWNERS,
-            *(b"", b""),
-            lambda: (os.geteuid(), sorted({os.getegid(), *os.getgroups()})),
-        )
+        """The user who runs the tool; its group, and then its other groups."""
+        return self.ask(HostQuestion.OWNERS, b"", b"", _owners)
+
+
+def _owners() -> tuple[int, list[int]]:
+    group = os.getegid()
+    return os.geteuid(), [group, *sorted({*os.getgroups()} - {group})]
 
 
 def _homes() -> list[bytes]:

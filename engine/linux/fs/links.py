@@ -4,7 +4,7 @@ import stat
 from collections.abc import Callable
 
 from engine.linux.errno import LinuxError
-from engine.linux.fs.attributes import LowerRef, Meta, Stat
+from engine.linux.fs.attributes import InodeNumber, LowerRef, Meta, Stat
 from engine.linux.fs.host import translated
 from engine.linux.fs.vfs import Node, OpenFile, OverlayNode, Volume
 from engine.linux.memorylimit import HeldMemory
@@ -27,9 +27,9 @@ class SymlinkNode(OverlayNode):
         *,
         meta: Meta | None = None,
         lower: LowerRef | None = None,
-        ino: int | None = None,
+        number: InodeNumber | None = None,
     ) -> None:
-        super().__init__(volume, meta=meta, lower=lower, ino=ino)
+        super().__init__(volume, meta=meta, lower=lower, number=number)
         self._held = HeldMemory(volume.budget.memory, len(target or b""), ENOSPC)
         self._target = target
 
@@ -66,10 +66,10 @@ class MagicLink(Node):
         volume: Volume,
         target: Callable[[], bytes],
         jump: Callable[[], Node | OpenFile],
-        ino: int | None = None,
+        number: InodeNumber | None = None,
         owner: tuple[int, int] | None = None,
     ) -> None:
-        super().__init__(volume, ino)
+        super().__init__(volume, number)
         self._owner = owner or (volume.identity.uid, volume.identity.gid)
         self._target = target
         self._jump = jump
@@ -86,9 +86,7 @@ class MagicLink(Node):
         """Its attributes."""
         now = self.volume.clock.realtime()
         mode = self.kind | 0o777
-        return Stat(
-            self.volume.dev, self.ino, mode, 1, *self._owner, 0, 64, 1024, 0, now, now, now
-        )
+        return Stat(self.dev, self.ino, mode, 1, *self._owner, 0, 64, 1024, 0, now, now, now)
 
 
 class HostSpecialNode(OverlayNode):
@@ -96,8 +94,8 @@ class HostSpecialNode(OverlayNode):
 
     __slots__ = ("_kind",)
 
-    def __init__(self, volume: Volume, kind: int, lower: LowerRef, ino: int) -> None:
-        super().__init__(volume, lower=lower, ino=ino)
+    def __init__(self, volume: Volume, kind: int, lower: LowerRef, number: InodeNumber) -> None:
+        super().__init__(volume, lower=lower, number=number)
         self._kind = kind
 
     @property

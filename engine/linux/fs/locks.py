@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.linux.errno import LinuxError
+from engine.linux.fs.devices import show
 from engine.linux.memorylimit import HeldMemory, MemoryLimit
 
 if TYPE_CHECKING:
@@ -271,5 +272,5 @@ def _line(head: str, name: str, lock: FileLock, place: tuple[int, int]) -> str:
     if name == "POSIX " and lock.pid < 0:
         name = "OFDLCK"
     last = "EOF" if lock.last == END else str(lock.last)
-    where = f"{device >> 8:02x}:{device & 0xFF:02x}:{inode} {lock.first} {last}"
+    where = f"{show(device).decode()}:{inode} {lock.first} {last}"
     return f"{head}{name} ADVISORY  {_NAMES[lock.kind]} {lock.pid} {where}\n"

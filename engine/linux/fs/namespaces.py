@@ -4,12 +4,12 @@ import stat
 from typing import Final
 
 from engine.linux.errno import LinuxError
-from engine.linux.fs.attributes import Stat
+from engine.linux.fs.attributes import InodeNumber, Stat
+from engine.linux.fs.devices import NAMESPACES
 from engine.linux.fs.openfile import SeekableFile
 from engine.linux.fs.vfs import Node, OpenFile, Volume
 
 EINVAL: Final = 22
-_DEVICE: Final = 4  # nsfs has an anonymous device number
 _NUMBERS: Final = {
     b"ipc": 0xEFFFFFFF,
     b"uts": 0xEFFFFFFE,
@@ -48,14 +48,14 @@ class Namespace(Node):
 
     def __init__(self, volume: Volume, kind: bytes) -> None:
         number = _NUMBERS[kind]
-        super().__init__(volume, number)
+        super().__init__(volume, InodeNumber(NAMESPACES, number))
         self.title = b"%s:[%d]" % (kind, number)
 
     def stat(self) -> Stat:
         """Its attributes."""
         now = self.volume.clock.realtime()
         mode = self.kind | 0o444
-        return Stat(_DEVICE, self.ino, mode, 1, 0, 0, 0, 0, 4096, 0, now, now, now)
+        return Stat(self.dev, self.ino, mode, 1, 0, 0, 0, 0, 4096, 0, now, now, now)
 
     def open(self, flags: int) -> OpenFile:
         """A new open file description; permissions were checked."""

@@ -34,9 +34,8 @@ def _check_removal(fs: FileSystem, parent: Directory, name: bytes, node: Node) -
     fs.check_parent(parent)
     if name in parent.mounts:
         raise LinuxError(EBUSY)
-    who = fs.identity.uid
     st = parent.stat()
-    if st.mode & _STICKY and who not in (0, st.uid, node.stat().uid):
+    if st.mode & _STICKY and not (parent.owned(st) or node.owned()):
         raise LinuxError(EPERM)
 
 

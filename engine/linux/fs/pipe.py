@@ -6,13 +6,13 @@ import struct
 
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
-from engine.linux.fs.attributes import Meta, Stat
+from engine.linux.fs.attributes import InodeNumber, Meta, Stat
+from engine.linux.fs.devices import PIPES
 from engine.linux.fs.vfs import IoctlCaller, Node, OpenFile, OverlayNode, Volume
 from engine.linux.memorylimit import MemoryLimit
 
 EBUSY, EPIPE, ENXIO, ENOTTY = 16, 32, 6, 25
 
-_DEV_PIPES = 0x08
 _ATOMIC = 4096
 _DEFAULT, _LARGEST = 1 << 16, 1 << 20
 
@@ -164,7 +164,7 @@ class PipeEnd(OpenFile):
         if self.node is not None:
             return self.node.stat()
         return Stat(
-            _DEV_PIPES, self.pipe.ino, stat.S_IFIFO | 0o600, 1, 1000, 1000, 0, 0, 4096, 0, 0, 0, 0
+            PIPES, self.pipe.ino, stat.S_IFIFO | 0o600, 1, 1000, 1000, 0, 0, 4096, 0, 0, 0, 0
         )
 
     def ioctl(self, caller: IoctlCaller, request: int, argument: int) -> int:
@@ -191,8 +191,8 @@ class FifoNode(OverlayNode):
 
     kind = stat.S_IFIFO
 
-    def __init__(self, volume: Volume, *, meta: Meta) -> None:
-        super().__init__(volume, meta=meta)
+    def __init__(self, volume: Volume, *, meta: Meta, number: InodeNumber | None = None) -> None:
+        super().__init__(volume, meta=meta, number=number)
         self.pipe = Pipe(self.ino, volume.budget.memory)
 
     def open(self, flags: int) -> OpenFile:

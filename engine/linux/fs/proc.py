@@ -3,10 +3,11 @@
 import stat
 from collections.abc import Callable
 from functools import partial
+from typing import Final
 
 from engine.linux.errno import LinuxError
 from engine.linux.fs import procfiles as text
-from engine.linux.fs.attributes import Stat
+from engine.linux.fs.attributes import InodeNumber, Stat
 from engine.linux.fs.links import MagicLink
 from engine.linux.fs.namespaces import NAMES, Namespace
 from engine.linux.fs.procsource import ProcProcess, ProcSource
@@ -21,6 +22,8 @@ from engine.linux.fs.pseudo import (
 from engine.linux.fs.vfs import Directory, Listing, Node, OpenFile, Volume
 
 ESRCH, EACCES = 3, 13
+
+_INIT: Final = 1
 
 
 class NameLink(StaticLink):
@@ -172,7 +175,8 @@ class ProcTree:
         if known is not None:
             return known
         who = self.volume.identity
-        foreign = who.uid not in (0, process.identity[0])
+        # Nobody looks into process 1: it has capabilities, which no guest has, root or not.
+        foreign = pid == _INIT or who.uid not in (0, process.identity[0])
 
         def there() -> ProcProcess | None:
             return self.source.process(tid) if tasks else self.source.thread(pid, tid)
@@ -221,7 +225,7 @@ class ProcTree:
         file(b"limits", text.limits)
         file(b"cgroup", lambda _: b"0::/\n")
         file(b"mounts", lambda _: text.MOUNTS)
-        file(b"mountinfo", lambda _: text.MOUNTINFO)
+        file(b"mountinfo", lambda _: text.mountinfo(self._resolve(b"/").dev))
         file(b"oom_score", lambda _: b"0\n")
         file(b"wchan", lambda _: b"0")
         file(
@@ -334,8 +338,8 @@ class ProcTree:
             file = opened(name)
             if file is None:
                 return None
-            ino = (pid << 32) + (int(name) << 1)
-            return MagicLink(self.volume, file.describe, lambda: file, ino)
+            number = InodeNumber(self.volume.dev, (pid << 32) + (int(name) << 1))
+            return MagicLink(self.volume, file.describe, lambda: file, number)
 
         def info(name: bytes) -> Node | None:
             file = opened(name)

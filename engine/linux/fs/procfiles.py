@@ -1,10 +1,12 @@
 """Texts of the files in /proc, in the formats of proc(5)."""
 
 import itertools
+import os
 from collections.abc import Mapping
 
 from engine.linux.clock import Clock
 from engine.linux.cpus import list_text, mask_text
+from engine.linux.fs import devices
 from engine.linux.fs.procsource import MapEntry, ProcProcess
 
 _PAGE = 4096
@@ -18,13 +20,6 @@ MOUNTS = (
     b"proc /proc proc rw,nosuid,nodev,noexec,relatime 0 0\n"
     b"sysfs /sys sysfs ro,nosuid,nodev,noexec,relatime 0 0\n"
     b"dev /dev tmpfs rw,nosuid,relatime 0 0\n"
-)
-
-MOUNTINFO = (
-    b"1 0 0:40 / / rw,relatime - overlay overlay rw\n"
-    b"2 1 0:21 / /proc rw,nosuid,nodev,noexec,relatime - proc proc rw\n"
-    b"3 1 0:22 / /sys ro,nosuid,nodev,noexec,relatime - sysfs sysfs ro\n"
-    b"4 1 0:5 / /dev rw,nosuid,relatime - tmpfs dev rw\n"
 )
 
 SWAPS = b"Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"
@@ -160,14 +155,31 @@ def interrupts(cpus: int) -> bytes:
     return b"    " + b"".join(b"       CPU%-8d" % number for number in range(cpus)) + b"\n"
 
 
+def mountinfo(root: int) -> bytes:
+    """/proc/PID/mountinfo.
+
+    Args:
+        root: the device of the directory /.
+    """
+    numbers = (
+        b"%d:%d" % (os.major(dev), os.minor(dev))
+        for dev in (root, devices.PROC, devices.SYS, devices.DEV)
+    )
+    return (
+        b"1 0 %s / / rw,relatime - overlay overlay rw\n"
+        b"2 1 %s / /proc rw,nosuid,nodev,noexec,relatime - proc proc rw\n"
+        b"3 1 %s / /sys ro,nosuid,nodev,noexec,relatime - sysfs sysfs ro\n"
+        b"4 1 %s / /dev rw,nosuid,relatime - tmpfs dev rw\n"
+    ) % tuple(numbers)
+
+
 def _map_line(entry: MapEntry) -> bytes:
-    line = b"%08x-%08x %s %08x %02x:%02x %d " % (
+    line = b"%08x-%08x %s %08x %s %d " % (
         entry.start,
         entry.end,
         entry.flags.encode(),
         entry.offset,
-        entry.dev >> 8,
-        entry.dev & 0xFF,
+        devices.show(entry.dev),
         entry.ino,
     )
     if not entry.path:

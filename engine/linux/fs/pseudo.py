@@ -74,7 +74,7 @@ class PseudoFile(Node):
         uid, gid = (identity.uid, identity.gid) if private else (0, 0)
         now = self.volume.clock.realtime()
         return Stat(
-            self.volume.dev,
+            self.dev,
             self.ino,
             self.kind | self.mode,
             1,

@@ -6,7 +6,7 @@ from weakref import ref
 
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
-from engine.linux.fs.attributes import LowerRef, Meta
+from engine.linux.fs.attributes import InodeNumber, LowerRef, Meta
 from engine.linux.fs.data import MmapSource, SparseData
 from engine.linux.fs.host import HostHandle, translated
 from engine.linux.fs.openfile import SeekableFile
@@ -37,9 +37,9 @@ class FileNode(OverlayNode):
         *,
         meta: Meta | None = None,
         lower: LowerRef | None = None,
-        ino: int | None = None,
+        number: InodeNumber | None = None,
     ) -> None:
-        super().__init__(volume, meta=meta, lower=lower, ino=ino)
+        super().__init__(volume, meta=meta, lower=lower, number=number)
         self.data = None if lower is not None else SparseData(volume.budget)
         self.seals = F_SEAL_SEAL
         self._opened: ref[HostHandle] | None = None

@@ -8,11 +8,12 @@ at the end. The sticky bit, which only takes rights away, stays.
 import contextlib
 import os
 import stat
+import time
 from weakref import WeakSet
 
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
-from engine.linux.fs.attributes import LowerRef, Stat
+from engine.linux.fs.attributes import NOW, InodeNumber, LowerRef, Stat
 from engine.linux.fs.data import MmapSource
 from engine.linux.fs.host import HostDir, HostHandle, translated
 from engine.linux.fs.links import HostSpecialNode, SymlinkNode
@@ -51,14 +52,18 @@ def _change_mode(handle: HostHandle, mode: int) -> None:
         os.chmod(f"/proc/self/fd/{handle.fd}", mode & _ALLOWED)
 
 
+def _times(known: os.stat_result, atime: int | None, mtime: int | None) -> tuple[int, int]:
+    """Times to set, access first; the present is the host's, as it is where data is written."""
+    now = time.time_ns()
+    times = (known.st_atime_ns, atime), (known.st_mtime_ns, mtime)
+    first, second = (old if new is None else now if new == NOW else new for old, new in times)
+    return first, second
+
+
 def _change_times(handle: HostHandle, atime: int | None, mtime: int | None) -> None:
     with translated():
         now = os.fstat(handle.fd)
-        times = (
-            now.st_atime_ns if atime is None else atime,
-            now.st_mtime_ns if mtime is None else mtime,
-        )
-        os.utime(f"/proc/self/fd/{handle.fd}", ns=times)
+        os.utime(f"/proc/self/fd/{handle.fd}", ns=_times(now, atime, mtime))
 
 
 def _change_owner(node: Node, uid: int, gid: int) -> None:
@@ -77,9 +82,10 @@ class SharedFileNode(Node):
     __slots__ = ("_opened", "lower")
 
     kind = stat.S_IFREG
+    made_here = False
 
-    def __init__(self, volume: Volume, lower: LowerRef, ino: int) -> None:
-        super().__init__(volume, ino)
+    def __init__(self, volume: Volume, lower: LowerRef, number: InodeNumber) -> None:
+        super().__init__(volume, number)
         self.lower = lower
         self._opened: WeakSet[HostHandle] = WeakSet()
 
@@ -92,7 +98,7 @@ class SharedFileNode(Node):
         code = ESTALE
         try:
             host = self.lower.stat()
-            if self.volume.host_ino(host.st_dev, host.st_ino) == self.ino:
+            if InodeNumber.of(host) == (self.dev, self.ino):
                 return host, None
         except LinuxError as error:
             code = error.code
@@ -135,7 +141,7 @@ class SharedFileNode(Node):
         _change_owner(self, uid, gid)
 
     def change_times(self, atime: int | None, mtime: int | None) -> None:
-        """Set times in nanoseconds; None leaves one alone."""
+        """Set times in nanoseconds, or to `NOW`; None leaves one alone."""
         _change_times(self._find()[1] or _path_handle(self.lower), atime, mtime)
 
 
@@ -232,14 +238,11 @@ class SharedSymlink(SymlinkNode):
         _change_owner(self, uid, gid)
 
     def change_times(self, atime: int | None, mtime: int | None) -> None:
-        """Set times in nanoseconds; None leaves one alone."""
+        """Set times in nanoseconds, or to `NOW`; None leaves one alone."""
         assert self.lower is not None
         with translated():
             now = self.lower.directory.lstat(self.lower.name)
-            times = (
-                now.st_atime_ns if atime is None else atime,
-                now.st_mtime_ns if mtime is None else mtime,
-            )
+            times = _times(now, atime, mtime)
             fd = self.lower.directory.fd()
             os.utime(self.lower.name, ns=times, dir_fd=fd, follow_symlinks=False)
 
@@ -247,8 +250,10 @@ class SharedSymlink(SymlinkNode):
 class SharedDirectory(Directory):
     """A directory of a writable share; entries are looked up on the host every time."""
 
-    def __init__(self, volume: Volume, host: HostDir, ino: int | None = None) -> None:
-        super().__init__(volume, ino=ino)
+    made_here = False
+
+    def __init__(self, volume: Volume, host: HostDir, number: InodeNumber) -> None:
+        super().__init__(volume, number=number)
         self.host = host
         self._directories: dict[bytes, SharedDirectory] = {}
         # FIFOs and sockets, which no process of the host could use.
@@ -279,12 +284,11 @@ class SharedDirectory(Directory):
             return None
         except OSError as error:
             raise LinuxError(error.errno or 5) from error
-        key = (st.st_dev, st.st_ino)
-        ino = self.volume.host_ino(*key)
+        key = InodeNumber.of(st)
         if stat.S_ISDIR(st.st_mode):
             directory = self._directories.get(name)
-            if directory is None or directory.ino != ino:
-                directory = SharedDirectory(self.volume, self.host.child(name), ino)
+            if directory is None or (directory.dev, directory.ino) != key:
+                directory = SharedDirectory(self.volume, self.host.child(name), key)
                 self.attach(name, directory)
                 self._directories[name] = directory
             return directory
@@ -294,20 +298,16 @@ class SharedDirectory(Directory):
             known.lower = lower
             return known
         if stat.S_ISREG(st.st_mode):
-            node = self.volume.nodes[key] = SharedFileNode(self.volume, lower, ino)
+            node = self.volume.nodes[key] = SharedFileNode(self.volume, lower, key)
             return node
         if stat.S_ISLNK(st.st_mode):
-            return SharedSymlink(self.volume, lower=lower, ino=ino)
-        return HostSpecialNode(self.volume, stat.S_IFMT(st.st_mode), lower, ino)
+            return SharedSymlink(self.volume, lower=lower, number=key)
+        return HostSpecialNode(self.volume, stat.S_IFMT(st.st_mode), lower, key)
 
     def listing(self) -> Listing:
         """All entries but . and .., sorted by name."""
         with translated():
-            device = self.host.stat().st_dev
-            found = {
-                name: (self.volume.host_ino(device, ino), kind)
-                for name, ino, kind in self.host.entries()
-            }
+            found = {name: (ino, kind) for name, ino, kind in self.host.entries()}
         for name, node in (*self._own.items(), *self.mounts.items()):
             found[name] = (node.ino, node.kind)
         return [(name, *found[name]) for name in sorted(found)]
@@ -335,13 +335,18 @@ class SharedDirectory(Directory):
 
     def make_fifo(self, name: bytes, mode: int) -> None:
         """Create a FIFO: the guest's alone."""
-        self._keep(name, FifoNode(self.volume, meta=self.volume.new_meta(mode)))
+        meta, number = self.volume.new_meta(mode), self._new_number()
+        self._keep(name, FifoNode(self.volume, meta=meta, number=number))
 
     def make_socket(self, name: bytes, mode: int) -> Node:
         """Create the name of a UNIX socket: the guest's alone."""
-        node = SocketNode(self.volume, meta=self.volume.new_meta(mode))
+        meta, number = self.volume.new_meta(mode), self._new_number()
+        node = SocketNode(self.volume, meta=meta, number=number)
         self._keep(name, node)
         return node
+
+    def _new_number(self) -> InodeNumber:
+        return InodeNumber(self.dev, self.volume.new_ino())
 
     def _keep(self, name: bytes, node: OverlayNode) -> None:
         self.volume.budget.charge_inode()
@@ -414,11 +419,8 @@ class SharedDirectory(Directory):
         _change_owner(self, uid, gid)
 
     def change_times(self, atime: int | None, mtime: int | None) -> None:
-        """Set times in nanoseconds; None leaves one alone."""
+        """Set times in nanoseconds, or to `NOW`; None leaves one alone."""
         with translated():
             now = self.host.stat()
-            times = (
-                now.st_atime_ns if atime is None else atime,
-                now.st_mtime_ns if mtime is None else mtime,
-            )
+            times = _times(now, atime, mtime)
             os.utime(f"/proc/self/fd/{self.host.fd()}", ns=times)

@@ -2,7 +2,7 @@
 
 import stat
 
-from engine.linux.fs.attributes import Meta
+from engine.linux.fs.attributes import InodeNumber, Meta
 from engine.linux.fs.vfs import OpenFile, OverlayNode, Volume
 
 
@@ -17,6 +17,6 @@ class SocketNode(OverlayNode):
 
     kind = stat.S_IFSOCK
 
-    def __init__(self, volume: Volume, *, meta: Meta) -> None:
-        super().__init__(volume, meta=meta)
+    def __init__(self, volume: Volume, *, meta: Meta, number: InodeNumber | None = None) -> None:
+        super().__init__(volume, meta=meta, number=number)
         self.bound: OpenFile | None = None

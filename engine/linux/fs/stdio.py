@@ -20,8 +20,9 @@ from engine.linux.context import s32
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
 from engine.linux.fs.attributes import Stat
+from engine.linux.fs.devices import PTS, STREAMS
 from engine.linux.fs.host import translated
-from engine.linux.fs.terminal import DEV_PTS, REQUESTS, SIGTTIN, SIGTTOU
+from engine.linux.fs.terminal import REQUESTS, SIGTTIN, SIGTTOU
 from engine.linux.fs.vfs import IoctlCaller, OpenFile
 
 EINVAL, ENOTTY = 22, 25
@@ -36,7 +37,6 @@ _TERMIOS_SIZE = 36
 _SAFE_WRITE = 4096
 """A pipe that polls as writable takes this much without blocking (PIPE_BUF)."""
 
-_DEV_STREAMS = 0x18
 _TERMINAL_INODE = 3
 """Of /dev/pts/0."""
 _MODES = {stat.S_IFCHR: 0o666, stat.S_IFREG: 0o644, stat.S_IFSOCK: 0o777}
@@ -266,7 +266,7 @@ class HostStream(OpenFile):
         shown = self._clock.file_time if self._clock is not None else int
         times = (host.atime, host.mtime, host.ctime) if self.is_regular else (0, 0, 0)
         return Stat(
-            *((DEV_PTS, _TERMINAL_INODE) if self.is_terminal else (_DEV_STREAMS, self.fd + 3)),
+            *((PTS, _TERMINAL_INODE) if self.is_terminal else (STREAMS, self.fd + 3)),
             self._kind | (0o620 if self.is_terminal else _MODES.get(self._kind, 0o600)),
             1,
             *self.owner,
@@ -377,7 +377,7 @@ class SinkStream(OpenFile):
     def stat(self) -> Stat:
         """Attributes."""
         mode = (stat.S_IFCHR if self.is_terminal else stat.S_IFIFO) | 0o620
-        return Stat(_DEV_STREAMS, self._ino, mode, 1, 1000, 1000, 0, 0, 1024, 0, 0, 0, 0)
+        return Stat(STREAMS, self._ino, mode, 1, 1000, 1000, 0, 0, 1024, 0, 0, 0, 0)
 
     def describe(self) -> bytes:
         """The text that readlink of /proc/self/fd/N shows."""
@@ -417,7 +417,7 @@ class FeedStream(OpenFile):
     def stat(self) -> Stat:
         """Attributes."""
         mode = stat.S_IFIFO | 0o600
-        return Stat(_DEV_STREAMS, self._ino, mode, 1, 1000, 1000, 0, 0, 4096, 0, 0, 0, 0)
+        return Stat(STREAMS, self._ino, mode, 1, 1000, 1000, 0, 0, 4096, 0, 0, 0, 0)
 
     def reopen(self, flags: int) -> OpenFile:
         """A new description of the same object (opening /proc/self/fd/N)."""

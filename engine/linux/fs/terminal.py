@@ -15,8 +15,6 @@ TIOCSCTTY, TIOCGPGRP, TIOCSPGRP, TIOCNOTTY, TIOCGSID = 0x540E, 0x540F, 0x5410, 0
 REQUESTS: Final = frozenset({TIOCSCTTY, TIOCGPGRP, TIOCSPGRP, TIOCNOTTY, TIOCGSID})
 """Those that `Terminal.control` carries out."""
 SIGTTIN, SIGTTOU = 21, 22
-DEV_PTS: Final = 0x17
-"""Device number of terminals (devpts)."""
 
 
 class Jobs(Protocol):

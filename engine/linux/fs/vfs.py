@@ -11,15 +11,15 @@ import os
 import stat
 import weakref
 from abc import abstractmethod
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Iterator
+from typing import Final, Protocol
 
 from engine.arch.base import Arch
 from engine.guest.memory import Memory
 from engine.linux.clock import Clock
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
-from engine.linux.fs.attributes import MAY_EXEC, Identity, LowerRef, Meta, Stat
+from engine.linux.fs.attributes import MAY_EXEC, NOW, Identity, InodeNumber, LowerRef, Meta, Stat
 from engine.linux.fs.data import Budget, MmapSource
 from engine.linux.fs.host import PlantedLinks
 from engine.linux.fs.locks import InodeLocks
@@ -31,24 +31,28 @@ from engine.linux.fs.xattrs import AttributeSet
 EPERM, ENOENT, ENXIO, EBADF, EACCES, ENODEV, ENOTDIR = 1, 2, 6, 9, 13, 19, 20
 EISDIR, EINVAL, ENOTTY, ESPIPE = 21, 22, 25, 29
 
+FIRST_INODE: Final = 1 << 52
+"""The guest's inodes beside host files begin here: beyond a disk's numbers, exact as a double."""
+
 Listing = list[tuple[bytes, int, int]]
 """(name, inode number, S_IFMT type) of a directory's entries."""
 
 
 class Volume:
-    """One device number: inode numbers, time, space, identity.
+    """What files of one kind have in common: numbers, time, space, identity.
 
-    Host inodes get their guest number when first seen, so numbers depend on what the
-    guest does and not on the host's disk.
+    Host files have the host's device and inode number, so that what programs keep of them
+    (git's index, the lists of tar and of version control) fits here as there.
 
     Attributes:
+        dev: device number of what is not the host's.
         watches: who wants to hear of changes.
         links: symlinks that the guest has made on the host.
         accessed: gives the time of the last access that a host file is shown with, by its device,
             its number, and the host's time.
         beyond: gives what is at a name of a directory where the tree has nothing; None for nobody.
         foreign: all host files are shown as root's, whoever runs the tool: the guest may do
-            with them what the permission bits allow others.
+            with them what the permission bits allow others, even if it is root.
     """
 
     def __init__(
@@ -62,7 +66,21 @@ class Volume:
         foreign: bool = False,
         links: PlantedLinks | None = None,
         watches: Watches | None = None,
+        inodes: Iterator[int] | None = None,
     ) -> None:
+        """Make one.
+
+        Args:
+            dev: device number of what is not the host's.
+            identity: who the guest is.
+            clock: the guest's.
+            budget: caps of what the guest makes.
+            writable: false for what nobody can change.
+            foreign: all host files are shown as root's.
+            links: symlinks that the guest has made on the host.
+            watches: who wants to hear of changes.
+            inodes: gives the inode numbers of what is not the host's; 2 and so on if None.
+        """
         self.dev = dev
         self.watches = Watches() if watches is None else watches
         self.links = PlantedLinks() if links is None else links
@@ -73,8 +91,7 @@ class Volume:
         self.foreign = foreign
         self.accessed: Callable[[int, int, int], int] = lambda device, number, time: time
         self.beyond: Callable[[Directory, bytes], Node | None] | None = None
-        self._numbers: dict[tuple[int, int], int] = {}
-        self._counter = itertools.count(2)
+        self._counter = itertools.count(2) if inodes is None else inodes
         # Host files that the guest changed: other names of them must lead to the same node.
         self.changed: set[Node] = set()
         self.nodes: weakref.WeakValueDictionary[tuple[int, int], Node] = (
@@ -82,23 +99,18 @@ class Volume:
         )
 
     def new_ino(self) -> int:
-        """A number for an inode that is not the host's."""
+        """An inode number that no file of the host has."""
         return next(self._counter)
-
-    def host_ino(self, dev: int, ino: int) -> int:
-        """The guest's number of a host inode."""
-        number = self._numbers.get((dev, ino))
-        if number is None:
-            number = self._numbers[dev, ino] = next(self._counter)
-        return number
 
     def host_stat(self, host: os.stat_result) -> Stat:
         """Attributes of a host file as the guest sees them."""
-        uid, gid = (0, 0) if self.foreign else self.identity.owner(host.st_uid, host.st_gid)
+        who = self.identity
+        alien = self.foreign and not who.own
+        uid, gid = (0, 0) if alien else who.owner(host.st_uid, host.st_gid)
         shown = self.clock.file_time
         return Stat(
-            self.dev,
-            self.host_ino(host.st_dev, host.st_ino),
+            host.st_dev,
+            host.st_ino,
             host.st_mode,
             host.st_nlink,
             uid,
@@ -147,16 +159,43 @@ class Node:
     It is abstract without ABCMeta, whose isinstance is slow where paths are walked.
     """
 
-    __slots__ = ("__weakref__", "ino", "locks", "volume")
+    __slots__ = ("__weakref__", "dev", "ino", "locks", "volume")
 
     kind = 0
     is_directory = False
     is_symlink = False
 
-    def __init__(self, volume: Volume, ino: int | None = None) -> None:
+    def __init__(self, volume: Volume, number: InodeNumber | None = None) -> None:
+        """Make it.
+
+        Args:
+            volume: what it belongs to.
+            number: its device and inode number; new ones of the volume if None.
+        """
         self.volume = volume
-        self.ino = volume.new_ino() if ino is None else ino
+        self.dev, self.ino = (volume.dev, volume.new_ino()) if number is None else number
         self.locks: InodeLocks | None = None
+
+    @property
+    def made_here(self) -> bool:
+        """True if the guest has made it, or the engine for the guest: there is no host file."""
+        return True
+
+    def owned(self, st: Stat | None = None) -> bool:
+        """True if the guest may do with it what only its owner and root may.
+
+        A guest that is root has no powers over other users' files of the host, nor over those
+        that are shown as what others may read.
+
+        Args:
+            st: its attributes, where they are known already.
+        """
+        who = self.volume.identity
+        if self.volume.foreign:
+            return False
+        if who.uid == 0 and self.made_here:
+            return True
+        return (self.stat() if st is None else st).uid == who.uid
 
     @abstractmethod
     def stat(self) -> Stat:
@@ -179,16 +218,21 @@ class Node:
         raise LinuxError(EPERM)
 
     def change_times(self, atime: int | None, mtime: int | None) -> None:
-        """Set times in nanoseconds; None leaves one alone."""
+        """Set times in nanoseconds, or to `NOW`; None leaves one alone."""
         raise LinuxError(EPERM)
 
     def renamed(self) -> None:
         """It has another name now."""
 
     def may(self, want: int) -> bool:
-        """True if the guest's identity has the permission bits."""
+        """True if the permission bits let the guest do it; to root's own files root may all."""
         st = self.stat()
-        return self.volume.identity.may(st.mode, st.uid, st.gid, want)
+        who = self.volume.identity
+        if self.volume.foreign:
+            return st.mode & want == want
+        if who.uid == 0 and self.owned(st):
+            return want != MAY_EXEC or stat.S_ISDIR(st.mode) or bool(st.mode & 0o111)
+        return who.may(st.mode, st.uid, st.gid, want)
 
 
 class OverlayNode(Node):
@@ -210,10 +254,10 @@ class OverlayNode(Node):
         *,
         meta: Meta | None = None,
         lower: LowerRef | None = None,
-        ino: int | None = None,
+        number: InodeNumber | None = None,
         home: "tuple[Directory, bytes] | None" = None,
     ) -> None:
-        super().__init__(volume, ino)
+        super().__init__(volume, number)
         self.meta = meta
         self.lower = lower
         self.home = home
@@ -227,7 +271,7 @@ class OverlayNode(Node):
             return self.volume.host_stat(self.host_stat())
         size, blocks = self.extent()
         return Stat(
-            self.volume.dev,
+            self.dev,
             self.ino,
             self.kind | meta.mode,
             meta.nlink,
@@ -241,6 +285,11 @@ class OverlayNode(Node):
             meta.mtime,
             meta.ctime,
         )
+
+    @property
+    def made_here(self) -> bool:
+        """True if the guest has made it, or the engine for the guest: there is no host file."""
+        return self.lower is None
 
     def host_stat(self) -> os.stat_result:
         """Attributes on the host."""
@@ -295,11 +344,13 @@ class OverlayNode(Node):
         meta.ctime = self.volume.clock.realtime()
 
     def change_times(self, atime: int | None, mtime: int | None) -> None:
-        """Set times in nanoseconds; None leaves one alone."""
-        meta = self.own_meta()
-        meta.atime = meta.atime if atime is None else atime
-        meta.mtime = meta.mtime if mtime is None else mtime
-        meta.ctime = self.volume.clock.realtime()
+        """Set times in nanoseconds, or to `NOW`; None leaves one alone."""
+        meta, now = self.own_meta(), self.volume.clock.realtime()
+        if atime is not None:
+            meta.atime = now if atime == NOW else atime
+        if mtime is not None:
+            meta.mtime = now if mtime == NOW else mtime
+        meta.ctime = now
 
 
 class OpenFile:
@@ -533,9 +584,9 @@ class Directory(OverlayNode):
         *,
         meta: Meta | None = None,
         lower: LowerRef | None = None,
-        ino: int | None = None,
+        number: InodeNumber | None = None,
     ) -> None:
-        super().__init__(volume, meta=meta, lower=lower, ino=ino)
+        super().__init__(volume, meta=meta, lower=lower, number=number)
         self.parent: Directory = self
         self.name = b""
         self.removed = False

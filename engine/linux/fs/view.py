@@ -139,6 +139,11 @@ class View(Struct, frozen=True):
     links: PlantedLinks = field(default_factory=PlantedLinks)
     copied: bool = False
 
+    @property
+    def shows_host(self) -> bool:
+        """True if a directory of the tool's user is visible: the current one, or a share."""
+        return bool(self.shares) or (self.root is None and self.cwd is not None)
+
     @classmethod
     def make(
         cls,

@@ -62,17 +62,17 @@ class Watches:
 
     def of(self, node: "Node") -> list[InodeWatch]:
         """The watches of a node."""
-        return self.by_inode.get((node.volume.dev, node.ino), [])
+        return self.by_inode.get((node.dev, node.ino), [])
 
     def add(self, watch: InodeWatch) -> None:
         """Begin to watch."""
         node = watch.node
-        self.by_inode.setdefault((node.volume.dev, node.ino), []).append(watch)
+        self.by_inode.setdefault((node.dev, node.ino), []).append(watch)
         self.count += 1
 
     def remove(self, watch: InodeWatch, *, told: bool = True) -> None:
         """InodeWatch no longer; its listener is told unless it has gone itself."""
-        key = watch.node.volume.dev, watch.node.ino
+        key = watch.node.dev, watch.node.ino
         self.by_inode[key].remove(watch)
         if not self.by_inode[key]:
             del self.by_inode[key]

@@ -8,6 +8,7 @@ from engine.linux.context import Context
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
 from engine.linux.fs.attributes import Stat
+from engine.linux.fs.devices import SOCKETS
 from engine.linux.fs.vfs import IoctlCaller, OpenFile, Sleeper
 from engine.linux.net import interface
 from engine.linux.net.messages import STRANGER, Incoming, Outgoing
@@ -25,7 +26,6 @@ SO_RCVTIMEO, SO_SNDTIMEO = 20, 21
 OVERHEAD = 512
 """Bytes that a message takes beside its own, so that many small ones are bounded, too."""
 
-_DEV_SOCKETS = 0x09
 _FIONREAD, _TIOCOUTQ, _SIOCATMARK = 0x541B, 0x5411, 0x8905
 
 
@@ -259,7 +259,7 @@ class Socket(OpenFile):
     def stat(self) -> Stat:
         """Attributes."""
         mode = stat.S_IFSOCK | 0o777
-        return Stat(_DEV_SOCKETS, self.ino, mode, 1, self.uid, self.uid, 0, 0, 4096, 0, 0, 0, 0)
+        return Stat(SOCKETS, self.ino, mode, 1, self.uid, self.uid, 0, 0, 4096, 0, 0, 0, 0)
 
     def ioctl(self, caller: IoctlCaller, request: int, argument: int) -> int:
         """Device control: how much waits, and the interface."""

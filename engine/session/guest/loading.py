@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from engine.session.kernel.supervisor import KernelSupervisor
     from engine.session.program.initramfs import InitramfsFiles
 
-_GUEST_ID = 1000
 _IMAGE_MAX = 1 << 30
 _WORD: Final = struct.Struct("<q")
 Value = TypeVar("Value", int, bytes)
@@ -220,8 +219,6 @@ class LoadedGuest:
         self.fs = FileSystem(
             self.view,
             self.proc,
-            uid=_GUEST_ID,
-            gid=_GUEST_ID,
             clock=self.clock,
             random_bytes=machine.random_bytes,
             budget=Budget(config.memory, memory=limit),
@@ -234,7 +231,7 @@ class LoadedGuest:
         if config.history:
             self._note_registers()
         space = AddressSpace(memory, modules, SpaceHooks())
-        identity = (_GUEST_ID, _GUEST_ID)
+        identity = (self.fs.identity.uid, self.fs.identity.gid)
         self.core = self._open_core()
         pid = machine.new_id() if self.core is None else self.core.pid
         self.process = Process(machine, pid, space, identity)
