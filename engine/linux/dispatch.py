@@ -109,7 +109,7 @@ class CallDispatch:
             caller = thread.memory.read(top, size)
         except GuestFaultError:
             return False
-        self._clock.settle()
+        self._clock.called()
         result = self._result(thread, number, name, self.read()[1:-1]) if name else None
         if result is None or result == -errno.EFAULT:
             return False
@@ -142,7 +142,7 @@ class CallDispatch:
         machine.syscall_count += 1
         name = self._linux.syscalls[number]
         if name not in _LOOKS:
-            self._clock.settle()
+            self._clock.called()
         result = self._result(thread, number, name, registers[1:-1])
         if result is None:
             return
@@ -165,7 +165,7 @@ class CallDispatch:
             result: int | None = -errno.ENOSYS
         else:
             if name not in _LOOKS:
-                self._clock.settle()
+                self._clock.called()
             result = self._result(thread, number, name, arguments)
         if result is not None:
             self.finish(thread, result)

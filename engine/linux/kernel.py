@@ -332,7 +332,7 @@ class Kernel:
             delivery.deliver_all(thread)
         if self._goes_on(thread) and self._cpu.read_register(pc) == before:
             thread.memory.sync()
-            self._moment = self._next_moment()
+            self._plan()
             self._goes()
             stop = self._cpu.step()
             if stop is not None:
@@ -705,7 +705,7 @@ class Kernel:
         the CPU stands now.
         """
         quantum: int | None = None
-        expiry = self._moment = self._next_moment()
+        expiry = self._plan()
         if expiry is not None and not self._clock.host:
             quantum = max(-((self._clock.peek() - expiry) // BLOCK_NS), 0)
         elif expiry is not None or (self.scheduler.polled and self._host_awaited()):
@@ -717,6 +717,12 @@ class Kernel:
             rest = max(end - self._cpu.blocks(), 0)
             quantum = rest if quantum is None else min(quantum, rest)
         return quantum
+
+    def _plan(self) -> int | None:
+        """See when time alone makes something happen, and whether it passes until then."""
+        expiry = self._moment = self._next_moment()
+        self._clock.passing = self._passes or expiry is not None
+        return expiry
 
     def _next_moment(self) -> int | None:
         """When something happens by time alone: a timer, or the end of a wait."""
@@ -743,8 +749,7 @@ class Kernel:
 
     def _count_blocks(self) -> None:
         blocks = self._cpu.blocks()
-        if self._passes or self._moment is not None:
-            self._clock.add_blocks(blocks - self._seen_blocks)
+        self._clock.add_blocks(blocks - self._seen_blocks)
         self._seen_blocks = blocks
 
     def _check_limits(self) -> None:

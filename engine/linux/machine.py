@@ -13,7 +13,7 @@ from engine.cpu.base import Cpu
 from engine.errors import GuestFaultError, KprobeTuiError
 from engine.guest.hooks import GuestHooks
 from engine.guest.mapping import MappingError
-from engine.linux.clock import BLOCK_NS, GuestClock
+from engine.linux.clock import BLOCK_NS, CALL_NS, GuestClock
 from engine.linux.context import s32
 from engine.linux.ending import Crash, Exit
 from engine.linux.errno import LinuxError
@@ -40,8 +40,6 @@ _PID_MAX: Final = 1 << 22
 """PID_MAX_LIMIT: ids begin again behind it,"""
 _RESERVED: Final = 300
 """and then with this one (RESERVED_PIDS)."""
-_CALL_NS: Final = 1000
-"""Processor time of a system call."""
 _NAMES: Final = 1 << 16
 """Names of threads that are kept."""
 _MISSING: Final = 1000
@@ -360,12 +358,12 @@ class Machine:
 
     def busy_time(self) -> int:
         """Nanoseconds that the processor has had something to do."""
-        return self.syscall_count * _CALL_NS + self.cpu.blocks() * BLOCK_NS
+        return self.syscall_count * CALL_NS + self.cpu.blocks() * BLOCK_NS
 
     def turn_over(self) -> None:
         """The current thread gives the processor up."""
         current, tick = self.current, self.cpu.blocks()
-        now = self.syscall_count * _CALL_NS + tick * BLOCK_NS
+        now = self.syscall_count * CALL_NS + tick * BLOCK_NS
         current.spent += now - self._turn_began
         current.ran += tick - self._turn_tick
         self._turn_began, self._turn_tick = now, tick

@@ -151,6 +151,7 @@ class Tracee:
         thread.suspended = then
         if thread is thread.machine.current:
             self.abi.show(thread.cpu)
+        thread.machine.clock.stopped()
         self.stopped = thread.stopped = True
         thread.machine.held(thread)
         status = process.stop_code if why == sig.CLD_STOPPED else code & 0x7F

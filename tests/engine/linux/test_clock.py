@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.linux.clock import EPOCH, GuestClock, past
+from engine.linux.clock import BLOCK_NS, CALL_NS, EPOCH, STOP_NS, GuestClock, past
 
 SECOND = 10**9
 YEAR = 365 * 86_400 * SECOND
@@ -32,6 +32,17 @@ def test_the_start_can_be_chosen() -> None:
     assert late.realtime() // SECOND == (EPOCH + YEAR) // SECOND
     assert late.file_time(EPOCH) == EPOCH
     assert late.file_time(EPOCH + 2 * YEAR) < EPOCH + YEAR
+
+
+def test_calls_and_stops_take_time_once_a_timer_has_been_armed() -> None:
+    clock = GuestClock()
+    for passing, times in ((False, (0, 0, 0)), (True, (BLOCK_NS, CALL_NS, STOP_NS))):
+        clock.passing = passing
+        acts = (lambda: clock.add_blocks(1), clock.called, clock.stopped)
+        for act, takes in zip(acts, times, strict=True):
+            before = clock.peek()
+            act()
+            assert clock.peek() - before == takes
 
 
 def test_the_hosts_clock_leaves_the_times_of_files_alone() -> None:
