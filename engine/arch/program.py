@@ -69,6 +69,10 @@ class Source(Enum):
     """Value of another fetch at the entry of the function, for its return."""
     DURATION = "duration"
     """Ticks of the clock from the entry of the function to its return."""
+    CURRENT = "current"
+    """Address of the running task, in a kernel; no program is carried out with it."""
+    PER_CPU = "per-cpu"
+    """Address of the running CPU's part of another fetch's value; likewise."""
     CALL = "call"
     """A word (`engine.arch.recording.CallWord`) of a pending call, for code in the guest."""
 
@@ -81,7 +85,7 @@ class Base(Struct, frozen=True):
         register: the architecture's own register name, for REGISTER.
         value: immediate, stack index, address, offset, number of an argument or of a word.
         text: for TEXT; the name, for SYMBOL.
-        fetch: base and dereferences of the other fetch, for AT_ENTRY.
+        fetch: base and dereferences of the other fetch, for AT_ENTRY and PER_CPU.
     """
 
     source: Source

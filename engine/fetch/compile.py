@@ -16,6 +16,15 @@ from msgspec.structs import replace
 from engine.arch.program import Base, FetchArg, FieldType, Source, ValueKind
 from engine.errors import UnloggedError
 from engine.fetch.bases import ArgCursor, BaseReader, split_offset
+from engine.fetch.casts import (
+    CURRENT,
+    NESTING,
+    PER_CPU,
+    READS,
+    cast_parts,
+    first_member,
+    member_columns,
+)
 from engine.fetch.dentry_types import DentryOffsets, dentry_words
 from engine.fetch.meta_args import kernel_words
 from engine.fetch.numbers import signed, unsigned, wrong_number
@@ -46,7 +55,10 @@ __all__ = [
     "split_offset",
 ]
 
-_MAX_BODY = 63
+_MAX_BODY, _MAX_SHORT_BODY = 255, 63
+"""Bytes of an argument (MAX_ARGSTR_LEN), and before `Era.long_arguments`."""
+_MAX_NESTED = 8
+"""Dereferences and casts within each other (TRACEPROBE_MAX_NESTED_LEVEL)."""
 _MAX_ARRAY = 64
 _MAX_EVENT_BYTES = 3072
 _FIELD_OF_RESULT = re.compile(r"\$retval(->|\.|\[)")
@@ -154,20 +166,21 @@ class _BodyReader:
         size: bytes of the kernel's record so far.
     """
 
-    __slots__ = ("_at", "_bases", "_context", "_fetched", "size")
+    __slots__ = ("_at", "_bases", "_context", "_depth", "_fetched", "size")
 
     def __init__(self, cursor: ArgCursor, size: int) -> None:
         self._at = cursor
         self._context = cursor.context
         self._bases = BaseReader(cursor, _inner_body)
         self._fetched: Fetched | None = None
+        self._depth = 0
         self.size = size
 
     def read(self, name: str, text: str) -> FetchArg:
         """The argument with that body."""
         start = self._at.offset
         era = self._context.era
-        if length(text) > _MAX_BODY:
+        if length(text) > (_MAX_BODY if era.long_arguments else _MAX_SHORT_BODY):
             raise self._at.fail("ARG_TOO_LONG", errno="E2BIG" if era.long_is_e2big else "EINVAL")
         if not text:
             raise self._at.fail("NO_ARG_BODY")
@@ -250,9 +263,18 @@ class _BodyReader:
 
     def value(self, text: str) -> tuple[Base, tuple[int, ...], bool]:
         """Base, dereferences and whether the last of them names user memory."""
-        head = text[:1]
+        head, era = text[:1], self._context.era
+        word = next((word for word in PER_CPU if text.startswith(word)), "")
+        if era.nesting_counted and self._depth >= _MAX_NESTED and (head in NESTING or word):
+            raise self._at.fail("TOO_MANY_NESTED")
         if head in ("+", "-"):
             return self._dereference(text)
+        if word and era.task_and_cpu:
+            return self._per_cpu(text, word)
+        if head == "(" and era.event_casts:
+            return self._cast(text)
+        if text.startswith(CURRENT) and era.task_and_cpu and self._context.kernel:
+            return self._task(text)
         if head == "$":
             if self._context.variables is not None and (
                 self._is_result(text) if self._context.kernel else _FIELD_OF_RESULT.match(text)
@@ -274,7 +296,7 @@ class _BodyReader:
             return self._bases.memory(text[1:]), (), False
         if head == "\\":
             return self._bases.immediate(text[1:]), (), False
-        variables, era = self._context.variables, self._context.era
+        variables = self._context.variables
         if _begins_name(head) and era.btf:
             return self._named(text)
         if self._context.kernel:
@@ -301,10 +323,87 @@ class _BodyReader:
             found = variables.resolve(text)
         except VariableError as problem:
             raise explained(problem, self._context, self._at.index, self._at.offset) from problem
-        for _ in found.derefs:
-            self._at.next_op()
-        self._fetched = found
+        self._read(text, first_member(text), found)
         return found.base, found.derefs, False
+
+    def _read(self, text: str, at: int, found: Fetched, derefs: tuple[int, ...] = ()) -> None:
+        """A variable, or the member that `text` ends with, is what was fetched last.
+
+        Args:
+            text: it.
+            at: where the first member begins in it.
+            found: the way to it.
+            derefs: those before that way.
+        """
+        start, counts = self._at.offset, self._context.era.member_columns
+        columns = member_columns(text, at) if self._context.kernel and counts else ()
+        for number, _ in enumerate(found.derefs):
+            self._at.offset = start + (columns[number] if columns else 0)
+            self._at.next_op()
+        self._fetched = replace(found, derefs=(*derefs, *found.derefs))
+
+    def _nested(self, text: str) -> tuple[Base, tuple[int, ...], bool]:
+        """The body within a dereference or a cast."""
+        self._depth += 1
+        found = self.value(text)
+        self._depth -= 1
+        return found
+
+    def _cast(self, text: str) -> tuple[Base, tuple[int, ...], bool]:
+        """`(STRUCT[,MEMBER])ARG->MEMBER`: ARG is the address of STRUCT, or of MEMBER in it."""
+        context, start = self._context, self._at.offset
+        if not context.era.function_casts:
+            raise self._at.fail("TYPECAST_NOT_EVENT")
+        if context.records is None or not (context.at_entry or context.is_return):
+            raise self._at.fail("NOSUP_BTFARG", errno="EOPNOTSUPP")
+        parts = cast_parts(self._at, text)
+        self._at.offset = start + parts.inner_at
+        base, derefs, _ = self._nested(text[parts.inner_at : parts.inner_end])
+        self._at.offset = start
+        try:
+            found = context.records.cast(text, parts.close, parts.member_at)
+        except VariableError as problem:
+            raise explained(problem, context, self._at.index, start) from problem
+        self._read(text, parts.member_at, replace(found, base=base), derefs)
+        return base, (*derefs, *found.derefs), False
+
+    def _task(self, text: str) -> tuple[Base, tuple[int, ...], bool]:
+        """`$current`, the running task's structure, or a member of that."""
+        if text == CURRENT:
+            return Base(Source.CURRENT), (), False
+        if text[len(CURRENT)] != "-":
+            raise self._at.fail("BAD_VAR")
+        records = self._context.records
+        if records is None:
+            raise self._at.fail("NO_BTF_ENTRY")
+        try:
+            found = records.task(text)
+        except VariableError as problem:
+            raise explained(problem, self._context, self._at.index, self._at.offset) from problem
+        self._read(text, first_member(text), found)
+        return found.base, found.derefs, False
+
+    def _per_cpu(self, text: str, word: str) -> tuple[Base, tuple[int, ...], bool]:
+        """`this_cpu_ptr(ARG)`, `this_cpu_read(ARG)`: of `@SYM` the address counts."""
+        if self._context.uprobe:
+            raise self._at.fail("NOSUP_PERCPU")
+        self._at.offset += len(word)
+        rest = text[len(word) :]
+        end = rest.rfind(")")
+        if end < 0:
+            raise self._at.fail("DEREF_OPEN_BRACE", len(rest))
+        here = self._at.offset
+        base, derefs, _ = self._nested(rest[:end])
+        self._fetched, self._at.offset = None, here
+        if not derefs and base.source in (Source.COMM, Source.TEXT):
+            raise self._at.fail("COMM_CANT_DEREF")
+        if not rest.startswith("@"):
+            self._at.next_op()
+        found = Base(Source.PER_CPU, fetch=(base, derefs))
+        if word != READS:
+            return found, (), False
+        self._at.next_op()
+        return found, (0,), False
 
     def _typed(
         self,
@@ -353,7 +452,7 @@ class _BodyReader:
         if end < 0:
             raise self._at.fail("DEREF_OPEN_BRACE", len(rest))
         here = self._at.offset
-        base, derefs, _ = self.value(rest[:end])
+        base, derefs, _ = self._nested(rest[:end])
         self._fetched = None  # its type is lost with the dereference, as in the kernel
         self._at.offset = here
         if not derefs and base.source in (Source.COMM, Source.TEXT):

@@ -6,7 +6,8 @@ that distributions carry in older kernels (the type `symstr`, the limit of an ev
 refusal of symbols that are not unique) hold for all eras.
 
 Read in kernel/trace/trace_probe.c, trace_kprobe.c and trace_fprobe.c, and measured on Debian's
-6.1.192, 6.12.117 and on 6.18.
+6.1.192, 6.12.117 and on 6.18. What came later was read alone, on no running kernel: 7.3 as merged
+for 7.3-rc1 (commit 6439079365dc, the tag probes-v7.3), 7.2 in what that merge took away.
 """
 
 from typing import Final
@@ -40,6 +41,13 @@ class Era(Struct, frozen=True):
         late_tracepoints: a `t:` line may name a tracepoint that is not there, which a module may
             bring later.
         casts: a bracket begins the cast of a variable.
+        event_casts: such a cast is refused as one of eprobes alone.
+        function_casts: `(STRUCT[,MEMBER])ARG->MEMBER` at the entry and the return of functions.
+        task_and_cpu: `$current`, `this_cpu_ptr(ARG)` and `this_cpu_read(ARG)`.
+        nesting_counted: at most eight dereferences and casts within each other.
+        long_arguments: an argument may have 255 bytes; 63 before.
+        member_columns: an error behind a member counts from that member.
+        file_offsets_of_kernels: the refusal of `@+OFF` speaks of all kernel probes.
     """
 
     char: bool = True
@@ -58,6 +66,13 @@ class Era(Struct, frozen=True):
     count_said: bool = True
     late_tracepoints: bool = True
     casts: bool = True
+    event_casts: bool = True
+    function_casts: bool = True
+    task_and_cpu: bool = True
+    nesting_counted: bool = True
+    long_arguments: bool = True
+    member_columns: bool = True
+    file_offsets_of_kernels: bool = True
 
     def text(self, code: str, usual: str) -> str:
         """The words of an error, where they were others earlier."""
@@ -65,6 +80,8 @@ class Era(Struct, frozen=True):
             return "Maxactive is not for kprobe"
         if code == "NOFENTRY_ARGS" and not self.return_args:
             return "$arg* can be used only on function entry"
+        if code == "FILE_ON_KPROBE" and not self.file_offsets_of_kernels:
+            return "File offset is not available with kprobe"
         return usual
 
 
@@ -85,12 +102,20 @@ _SINCE: Final[dict[str, Version]] = {
     "late_tracepoints": (6, 12, 0),
     "count_said": (6, 15, 0),
     "casts": (6, 18, 0),
+    "event_casts": (7, 2, 0),
+    "function_casts": (7, 3, 0),
+    "task_and_cpu": (7, 3, 0),
+    "nesting_counted": (7, 3, 0),
+    "long_arguments": (7, 3, 0),
+    "member_columns": (7, 3, 0),
+    "file_offsets_of_kernels": (7, 3, 0),
 }
-
-LATEST: Final = Era()
-"""The language of Linux 6.18."""
 
 
 def era_of(version: Version) -> Era:
     """The rules of a version."""
     return Era(**{rule: version >= since for rule, since in _SINCE.items()})
+
+
+MEASURED: Final = era_of((6, 18, 0))
+"""The language of Linux 6.18, the last one that was asked: that of a program's probes."""

@@ -5,7 +5,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from engine.arch.program import FieldType, ValueKind
-from engine.fetch.era import LATEST, Era
+from engine.fetch.era import MEASURED, Era
 from engine.fetch.numbers import leading, unsigned
 
 _SYMBOLS = {"symbol": ValueKind.SYMBOL, "symstr": ValueKind.SYMSTR}
@@ -26,7 +26,9 @@ TYPES: Final[dict[str, FieldType]] = {
 _STRING_DESCRIPTOR = 4
 
 
-def find_type(name: str | None, bits: int, *, uprobe: bool, era: Era = LATEST) -> FieldType | None:
+def find_type(
+    name: str | None, bits: int, *, uprobe: bool, era: Era = MEASURED
+) -> FieldType | None:
     """The type of that name, None if there is none.
 
     A bitfield `bW@O/SIZE` gives the unsigned integer it is taken from: `bitfield` reads the rest

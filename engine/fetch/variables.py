@@ -64,6 +64,25 @@ class Fetched(Struct, frozen=True):
         return replace(self, kind=FieldType(ValueKind.STRING, 0))
 
 
+class RecordScope(Protocol):
+    """The structures that a kernel's BTF describes. All methods raise `VariableError`."""
+
+    def cast(self, text: str, close: int, at: int) -> Fetched:
+        """A member behind a value that is taken for the address of a structure.
+
+        Args:
+            text: `(STRUCT[,MEMBER])ARG->MEMBER...`; offsets of errors count from its begin.
+            close: where the bracket behind the structure is.
+            at: where the member's name begins.
+
+        Returns:
+            The dereferences and the type; the base is none.
+        """
+
+    def task(self, text: str) -> Fetched:
+        """A member of the running task: `$current->MEMBER...`."""
+
+
 class VariableScope(Protocol):
     """The variables that are known at a place. All methods raise `VariableError`."""
 

@@ -9,8 +9,8 @@ from msgspec import Struct
 from engine.arch.base import Arch
 from engine.arch.program import Base
 from engine.errors import ProbeSyntaxError
-from engine.fetch.era import LATEST, Era
-from engine.fetch.variables import VariableError, VariableScope
+from engine.fetch.era import MEASURED, Era
+from engine.fetch.variables import RecordScope, VariableError, VariableScope
 
 MAX_ARGS: Final = 128
 """Arguments of an event (MAX_TRACE_ARGS)."""
@@ -53,6 +53,7 @@ class ArgContext(Struct, frozen=True):
         fail: makes the errors.
         symbol: where a data symbol is, for @SYM; None if there is none.
         variables: of the program at the place; None if they are not to be had.
+        records: structures for casts, in a kernel that describes them; None without.
         extended: what the kernel does not have: `$duration`, `$entry(BODY)`, an immediate
             string of a uprobe that can be read.
         era: the rules of the kernel.
@@ -69,8 +70,9 @@ class ArgContext(Struct, frozen=True):
     fail: Fail
     symbol: Callable[[str], Base | None]
     variables: VariableScope | None = None
+    records: RecordScope | None = None
     extended: bool = False
-    era: Era = LATEST
+    era: Era = MEASURED
     kernel: bool = False
     registers: bool = True
     reworded: Callable[[Sequence[str]], Fail] | None = None

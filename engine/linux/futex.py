@@ -131,6 +131,7 @@ def _compare_requeue(k: Thread, call: FutexCall) -> int:
     woken, moved = s32(call.value), s32(call.timeout)
     if woken < 0 or moved < 0:
         raise LinuxError(errno.EINVAL)
+    _key(k, call.address, call.operation)  # the errors of the first word go before the second's
     _key(k, call.other, call.operation)
     if _word(k, call.address) != u32(call.extra):
         raise LinuxError(errno.EAGAIN)
@@ -339,7 +340,7 @@ def futex(
     k: Thread, address: int, operation: int, value: int, timeout: int, other: int, extra: int
 ) -> int | Wait:
     """Wait for a word to change, and wake those that do."""
-    command = operation & 0x7F
+    command = u32(operation) & ~(_PRIVATE | _REALTIME)  # what is left over is no command
     length = None
     if timeout and command in _TIMED:  # looked at before anything else
         seconds, nanoseconds = struct.unpack("<qq", k.memory.read(timeout, 16))

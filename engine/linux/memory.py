@@ -324,6 +324,8 @@ def mincore(k: Thread, address: int, size: int, vector: int) -> int:
         raise LinuxError(errno.EINVAL)
     if address + size > k.arch.plan.task_size:
         raise LinuxError(errno.ENOMEM)
+    if vector >> 63:  # beyond all memory (access_ok)
+        raise LinuxError(errno.EFAULT)
     _check_mapped(k, address, page_up(size))
     count = page_up(size) // PAGE
     for at in range(0, count, _RESIDENT):

@@ -13,7 +13,7 @@ from engine.linux.fs.epoll import EPOLLET, EPOLLEXCLUSIVE, EPOLLONESHOT, EpollFi
 from engine.linux.fs.vfs import OpenFile
 from engine.linux.wait import Wait
 
-EBADF, EFAULT, EINVAL = 9, 14, 22
+EPERM, EBADF, EFAULT, EINVAL = 1, 9, 14, 22
 
 _SECOND = 1_000_000_000
 _MASK_SIZE: Final = 8
@@ -306,6 +306,8 @@ def epoll_ctl(ctx: Context, epfd: int, operation: int, fd: int, event: int) -> i
         layout = _event_layout(ctx)
         events, data = layout.unpack(ctx.memory.read(event, layout.size))
     file, target = opened(ctx, epfd), opened(ctx, fd)
+    if not EpollFile.can_watch(target):
+        raise LinuxError(EPERM)
     epoll = _epoll(ctx, epfd)
     if file is target:
         raise LinuxError(EINVAL)
@@ -328,15 +330,20 @@ def epoll_ctl(ctx: Context, epfd: int, operation: int, fd: int, event: int) -> i
 def _epoll_wait(
     ctx: Context, epfd: int, address: int, limit: int, timeout: int | None
 ) -> int | Wait:
-    epoll = _epoll(ctx, epfd)
+    opened(ctx, epfd)
     limit = s32(limit)
     layout = _event_layout(ctx)
     if not 0 < limit <= 0x7FFFFFFF // layout.size:
         raise LinuxError(EINVAL)
-    if not ctx.memory.accessible(address, layout.size, True):
+    if address >> 63:  # beyond all memory (access_ok)
         raise LinuxError(EFAULT)
+    epoll = _epoll(ctx, epfd)
 
     def attempt() -> int | None:
+        if not ctx.memory.accessible(address, layout.size, True):
+            if epoll.readiness():
+                raise LinuxError(EFAULT)
+            return None
         found = epoll.collect(limit)
         if not found:
             return None

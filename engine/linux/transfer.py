@@ -6,7 +6,7 @@ from collections.abc import Callable
 from engine.linux.context import Context, SyscallTable, s64, u32
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
-from engine.linux.fs.calls import positioned, read_into, vectors_at, write_from
+from engine.linux.fs.calls import opened, positioned, read_into, vectors_at, write_from
 from engine.linux.fs.pipe import PipeEnd
 from engine.linux.fs.vfs import OpenFile
 from engine.linux.fs.watching import ACCESS, MODIFY
@@ -108,19 +108,21 @@ def copy_file_range(
     ctx: Context, in_fd: int, in_offset: int, out_fd: int, out_offset: int, count: int, flags: int
 ) -> int:
     """Linux's copy_file_range."""
-    source, target = ctx.files.get(in_fd), ctx.files.get(out_fd)
+    source, target = opened(ctx, in_fd), opened(ctx, out_fd)
+    read_at, write_at = _offset(ctx, in_offset), _offset(ctx, out_offset)
+    if u32(flags):
+        raise LinuxError(EINVAL)
+    if source.is_directory or target.is_directory:
+        raise LinuxError(EISDIR)
     _regular(source)
     _regular(target)
     source.check_readable()
     target.check_writable()
     if target.flags & fl.O_APPEND:
         raise LinuxError(EBADF)
-    if u32(flags):
-        raise LinuxError(EINVAL)
     if any(each.host_fd() is not None and each.node is None for each in (source, target)):
         # A stream that happens to be a file: let the caller read and write.
         raise LinuxError(EXDEV)
-    read_at, write_at = _offset(ctx, in_offset), _offset(ctx, out_offset)
     start_in = source.offset if read_at is None else read_at
     start_out = target.offset if write_at is None else write_at
     count = min(count, fl.MAX_RW_COUNT)

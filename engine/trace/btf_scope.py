@@ -4,11 +4,12 @@ As parse_btf_arg and parse_btf_field of kernel/trace/trace_probe.c, with what th
 member is looked for among the named ones first and then in the anonymous parts, the last one
 first; characters are numbers of eight bits without a sign.
 
-After a member was read the kernel counts the columns of later errors from an address in its own
-memory: such a caret cannot be foretold, and stands at the expression here.
+After a member was read a kernel before 7.3 counts the columns of later errors from an address in
+its own memory: such a caret cannot be foretold, and stands at the expression here.
 """
 
 import re
+from collections.abc import Callable
 from typing import Final
 
 from msgspec import Struct
@@ -158,40 +159,133 @@ class BtfScope:
         """A name, where the next one begins and whether an arrow is between them."""
         if not self._era.btf_fields:
             return text[start:], None, False
-        found = _SEPARATOR.search(text, start)
-        if found is None:
-            return text[start:], None, False
-        at = found.start()
-        if text[at] == ".":
-            return text[start:at], at + 1, False
-        if text[at + 1 : at + 2] != ">":
-            raise VariableError("BAD_HYPHEN", at)
-        return text[start:at], at + 2, True
+        return _split_name(text, start)
 
     def _found(self, btf: Btf, text: str, base: Base, number: int, start: int | None) -> Fetched:
         """The way to a parameter whose type has a number, or to a member from `start` on."""
-        entry = _plain(btf, number)
-        derefs: list[int] = []
-        bit, bits = 0, 0
-        at = start
-        while at is not None:
+        return _followed(self._split, btf, text, base, _plain(btf, number), start, self._arch.bits)
+
+
+class BtfRecords:
+    """The structures for casts, as parse_btf_casttype and parse_btf_arg look for them (7.3)."""
+
+    def __init__(self, arch: Arch, types: tuple[Btf, ...]) -> None:
+        """The types of a kernel and its modules; the first structure of a name counts."""
+        self._bits, self._types = arch.bits, types
+
+    def cast(self, text: str, close: int, at: int) -> Fetched:
+        """A member behind a value that is taken for the address of a structure."""
+        name, comma, _ = text[1:close].partition(",")
+        btf, record = self._record(name, VariableError("NO_PTR_STRCT", 1))
+        try:
+            before = _option(btf, record, text[:close], len(name) + 2) if comma else 0
+            found = _followed(
+                _split_name, btf, text, Base(Source.IMMEDIATE), record, at, self._bits, first=False
+            )
+        except ImageError as error:
+            raise VariableError("BAD_BTF_TID", 1, str(error)) from error
+        return replace(found, derefs=(found.derefs[0] - before, *found.derefs[1:]))
+
+    def task(self, text: str) -> Fetched:
+        """A member of the running task."""
+        _, at, arrow = _split_name(text, 0)
+        assert at is not None, "it has a separator"
+        assert arrow, "which is an arrow"
+        btf, record = self._record("task_struct", VariableError("NO_BTF_ENTRY"))
+        try:
+            return _followed(
+                _split_name, btf, text, Base(Source.CURRENT), record, at, self._bits, first=False
+            )
+        except ImageError as error:
+            raise VariableError("BAD_BTF_TID", 0, str(error)) from error
+
+    def _record(self, name: str, missing: VariableError) -> tuple[Btf, BtfEntry]:
+        for btf in self._types:
+            try:
+                number = btf.find(BtfKind.STRUCT, name)
+                if number is not None:
+                    return btf, btf.entry(number)
+            except ImageError:
+                continue
+        raise missing
+
+
+def _option(btf: Btf, record: BtfEntry, text: str, at: int) -> int:
+    """Bytes in front of the member that a cast names behind its structure."""
+    place, entry = 0, record
+    after: int | None = at
+    arrow = False
+    while after is not None and not arrow:
+        at = after
+        name, after, arrow = _split_name(text, at)
+        offset, kind, _ = _member(btf, entry, name, at)
+        place += offset
+        entry = _plain(btf, kind)
+    if place % 8:
+        raise VariableError("TYPECAST_NOT_ALIGNED", at if after is None else after)
+    if after is not None:
+        raise VariableError("TYPECAST_BAD_ARROW", after - 2)
+    return place // 8
+
+
+def _split_name(text: str, start: int) -> tuple[str, int | None, bool]:
+    """A name, where the next one begins and whether an arrow is between them."""
+    found = _SEPARATOR.search(text, start)
+    if found is None:
+        return text[start:], None, False
+    at = found.start()
+    if text[at] == ".":
+        return text[start:at], at + 1, False
+    if text[at + 1 : at + 2] != ">":
+        raise VariableError("BAD_HYPHEN", at)
+    return text[start:at], at + 2, True
+
+
+def _followed(
+    split: Callable[[str, int], tuple[str, int | None, bool]],
+    btf: Btf,
+    text: str,
+    base: Base,
+    entry: BtfEntry,
+    start: int | None,
+    bits: int,
+    *,
+    first: bool = True,
+) -> Fetched:
+    """The way from a value to a member.
+
+    Args:
+        split: takes a name off a text.
+        btf: the types.
+        text: the members' names.
+        base: the value.
+        entry: its type.
+        start: where the first name begins in the text; None: it is the value that is fetched.
+        bits: of an address.
+        first: the value has a pointer's type; else the entry is the structure at the address.
+    """
+    derefs: list[int] = []
+    bit, width = 0, 0
+    at = start
+    while at is not None:
+        if first or derefs:
             if entry.kind is not BtfKind.PTR:
                 raise VariableError("NO_PTR_STRCT", at)
             entry = _plain(btf, entry.word)
-            place = 0
-            arrow = False
-            while at is not None and not arrow:
-                name, after, arrow = self._split(text, at)
-                offset, kind, bits = _member(btf, entry, name, at)
-                place += offset
-                entry = _plain(btf, kind)
-                at = after
-            derefs.append(place // 8)
-            bit = place % 8
-        kind_ = _field_type(entry, self._arch.bits)
-        if (bits % 8 or bit) and kind_.kind is ValueKind.UNSIGNED:
-            kind_ = replace(kind_, kind=ValueKind.BITFIELD, width=bits, offset=bit)
-        return Fetched(base, tuple(derefs), kind_, _text(btf, entry))
+        place = 0
+        arrow = False
+        while at is not None and not arrow:
+            name, after, arrow = split(text, at)
+            offset, kind, width = _member(btf, entry, name, at)
+            place += offset
+            entry = _plain(btf, kind)
+            at = after
+        derefs.append(place // 8)
+        bit = place % 8
+    kind_ = _field_type(entry, bits)
+    if (width % 8 or bit) and kind_.kind is ValueKind.UNSIGNED:
+        kind_ = replace(kind_, kind=ValueKind.BITFIELD, width=width, offset=bit)
+    return Fetched(base, tuple(derefs), kind_, _text(btf, entry))
 
 
 def dentry_offsets(types: tuple[Btf, ...]) -> DentryOffsets | None:

@@ -1,7 +1,7 @@
 """The kernel's error texts for definitions, and the caret under the word that is wrong.
 
-Ids and texts are those of Linux 6.18 (ERRORS in kernel/trace/trace_probe.h), without the ones
-for kinds of events that do not exist here.
+Ids and texts are those of Linux 7.3 (ERRORS in kernel/trace/trace_probe.h), without the ones
+for kinds of events that do not exist here; `Era.text` has those that were others before.
 """
 
 from typing import Final
@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 from engine.errors import ProbeSyntaxError
-from engine.fetch.era import LATEST, Era
+from engine.fetch.era import MEASURED, Era
 
 TEXTS: Final[dict[str, str]] = {
     "FILE_NOT_FOUND": "Failed to find the given file",
@@ -41,7 +41,7 @@ TEXTS: Final[dict[str, str]] = {
     "BAD_MEM_ADDR": "Invalid memory address",
     "BAD_IMM": "Invalid immediate value",
     "IMMSTR_NO_CLOSE": "String is not closed with '\"'",
-    "FILE_ON_KPROBE": "File offset is not available with kprobe",
+    "FILE_ON_KPROBE": "File offset is not available for kernel probes",
     "BAD_FILE_OFFS": "Invalid file offset value",
     "SYM_ON_UPROBE": "Symbol is not available with uprobe",
     "TOO_MANY_OPS": "Dereference is too much nested",
@@ -85,6 +85,13 @@ TEXTS: Final[dict[str, str]] = {
     "NEED_STRING_TYPE": "$comm and immediate-string only accepts string type",
     "TOO_MANY_ARGS": "Too many arguments are specified",
     "EVENT_TOO_BIG": "Event too big (too many fields?)",
+    "TOO_MANY_NESTED": "Too many nested typecasts/dereferences",
+    "TYPECAST_NOT_EVENT": "Typecasts are only for eprobe fields",
+    "TYPECAST_REQ_FIELD": "Typecast requires a field access",
+    "TYPECAST_SYM_OFFSET": "@SYM+/-OFFSET with typecast needs parentheses",
+    "TYPECAST_NOT_ALIGNED": "Typecast field option is not byte-aligned",
+    "TYPECAST_BAD_ARROW": "Typecast field option does not support -> operator",
+    "NOSUP_PERCPU": "Per-cpu variable access is only for kernel probes",
 }
 """Text of each error by its id."""
 
@@ -97,6 +104,7 @@ _ERRNOS: Final[dict[str, str]] = {
     "ARGS_2LONG": "E2BIG",
     "TOO_MANY_ARGS": "E2BIG",
     "EVENT_TOO_BIG": "E2BIG",
+    "TOO_MANY_NESTED": "E2BIG",
     "EVENT_EXIST": "EEXIST",
     "DIFF_PROBE_TYPE": "EEXIST",
     "DIFF_ARG_TYPE": "EEXIST",
@@ -117,7 +125,7 @@ class Command(Struct, frozen=True):
 
     subsystem: str
     words: tuple[str, ...]
-    era: Era = LATEST
+    era: Era = MEASURED
 
     @property
     def text(self) -> str:

@@ -18,7 +18,7 @@ from engine.errors import UnloggedError
 from engine.fetch.compile import PLACE, ArgContext, compile_kernel_args, split_offset
 from engine.fetch.numbers import unsigned
 from engine.fetch.words import FIRST_ARG, Fail
-from engine.trace.btf_scope import BtfScope, find_prototype
+from engine.trace.btf_scope import BtfRecords, BtfScope, find_prototype
 from engine.trace.definition import Definition, event_name
 from engine.trace.errors import Command
 from engine.trace.head_syntax import HEAD, MAX_EVENT, read_maxactive, read_names
@@ -284,6 +284,7 @@ class KernelLines:
             fail=command.error,
             symbol=self._data,
             variables=scope,
+            records=BtfRecords(kernel.arch, kernel.types) if kernel.types else None,
             extended=False,
             era=self._era,
             kernel=True,

@@ -208,10 +208,14 @@ def read_into(ctx: Context, file: OpenFile, vectors: Vectors) -> int | Wait:
         raise LinuxError(EFAULT)
     if file.is_directory:
         raise LinuxError(EISDIR)
+    if file.least and _total(vectors) < file.least:
+        raise LinuxError(EINVAL)
     refused: LinuxError | None = None
     try:
         vectors = usable(ctx, vectors, write=True)
     except LinuxError as error:
+        if file.seekable and not file.pread(1, file.offset):
+            return 0  # at the file's end nothing is copied
         if file.seekable or file.readiness() & fl.POLLIN:
             raise
         refused = error  # for when there is something to be copied
@@ -300,7 +304,18 @@ def pread_into(ctx: Context, file: OpenFile, vectors: Vectors, offset: int) -> i
     if offset < 0:
         raise LinuxError(EINVAL)
     file.check_readable()
-    vectors = usable(ctx, vectors, write=True)
+    if any(address + size > ctx.arch.plan.task_size for address, size in vectors):  # access_ok
+        raise LinuxError(EFAULT)
+    if (offset + sum(size for _, size in vectors)) >> 63:  # rw_verify_area
+        raise LinuxError(EINVAL)
+    if file.is_directory:
+        raise LinuxError(EISDIR)
+    try:
+        vectors = usable(ctx, vectors, write=True)
+    except LinuxError:
+        if file.pread(1, offset):
+            raise
+        return 0  # behind the file's end nothing is copied
     total = sum(size for _, size in vectors)
     if total == 0:
         file.pread(0, offset)
@@ -332,6 +347,8 @@ def write_from(ctx: Context, file: OpenFile, vectors: Vectors) -> int | Wait:
     """Write at the file's position."""
     file.check_writable()
     if type(file).write is OpenFile.write:  # FMODE_CAN_WRITE
+        raise LinuxError(EINVAL)
+    if file.least and _total(vectors) < file.least and not any(at >> 63 for at, _ in vectors):
         raise LinuxError(EINVAL)
     vectors = usable(ctx, vectors, write=False)
     total = _total(vectors)

@@ -8,7 +8,7 @@ from engine.linux.fs.events import AnonymousFile
 from engine.linux.fs.vfs import OpenFile
 from engine.linux.memorylimit import HeldMemory, MemoryLimit
 
-EPERM, ENOENT, EEXIST, EINVAL, ELOOP = 1, 2, 17, 22, 40
+ENOENT, EEXIST, EINVAL, ELOOP = 2, 17, 22, 40
 
 EPOLLEXCLUSIVE, EPOLLONESHOT, EPOLLET = 1 << 28, 1 << 30, 1 << 31
 _ALWAYS = fl.POLLERR | fl.POLLHUP
@@ -65,15 +65,15 @@ class EpollFile(AnonymousFile):
         self._held = HeldMemory(memory)
         self._watchers: WeakSet[EpollFile] = WeakSet()
 
+    @staticmethod
+    def can_watch(file: OpenFile) -> bool:
+        """True if a file can become ready (file_can_poll): not a directory or a regular file."""
+        backed = file.host_fd() is not None or file.node is not None
+        return not (file.is_directory or (file.is_regular and backed))
+
     def add(self, fd: int, file: OpenFile, events: int, data: int) -> None:
         """EPOLL_CTL_ADD."""
         self._drop_closed()
-        if (
-            file.is_directory
-            or (file.is_regular and file.host_fd() is not None)
-            or (file.is_regular and file.node is not None)
-        ):
-            raise LinuxError(EPERM)
         if (fd, file) in self._watched:
             raise LinuxError(EEXIST)
         if isinstance(file, EpollFile) and (

@@ -31,6 +31,7 @@ class EventFile(AnonymousFile):
     """An eventfd: a 64-bit counter."""
 
     messages = True
+    least = 8
 
     def __init__(self, count: int, *, semaphore: bool, byteorder: str, flags: int = 0) -> None:
         super().__init__(fl.O_RDWR | flags)
@@ -79,6 +80,7 @@ class TimerFile(AnonymousFile):
     """A timerfd: counts expirations of a timer in guest time."""
 
     timed = True
+    least = 8
 
     def __init__(self, clock: Clock, *, realtime: bool, byteorder: str, flags: int = 0) -> None:
         super().__init__(fl.O_RDWR | flags)
@@ -129,10 +131,6 @@ class TimerFile(AnonymousFile):
         assert self._expires is not None, "it has expired"
         self._expires = self._expires + expired * self._interval if self._interval else None
         return self._format.pack(expired)
-
-    def write(self, data: bytes) -> int | None:
-        """Take bytes: their number, None if it would block."""
-        raise LinuxError(EINVAL)
 
     def readiness(self) -> int:
         """POLL* bits that hold now."""

@@ -373,6 +373,8 @@ class OpenFile:
     """The terminal that it is, as job control sees it."""
     messages = False
     """True if one write is one message that must not be cut."""
+    least = 0
+    """Bytes that a read or a write needs room for, even before its memory is looked at."""
     timed = False
     """True if it may become readable by time alone, at `next_deadline`."""
     sleepers: dict[Sleeper, None] | None = None

@@ -253,6 +253,8 @@ def sendto(
     ctx: Context, fd: int, buffer: int, size: int, flags: int, address: int, length: int
 ) -> int | Wait:
     """Linux's sendto."""
+    if buffer >> 63:  # beyond all memory (access_ok), which is seen first
+        raise LinuxError(EFAULT)
     file = _socket(ctx, fd)
     name = name_at(ctx, address, s32(length)) if address else b""
     return _send(ctx, file, [(buffer, size)], Outgoing(b"", name, flags=u32(flags)))
@@ -360,7 +362,13 @@ def sendmmsg(ctx: Context, fd: int, messages: int, count: int, flags: int) -> in
 def _receive(
     ctx: Context, file: Socket, vectors: Vectors, flags: int, finish: Callable[[Incoming], None]
 ) -> int | Wait:
-    vectors = usable(ctx, vectors, write=True)
+    refused: LinuxError | None = None
+    try:
+        vectors = usable(ctx, vectors, write=True)
+    except LinuxError as error:
+        if file.stream or file.readiness() & fl.POLLIN:
+            raise
+        refused = error  # for when there is a message to be copied
     room = sum(size for _, size in vectors)
     if flags & MSG_ERRQUEUE:
         raise LinuxError(EAGAIN)
@@ -369,6 +377,10 @@ def _receive(
 
     def attempt() -> int | None:
         nonlocal done
+        if refused is not None:
+            if file.readiness() & fl.POLLIN:
+                raise refused
+            return None
         while True:
             peek = flags & MSG_PEEK
             try:
@@ -396,6 +408,8 @@ def recvfrom(
     ctx: Context, fd: int, buffer: int, size: int, flags: int, address: int, length: int
 ) -> int | Wait:
     """Linux's recvfrom."""
+    if buffer >> 63:  # beyond all memory (access_ok), which is seen first
+        raise LinuxError(EFAULT)
     file, flags = _socket(ctx, fd), u32(flags)
 
     def finish(got: Incoming) -> None:

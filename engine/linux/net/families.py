@@ -28,6 +28,8 @@ _KINDS: Final = 11
 _FAMILIES: Final = 46
 """AF_MAX."""
 _ICMP, _MPTCP, _ICMPV6 = 1, 262, 58
+_PROTOCOLS: Final = 263
+"""Numbers of protocols (IPPROTO_MAX)."""
 
 Maker = Callable[[Context, int, int], Socket]
 
@@ -78,6 +80,8 @@ def _unix_pair(ctx: Context, kind: int, protocol: int) -> tuple[Socket, Socket]:
 
 def _inet(family: int) -> Maker:
     def make(ctx: Context, kind: int, protocol: int) -> Socket:
+        if not 0 <= protocol < _PROTOCOLS:
+            raise LinuxError(EINVAL)
         if kind == SOCK_STREAM and protocol in (0, IPPROTO_TCP):
             return TcpSocket(ctx.net, family, _uid(ctx))
         if kind == SOCK_DGRAM and protocol in (0, IPPROTO_UDP):

@@ -2,11 +2,12 @@
 
 import pytest
 
-from engine.fetch.era import LATEST, Era, Version, era_of
+from engine.fetch.era import MEASURED, Era, Version, era_of
 
 
 def test_the_latest_rules_are_those_of_new_kernels() -> None:
-    assert era_of((6, 18, 0)) == era_of((7, 3, 1)) == LATEST == Era()
+    assert era_of((7, 3, 1)) == Era()
+    assert era_of((6, 18, 0)) == era_of((7, 1, 9)) == MEASURED != Era()
 
 
 @pytest.mark.parametrize(
@@ -27,3 +28,7 @@ def test_old_words_of_errors() -> None:
     assert era.text("BAD_MAXACT_TYPE", "new words") == "Maxactive is not for kprobe"
     assert era.text("BAD_VAR", "the same words") == "the same words"
     assert era_of((6, 5, 0)).text("BAD_MAXACT_TYPE", "new words") == "new words"
+    assert era_of((7, 2, 0)).text("FILE_ON_KPROBE", "new") == (
+        "File offset is not available with kprobe"
+    )
+    assert era_of((7, 3, 0)).text("FILE_ON_KPROBE", "new") == "new"

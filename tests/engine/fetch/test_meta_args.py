@@ -4,7 +4,7 @@ import pytest
 from definitionkit import X86
 
 from engine.errors import ProbeSyntaxError
-from engine.fetch.era import LATEST, Era, era_of
+from engine.fetch.era import MEASURED, Era, era_of
 from engine.fetch.meta_args import kernel_words
 from engine.fetch.variables import Fetched, VariableError
 from engine.fetch.words import ArgContext
@@ -28,7 +28,7 @@ class Parameters:
 
 
 def _words(
-    text: str, *names: str, entry: bool = True, returns: bool = False, era: Era = LATEST
+    text: str, *names: str, entry: bool = True, returns: bool = False, era: Era = MEASURED
 ) -> list[tuple[int, str]]:
     words = text.split()
     context = ArgContext(

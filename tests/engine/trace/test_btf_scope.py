@@ -5,14 +5,14 @@ from kernelkit import golden_kernel
 
 from engine.arch.program import Base, FieldType, Source, ValueKind
 from engine.fetch.dentry_types import DentryOffsets
-from engine.fetch.era import LATEST, Era, era_of
+from engine.fetch.era import MEASURED, Era, era_of
 from engine.fetch.variables import TEXT_POINTER, Fetched, VariableError
 from engine.trace.btf_scope import BtfScope, dentry_offsets, find_prototype
 
 KERNEL = golden_kernel("amd64-6.12")
 
 
-def _scope(function: str, *, is_return: bool = False, era: Era = LATEST) -> BtfScope:
+def _scope(function: str, *, is_return: bool = False, era: Era = MEASURED) -> BtfScope:
     prototype = find_prototype(KERNEL.types, function)
     return BtfScope(KERNEL.arch, era, prototype, is_return=is_return)
 
