@@ -56,6 +56,7 @@ _LEFT = {
     **dict.fromkeys(("swapgs", "lfs", "lgs"), "thread storage"),
     **dict.fromkeys(("sgdt", "sidt", "smsw", "sldt", "str"), "the host has UMIP, or not"),
     **dict.fromkeys(("xbegin", "xabort", "xtest", "xend"), "transactions"),
+    **dict.fromkeys(("vmcall", "vmmcall"), "the host is a virtual machine, or not"),
     **dict.fromkeys(("in", "out", "insb", "insd", "insw", "outsb", "outsd", "outsw"), "ports"),
 }
 """Mnemonics whose results are the machine's: reasons."""
@@ -459,9 +460,60 @@ def _fits(code: bytes, form: Form) -> bool:
         return False
     if words[0] in _SEGMENTS_KEPT:  # thread storage is lost
         return False
-    if form.opcode == b"\xcd" and code[-1] == 0x80:
+    if form.opcode == b"\xcd" and (code[-1] == 0x80 or (code[0] != 0xCD and not form.locked)):
         return False
     return not (form.opcode == b"\x90" and b"\xf3" in code)
 
 
-__all__ = ["STATE", "Cases", "Form", "forms", "left"]
+# -- what is known to differ ----------------------------------------------------------------------
+
+_NOT_OFFERED = frozenset(
+    (
+        *("clwb", "clflushopt", "adcx", "adox", "xsavec", "xsavec64", "xsaves", "xsaves64"),
+        *("xrstors", "xrstors64", "invpcid", "tpause", "umwait", "umonitor", "incsspd"),
+        *("incsspq", "movntss", "movntsd", "extrq", "insertq", "wrssd", "wrssq", "wrussd"),
+        *("wrussq", "sha1msg1", "sha1msg2", "sha1nexte", "sha1rnds4", "sha256msg1", "sha256msg2"),
+        *("sha256rnds2", "movdiri", "movdir64b", "gf2p8mulb", "gf2p8affineqb", "ptwrite"),
+        *("gf2p8affineinvqb", "enqcmd", "enqcmds", "cldemote", "serialize", "movbe", "lzcnt"),
+        *("encls", "enclu", "enclv", "pconfig", "wbnoinvd", "clzero", "monitorx", "mwaitx"),
+    )
+)
+"""CPUID does not offer these, so that they are no instructions here; the host may have them."""
+_BRANCHES = frozenset(("ret", "call", "jmp", "retf", "retfq", "iretd", "iretq", "iret"))
+_FAULT, _ILLEGAL = 11, 4
+_IMAGES = ("fxsave", "fxrstor", "xsave", "xrstor")
+
+
+def known(form: Form, found: dict[str, tuple[object, object]]) -> str:
+    """Name the limit that a difference (ours, the host's) is by; empty for any other."""
+    ours = found.get("signal", (0, 0))[0]
+    name = form.mnemonic
+    if ours == _ILLEGAL and name in _NOT_OFFERED:
+        return "not offered"
+    if name in _BRANCHES and "at" in found and "signal" not in found:
+        return "faults of branches to no address"
+    if name == "enter" and "signal" in found:
+        return "enter below the stack"
+    if name == "cmpxchg" and set(found) <= {f"gpr{number}" for number in range(16)}:
+        if all(_upper_alone(pair) for pair in found.values()):
+            return "upper halves behind cmpxchg"
+    if name in ("bsf", "bsr") and all(key.startswith("gpr") for key in found):
+        if all(_upper_alone(pair) for pair in found.values()):
+            return "upper half behind bsf and bsr of zero"
+    if name.startswith(_IMAGES):
+        return "images of x87"
+    if name.startswith("maskmov") and set(found) <= {"data", "mxcsr"}:
+        return "maskmov that faults"
+    if name == "mov" and form.opcode[-1:] == b"\x8e" and ours == _FAULT:
+        return "segment registers"
+    if name == "pop" and form.opcode[0] == 0x0F and ours == _FAULT:
+        return "segment registers"
+    return ""
+
+
+def _upper_alone(pair: tuple[object, object]) -> bool:
+    one, other = (int(str(each), 16) for each in pair)
+    return (one ^ other) & 0xFFFFFFFF == 0 and one >> 32 == 0
+
+
+__all__ = ["STATE", "Cases", "Form", "forms", "known", "left"]
