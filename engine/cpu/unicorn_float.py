@@ -202,6 +202,15 @@ def _functions() -> list[str]:
     return [*(name for name, _, _ in rows), *_ALONE]
 
 
+_EMMS: Final = (
+    "emms",
+    "c7875c02000000000000"  # mov dword [rdi+0x25c],0x0
+    "48b80101010101010101"  # movabs rax,0x101010101010101
+    "48898764020000c3",  # mov qword [rdi+0x264],rax; ret
+)
+"""Emms: processors clear TOP, too."""
+
+
 class _Linker:
     """Code that grows, with calls between its parts."""
 
@@ -210,7 +219,7 @@ class _Linker:
         self.code = bytearray(struct.pack(f"={len(words)}Q", *words))
         self.code += struct.pack("=H6x", _DEFAULT_CONTROL)
         self.labels: dict[str, int] = {}
-        for name, routine in ROUTINES:
+        for name, routine in (*ROUTINES, _EMMS):
             self.labels[name] = len(self.code)
             self.code += bytes.fromhex(routine)
 

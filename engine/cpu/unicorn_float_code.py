@@ -809,12 +809,5 @@ ROUTINES: Final = (
         "5b"  # pop rbx
         "c3",  # ret
     ),
-    (
-        "emms",
-        "c7875c02000000000000"  # mov dword [rdi+0x25c],0x0
-        "48b80101010101010101"  # movabs rax,0x101010101010101
-        "48898764020000"  # mov qword [rdi+0x264],rax
-        "c3",  # ret
-    ),
 )
 """(name, code) of the routines, in the order in which they jump to one another."""

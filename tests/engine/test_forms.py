@@ -71,12 +71,10 @@ def test_x86_64(tmp_path: Path) -> None:
     maker, tally = x86forms.Cases(SEED), Tally()
     forms = x86forms.forms()
     wanted = [
-        form
-        for form in forms
-        for _ in range((RUNS if not form.locked else -(-RUNS // 10)) or 1)
+        form for form in forms for _ in range((RUNS if not form.locked else -(-RUNS // 10)) or 1)
     ]
     for at in range(0, len(wanted), LOT):
-        pairs = []
+        pairs: list[tuple[x86forms.Form, snippets.Case]] = []
         for form in wanted[at : at + LOT]:
             case = maker.of(form, len(pairs))
             if case is not None:
@@ -132,7 +130,7 @@ def test_riscv64(tmp_path: Path) -> None:
     maker, tally = rvforms.RiscvCases(SEED), Tally()
     wanted = [name for name in rvforms.forms() for _ in range(RUNS or 10)]
     for at in range(0, len(wanted), LOT):
-        pairs = []
+        pairs: list[tuple[str, rvsnippets.RiscvCase]] = []
         for name in wanted[at : at + LOT]:
             case = maker.of(name, len(pairs))
             if case is not None:

@@ -153,14 +153,18 @@ def files(cases: list[Case]) -> tuple[bytes, bytes]:
 
 def write_list(seed: int, count: int) -> int:
     """Write the list anew; how many forms it has."""
-    found = {name: word for word, name in ((_near(w), n) for n, w in discover(seed, count).items())}
+    found = {
+        name: word for word, name in ((_near(w), n) for n, w in discover(seed, count).items())
+    }
     LIST.write_text("".join(f"{found[name]:08x} {name}\n" for name in sorted(found)))
     return len(found)
 
 
 # -- what is known to differ ----------------------------------------------------------------------
 
-_NOT_OFFERED = re.compile(r"(bf\w+|s[mu]dot|us\w*dot|sudot|[su]mmla|usmmla|st64bv0?|ld64b|bc\..*)$")
+_NOT_OFFERED = re.compile(
+    r"(bf\w+|s[mu]dot|us\w*dot|sudot|[su]mmla|usmmla|st64bv0?|ld64b|bc\..*)$"
+)
 """BF16, I8MM and later ones, which AT_HWCAP2 does not offer."""
 _BFM = frozenset(("bfi", "bfc", "bfm", "bfxil"))
 _UNALIGNED = ("ldapu", "stlu")

@@ -140,7 +140,9 @@ class RiscvCases:
             return None
         state = struct.pack("<32Q", *general)
         mode = random_.choice((0, 0, 1, 2, 3, 4, 5, 7)) if random_.random() < 0.5 else 0
-        state += struct.pack("<3Q", start, 0, mode << 5 | random_.choice((0, random_.getrandbits(5))))
+        state += struct.pack(
+            "<3Q", start, 0, mode << 5 | random_.choice((0, random_.getrandbits(5)))
+        )
         state = state.ljust(512, b"\0")
         boxed = name.endswith(".s") or ".s." in name
         state += struct.pack("<32Q", *(_float(random_, boxed=boxed) for _ in range(32)))
@@ -171,10 +173,10 @@ class RiscvCases:
         """Give registers with addresses their places; tell whether there are any for them."""
         random_ = self._random
         if name in ("jalr", "c.jr", "c.jalr"):
-            register = text.split()[-1].split("(")[-1].rstrip(")")
+            words = text.replace("(", " ").replace(",", " ").replace(")", " ").split()
+            register = next((each for each in words[-2:] if each in _NAMES), "zero")
             if name == "jalr":
-                register = text.replace("(", " ").replace(",", " ").replace(")", " ").split()[2:]
-                register = next((each for each in register if each in _NAMES), "zero")
+                register = next((each for each in words[2:] if each in _NAMES), "zero")
             general[_NAMES.index(register)] = start + random_.randrange(8, SLOT - 8, 4)
             return register != "zero"
         if name[:4] in ("c.j", "c.be", "c.bn"):

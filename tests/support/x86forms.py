@@ -124,7 +124,9 @@ def forms() -> tuple[Form, ...]:
                 other = _known(code + b"\x06")
                 first = plain or other
                 if first is None:
-                    first = next(filter(None, (_known(code + bytes((m,))) for m in range(256))), None)
+                    first = next(
+                        filter(None, (_known(code + bytes((m,))) for m in range(256))), None
+                    )
                 if first is None:
                     continue
                 decoded = decode(code + b"\xc0" + bytes(12)) or decode(code + b"\x06" + bytes(12))
@@ -198,7 +200,14 @@ _STRINGS = (
     *("lodsd", "lodsq", "scasb", "scasw", "scasd", "scasq", "cmpsb", "cmpsw", "cmpsd", "cmpsq"),
 )
 _BIT_TESTS = (b"\x0f\xa3", b"\x0f\xab", b"\x0f\xb3", b"\x0f\xbb")
-_NEAR_JUMPS = (*(bytes((0x70 + at,)) for at in range(16)), b"\xe0", b"\xe1", b"\xe2", b"\xe3", b"\xeb")
+_NEAR_JUMPS = (
+    *(bytes((0x70 + at,)) for at in range(16)),
+    b"\xe0",
+    b"\xe1",
+    b"\xe2",
+    b"\xe3",
+    b"\xeb",
+)
 _FAR_DISTANCES = (*(bytes((0x0F, 0x80 + at)) for at in range(16)), b"\xe8", b"\xe9")
 _MOVES_OF_ADDRESS = (b"\xa0", b"\xa1", b"\xa2", b"\xa3")
 _FREE_PREFIXES = (b"\x2e", b"\x36", b"\x3e", b"\x26")
@@ -316,9 +325,7 @@ class Cases:
             return DATA + self._random.randrange(32)
         return END - self._random.randrange(1, 40)
 
-    def _memory(
-        self, number: int, gpr: list[int], at: int
-    ) -> tuple[int, bytes, int, bool]:
+    def _memory(self, number: int, gpr: list[int], at: int) -> tuple[int, bytes, int, bool]:
         """REX bits, ModRM and what follows, the address, and whether addresses have 32 bits."""
         random_ = self._random
         kind = random_.randrange(10)
@@ -377,7 +384,18 @@ class Cases:
             more = random_.choice((0, 0x400))
             if random_.random() < 0.5:
                 data[32:96] = data[96:160]
-        if name in ("ret", "retf", "retfq", "leave", "pop", "call", "jmp", "iretq", "iretd", "iret"):
+        if name in (
+            "ret",
+            "retf",
+            "retfq",
+            "leave",
+            "pop",
+            "call",
+            "jmp",
+            "iretq",
+            "iretd",
+            "iret",
+        ):
             if random_.random() < 0.6:
                 self._aim(gpr[_RSP], data, landing)
             if random_.random() < 0.6 and form.memory:
@@ -494,12 +512,9 @@ def known(form: Form, found: dict[str, tuple[object, object]]) -> str:
         return "faults of branches to no address"
     if name == "enter" and "signal" in found:
         return "enter below the stack"
-    if name == "cmpxchg" and set(found) <= {f"gpr{number}" for number in range(16)}:
-        if all(_upper_alone(pair) for pair in found.values()):
-            return "upper halves behind cmpxchg"
-    if name in ("bsf", "bsr") and all(key.startswith("gpr") for key in found):
-        if all(_upper_alone(pair) for pair in found.values()):
-            return "upper half behind bsf and bsr of zero"
+    general = all(key.startswith("gpr") for key in found)
+    if name in ("cmpxchg", "bsf", "bsr") and general and all(map(_upper_alone, found.values())):
+        return f"upper halves behind {name}"
     if name.startswith(_IMAGES):
         return "images of x87"
     if name.startswith("maskmov") and set(found) <= {"data", "mxcsr"}:

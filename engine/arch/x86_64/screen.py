@@ -249,6 +249,8 @@ def _vector(raw: bytes) -> _Remedy | None:
     decoded = decode(raw)
     if decoded is None:
         return None
+    if decoded.key in _LONG_MMX and decoded.rex & 4 and not decoded.prefixes & OPERAND_SIZE:
+        return _Remedy(Screening.EMULATE, "REX prefix on a register of MMX", _no_register)
     why = sse.wrong(decoded)
     if why:
         return _Remedy(Screening.EMULATE, why, sse.emulate)
@@ -256,6 +258,16 @@ def _vector(raw: bytes) -> _Remedy | None:
         return None
     unusual = not sse_arithmetic.silent(decoded, raw)
     return _Remedy(Screening.EMULATE, "arithmetic", sse_arithmetic.emulate, unusual)
+
+
+_LONG_MMX: Final = frozenset((*range(0x200, 0x20C), *range(0x21C, 0x21F), 0x30F))
+"""Opcodes of SSSE3 on MMX registers, behind the last of which Unicorn writes with REX.R."""
+_INVALID: Final = 6
+
+
+def _no_register(cpu: ArchCpu, insn: Insn) -> None:
+    """Refuse it, though a processor passes over the prefix: nobody writes it so."""
+    raise TrapError(_INVALID)
 
 
 def _system(raw: bytes) -> _Remedy | None:
