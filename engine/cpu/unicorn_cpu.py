@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from engine.arch.base import Arch, TrapKind
 from engine.arch.engines import UnicornNames
-from engine.cpu import native, unicorn_float, unicorn_locks, unicorn_operands
+from engine.cpu import native, unicorn_float
 from engine.cpu import unicorn_api as api
 from engine.cpu import unicorn_linkage as linkage
 from engine.cpu.base import Access, Decode, EntryTable, Stop, StopKind, Traps
@@ -37,7 +37,7 @@ from engine.cpu.unicorn_faults import FaultLocator, fetchable
 from engine.cpu.unicorn_footprint import forget_tables, join_pages, small_pages
 from engine.cpu.unicorn_guard import ABORTED, Guard
 from engine.cpu.unicorn_library import UnicornError, uc_const
-from engine.cpu.unicorn_machines import machine_of
+from engine.cpu.unicorn_machines import machine_of, refuse_more
 from engine.cpu.unicorn_refusals import admit
 from engine.cpu.unicorn_screen import Screen, readable
 from engine.cpu.unicorn_sieve import AccessSieve
@@ -131,10 +131,7 @@ class UnicornCpu(UnicornState):
             from engine.cpu import unicorn_softfloat  # many routines, for some targets
 
             unicorn_softfloat.install(names.target)
-        if names.wide_operands:
-            unicorn_operands.watch(self.engine_address, names.target)
-        if names.locks:
-            unicorn_locks.refuse(names.target)
+        refuse_more(names, self.engine_address)
         self._screen = Screen(
             arch,
             decode,

@@ -100,7 +100,7 @@ def _x87() -> Iterator[tuple[str, str, bytes]]:
 
 _ALONE: Final = (
     *("flds_FT0", "fldl_FT0", "fildl_FT0", "fldz_FT0", "fmov_FT0_STN", "fpop", "fnstsw"),
-    *("fstenv", "ldmxcsr"),
+    *("fstenv", "ldmxcsr", "emms"),
 )
 """Functions whose routines have their names: no exception can be pending at them."""
 
@@ -112,7 +112,13 @@ _KINDS: Final = {
     "flags": (_LOADS, "48898798000000"),  # mov [rdi+cc_src], rax
     "integer": (bytes.fromhex("0f100e"), ""),  # movups xmm1, [rsi]
     "mmx": (_LOADS[3:], "488906"),  # mov [rsi], rax
-    "mmxs": (bytes.fromhex("0f6f06"), "488906"),  # movq mm0, [rsi]
+    # lea rax, [rdi+behind fpregs]; cmp rsi, rax; jb; add rsi, -128: behind 0f 38 and 0f 3a Unicorn
+    # takes REX.R for a part of the number of a MMX register, and writes behind the last one;
+    # movq mm0, [rsi]; mov [rsi], rax; TOP and the tags as all of MMX leaves them, which it forgets
+    "mmxs": (
+        bytes.fromhex("488d87f00200004839c672044883c6800f6f06"),
+        "488906c7875c0200000000000048c7876402000000000000",
+    ),
 }
 _FROM_MMX: Final = "480f7ec00f77"  # movq rax, mm0; emms
 _ALL: Final = (("ps", ""), ("pd", "66"), ("ss", "f3"), ("sd", "f2"))
@@ -156,11 +162,17 @@ def _sse() -> Iterator[tuple[str, str, str]]:
         ("cvttpd2pi", "660f2cc1"),
     ):
         yield name, "mmx", code + _FROM_MMX
-    for name, opcode in (
+    sums = (
         *(("phaddw", "01"), ("phaddd", "02"), ("phaddsw", "03"), ("phsubw", "05")),
         *(("phsubd", "06"), ("phsubsw", "07")),
-    ):
+    )
+    for name, opcode in sums:
         yield f"{name}_xmm", "xmm", f"660f38{opcode}c1"
+    for name, opcode in (
+        *(*sums, ("pshufb", "00"), ("pmaddubsw", "04"), ("psignb", "08"), ("psignw", "09")),
+        *(("psignd", "0a"), ("pmulhrsw", "0b"), ("pabsb", "1c"), ("pabsw", "1d")),
+        ("pabsd", "1e"),
+    ):
         yield f"{name}_mmx", "mmxs", f"0f38{opcode}02" + _FROM_MMX
     for name, code in (
         *(("ucomiss", "0f2ec1"), ("comiss", "0f2fc1"), ("ucomisd", "660f2ec1")),
@@ -173,6 +185,7 @@ _BY_NUMBER: Final = (
     *(("roundps_xmm", "660f3a08c1", 16), ("roundpd_xmm", "660f3a09c1", 16)),
     *(("roundss_xmm", "660f3a0ac1", 16), ("roundsd_xmm", "660f3a0bc1", 16)),
     *(("dpps_xmm", "660f3a40c1", 256), ("dppd_xmm", "660f3a41c1", 256)),
+    ("palignr_mmx", "0f3a0f02", 256),
 )
 """SSE functions that get a number, which is a part of the instruction."""
 # Between the strings at xmm1 and xmm2, with 64-bit lengths.
@@ -189,6 +202,15 @@ def _functions() -> list[str]:
     return [*(name for name, _, _ in rows), *_ALONE]
 
 
+_EMMS: Final = (
+    "emms",
+    "c7875c02000000000000"  # mov dword [rdi+0x25c],0x0
+    "48b80101010101010101"  # movabs rax,0x101010101010101
+    "48898764020000c3",  # mov qword [rdi+0x264],rax; ret
+)
+"""Emms: processors clear TOP, too."""
+
+
 class _Linker:
     """Code that grows, with calls between its parts."""
 
@@ -197,7 +219,7 @@ class _Linker:
         self.code = bytearray(struct.pack(f"={len(words)}Q", *words))
         self.code += struct.pack("=H6x", _DEFAULT_CONTROL)
         self.labels: dict[str, int] = {}
-        for name, routine in ROUTINES:
+        for name, routine in (*ROUTINES, _EMMS):
             self.labels[name] = len(self.code)
             self.code += bytes.fromhex(routine)
 
@@ -265,7 +287,8 @@ class _Linker:
         # and ecx, count - 1; lea r11, [table]; lea r11, [r11+rcx*8]
         self.code += b"\x81\xe1" + struct.pack("=I", count - 1) + b"\x4c\x8d\x1d"
         self.code += struct.pack("=i", at - len(self.code) - 4) + b"\x4d\x8d\x1c\xcb"
-        self.sse(name, "xmm", b"\x41\xff\xd3")  # call r11
+        kind, more = ("mmxs", _FROM_MMX) if name.endswith("_mmx") else ("xmm", "")
+        self.sse(name, kind, b"\x41\xff\xd3" + bytes.fromhex(more))  # call r11
 
 
 def install(target: str) -> bool:

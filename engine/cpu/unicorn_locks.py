@@ -158,7 +158,7 @@ def fetcher(target: str) -> int:
 
 
 def asks_too(place: int) -> None:
-    """Have first bytes of instructions looked at that are asked for by a call in front of `place`."""
+    """Look at first bytes of instructions that a call in front of `place` asks for, too."""
     _record().words[0] = place
 
 

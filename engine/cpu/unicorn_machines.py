@@ -15,7 +15,7 @@ from operator import or_
 from typing import Final
 
 from engine.arch.engines import USER_START, HiddenFlags, Setting, UnicornNames, UserStart
-from engine.cpu import native
+from engine.cpu import native, unicorn_locks, unicorn_operands
 from engine.cpu import unicorn_linkage as linkage
 from engine.cpu.native_code import TELL
 from engine.cpu.pagetable import PageTable, Region
@@ -30,6 +30,19 @@ _FEATURES_WORD: Final = 8
 _ERROR_BEFORE: Final = 0x70
 """Bytes before the note of the last fault: its error code, whether an instruction asked for it,
 and where the program goes on behind it."""
+
+
+def refuse_more(names: UnicornNames, engine: int) -> None:
+    """Have an engine refuse what a processor refuses and Unicorn lets pass.
+
+    Args:
+        names: of the architecture.
+        engine: the engine's address.
+    """
+    if names.wide_operands:
+        unicorn_operands.watch(engine, names.target)
+    if names.locks:
+        unicorn_locks.refuse(names.target)
 
 
 class UnicornMachine:

@@ -153,9 +153,39 @@ def files(cases: list[Case]) -> tuple[bytes, bytes]:
 
 def write_list(seed: int, count: int) -> int:
     """Write the list anew; how many forms it has."""
-    found = {name: word for word, name in ((_near(w), n) for n, w in discover(seed, count).items())}
+    found = {
+        name: word for word, name in ((_near(w), n) for n, w in discover(seed, count).items())
+    }
     LIST.write_text("".join(f"{found[name]:08x} {name}\n" for name in sorted(found)))
     return len(found)
 
 
-__all__ = ["STATE", "ArmCases", "discover", "files", "forms", "write_list"]
+# -- what is known to differ ----------------------------------------------------------------------
+
+_NOT_OFFERED = re.compile(
+    r"(bf\w+|s[mu]dot|us\w*dot|sudot|[su]mmla|usmmla|st64bv0?|ld64b|bc\..*)$"
+)
+"""BF16, I8MM and later ones, which AT_HWCAP2 does not offer."""
+_BFM = frozenset(("bfi", "bfc", "bfm", "bfxil"))
+_UNALIGNED = ("ldapu", "stlu")
+_ILLEGAL, _BUS = "0000000000000004", "0000000000000007"
+
+
+def known(name: str, found: dict[str, tuple[str, str]]) -> str:
+    """Name the limit that a difference (ours, qemu's) is by; empty for any other."""
+    mnemonic = name.split()[0]
+    signals = found.get("signal", ("", ""))
+    if _NOT_OFFERED.match(mnemonic) and mnemonic not in _BFM and signals[0] in ("", _ILLEGAL):
+        return "not offered"
+    if set(found) == {"why"}:
+        return "qemu's code of SIGILL (ILL_ILLOPN, where Linux says ILL_ILLOPC)"
+    if set(found) == {"address"}:
+        return "address of a misaligned access"
+    if mnemonic.startswith(_UNALIGNED) and signals[1] == _BUS:
+        return "alignment of ldapur and stlur"
+    if mnemonic == "fcmla" and "v.h[]" in name and set(found) == {"fpsr"}:
+        return "flags of fcmla by an element of halves"
+    return ""
+
+
+__all__ = ["STATE", "ArmCases", "discover", "files", "forms", "known", "write_list"]

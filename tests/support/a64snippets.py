@@ -124,7 +124,9 @@ def state(
         for _ in range(16)
     ]
     if integers:
-        if f"[x{_BASE}, x" in name or "[x, x" in name:  # an address with a tag is none to the emulator
+        if (
+            f"[x{_BASE}, x" in name or "[x, x" in name
+        ):  # an address with a tag is none to the emulator
             general[word >> 16 & 15] = random_.randrange(64)
         general[_BASE] = STATE + 576 + random_.choice((0, 0, 16, random_.randrange(16)))
     fpcr = 0  # rounding; FZ, DN, FZ16

@@ -56,6 +56,7 @@ _LEFT = {
     **dict.fromkeys(("swapgs", "lfs", "lgs"), "thread storage"),
     **dict.fromkeys(("sgdt", "sidt", "smsw", "sldt", "str"), "the host has UMIP, or not"),
     **dict.fromkeys(("xbegin", "xabort", "xtest", "xend"), "transactions"),
+    **dict.fromkeys(("vmcall", "vmmcall"), "the host is a virtual machine, or not"),
     **dict.fromkeys(("in", "out", "insb", "insd", "insw", "outsb", "outsd", "outsw"), "ports"),
 }
 """Mnemonics whose results are the machine's: reasons."""
@@ -123,7 +124,9 @@ def forms() -> tuple[Form, ...]:
                 other = _known(code + b"\x06")
                 first = plain or other
                 if first is None:
-                    first = next(filter(None, (_known(code + bytes((m,))) for m in range(256))), None)
+                    first = next(
+                        filter(None, (_known(code + bytes((m,))) for m in range(256))), None
+                    )
                 if first is None:
                     continue
                 decoded = decode(code + b"\xc0" + bytes(12)) or decode(code + b"\x06" + bytes(12))
@@ -197,7 +200,14 @@ _STRINGS = (
     *("lodsd", "lodsq", "scasb", "scasw", "scasd", "scasq", "cmpsb", "cmpsw", "cmpsd", "cmpsq"),
 )
 _BIT_TESTS = (b"\x0f\xa3", b"\x0f\xab", b"\x0f\xb3", b"\x0f\xbb")
-_NEAR_JUMPS = (*(bytes((0x70 + at,)) for at in range(16)), b"\xe0", b"\xe1", b"\xe2", b"\xe3", b"\xeb")
+_NEAR_JUMPS = (
+    *(bytes((0x70 + at,)) for at in range(16)),
+    b"\xe0",
+    b"\xe1",
+    b"\xe2",
+    b"\xe3",
+    b"\xeb",
+)
 _FAR_DISTANCES = (*(bytes((0x0F, 0x80 + at)) for at in range(16)), b"\xe8", b"\xe9")
 _MOVES_OF_ADDRESS = (b"\xa0", b"\xa1", b"\xa2", b"\xa3")
 _FREE_PREFIXES = (b"\x2e", b"\x36", b"\x3e", b"\x26")
@@ -315,9 +325,7 @@ class Cases:
             return DATA + self._random.randrange(32)
         return END - self._random.randrange(1, 40)
 
-    def _memory(
-        self, number: int, gpr: list[int], at: int
-    ) -> tuple[int, bytes, int, bool]:
+    def _memory(self, number: int, gpr: list[int], at: int) -> tuple[int, bytes, int, bool]:
         """REX bits, ModRM and what follows, the address, and whether addresses have 32 bits."""
         random_ = self._random
         kind = random_.randrange(10)
@@ -376,7 +384,18 @@ class Cases:
             more = random_.choice((0, 0x400))
             if random_.random() < 0.5:
                 data[32:96] = data[96:160]
-        if name in ("ret", "retf", "retfq", "leave", "pop", "call", "jmp", "iretq", "iretd", "iret"):
+        if name in (
+            "ret",
+            "retf",
+            "retfq",
+            "leave",
+            "pop",
+            "call",
+            "jmp",
+            "iretq",
+            "iretd",
+            "iret",
+        ):
             if random_.random() < 0.6:
                 self._aim(gpr[_RSP], data, landing)
             if random_.random() < 0.6 and form.memory:
@@ -459,9 +478,57 @@ def _fits(code: bytes, form: Form) -> bool:
         return False
     if words[0] in _SEGMENTS_KEPT:  # thread storage is lost
         return False
-    if form.opcode == b"\xcd" and code[-1] == 0x80:
+    if form.opcode == b"\xcd" and (code[-1] == 0x80 or (code[0] != 0xCD and not form.locked)):
         return False
     return not (form.opcode == b"\x90" and b"\xf3" in code)
 
 
-__all__ = ["STATE", "Cases", "Form", "forms", "left"]
+# -- what is known to differ ----------------------------------------------------------------------
+
+_NOT_OFFERED = frozenset(
+    (
+        *("clwb", "clflushopt", "adcx", "adox", "xsavec", "xsavec64", "xsaves", "xsaves64"),
+        *("xrstors", "xrstors64", "invpcid", "tpause", "umwait", "umonitor", "incsspd"),
+        *("incsspq", "movntss", "movntsd", "extrq", "insertq", "wrssd", "wrssq", "wrussd"),
+        *("wrussq", "sha1msg1", "sha1msg2", "sha1nexte", "sha1rnds4", "sha256msg1", "sha256msg2"),
+        *("sha256rnds2", "movdiri", "movdir64b", "gf2p8mulb", "gf2p8affineqb", "ptwrite"),
+        *("gf2p8affineinvqb", "enqcmd", "enqcmds", "cldemote", "serialize", "movbe", "lzcnt"),
+        *("encls", "enclu", "enclv", "pconfig", "wbnoinvd", "clzero", "monitorx", "mwaitx"),
+    )
+)
+"""CPUID does not offer these, so that they are no instructions here; the host may have them."""
+_BRANCHES = frozenset(("ret", "call", "jmp", "retf", "retfq", "iretd", "iretq", "iret"))
+_FAULT, _ILLEGAL = 11, 4
+_IMAGES = ("fxsave", "fxrstor", "xsave", "xrstor")
+
+
+def known(form: Form, found: dict[str, tuple[object, object]]) -> str:
+    """Name the limit that a difference (ours, the host's) is by; empty for any other."""
+    ours = found.get("signal", (0, 0))[0]
+    name = form.mnemonic
+    if ours == _ILLEGAL and name in _NOT_OFFERED:
+        return "not offered"
+    if name in _BRANCHES and "at" in found and "signal" not in found:
+        return "faults of branches to no address"
+    if name == "enter" and "signal" in found:
+        return "enter below the stack"
+    general = all(key.startswith("gpr") for key in found)
+    if name in ("cmpxchg", "bsf", "bsr") and general and all(map(_upper_alone, found.values())):
+        return f"upper halves behind {name}"
+    if name.startswith(_IMAGES):
+        return "images of x87"
+    if name.startswith("maskmov") and set(found) <= {"data", "mxcsr"}:
+        return "maskmov that faults"
+    if name == "mov" and form.opcode[-1:] == b"\x8e" and ours == _FAULT:
+        return "segment registers"
+    if name == "pop" and form.opcode[0] == 0x0F and ours == _FAULT:
+        return "segment registers"
+    return ""
+
+
+def _upper_alone(pair: tuple[object, object]) -> bool:
+    one, other = (int(str(each), 16) for each in pair)
+    return (one ^ other) & 0xFFFFFFFF == 0 and one >> 32 == 0
+
+
+__all__ = ["STATE", "Cases", "Form", "forms", "known", "left"]

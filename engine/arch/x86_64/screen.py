@@ -28,8 +28,10 @@
   has set them: carried out here in such blocks.
 - cvtpi2ps and cvtpi2pd of memory empty x87's stack as if they used MMX: carried out here.
 - neg of memory with a lock prefix sets the wrong flags: carried out here.
-- The second opcode of test with an immediate (f6 /1, f7 /1), which no assembler makes, misses a
-  RIP-relative operand by the immediate's size: refused.
+- The second opcode of test with an immediate (f6 /1, f7 /1), which no assembler makes, is none to
+  Unicorn: carried out here.
+- AMD's SSE4a (movntss, movntsd, extrq, insertq) is executed, which CPUID does not offer, and so is
+  0f ae with a register behind a prefix (tpause, umwait, umonitor, incssp), as a fence: refused.
 - AMD's XOP prefix, and other forms of 8f that are no instruction, run as pop: refused.
 - Unicorn's descriptor tables are not those of Linux, and registers of the system are told as
   they are, which a processor with UMIP refuses: carried out here, as are far transfers
@@ -54,8 +56,11 @@ from engine.errors import GuestFaultError
 
 _NEG: Final = 3
 _NEG_OF_MEMORY: Final = frozenset(modrm for modrm in range(0xC0) if modrm >> 3 & 7 == _NEG)
+_SECOND_TEST: Final = frozenset(modrm for modrm in range(256) if modrm >> 3 & 7 == 1)
 
-_CVTPI, _GROUP_9 = 0x2A, 0xC7
+_CVTPI, _MOVNT, _GROUP_9 = 0x2A, 0x2B, 0xC7
+_EXTRACTS: Final = (0x78, 0x79)
+"""Second bytes of extrq and insertq."""
 _TABLES: Final = range(4)
 """Second bytes of instructions that look at the system's tables and registers."""
 _SAHF, _LAHF = 0x9E, 0x9F
@@ -69,10 +74,13 @@ SUSPECTS: Final = {
     0x8F: frozenset(byte for byte in range(256) if byte & 0x38),
     _IRET: frozenset(),  # only as the last byte of a block, which it always is
     **dict.fromkeys(range(0x40, 0x50), frozenset({_SAHF, _LAHF})),
-    0xF6: frozenset({0x0D, *_NEG_OF_MEMORY}),
-    0xF7: frozenset({0x0D, *_NEG_OF_MEMORY}),
+    0xF6: _SECOND_TEST | _NEG_OF_MEMORY,
+    0xF7: _SECOND_TEST | _NEG_OF_MEMORY,
     0x0F: frozenset(
-        {*_TABLES, _CVTPI, 0xA3, 0xA4, 0xAB, 0xAC, 0xAE, 0xB3, 0xBA, 0xBB, 0xBD, 0xC7}
+        (
+            *(*_TABLES, _CVTPI, _MOVNT, *_EXTRACTS),
+            *(0xA3, 0xA4, 0xAB, 0xAC, 0xAE, 0xB3, 0xBA, 0xBB, 0xBD, 0xC7),
+        )
     ),
 }
 _FWAIT: Final = 0x9B
@@ -111,7 +119,6 @@ _BIT_TEST_IMMEDIATE, _SHLD, _SHRD = 0xBA, 0xA4, 0xAC
 _RIP_RELATIVE: Final = 5
 _POP: Final = 0x8F
 _TESTS: Final = (0xF6, 0xF7)
-_TEST_RIP_RELATIVE: Final = b"\x0d"
 
 
 _EXCHANGE: Final = "exchange of two words behind flags"
@@ -186,16 +193,16 @@ def _classify(raw: bytes) -> _Remedy | None:
         return _Remedy(Screening.EMULATE, "x87", _x87)
     if first == _POP and len(raw) > index + 1 and raw[index + 1] & 0x38:
         return _Remedy(Screening.REFUSE, f"XOP instruction, {_LACKING}")
-    if first in _TESTS and raw[index + 1 : index + 2] == _TEST_RIP_RELATIVE:
-        return _Remedy(
-            Screening.REFUSE, "test by its second opcode, at an address relative to rip"
-        )
+    if first in _TESTS and len(raw) > index + 1 and raw[index + 1] in _SECOND_TEST:
+        return _Remedy(Screening.EMULATE, "test by its second opcode")
     negates = first in _TESTS and len(raw) > index + 1 and raw[index + 1] in _NEG_OF_MEMORY
     if negates and 0xF0 in raw[:index]:
         return _Remedy(Screening.EMULATE, "lock prefix on a negation")
     if first != 0x0F or len(raw) < index + 3:
         return None
     second, modrm = raw[index + 1], raw[index + 2]
+    if _is_foreign(raw[:index], second, modrm):
+        return _Remedy(Screening.REFUSE, _LACKING)
     if second in _TABLES:
         return _system(raw)
     field, memory = modrm >> 3 & 7, modrm < 0xC0
@@ -220,11 +227,30 @@ def _classify(raw: bytes) -> _Remedy | None:
     return None
 
 
+def _is_foreign(prefixes: bytes, second: int, modrm: int) -> bool:
+    """Tell whether it is one of AMD's SSE4a, or a later one that Unicorn takes for a fence."""
+    if second == _MOVNT:
+        return bool(_REPEATS & set(prefixes))
+    if second in _EXTRACTS:
+        return 0x66 in prefixes or 0xF2 in prefixes
+    if second != 0xAE or modrm < 0xC0:
+        return False
+    based = 0xF3 in prefixes and modrm >> 3 & 7 <= _WRGSBASE
+    return not based and bool(prefixes.translate(None, _HARMLESS))
+
+
+_WRGSBASE: Final = 3
+_HARMLESS: Final = b"\x2e\x36\x3e\x26\x64\x65\x67\xf0" + bytes(range(0x40, 0x50))
+"""Prefixes that make no other instruction of one with 0f ae."""
+
+
 def _vector(raw: bytes) -> _Remedy | None:
     """An instruction of SSE that the host computes where it can."""
     decoded = decode(raw)
     if decoded is None:
         return None
+    if decoded.key in _LONG_MMX and decoded.rex & 4 and not decoded.prefixes & OPERAND_SIZE:
+        return _Remedy(Screening.EMULATE, "REX prefix on a register of MMX", _no_register)
     why = sse.wrong(decoded)
     if why:
         return _Remedy(Screening.EMULATE, why, sse.emulate)
@@ -232,6 +258,16 @@ def _vector(raw: bytes) -> _Remedy | None:
         return None
     unusual = not sse_arithmetic.silent(decoded, raw)
     return _Remedy(Screening.EMULATE, "arithmetic", sse_arithmetic.emulate, unusual)
+
+
+_LONG_MMX: Final = frozenset((*range(0x200, 0x20C), *range(0x21C, 0x21F), 0x30F))
+"""Opcodes of SSSE3 on MMX registers, behind the last of which Unicorn writes with REX.R."""
+_INVALID: Final = 6
+
+
+def _no_register(cpu: ArchCpu, insn: Insn) -> None:
+    """Refuse it, though a processor passes over the prefix: nobody writes it so."""
+    raise TrapError(_INVALID)
 
 
 def _system(raw: bytes) -> _Remedy | None:
@@ -373,7 +409,9 @@ def emulate(cpu: LentCpu, insn: Insn) -> int:
         from engine.arch.x86_64 import system  # few programs go there
 
         return system.interrupt_return(cpu, insn.raw)
-    if insn.raw[index] in _TESTS:
+    if insn.raw[index] in _TESTS and insn.raw[index + 1] in _SECOND_TEST:
+        _test(cpu, insn)
+    elif insn.raw[index] in _TESTS:
         _negate(cpu, insn)
     elif insn.raw[index] in (_SAHF, _LAHF):
         _flags_and_ah(cpu, insn.raw[index])
@@ -434,6 +472,29 @@ def _negate(cpu: ArchCpu, insn: Insn) -> None:
     flags |= _ZERO if not new else 0
     flags |= _SIGN if new & sign else 0
     flags |= _OVERFLOW if old == sign else 0
+    cpu.write_register("eflags", flags)
+
+
+def _test(cpu: ArchCpu, insn: Insn) -> None:
+    """Test with an immediate (SDM volume 2)."""
+    decoded = decode(insn.raw)
+    assert decoded is not None
+    wide = 8 if decoded.wide else 2 if decoded.prefixes & OPERAND_SIZE else 4
+    size = wide if decoded.key & 1 else 1
+    at = decoded.immediate_at
+    field = insn.raw[at : at + decoded.immediate_size]
+    if decoded.memory:
+        value = int.from_bytes(cpu.read(_operand(cpu, insn), size), "little")
+    else:
+        number = decoded.modrm & 7 | decoded.base_high << 3
+        high = size == 1 and not decoded.rex and number > 3
+        value = cpu.read_register(_NAMES[number - 4 * high]) >> 8 * high
+    sign = 1 << 8 * size - 1
+    result = value & int.from_bytes(field, "little", signed=True) & 2 * sign - 1
+    flags = cpu.read_register("eflags") & ~(_ARITHMETIC & ~_ADJUST)
+    flags |= _PARITY if (result & 0xFF).bit_count() % 2 == 0 else 0
+    flags |= _ZERO if not result else 0
+    flags |= _SIGN if result & sign else 0
     cpu.write_register("eflags", flags)
 
 

@@ -12,7 +12,7 @@ import struct
 from typing import Final, NamedTuple
 
 from engine.arch.machine import ArchCpu, Insn, TrapError
-from engine.arch.x86_64.decode import LEGACY, OPERAND_SIZE, Decoded, decode
+from engine.arch.x86_64.decode import LEGACY, LOCK, OPERAND_SIZE, Decoded, decode
 from engine.arch.x86_64.operations import NAMES, operand_address
 
 _ZERO: Final = 0x40
@@ -140,6 +140,11 @@ _LOADS: Final = frozenset({0x1B2, 0x1B4, 0x1B5})
 _REFUSED: Final = frozenset({0x107, 0x133})
 """Sysret and rdpmc."""
 _CS: Final = 1
+_CONTROLS: Final = frozenset((0, 2, 3, 4, 8))
+_DEBUGS: Final = range(8)
+_MOVES_OF_SYSTEM: Final = {0x120: _CONTROLS, 0x122: _CONTROLS, 0x121: _DEBUGS, 0x123: _DEBUGS}
+"""Opcodes that move control and debug registers: numbers of those that there are."""
+_UNDEFINED: Final = 6
 
 
 def transferred(cpu: ArchCpu, raw: bytes, pc: int) -> int | None:
@@ -158,7 +163,7 @@ def transferred(cpu: ArchCpu, raw: bytes, pc: int) -> int | None:
         GuestFaultError: an operand is not there.
     """
     insn = decode(raw)
-    if insn is None or insn.encoding != LEGACY:
+    if insn is None or insn.encoding != LEGACY or insn.prefixes & LOCK:
         return None
     key = insn.key
     if key in (_RETURN, _RETURN_AND_POP):
@@ -174,6 +179,8 @@ def transferred(cpu: ArchCpu, raw: bytes, pc: int) -> int | None:
         raise TrapError(1, own=True)
     if key in _REFUSED:
         raise TrapError(_PROTECTION)
+    if key in _MOVES_OF_SYSTEM and insn.reg | (insn.rex & 4) << 1 not in _MOVES_OF_SYSTEM[key]:
+        raise TrapError(_UNDEFINED)
     if key == _MOVE_TO_SEGMENT and insn.reg != _CS:
         raise TrapError(_PROTECTION, _selector(cpu, insn, raw, pc) & ~3)
     if key in _POPS:

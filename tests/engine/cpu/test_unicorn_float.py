@@ -80,3 +80,37 @@ def test_without_host_code_nothing_is_led_elsewhere() -> None:
 
 def test_an_unknown_target_changes_nothing() -> None:
     assert not unicorn_float.install("nosuch")
+
+
+@needs_host
+@pytest.mark.parametrize(
+    "code",
+    [
+        *("0f3800c1", "440f3800c1", "0f3804c1", "0f3808c1", "0f3809c1", "0f380ac1", "0f380bc1"),
+        *("0f381cc1", "0f381dc1", "0f381ec1", "0f3802c1", "440f3803c1", "0f3a0fc100"),
+        "440f3a0fc108",
+    ],
+)
+def test_mmx_behind_longer_opcodes_is_as_all_of_mmx(code: str) -> None:
+    """TOP is 0 behind it and all registers are in use; with REX.R it is no other register."""
+    # fld1; the instruction; stmxcsr [rbx]; fxsave [rbx+64]; emms; fnstsw ax
+    code = "d9e8" + code + "0fae1b" + "0fae4340" + "0f77" + "dfe0" + "0f05"
+    machine = BareCpu("x86_64", bytes.fromhex(code))
+    machine.write_register("rbx", DATA)
+
+    assert machine.run().kind is StopKind.SYSCALL
+
+    assert int.from_bytes(machine.read(DATA, 4), "little") == 0x1F80
+    status, tags = struct.unpack("<HB", machine.read(DATA + 66, 3))
+    assert (status & 0x3800, tags) == (0, 0xFF)
+    assert machine.read_register("rax") & 0x3800 == 0
+    assert machine.read_register("ftag") == 0xFFFF
+
+
+@needs_host
+def test_emms_clears_the_top_of_the_stack() -> None:
+    # fld1; emms; fnstsw ax; syscall
+    machine = BareCpu("x86_64", bytes.fromhex("d9e8 0f77 dfe0 0f05"))
+    assert machine.run().kind is StopKind.SYSCALL
+    assert machine.read_register("rax") & 0x3800 == 0
+    assert machine.read_register("ftag") == 0xFFFF
