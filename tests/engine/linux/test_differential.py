@@ -37,6 +37,7 @@ OWN_WAYS = ("errors", "signals", "start")
 SHARING = (
     *("forkmemory", "locks", "prctl", "ptys", "sharing", "sockevents", "tcp", "udp"),
     *(
+        "exefile",
         "procthreads",
         "requeue",
         "rights",
