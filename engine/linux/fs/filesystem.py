@@ -22,7 +22,7 @@ from engine.linux.fs.proc import make_proc
 from engine.linux.fs.procsource import ProcSource
 from engine.linux.fs.regular import FileNode
 from engine.linux.fs.signalled import SignalledFiles
-from engine.linux.fs.sysfs import make_sys
+from engine.linux.fs.sysfs import make_cgroup, make_sys
 from engine.linux.fs.terminal import DEV_PTS
 from engine.linux.fs.vfs import Directory, Node, OpenFile, Volume
 from engine.linux.fs.view import View
@@ -36,7 +36,7 @@ ENAMETOOLONG, ELOOP = 36, 40
 
 # Minor numbers of anonymous devices; the first ones are pipes, sockets and the like.
 _DEV_PRIVATE, _DEV_PROC, _DEV_SYS, _DEV_DEV, _DEV_SHARES = 0x28, 0x15, 0x16, 0x05, 0x30
-_DEV_PROGRAMS, _DEV_GRANTED = 0x29, 0x2A
+_DEV_PROGRAMS, _DEV_GRANTED, _DEV_CGROUP = 0x29, 0x2A, 0x18
 
 
 class ResolvedPath(NamedTuple):
@@ -133,7 +133,9 @@ class FileSystem:
                 random_bytes,
                 self.locks.text,
             ),
-            b"/sys": make_sys(self._volume(_DEV_SYS), cpus),
+            b"/sys": make_sys(
+                self._volume(_DEV_SYS), cpus, make_cgroup(self._volume(_DEV_CGROUP), proc)
+            ),
             b"/dev": make_dev(self._volume(_DEV_DEV), self._volume(DEV_PTS), proc, random_bytes),
         }
         programs = Volume(
