@@ -202,6 +202,7 @@ def _new_process(k: Thread, request: CloneRequest) -> Thread:
     process.place, process.files = _place(k, request), files
     files.nofile = files.nofile if flags & FILES else lambda: process.limit("nofile")
     process.limits, process.knobs = dict(mine.limits), dict(mine.knobs, pdeathsig=0, subreaper=0)
+    process.timers.set_limit(*process.limits["cpu"])
     if flags & SIGHAND:
         process.hand.actions = mine.hand.actions
     elif not flags & CLEAR_SIGHAND:

@@ -3,6 +3,8 @@
 import errno
 import os
 import stat
+from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from msgspec import Struct
@@ -17,10 +19,11 @@ from engine.linux.context import SyscallTable, s32
 from engine.linux.errno import LinuxError
 from engine.linux.fs.attributes import MAY_EXEC
 from engine.linux.fs.calls import base_of
-from engine.linux.fs.links import SymlinkNode
-from engine.linux.fs.vfs import OpenFile
+from engine.linux.fs.links import MagicLink, SymlinkNode
+from engine.linux.fs.pseudo import PseudoDirectory
+from engine.linux.fs.vfs import OpenFile, path_shown
 from engine.linux.signals import SIGCHLD, SIGKILL, SS_DISABLE, SignalHand
-from engine.linux.space import AddressSpace
+from engine.linux.space import AddressSpace, ProgramFile
 from engine.linux.thread import Thread
 
 _AT_FDCWD, _AT_EMPTY_PATH, _AT_SYMLINK_NOFOLLOW = -100, 0x1000, 0x100
@@ -30,6 +33,7 @@ _SCRIPTS: Final = 5
 """Scripts whose interpreters are scripts."""
 _LINE: Final = 256
 _IMAGE_MAX: Final = 1 << 30
+_DELETED: Final = b" (deleted)"
 
 
 class ExecRequest(Struct, frozen=True):
@@ -39,6 +43,8 @@ class ExecRequest(Struct, frozen=True):
         file: the opened file.
         path: the path as it was given, or one that leads to the file.
         real: the file's own path.
+        name: the last part of it.
+        program: the file.
         argv: the arguments.
         env: the environment.
     """
@@ -46,6 +52,8 @@ class ExecRequest(Struct, frozen=True):
     file: OpenFile
     path: bytes
     real: bytes
+    name: bytes
+    program: ProgramFile
     argv: tuple[bytes, ...]
     env: tuple[bytes, ...]
 
@@ -64,7 +72,7 @@ def execveat(k: Thread, directory: int, path: int, argv: int, env: int, flags: i
 
 def _execve(k: Thread, directory: int, path: bytes, argv: int, env: int, flags: int) -> int:
     request = _request(k, directory, path, flags, _words(k, argv), _words(k, env))
-    name = os.path.basename(path) or os.path.basename(request.path)
+    name = os.path.basename(path) or request.name
     for _ in range(_SCRIPTS + 1):
         head = request.file.mmap_source().read(0, _LINE)
         if not head.startswith(b"#!"):
@@ -112,20 +120,35 @@ def _request(
         node = file.node
         if node is None:
             raise LinuxError(errno.EACCES)
-        real = file.place[0].path_of(file.place[1]) if file.place else b"/dev/fd/%d" % directory
+        shown: Callable[[], bytes]
+        if file.place is None:  # one in memory: its title does not change
+            shown = partial(bytes, file.title)
+            real = file.title
+            name = real.removesuffix(_DELETED)
+        else:
+            shown = partial(path_shown, *file.place, node)
+            real = name = file.place[0].path_of(file.place[1])
         path = b"/dev/fd/%d" % directory
     else:
         follow = not flags & _AT_SYMLINK_NOFOLLOW
         place = k.fs.walk(base_of(k, directory, path), path, follow=follow)
         node = place.existing()
-        real = place.parent.path_of(place.name)
+        proc = isinstance(place.parent, PseudoDirectory)
+        link = place.parent.lookup(place.name) if proc else None
+        if isinstance(link, MagicLink):  # of a file that no name leads to any more
+            real = link.target()
+            shown, name = partial(bytes, real), real.removesuffix(_DELETED)
+        else:
+            shown = partial(path_shown, place.parent, place.name, node)
+            real = name = place.parent.path_of(place.name)
         if directory != _AT_FDCWD and not path.startswith(b"/"):
             path = b"/dev/fd/%d/%s" % (directory, path)
     if isinstance(node, SymlinkNode):
         raise LinuxError(errno.ELOOP)
     if not stat.S_ISREG(node.stat().mode) or not node.may(MAY_EXEC):
         raise LinuxError(errno.EACCES)
-    return ExecRequest(node.open(0), path, real, argv or (b"",), env)
+    program, name = ProgramFile(node, shown), os.path.basename(name)
+    return ExecRequest(node.open(0), path, real, name, program, argv or (b"",), env)
 
 
 def _interpreted(k: Thread, request: ExecRequest, head: bytes) -> ExecRequest:
@@ -172,6 +195,7 @@ def _loaded(k: Thread, request: ExecRequest) -> tuple[AddressSpace, loader.Start
     modules = k.space.modules.fresh(memory)
     space = AddressSpace(memory, modules, SpaceHooks())
     space.argv, space.env, space.exe = request.argv, request.env, request.real
+    space.program = request.program
     try:
         start = loader.load(
             loader.Executable(

@@ -31,6 +31,8 @@ def prlimit64(k: Thread, pid: int, resource: int, new: int, old: int) -> int:
         if hard > before[1]:
             raise LinuxError(errno.EPERM)
         process.limits[name] = (soft, hard)
+        if name == "cpu":
+            process.timers.set_limit(soft, hard)
     if old:
         k.memory.write(old, struct.pack("<QQ", *before))
     return 0

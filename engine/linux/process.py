@@ -322,8 +322,11 @@ class Process:
         return self.timers.next()
 
     def post_expired(self) -> None:
-        """Post the signals of timers that have run out."""
-        for number in self.timers.expired():
+        """Post the signals of timers that have run out, and of the limit of processor time."""
+        over = self.timers.over_limit()
+        if over == sig.SIGXCPU:
+            self.limits["cpu"] = self.timers.limit
+        for number in (*self.timers.expired(), *((over,) if over else ())):
             self.post(PendingSignal(number, sig.info_kill(number, sig.SI_KERNEL, 0, 0)))
         for timer, times in self.timers.expired_posix():
             thread = self.threads.get(timer.thread) if timer.thread else None

@@ -11,7 +11,7 @@ from engine.linux.errno import LinuxError
 from engine.linux.fs.procsource import MapEntry, ProcStatus
 from engine.linux.fs.table import FileTable
 from engine.linux.fs.terminal import Jobs, Terminal
-from engine.linux.fs.vfs import Directory
+from engine.linux.fs.vfs import Directory, Node
 from engine.linux.init import CAPABILITIES, INIT
 from engine.linux.jobs import MachineJobs
 from engine.linux.machine import Machine
@@ -68,8 +68,15 @@ class ProcessView:
 
     @property
     def exe(self) -> bytes:
-        """Guest path of its program."""
-        return self._process.space.exe
+        """Guest path of its program, as readlink shows it."""
+        space = self._process.space
+        return space.exe if space.program is None else space.program.shown()
+
+    @property
+    def program(self) -> Node | None:
+        """The file of its program; None where only the path is known."""
+        found = self._process.space.program
+        return None if found is None else found.node
 
     @property
     def shared(self) -> bool:
@@ -114,8 +121,9 @@ class ProcessView:
         at_fork = 0
         if self._process.exit is not None:
             return
-        memory = self._process.space.memory
+        memory, own = self._process.space.memory, self._process.space.exe
         for mapping in memory.mappings:
+            path = mapping.name.encode(errors="surrogateescape")
             letters = "".join(
                 letter if mapping.perms >> bit & 1 else "-" for bit, letter in enumerate("rwx")
             )
@@ -125,7 +133,7 @@ class ProcessView:
                 # As Linux shows its area, whether or not a probe uses it at the moment.
                 "--xp" if mapping.reserved else letters + ("s" if mapping.shared else "p"),
                 mapping.offset,
-                mapping.name.encode(errors="surrogateescape"),
+                self.exe if path == own else path,
                 *mapping.inode,
                 memory.resident_of(mapping),
             )
@@ -263,6 +271,10 @@ class InitView:
     def directory(self) -> Directory:
         """Working directory."""
         return self._machine.fs.root
+
+    @property
+    def program(self) -> None:
+        """Its file is not in the guest's tree."""
 
     @property
     def terminal(self) -> Terminal | None:

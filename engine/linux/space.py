@@ -1,18 +1,31 @@
 """A program in memory: what exec makes, fork copies and vfork lends (an mm_struct)."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
 from engine.guest.hooks import SpaceHooks
 from engine.guest.memory import Memory
 from engine.guest.modules import Modules
+from engine.linux.fs.vfs import Node
 from engine.linux.loader import Start
 
 if TYPE_CHECKING:
     from engine.guest.watched import WatchedMemory
     from engine.linux.thread import Thread
+
+
+class ProgramFile(NamedTuple):
+    """The file of a program, whatever has become of its name.
+
+    Attributes:
+        node: of the file.
+        shown: gives the text that readlink of /proc/PID/exe shows.
+    """
+
+    node: Node
+    shown: Callable[[], bytes]
 
 
 class AddressSpace:
@@ -25,6 +38,7 @@ class AddressSpace:
         heap: first byte and end of what brk gives.
         start: how its program was loaded.
         exe: guest path of its program.
+        program: the program's file; None where only its path is known.
         argv: its arguments.
         env: its environment at the start.
         users: processes that run in it.
@@ -38,6 +52,7 @@ class AddressSpace:
         self.heap = (0, 0)
         self.start: Start | None = None
         self.exe = b""
+        self.program: ProgramFile | None = None
         self.argv: tuple[bytes, ...] = ()
         self.env: tuple[bytes, ...] = ()
         self.users = 0
@@ -65,7 +80,8 @@ class AddressSpace:
         other = AddressSpace(memory, self.modules.copy(memory), SpaceHooks())
         other.heap, other.start = self.heap, self.start
         other.ldt = bytearray(self.ldt)
-        other.exe, other.argv, other.env = self.exe, self.argv, self.env
+        other.exe, other.program = self.exe, self.program
+        other.argv, other.env = self.argv, self.env
         return other
 
 

@@ -26,7 +26,7 @@ _AT_FLAGS = fl.AT_SYMLINK_NOFOLLOW | fl.AT_EMPTY_PATH | 0x800 | 0x6000
 
 # f_type by the device numbers of the file systems made here.
 _OVERLAY_MAGIC, _PROC_MAGIC, _SYSFS_MAGIC, _TMPFS_MAGIC = 0x794C7630, 0x9FA0, 0x62656572, 0x1021994
-_PIPEFS_MAGIC = 0x50495045
+_PIPEFS_MAGIC, _CGROUP2_MAGIC = 0x50495045, 0x63677270
 
 
 def _store(ctx: Context, address: int, st: Stat) -> int:
@@ -175,6 +175,7 @@ def _statfs(ctx: Context, address: int, dev: int) -> int:
         devices.SYS: _SYSFS_MAGIC,
         devices.DEV: _TMPFS_MAGIC,
         devices.PIPES: _PIPEFS_MAGIC,
+        devices.CGROUP: _CGROUP2_MAGIC,
     }.get(dev, _OVERLAY_MAGIC)
     order = "<" if ctx.arch.byteorder == "little" else ">"
     budget = ctx.fs.budget

@@ -1,4 +1,4 @@
-"""Timers of the process: ITIMER_REAL, ITIMER_VIRTUAL, ITIMER_PROF, and POSIX timers."""
+"""Timers of the process: interval timers, POSIX timers, and the limit of processor time."""
 
 import heapq
 import itertools
@@ -8,10 +8,12 @@ from typing import Final
 from msgspec import Struct
 
 from engine.linux.clock import FOREVER, GuestClock
-from engine.linux.signals import SIGALRM, SIGPROF, SIGVTALRM
+from engine.linux.signals import SIGALRM, SIGKILL, SIGPROF, SIGVTALRM, SIGXCPU
 
 _SIGNALS: Final = (SIGALRM, SIGVTALRM, SIGPROF)
 _PROFILING: Final = 2
+_SECOND: Final = 1_000_000_000
+_INFINITY: Final = (1 << 64) - 1
 _LEAST: Final = 10_000
 """Nanoseconds from a signal to the next one at least. Returning from a handler takes time: it
 could be a period by itself, and the program would come to nothing else."""
@@ -54,6 +56,8 @@ class Timers:
     Attributes:
         posix: POSIX timers by their id.
         next_id: the id of the next one that is made.
+        limit: RLIMIT_CPU: seconds of processor time behind which SIGXCPU comes each second, and
+            SIGKILL.
         changed: called when the need to count executed blocks may have changed.
     """
 
@@ -79,6 +83,7 @@ class Timers:
         self._interval = [0, 0, 0]
         self.posix: dict[int, PosixTimer] = {}
         self.next_id = 0
+        self.limit = (_INFINITY, _INFINITY)
         # (expiry, serial number, timer) of armed POSIX timers, and of some that no longer are.
         self._due: list[tuple[int, int, PosixTimer]] = []
         self._serial = itertools.count()
@@ -95,7 +100,26 @@ class Timers:
     @property
     def armed(self) -> bool:
         """True if any will expire."""
-        return any(self._expiry) or self._next_posix() is not None
+        limited = self.limit[0] != _INFINITY
+        return limited or any(self._expiry) or self._next_posix() is not None
+
+    def set_limit(self, soft: int, hard: int) -> None:
+        """Limit the processor time to so many seconds; a hard limit counts with a soft one."""
+        self.limit = (soft, hard)
+        self.changed()
+
+    def over_limit(self) -> int:
+        """The signal that the limit has brought, 0 for none (check_process_timers)."""
+        soft, hard = self.limit
+        if soft == _INFINITY:
+            return 0
+        spent = self._now(_PROFILING)
+        if hard != _INFINITY and spent >= hard * _SECOND:
+            return SIGKILL
+        if spent < soft * _SECOND:
+            return 0
+        self.limit = (soft + 1, hard)
+        return SIGXCPU
 
     def rest(self, which: int) -> tuple[int, int]:
         """(nanoseconds until it expires, interval); 0 when disarmed."""
@@ -159,6 +183,7 @@ class Timers:
     def drop(self) -> None:
         """The process ends: nothing expires any more."""
         self._expiry[:] = self._interval[:] = [0, 0, 0]
+        self.limit = (_INFINITY, _INFINITY)
         self.drop_posix()
 
     def drop_posix(self) -> None:
@@ -176,6 +201,9 @@ class Timers:
                 moments.append(expiry)
             elif expiry and self._running():
                 moments.append(self._clock.peek() + max(expiry - self._now(which), 0))
+        if self.limit[0] != _INFINITY and self._running():
+            rest = min(self.limit) * _SECOND - self._now(_PROFILING)
+            moments.append(self._clock.peek() + max(rest, 0))
         return min(moments, default=None)
 
     def _next_posix(self) -> int | None:

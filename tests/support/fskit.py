@@ -128,6 +128,7 @@ class OneProcess:
     release = b"6.1.0"
     hostname = b"guest"
     exe = b"/bin/prog"
+    program = None
     comm = b"prog"
 
     def __init__(self) -> None:

@@ -114,7 +114,8 @@ def natively(line: Line, folder: Path) -> Result:
 def in_guest(line: Line, folder: Path) -> Result:
     """Run a line in a guest that may write to the directory and reads all of this machine."""
     write_inputs(folder, os.geteuid())
-    environment = [word for key, value in _ENVIRONMENT.items() for word in ("--env", f"{key}={value}")]
+    entries = (f"{key}={value}" for key, value in _ENVIRONMENT.items())
+    environment = [word for entry in entries for word in ("--env", entry)]
     words = [
         *(sys.executable, "-m", "tui", "run", "--color", "never", "--timeout", str(line.seconds)),
         *("--root", "/", "--share", f"{folder}:rw", "--cwd", str(folder), "--memory", "3G"),

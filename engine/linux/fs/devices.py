@@ -22,6 +22,7 @@ SYS: Final = os.makedev(0, _FIRST + 0x16)
 PTS: Final = os.makedev(0, _FIRST + 0x17)
 STREAMS: Final = os.makedev(0, _FIRST + 0x18)
 """Standard streams that are no files."""
+CGROUP: Final = os.makedev(0, _FIRST + 0x19)
 PRIVATE: Final = os.makedev(0, _FIRST + 0x28)
 """What the guest makes where no directory of the host's is."""
 

@@ -24,7 +24,7 @@ from engine.linux.fs.proc import make_proc
 from engine.linux.fs.procsource import ProcSource
 from engine.linux.fs.regular import FileNode
 from engine.linux.fs.signalled import SignalledFiles
-from engine.linux.fs.sysfs import make_sys
+from engine.linux.fs.sysfs import make_cgroup, make_sys
 from engine.linux.fs.vfs import FIRST_INODE, Directory, Node, OpenFile, Volume
 from engine.linux.fs.view import View
 from engine.linux.fs.watching import CREATE, Watches
@@ -136,7 +136,9 @@ class FileSystem:
                 random_bytes,
                 self.locks.text,
             ),
-            b"/sys": make_sys(self._volume(devices.SYS), cpus),
+            b"/sys": make_sys(
+                self._volume(devices.SYS), cpus, make_cgroup(self._volume(devices.CGROUP), proc)
+            ),
             b"/dev": make_dev(
                 self._volume(devices.DEV), self._volume(devices.PTS), proc, random_bytes
             ),

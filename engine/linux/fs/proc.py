@@ -302,25 +302,30 @@ class ProcTree:
                 raise LinuxError(EACCES)
             return found
 
-        def place(path: Callable[[ProcProcess], bytes]) -> MagicLink:
-            return MagicLink(
-                self.volume,
-                lambda: path(reached()),
-                lambda: self._resolve(path(reached())),
-                owner=owned.identity,
-            )
-
         def here() -> bytes:
             found = reached().directory
             return found.path_of() + (b" (deleted)" if found.removed else b"")
 
-        directory.mount(b"exe", place(lambda p: p.exe))
+        def program() -> Node:
+            found = reached()
+            return found.program or self._resolve(found.exe)
+
+        def path() -> bytes:
+            return reached().exe
+
+        directory.mount(b"exe", MagicLink(self.volume, path, program, owner=owned.identity))
 
         def jump() -> Node:
             return reached().directory
 
         directory.mount(b"cwd", MagicLink(self.volume, here, jump, owner=owned.identity))
-        directory.mount(b"root", place(lambda _: b"/"))
+
+        def root() -> bytes:
+            reached()
+            return b"/"
+
+        top = MagicLink(self.volume, root, lambda: self._resolve(root()), owner=owned.identity)
+        directory.mount(b"root", top)
 
         def names() -> list[bytes]:
             return [b"%d" % fd for fd in alive().files]

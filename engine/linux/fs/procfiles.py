@@ -13,12 +13,13 @@ _PAGE = 4096
 _SECOND = 1_000_000_000
 _TICK = _SECOND // 100
 
-FILESYSTEMS = b"nodev\tsysfs\nnodev\ttmpfs\nnodev\tproc\nnodev\tpipefs\n\text4\n"
+FILESYSTEMS = b"nodev\tsysfs\nnodev\ttmpfs\nnodev\tproc\nnodev\tcgroup2\nnodev\tpipefs\n\text4\n"
 
 MOUNTS = (
     b"overlay / overlay rw,relatime 0 0\n"
     b"proc /proc proc rw,nosuid,nodev,noexec,relatime 0 0\n"
     b"sysfs /sys sysfs ro,nosuid,nodev,noexec,relatime 0 0\n"
+    b"cgroup2 /sys/fs/cgroup cgroup2 ro,nosuid,nodev,noexec,relatime 0 0\n"
     b"dev /dev tmpfs rw,nosuid,relatime 0 0\n"
 )
 
@@ -27,6 +28,8 @@ SWAPS = b"Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"
 SYSCTLS: Mapping[bytes, bytes] = {
     b"sys/kernel/ostype": b"Linux\n",
     b"sys/kernel/version": b"#1 SMP\n",
+    b"sys/kernel/overflowgid": b"65534\n",
+    b"sys/kernel/overflowuid": b"65534\n",
     b"sys/kernel/pid_max": b"32768\n",
     b"sys/kernel/ngroups_max": b"65536\n",
     b"sys/kernel/cap_last_cap": b"40\n",
@@ -163,12 +166,13 @@ def mountinfo(root: int) -> bytes:
     """
     numbers = (
         b"%d:%d" % (os.major(dev), os.minor(dev))
-        for dev in (root, devices.PROC, devices.SYS, devices.DEV)
+        for dev in (root, devices.PROC, devices.SYS, devices.CGROUP, devices.DEV)
     )
     return (
         b"1 0 %s / / rw,relatime - overlay overlay rw\n"
         b"2 1 %s / /proc rw,nosuid,nodev,noexec,relatime - proc proc rw\n"
         b"3 1 %s / /sys ro,nosuid,nodev,noexec,relatime - sysfs sysfs ro\n"
+        b"5 3 %s / /sys/fs/cgroup ro,nosuid,nodev,noexec,relatime - cgroup2 cgroup2 ro\n"
         b"4 1 %s / /dev rw,nosuid,relatime - tmpfs dev rw\n"
     ) % tuple(numbers)
 

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from engine.linux.fs.table import FileTable
 from engine.linux.fs.terminal import Jobs, Terminal
-from engine.linux.fs.vfs import Directory
+from engine.linux.fs.vfs import Directory, Node
 
 if TYPE_CHECKING:
     from engine.linux.fs.procmem import ProcMemory
@@ -89,7 +89,11 @@ class ProcProcess(Protocol):
 
     @property
     def exe(self) -> bytes:
-        """Guest path of its program."""
+        """Guest path of its program, as readlink shows it."""
+
+    @property
+    def program(self) -> Node | None:
+        """The file of its program; None where only the path is known."""
 
     @property
     def shared(self) -> bool:

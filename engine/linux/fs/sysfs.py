@@ -3,6 +3,7 @@
 from functools import partial
 
 from engine.linux import cpus
+from engine.linux.fs.procsource import ProcSource
 from engine.linux.fs.pseudo import PseudoDirectory, PseudoFile
 from engine.linux.fs.vfs import Directory, Volume
 
@@ -15,6 +16,13 @@ _FILES = {
 }
 _EMPTY = (b"block", b"class/block", b"class/net", b"dev/block", b"dev/char")
 """There are no devices."""
+_CGROUP_FILES = {
+    b"cgroup.controllers": b"\n",
+    b"cgroup.max.depth": b"max\n",
+    b"cgroup.max.descendants": b"max\n",
+    b"cgroup.stat": b"nr_descendants 0\nnr_dying_descendants 0\n",
+    b"cgroup.subtree_control": b"\n",
+}
 _OWN = (b"thread_siblings", b"core_cpus")
 _ALL = (b"core_siblings", b"package_cpus")
 
@@ -71,10 +79,32 @@ def mount_files(top: Directory, volume: Volume, files: dict[bytes, bytes]) -> No
         directory.mount(name, PseudoFile(volume, partial(bytes, text)))
 
 
-def make_sys(volume: Volume, count: int = 1) -> Directory:
-    """The directory /sys of a machine with so many processors."""
+def make_cgroup(volume: Volume, proc: ProcSource) -> Directory:
+    """The directory /sys/fs/cgroup: one control group without controllers, with all processes.
+
+    Args:
+        volume: its device.
+        proc: the processes.
+    """
+    top = PseudoDirectory(volume)
+    mount_files(top, volume, _CGROUP_FILES)
+    for name in (b"cgroup.procs", b"cgroup.threads"):
+        top.mount(name, PseudoFile(volume, lambda: b"".join(b"%d\n" % pid for pid in proc.pids())))
+    return top
+
+
+def make_sys(volume: Volume, count: int = 1, cgroup: Directory | None = None) -> Directory:
+    """The directory /sys of a machine with so many processors.
+
+    Args:
+        volume: its device.
+        count: the processors.
+        cgroup: what is mounted at fs/cgroup; None for nothing.
+    """
     top = PseudoDirectory(volume)
     mount_files(top, volume, {**_FILES, **_cpu_files(count)})
     for path in _EMPTY:
         mount_directory(top, volume, path)
+    if cgroup is not None:
+        mount_directory(top, volume, b"fs").mount(b"cgroup", cgroup)
     return top

@@ -555,15 +555,17 @@ class OpenFile:
 
     def describe(self) -> bytes:
         """The text that readlink of /proc/self/fd/N shows."""
-        if self.place is None:
-            return self.title
-        directory, name = self.place
-        path = directory.path_of(name)
-        try:
-            gone = directory.lookup(name) is not self.node if name else False
-        except LinuxError:
-            gone = True
-        return path + b" (deleted)" if gone else path
+        return self.title if self.place is None else path_shown(*self.place, self.node)
+
+
+def path_shown(directory: "Directory", name: bytes, node: Node | None) -> bytes:
+    """The path of what a name led to, and " (deleted)" if it leads elsewhere now (d_path)."""
+    path = directory.path_of(name)
+    try:
+        gone = directory.lookup(name) is not node if name else False
+    except LinuxError:
+        gone = True
+    return path + b" (deleted)" if gone else path
 
 
 class Directory(OverlayNode):

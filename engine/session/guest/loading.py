@@ -4,7 +4,7 @@ import errno
 import os
 import struct
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from engine import arch as architectures
@@ -26,7 +26,7 @@ from engine.linux.fs.host import HostAnswers
 from engine.linux.fs.stdio import HostIO, HostStream, StreamStat, host_stdio
 from engine.linux.fs.table import DescriptorUse, FileTable
 from engine.linux.fs.terminal import Terminal
-from engine.linux.fs.vfs import Directory, OpenFile
+from engine.linux.fs.vfs import Directory, OpenFile, path_shown
 from engine.linux.fs.view import View
 from engine.linux.jobs import MachineJobs
 from engine.linux.kernel import Kernel
@@ -35,7 +35,7 @@ from engine.linux.memorylimit import MemoryLimit
 from engine.linux.net.network import Network
 from engine.linux.process import Process
 from engine.linux.procview import ProcView
-from engine.linux.space import AddressSpace
+from engine.linux.space import AddressSpace, ProgramFile
 from engine.linux.thread import Thread
 from engine.session.program.libraries import GuestTree
 from engine.session.program.opening import OpenedProgram, view_of
@@ -437,6 +437,7 @@ class LoadedGuest:
         space.argv = tuple(os.fsencode(word) for word in (argv0, *config.args))
         space.env = tuple(os.fsencode(entry) for entry in config.env)
         space.exe = os.fsencode(self.paths.real)
+        space.program = self._program_file(space.exe)
         self.thread.set_comm(os.path.basename(os.fsencode(path)))
         process.place.directory = self._working_directory()
         start = loader.load(
@@ -462,6 +463,17 @@ class LoadedGuest:
         self.memory.sync()
         if config.count_blocks or config.turns.absolute or config.record_schedule is not None:
             self.cpu.count_blocks(True)
+
+    def _program_file(self, path: bytes) -> ProgramFile | None:
+        """The file that the guest finds at its own path; None where it finds none."""
+        try:
+            place = self.fs.walk(self.fs.root, path)
+        except LinuxError:
+            return None
+        node = place.node
+        if node is None:
+            return None
+        return ProgramFile(node, partial(path_shown, place.parent, place.name, node))
 
     def _open_core(self) -> "CoreFile | None":
         if self.config.core is None:

@@ -35,8 +35,9 @@ PORTABLE = (
 OWN_WAYS = ("errors", "signals", "start")
 """Of these: what each architecture has in a way of its own."""
 SHARING = (
-    *("forkmemory", "locks", "prctl", "ptys", "sharing", "sockevents", "tcp", "udp"),
+    *("cpulimit", "forkmemory", "locks", "prctl", "ptys", "sharing", "sockevents", "tcp", "udp"),
     *(
+        "exefile",
         "procthreads",
         "requeue",
         "rights",
@@ -49,7 +50,7 @@ SHARING = (
     ),
 )
 """What processes have in common; it hardly depends on the architecture."""
-LONG = ("locks", "ptys", "sharing", "usage")
+LONG = ("cpulimit", "locks", "ptys", "sharing", "usage")
 """Those of them that take longest."""
 ATTRIBUTES = ("inotify", "xattrs")
 """They need a file system that has extended attributes."""

@@ -1,0 +1,3 @@
+echo 'Content-Type: text/plain'
+echo
+echo cgi $REQUEST_METHOD

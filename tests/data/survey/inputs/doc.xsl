@@ -1,0 +1,2 @@
+<xsl:stylesheet version="1.0" xmlns:xsl="http://www.w3.org/1999/XSL/Transform"><xsl:output method="text"/><xsl:template match="p"><xsl:value-of select="@n"/>:<xsl:value-of select="."/><xsl:text>
+</xsl:text></xsl:template></xsl:stylesheet>

@@ -1,0 +1,5 @@
+       IDENTIFICATION DIVISION.
+       PROGRAM-ID. H.
+       PROCEDURE DIVISION.
+           DISPLAY 'HELLO COBOL'.
+           STOP RUN.

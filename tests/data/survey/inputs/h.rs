@@ -1,0 +1,1 @@
+use std::thread;use std::sync::mpsc;fn main(){let(t,r)=mpsc::channel();for i in 0..4{let t=t.clone();thread::spawn(move||t.send(i*i).unwrap());}drop(t);let mut v:Vec<i32>=r.iter().collect();v.sort();println!("{:?}",v);let o=std::process::Command::new("echo").arg("x").output().unwrap();println!("{:?}",o.stdout);}
