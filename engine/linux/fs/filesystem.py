@@ -10,12 +10,13 @@ from engine.linux.clock import Clock
 from engine.linux.errno import LinuxError
 from engine.linux.fs import devices
 from engine.linux.fs import flags as fl
-from engine.linux.fs.attributes import MAY_READ, MAY_WRITE, Identity
+from engine.linux.fs.attributes import MAY_READ, MAY_WRITE, Identity, InodeNumber, Stat
 from engine.linux.fs.build import TreeBuilder, split
 from engine.linux.fs.data import Budget
 from engine.linux.fs.device import make_dev
 from engine.linux.fs.host import HostAnswers
 from engine.linux.fs.inotify import InotifyUse
+from engine.linux.fs.layers import OverlayLayers
 from engine.linux.fs.links import MagicLink, SymlinkNode
 from engine.linux.fs.locks import FileLocks
 from engine.linux.fs.openfile import PathFile
@@ -23,6 +24,7 @@ from engine.linux.fs.pipe import Numbers
 from engine.linux.fs.proc import make_proc
 from engine.linux.fs.procsource import ProcSource
 from engine.linux.fs.regular import FileNode
+from engine.linux.fs.shared import SharedFileNode
 from engine.linux.fs.signalled import SignalledFiles
 from engine.linux.fs.sysfs import make_sys
 from engine.linux.fs.vfs import FIRST_INODE, Directory, Node, OpenFile, Volume
@@ -126,6 +128,7 @@ class FileSystem:
         self.locks = FileLocks(self.budget.memory)
         self.signalled = SignalledFiles()
         self._share_volumes: list[Volume] = []
+        self._layers = OverlayLayers(host)
         self._inodes = itertools.count(FIRST_INODE)
         self.volume = self._volume(devices.PRIVATE, self._inodes)
         own = {
@@ -189,6 +192,16 @@ class FileSystem:
         builder = TreeBuilder(view, volume, volume, self._share_volume, HostAnswers())
         self._pools.append(builder.pool)
         return builder.build({})
+
+    def mapped_inode(self, node: Node | None, st: Stat) -> InodeNumber:
+        """Device and inode by which a mapped file is known to uprobes.
+
+        Args:
+            node: the file's; None if it has none.
+            st: its attributes.
+        """
+        lower = node.lower if isinstance(node, FileNode | SharedFileNode) else None
+        return self._layers.behind(InodeNumber(st.dev, st.ino), lower)
 
     def look_beyond(self, find: Callable[[Directory, bytes], Node | None]) -> None:
         """Look for what this tree does not have elsewhere from now on.
