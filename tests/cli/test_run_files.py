@@ -197,19 +197,25 @@ def test_an_index_that_a_guest_writes_is_good_on_the_host(repository: Repository
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of others")
-def test_root_in_a_guest_has_no_power_over_files_of_others(home: Path) -> None:
+def test_files_show_their_owner_to_a_guest_of_roots(home: Path) -> None:
     os.chown(home / "other", 12345, 23456)
     (home / "other").chmod(0o600)
-    (home / "file").chmod(0)
     for options in ((), ("--share", f"{home}:rw")):
         words = (
-            "id -u; stat -c %u:%g other; cat file; cat other; chmod 644 other; chown 0 other;"
-            " test -r other; echo $?; echo >> other"
+            "id -u; stat -c %u:%g other file .; cat file; cat other; chmod 644 other;"
+            " chmod 600 file && test -r other; echo $?; echo >> other"
         )
         done = run("run", *options, "/bin/sh", "-c", words, cwd=home)
-        assert done.out == "0\n12345:23456\nsome text\n1\n", done.err
-        assert done.err.count("denied") + done.err.count("not permitted") == 4
-    assert (home / "other").stat().st_uid == 12345
+        assert done.out == "1000\n12345:23456\n0:0\n1000:1000\nsome text\n1\n", done.err
+        assert done.err.count("denied") + done.err.count("not permitted") == 3
+    assert (home / "file").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root's guests are another user")
+def test_a_guest_is_the_user_who_runs_the_tool(home: Path) -> None:
+    done = run("run", "/bin/sh", "-c", "id -u; id -g; stat -c %u:%g . file", cwd=home)
+    own = f"{os.getuid()}:{os.getgid()}"
+    assert done.out == f"{os.getuid()}\n{os.getgid()}\n{own}\n{own}\n", done.err
 
 
 def test_the_present_is_the_hosts_where_files_are(home: Path) -> None:

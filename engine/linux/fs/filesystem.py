@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from engine.linux.fs.scope import PathScope
 
 STRANGER: Final = 1000
-"""User and group of a guest that sees nothing of the tool's user."""
+"""User and group of a guest that is not the tool's user."""
 
 EPERM, ENOENT, EACCES, EEXIST, ENOTDIR, EISDIR, EINVAL = 1, 2, 13, 17, 20, 21, 22
 ENAMETOOLONG, ELOOP = 36, 40
@@ -102,8 +102,8 @@ class FileSystem:
         Args:
             view: what of the host is visible.
             proc: what /proc shows.
-            uid: the guest's user, as whose the files of the tool's user are shown; where it is
-                None, the tool's user, or `STRANGER` if the view has no directory of that user.
+            uid: the guest's user, as whose the files of the tool's user count; where it is None,
+                the tool's user, or `STRANGER` if that is root or the view has no directory of it.
             gid: likewise its group.
             clock: the guest's.
             random_bytes: gives random bytes.
@@ -117,9 +117,10 @@ class FileSystem:
         self.view = view
         self.proc = proc
         self.clock = clock
-        if uid is None and not view.shows_host:
+        owners, plain = host.owners(), uid is None and view.shows_host
+        if uid is None and (not view.shows_host or owners[0] == 0):
             uid = gid = STRANGER
-        self.identity = Identity(host.owners(), uid, gid)
+        self.identity = Identity(owners, uid, gid, plain=plain)
         self.budget = budget or Budget()
         self.numbers = Numbers()
         self.watches = Watches()
