@@ -1,6 +1,7 @@
 """Host files look to a guest as they do to the programs of the host: numbers, owners, times."""
 
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -106,6 +107,8 @@ SHOWN = ("file", "other", "hard", "link", "folder")
 def test_what_stat_shows_is_the_hosts(mode: str, home: Path) -> None:
     program = str(home.parent / "look")
     natively = subprocess.run([program, *SHOWN], cwd=home, capture_output=True, text=True).stdout
+    if os.geteuid() == 0:  # a guest of root's owns root's directories
+        natively = re.sub(r"^(folder .*) 0:0 ", r"\1 1000:1000 ", natively, flags=re.MULTILINE)
     share = ("--share", f"{home}{mode}" if mode == ":rw" else str(home)) if mode else ()
     there = ("--share", str(home.parent / "look"))
     done = run("run", *share, *there, program, *SHOWN, cwd=home)
