@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar, cast
 
 import click
 
-from engine.cli.scripts import GuestStart, interpreted
+from engine.cli.scripts import GuestStart, found_by_path, interpreted
 from engine.errors import CommandError
 from engine.session.protocol.config import (
     DEFAULT_MEMORY,
@@ -173,7 +173,7 @@ _GUEST_OPTIONS: Final = (
         type=moment,
         metavar="TIME",
         help="When the guest's clock starts: now, @SECONDS, 2026-01-01[T12:00[:00]][Z|+01:00];"
-        " if not given, now with a writable share, else on 1 January of next year.",
+        " if not given, now with a writable share, else next Monday.",
     ),
     *_MESSAGES,
     click.argument("guest", type=click.Path()),
@@ -357,7 +357,7 @@ def config_of(values: dict[str, Any], **more: Any) -> GuestConfig:
     env = tuple(f"{key}={value}" for key, value in {**base, **given}.items())
     root = values["root"]
     asked = GuestStart(values["guest"], values["args"], values["argv0"], values["shares"])
-    start = interpreted(asked, root, isolated=values["isolated"])
+    start = interpreted(found_by_path(asked, root), root, isolated=values["isolated"])
     return GuestConfig(
         guest=start.guest,
         args=start.args,
@@ -388,8 +388,9 @@ def _first_moment(values: dict[str, Any], shares: Iterable[tuple[str, bool]]) ->
 
     No file of the host's may lie in the guest's future, so that their times can be shown as they
     are: programs compare them with what they noted of them (git's index, Python's caches). The
-    same moment for a whole year keeps runs the same. What is written to a share stays, and must
-    not be of the future: there the clock is the host's when it starts.
+    same moment for a whole week keeps runs the same; a later one would find certificates
+    expired. What is written to a share stays, and must not be of the future: there the clock is
+    the host's when it starts.
     """
     if values["start"] is not None or values["clock"] == "host":
         return cast(int | None, values["start"])
@@ -397,9 +398,9 @@ def _first_moment(values: dict[str, Any], shares: Iterable[tuple[str, bool]]) ->
         return time.time_ns()
     if values["root"] is not None or values["isolated"]:
         return None
-    year = time.gmtime().tm_year + 1
-    leap_days = (year - 1969) // 4 - (year - 1901) // 100 + (year - 1601) // 400
-    return (365 * (year - 1970) + leap_days) * 86_400 * 10**9
+    days = time.time_ns() // 10**9 // 86_400
+    next_monday = days + 7 - (days + 3) % 7  # day 0 was a Thursday
+    return next_monday * 86_400 * 10**9
 
 
 def is_in_page() -> bool:

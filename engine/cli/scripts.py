@@ -1,4 +1,8 @@
-"""Guests that are scripts: the program that their first line names runs them (binfmt_script.c)."""
+"""Guests that are no programs by themselves: mere names, and scripts.
+
+PATH has the program of a name; the first line of a script names the one that runs it
+(binfmt_script.c).
+"""
 
 import os
 from typing import Final, NamedTuple
@@ -26,6 +30,26 @@ class GuestStart(NamedTuple):
     args: tuple[str, ...]
     argv0: str | None
     shares: tuple[tuple[str, bool], ...]
+
+
+def found_by_path(start: GuestStart, root: str | None) -> GuestStart:
+    """The same; or, if its guest is a mere name that is not here, the program that PATH has.
+
+    A file of that name in the current directory comes first, unlike in a shell.
+
+    Args:
+        start: as the user wants it; its name for itself is the one that was typed.
+        root: the guest's tree, in which PATH is looked up; None for the host's.
+    """
+    name = start.guest
+    if not name or "/" in name or os.path.lexists(name):
+        return start
+    base = os.path.abspath(root).rstrip("/") if root is not None else ""
+    for directory in os.environ.get("PATH", os.defpath).split(os.pathsep):
+        path = f"{base}{directory}/{name}"
+        if directory.startswith("/") and os.path.isfile(path) and os.access(path, os.X_OK):
+            return start._replace(guest=path, argv0=start.argv0 or name)
+    return start
 
 
 def interpreted(start: GuestStart, root: str | None, *, isolated: bool) -> GuestStart:

@@ -28,6 +28,7 @@ _USUAL: Final[dict[HostQuestion, Any]] = {
     HostQuestion.TOP: (),
     HostQuestion.HOMES: (),
     HostQuestion.OWNERS: (-1, ()),
+    HostQuestion.OVERLAYS: b"",
 }
 """Answers to what was never asked, where there is another one than that nothing is there."""
 

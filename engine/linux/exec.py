@@ -184,13 +184,13 @@ def open_image(k: Thread, request: ExecRequest) -> ElfImage:
 def _loaded(k: Thread, request: ExecRequest) -> tuple[AddressSpace, loader.Start]:
     """The program in an address space of its own."""
     image = open_image(k, request)
-    interpreter, name, files = None, image.interpreter or "", [request.file.stat()]
+    interpreter, name, files = None, image.interpreter or "", [request.file]
     if image.interpreter is not None:
         wanted = os.fsencode(name)
         asked = _request(k, _AT_FDCWD, wanted, 0, (), ())
         interpreter = open_image(k, asked)
-        files.append(asked.file.stat())
-    inodes = tuple((file.dev, file.ino) for file in files)
+        files.append(asked.file)
+    inodes = tuple(k.fs.mapped_inode(file.node, file.stat()) for file in files)
     memory = k.memory.fresh()
     modules = k.space.modules.fresh(memory)
     space = AddressSpace(memory, modules, SpaceHooks())

@@ -116,7 +116,7 @@ def mmap(k: Thread, address: int, size: int, prot: int, flags: int, fd: int, off
     if not flags & MAP_ANONYMOUS:
         file = k.files.get(s32(fd))
         shown, offset = file.shown_at(offset, length)
-        backing, name, inode = _file_backing(file, shown, perms, shared)
+        backing, name, inode = _file_backing(k, file, shown, perms, shared)
     if flags & (MAP_FIXED | MAP_FIXED_NOREPLACE):
         if address % PAGE or address + length > plan.task_size:
             raise LinuxError(errno.EINVAL if address % PAGE else errno.ENOMEM)
@@ -146,7 +146,7 @@ def mmap(k: Thread, address: int, size: int, prot: int, flags: int, fd: int, off
 
 
 def _file_backing(
-    file: OpenFile, shown: OpenFile, perms: int, shared: bool
+    k: Thread, file: OpenFile, shown: OpenFile, perms: int, shared: bool
 ) -> tuple[FileBacking | None, str, tuple[int, int]]:
     access = file.flags & fl.O_ACCMODE
     if access == fl.O_WRONLY or (shared and perms & WRITE and access != fl.O_RDWR):
@@ -157,8 +157,7 @@ def _file_backing(
     source, node = shown.mmap_source(), shown.node
     if shared and perms & WRITE and isinstance(node, FileNode) and node.seals & UNWRITABLE:
         raise LinuxError(errno.EPERM)
-    st = file.stat()
-    return FileBacking(source), name, (st.dev, st.ino)
+    return FileBacking(source), name, k.fs.mapped_inode(file.node, file.stat())
 
 
 def munmap(k: Thread, address: int, size: int) -> int:

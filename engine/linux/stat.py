@@ -265,8 +265,8 @@ def chmod(ctx: Context, path: int, mode: int) -> int:
 def _chown(ctx: Context, node: Node, uid: int, gid: int) -> int:
     who, st = ctx.fs.identity, node.stat()
     uid, gid = s32(uid), s32(gid)
-    allowed = who.uid == 0 or (uid in (-1, st.uid) and gid in (-1, st.gid, *who.groups))
-    if not (allowed and node.owned(st)):
+    allowed = uid in (-1, st.uid) and gid in (-1, st.gid, *who.groups) and node.owned(st)
+    if who.uid != 0 and not allowed:
         raise LinuxError(EPERM)
     node.change_owner(uid, gid)
     return 0

@@ -36,6 +36,19 @@ def test_the_interpreter_gets_the_scripts_path_and_the_arguments(home: Path) -> 
     assert lines(home, "plain") == ["plain"]
 
 
+def test_a_mere_name_is_looked_up_in_path(home: Path) -> None:
+    env = {"PATH": f"/none:{home}/bin:/usr/bin"}
+    words = ("run", "program", "echo", "x")
+    assert run(*words, cwd=home, env=env).out == "x\n"
+    assert run("run", "program", "self", cwd=home, env=env).out.splitlines()[0] == "program"
+    tree = ("run", "--root", ".", "program", "self")
+    assert run(*tree, cwd=home, env={"PATH": "/sbin:/bin"}).out.splitlines()[0] == "program"
+    script(home / "program", f"{home}/bin/program echo")
+    assert run(*words, cwd=home, env=env).out.splitlines() == ["program", "echo", "x"]
+    done = run("run", "program2", cwd=home, env=env)
+    assert (done.code, done.out) == (2, "")
+
+
 def test_one_argument_of_its_own(home: Path) -> None:
     script(home / "self", f"{home}/bin/program self")
     script(home / "two", f"{home}/bin/program  echo  two ")

@@ -24,7 +24,8 @@ How it is put together, from the bottom:
   calls that change names. `table`: a process's descriptors.
 
 The guest has one identity (user and groups): that of whoever runs the tool where a directory of
-that user is visible, else user 1000, as whose the files of the tool's user are shown.
+that user is visible, else, and for root's guests, user 1000, as whose the files of the tool's user
+count.
 Permissions are checked against that, as the guest's programs expect. Host files have the host's
 device and inode numbers; those of what the guest makes count up, and listings are sorted, so two
 runs that do the same see the same. Contents and listings of host files are taken as they are;

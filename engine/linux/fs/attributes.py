@@ -1,6 +1,7 @@
 """Attributes of files: what stat shows, who owns them, and where the host has them."""
 
 import os
+import stat
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
@@ -68,43 +69,62 @@ class Identity:
         gid: its group.
         groups: all of its groups.
         own: it is the user who runs the tool, so that all owners are shown as they are.
+        plain: owners of files are shown as they are even so; those of directories are not.
     """
 
-    __slots__ = ("_host_groups", "_host_uid", "gid", "groups", "own", "uid")
+    __slots__ = ("_host_groups", "_host_uid", "gid", "groups", "own", "plain", "uid")
 
     def __init__(
-        self, host: tuple[int, Sequence[int]], uid: int | None = None, gid: int | None = None
+        self,
+        host: tuple[int, Sequence[int]],
+        uid: int | None = None,
+        gid: int | None = None,
+        *,
+        plain: bool = False,
     ) -> None:
         """Make one.
 
         Args:
             host: the user who runs the tool; its group, then its other groups.
-            uid: the guest's user, as whose the files of the tool's user are shown; None if it is
-                that very user.
+            uid: the guest's user, as whose the files of the tool's user count; None if it is that
+                very user.
             gid: likewise its group.
+            plain: see above.
         """
         self._host_uid, groups = host
         self._host_groups = frozenset(groups)
         self.own = uid is None or gid is None
+        self.plain = plain
         self.uid = self._host_uid if uid is None else uid
         self.gid = next(iter(groups), 0) if gid is None else gid
         self.groups = tuple(groups) if self.own else (self.gid,)
 
-    def owner(self, uid: int, gid: int) -> tuple[int, int]:
+    def owner(self, uid: int, gid: int, *, directory: bool) -> tuple[int, int]:
         """Owner shown for a host file.
 
         The host's if the guest is the tool's user; else the guest for files of that user, and root
         for all others.
         """
-        if self.own:
+        if self.own or (self.plain and not directory):
             return uid, gid
         return (
             self.uid if uid == self._host_uid else 0,
             self.gid if gid in self._host_groups else 0,
         )
 
+    def counted(self, uid: int, gid: int) -> tuple[int, int]:
+        """Owner that counts for what the guest may do with a host file, by the one shown."""
+        if self.own or not self.plain:
+            return uid, gid
+        return (
+            self.uid if uid == self._host_uid else uid,
+            self.gid if gid in self._host_groups else gid,
+        )
+
     def may(self, mode: int, uid: int, gid: int, want: int) -> bool:
         """True if permission bits allow MAY_READ | MAY_WRITE | MAY_EXEC."""
+        if self.uid == 0:
+            return want != MAY_EXEC or stat.S_ISDIR(mode) or bool(mode & 0o111)
         if uid == self.uid:
             bits = mode >> 6
         elif gid in self.groups:

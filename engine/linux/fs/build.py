@@ -107,7 +107,9 @@ class TreeBuilder:
         else:
             number = InodeNumber.of(host)
             meta.mode = stat.S_IMODE(host.st_mode)
-            meta.uid, meta.gid = self.volume.identity.owner(host.st_uid, host.st_gid)
+            meta.uid, meta.gid = self.volume.identity.owner(
+                host.st_uid, host.st_gid, directory=True
+            )
             shown = self.volume.clock.file_time
             meta.atime = shown(host.st_atime_ns)
             meta.mtime = shown(host.st_mtime_ns)

@@ -10,12 +10,13 @@ from engine.linux.clock import Clock
 from engine.linux.errno import LinuxError
 from engine.linux.fs import devices
 from engine.linux.fs import flags as fl
-from engine.linux.fs.attributes import MAY_READ, MAY_WRITE, Identity
+from engine.linux.fs.attributes import MAY_READ, MAY_WRITE, Identity, InodeNumber, Stat
 from engine.linux.fs.build import TreeBuilder, split
 from engine.linux.fs.data import Budget
 from engine.linux.fs.device import make_dev
 from engine.linux.fs.host import HostAnswers
 from engine.linux.fs.inotify import InotifyUse
+from engine.linux.fs.layers import OverlayLayers
 from engine.linux.fs.links import MagicLink, SymlinkNode
 from engine.linux.fs.locks import FileLocks
 from engine.linux.fs.openfile import PathFile
@@ -23,6 +24,7 @@ from engine.linux.fs.pipe import Numbers
 from engine.linux.fs.proc import make_proc
 from engine.linux.fs.procsource import ProcSource
 from engine.linux.fs.regular import FileNode
+from engine.linux.fs.shared import SharedFileNode
 from engine.linux.fs.signalled import SignalledFiles
 from engine.linux.fs.sysfs import make_cgroup, make_sys
 from engine.linux.fs.vfs import FIRST_INODE, Directory, Node, OpenFile, Volume
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     from engine.linux.fs.scope import PathScope
 
 STRANGER: Final = 1000
-"""User and group of a guest that sees nothing of the tool's user."""
+"""User and group of a guest that is not the tool's user."""
 
 EPERM, ENOENT, EACCES, EEXIST, ENOTDIR, EISDIR, EINVAL = 1, 2, 13, 17, 20, 21, 22
 ENAMETOOLONG, ELOOP = 36, 40
@@ -100,8 +102,8 @@ class FileSystem:
         Args:
             view: what of the host is visible.
             proc: what /proc shows.
-            uid: the guest's user, as whose the files of the tool's user are shown; where it is
-                None, the tool's user, or `STRANGER` if the view has no directory of that user.
+            uid: the guest's user, as whose the files of the tool's user count; where it is None,
+                the tool's user, or `STRANGER` if that is root or the view has no directory of it.
             gid: likewise its group.
             clock: the guest's.
             random_bytes: gives random bytes.
@@ -115,9 +117,10 @@ class FileSystem:
         self.view = view
         self.proc = proc
         self.clock = clock
-        if uid is None and not view.shows_host:
+        owners, plain = host.owners(), uid is None and view.shows_host
+        if uid is None and (not view.shows_host or owners[0] == 0):
             uid = gid = STRANGER
-        self.identity = Identity(host.owners(), uid, gid)
+        self.identity = Identity(owners, uid, gid, plain=plain)
         self.budget = budget or Budget()
         self.numbers = Numbers()
         self.watches = Watches()
@@ -126,6 +129,7 @@ class FileSystem:
         self.locks = FileLocks(self.budget.memory)
         self.signalled = SignalledFiles()
         self._share_volumes: list[Volume] = []
+        self._layers = OverlayLayers(host)
         self._inodes = itertools.count(FIRST_INODE)
         self.volume = self._volume(devices.PRIVATE, self._inodes)
         own = {
@@ -191,6 +195,16 @@ class FileSystem:
         builder = TreeBuilder(view, volume, volume, self._share_volume, HostAnswers())
         self._pools.append(builder.pool)
         return builder.build({})
+
+    def mapped_inode(self, node: Node | None, st: Stat) -> InodeNumber:
+        """Device and inode by which a mapped file is known to uprobes.
+
+        Args:
+            node: the file's; None if it has none.
+            st: its attributes.
+        """
+        lower = node.lower if isinstance(node, FileNode | SharedFileNode) else None
+        return self._layers.behind(InodeNumber(st.dev, st.ino), lower)
 
     def look_beyond(self, find: Callable[[Directory, bytes], Node | None]) -> None:
         """Look for what this tree does not have elsewhere from now on.

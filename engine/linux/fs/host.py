@@ -92,6 +92,7 @@ class HostQuestion(Enum):
     TOP = "the names in the root directory"
     HOMES = "home directories of the user"
     OWNERS = "the user, and the groups"
+    OVERLAYS = "overlay mounts"
 
 
 class HostAnswers:
@@ -176,9 +177,21 @@ class HostAnswers:
         """Home directories of the user who runs the tool, as real paths."""
         return self.ask(HostQuestion.HOMES, b"", b"", _homes)
 
+    def overlays(self) -> bytes:
+        """Lines of /proc/self/mountinfo about overlay mounts."""
+        return self.ask(HostQuestion.OVERLAYS, b"", b"", _overlays)
+
     def owners(self) -> tuple[int, Sequence[int]]:
         """The user who runs the tool; its group, and then its other groups."""
         return self.ask(HostQuestion.OWNERS, b"", b"", _owners)
+
+
+def _overlays() -> bytes:
+    try:
+        with open("/proc/self/mountinfo", "rb") as file:
+            return b"".join(line for line in file if b" - overlay " in line)
+    except OSError:
+        return b""
 
 
 def _owners() -> tuple[int, list[int]]:

@@ -52,7 +52,7 @@ class Volume:
             its number, and the host's time.
         beyond: gives what is at a name of a directory where the tree has nothing; None for nobody.
         foreign: all host files are shown as root's, whoever runs the tool: the guest may do
-            with them what the permission bits allow others, even if it is root.
+            with them what the permission bits allow others.
     """
 
     def __init__(
@@ -104,9 +104,10 @@ class Volume:
 
     def host_stat(self, host: os.stat_result) -> Stat:
         """Attributes of a host file as the guest sees them."""
-        who = self.identity
-        alien = self.foreign and not who.own
-        uid, gid = (0, 0) if alien else who.owner(host.st_uid, host.st_gid)
+        uid, gid = 0, 0
+        if not self.foreign:
+            directory = stat.S_ISDIR(host.st_mode)
+            uid, gid = self.identity.owner(host.st_uid, host.st_gid, directory=directory)
         shown = self.clock.file_time
         return Stat(
             host.st_dev,
@@ -182,20 +183,19 @@ class Node:
         return True
 
     def owned(self, st: Stat | None = None) -> bool:
-        """True if the guest may do with it what only its owner and root may.
-
-        A guest that is root has no powers over other users' files of the host, nor over those
-        that are shown as what others may read.
+        """True if the guest may do with it what only its owner, and root, may.
 
         Args:
             st: its attributes, where they are known already.
         """
         who = self.volume.identity
-        if self.volume.foreign:
-            return False
-        if who.uid == 0 and self.made_here:
-            return True
-        return (self.stat() if st is None else st).uid == who.uid
+        return who.uid in (0, self._counted(self.stat() if st is None else st)[0])
+
+    def _counted(self, st: Stat) -> tuple[int, int]:
+        """Owner that counts for what the guest may do."""
+        if self.made_here or self.volume.foreign:
+            return st.uid, st.gid
+        return self.volume.identity.counted(st.uid, st.gid)
 
     @abstractmethod
     def stat(self) -> Stat:
@@ -225,14 +225,9 @@ class Node:
         """It has another name now."""
 
     def may(self, want: int) -> bool:
-        """True if the permission bits let the guest do it; to root's own files root may all."""
+        """True if the guest's identity has the permission bits."""
         st = self.stat()
-        who = self.volume.identity
-        if self.volume.foreign:
-            return st.mode & want == want
-        if who.uid == 0 and self.owned(st):
-            return want != MAY_EXEC or stat.S_ISDIR(st.mode) or bool(st.mode & 0o111)
-        return who.may(st.mode, st.uid, st.gid, want)
+        return self.volume.identity.may(st.mode, *self._counted(st), want)
 
 
 class OverlayNode(Node):

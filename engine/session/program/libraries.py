@@ -131,10 +131,9 @@ class GuestTree:
         """(device, inode) of a path; None where nothing is."""
         try:
             node = self._fs.walk(self._fs.root, path.encode(errors="surrogateescape")).node
-            found = None if node is None else node.stat()
+            return None if node is None else self._fs.mapped_inode(node, node.stat())
         except (LinuxError, UnicodeEncodeError):
             return None
-        return None if found is None else (found.dev, found.ino)
 
     def _source(self, path: bytes) -> tuple[MmapSource, str] | None:
         """A regular file's contents, and its path without symlinks; None where none is."""
