@@ -20,6 +20,10 @@ for needed in "$kernel" "$busybox"; do
         exit 2
     fi
 done
+if ldd "$busybox" > /dev/null 2>&1; then
+    echo "$busybox needs libraries: apt-get install busybox-static" >&2
+    exit 2
+fi
 
 mkdir -p "$target"
 work=$(mktemp -d)
