@@ -42,7 +42,7 @@ def frames(info: EventInfo, data: Any, position: int) -> tuple[int, ...]:
 
 
 def kernel_frames(info: EventInfo, data: Any, position: int) -> int:
-    """How many of those are a kernel's that is the guest: the first ones."""
+    """The number of those, the first ones, that are a kernel's which is the guest."""
     if not info.columns:
         return 0
     found: tuple[int] = struct.unpack_from("<Q", data, position + info.columns[0].word * 8)
