@@ -20,6 +20,10 @@ for needed in "$kernel" "$busybox"; do
         exit 2
     fi
 done
+if ldd "$busybox" > /dev/null 2>&1; then
+    echo "$busybox needs libraries: apt-get install busybox-static" >&2
+    exit 2
+fi
 
 mkdir -p "$target"
 work=$(mktemp -d)
@@ -56,9 +60,6 @@ fi
 gzip -9n < "$work/archive" > "$target/initrd.gz"
 cp "$kernel" "$target/linux.uml"
 
-# With initramfs_async=0 the initramfs is there before devices are: else helpers that each of the
-# 512 terminals calls wait for it, and 64 MB have room for 409 threads.
 path=$(cd "$target" && pwd)
 echo "kprobe-tui run --root / --env TMPDIR=/dev/shm \\"
-echo "    $path/linux.uml mem=64M initrd=$path/initrd.gz initramfs_async=0 \\"
-echo "    con=null con0=fd:0,fd:1"
+echo "    $path/linux.uml mem=64M initrd=$path/initrd.gz con=null con0=fd:0,fd:1"

@@ -126,9 +126,12 @@ class GuestClock:
         """The time to show for a time of a host's file."""
         return host if self.host else past(host, self._epoch)
 
-    def called(self) -> None:
-        """A system call that does something else than look at the clock passes time."""
+    def settle(self) -> None:
+        """The guest did something else than look at the clock."""
         self._looks = 0
+
+    def called(self) -> None:
+        """A system call that does something else passes time."""
         if self.passing:
             self._now += CALL_NS
 

@@ -15,8 +15,7 @@ _PROFILING: Final = 2
 _SECOND: Final = 1_000_000_000
 _INFINITY: Final = (1 << 64) - 1
 _LEAST: Final = 10_000
-"""Nanoseconds from a signal to the next one at least. Returning from a handler takes time: it
-could be a period by itself, and the program would come to nothing else."""
+"""Nanoseconds: else the time that returning from a handler takes could be a period by itself."""
 
 
 class PosixTimer(Struct, eq=False):
@@ -30,7 +29,6 @@ class PosixTimer(Struct, eq=False):
         expiry: when it runs out, by CLOCK_MONOTONIC; 0 when disarmed.
         interval: how often after that.
         overrun: expirations without a signal of their own, as of the last signal.
-        skipped: expirations before `expiry` that come too soon for a signal of their own.
         silent: sends nothing.
         thread: id of the thread that it signals; 0: the process.
     """
@@ -42,7 +40,6 @@ class PosixTimer(Struct, eq=False):
     expiry: int = 0
     interval: int = 0
     overrun: int = 0
-    skipped: int = 0
     silent: bool = False
     thread: int = 0
 
@@ -132,7 +129,7 @@ class Timers:
         """Expire `value` nanoseconds from now, then each `interval`; 0 disarms."""
         timer.expiry = min(self._clock.peek() + value, FOREVER) if value else 0
         self._enter(timer)
-        timer.interval, timer.overrun, timer.skipped = interval if value else 0, 0, 0
+        timer.interval, timer.overrun = interval if value else 0, 0
         self.changed()
 
     def _enter(self, timer: PosixTimer) -> None:
@@ -145,8 +142,7 @@ class Timers:
 
     def rest_posix(self, timer: PosixTimer) -> tuple[int, int]:
         """(nanoseconds until it expires, interval); 0 when disarmed."""
-        expiry = timer.expiry - timer.skipped * timer.interval
-        rest = max(expiry - self._clock.peek(), 0 if timer.silent else 1)
+        rest = max(timer.expiry - self._clock.peek(), 0 if timer.silent else 1)
         return rest if timer.expiry else 0, timer.interval
 
     def expired_posix(self) -> list[tuple[PosixTimer, int]]:
@@ -162,15 +158,10 @@ class Timers:
                 late[timer.number] = timer
         found = []
         for timer in (late[number] for number in sorted(late)):
-            times = 1 + timer.skipped
-            timer.skipped = 0
+            times = 1
             if timer.interval:
-                passed = 1 + (now - timer.expiry) // timer.interval
-                times += passed - 1
-                timer.expiry += passed * timer.interval
-                if timer.interval < _LEAST and not timer.silent:
-                    timer.skipped = max((now + _LEAST - timer.expiry) // timer.interval, 0)
-                    timer.expiry += timer.skipped * timer.interval
+                times += (now - timer.expiry) // timer.interval
+                timer.expiry += times * timer.interval
             if timer.interval and timer.expiry <= FOREVER:
                 self._enter(timer)
             else:
@@ -223,7 +214,7 @@ class Timers:
             interval = self._interval[which]
             if interval:
                 self._expiry[which] = expiry + interval * (1 + (now - expiry) // interval)
-                if which == _PROFILING or interval < _LEAST:
+                if which == _PROFILING:
                     self._expiry[which] = max(self._expiry[which], now + _LEAST)
             if not interval or self._expiry[which] > FOREVER:
                 self._expiry[which] = 0

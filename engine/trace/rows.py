@@ -35,6 +35,9 @@ HEAD = struct.Struct("<HHI")
 TIME = struct.Struct("<Q")
 """Behind it: the time, in ticks."""
 
+KERNEL_FRAMES: Final = "kernel_frames"
+"""The column of call stacks that tells how many frames are a kernel's."""
+
 _WORD: Final = (1 << 64) - 1
 
 _CODES = {1: "b7x", 2: "h6x", 4: "i4x", 8: "q"}
@@ -189,6 +192,22 @@ class EventInfo(Struct, frozen=True, gc=False):
 
 
 EventTable: TypeAlias = Mapping[int, EventInfo]
+
+
+def stack_event(number: int, *, kernel: bool = False) -> EventInfo:
+    """The event of call stacks.
+
+    Args:
+        number: of the event.
+        kernel: the guest is a kernel: each row tells in a word in front of its frames how many of
+            them, the innermost ones, are the kernel's; the others are those of its program.
+    """
+    columns = (Column(KERNEL_FRAMES, FieldType(ValueKind.UNSIGNED, 8), ROW_HEAD),)
+    if not kernel:
+        return EventInfo(number, "ftrace", "user_stack", (), source=EventSource.STACK)
+    return EventInfo(
+        number, "ftrace", "kernel_stack", columns, ROW_HEAD + 1, source=EventSource.STACK
+    )
 
 
 class Event(Struct, frozen=True):

@@ -60,7 +60,7 @@ def _guest(arch: str, folder: str) -> Any:
         stdout=subprocess.DEVNULL,
         check=True,
     )
-    words = shlex.split("mem=64M initrd=initrd.gz initramfs_async=0 con=null con0=fd:0,fd:1")
+    words = shlex.split("mem=64M initrd=initrd.gz con=null con0=fd:0,fd:1")
     return GuestConfig(
         f"{folder}/linux.uml",
         tuple(words),

@@ -87,6 +87,7 @@ class TreeBuilder:
             self._show_tree(path, writable=writable)
         for path in (*self.view.files, *([self.view.guest] if self.view.guest else [])):
             self._show_file(path)
+        self._show_home()
         return self.root
 
     def _root(self) -> OverlayDirectory:
@@ -139,6 +140,15 @@ class TreeBuilder:
         for home in filter(host.is_directory, host.homes()):
             if home not in shown and _inside(host, home, shown) and not _inside(host, home, whole):
                 self._graft(home, functools.partial(self._shadow, home))
+
+    def _show_home(self) -> None:
+        """Have the home that a program is told of: it can write there, and sees nothing in it."""
+        home = self.view.home
+        if home is None or self.view.root is not None:
+            return
+        if any(within(home, own) for own in _OWN_TREES) or not self._host.is_directory(home):
+            return
+        self._graft(home, functools.partial(self._shadow, home), replace=False)
 
     def _program_directory(self, path: bytes) -> Callable[[], Node]:
         def make() -> Node:

@@ -127,6 +127,8 @@ class View(Struct, frozen=True):
         refused: collects what was kept from the guest.
         links: collects the symlinks that it makes on the host.
         copied: what the guest changes in writable shares stays in memory; all else looks the same.
+        home: the guest's HOME, which is there without anything in it where the host has it; None
+            where it has none.
     """
 
     guest: bytes | None = None
@@ -138,6 +140,7 @@ class View(Struct, frozen=True):
     refused: Refusals = field(default_factory=Refusals)
     links: PlantedLinks = field(default_factory=PlantedLinks)
     copied: bool = False
+    home: bytes | None = None
 
     @property
     def shows_host(self) -> bool:
@@ -154,6 +157,7 @@ class View(Struct, frozen=True):
         shares: Iterable[tuple[str, bool]] = (),
         files: Iterable[str] = (),
         programs: bool = False,
+        home: str | None = None,
     ) -> "View":
         """Build from paths as the user typed them, relative ones included."""
 
@@ -167,4 +171,5 @@ class View(Struct, frozen=True):
             tuple((os.fsencode(os.path.abspath(path)), rw) for path, rw in shares),
             tuple(os.fsencode(os.path.abspath(path)) for path in files),
             programs,
+            home=os.fsencode(home) if home is not None and home.startswith("/") else None,
         )

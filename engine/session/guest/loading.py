@@ -307,6 +307,18 @@ class LoadedGuest:
 
         return kernel_stacks(self)
 
+    @property
+    def is_kernel(self) -> bool:
+        """True if the guest is a kernel, one that is called or one that runs as a process."""
+        return self.supervisor is not None or self.kernel_stacks is not None
+
+    @property
+    def runs_kernel(self) -> bool:
+        """True while the kernel itself runs, none of its programs."""
+        if self.supervisor is not None:
+            return True
+        return self.kernel_stacks is not None and self.seen is self.space
+
     @cached_property
     def initramfs(self) -> "InitramfsFiles | None":
         """The files of that kernel's initramfs; None where it has none."""

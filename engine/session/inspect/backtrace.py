@@ -235,9 +235,17 @@ class Backtraces:
 
         See `take`.
         """
+        return self.divided_places(registers, syscall=syscall, limit=limit)[0]
+
+    def divided_places(
+        self, registers: Mapping[str, int], *, syscall: str = "", limit: int = LIMIT
+    ) -> tuple[tuple[int, ...], int]:
+        """The same, and how many of them, the first ones, are frames of a kernel."""
         found, whole = self._of_process()[1].stack(registers, limit=limit, exact=not syscall)
+        kernel = len(found) if self._session.runs_kernel else 0
         user = self._user(registers) if whole and not syscall else None
-        return found if user is None else found + self.user_places(user, limit - len(found))
+        below = () if user is None else self.user_places(user, limit - len(found))
+        return found + below, kernel
 
     def user_places(self, user: "UserState", limit: int = LIMIT) -> tuple[int, ...]:
         """The same of a program that has called a kernel which is a guest."""

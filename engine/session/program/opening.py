@@ -254,6 +254,7 @@ def view_of(config: GuestConfig) -> View:
         root=config.root,
         shares=config.shares,
         programs=not config.isolated,
+        home=next((each[5:] for each in reversed(config.env) if each.startswith("HOME=")), None),
     )
 
 

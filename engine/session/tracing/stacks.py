@@ -3,7 +3,7 @@
 import struct
 from typing import Final
 
-from engine.arch.program import row_head
+from engine.arch.program import ROW_HEAD, row_head
 from engine.fetch.evaluate import FetchContext
 from engine.session.inspect.backtrace import Backtraces
 from engine.session.tracing.syscalls import SyscallEvents
@@ -50,15 +50,23 @@ class StackRecorder:
         registers[self._pc] = place
         return self._backtraces.places(registers, syscall=call, limit=LIMIT)
 
+    def _divided(self, place: int) -> tuple[int, ...]:
+        """The number of frames that are a kernel's, then the frames."""
+        call = self._syscalls.making
+        registers = self._backtraces.registers()
+        registers[self._pc] = place
+        frames, kernel = self._backtraces.divided_places(registers, syscall=call, limit=LIMIT)
+        return kernel, *frames
+
     def record(self, thread: int, place: int) -> None:
         """Write the call stack of a hit at a place."""
         info = self.info
         if info is None:
             return
-        frames = self.frames(place)
+        frames = self._divided(place) if info.columns else self.frames(place)
         if frames is not self._frames:
             self._frames, self._packed = frames, struct.pack(f"<{len(frames)}Q", *frames)
-        words = info.words + len(frames)
+        words = ROW_HEAD + len(frames)
         size, sink = words * 8, self._context.sink
         position = sink.position
         if position + size > sink.limit:

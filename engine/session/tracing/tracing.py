@@ -48,7 +48,7 @@ from engine.trace.formats import FORMAT_NAMES, format_named
 from engine.trace.formats.base import Format, Names, PlacedFormat, with_idle
 from engine.trace.ring import Ring
 from engine.trace.ring_file import describe
-from engine.trace.rows import EventInfo, EventSource, EventTable
+from engine.trace.rows import EventInfo, EventTable, stack_event
 from engine.trace.staging import Consumer, Staging
 from engine.trace.tracepoints import Selection
 
@@ -479,11 +479,8 @@ class Tracing:
     def declare_stacks(self) -> None:
         """Have an event for call stacks, if any are wanted by now."""
         if self._stacks.info is None and self.controls.wants_stacks:
-            self._stacks.info = self._events.add(
-                lambda number: EventInfo(
-                    number, "ftrace", "user_stack", (), source=EventSource.STACK
-                )
-            )
+            kernel = self.session.is_kernel
+            self._stacks.info = self._events.add(lambda number: stack_event(number, kernel=kernel))
 
     def _description(self) -> dict[str, Any]:
         """Describe the rows for whoever finds them after a kill."""

@@ -162,7 +162,7 @@ class FtraceFormat:
         front = prefix.replace(b"%", b"%%") + self._options.time
         lasts = thread_id in self._prefixes
         if not addresses:
-            return LineTemplate(front + b"%s\n", _TIME, self._whole(info), lasts)
+            return LineTemplate(front + b"%s\n", _TIME, self._whole(info, front), lasts)
         place = self.place(info, addresses).replace(b"%", b"%%")
         template = b"%s%s: (%s)%s\n" % (
             front,
@@ -183,14 +183,25 @@ class FtraceFormat:
             return self.symbol(addresses[0])
         return self.symbol(addresses[1]) + b" <- " + _function(self.symbol(addresses[0]))
 
-    def _whole(self, info: EventInfo) -> Complete:
-        """The completion of an event whose text is made as a whole."""
+    def _whole(self, info: EventInfo, front: bytes) -> Complete:
+        """The completion of an event whose text is made as a whole.
+
+        Args:
+            info: the event.
+            front: template of what stands in front of it. The frames of a kernel's program are an
+                event of their own in the text, as they are in a kernel's.
+        """
         make = more.text_maker(info, self.symbol, self._options, self._names, lambda: self._stacks)
 
         def complete(words: Words, data: bytes, position: int) -> Arguments:
             return words[0], make(data, position)
 
-        return complete
+        def both(words: Words, data: bytes, position: int) -> Arguments:
+            parts = make(data, position).split(b"\n" + more.USER_STACK, 1)
+            between = b"\n" + front % words[0] + more.USER_STACK
+            return words[0], between.join(parts)
+
+        return both if info.source is EventSource.STACK and info.columns else complete
 
     def completion(self, info: EventInfo) -> Complete | None:
         """The completion of columns that `%` alone cannot print, None if it can."""

@@ -7,11 +7,12 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
-from engine.arch.program import THREAD_MOST
+from engine.arch.program import ROW_HEAD, THREAD_MOST
 from engine.errors import CommandError
 from engine.trace import sched
 from engine.trace.fields import FieldKind, own_fields
 from engine.trace.formats.base import Names
+from engine.trace.formats.values import frames, kernel_frames
 from engine.trace.rows import HEAD, EventInfo, EventSource, Value, decode, string_at, whole
 
 TextMaker: TypeAlias = Callable[[Any, int], bytes]
@@ -20,16 +21,18 @@ TextMaker: TypeAlias = Callable[[Any, int], bytes]
 PREFIX: Final = b"%16s-%-7d [000] ....."
 TIME: Final = b" %12d: "
 _MEANT: Final = {
-    "fields", "raw", "hex", "bin", "verbose", "latency-format", "sym-addr", "context-info",
-    "irq-info", "stacktrace", "userstacktrace", "record-tgid",
+    "fields", "raw", "hex", "bin", "verbose", "latency-format", "sym-addr", "sym-offset",
+    "context-info", "irq-info", "stacktrace", "userstacktrace", "record-tgid",
 }  # fmt: skip
 _WITHOUT_EFFECT: Final = {
     "annotate", "block", "disable_on_free", "event-fork", "func-no-repeats", "function-fork",
     "func_stack_trace", "function-trace", "hash-ptr", "markers", "overwrite", "pause-on-trace",
-    "print-parent", "printk-msg-only", "record-cmd", "sym-offset", "sym-userobj", "trace_printk",
+    "print-parent", "printk-msg-only", "record-cmd", "sym-userobj", "trace_printk",
     "trace_printk_dest", "copy_trace_marker",
 }  # fmt: skip
 
+USER_STACK: Final = b"<user stack trace>"
+"""The head of the frames that are a program's."""
 _STACKS: Final = 1 << 12
 """Texts of call stacks to remember: programs have few that they are in again and again."""
 _LATENCY_HEAD: Final = b"""\
@@ -62,6 +65,7 @@ class TextOptions(Struct, frozen=True):
         verbose: no legend.
         latency: short prefixes.
         sym_addr: addresses behind symbols.
+        sym_offset: offsets and sizes in a kernel's call stacks.
         symbols: symbols in call stacks, which a kernel does not have for user space.
         binary: "raw", "hex", "bin" for numbers instead of text, else "".
         tgid: the process's id behind the thread's.
@@ -73,6 +77,7 @@ class TextOptions(Struct, frozen=True):
     verbose: bool = False
     latency: bool = False
     sym_addr: bool = False
+    sym_offset: bool = False
     symbols: bool = True
     binary: str = ""
     tgid: bool = False
@@ -113,6 +118,7 @@ class TextOptions(Struct, frozen=True):
             verbose="verbose" in on,
             latency=latency,
             sym_addr="sym-addr" in on,
+            sym_offset="sym-offset" in on,
             symbols="nosym-userobj" not in names,
             binary=binary,
             tgid=tgid,
@@ -169,7 +175,7 @@ def text_maker(
             of the program whose rows are printed.
     """
     if info.source is EventSource.STACK:
-        return _stack_maker(info, symbol if options.symbols else hexadecimal, stacks)
+        return _stack_maker(info, symbol, options, stacks)
     if options.fields:
         return _fields_maker(info, names)
     if info.source is EventSource.SCHED:
@@ -185,16 +191,27 @@ def hexadecimal(address: int) -> bytes:
 
 
 def _stack_maker(
-    info: EventInfo, symbol: Callable[[int], bytes], stacks: Callable[[], dict[int, bytes]]
+    info: EventInfo,
+    symbol: Callable[[int], bytes],
+    options: TextOptions,
+    stacks: Callable[[], dict[int, bytes]],
 ) -> TextMaker:
+    user_symbol, offset = symbol if options.symbols else hexadecimal, options.sym_offset
+
     def stack(data: Any, position: int) -> bytes:
         words = HEAD.unpack_from(data, position)[1]
-        raw = data[position + info.words * 8 : position + words * 8]
+        raw = data[position + ROW_HEAD * 8 : position + words * 8]
+        kernel = kernel_frames(info, data, position)
         key, known = int.from_bytes(raw + b"\1", "little"), stacks()
         text = known.get(key)
         if text is None:
-            frames = struct.unpack(f"<{words - info.words}Q", raw)
-            lines = (b"<user stack trace>", *(_frame(at, symbol(at)) for at in frames))
+            addresses = frames(info, data, position)
+            lines = [b" => " + _kernel_symbol(symbol(at), offset) for at in addresses[:kernel]]
+            if lines:
+                lines.insert(0, b"<stack trace>")
+            if len(addresses) > kernel or not kernel:
+                lines.append(USER_STACK)
+                lines += [_frame(at, user_symbol(at)) for at in addresses[kernel:]]
             text = b"\n".join(lines)
             if len(known) >= _STACKS:
                 known.clear()
@@ -202,6 +219,15 @@ def _stack_maker(
         return text
 
     return stack
+
+
+def _kernel_symbol(symbol: bytes, offset: bool) -> bytes:
+    """As the kernel prints a frame of its own (trace_stack_print, seq_print_ip_sym)."""
+    name, _, behind = symbol.partition(b"+0x")
+    if offset:
+        return symbol
+    _, space, address = behind.partition(b" <")  # of the option sym-addr
+    return name + space + address
 
 
 def _frame(address: int, symbol: bytes) -> bytes:

@@ -15,7 +15,7 @@ from engine.trace.formats.lines import (
     Words,
     words_layout,
 )
-from engine.trace.formats.values import frames, text
+from engine.trace.formats.values import frames, kernel_frames, text
 from engine.trace.rows import Column, EventInfo, EventSource, EventTable, string_at
 
 _STRINGS: Final = 1 << 12
@@ -29,10 +29,11 @@ class JsonLinesFormat:
 
     Keys: `event` (GROUP/NAME), `time`, `pid` of the process, `tid` and `comm` of the thread, `cpu`
     (there is one), `address` and `symbol` of the probe, `returned_to` of a return event, `args`.
-    A call stack is a line of its own with `stack`, behind its event; missing events are a line
-    with `lost`. Addresses are hex strings. A guest's bytes that are no UTF-8 are no string but an
-    object: `hex` has all of them, `text` shows them with a backslash, an x and two digits for each
-    bad one, as a string that is text may have it, too.
+    A call stack is a line of its own with `stack`, behind its event; frames of a kernel that is
+    the guest have `kernel`. Missing events are a line with `lost`. Addresses are hex strings. A
+    guest's bytes that are no UTF-8 are no string but an object: `hex` has all of them, `text`
+    shows them with a backslash, an x and two digits for each bad one, as a string that is text
+    may have it, too.
     """
 
     name: ClassVar[str] = "jsonl"
@@ -126,9 +127,11 @@ class JsonLinesFormat:
 
     def _frames(self, info: EventInfo) -> Complete:
         def complete(words: Words, data: bytes, position: int) -> Arguments:
+            kernel = kernel_frames(info, data, position)
             found = (
-                b'{"pc":"0x%x","symbol":%s}' % (pc, self._symbol(pc))
-                for pc in frames(info, data, position)
+                b'{"pc":"0x%x","symbol":%s%s}'
+                % (pc, self._symbol(pc), b',"kernel":true' if at < kernel else b"")
+                for at, pc in enumerate(frames(info, data, position))
             )
             return words[0], b",".join(found)
 

@@ -41,6 +41,14 @@ def frames(info: EventInfo, data: Any, position: int) -> tuple[int, ...]:
     return found
 
 
+def kernel_frames(info: EventInfo, data: Any, position: int) -> int:
+    """The number of those, the first ones, that are a kernel's which is the guest."""
+    if not info.columns:
+        return 0
+    found: tuple[int] = struct.unpack_from("<Q", data, position + info.columns[0].word * 8)
+    return found[0]
+
+
 def function_name(symbol: str) -> str:
     """The symbol without offset and size."""
     return symbol.rpartition("+0x")[0] or symbol

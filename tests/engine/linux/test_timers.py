@@ -1,6 +1,5 @@
 """POSIX timers: in the order in which they run out, however many there are."""
 
-import itertools
 from functools import partial
 
 from hypothesis import given
@@ -19,11 +18,10 @@ def _timers(count: int) -> tuple[GuestClock, Timers]:
     return clock, timers
 
 
-_TIMES = st.integers(0, 40).map(lambda tens: tens * 10_000)
-_SETTING = st.tuples(st.integers(0, 5), _TIMES, _TIMES)
+_SETTING = st.tuples(st.integers(0, 5), st.integers(0, 40), st.integers(0, 15))
 
 
-@given(st.lists(st.one_of(_SETTING, st.integers(1, 600_000)), max_size=40))
+@given(st.lists(st.one_of(_SETTING, st.integers(1, 60)), max_size=40))
 def test_any_sequence(steps: list[tuple[int, int, int] | int]) -> None:
     clock, timers = _timers(6)
     for step in steps:
@@ -41,26 +39,6 @@ def test_any_sequence(steps: list[tuple[int, int, int] | int]) -> None:
             assert timers.expired_posix() == wanted
         armed = [timer.expiry for timer in timers.posix.values() if timer.expiry]
         assert timers.next() == min(armed, default=None)
-
-
-def test_a_program_comes_to_something_between_two_signals() -> None:
-    """Each signal is told of 10 us later at the earliest, with all expirations since."""
-    clock, timers = _timers(1)
-    timer = timers.posix[0]
-    timers.arm_posix(timer, 1000, 1000)
-    timers.arm(0, 1000, 1000)
-    moments, alarms, expirations = [], 0, 0
-    for _ in range(1000):
-        clock.jump(clock.peek() + 1000)
-        for found, times in timers.expired_posix():
-            assert found is timer
-            moments.append(clock.peek())
-            expirations += times
-        alarms += len(timers.expired())
-        assert timers.rest_posix(timer)[0] <= 1000
-    assert min(after - before for before, after in itertools.pairwise(moments)) == 10_000
-    assert 990 < expirations <= 1000
-    assert alarms == len(moments) == 100
 
 
 def _use(count: int) -> None:

@@ -464,3 +464,25 @@ def test_closing_gives_host_descriptors_back(host: Path) -> None:
     process.fs.close()
     assert opened() == before
     assert process.open("file") < 0
+
+
+def test_the_home_that_a_program_is_told_of_is_there_and_empty(host: Path) -> None:
+    home = str(host / "hidden")
+    view = View.make(cwd=str(host / "seen"), home=home)
+    process = Process(view, cwd=os.fsencode(host / "seen"))
+    with pytest.raises(FailedError):
+        process.cat(f"{home}/file")
+    made = process.open(f"{home}/made", os.O_CREAT | os.O_WRONLY)
+    assert made >= 0
+    assert sorted(os.listdir(home)) == ["file"]
+    missing = Process(View.make(cwd=str(host / "seen"), home=str(host / "missing")))
+    assert missing.open(str(host / "missing"), O_DIRECTORY) == -errno.ENOENT
+
+
+def test_a_home_that_is_shown_stays_what_it_is(host: Path) -> None:
+    seen = str(host / "seen")
+    assert Process(View.make(cwd=seen, home=seen)).cat(f"{seen}/file") == b"visible"
+    inside = Process(View.make(cwd=f"{seen}/sub", home=seen))
+    assert inside.cat(f"{seen}/sub/inner") == b"inner"
+    for own in ("/proc", "/dev/shm", "/"):
+        assert Process(View.make(cwd=seen, home=own)).open(own, O_DIRECTORY) >= 0
