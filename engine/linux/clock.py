@@ -17,6 +17,8 @@ UPTIME: Final = 1000 * 10**9
 FOREVER: Final = (1 << 63) - 1
 """Nanoseconds at which time ends: what is to come later comes then (KTIME_MAX)."""
 BLOCK_NS: Final = 10
+COARSE_TICK: Final = 4_000_000
+"""Nanoseconds of a tick at the distributions' CONFIG_HZ=250 (kernel/time/posix-timers.c)."""
 _SECOND: Final = 10**9
 _HALF_LIFE: Final = 2 * 365 * 86_400 * _SECOND
 """Files so much later than the start are shown half a second before it."""
@@ -78,6 +80,11 @@ class GuestClock:
         self._looks = 0
         self._started = time.monotonic_ns()
         self._epoch = time.time_ns() if host else EPOCH if start is None else start
+
+    @property
+    def ahead(self) -> int:
+        """Nanoseconds that CLOCK_REALTIME is ahead of CLOCK_MONOTONIC, the whole run."""
+        return self._epoch - UPTIME
 
     def peek(self) -> int:
         """CLOCK_MONOTONIC without taking time for the look."""
