@@ -391,6 +391,8 @@ class Arch(Struct, frozen=True):
         emulate_trapped: executes an instruction whose execution the CPU refused at user
             level although Linux lets programs use it (counters, far returns); None when it is
             not ours. A TrapError says that it raises something else than the CPU reported.
+        reads_counter: whether bytes begin with one of those that reads a counter, which changes
+            nothing but registers.
         is_call: tells whether an instruction calls a function.
         rewrites: tells from its bytes whether an instruction writes an operand in memory that it
             reads first, which is refused as a write.
@@ -462,6 +464,7 @@ class Arch(Struct, frozen=True):
     bench: BenchGuest | None = None
     gdb: "Callable[[], GdbTarget] | None" = None
     bpftrace: Mapping[str, str] = field(default_factory=dict)
+    reads_counter: Callable[[bytes], bool] = lambda raw: False
     goes_elsewhere: Callable[[Insn], bool] = lambda insn: False
     rewrites: Callable[[bytes], bool] = lambda raw: False
     stores_byte: Callable[[bytes], bool] = lambda raw: True

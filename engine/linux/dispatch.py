@@ -47,6 +47,7 @@ class CallDispatch:
         self._linux = machine.arch.linux
         self._pc = machine.arch.roles.pc
         self._begin_wait = begin_wait
+        self._prepared = False
         cpu = machine.cpu
         self._use(
             lambda names: partial(cpu.read_registers, names),
@@ -72,8 +73,8 @@ class CallDispatch:
 
     @property
     def is_often(self) -> bool:
-        """True if there were so many calls that their way is prepared."""
-        return self._machine.syscall_count > _OFTEN
+        """True if there were so many calls, or refused instructions, that their way is prepared."""
+        return self._machine.syscall_count + self._machine.carried_out > _OFTEN
 
     def clobber(self, registers: tuple[int, ...]) -> None:
         """Change what the instruction changes, from the registers of the call."""
@@ -88,7 +89,8 @@ class CallDispatch:
             machine.recorder.called()
         self.clobber(registers)
         machine.syscall_count += 1
-        if machine.syscall_count == _OFTEN:
+        if not self._prepared and self.is_often:
+            self._prepared = True
             self._use(self._cpu.traps.reader, self._cpu.traps.writer)
         if thread.tracee is not None and thread.tracee.enters(number, arguments[0]):
             return

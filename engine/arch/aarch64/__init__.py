@@ -9,7 +9,14 @@ from engine.arch.aarch64.engines import ENGINES
 from engine.arch.aarch64.frames import UNWIND
 from engine.arch.aarch64.jumps import JUMPS
 from engine.arch.aarch64.probes import PROBES
-from engine.arch.aarch64.screen import SUSPECTS, emulate, emulate_trapped, prepare, screen
+from engine.arch.aarch64.screen import (
+    SUSPECTS,
+    emulate,
+    emulate_trapped,
+    prepare,
+    reads_counter,
+    screen,
+)
 from engine.arch.aarch64.signals import SIGNALS
 from engine.arch.aarch64.syscalls import SYSCALLS
 from engine.arch.base import (
@@ -207,6 +214,7 @@ AARCH64 = Arch(
     emulate=emulate,
     classify_trap=lambda number: _TRAPS.get(number, TrapKind.OTHER),
     emulate_trapped=emulate_trapped,
+    reads_counter=reads_counter,
     is_call=lambda insn: insn.mnemonic in _CALLS,
     probes=PROBES,
     unwind=UNWIND,

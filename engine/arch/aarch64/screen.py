@@ -45,6 +45,11 @@ def emulate(cpu: ArchCpu, insn: Insn) -> int:
     return insn.address + 4
 
 
+def reads_counter(raw: bytes) -> bool:
+    """True for reads of the virtual counter."""
+    return len(raw) >= 4 and _word(raw) & ~31 in (_CNTVCT, _CNTVCTSS)
+
+
 def emulate_trapped(cpu: ArchCpu, raw: bytes, pc: int) -> int | None:
     """Counter and identification registers; the address behind the instruction."""
     if len(raw) < 4:

@@ -30,6 +30,7 @@ from engine.arch.x86_64.screen import (
     emulate,
     emulate_trapped,
     prepare,
+    reads_counter,
     screen,
 )
 from engine.arch.x86_64.signals import SIGNALS
@@ -279,6 +280,7 @@ X86_64 = Arch(
     emulate=emulate,
     classify_trap=lambda number: _TRAPS.get(number, TrapKind.PRIVILEGED),
     emulate_trapped=emulate_trapped,
+    reads_counter=reads_counter,
     rewrites=_rewrites,
     stores_byte=_stores_byte,
     is_call=lambda insn: insn.mnemonic in ("call", "lcall"),
