@@ -218,7 +218,9 @@ class UnicornMachine:
         self._flags_known = True
 
     def forgetful(self, engine: int) -> Callable[[], None] | None:
-        """What makes an engine forget the fault just taken, from a callback; None for nothing.
+        """Return a function by which an engine forgets the fault just taken; None where none can.
+
+        It may be called from the engine's callbacks.
 
         Args:
             engine: its handle.

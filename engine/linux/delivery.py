@@ -159,7 +159,7 @@ def _make_frame(k: Thread, frame: SignalFrame) -> None:
 
 
 def _return_code(k: Thread) -> int:
-    """Where handlers return to that bring no code for it: in the vDSO, or in the first window."""
+    """Address that handlers without a restorer return to: in the vDSO or the first window."""
     start = k.space.start
     return start.returns if start is not None and start.returns else k.arch.plan.trampoline[0]
 

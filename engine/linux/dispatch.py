@@ -73,7 +73,7 @@ class CallDispatch:
 
     @property
     def is_often(self) -> bool:
-        """True if there were so many calls, or refused instructions, that their way is prepared."""
+        """True if there were enough calls or refused instructions to prepare their way."""
         return self._machine.syscall_count + self._machine.carried_out > _OFTEN
 
     def clobber(self, registers: tuple[int, ...]) -> None:

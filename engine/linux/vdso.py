@@ -28,7 +28,7 @@ from engine.linux.clock import COARSE_TICK
 NAME: Final = "[vdso]"
 """Its name in /proc/PID/maps."""
 _DATA: Final = struct.Struct("<qQ")
-"""What CLOCK_REALTIME is ahead of CLOCK_MONOTONIC; nanoseconds of a tick of the coarse clocks."""
+"""Lead of CLOCK_REALTIME over CLOCK_MONOTONIC; a tick of the coarse clocks; in nanoseconds."""
 
 
 class Vdso(Struct, frozen=True):

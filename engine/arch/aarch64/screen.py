@@ -17,7 +17,7 @@ _CNTVCT, _CNTVCTSS, _CNTFRQ = 0xD53BE040, 0xD53BE0C0, 0xD53BE000
 _ID_REGISTERS, _ID_MASK = 0xD5380000, 0xFFFFF000
 _MIDR, _MPIDR = 0xD5380000, 0xD53800A0
 _FREQUENCY: Final = 1_000_000_000
-"""What the counter counts in a second: nanoseconds, as from Armv8.6 on."""
+"""Counts in a second: the counter's are nanoseconds, as from Armv8.6 on."""
 _ZERO_REGISTER = 31
 
 

@@ -300,7 +300,7 @@ class Program:
 
     @property
     def searched(self) -> tuple[ProgramFile, ...]:
-        """Where a symbol without LIB is looked for: `files`, and at last the vDSO."""
+        """Files in which a symbol without LIB is looked for: `files`, and at last the vDSO."""
         return self.files if self._vdso is None else (*self.files, self._vdso)
 
     def named(self, name: str) -> ProgramFile | None:

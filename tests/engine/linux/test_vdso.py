@@ -58,7 +58,7 @@ int main(void)
 
 def compiled(folder: Path, arch: str, source: Path, *flags: str) -> Path:
     program = folder / f"{source.stem}-{arch}"
-    command = [tool(COMPILERS[arch]), "-O1", *flags, "-o", program, source]
+    command = [tool(COMPILERS[arch]), "-O1", *flags, "-o", str(program), str(source)]
     subprocess.run(command, check=True, capture_output=True)
     return program
 
