@@ -182,7 +182,7 @@ class UnicornCpu(UnicornState):
         forget_tables()
 
     def _counted_here(self, machine: UnicornMachine) -> Callable[[], bool]:
-        """Return the callback that carries out refused reads of the counter, if that can be done."""
+        """Return the callback that carries out refused reads of the counter, if it can."""
         forget = machine.forgetful(self.engine_address)
         if forget is None:
             return lambda: False
