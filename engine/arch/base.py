@@ -318,8 +318,9 @@ class SignalAbi(Struct, frozen=True):
         enter: builds the frame and points the registers at the handler; given where
             `return_code` stands.
         leave: reads the frame of rt_sigreturn; returns (mask, altstack) to restore.
-        return_code: engine-owned code in the trampoline window: it begins with a call of
-            rt_sigreturn for handlers without a restorer; helpers of `enter` may follow.
+        return_code: code in the vDSO (`VdsoAbi.returns`), or the engine's own in the trampoline
+            window: it begins with a call of rt_sigreturn for handlers without a restorer; helpers
+            of `enter` may follow.
         traps: what each exception becomes: (signal, si_code, whether si_addr is the pc).
         exception: the same from the registers, an exception's kind and its number, where these
             tell more; None where they do not.

@@ -1,4 +1,7 @@
-/* What the vDSOs of all architectures have in common. */
+/* What the vDSOs of all architectures have in common.
+
+   In front of the image stand pages of data. The first begins with two words (`engine.linux.vdso`):
+   what CLOCK_REALTIME is ahead of CLOCK_MONOTONIC, and nanoseconds of a tick of the coarse clocks. */
 
 /* Bits of clocks: REALTIME 0, MONOTONIC 1, RAW 4, the coarse ones 5 and 6, BOOTTIME 7, TAI 11. */
 #define CLOCKS		0x8f3
