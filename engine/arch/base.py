@@ -5,6 +5,7 @@ Everything above asks these records, never an architecture's name.
 
 from collections.abc import Callable, Mapping
 from enum import Enum, auto
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
@@ -84,6 +85,7 @@ class AddressPlan(Struct, frozen=True):
         image_detour_high: where they are instead for much code with little room below it, 0 for
             nowhere else.
         register_stack: (start, size) of the backing store of a register stack; size 0 = none.
+        vdso: where the pages of data in front of the vDSO begin; 0 = there is none.
     """
 
     task_size: int
@@ -98,6 +100,7 @@ class AddressPlan(Struct, frozen=True):
     image_detour_high: int = 0
     page_size: int = 4096
     register_stack: tuple[int, int] = (0, 0)
+    vdso: int = 0
 
 
 class TrapKind(Enum):
@@ -214,6 +217,7 @@ class LinuxAbi(Struct, frozen=True):
         vsyscalls: a page whose addresses are system calls that programs call as functions:
             (its address, address in it to a call's number); None where there is none.
         interrupt: another way to make system calls; None where there is none.
+        vdso: the shared object that every program finds mapped; None where there is none.
     """
 
     machine: str
@@ -243,6 +247,22 @@ class LinuxAbi(Struct, frozen=True):
     ptrace: "Callable[[], PtraceAbi] | None" = None
     vsyscalls: tuple[int, Mapping[int, int]] | None = None
     interrupt: "InterruptCalls | None" = None
+    vdso: "VdsoAbi | None" = None
+
+
+class VdsoAbi(Struct, frozen=True):
+    """The vDSO of an architecture: what `make -C engine/arch` has built from its `vdso.S`.
+
+    Attributes:
+        file: the image.
+        data: (name in /proc/PID/maps, pages) of what stands in front of the image; the first page
+            begins with the words that `vdso.h` tells of.
+        returns: whether signal handlers return to its copy of `SignalAbi.return_code`.
+    """
+
+    file: Path
+    data: tuple[tuple[str, int], ...]
+    returns: bool
 
 
 class InterruptCalls(Struct, frozen=True):
@@ -298,8 +318,9 @@ class SignalAbi(Struct, frozen=True):
         enter: builds the frame and points the registers at the handler; given where
             `return_code` stands.
         leave: reads the frame of rt_sigreturn; returns (mask, altstack) to restore.
-        return_code: engine-owned code in the trampoline window: it begins with a call of
-            rt_sigreturn for handlers without a restorer; helpers of `enter` may follow.
+        return_code: code in the vDSO (`VdsoAbi.returns`), or the engine's own in the trampoline
+            window: it begins with a call of rt_sigreturn for handlers without a restorer; helpers
+            of `enter` may follow.
         traps: what each exception becomes: (signal, si_code, whether si_addr is the pc).
         exception: the same from the registers, an exception's kind and its number, where these
             tell more; None where they do not.
@@ -371,6 +392,8 @@ class Arch(Struct, frozen=True):
         emulate_trapped: executes an instruction whose execution the CPU refused at user
             level although Linux lets programs use it (counters, far returns); None when it is
             not ours. A TrapError says that it raises something else than the CPU reported.
+        reads_counter: whether bytes begin with one of those that reads a counter, which changes
+            nothing but registers.
         is_call: tells whether an instruction calls a function.
         rewrites: tells from its bytes whether an instruction writes an operand in memory that it
             reads first, which is refused as a write.
@@ -442,6 +465,7 @@ class Arch(Struct, frozen=True):
     bench: BenchGuest | None = None
     gdb: "Callable[[], GdbTarget] | None" = None
     bpftrace: Mapping[str, str] = field(default_factory=dict)
+    reads_counter: Callable[[bytes], bool] = lambda raw: False
     goes_elsewhere: Callable[[Insn], bool] = lambda insn: False
     rewrites: Callable[[bytes], bool] = lambda raw: False
     stores_byte: Callable[[bytes], bool] = lambda raw: True

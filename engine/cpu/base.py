@@ -344,7 +344,7 @@ class CarriesOut(Protocol):
 class ServesCalls(Protocol):
     """A processor that can have system calls carried out without being left."""
 
-    def serve(self, action: Callable[[], bool] | None) -> None:
+    def serve(self, action: Callable[[], bool] | None, *, counts: bool = False) -> None:
         """Let an action carry out the program's system calls during `run`.
 
         It finds pc behind the instruction. Where it is done and the program goes on it returns
@@ -354,6 +354,8 @@ class ServesCalls(Protocol):
 
         Args:
             action: called at each system call; None for none.
+            counts: refused reads of the guest's counter are carried out in the same way. A
+                recording notes each as the exception that it is, and wants to see it.
         """
 
 

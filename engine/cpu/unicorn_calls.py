@@ -1,4 +1,4 @@
-"""System calls that are carried out inside the emulator's callback.
+"""System calls, and reads of the counter, that are carried out inside the emulator's callback.
 
 To leave Unicorn and enter it again takes longer than most calls do. What is not to be done to it
 from a callback, as forgetting translations, waits until it has been left.
@@ -8,11 +8,16 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
+from engine.arch.base import Arch
+from engine.arch.machine import ArchCpu
 from engine.cpu.unicorn_clock import EXPECTED, UnicornClock
 from engine.cpu.unicorn_live import LivePlace
 from engine.cpu.unicorn_trap_flag import UnicornTrapFlag
+from engine.errors import GuestFaultError
 
 _WORD: Final = (1 << 64) - 1
+_READ: Final = 4
+"""Bytes that tell an instruction that reads a counter."""
 
 
 class ServedCalls:
@@ -20,6 +25,7 @@ class ServedCalls:
 
     Attributes:
         action: carries them out, see `engine.cpu.base.ServesCalls`; None for none.
+        counts: reads of the counter are carried out, too.
         known: `know` has been told.
         pc: place of the program counter; None while none is known, or no call is to be carried
             out here.
@@ -53,7 +59,7 @@ class ServedCalls:
         self._sizes: dict[int, int] = {}
         self._asked: tuple[int, int] | None = None
         self._late: list[Callable[[], None]] = []
-        self.known = False
+        self.known = self.counts = False
         self.stopping = self.inside = self.pending = self.moved = False
 
     def know(self, pc: LivePlace | None) -> None:
@@ -90,6 +96,36 @@ class ServedCalls:
         if done and self._late:
             self._stop()
         return done
+
+    def counted(self, cpu: ArchCpu, arch: Arch, forget: Callable[[], None]) -> bool:
+        """An instruction is refused: True if it reads the counter, and the program goes on.
+
+        Args:
+            cpu: the engine's registers and memory.
+            arch: of the guest.
+            forget: makes the emulator forget the exception.
+        """
+        place, flag = self.pc, self._trap_flag
+        if not self.counts or place is None or self.stopping:
+            return False
+        words, pc, _ = place
+        if flag.words[flag.at] & flag.bit:
+            return False
+        at = words[pc]
+        try:
+            raw = cpu.read(at, _READ)
+            after = arch.emulate_trapped(cpu, raw, at) if arch.reads_counter(raw) else None
+        except GuestFaultError:
+            return False
+        except BaseException as error:
+            return self._failed(error)
+        if after is None:
+            return False
+        forget()
+        words[pc] = after
+        if not self._clock.inside(at):
+            self._ticks[EXPECTED] = after
+        return True
 
     def later(self, call: Callable[[], None]) -> None:
         """Do something as soon as the emulator has been left."""

@@ -175,7 +175,7 @@ class UnicornClock:
         What the machinery executes in a probe's place leaves alone what is expected behind the
         probe.
         """
-        if not self._inside(behind - 1):
+        if not self.inside(behind - 1):
             self.expect(behind)
 
     def told(self) -> bool:
@@ -206,9 +206,9 @@ class UnicornClock:
     def coming(self, pc: int) -> int:
         """The tick in which the instruction at `pc` executes, where the program stands."""
         jumped = (self._stopped or self._told) and self.shared.expected != pc
-        return self.ticks() + (jumped and not self._inside(pc))
+        return self.ticks() + (jumped and not self.inside(pc))
 
-    def _inside(self, pc: int) -> bool:
+    def inside(self, pc: int) -> bool:
         """True for a place in the machinery."""
         shared = self.shared
         low, high = pc - shared.low, pc - shared.high

@@ -37,7 +37,7 @@ from engine.cpu.unicorn_faults import FaultLocator, fetchable
 from engine.cpu.unicorn_footprint import forget_tables, join_pages, small_pages
 from engine.cpu.unicorn_guard import ABORTED, Guard
 from engine.cpu.unicorn_library import UnicornError, uc_const
-from engine.cpu.unicorn_machines import machine_of, refuse_more
+from engine.cpu.unicorn_machines import UnicornMachine, machine_of, refuse_more
 from engine.cpu.unicorn_refusals import admit
 from engine.cpu.unicorn_screen import Screen, readable
 from engine.cpu.unicorn_sieve import AccessSieve
@@ -164,7 +164,7 @@ class UnicornCpu(UnicornState):
             self._clock, self._ask_to_stop, self._traps.failed, self._trap_flag
         )
         self._add_fill_hook()
-        machine.enter_user_mode(self._uc, ram, self.page_table, secret)
+        machine.enter_user_mode(self._uc, ram, self.page_table, secret, self.engine_address)
         self.flush_tlb()
         add_stops(
             arch,
@@ -173,11 +173,19 @@ class UnicornCpu(UnicornState):
             self._traps,
             self._stop_with,
             self._calls.called,
+            self._counted_here(machine),
             self,
             self._code,
         )
         self._screen.watch(ram, self._code, self.read)
         forget_tables()
+
+    def _counted_here(self, machine: UnicornMachine) -> Callable[[], bool]:
+        """Return the callback that carries out refused reads of the counter, if it can."""
+        forget = machine.forgetful(self.engine_address)
+        if forget is None:
+            return lambda: False
+        return partial(self._calls.counted, self, self.arch, forget)
 
     def _lend(self, names: UnicornNames | None) -> "LentTranslations":
         """From now on the host's instructions are called in translations, if that can be done."""
@@ -252,7 +260,7 @@ class UnicornCpu(UnicornState):
         finally:
             control.limit = NO_LIMIT
 
-    def serve(self, action: Callable[[], bool] | None) -> None:
+    def serve(self, action: Callable[[], bool] | None, *, counts: bool = False) -> None:
         """Have system calls carried out; see `engine.cpu.base.ServesCalls`.
 
         They all stop the engine where its registers are not found in place, or where the screen
@@ -265,6 +273,7 @@ class UnicornCpu(UnicornState):
             found = self._live is not None and self._trap_flag.find(self._live)
             calls.know(self._places.get(pc) if found and not self._screen.attunes else None)
         calls.action = action if calls.pc is not None else None
+        calls.counts = counts and calls.action is not None
 
     def trap_behind(self) -> Stop | None:
         """The trap behind an instruction that the program steps itself; None if it does not."""

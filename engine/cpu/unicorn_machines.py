@@ -75,6 +75,7 @@ class UnicornMachine:
         self._flags_known = names.hidden_flags is None
         self._flags_at = -1  # in a saved context, once learnt and if anywhere
         self._fault_at = -1
+        self._note_at = -1  # the same note from the engine's CPUState on
 
     def open(self, memory: int) -> Emulator:
         """Make an emulator for so many bytes of a guest's memory, before anything is mapped."""
@@ -101,7 +102,9 @@ class UnicornMachine:
         free, fixed = self._writable[name]
         return value & free | fixed
 
-    def enter_user_mode(self, uc: Emulator, ram: Ram, table: PageTable, secret: bytes) -> None:
+    def enter_user_mode(
+        self, uc: Emulator, ram: Ram, table: PageTable, secret: bytes, engine: int
+    ) -> None:
         """Bring a new emulator to user level; the fill hook is in place.
 
         Args:
@@ -109,6 +112,7 @@ class UnicornMachine:
             ram: the guest's physical memory.
             table: the guest's page table, empty.
             secret: bytes for registers that hold a run's secrets.
+            engine: its handle.
 
         Raises:
             EngineError: it does not get there.
@@ -122,7 +126,7 @@ class UnicornMachine:
         if names.hidden_flags is not None and not self._flags_known:
             self._learn_flags(uc, ram, table, start, names.hidden_flags)
         fault = names.lasting_fault
-        then = (lambda: None) if fault is None else lambda: self._learn_fault(uc, fault)
+        then = (lambda: None) if fault is None else lambda: self._learn_fault(uc, fault, engine)
         _run_stub(uc, ram, table, start, start.at + start.entry, USER_START, then)
         if start.level is not None:
             register, mask, value = start.level
@@ -226,15 +230,39 @@ class UnicornMachine:
             (self._flags_at,) = found
         self._flags_known = True
 
-    def _learn_fault(self, uc: Emulator, number: int) -> None:
+    def forgetful(self, engine: int) -> Callable[[], None] | None:
+        """Return a function by which an engine forgets the fault just taken; None where none can.
+
+        It may be called from the engine's callbacks.
+
+        Args:
+            engine: its handle.
+        """
+        if self.names.lasting_fault is None:
+            return lambda: None
+        cpu = linkage.cpu_of(engine) if self._note_at >= 0 else 0
+        if not cpu:
+            return None
+        note = ctypes.c_int32.from_address(cpu + self._note_at)
+
+        def forget() -> None:
+            note.value = -1
+
+        return forget
+
+    def _learn_fault(self, uc: Emulator, number: int, engine: int) -> None:
         """Raise one fault and see where the emulator notes it.
 
         Unicorn never forgets a fault it has handed out, so that the next one would be a double
         fault and the third would stop the processor: the note is taken back after each.
         """
         before = uc.save()
+        cpu = linkage.cpu_of(engine) if self._fault_at < 0 else 0
+        state = ctypes.string_at(cpu, _FEATURES_END) if cpu else b""
         with contextlib.suppress(UnicornError):
             uc.run(USER_START, 0)
+        if state:
+            self._note_at = _noted(state, ctypes.string_at(cpu, _FEATURES_END), number)
         if self._fault_at < 0:
             first, second = _context_bytes(before), _context_bytes(uc.save())
             noted = number.to_bytes(4, "little")
@@ -248,6 +276,18 @@ class UnicornMachine:
                 raise EngineError("the emulator's note of the last fault is not where it was")
             self._fault_at = found[0]
         uc.restore(before)
+
+
+def _noted(before: bytes, after: bytes, number: int) -> int:
+    """The offset of the note of a fault in an engine's state; -1 where it is not sure."""
+    noted, found = number.to_bytes(4, "little"), list[int]()
+    at = after.find(noted)
+    while at >= 0:
+        known = after[at + 8 - _ERROR_BEFORE :][:8] == struct.pack("=Q", USER_START)
+        if not at % 4 and before[at : at + 4] == _NO_FAULT and known:
+            found.append(at)
+        at = after.find(noted, at + 1)
+    return found[0] if len(found) == 1 else -1
 
 
 @cache

@@ -15,6 +15,7 @@ from engine.cpu.unicorn_traps import NUMBERS, UnicornTraps
 from engine.errors import GuestFaultError
 
 _CALL: Final = Stop(StopKind.SYSCALL)
+_REFUSED: Final = frozenset({TrapKind.ILLEGAL, TrapKind.PRIVILEGED})
 BY_INSTRUCTION: Final = -1
 """Stands for the exception of a system call that makes none."""
 
@@ -26,6 +27,7 @@ def add_stops(
     traps: UnicornTraps,
     stop: "Callable[[Stop, object], None]",
     served: Callable[[int], bool],
+    counted: Callable[[], bool],
     registers: UnicornState,
     code: native.HostCode | None,
 ) -> None:
@@ -39,6 +41,7 @@ def add_stops(
         stop: is given the reason, and the registers to go back to if the emulator goes on to
             the end of the block, else None.
         served: carries out a system call that the exception of this number makes, if it can.
+        counted: carries out a refused instruction that reads the counter, if it is one.
         registers: of the engine, and its memory.
         code: host code, which leads the guest on at breakpoints where there is any.
     """
@@ -57,7 +60,7 @@ def add_stops(
         if kind is TrapKind.SYSCALL:
             if not served(number):
                 stop(_CALL, None)
-        else:
+        elif kind not in _REFUSED or not counted():
             stop(Stop(StopKind.TRAP, kind, number), None)
 
     def on_invalid(uc: int, data: int) -> bool:

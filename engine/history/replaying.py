@@ -27,7 +27,7 @@ from engine.history.journal import (
 )
 from engine.history.layout import mapping_of, show
 from engine.image import ElfImage
-from engine.linux import faults
+from engine.linux import faults, vdso
 from engine.linux.ending import Crash, Exit
 from engine.linux.kernel import Kernel
 from engine.linux.loader import Start
@@ -612,9 +612,16 @@ class ReplayKernel(Kernel):
         made.heap = (heap[0], heap[1])
         made.start = Start(0, 0, heap[0], auxv, (code[0], code[1]))
         for path, bias in files:
-            image = self._open_image(path)
+            image = self._image(path)
             if image is not None:
                 made.modules.add(Module(path, image, bias))
+
+    def _image(self, path: str) -> ElfImage | None:
+        """The file of a guest's path, or the vDSO."""
+        abi = self.machine.arch.linux.vdso
+        if path == vdso.NAME and abi is not None:
+            return vdso.image_of(abi)
+        return self._open_image(path)
 
     def _lent(self, space: int, thread: int, child: int) -> None:
         self.machine.spaces.lent(self.spaces[space], thread, child)

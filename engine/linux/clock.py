@@ -28,6 +28,8 @@ CALL_NS: Final = 1000
 """Nanoseconds that a system call takes."""
 STOP_NS: Final = 20_000
 """Nanoseconds that a stop for a tracer takes, with the two switches between it and the thread."""
+COARSE_TICK: Final = 4_000_000
+"""Nanoseconds of a tick at the distributions' CONFIG_HZ=250 (kernel/time/posix-timers.c)."""
 _SECOND: Final = 10**9
 _HALF_LIFE: Final = 2 * 365 * 86_400 * _SECOND
 """Files so much later than the start are shown half a second before it."""
@@ -96,6 +98,11 @@ class GuestClock:
         self._looks = 0
         self._started = time.monotonic_ns()
         self._epoch = time.time_ns() if host else EPOCH if start is None else start
+
+    @property
+    def ahead(self) -> int:
+        """Nanoseconds that CLOCK_REALTIME is ahead of CLOCK_MONOTONIC, the whole run."""
+        return self._epoch - UPTIME
 
     def peek(self) -> int:
         """CLOCK_MONOTONIC without taking time for the look."""

@@ -143,7 +143,7 @@ def _without_handler(k: Thread, number: int, crash: Crash | None) -> None:
 
 def _make_frame(k: Thread, frame: SignalFrame) -> None:
     """Put a signal's frame on the stack; GuestFaultError where that cannot be written."""
-    enter, code = k.arch.linux.signals.enter, k.arch.plan.trampoline[0]
+    enter, code = k.arch.linux.signals.enter, _return_code(k)
     for left in reversed(range(_VIEWS + 1)):
         try:
             if k.memory.watched:
@@ -158,10 +158,16 @@ def _make_frame(k: Thread, frame: SignalFrame) -> None:
             k.memory.sync()  # it was refused only because others execute what it shares pages with
 
 
+def _return_code(k: Thread) -> int:
+    """Address that handlers without a restorer return to: in the vDSO or the first window."""
+    start = k.space.start
+    return start.returns if start is not None and start.returns else k.arch.plan.trampoline[0]
+
+
 def rt_sigreturn(k: Thread) -> int:
     """rt_sigreturn: registers, mask and alternate stack come from the frame."""
     pc, sp, state = k.pc(), k.cpu.read_register(k.arch.roles.sp), k.signals
-    abi, code = k.arch.linux.signals, k.arch.plan.trampoline[0]
+    abi, code = k.arch.linux.signals, _return_code(k)
     try:
         if k.memory.watched:
             with k.memory.opened():

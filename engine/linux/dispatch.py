@@ -50,6 +50,7 @@ class CallDispatch:
         self._linux = machine.arch.linux
         self._pc = machine.arch.roles.pc
         self._begin_wait = begin_wait
+        self._prepared = False
         cpu = machine.cpu
         self._use(
             lambda names: partial(cpu.read_registers, names),
@@ -75,8 +76,8 @@ class CallDispatch:
 
     @property
     def is_often(self) -> bool:
-        """True if there were so many calls that their way is prepared."""
-        return self._machine.syscall_count > _OFTEN
+        """True if there were enough calls or refused instructions to prepare their way."""
+        return self._machine.syscall_count + self._machine.carried_out > _OFTEN
 
     def clobber(self, registers: tuple[int, ...]) -> None:
         """Change what the instruction changes, from the registers of the call."""
@@ -91,7 +92,8 @@ class CallDispatch:
             machine.recorder.called()
         self.clobber(registers)
         machine.syscall_count += 1
-        if machine.syscall_count == _OFTEN:
+        if not self._prepared and self.is_often:
+            self._prepared = True
             self._use(self._cpu.traps.reader, self._cpu.traps.writer)
         if thread.tracee is not None and thread.tracee.enters(number, arguments[0]):
             return

@@ -211,6 +211,7 @@ def _loaded(k: Thread, request: ExecRequest) -> tuple[AddressSpace, loader.Start
             random=k.random_bytes(16),
             identity=(k.uid, k.gid),
             stack_size=k.limit("stack"),
+            ahead=k.clock.ahead,
         )
     except (ImageError, MappingError) as error:
         memory.close()

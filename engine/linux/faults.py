@@ -179,6 +179,7 @@ def _carried_out(k: Thread) -> Stop | None:
     if after is None:
         return _NOTHING
     k.cpu.write_register(k.arch.roles.pc, after)
+    k.machine.carried_out += 1
     return None
 
 

@@ -234,7 +234,7 @@ class Kernel:
             or self._seen(thread)
         ):
             return self._cpu.run(quantum)
-        cpu.serve(self._serve)
+        cpu.serve(self._serve, counts=self.machine.recorder is None)
         try:
             return self._cpu.run(quantum)
         finally:

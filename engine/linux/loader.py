@@ -10,9 +10,11 @@ from msgspec import Struct
 from engine.arch.base import Arch
 from engine.cpu.ram import EXECUTE, PAGE, READ, WRITE
 from engine.errors import ImageError
+from engine.guest.backing import ImageBacking
 from engine.guest.memory import MappingError, Memory, page_up
 from engine.guest.modules import Module, Modules
 from engine.image import ElfImage, Segment
+from engine.linux.vdso import map_vdso
 
 _PF_X, _PF_W, _PF_R = 1, 2, 4
 _STACK_GAP: Final = 8
@@ -25,38 +27,7 @@ _MAX_ARGUMENTS: Final = 32 * PAGE * 32  # MAX_ARG_PAGES' successor: a quarter of
 AT_PHDR, AT_PHENT, AT_PHNUM, AT_PAGESZ, AT_BASE, AT_FLAGS, AT_ENTRY = 3, 4, 5, 6, 7, 8, 9
 AT_UID, AT_EUID, AT_GID, AT_EGID, AT_PLATFORM, AT_HWCAP, AT_CLKTCK = 11, 12, 13, 14, 15, 16, 17
 AT_SECURE, AT_RANDOM, AT_HWCAP2, AT_EXECFN, AT_MINSIGSTKSZ = 23, 25, 26, 31, 51
-
-
-class ImageBacking:
-    """An ELF file's bytes for the mappings of its segments; a `Backing`.
-
-    Attributes:
-        size: bytes of the file.
-        writable: nothing is written back.
-        identity: the file.
-    """
-
-    def __init__(self, image: ElfImage) -> None:
-        """The bytes of an image that is open."""
-        self._image = image
-        self.size = image.file_size
-        self.writable = False
-        self.identity = image
-
-    def read_at(self, offset: int, size: int) -> bytes:
-        """Bytes of the file."""
-        return bytes(self._image.buffer[offset : offset + size])
-
-    def write_back(self, offset: int, data: bytes) -> None:
-        """Nothing is."""
-        return
-
-    def host_descriptor(self) -> int | None:
-        """There is none."""
-        return None
-
-    def contents(self) -> None:
-        """Return None: pages hold copies of the content only."""
+AT_SYSINFO_EHDR = 33
 
 
 class Executable(Struct, frozen=True):
@@ -88,6 +59,7 @@ class Start(Struct, frozen=True):
         heap: end of the program's data: where brk starts.
         auxv: the auxiliary vector as bytes.
         code: (start, end) of the program's text.
+        returns: address of the kernel's code that signal handlers return to; 0 for none.
     """
 
     pc: int
@@ -95,6 +67,7 @@ class Start(Struct, frozen=True):
     heap: int
     auxv: bytes
     code: tuple[int, int]
+    returns: int = 0
 
 
 def perms_of(segment: Segment) -> int:
@@ -118,8 +91,11 @@ def load(
     random: bytes,
     identity: tuple[int, int],
     stack_size: int,
+    ahead: int,
 ) -> Start:
-    """Map a program with its interpreter and stack.
+    """Map a program with its interpreter, stack and vDSO.
+
+    `ahead` is what CLOCK_REALTIME is ahead of CLOCK_MONOTONIC, in nanoseconds.
 
     Raises:
         ImageError: it cannot be mapped where it says, or arguments are too long.
@@ -147,10 +123,12 @@ def load(
     if plan.register_stack[1]:
         memory.map(*plan.register_stack, READ | WRITE)
     reserve_beside(image, base, arch, memory)
+    vdso = map_vdso(arch, memory, modules, ahead)
     heap = page_up(base + image.high)
     text = [s for s in image.load_segments if s.flags & _PF_X] or list(image.load_segments)
     code = (base + text[0].vaddr, base + text[0].vaddr + text[0].filesz)
     auxiliary = [
+        *([(AT_SYSINFO_EHDR, vdso.base)] if vdso is not None else []),
         (AT_HWCAP, arch.linux.hwcap[0]),
         (AT_PAGESZ, PAGE),
         (AT_CLKTCK, 100),
@@ -171,7 +149,7 @@ def load(
     sp, auxv = _build_stack(
         arch, memory, program.name or program.path, argv, env, random, auxiliary
     )
-    return Start(entry, sp, heap, auxv, code)
+    return Start(entry, sp, heap, auxv, code, vdso.returns if vdso is not None else 0)
 
 
 def _stack_room(memory: Memory) -> int:
@@ -263,11 +241,12 @@ def _place_interpreter(image: ElfImage, memory: Memory) -> int:
 
 
 def reserve_windows(arch: Arch, memory: Memory) -> None:
-    """The engine's own windows, and the signal-return code in the first."""
-    plan = arch.plan
+    """The engine's own windows, and in the first the signal-return code that no vDSO has."""
+    plan, vdso = arch.plan, arch.linux.vdso
     start, size = plan.trampoline
     memory.map(start, PAGE, READ | EXECUTE, name="[kprobe-tui:trampoline]", reserved=True)
-    memory.poke(start, arch.linux.signals.return_code)
+    if vdso is None or not vdso.returns:
+        memory.poke(start, arch.linux.signals.return_code)
     memory.map(start + PAGE, size - PAGE, 0, name="[kprobe-tui:trampoline]", reserved=True)
     memory.map(*plan.xol, 0, name="[kprobe-tui:xol]", reserved=True)
     memory.map(*plan.detour, 0, name="[kprobe-tui:detour]", reserved=True)

@@ -120,6 +120,7 @@ class Machine:
         missing: what was asked for and is not there, with how often.
         failures: calls in which the engine failed, with how often, by name and place.
         syscall_count: system calls so far.
+        carried_out: instructions so far that the processor refused and the kernel carried out.
         attend: called when the host asks for attention.
         armed: all that has something to do by itself: processes with timers, and rings.
         timers_changed: called when that has changed.
@@ -186,7 +187,7 @@ class Machine:
         self.crash_count = 0
         self.missing: dict[str, int] = {}
         self.failures: dict[tuple[str, str], tuple[str, int]] = {}
-        self.syscall_count = 0
+        self.syscall_count = self.carried_out = 0
         self.attend: Callable[[], None] = lambda: None
         self.armed: dict[Expiring, None] = {}
         self.timers_changed: Callable[[], None] = lambda: None

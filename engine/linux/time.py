@@ -4,7 +4,7 @@ import errno
 import struct
 from typing import Final, NoReturn
 
-from engine.linux.clock import FOREVER
+from engine.linux.clock import COARSE_TICK, FOREVER
 from engine.linux.context import SyscallTable, s32
 from engine.linux.errno import LinuxError
 from engine.linux.init import INIT
@@ -16,8 +16,6 @@ _REALTIME = frozenset({0, 8, 11})  # REALTIME, REALTIME_ALARM, TAI
 _MONOTONIC = frozenset({1, 4, 7, 9})  # MONOTONIC, RAW, BOOTTIME, BOOTTIME_ALARM
 _COARSE: Final = frozenset({5, 6})
 """CLOCK_REALTIME_COARSE, CLOCK_MONOTONIC_COARSE: the time of the last tick."""
-COARSE_TICK: Final = 4_000_000
-"""Nanoseconds of a tick at the distributions' CONFIG_HZ=250 (kernel/time/posix-timers.c)."""
 _CPU = frozenset({2, 3})  # PROCESS_CPUTIME_ID, THREAD_CPUTIME_ID
 _OF_THREAD, _KINDS = 4, 3  # of a clock of somebody's, and how many there are
 _TIMER_ABSTIME = 1

@@ -1,5 +1,6 @@
 """AArch64: the facts the generic engine needs, as data."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.arch.aarch64.abi import ABI
@@ -8,10 +9,26 @@ from engine.arch.aarch64.engines import ENGINES
 from engine.arch.aarch64.frames import UNWIND
 from engine.arch.aarch64.jumps import JUMPS
 from engine.arch.aarch64.probes import PROBES
-from engine.arch.aarch64.screen import SUSPECTS, emulate, emulate_trapped, prepare, screen
+from engine.arch.aarch64.screen import (
+    SUSPECTS,
+    emulate,
+    emulate_trapped,
+    prepare,
+    reads_counter,
+    screen,
+)
 from engine.arch.aarch64.signals import SIGNALS
 from engine.arch.aarch64.syscalls import SYSCALLS
-from engine.arch.base import GENERIC_STAT, AddressPlan, Arch, LinuxAbi, Register, Roles, TrapKind
+from engine.arch.base import (
+    GENERIC_STAT,
+    AddressPlan,
+    Arch,
+    LinuxAbi,
+    Register,
+    Roles,
+    TrapKind,
+    VdsoAbi,
+)
 
 # DWARF numbers: "DWARF for the Arm 64-bit Architecture (AArch64)", section 4.1.
 _REGISTERS = (
@@ -158,6 +175,7 @@ AARCH64 = Arch(
         trampoline=(_WINDOWS, 0x1_0000),
         xol=(_WINDOWS + 0x1_0000, 0xF_0000),
         detour=(_WINDOWS + 0x10_0000, 0x200_0000),
+        vdso=_WINDOWS + 0x210_0000,
         image_detour_size=0x200_0000,
     ),
     linux=LinuxAbi(
@@ -187,6 +205,7 @@ AARCH64 = Arch(
         epoll_packed=False,
         signals=SIGNALS,
         ptrace=_ptrace,
+        vdso=VdsoAbi(Path(__file__).with_name("vdso.so"), (("[vvar]", 4),), True),
     ),
     stack_alignment=16,
     suspects=SUSPECTS,
@@ -195,6 +214,7 @@ AARCH64 = Arch(
     emulate=emulate,
     classify_trap=lambda number: _TRAPS.get(number, TrapKind.OTHER),
     emulate_trapped=emulate_trapped,
+    reads_counter=reads_counter,
     is_call=lambda insn: insn.mnemonic in _CALLS,
     probes=PROBES,
     unwind=UNWIND,

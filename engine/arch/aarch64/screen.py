@@ -16,7 +16,8 @@ _RNDR, _RNDRRS = 0xD53B2400, 0xD53B2420
 _CNTVCT, _CNTVCTSS, _CNTFRQ = 0xD53BE040, 0xD53BE0C0, 0xD53BE000
 _ID_REGISTERS, _ID_MASK = 0xD5380000, 0xFFFFF000
 _MIDR, _MPIDR = 0xD5380000, 0xD53800A0
-_FREQUENCY: Final = 62_500_000
+_FREQUENCY: Final = 1_000_000_000
+"""Counts in a second: the counter's are nanoseconds, as from Armv8.6 on."""
 _ZERO_REGISTER = 31
 
 
@@ -42,6 +43,11 @@ def emulate(cpu: ArchCpu, insn: Insn) -> int:
     _set(cpu, _word(insn.raw) & 31, int.from_bytes(cpu.entropy(8), "little"))
     cpu.write_register("cpsr", cpu.read_register("cpsr") & ~0xF0000000)
     return insn.address + 4
+
+
+def reads_counter(raw: bytes) -> bool:
+    """True for reads of the virtual counter."""
+    return len(raw) >= 4 and _word(raw) & ~31 in (_CNTVCT, _CNTVCTSS)
 
 
 def emulate_trapped(cpu: ArchCpu, raw: bytes, pc: int) -> int | None:

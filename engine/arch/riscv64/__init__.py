@@ -11,6 +11,7 @@ initialised and in padding that is written out: a probe would change the run. Wh
 register that the function writes before it reads it, which takes the liveness of all registers.
 """
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.arch.base import (
@@ -21,6 +22,7 @@ from engine.arch.base import (
     Register,
     Roles,
     TrapKind,
+    VdsoAbi,
 )
 from engine.arch.frames import Flow
 from engine.arch.machine import Insn
@@ -123,6 +125,7 @@ RISCV64 = Arch(
         trampoline=(_WINDOWS, 0x1_0000),
         xol=(_WINDOWS + 0x1_0000, 0x4_0000),  # all of it within reach of the libraries below
         detour=(_WINDOWS + 0x10_0000, 0x200_0000),
+        vdso=_WINDOWS + 0x210_0000,
         image_detour_size=0x4_0000,  # within reach of a jump (1 MiB), with most of the program
     ),
     linux=LinuxAbi(
@@ -149,6 +152,7 @@ RISCV64 = Arch(
         signals=SIGNALS,
         ptrace=_ptrace,
         restorer=False,
+        vdso=VdsoAbi(Path(__file__).with_name("vdso.so"), (("[vvar]", 4),), True),
     ),
     stack_alignment=16,
     suspects=SUSPECTS,

@@ -1,6 +1,7 @@
 """x86-64: the facts the generic engine needs, as data."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from engine.arch.base import (
@@ -12,6 +13,7 @@ from engine.arch.base import (
     Roles,
     StatLayout,
     TrapKind,
+    VdsoAbi,
 )
 from engine.arch.x86_64.abi import ABI
 from engine.arch.x86_64.bench import BENCH
@@ -28,6 +30,7 @@ from engine.arch.x86_64.screen import (
     emulate,
     emulate_trapped,
     prepare,
+    reads_counter,
     screen,
 )
 from engine.arch.x86_64.signals import SIGNALS
@@ -213,6 +216,7 @@ X86_64 = Arch(
         trampoline=(_WINDOWS, 0x1_0000),
         xol=(_WINDOWS + 0x1_0000, 0xF_0000),
         detour=(_WINDOWS + 0x10_0000, 0x200_0000),
+        vdso=_WINDOWS + 0x210_0000,
         image_detour_size=0x200_0000,
         image_detour_high=0x7D00_0000,  # in reach of all that is linked to low addresses
     ),
@@ -260,6 +264,9 @@ X86_64 = Arch(
         ),
         signals=SIGNALS,
         ptrace=_ptrace,
+        vdso=VdsoAbi(
+            Path(__file__).with_name("vdso.so"), (("[vvar]", 4), ("[vvar_vclock]", 2)), False
+        ),
     ),
     stack_alignment=16,
     suspects=SUSPECTS,
@@ -273,6 +280,7 @@ X86_64 = Arch(
     emulate=emulate,
     classify_trap=lambda number: _TRAPS.get(number, TrapKind.PRIVILEGED),
     emulate_trapped=emulate_trapped,
+    reads_counter=reads_counter,
     rewrites=_rewrites,
     stores_byte=_stores_byte,
     is_call=lambda insn: insn.mnemonic in ("call", "lcall"),

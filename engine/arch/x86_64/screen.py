@@ -600,11 +600,19 @@ def _double_shift(cpu: ArchCpu, insn: Insn, index: int, rex: int) -> None:
     cpu.write_register("eflags", flags)
 
 
+_RDTSC, _RDTSCP = b"\x0f\x31", b"\x0f\x01\xf9"
+
+
+def reads_counter(raw: bytes) -> bool:
+    """True for rdtsc and rdtscp."""
+    return raw.startswith((_RDTSC, _RDTSCP))
+
+
 def emulate_trapped(cpu: ArchCpu, raw: bytes, pc: int) -> int | None:
     """Rdtsc and rdtscp, which fault at user level here, or a far transfer; where control goes."""
-    if raw[:2] == b"\x0f\x31":
+    if raw[:2] == _RDTSC:
         size = 2
-    elif raw[:3] == b"\x0f\x01\xf9":
+    elif raw[:3] == _RDTSCP:
         size = 3
         cpu.write_register("rcx", 0)  # IA32_TSC_AUX: processor 0
     else:

@@ -8,6 +8,7 @@ from engine.errors import CommandError, GuestFaultError
 from engine.image.datatypes import TypeKind
 from engine.language.ctypes import is_reference
 from engine.language.printing import Printer
+from engine.linux import vdso
 from engine.linux.space import AddressSpace
 from engine.session.control.control import Control
 from engine.session.debugger.places import BlockKey
@@ -273,7 +274,8 @@ class SelectedFrames:
         if frame.file:
             return f"{text} at {self.sources.written(frame.file)}:{frame.line}"
         main = self._session.seen.modules.main
-        if frame.module and (main is None or frame.module != main.name):
+        unsaid = vdso.NAME, None if main is None else main.name  # gdb knows no file of a vDSO
+        if frame.module and frame.module not in unsaid:
             return f"{text} from {frame.module}"
         return text
 

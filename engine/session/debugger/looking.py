@@ -13,6 +13,7 @@ from engine.language.printing import FORMATS, lines_of, printed
 from engine.language.tokens import characters
 from engine.language.typetexts import definition_of
 from engine.language.values import TypedValue
+from engine.linux import vdso
 from engine.session.debugger.debugger import NOT_RUN, Debugger, Display
 from engine.session.debugger.frames import window
 from engine.session.debugger.places import CodePlace, PlaceMissingError, WantedPlace
@@ -438,8 +439,8 @@ class Looking:
         main = session.seen.modules.main
         rows: list[str] = []
         for module in debugger.files.modules():
-            if module is main:
-                continue
+            if module is main or module.name == vdso.NAME:
+                continue  # gdb lists no library without a file
             low, high = module.image.low + module.bias, module.image.high + module.bias
             rows.append(f"{low:#018x}  {high:#018x}  {module.name}")
         if not rows:

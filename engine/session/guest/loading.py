@@ -465,6 +465,7 @@ class LoadedGuest:
             random=self.machine.random_bytes(16),
             identity=(process.uid, process.gid),
             stack_size=process.limit("stack"),
+            ahead=self.clock.ahead,
         )
         space.start = start
         space.heap = (start.heap, start.heap)

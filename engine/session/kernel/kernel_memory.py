@@ -10,10 +10,11 @@ from typing import Final
 from engine.arch.kernelcalls import KernelCalls
 from engine.cpu.ram import EXECUTE, PAGE, READ, WRITE
 from engine.errors import CommandError
+from engine.guest.backing import ImageBacking
 from engine.guest.memory import Memory, page_up
 from engine.guest.modules import Module, Modules
 from engine.image import ElfImage
-from engine.linux.loader import ImageBacking, perms_of, reserve_beside, reserve_windows
+from engine.linux.loader import perms_of, reserve_beside, reserve_windows
 from engine.session.kernel.opened import OpenedKernel
 
 HEAP: Final = "[kernel heap]"

@@ -236,6 +236,7 @@ class Program:
         cache: Callable[[], Mapping[str, tuple[str, ...]]] = dict,
         problem: Callable[[str], str] = lambda path: "",
         carried: CarriedFiles | None = None,
+        vdso: ProgramFile | None = None,
     ) -> None:
         """Libraries are looked for when they are first asked for.
 
@@ -248,6 +249,7 @@ class Program:
             cache: the loader's cache, soname to paths.
             problem: why no uprobe can be in a file, see `ProgramTree.problem`.
             carried: of a kernel: files that it gives its own programs; a path means these first.
+            vdso: what the guest's kernel maps into the program; None for none.
         """
         self.main = main
         self.missing: list[str] = []
@@ -259,6 +261,7 @@ class Program:
         self._cache = cache
         self._problem = problem
         self._carried = carried
+        self._vdso = vdso
         self._opened: dict[str, ProgramFile | None] = {}
 
     @cached_property
@@ -294,6 +297,11 @@ class Program:
             found.append(loader)
         return tuple(found)
 
+    @property
+    def searched(self) -> tuple[ProgramFile, ...]:
+        """Files in which a symbol without LIB is looked for: `files`, and at last the vDSO."""
+        return self.files if self._vdso is None else (*self.files, self._vdso)
+
     def named(self, name: str) -> ProgramFile | None:
         """The file that LIB in `LIB:SYM` means: the first in load order.
 
@@ -302,7 +310,7 @@ class Program:
         carried = None if self._carried is None else self._carried.named(name)
         if carried is not None:
             return carried
-        for file in self.files:
+        for file in self.searched:
             if name in file.names:
                 return file
         return None
@@ -335,6 +343,8 @@ class Program:
             ImageError: what is there is no ELF file that can be loaded.
         """
         absolute = self._absolute(path)
+        if self._vdso is not None and path == self._vdso.path:
+            return self._vdso
         if self._carried is not None and path in self._carried.files:
             return self._carried.files[path]
         for file in (self.main, *self._opened.values()):

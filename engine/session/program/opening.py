@@ -16,6 +16,7 @@ from engine import arch as architectures
 from engine.arch.base import Arch
 from engine.errors import CommandError, ImageError, KprobeTuiError
 from engine.image import ElfImage
+from engine.linux import vdso
 from engine.linux.clock import GuestClock
 from engine.linux.fs.filesystem import FileSystem
 from engine.linux.fs.view import View
@@ -178,6 +179,7 @@ class OpenedProgram(Struct, frozen=True, eq=False):
             cache=lambda: tree.cached_libraries,
             problem=tree.problem,
             carried=carried or self.initramfs(),
+            vdso=self._vdso(),
         )
 
     def choice(self, program: Program) -> "Choice | None":
@@ -187,6 +189,13 @@ class OpenedProgram(Struct, frozen=True, eq=False):
             program: the files.
         """
         return None
+
+    def _vdso(self) -> ProgramFile | None:
+        """The vDSO that the guest's kernel gives programs of the architecture."""
+        abi = self.arch.linux.vdso if self.kernel is None else None
+        if abi is None:
+            return None
+        return ProgramFile(vdso.NAME, vdso.image_of(abi), frozenset((vdso.NAME,)))
 
     def inspected(self) -> Program:
         """The same without a guest.

@@ -22,6 +22,7 @@ from engine.guest.modules import Modules
 from engine.image import ElfImage, Symbol
 from engine.image.mangling import spellings
 from engine.image.symtab import shown_place
+from engine.linux import vdso
 from engine.session.program.functions import FunctionRanges, inlined_sites, is_code
 from engine.session.program.libraries import Program, ProgramFile
 from engine.trace.place_syntax import Address, FileOffset, SourceLine, Target, path_symbol
@@ -323,7 +324,7 @@ class Places:
 
     def symbol(self, name: str) -> tuple[ProgramFile, int] | None:
         """The file and the link address of a symbol of any kind: the first in load order."""
-        for file in self._program.files:
+        for file in self._program.searched:
             found = [s for s in file.symbols.find_all(name) if s.kind != "tls"]
             if found:
                 return file, next((s for s in found if s.default), found[0]).address
@@ -344,6 +345,8 @@ class Places:
         rules: Rules = Rules.KPROBE,
     ) -> tuple[Place, ...]:
         """A symbol's place; of a function without one, all places it was inlined at."""
+        if file is not None and file.path == vdso.NAME and _HEX.fullmatch(name):
+            return (self._path_offset(text, file.path, int(name, 16), Rules.UPROBE),)
         try:
             return (self._symbol(text, name, offset, file, rules),)
         except PlaceError as error:
@@ -364,7 +367,7 @@ class Places:
         rules: Rules = Rules.KPROBE,
     ) -> Place:
         name = rest
-        files = self._program.files if file is None else (file,)
+        files = self._program.searched if file is None else (file,)
         found = self._find(name.removesuffix(RESOLVER), files)
         if found is None and (match := _OFFSET.match(rest)):
             name, offset = match[1], offset + _number(match[2])

@@ -19,6 +19,7 @@ from engine.errors import ImageError, ProbeError
 from engine.image import Symbol
 from engine.image.headers import PF_X
 from engine.insn.disasm import Disassembler
+from engine.linux import vdso
 from engine.probes.breakpoint import BREAKPOINT
 from engine.probes.callwork import COUNTED, call_entry, call_work
 from engine.probes.detourwork import not_worth, uncompiled
@@ -30,7 +31,7 @@ from engine.probes.techniques import AUTO, TECHNIQUES, chosen
 from engine.session.program.functions import function_at
 from engine.session.program.libraries import Program, ProgramFile
 from engine.session.program.lookup import ProgramLookup
-from engine.session.program.places import Enclosing, Picked, Place, Places
+from engine.session.program.places import Enclosing, Picked, Place, PlaceError, Places
 from engine.trace.definition import Definition
 from engine.trace.place_syntax import FileOffset
 
@@ -308,6 +309,10 @@ class Verdicts:
             return ()
         found = self.places.of_target(definition.target, definition.place, rules)
         mode = Mode.KERNEL if definition.strict_override else None
+        kernel = (mode or self._mode) is Mode.KERNEL
+        if kernel and any(place.path == vdso.NAME for place in found):
+            why = f"{definition.place}: Linux places no probe in the vDSO, which is in no file"
+            raise PlaceError(why, "FILE_NOT_FOUND", "ENOENT")
         if bare:
             placed = tuple(Placed(place, judge(self.site(place, mode=mode))) for place in found)
         else:
