@@ -23,7 +23,7 @@ from engine.linux.fs.links import MagicLink, SymlinkNode
 from engine.linux.fs.pseudo import PseudoDirectory
 from engine.linux.fs.vfs import OpenFile, path_shown
 from engine.linux.signals import SIGCHLD, SIGKILL, SS_DISABLE, SignalHand
-from engine.linux.space import AddressSpace, ProgramFile
+from engine.linux.space import AddressSpace, ExecutedFile
 from engine.linux.thread import Thread
 
 _AT_FDCWD, _AT_EMPTY_PATH, _AT_SYMLINK_NOFOLLOW = -100, 0x1000, 0x100
@@ -53,7 +53,7 @@ class ExecRequest(Struct, frozen=True):
     path: bytes
     real: bytes
     name: bytes
-    program: ProgramFile
+    program: ExecutedFile
     argv: tuple[bytes, ...]
     env: tuple[bytes, ...]
 
@@ -147,7 +147,7 @@ def _request(
         raise LinuxError(errno.ELOOP)
     if not stat.S_ISREG(node.stat().mode) or not node.may(MAY_EXEC):
         raise LinuxError(errno.EACCES)
-    program, name = ProgramFile(node, shown), os.path.basename(name)
+    program, name = ExecutedFile(node, shown), os.path.basename(name)
     return ExecRequest(node.open(0), path, real, name, program, argv or (b"",), env)
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from engine.linux.thread import Thread
 
 
-class ProgramFile(NamedTuple):
+class ExecutedFile(NamedTuple):
     """The file of a program, whatever has become of its name.
 
     Attributes:
@@ -52,7 +52,7 @@ class AddressSpace:
         self.heap = (0, 0)
         self.start: Start | None = None
         self.exe = b""
-        self.program: ProgramFile | None = None
+        self.program: ExecutedFile | None = None
         self.argv: tuple[bytes, ...] = ()
         self.env: tuple[bytes, ...] = ()
         self.users = 0

@@ -35,7 +35,7 @@ from engine.linux.memorylimit import MemoryLimit
 from engine.linux.net.network import Network
 from engine.linux.process import Process
 from engine.linux.procview import ProcView
-from engine.linux.space import AddressSpace, ProgramFile
+from engine.linux.space import AddressSpace, ExecutedFile
 from engine.linux.thread import Thread
 from engine.session.program.libraries import GuestTree
 from engine.session.program.opening import OpenedProgram, view_of
@@ -477,7 +477,7 @@ class LoadedGuest:
         if config.count_blocks or config.turns.absolute or config.record_schedule is not None:
             self.cpu.count_blocks(True)
 
-    def _program_file(self, path: bytes) -> ProgramFile | None:
+    def _program_file(self, path: bytes) -> ExecutedFile | None:
         """The file that the guest finds at its own path; None where it finds none."""
         try:
             place = self.fs.walk(self.fs.root, path)
@@ -486,7 +486,7 @@ class LoadedGuest:
         node = place.node
         if node is None:
             return None
-        return ProgramFile(node, partial(path_shown, place.parent, place.name, node))
+        return ExecutedFile(node, partial(path_shown, place.parent, place.name, node))
 
     def _open_core(self) -> "CoreFile | None":
         if self.config.core is None:
