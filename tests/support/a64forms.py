@@ -167,7 +167,7 @@ _NOT_OFFERED = re.compile(
 )
 """BF16, I8MM and later ones, which AT_HWCAP2 does not offer."""
 _BFM = frozenset(("bfi", "bfc", "bfm", "bfxil"))
-_UNALIGNED = ("ldapu", "stlu")
+_UNALIGNED = ("ldapu", "stlu", "ldlar", "stllr")
 _ILLEGAL, _BUS = "0000000000000004", "0000000000000007"
 
 
@@ -182,7 +182,7 @@ def known(name: str, found: dict[str, tuple[str, str]]) -> str:
     if set(found) == {"address"}:
         return "address of a misaligned access"
     if mnemonic.startswith(_UNALIGNED) and signals[1] == _BUS:
-        return "alignment of ldapur and stlur"
+        return "alignment of ldapur, stlur and stllr"
     if mnemonic == "fcmla" and "v.h[]" in name and set(found) == {"fpsr"}:
         return "flags of fcmla by an element of halves"
     return ""
