@@ -395,7 +395,7 @@ def _first_moment(values: dict[str, Any], shares: Iterable[tuple[str, bool]]) ->
     if values["start"] is not None or values["clock"] == "host":
         return cast(int | None, values["start"])
     if any(writable for _, writable in shares):
-        return time.time_ns()
+        return time.time_ns() + 10**9  # a second, as times in the last one before are not exact
     if values["root"] is not None or values["isolated"]:
         return None
     days = time.time_ns() // 10**9 // 86_400
