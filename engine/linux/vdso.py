@@ -45,8 +45,9 @@ class Vdso(Struct, frozen=True):
 
 @cache
 def image_of(abi: VdsoAbi) -> ElfImage:
-    """The image of an architecture, read at first use."""
-    return ElfImage.from_bytes(abi.file.read_bytes(), NAME)
+    """The image of an architecture, read at first use; whole pages, as Linux keeps it."""
+    data = abi.file.read_bytes()
+    return ElfImage.from_bytes(data.ljust(page_up(len(data)), b"\0"), NAME)
 
 
 def map_vdso(arch: Arch, memory: Memory, modules: Modules, ahead: int) -> Vdso | None:
@@ -69,7 +70,7 @@ def map_vdso(arch: Arch, memory: Memory, modules: Modules, ahead: int) -> Vdso |
         base, data = base + pages * PAGE, b""
     image = image_of(abi)
     memory.map(
-        *(base, page_up(image.file_size), READ | EXECUTE),
+        *(base, image.file_size, READ | EXECUTE),
         name=NAME,
         backing=ImageBacking(image),
     )

@@ -96,7 +96,7 @@ def test_through_a_signal_handler(home: Path) -> None:
     arm = str(GUESTS / "arm64" / "guests-static")
     found = frames(bt(home, "--at", "u_inhandler", "--json", arm, "unwind"))
     assert [f["function"] for f in found[:2]] == ["u_inhandler", "u_handler"]
-    assert (found[2]["source"], found[2]["module"]) == ("trampoline", None)
+    assert (found[2]["source"], found[2]["module"]) == ("trampoline", "[vdso]")
     assert found[-1]["function"] == "_start"
 
 
