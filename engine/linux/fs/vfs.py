@@ -39,7 +39,7 @@ Listing = list[tuple[bytes, int, int]]
 
 
 class Volume:
-    """What files of one kind have in common: numbers, time, space, identity.
+    """A kind of files, with the numbers, time, space and identity that they share.
 
     Host files have the host's device and inode number, so that what programs keep of them
     (git's index, the lists of tar and of version control) fits here as there.
@@ -68,19 +68,6 @@ class Volume:
         watches: Watches | None = None,
         inodes: Iterator[int] | None = None,
     ) -> None:
-        """Make one.
-
-        Args:
-            dev: device number of what is not the host's.
-            identity: who the guest is.
-            clock: the guest's.
-            budget: caps of what the guest makes.
-            writable: false for what nobody can change.
-            foreign: all host files are shown as root's.
-            links: symlinks that the guest has made on the host.
-            watches: who wants to hear of changes.
-            inodes: gives the inode numbers of what is not the host's; 2 and so on if None.
-        """
         self.dev = dev
         self.watches = Watches() if watches is None else watches
         self.links = PlantedLinks() if links is None else links
@@ -167,12 +154,6 @@ class Node:
     is_symlink = False
 
     def __init__(self, volume: Volume, number: InodeNumber | None = None) -> None:
-        """Make it.
-
-        Args:
-            volume: what it belongs to.
-            number: its device and inode number; new ones of the volume if None.
-        """
         self.volume = volume
         self.dev, self.ino = (volume.dev, volume.new_ino()) if number is None else number
         self.locks: InodeLocks | None = None
