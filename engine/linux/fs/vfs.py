@@ -41,9 +41,6 @@ Listing = list[tuple[bytes, int, int]]
 class Volume:
     """A kind of files, with the numbers, time, space and identity that they share.
 
-    Host files have the host's device and inode number, so that what programs keep of them
-    (git's index, the lists of tar and of version control) fits here as there.
-
     Attributes:
         dev: device number of what is not the host's.
         watches: who wants to hear of changes.
@@ -164,11 +161,7 @@ class Node:
         return True
 
     def owned(self, st: Stat | None = None) -> bool:
-        """True if the guest may do with it what only its owner, and root, may.
-
-        Args:
-            st: its attributes, where they are known already.
-        """
+        """True if the guest may do what only its owner, and root, may; `st` if it is known."""
         who = self.volume.identity
         return who.uid in (0, self._counted(self.stat() if st is None else st)[0])
 
