@@ -45,7 +45,7 @@ class Meta:
 
 
 class InodeNumber(NamedTuple):
-    """What tells an inode from all others: the host's own numbers where it is a host file.
+    """Device and inode number of a file: the host's own where it is a host file.
 
     Attributes:
         dev: the device, as stat shows it.

@@ -24,7 +24,7 @@ STREAMS: Final = os.makedev(0, _FIRST + 0x18)
 """Standard streams that are no files."""
 CGROUP: Final = os.makedev(0, _FIRST + 0x19)
 PRIVATE: Final = os.makedev(0, _FIRST + 0x28)
-"""What the guest makes where no directory of the host's is."""
+"""Files that the guest makes where no directory of the host's is."""
 
 
 def show(dev: int) -> bytes:

@@ -39,10 +39,7 @@ Listing = list[tuple[bytes, int, int]]
 
 
 class Volume:
-    """What files of one kind have in common: numbers, time, space, identity.
-
-    Host files have the host's device and inode number, so that what programs keep of them
-    (git's index, the lists of tar and of version control) fits here as there.
+    """A kind of files, with the numbers, time, space and identity that they share.
 
     Attributes:
         dev: device number of what is not the host's.
@@ -68,19 +65,6 @@ class Volume:
         watches: Watches | None = None,
         inodes: Iterator[int] | None = None,
     ) -> None:
-        """Make one.
-
-        Args:
-            dev: device number of what is not the host's.
-            identity: who the guest is.
-            clock: the guest's.
-            budget: caps of what the guest makes.
-            writable: false for what nobody can change.
-            foreign: all host files are shown as root's.
-            links: symlinks that the guest has made on the host.
-            watches: who wants to hear of changes.
-            inodes: gives the inode numbers of what is not the host's; 2 and so on if None.
-        """
         self.dev = dev
         self.watches = Watches() if watches is None else watches
         self.links = PlantedLinks() if links is None else links
@@ -167,12 +151,6 @@ class Node:
     is_symlink = False
 
     def __init__(self, volume: Volume, number: InodeNumber | None = None) -> None:
-        """Make it.
-
-        Args:
-            volume: what it belongs to.
-            number: its device and inode number; new ones of the volume if None.
-        """
         self.volume = volume
         self.dev, self.ino = (volume.dev, volume.new_ino()) if number is None else number
         self.locks: InodeLocks | None = None
@@ -183,11 +161,7 @@ class Node:
         return True
 
     def owned(self, st: Stat | None = None) -> bool:
-        """True if the guest may do with it what only its owner, and root, may.
-
-        Args:
-            st: its attributes, where they are known already.
-        """
+        """True if the guest may do what only its owner, and root, may; `st` if it is known."""
         who = self.volume.identity
         return who.uid in (0, self._counted(self.stat() if st is None else st)[0])
 
