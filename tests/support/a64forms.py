@@ -179,8 +179,6 @@ def known(name: str, found: dict[str, tuple[str, str]]) -> str:
         return "not offered"
     if set(found) == {"why"}:
         return "qemu's code of SIGILL (ILL_ILLOPN, where Linux says ILL_ILLOPC)"
-    if set(found) == {"address"}:
-        return "address of a misaligned access"
     if mnemonic.startswith(_UNALIGNED) and signals[1] == _BUS:
         return "alignment of ldapur, stlur and stllr"
     if mnemonic == "fcmla" and "v.h[]" in name and set(found) == {"fpsr"}:

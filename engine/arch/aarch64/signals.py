@@ -4,9 +4,10 @@ The frame record in front of it is what frame-pointer unwinders walk.
 """
 
 import struct
+from typing import Final
 
 from engine.arch.base import SignalAbi, SignalFrame, TrapKind
-from engine.arch.machine import FrameCpu
+from engine.arch.machine import FrameCpu, RegisterFile
 
 _PLAIN = (*(f"x{number}" for number in range(31)), "sp")
 """Registers that are written as they are."""
@@ -96,6 +97,28 @@ def _fault_codes(access: str, present: bool, address: int) -> tuple[int, int]:
     return 0, 0x92000000 | (1 << 6 if access == "write" else 0) | status
 
 
+_SP: Final = 31
+_OFFSET_CLASS, _OFFSET_MASK = 0x19000000, 0x3F200C00
+"""ldapur, stlur and their like, which have an offset beside the base register."""
+
+
+def _misaligned(registers: RegisterFile, raw: bytes) -> int | None:
+    """The address of an exclusive, an atomic, or an access with acquire or release semantics.
+
+    These alone must be aligned; FAR_EL1 has the address (do_alignment_fault of
+    arch/arm64/mm/fault.c). Their base register is in bits 5 to 9.
+    """
+    if len(raw) < 4:
+        return None
+    word = int.from_bytes(raw[:4], "little")
+    base = word >> 5 & 31
+    address = registers.read_register("sp" if base == _SP else f"x{base}")
+    if word & _OFFSET_MASK == _OFFSET_CLASS:
+        offset = word >> 12 & 0x1FF
+        address += offset - (offset >> 8 << 9)
+    return address & (1 << 64) - 1
+
+
 SIGNALS = SignalAbi(
     enter=_enter,
     leave=_leave,
@@ -114,4 +137,5 @@ SIGNALS = SignalAbi(
     no_address=lambda raw: (11, 0, 0),
     trap_codes=lambda number, before: (0, 0, 0),
     minimum_stack=_SIZE + 32,
+    misaligned=_misaligned,
 )
