@@ -77,13 +77,13 @@ def cast_parts(at: ArgCursor, text: str) -> CastParts:
 
 
 def first_member(text: str) -> int:
-    """Where the first member's name behind a variable begins; 0 without any."""
+    """Column at which the first member's name behind a variable begins; 0 without any."""
     arrow = text.find(_ARROW)
     return arrow + len(_ARROW) if arrow >= 0 else 0
 
 
 def member_columns(text: str, at: int) -> list[int]:
-    """Where the kernel stands in a text once it has read the members up to each arrow.
+    """Columns at which the kernel stands once it has read the members up to each arrow.
 
     That is at the next name, and at the last one in the end.
 
@@ -101,7 +101,7 @@ def member_columns(text: str, at: int) -> list[int]:
 
 
 def _matching(text: str, bracket: int) -> int | None:
-    """Where the bracket is that closes one; None without."""
+    """Column of the bracket that closes one; None without."""
     depth = 0
     for number in range(bracket, len(text)):
         depth += (text[number] == "(") - (text[number] == ")")

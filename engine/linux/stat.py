@@ -187,7 +187,7 @@ def _statfs(ctx: Context, address: int, dev: int) -> int:
     numbers = (magic, 4096, blocks, free, free, files, spare)
     ctx.memory.write(
         address,
-        struct.pack(order + "7q2i3q32x", *numbers, dev, 0, 255, 4096, 0x20),
+        struct.pack(order + "7q2I3q32x", *numbers, dev & 0xFFFFFFFF, dev >> 32, 255, 4096, 0x20),
     )
     return 0
 

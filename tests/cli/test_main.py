@@ -105,8 +105,8 @@ NEVER = (
     [
         (9, ("--help",)),
         (208, ("run", "--isolated", str(SAMPLE), "a")),
-        (276, ("check", "-f", "main", str(SAMPLE))),
-        (415, ("trace", "-e", "p:x main", "-o", "/dev/null", "--isolated", str(SAMPLE), "a")),
+        (281, ("check", "-f", "main", str(SAMPLE))),
+        (422, ("trace", "-e", "p:x main", "-o", "/dev/null", "--isolated", str(SAMPLE), "a")),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
 )

@@ -22,7 +22,7 @@ TRAP_FLAG: Final = 0x100
 
 # Bytes of the program's path and of argv[0], which lie above the stack and move it: the sum that
 # the stack pointers of the oracle's runs (a path of 56 bytes for kf_nopie) go with.
-_STRINGS: Final = {"kf_nopie": 2 * 56, "kf_pie": 2 * 54}
+_STRINGS: Final = {"kf_nopie": 96, "kf_pie": 92}
 # What the C library's start-up code leaves in registers that xol_walk and main do not touch.
 _LEFT_OVER: Final = ("r10", "r11", "r15")
 

@@ -35,7 +35,7 @@ _WITH_SIZE: Final = 1 << 62
 
 
 class GuestChoice:
-    """Asks a guest for the code of indirect functions; satisfies `Choice`."""
+    """Asks a guest for the code of indirect functions; satisfies `ResolverCalls`."""
 
     where: Final = "in this run"
 

@@ -92,7 +92,7 @@ def compare_live(request: LiveDiffRequest, attach: Attach) -> LiveEffect:
     recorded = RecordedIO()
     with _guest(request, recorded) as (session, tracing):
         probes = KernelProbes(tracing)
-        mine = _Placed(probes, session)
+        mine = _SidePlaces(probes, session)
         log = EventLog(tracing.table, mine.events)
         form = GuestLogFormat(log, session)
 
@@ -120,7 +120,7 @@ def compare_live(request: LiveDiffRequest, attach: Attach) -> LiveEffect:
         recording = LiveRecording(
             probes, LiveTarget(start, seconds=request.seconds), request.buffer
         )
-        facts = mine.facts(_Placed(probes, tracing.session))
+        facts = mine.facts(_SidePlaces(probes, tracing.session))
         theirs = EventLog(tracing.table)
         recording.run(_LogConsumer(theirs, recording.processes))
         taken = tuple(placing_remarks(tracing.session.probes()))
@@ -176,7 +176,7 @@ def _guest(request: LiveDiffRequest, recorded: RecordedIO) -> Iterator[tuple[Ses
         session.close()
 
 
-class _Placed:
+class _SidePlaces:
     """The probes of one side, of which the other side may have others.
 
     Attributes:
@@ -195,7 +195,7 @@ class _Placed:
         known = session.probes().picked.known
         self.chosen = {key: (owner.path, link) for key, (owner, link) in known.items()}
 
-    def facts(self, other: "_Placed") -> dict[EventKey, EventFacts]:
+    def facts(self, other: "_SidePlaces") -> dict[EventKey, EventFacts]:
         """Facts about the events of both sides."""
         elsewhere = {
             place

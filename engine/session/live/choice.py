@@ -104,7 +104,7 @@ class ResolverProcess:
 
 
 class MachineChoice:
-    """Asks this machine for the code of indirect functions; satisfies `Choice`."""
+    """Asks this machine for the code of indirect functions; satisfies `ResolverCalls`."""
 
     where: Final = "on this machine"
 

@@ -22,7 +22,7 @@ from engine.errors import CommandError, ImageError
 from engine.image import ElfImage
 from engine.image.damage import Damage
 from engine.session.live.choice import MachineChoice
-from engine.session.program.implementations import Choice
+from engine.session.program.implementations import ResolverCalls
 from engine.session.program.libraries import (
     CACHE,
     IMAGE_MAX,
@@ -236,7 +236,7 @@ class MachineProgram(OpenedProgram, frozen=True, eq=False):
         mapped = MappedFiles(self.pid, files) if self.pid else carried
         return super().program(files, mapped)
 
-    def choice(self, program: Program) -> Choice:
+    def choice(self, program: Program) -> ResolverCalls:
         """This machine calls the resolvers of indirect functions, as the real loader does."""
         return MachineChoice(program, self.host_path)
 

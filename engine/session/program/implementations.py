@@ -17,12 +17,12 @@ Implementation = tuple[ProgramFile, int]
 """The file and the link address of code that an indirect function stands for."""
 
 
-class Choice(Protocol):
+class ResolverCalls(Protocol):
     """Whoever calls the resolvers."""
 
     @property
     def where(self) -> str:
-        """Where the choice is made, in words that follow "its implementation": "in this run"."""
+        """The place of the choice in words that follow "its implementation": "in this run"."""
 
     def ask(self, file: ProgramFile, symbol: Symbol) -> Implementation:
         """The code that an indirect function stands for.
@@ -43,7 +43,9 @@ class Implementations:
             address.
     """
 
-    def __init__(self, program: Program, choice: Choice, notify: Callable[[str], None]) -> None:
+    def __init__(
+        self, program: Program, choice: ResolverCalls, notify: Callable[[str], None]
+    ) -> None:
         """Nothing is asked before the first question.
 
         Args:
@@ -104,7 +106,7 @@ def not_in_a_file(symbol: Symbol, where: str, place: str) -> PlaceError:
 
     Args:
         symbol: the function.
-        where: see `Choice`.
+        where: see `ResolverCalls`.
         place: where its code is, in words: "in [vdso]".
     """
     return _unknown(symbol, f"its implementation {where} is {place}, not in a file")

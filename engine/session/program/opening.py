@@ -35,7 +35,7 @@ from engine.session.protocol.report import Report
 
 if TYPE_CHECKING:
     from engine.session.kernel.opened import OpenedKernel
-    from engine.session.program.implementations import Choice
+    from engine.session.program.implementations import ResolverCalls
     from engine.session.program.initramfs import InitramfsFiles
 
 _MAX_LINKS: Final = 40
@@ -182,7 +182,7 @@ class OpenedProgram(Struct, frozen=True, eq=False):
             vdso=self._vdso(),
         )
 
-    def choice(self, program: Program) -> "Choice | None":
+    def choice(self, program: Program) -> "ResolverCalls | None":
         """Who calls the resolvers of the program's indirect functions; None: a guest does.
 
         Args:

@@ -30,6 +30,10 @@ REASONS = {
     ("engine/cpu/cores.py", "ia64"): "a processor of our own, in the list of processors",
     ("engine/cpu/cores.py", "_ia64"): "makes it",
     ("engine/cpu/cores.py", "Ia64Cpu"): "is it",
+    (
+        "engine/session/headless/world.py",
+        "ia64",
+    ): "its e_flags tell programs of 64 bits from others",
     ("engine/arch/uprobe_faults.py", "*"): "the table of what Linux does wrong, and where",
     ("engine/cpu/native.py", "x86_64"): "the host: code for its processor is written there",
     ("engine/cpu/native.py", "AMD64"): "the same, as Windows calls it",

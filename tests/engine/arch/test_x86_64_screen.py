@@ -13,6 +13,7 @@ from engine.insn.disasm import Disassembler
 
 capstone = pytest.importorskip("capstone")
 
+_IRET = 0xCF
 _MD = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
 _MD.detail = True
 _AVX = {
@@ -36,6 +37,7 @@ def _suspected(raw: bytes) -> bool:
     return (
         any(second in suspects.get(first, ()) for first, second in pairs)
         or raw[-1] in suspects
+        or _IRET in raw  # which ends a block, so that it is the last byte of one
         or any(first in X86_64.suspect_lasts for first in raw[:-1])
         or any(
             first in X86_64.suspect_ends and last > 0x7F
