@@ -324,8 +324,8 @@ class SignalAbi(Struct, frozen=True):
         traps: what each exception becomes: (signal, si_code, whether si_addr is the pc).
         exception: the same from the registers, an exception's kind and its number, where these
             tell more; None where they do not.
-        misaligned: the address that an instruction, of these bytes, was refused to access because
-            it is misaligned, from the registers; None where si_addr is what `traps` says.
+        misaligned: (address, error code) of an access that was refused as misaligned, from the
+            registers and the instruction's bytes; None where si_addr is what `traps` says.
         fault_codes: (trap number, error code) of a refused access, from its kind ("read",
             "write", "execute"), whether a page is there at all, and its address.
         canonical: whether a refused access to an address is a page fault.
@@ -351,7 +351,9 @@ class SignalAbi(Struct, frozen=True):
         lambda registers, kind, number: None
     )
     details: Callable[[TrapKind, int, str, int], bytes] = lambda kind, number, access, pc: b""
-    misaligned: Callable[[RegisterFile, bytes], int | None] = lambda registers, raw: None
+    misaligned: Callable[[RegisterFile, bytes], tuple[int, int] | None] = lambda registers, raw: (
+        None
+    )
 
 
 class Arch(Struct, frozen=True):

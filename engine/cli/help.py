@@ -50,7 +50,7 @@ CHAPTERS: Final = {
         "What a guest's world is, has and has not: system calls, files, devices, limits.", _world
     )
 }
-"""All chapters by name."""
+"""The chapters by the names that TOPIC may be."""
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})

@@ -24,7 +24,7 @@ class ImageBacking:
         return bytes(self._image.buffer[offset : offset + size])
 
     def write_back(self, offset: int, data: bytes) -> None:
-        """Nothing is."""
+        """Drop it: a program's own file is not written to."""
         return
 
     def host_descriptor(self) -> int | None:

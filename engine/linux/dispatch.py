@@ -19,8 +19,8 @@ _OFTEN: Final = 64
 _EXEC: Final = frozenset({"execve", "execveat"})
 """Calls that have no result where they succeed."""
 _RETURN: Final = "rt_sigreturn"
-"""It takes no time: where timers follow each other closely that alone could be a period, and the
-program would come to nothing else."""
+"""A call that takes no time: where timers follow each other closely it could take a whole period,
+and the program would come to nothing else."""
 _WITHOUT_RESULT: Final = frozenset({_RETURN, *_EXEC})
 _LOOKS: Final = frozenset({"clock_gettime", "gettimeofday", "time"})
 """Calls that look at the clock and do nothing else."""

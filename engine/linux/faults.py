@@ -212,6 +212,8 @@ def _trap(k: Thread, stop: Stop) -> None:
     where = pc if with_pc else 0
     if stop.trap is TrapKind.ALIGNMENT and not pc % k.arch.insn_align:
         refused = k.arch.linux.signals.misaligned(k.cpu, _instruction(k))
-        where = where if refused is None else refused
+        if refused is not None:
+            where, error = refused
+            k.signals.last_fault = (where, k.signals.last_fault[1], error)
     details = k.arch.linux.signals.details(stop.trap, stop.number, stop.access, pc)
     delivery.force(k, number, code, stop.address if stop.access else where, crash, details)

@@ -161,7 +161,7 @@ def getresgid(k: Thread, real: int, effective: int, saved: int) -> int:
 
 
 def getgroups(k: Thread, size: int, address: int) -> int:
-    """All of its groups."""
+    """Tell the groups of the guest's user (getgroups(2))."""
     size, groups = s32(size), k.fs.identity.groups
     if size < 0 or 0 < size < len(groups):
         raise LinuxError(errno.EINVAL)

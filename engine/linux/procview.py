@@ -274,7 +274,7 @@ class InitView:
 
     @property
     def program(self) -> None:
-        """Its file is not in the guest's tree."""
+        """None: the file of process 1 is not in the guest's tree."""
 
     @property
     def terminal(self) -> Terminal | None:

@@ -67,7 +67,7 @@ _KNOBS: Final = {
 }
 _READ = {3: "dumpable", 7: "keepcaps", 30: "slack"}
 _READ_BARE: Final = {34: "mce_kill", 39: "no_new_privs", 42: "thp_disable"}
-"""Those that want the other arguments to be 0."""
+"""Options that want their other arguments to be 0, else EINVAL."""
 _WITHOUT_EFFECT: Final = frozenset({13, 31, 32})
 """PR_GET_TIMING, PR_TASK_PERF_EVENTS_DISABLE and ENABLE: 0."""
 _PRIVILEGED: Final = frozenset({24, 28, 57, 58})

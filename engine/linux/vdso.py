@@ -26,7 +26,7 @@ from engine.image import ElfImage
 from engine.linux.clock import COARSE_TICK
 
 NAME: Final = "[vdso]"
-"""Its name in /proc/PID/maps."""
+"""The vDSO's name in /proc/PID/maps."""
 _DATA: Final = struct.Struct("<qQ")
 """Lead of CLOCK_REALTIME over CLOCK_MONOTONIC; a tick of the coarse clocks; in nanoseconds."""
 

@@ -98,25 +98,21 @@ def _fault_codes(access: str, present: bool, address: int) -> tuple[int, int]:
 
 
 _SP: Final = 31
-_OFFSET_CLASS, _OFFSET_MASK = 0x19000000, 0x3F200C00
-"""ldapur, stlur and their like, which have an offset beside the base register."""
+_MISALIGNED: Final = 0x92000021
+"""ESR_EL1 of an alignment fault of a load, as which atomics count, too."""
 
 
-def _misaligned(registers: RegisterFile, raw: bytes) -> int | None:
-    """The address of an exclusive, an atomic, or an access with acquire or release semantics.
+def _misaligned(registers: RegisterFile, raw: bytes) -> tuple[int, int] | None:
+    """FAR_EL1 and ESR_EL1 of an exclusive load or an atomic.
 
-    These alone must be aligned; FAR_EL1 has the address (do_alignment_fault of
-    arch/arm64/mm/fault.c). Their base register is in bits 5 to 9.
+    The emulator refuses no other access for its alignment (do_alignment_fault of
+    arch/arm64/mm/fault.c). The address is that of the base register, bits 5 to 9.
     """
     if len(raw) < 4:
         return None
     word = int.from_bytes(raw[:4], "little")
     base = word >> 5 & 31
-    address = registers.read_register("sp" if base == _SP else f"x{base}")
-    if word & _OFFSET_MASK == _OFFSET_CLASS:
-        offset = word >> 12 & 0x1FF
-        address += offset - (offset >> 8 << 9)
-    return address & (1 << 64) - 1
+    return registers.read_register("sp" if base == _SP else f"x{base}"), _MISALIGNED
 
 
 SIGNALS = SignalAbi(

@@ -57,12 +57,12 @@ class InodeNumber(NamedTuple):
 
     @classmethod
     def of(cls, host: os.stat_result) -> "InodeNumber":
-        """That of a host file."""
+        """The numbers of a host file."""
         return cls(host.st_dev, host.st_ino)
 
 
 class Identity:
-    """Who the guest is, and who owns what in its eyes.
+    """The guest's user, and the owners of files as that user sees them.
 
     Attributes:
         uid: its user.

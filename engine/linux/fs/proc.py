@@ -175,7 +175,7 @@ class ProcTree:
         if known is not None:
             return known
         who = self.volume.identity
-        # Nobody looks into process 1: it has capabilities, which no guest has, root or not.
+        # Process 1 has capabilities, and no guest has any, root or not: none may look into it.
         foreign = pid == _INIT or who.uid not in (0, process.identity[0])
 
         def there() -> ProcProcess | None:

@@ -52,7 +52,7 @@ class WorldChapter(Struct, frozen=True):
 
 
 def describe_world() -> list[WorldChapter]:
-    """All chapters, in the order in which they are shown.
+    """Ask the guest's own kernel what there is; the chapters in the order in which they are shown.
 
     Raises:
         CommandError: there is no room for a temporary file.

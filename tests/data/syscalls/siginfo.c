@@ -130,6 +130,12 @@ int main(void) {
     TELL("hlt", asm volatile("hlt #0"));
     TELL("privileged", asm volatile("msr daifset, #2"));
     TELL("privileged register", asm volatile("msr sctlr_el1, x0"));
+    static long room[4];
+    expected = (char *)room + 3;
+    TELL("unaligned load", asm volatile("ldaxr x0, [%0]" ::"r"(expected) : "x0", "memory"));
+    TELL("unaligned pair", asm volatile("ldxp x0, x1, [%0]" ::"r"(expected) : "x0", "x1", "memory"));
+    TELL("unaligned atomic", asm volatile(".arch_extension lse\nldadd x1, x0, [%0]" ::"r"(expected) : "x0", "memory"));
+    expected = 0;
     TELL("unaligned pc", ((void (*)(void))((char *)main + 2))());
 #endif
     TELL("raise", raise(SIGSEGV));
