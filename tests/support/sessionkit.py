@@ -8,6 +8,7 @@ from pathlib import Path
 
 from sysroot import CHECKOUT
 
+from engine.cpu.base import Stop, StopKind
 from engine.linux.fs.stdio import FeedStream, SinkStream
 from engine.session import GuestConfig, Reports, Session
 from engine.session.protocol.requests import TraceOptions
@@ -94,3 +95,17 @@ def loaded(path: Path | str, *args: str, **config: object) -> Iterator[Guest]:
 def heads(reports: Reports) -> list[str]:
     """The remarks, each as one text."""
     return ["\n".join(remark.lines) for remark in reports.remarks]
+
+
+def system_call(session: Session, number: int, *arguments: int) -> int:
+    """The result of a system call by number as the program gets it; -errno for an error."""
+    linux, cpu = session.arch.linux, session.cpu
+    cpu.write_register(linux.number, number)
+    for register, value in zip(linux.arguments, arguments, strict=False):
+        cpu.write_register(register, value)
+    session.kernel.take(Stop(StopKind.SYSCALL))
+    session.kernel.wait()
+    result = cpu.read_register(linux.result)
+    if linux.error and cpu.read_register(linux.error):
+        return -result
+    return result - (1 << 64) if result >> 63 else result

@@ -100,7 +100,13 @@ def _machine(guest: LoadedGuest, guests: list[LoadedGuest]) -> WorldChapter:
     ids = Questions(guest.thread)
     rows = [
         WorldRow("kernel", (f"Linux {RELEASE.decode()}, host name {HOSTNAME.decode()}",)),
-        WorldRow("user", (f"uid {ids.ask('getuid')}, gid {ids.ask('getgid')}, no capabilities",)),
+        WorldRow(
+            "user",
+            (
+                f"uid {ids.ask('getuid')}, gid {ids.ask('getgid')} for root, with --isolated and",
+                "with --root; else the user who runs the tool; no capabilities",
+            ),
+        ),
         WorldRow("processors", (f"{config.cpus} (--cpus)",)),
         WorldRow("memory", (f"{DEFAULT_MEMORY >> 20} MiB that may be touched (--memory)",)),
     ]

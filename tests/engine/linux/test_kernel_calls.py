@@ -6,9 +6,8 @@ import struct
 
 import pytest
 from archkit import EVERY
-from sessionkit import SAMPLES, loaded
+from sessionkit import SAMPLES, loaded, system_call
 
-from engine.cpu.base import Stop, StopKind
 from engine.linux.ending import Exit
 from engine.session import Session
 
@@ -22,18 +21,10 @@ PATHS = (b"/tmp/a\0", b"/proc/self/maps\0", b"/dev/null\0", b".\0", b"\0", b"\xf
 
 
 def call(session: Session, name: str, *arguments: int) -> int:
-    """The result of a call, as the guest gets it."""
-    linux, cpu = session.arch.linux, session.cpu
-    number = next(number for number, known in linux.syscalls.items() if known == name)
-    cpu.write_register(linux.number, number)
-    for register, value in zip(linux.arguments, arguments, strict=False):
-        cpu.write_register(register, value)
-    session.kernel.take(Stop(StopKind.SYSCALL))
-    session.kernel.wait()
-    result = cpu.read_register(linux.result)
-    if linux.error and cpu.read_register(linux.error):
-        return -result
-    return result - (1 << 64) if result >> 63 else result
+    """The result of a call by name, as the guest gets it."""
+    calls = session.arch.linux.syscalls
+    number = next(number for number, known in calls.items() if known == name)
+    return system_call(session, number, *arguments)
 
 
 def room(session: Session) -> int:

@@ -4,10 +4,9 @@ import errno
 
 import pytest
 from archkit import EVERY
-from sessionkit import SAMPLES, loaded
+from sessionkit import SAMPLES, loaded, system_call
 
 from engine import arch as architectures
-from engine.cpu.base import Stop, StopKind
 from engine.linux.world import Questions, sort_calls
 from engine.session import Session
 
@@ -21,17 +20,8 @@ NONSENSE = (1 << 64) - 1
 
 
 def made(session: Session, number: int) -> int:
-    """The result of a call by number with arguments that are all -1, as the program gets it."""
-    linux, cpu = session.arch.linux, session.cpu
-    cpu.write_register(linux.number, number)
-    for register in linux.arguments:
-        cpu.write_register(register, NONSENSE)
-    session.kernel.take(Stop(StopKind.SYSCALL))
-    session.kernel.wait()
-    result = cpu.read_register(linux.result)
-    if linux.error and cpu.read_register(linux.error):
-        return -result
-    return result - (1 << 64) if result >> 63 else result
+    """The result of a call by number with arguments that are all -1."""
+    return system_call(session, number, *[NONSENSE] * len(session.arch.linux.arguments))
 
 
 @pytest.mark.parametrize("arch", EVERY)

@@ -1,17 +1,16 @@
 """A run that a deadlock or a limit has ended stands as it did; recordings need no `run` first."""
 
 import re
-from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 from cguest import CHECKOUT
 from compiled import build
 from dapkit import front_end
+from gdbwords import said
 from guestrun import run
 
 from engine.arch.plan import Mode
-from engine.session.debugger.interpreter import batch
 from engine.session.protocol.config import GuestConfig, recording_config
 from engine.session.serve.gdbserver import GdbServer
 
@@ -64,20 +63,6 @@ int main(int count, char **words)
 def program(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("standing")
     return str(build(folder, "stands", PROGRAM, "-static", "-pthread", "-g", "-w"))
-
-
-def said(config: GuestConfig, *lines: str) -> str:
-    """What gdb's words print, complaints in their place."""
-    out: list[str] = []
-    batch(
-        config,
-        [("command", line) for line in lines],
-        out.append,
-        lambda text: out.append(f"! {text}\n"),
-        Mode.KERNEL,
-        lambda session, halt: nullcontext(),
-    )
-    return "".join(out)
 
 
 def threads(text: str) -> list[str]:

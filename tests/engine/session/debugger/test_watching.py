@@ -1,15 +1,13 @@
 """Watchpoints where gdb has none, or fewer; scripts as in gdb are `test_interpreter`'s."""
 
 import re
-from contextlib import nullcontext
 from pathlib import Path
 
 import archkit
 import pytest
 from cguest import CHECKOUT, compiled_from
+from gdbwords import said
 
-from engine.arch.plan import Mode
-from engine.session.debugger.interpreter import batch
 from engine.session.protocol.config import GuestConfig
 
 WATCHED = CHECKOUT / "tests" / "data" / "debugger" / "watched.c"
@@ -17,23 +15,14 @@ WORDS = CHECKOUT / "tests" / "data" / "watch" / "words.c"
 IA64 = CHECKOUT / "samples" / "bin" / "ia64" / "syscalls"
 
 
-def said(guest: Path, *lines: str, args: tuple[str, ...] = ()) -> str:
-    """What a debugger says to some words."""
-    out: list[str] = []
-    batch(
-        GuestConfig(str(guest), args),
-        [("command", line) for line in lines],
-        out.append,
-        lambda text: out.append(f"! {text}\n"),
-        Mode.KERNEL,
-        lambda session, halt: nullcontext(),
-    )
-    return "".join(out)
+def watching(guest: Path, *lines: str, args: tuple[str, ...] = ()) -> str:
+    """What a debugger of a guest says to some words."""
+    return said(GuestConfig(str(guest), args), *lines)
 
 
 @pytest.mark.parametrize("arch", archkit.FIRST_COMPILED)
 def test_a_system_call_that_writes_is_told(arch: str) -> None:
-    text = said(compiled_from(WATCHED, arch), "watch input", "run", "print input", "bt 1")
+    text = watching(compiled_from(WATCHED, arch), "watch input", "run", "print input", "bt 1")
     assert 'Old value = "\\000\\000\\000\\000\\000\\000\\000"\n' in text
     assert 'New value = "hello\\000\\000"\n' in text
     assert re.search(r"^Written by read\(3, 0x[0-9a-f]+, 6\)$", text, re.MULTILINE)
@@ -43,13 +32,13 @@ def test_a_system_call_that_writes_is_told(arch: str) -> None:
 @pytest.mark.parametrize("arch", archkit.FIRST_COMPILED)
 def test_every_architecture_stops_behind_the_store(arch: str) -> None:
     steps = ["continue"] * 3
-    text = said(compiled_from(WATCHED, arch), "break main", "run", "watch total", *steps)
+    text = watching(compiled_from(WATCHED, arch), "break main", "run", "watch total", *steps)
     values = re.findall(r"Old value = (\d+)\nNew value = (\d+)", text)
     assert values == [("0", "1"), ("1", "3"), ("3", "9")]
 
 
 def test_ia64_by_address() -> None:
-    text = said(
+    text = watching(
         IA64, "watch *(long *)&word", "run", "continue", "continue", "info watchpoints", "continue"
     )
     assert text.startswith("Hardware watchpoint 1: *(long *)&word\n")
@@ -68,13 +57,13 @@ def test_ia64_by_address() -> None:
 
 def test_a_symbol_without_a_type_wants_a_cast() -> None:
     wanted = "'word' has unknown type; cast it to its declared type"
-    assert wanted in said(IA64, "watch word")
+    assert wanted in watching(IA64, "watch word")
 
 
 def test_hundreds_at_once_and_their_hits() -> None:
     program = compiled_from(WORDS, "x86_64")
     watches = [f"watch words[{number}]" for number in range(0, 4096, 16)]
-    text = said(program, *watches, "run", *["continue"] * 3, "info watchpoints", args=("200",))
+    text = watching(program, *watches, "run", *["continue"] * 3, "info watchpoints", args=("200",))
     assert text.count("Hardware watchpoint") == len(watches) + 4
     hits = re.findall(r"already hit (\d+) time", text)
     assert sum(map(int, hits)) == 4
@@ -82,13 +71,17 @@ def test_hundreds_at_once_and_their_hits() -> None:
 
 def test_a_condition_that_does_not_hold_lets_the_guest_run_on() -> None:
     program = compiled_from(WORDS, "x86_64")
-    text = said(program, "watch words if words[7] == 1", "run", "info watchpoints", args=("200",))
+    text = watching(
+        program, "watch words if words[7] == 1", "run", "info watchpoints", args=("200",)
+    )
     assert "already hit" not in text
     assert "exited with code 07" in text
 
 
 def test_an_access_watchpoint_tells_loads_and_stores_apart() -> None:
     program = compiled_from(WATCHED, "x86_64")
-    text = said(program, "awatch a.id", "run", "rwatch a.id", "delete 1", "continue", "continue")
+    text = watching(
+        program, "awatch a.id", "run", "rwatch a.id", "delete 1", "continue", "continue"
+    )
     assert "Hardware access (read/write) watchpoint 1: a.id\n" in text
     assert "Hardware read watchpoint 2: a.id\n\nValue = " in text
