@@ -1,6 +1,7 @@
 """The architectures, as data: the one list to extend.
 
-An architecture is a folder with a record; a line here; a row in the README's support matrix.
+An architecture is a folder with a record; a line here; a row in the README's support matrix. Its
+vDSO, if it has one, is `vdso.so`, which `make -C engine/arch` builds from the `vdso.S` beside it.
 No third-party engine is imported below this package, and no record before it is wanted.
 """
 

@@ -11,9 +11,10 @@ looks. `init` is process 1, of which nothing is ever run.
 (those of files and time ask for less: `context`) and of raw arguments; it returns a number, or a
 `wait` where it would block, and never blocks itself: `blocking` says when a wait is over.
 
-- Lives: `loader` starts a program, `cloning` makes threads and processes, `exec` puts another
-  program in the place of one, `tasks` and `reaping` end them, `jobs` stops and continues them.
-  `images` are the files that were read for it; `moments` tells layers above of all this.
+- Lives: `loader` starts a program, beside which it maps the `vdso`, `cloning` makes threads and
+  processes, `exec` puts another program in the place of one, `tasks` and `reaping` end them,
+  `jobs` stops and continues them. `images` are the files that were read for it; `moments`
+  tells layers above of all this.
 - Debuggers inside: `ptrace` is the call, a `tracee` a thread as its tracer has it; `tracing` has
   the moments at which that stops, `restarts` calls that its signals interrupt, `debugregs` what
   its debug registers do; `tracedmemory` and `processvm` are memory of others.
@@ -26,6 +27,7 @@ looks. `init` is process 1, of which nothing is ever run.
 - `uring` has the calls of io_uring, whose file is `fs.uring`; `uringrequests` carries out what
   its entries ask for, by the system calls that they stand for (`uringcalls`).
 - `fs` is what the guest sees of files, `net` its network, `procview` fills /proc.
+- `world` describes what of Linux there is, by asking.
 
 What comes from the host enters in one place (`fs.stdio.HostIO`), so that it can be journalled.
 """

@@ -15,7 +15,8 @@ How it is put together, from the bottom:
   until something changes: metadata first, contents chunk by chunk, deletions as whiteouts.
   A renamed directory keeps its host directory, so a rename never copies and never fails
   with EXDEV. `shared`: directories given with `:rw`, written through.
-- `device`, `proc`, `procfiles`: /dev, /proc and /sys, all invented; `devices`: their numbers.
+- `device`, `proc`, `procfiles`: /dev, /proc and /sys, all invented; `devices`: the
+  device numbers of file systems that only the guest has; `layers`: files behind overlay mounts.
 - `terminal`, `pty` with its line `discipline` and `termios`, `devpts`: terminals. `watching` and
   `inotify`: who hears of changes; `locks`: who has locked what; `xattrs`: further attributes.
 - The kinds of open files (`openfile`, `regular`, `pipe`, `events`, `epoll`, `uring`, `stdio`).

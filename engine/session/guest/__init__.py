@@ -1,7 +1,8 @@
 """A guest from its start to its end: built from a configuration, run, probed.
 
 `loading` and `session` wire the processor, the memory and the guest's kernel together. `probing`
-adds the probes when somebody asks for them: in each address space their machinery and what stands
+adds the probes when somebody asks for them (`resolving` knows the code that indirect functions
+stand for in a guest): in each address space their machinery and what stands
 for them there is a `probed_space`, whose code `guest_code` knows. `outputs` are the files of the
 host's that a run writes, the schedule's (`schedule_file`) among them. `terminal` is a terminal of
 the guest's own. `watchpoints` watch bytes in each address space, `calling` calls a function of the

@@ -7,7 +7,9 @@ image that `running_image` knows for the running kernel's; `command` starts a pr
 until its probes stand. `recording` is the whole of it, up to its `ending`: `buffers` reads what
 was recorded, `processes` knows names and files in memory of those who recorded it by the kernel's
 notices (`sideband`), `kernel_symbols` the kernel's; `histograms` counts what the triggers ask
-for.
+for. `machine_files` are the files that definitions name, as this machine has them, and `choice`
+knows the code that indirect functions stand for here: a `resolver_process` calls their resolvers.
+
 For a guest and the kernel side by side an `eventlog` has the events of each (`guestlog`: the
 guest's), `comparison` says what differs and why, and `standins` are streams for the second run.
 """

@@ -3,7 +3,10 @@
 `opening` finds and opens the guest's own file, `libraries` those it is loaded with, `functions`
 knows what is in them, `places` turns what a user types into addresses (`lookup` does for the
 variables of a definition), `verdicts` judges whether a probe can stand there (`outcomes` of whole
-functions at once), `listing` makes lines of disassembly. `recorded` programs are those in
+functions at once), and `return_places` whether a trampoline would damage the program.
+`implementations` are the code that indirect functions stand for, as whoever calls their resolvers
+tells it.
+`listing` makes lines of disassembly. `recorded` programs are those in
 recordings of their runs, and those in the `initramfs` of a kernel that is the guest are told by
 the content of their pages.
 """
