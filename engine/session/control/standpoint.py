@@ -203,21 +203,17 @@ class Standpoint:
             return
         failure: CommandError | None = None
         try:
-            text = travel.carry_out(command, self.present.stop_places, watches, condition)
+            text, cause = travel.carry_out(command, self.present.stop_places, watches, condition)
         except CommandError as error:
-            failure, text = error, str(error)
+            failure, text, cause = error, str(error), StopCause.CUT_SHORT
         except Abandoned:
-            text = ""
+            text, cause = "", StopCause.ARRIVED
         finally:
             running.state = RunState.STOPPED
-        text = running.wanted or text
-        arrived = "moved in time" if isinstance(command, cmd.Seek | cmd.SeekMark) else "stepped"
-        running.reason, running.cause = text or arrived, StopCause.ARRIVED
         if running.wanted:
-            running.cause = StopCause.INTERRUPTED
-        elif text:
-            hit = text.startswith(("breakpoint", "probe", "watchpoint"))
-            running.cause = StopCause.HIT if hit else StopCause.CUT_SHORT
+            text, cause = running.wanted, StopCause.INTERRUPTED
+        arrived = "moved in time" if isinstance(command, cmd.Seek | cmd.SeekMark) else "stepped"
+        running.reason, running.cause = text or arrived, cause
         self.look_for_present()
         if stays and not running.wanted:
             self.here.running.reason, self.here.running.cause = stood

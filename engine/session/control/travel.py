@@ -3,7 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -24,7 +24,7 @@ from engine.session.guest.session import Session
 from engine.session.program.recorded import RecordedGuest
 from engine.session.protocol import commands as cmd
 from engine.session.protocol import events as ev
-from engine.session.protocol.views import HistoryView, OriginLink
+from engine.session.protocol.views import HistoryView, OriginLink, StopCause
 
 OVER: Final = "No more reverse-execution history."
 """The words of gdb for the first instruction."""
@@ -32,6 +32,18 @@ OVER: Final = "No more reverse-execution history."
 
 _JOURNAL: Final = 512 << 20
 """Bytes that the journal of a run may take; its history ends there."""
+
+
+class PastStop(NamedTuple):
+    """Why a motion in the past has stopped.
+
+    Attributes:
+        text: the reason in words; "" where the motion has come to its end.
+        cause: the kind of the reason.
+    """
+
+    text: str = ""
+    cause: StopCause = StopCause.ARRIVED
 
 
 class FinishedRecorder:
@@ -241,7 +253,7 @@ class Travel:
         places: Callable[[], Sequence[StopPlace]],
         watches: Callable[[], Sequence[WatchPlace]],
         condition: Callable[[str], Condition],
-    ) -> str:
+    ) -> PastStop:
         """Carry a motion out in the past.
 
         Args:
@@ -249,9 +261,6 @@ class Travel:
             places: where the user wants to stop.
             watches: at which accesses.
             condition: gives an expression a meaning where the guest stands.
-
-        Returns:
-            Why it stopped: a hit in words, `OVER`, or "" where it has come to its end.
 
         Raises:
             CommandError: it cannot be done.
@@ -265,21 +274,23 @@ class Travel:
             case cmd.FinishBack():
                 backwards.finish()
             case cmd.ContinueBack():
-                return backwards.to_last(places(), watches()) or OVER
+                hit = backwards.to_last(places(), watches())
+                return PastStop(hit, StopCause.HIT) if hit else PastStop(OVER, StopCause.CUT_SHORT)
             case cmd.Continue():
-                return backwards.to_next(places(), self.present(), watches()) or ""
+                hit = backwards.to_next(places(), self.present(), watches()) or ""
+                return PastStop(hit, StopCause.HIT) if hit else PastStop()
             case cmd.LastWrite(address, size):
                 by = backwards.last_write(address, size)
-                return f"written by {by}" if by else ""
+                return _found(f"written by {by}" if by else "")
             case cmd.LastRegisterWrite(register, tid, callee):
                 by = backwards.last_register_write(register, tid, callee)
-                return f"written by {by}" if by else ""
+                return _found(f"written by {by}" if by else "")
             case cmd.Origin(_, register, first, size, tid, callee):
                 self.links = backwards.origin(FollowedPlace(register, first, size, tid), callee)
             case cmd.FirstTime(text):
-                return backwards.first_time(condition(text), self.present())
+                return _found(backwards.first_time(condition(text), self.present()))
             case cmd.LastTime(text):
-                return backwards.last_time(condition(text))
+                return _found(backwards.last_time(condition(text)))
             case cmd.Seek(clock, pc):
                 self._seek(clock, pc)
             case cmd.SeekMark(name):
@@ -290,7 +301,7 @@ class Travel:
                     self._seek(None, None)
             case _:
                 raise CommandError("that cannot be done in the past")
-        return ""
+        return PastStop()
 
     def _seek(self, clock: int | None, pc: int | None) -> None:
         timeline, present = self.backwards.timeline, self.present()
@@ -339,6 +350,11 @@ class Travel:
         """Give the past back."""
         if self._past is not None:
             self._past.close()
+
+
+def _found(text: str) -> PastStop:
+    """A moment was looked for: a text says what happened there, "" that nothing is to be said."""
+    return PastStop(text, StopCause.FOUND) if text else PastStop()
 
 
 def recorded(session: Session, script: HostInputs | None = None, *, keeps: bool) -> Travel:

@@ -520,7 +520,7 @@ class Moving:
         if view.cause is StopCause.CALL:
             self._tell_call(view.reason)
             return False
-        if view.cause is StopCause.CUT_SHORT:
+        if view.cause in (StopCause.CUT_SHORT, StopCause.FOUND):
             debugger.put(view.reason)
             self._tell_stop()
             return False

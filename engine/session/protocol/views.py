@@ -53,7 +53,9 @@ class StopCause(Enum):
     INTERRUPTED = "interrupted"
     """The user does."""
     CUT_SHORT = "cut short"
-    """A system call or a thread ended first."""
+    """A system call, a thread or the recorded past ended first."""
+    FOUND = "found"
+    """It stands at a moment of its past that was looked for, and the reason says what happened."""
 
 
 class PointerHop(Struct, frozen=True):

@@ -134,7 +134,7 @@ class Announcer:
             body.description = f"{body.text}: {signal_text(debugger.signal)}"
         elif reached:
             _explain(body, guest, reached[0], kind)
-        elif view.cause is StopCause.CUT_SHORT:
+        elif view.cause in (StopCause.CUT_SHORT, StopCause.FOUND):
             body.description = view.reason
         elif control.session.core is not None:
             core = control.session.core

@@ -1,13 +1,16 @@
 """Words that ask who wrote a value, and when one was true."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from compiled import build
 from controlkit import Held, held, sample
 
 from engine.session.debugger.console import Console
 from engine.session.protocol import commands as cmd
 from engine.session.protocol import events as ev
+from engine.session.protocol.views import StopCause
 
 
 @pytest.fixture(params=["x86_64", pytest.param("aarch64", marks=pytest.mark.slow)])
@@ -126,3 +129,22 @@ def test_without_a_recording() -> None:
         say(guest, "run")
         assert "not recorded" in refusal(guest, "first-time $rax == 1")
         assert "not recorded" in refusal(guest, "last-write $rax")
+
+
+def test_the_name_of_a_variable_is_no_reason_to_stop(tmp_path: Path) -> None:
+    names = "items_seen", "probes_seen", "breakpoints_set", "watchpoints"
+    steps = " ".join(f"{name}++;" for name in names)
+    source = (
+        f"int {', '.join(names)};\nint main(void) {{ for (int i = 0; i < 9; i++) {{ {steps} }} }}"
+    )
+    with held(str(build(tmp_path, "counts", source, "-g", "-O0")), history=True) as guest:
+        Console(guest.control, guest._tell)
+        guest.do(cmd.Continue())
+        for name in names:
+            view = guest.do(cmd.FirstTime(f"{name} == 3"))
+            assert view.reason.startswith(f"{name} == 3 is true from here on")
+            assert view.cause is StopCause.FOUND
+            assert f"{name} == 4 is true from here on" in say(guest, f"first-time {name} == 4")
+        guest.do(cmd.Seek(), cmd.ToggleBreak("main"))
+        assert guest.do(cmd.ContinueBack()).cause is StopCause.HIT
+        assert guest.do(cmd.ContinueBack()).cause is StopCause.CUT_SHORT
