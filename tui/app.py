@@ -21,6 +21,7 @@ from engine.session import GuestConfig
 from engine.session.browse import Browser
 from engine.session.protocol import commands as cmd
 from engine.session.protocol import events as ev
+from engine.session.protocol.kinds import kind_of
 from engine.session.protocol.rows import Names
 from engine.session.protocol.views import GuestView, RunState
 from engine.words import counted
@@ -82,23 +83,6 @@ _SAID: Final = (
     cmd.DeleteBranch,
 )
 """Commands whose success is told: no view shows it by itself."""
-_MOTIONS: Final = (
-    cmd.Continue,
-    cmd.ContinueToHit,
-    cmd.Finish,
-    cmd.FinishHit,
-    cmd.RunTo,
-    cmd.StepInsn,
-    cmd.StepLine,
-    cmd.StepOver,
-    cmd.StepPhase,
-    cmd.PhaseBack,
-)
-"""Commands after which it is said why the guest stands."""
-
-
-_QUIET: Final = (cmd.ReadMemory, cmd.ReadWords, cmd.ReadParts, cmd.Resize, cmd.AskWords)
-"""Commands that panes send by themselves."""
 _LAST: Final = 1 << 62
 """A tick behind all others."""
 _SHORT: Final = 3
@@ -213,7 +197,7 @@ class KprobeApp(App[int]):
 
     def _post(self, command: cmd.Command) -> None:
         """Have the engine carry a command out; what words have said before is out of date."""
-        if not isinstance(command, _QUIET):
+        if kind_of(command).changes_view:
             self._answered = False
         self.bridge.post(command)
 
@@ -477,7 +461,7 @@ class KprobeApp(App[int]):
 
     def _done(self, command: cmd.Command, text: str) -> None:
         """A command was carried out: say what it did, unless the view shows it anyway."""
-        self._moved = self._moved or isinstance(command, _MOTIONS)
+        self._moved |= kind_of(command).moves or isinstance(command, cmd.PhaseBack)
         self.controls.slow_motion.done(command)
         if isinstance(command, _SAID):
             self.say(text)

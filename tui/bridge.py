@@ -10,6 +10,7 @@ from engine.session import GuestConfig
 from engine.session.browse import OpenedProgram
 from engine.session.protocol import commands as cmd
 from engine.session.protocol import events as ev
+from engine.session.protocol.kinds import kind_of
 from engine.session.protocol.views import RunState
 from engine.worker import Worker
 
@@ -34,7 +35,6 @@ class Bridge:
 
     Attributes:
         running: whether the guest moves, as far as is known.
-        post: has a command carried out.
     """
 
     def __init__(
@@ -68,6 +68,9 @@ class Bridge:
         self._asked = False
         self._scheduled = False
         self.running = False
+        self._pending: cmd.Command | None = None
+        self._asked_behind: cmd.Command | None = None
+        self._posted = 0.0
         self._blocked = False
         self._ticks = 0
         self._state = RunState.READY
@@ -76,7 +79,12 @@ class Bridge:
         self._worker = Worker(
             config, self._wake, kernel_rules=kernel_rules, size=size, opened=opened
         )
-        self.post: Callable[[cmd.Command], None] = self._worker.post
+
+    def post(self, command: cmd.Command) -> None:
+        """Have a command carried out; its view comes when it is done, or when one is asked for."""
+        if kind_of(command).changes_view:
+            self._pending, self._posted = command, time.monotonic()
+        self._worker.post(command)
 
     def start(self) -> None:
         """Begin; to be called in the interface's event loop."""
@@ -86,12 +94,13 @@ class Bridge:
         self._worker.start()
 
     def tick(self) -> None:
-        """To be called every `PERIOD`: a running guest is asked for news."""
+        """Ask a guest for news that runs, or that takes long over a command; every `PERIOD`."""
         self._worker.nudge()
         self._ticks += 1
         pause = _WAITING if self._blocked else _RUNNING if self._ticks > _LIVELY else 1
-        if self.running and not self._asked and not self._ticks % pause:
-            self._asked = True
+        late = self._pending is not None and time.monotonic() - self._posted > _STEP
+        if (self.running or late) and not self._asked and not self._ticks % pause:
+            self._asked, self._asked_behind = True, self._pending
             self._worker.post(cmd.Refresh())
 
     def close(self) -> None:
@@ -129,6 +138,8 @@ class Bridge:
         for event in events:
             if isinstance(event, ev.Viewed):
                 self._look(event.view.state)
+            elif isinstance(event, ev.Done | ev.Failed) and event.command is self._pending:
+                self._pending = None
         if events:
             self._deliver(events)
 
@@ -161,4 +172,6 @@ class Bridge:
             self._state, self._ticks = state, 0
         self._blocked = state is RunState.WAITING
         self.running = self._blocked or state is RunState.RUNNING
+        if self._asked and self._pending is self._asked_behind:
+            self._pending = None  # what it has come to is seen in this view, or that it goes on
         self._asked = False

@@ -6,6 +6,7 @@ from typing import Final
 from textual.timer import Timer
 
 from engine.session.protocol import commands as cmd
+from engine.session.protocol.kinds import CommandKind, kind_of
 from engine.session.protocol.views import RunState
 from tui.desk import Desk
 from tui.navigator import Navigator
@@ -15,7 +16,6 @@ _SPEEDS: Final = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 """Phases a second."""
 AHEAD: Final = 8
 """Steps that are asked for before the first of them is seen to be done; more are left out."""
-_STEPS: Final = (cmd.StepInsn, cmd.StepOver, cmd.StepLine, cmd.StepPhase)
 _PLAYED: Final = (cmd.StepPhase, cmd.ContinueToHit, cmd.PhaseBack, cmd.Restart)
 """Commands of slow motion, and the one at which they are forgotten."""
 
@@ -141,7 +141,7 @@ class Motions:
         """Have a motion carried out; steps of a key that is held down do not pile up."""
         if self._slow_motion.playing:
             self._slow_motion.stop()
-        if isinstance(command, _STEPS):
+        if kind_of(command) is CommandKind.STEP:
             if self._ahead >= AHEAD:
                 return
             self._ahead += 1

@@ -53,11 +53,6 @@ class KernelPlaceRules(Protocol):
         ...
 
     @property
-    def optimises(self) -> bool:
-        """True where breakpoints may become jumps (OPTPROBES)."""
-        ...
-
-    @property
     def static_call_size(self) -> int:
         """Bytes of a static call's site."""
         ...

@@ -164,11 +164,6 @@ class KernelSites(Protocol):
         ...
 
     @property
-    def call_sites(self) -> Sequence[int]:
-        """Calls whose depth may be counted."""
-        ...
-
-    @property
     def endbr_seal(self) -> Sequence[int]:
         """Marks of indirect branch targets that nobody branches to."""
         ...

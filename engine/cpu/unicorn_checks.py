@@ -40,11 +40,6 @@ class StopChecks:
         self._left_out = _switch(engine, name)
         self._kept = 0
 
-    @property
-    def can_change(self) -> bool:
-        """True if they can be left out of this build's translations."""
-        return self._left_out is not None
-
     def choose(self, *, needed: bool) -> None:
         """Before a run: what is translated in it has them if something may stop in a block."""
         if self._left_out is not None:

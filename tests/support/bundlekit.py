@@ -9,8 +9,8 @@ from engine.arch.base import TrapKind
 from engine.arch.ia64 import IA64
 from engine.arch.ia64.bundle import SIZE, SLOT_MASK, Bundle, unpack
 from engine.arch.ia64.decode import decode_slot
-from engine.arch.ia64.encode import stop_here
 from engine.arch.ia64.opcodes import Form
+from engine.arch.ia64.operands import IMMEDIATES
 from engine.arch.plan import Mode
 from engine.cpu.base import Stop, StopKind
 from engine.cpu.ia64.core import Ia64Cpu
@@ -24,6 +24,20 @@ CODE, DATA, STORE = 0x2000_0000_0040_0000, 0x6000_0000_0000_0000, 0x6000_0000_10
 SITE = CODE + PAGE
 """Of the bundle that is looked at, with a page of code on either side."""
 _STORE_SIZE = 16 * PAGE
+
+
+def stop_here(immediate: int, qp: int = 0) -> int:
+    """The word of a break, the same in M, I, F and B slots."""
+    return IMMEDIATES["imm21"].put(immediate, qp)[0]
+
+
+def with_slot(bundle: Bundle, slot: int, word: int) -> Bundle:
+    """The same bundle with another word in one slot."""
+    words = list(bundle.slots)
+    words[slot] = word & SLOT_MASK
+    return Bundle(bundle.template, (words[0], words[1], words[2]))
+
+
 OTHER = stop_here(0x123)
 """What stands in slots that must not be executed."""
 _SLOTS = {  # unit: (template, slot) that it may stand in
@@ -139,7 +153,7 @@ def bundle_of(unit: str, word: int, extra: int, rng: random.Random) -> tuple[byt
     template, slot = rng.choice(_SLOTS[unit])
     if unit == "X":
         return Bundle(template, (OTHER, extra, word)).pack(), 1
-    return Bundle(template, (OTHER, OTHER, OTHER)).with_slot(slot, word).pack(), slot
+    return with_slot(Bundle(template, (OTHER, OTHER, OTHER)), slot, word).pack(), slot
 
 
 def random_state(cpu: Ia64Cpu, blank: object, rng: random.Random) -> object:

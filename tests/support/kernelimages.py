@@ -18,7 +18,7 @@ import pytest
 from sysroot import KEYS, SysrootUnavailable, cache_directory, locked, package_file
 
 from engine.image.kernel.kernelimage import KernelImage
-from engine.image.kernel.opening import open_kernel
+from engine.image.kernel.opening import find_module, laid_out_module, open_kernel
 
 AMD64_61 = "vmlinuz-6.1.0-56-amd64"
 AMD64_612 = "vmlinuz-6.12.117+deb13-amd64"
@@ -146,6 +146,20 @@ def _opened(path: Path) -> KernelImage:
 def kernel_image(name: str) -> KernelImage:
     """An image opened; the test is skipped where it is not at hand."""
     return _opened(image_path(name))
+
+
+def open_module(path: Path, kernel: KernelImage | None) -> KernelImage | None:
+    """A module, laid out as its kernel would load it; None where a file is none.
+
+    Args:
+        path: of the file.
+        kernel: exports what the module imports; None leaves stubs.
+
+    Raises:
+        ImageError: it is damaged, or for another kernel.
+    """
+    module = find_module(path)
+    return None if module is None else laid_out_module(module, kernel)
 
 
 def module_path(name: str) -> Path:

@@ -146,6 +146,33 @@ def test_a_view_that_is_late_is_not_asked_for_again(engine: list[Engine]) -> Non
     asyncio.run(run())
 
 
+def test_a_view_of_what_takes_long_is_asked_for(engine: list[Engine]) -> None:
+    """A step is over before anybody asks; a guest that runs on is asked how it is."""
+
+    async def run() -> None:
+        bridge = Bridge(GuestConfig(""), lambda events: None)
+        bridge.start()
+        (worker,) = engine
+        for command in (cmd.StepInsn(), cmd.Continue()):
+            bridge.post(command)
+        bridge.post(cmd.ReadMemory(0, 1))
+        assert asked(bridge, worker, RunState.STOPPED, 2) == []
+        await asyncio.sleep(2 * PERIOD)
+        worker.events = [ev.Done(worker.posted[0], ""), viewed(RunState.STOPPED)]
+        bridge.drain()
+        assert asked(bridge, worker, RunState.STOPPED, 2) == [0], "the second one goes on"
+        bridge.post(cmd.Continue())
+        worker.events = [ev.Done(worker.posted[-1], ""), viewed(RunState.STOPPED)]
+        bridge.drain()
+        await asyncio.sleep(2 * PERIOD)
+        assert asked(bridge, worker, RunState.STOPPED, 3) == []
+        bridge.post(cmd.Resize(80, 24))
+        await asyncio.sleep(2 * PERIOD)
+        assert asked(bridge, worker, RunState.STOPPED, 3) == []
+
+    asyncio.run(run())
+
+
 def test_many_calls_are_one_batch_and_none_come_after_the_end(engine: list[Engine]) -> None:
     batches: list[list[ev.SessionEvent]] = []
 

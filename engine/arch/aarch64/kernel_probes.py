@@ -21,7 +21,6 @@ class Arm64KernelRules:
     """The rules of one kernel."""
 
     ftrace_based = False
-    optimises = False
     static_call_size = _WORD
     site_size = _WORD
     return_refused: frozenset[str] = frozenset()

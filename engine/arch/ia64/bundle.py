@@ -59,12 +59,6 @@ class Bundle(Struct, frozen=True):
             return bool(self.template & 1)
         return _MIDDLE_STOPS.get(self.template) == slot
 
-    def with_slot(self, slot: int, word: int) -> "Bundle":
-        """The same bundle with another word in one slot."""
-        words = list(self.slots)
-        words[slot] = word & SLOT_MASK
-        return Bundle(self.template, (words[0], words[1], words[2]))
-
     def pack(self) -> bytes:
         """The 16 bytes, little endian as always."""
         value = self.template

@@ -28,11 +28,6 @@ def nop(unit: str, immediate: int = 0) -> int:
     return assemble(f"nop.{unit.lower()} {immediate:#x}", unit)[0]
 
 
-def stop_here(immediate: int, qp: int = 0) -> int:
-    """The word of a break, the same in M, I, F and B slots."""
-    return IMMEDIATES["imm21"].put(immediate, qp)[0]
-
-
 def branch(displacement: int, qp: int = 0) -> int:
     """The word of br.cond by bytes from its bundle; ValueError beyond 16 MiB."""
     return DISPLACEMENTS["target25"].put(displacement, 4 << 37 | qp)[0]

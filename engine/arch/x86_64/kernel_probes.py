@@ -60,7 +60,6 @@ class X86KernelRules:
     """The rules of one kernel."""
 
     ftrace_based = True
-    optimises = True
     static_call_size = 5
     site_size = 5
     return_refused = frozenset(("__switch_to",))

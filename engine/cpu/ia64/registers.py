@@ -9,8 +9,6 @@ from engine.cpu.ia64.floatformats import (
     unpack,
 )
 from engine.cpu.ia64.state import EC, FPSR, MASK, PFS, RSC, SOL, State
-from engine.cpu.ia64.stops import PageFault
-from engine.errors import GuestFaultError
 
 APPLICATION: Final[Mapping[str, int]] = {
     **{f"kr{number}": number for number in range(8)},
@@ -75,17 +73,6 @@ class Registers:
     def write_register(self, name: str, value: int) -> None:
         """Set a register; KeyError for an unknown name. Constant ones stay as they are."""
         self._accessors[name][1](value)
-
-    def flush_register_stack(self) -> None:
-        """Bring the backing store up to date, as the kernel does before it looks at it.
-
-        Raises:
-            GuestFaultError: the backing store cannot be written.
-        """
-        try:
-            self._state.flush()
-        except PageFault as refused:
-            raise GuestFaultError(*refused.args) from None
 
     def with_stack(self, address: int, data: bytes) -> bytes:
         """Bytes of memory with the stacked registers that are not written there yet.

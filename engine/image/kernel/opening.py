@@ -156,20 +156,6 @@ def find_module(path: str | os.PathLike[str]) -> PackedModule | None:
     return PackedModule(name, inner, release)
 
 
-def open_module(path: str | os.PathLike[str], kernel: KernelImage | None) -> KernelImage | None:
-    """Open a module, laid out as a kernel would load it; None where a file is none.
-
-    Args:
-        path: of a *.ko, or of one that is compressed.
-        kernel: that it is for; None = its imports stay stubs.
-
-    Raises:
-        ImageError: it is damaged, or for another kernel.
-    """
-    module = find_module(path)
-    return None if module is None else laid_out_module(module, kernel)
-
-
 def laid_out_module(
     module: PackedModule, kernel: KernelImage | None, loaded: Sequence[KernelImage] = ()
 ) -> KernelImage:

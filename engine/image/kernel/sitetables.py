@@ -43,7 +43,6 @@ _TABLES: Final[Mapping[str, TableAddress]] = {
         (".retpoline_sites",), "__retpoline_sites", "__retpoline_sites_end"
     ),
     "return_sites": TableAddress((".return_sites",), "__return_sites", "__return_sites_end"),
-    "call_sites": TableAddress((".call_sites",), "__call_sites", "__call_sites_end"),
     "endbr_seal": TableAddress((".ibt_endbr_seal",), "__ibt_endbr_seal", "__ibt_endbr_seal_end"),
     "paravirt": TableAddress(
         (".parainstructions",), "__parainstructions", "__parainstructions_end"
@@ -221,11 +220,6 @@ class SiteTables:
     def return_sites(self) -> Sequence[int]:
         """Jumps to the thunk of returns, in the table's order."""
         return self._relative("return_sites")
-
-    @cached_property
-    def call_sites(self) -> Sequence[int]:
-        """Calls whose depth may be counted, in the table's order."""
-        return self._relative("call_sites")
 
     @cached_property
     def endbr_seal(self) -> Sequence[int]:

@@ -7,7 +7,7 @@ from typing import Final
 from engine.linux.context import Context
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
-from engine.linux.net.addresses import AF_INET, AF_INET6, AF_UNSPEC, Endpoint, family_of, is_v4
+from engine.linux.net.addresses import AF_INET, AF_UNSPEC, Endpoint, family_of, is_v4
 from engine.linux.net.inet import InetSocket, best
 from engine.linux.net.messages import MSG_OOB, MSG_PEEK, Incoming, Outgoing
 from engine.linux.net.network import Network
@@ -463,9 +463,3 @@ class TcpSocket(InetSocket):
         if self.remote is None or (not gone and self.state in (TcpState.CLOSE, TcpState.SYN_SENT)):
             raise LinuxError(ENOTCONN)
         return self.shown(self.remote)
-
-
-def make_tcp(network: Network, family: int, uid: int) -> TcpSocket:
-    """A TCP socket of AF_INET or AF_INET6."""
-    assert family in (AF_INET, AF_INET6)
-    return TcpSocket(network, family, uid)

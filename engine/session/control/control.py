@@ -22,7 +22,7 @@ from engine.session.control.branched_runs import BranchedRuns
 from engine.session.control.branches import KeptRun
 from engine.session.control.entries import ProbeRow
 from engine.session.control.guest_views import GuestViews
-from engine.session.control.heard_commands import BACK, BRANCHING, HeardCommands
+from engine.session.control.heard_commands import HeardCommands
 from engine.session.control.probe_list import ProbeList
 from engine.session.control.run_starts import RunStarts
 from engine.session.control.running import Abandoned
@@ -45,6 +45,7 @@ from engine.session.program.opening import OpenedProgram
 from engine.session.protocol import commands as cmd
 from engine.session.protocol import events as ev
 from engine.session.protocol.config import GuestConfig
+from engine.session.protocol.kinds import CommandKind, kind_of
 from engine.session.protocol.views import (
     GuestView,
     OriginLink,
@@ -298,7 +299,7 @@ class Control:
     def execute(self, command: cmd.Command) -> None:
         """Carry a command out; the guest stands, and stands again afterwards."""
         self.heard.ahead.append(command)
-        self._catch_up()
+        self._catch_up(changed=False)
 
     def carry_out(self, command: cmd.Command) -> str:
         """The same for one who wants to know whether it can be done; what it came to.
@@ -313,20 +314,26 @@ class Control:
         finally:
             if heard.following is not None:
                 heard.ahead.appendleft(heard.following)
-            self._catch_up()
+            self._catch_up(changed=kind_of(command).changes_view)
 
-    def _catch_up(self) -> None:
-        """Carry out what has come in meanwhile, and let everybody see how things are."""
+    def _catch_up(self, *, changed: bool) -> None:
+        """Carry out what has come in meanwhile, and tell a view of what came of it.
+
+        Args:
+            changed: something was carried out already that a view may show.
+        """
         heard = self.heard
         while heard.ahead:
             following: cmd.Command | None = heard.ahead.popleft()
             while following is not None:
                 heard.begin(following)
                 self.attempt(following, self.dispatch)
+                changed = changed or kind_of(following).changes_view
                 following = heard.following
-            if not heard.ahead:
+            if not heard.ahead and changed:
                 self._keep_log()
-        self.refresh()
+        if changed:
+            self.refresh()
 
     def attempt(self, command: cmd.Command, call: Callable[[cmd.Command], str]) -> None:
         """Carry a command out and tell how it went."""
@@ -344,24 +351,23 @@ class Control:
         Raises:
             KprobeTuiError: it cannot be.
         """
-        if isinstance(command, cmd.Restart):
+        kind = kind_of(command)
+        if kind is CommandKind.RESTART:
             self.config = replace(self.config, core=None)
             return self._restart()
-        if isinstance(command, BRANCHING):
+        if kind is CommandKind.BRANCH:
             self.heard.cut = False
             return self.branches.carry_out(command)
         if isinstance(command, cmd.PhaseBack) or self._place.in_past:
             done = self._by_phase(command)
             if done is not None:
                 return done
-        into_past = self._place.in_past and isinstance(command, cmd.Continue)
-        if into_past or isinstance(command, BACK):
+        if kind.travels or (self._place.in_past and isinstance(command, cmd.Continue)):
             return self._travelled(command)
-        motion = self._here.running.motion(command)
         if isinstance(command, cmd.TypedLine):
             self.heard.cut = False
             return self.known_words().carry_out(command.text)
-        if motion is None:
+        if not kind.moves:
             return self._still.carry_out(command)
         running = self._here.running
         if running.ended:
@@ -375,7 +381,7 @@ class Control:
             self.words.begins_to_move()
         try:
             with blamed(self._run.switches.handlers.path or None):
-                motion()
+                running.move(command)
         except Abandoned:
             pass
         if self._place.in_past:
@@ -446,10 +452,10 @@ class Control:
             place.need_history()
         elif isinstance(command, cmd.StepPhase):
             pass
-        elif self._here.running.motion(command) is not None:
+        elif kind_of(command).moves:
             moves = True
         else:
-            if isinstance(command, BACK):
+            if kind_of(command).travels:
                 place.leave_hit()
             return None
         if self.words is not None:

@@ -12,19 +12,13 @@ from engine.session.control.telling import EventTeller
 from engine.session.control.typed_words import TypedWords
 from engine.session.protocol import commands as cmd
 from engine.session.protocol import events as ev
+from engine.session.protocol.kinds import CommandKind, kind_of
 from engine.session.protocol.views import RunState, StopCause
 
-BACK: Final = (
-    *(cmd.StepBack, cmd.LineBack, cmd.FinishBack, cmd.ContinueBack),
-    *(cmd.LastWrite, cmd.LastRegisterWrite, cmd.Origin, cmd.FirstTime, cmd.LastTime),
-    *(cmd.Seek, cmd.SeekMark, cmd.PhaseBack),
-)
-"""Commands that begin or end in the past."""
-BRANCHING: Final = (*(cmd.StartBranch, cmd.SwitchBranch, cmd.DeleteBranch, cmd.CompareBranches),)
-"""Commands about branches."""
-_STEPS: Final = (cmd.StepInsn, cmd.StepOver, cmd.StepLine, cmd.StepPhase, cmd.FinishHit)
 _AHEAD: Final = 10_000
 """Commands that may be typed ahead of a step."""
+_AT_ONCE: Final = (CommandKind.QUESTION, CommandKind.TERMINAL, CommandKind.STILL)
+"""Kinds of commands that are carried out while the guest runs or its past is lived through."""
 
 
 class CommandCarrier(Protocol):
@@ -96,14 +90,14 @@ class HeardCommands:
     def begin(self, command: cmd.Command) -> None:
         """A command is about to be carried out; nothing is to follow it yet."""
         self.following = None
-        self._stepping = isinstance(command, _STEPS)
+        self._stepping = kind_of(command) is CommandKind.STEP
 
     # -- while something takes long -----------------------------------------------------------
 
     def halted(self) -> bool:
         """True if the user wants a stop; what else has come in is carried out later."""
         while (command := self.waiting()) is not None:
-            if isinstance(command, cmd.Halt):
+            if kind_of(command) is CommandKind.HALT:
                 return True
             self.ahead.append(command)
         return False
@@ -118,13 +112,12 @@ class HeardCommands:
     def listens(self) -> bool:
         """Hear what has come in while a run is lived through: whether to go on."""
         while (command := self.waiting()) is not None:
-            if isinstance(command, cmd.Halt):
+            kind = kind_of(command)
+            if kind is CommandKind.HALT:
                 self.cut = True
                 self.ahead.clear()
-            elif isinstance(command, cmd.Restart):
-                self.cut = True
-                self.ahead.append(command)
             elif not isinstance(command, cmd.Refresh):
+                self.cut = self.cut or kind is CommandKind.RESTART
                 self.ahead.append(command)
         return not self.cut
 
@@ -135,60 +128,71 @@ class HeardCommands:
 
     def goes_on(self) -> bool:
         """Carry out what has come in meanwhile and moves nothing: whether to go on."""
-        done = False
+        changed = False
         while (command := self.waiting()) is not None:
-            if isinstance(command, cmd.Halt):
+            kind = kind_of(command)
+            if kind is CommandKind.HALT:
                 self.cut = True
                 self.ahead.clear()
                 break
-            moves = self._here.running.motion(command) is not None
-            moves = moves or isinstance(command, BACK + BRANCHING)
-            if moves or isinstance(command, cmd.Restart | cmd.TypedLine):
-                self.ahead.append(command)
-                if isinstance(command, cmd.Restart):
-                    self.cut = True
-            else:
+            if kind in _AT_ONCE:
                 self._carrier.attempt(command, self._still.carry_out)
-                done = True
-        if done:
+                changed = changed or kind.changes_view
+            else:
+                self.ahead.append(command)
+                self.cut = self.cut or kind is CommandKind.RESTART
+        if changed:
             self._carrier.refresh()
         return not self.cut
 
     # -- while the guest runs -----------------------------------------------------------------
 
     def hear(self) -> None:
-        """The kernel's ear: commands have come in while the guest runs or is blocked.
+        """Carry out the commands that have come in while the guest runs or is blocked.
+
+        The guest's kernel calls this. A view is made only where one of these commands may have
+        changed what it shows: the answer to a question is all that a front end has asked for.
 
         Raises:
             Abandoned: the run is not to go on.
         """
+        changed = False
         while (command := self.waiting()) is not None:
             self._obey(command)
-        self._stand_in_call()
-        self._carrier.refresh()
+            changed = changed or kind_of(command).changes_view
+        if self._stand_in_call() or changed:
+            self._carrier.refresh()
         while self._here.running.state is RunState.STOPPED:  # in the middle of a blocked call
             command = self.wait()
             if command is None:
                 raise Abandoned
             self._obey(command)
-            self._stand_in_call()
-            self._carrier.refresh()
+            if self._stand_in_call() or kind_of(command).changes_view:
+                self._carrier.refresh()
 
-    def _stand_in_call(self) -> None:
-        """Stop inside a blocked call if the user wants a stop; he may have said so before it."""
+    def _stand_in_call(self) -> bool:
+        """Stop inside a blocked call if the user wants a stop, which may be older than the call.
+
+        Returns:
+            True if the guest stands there from now on.
+        """
         running, blocked_in = self._here.running, self._here.session.kernel.waiting_in
-        if blocked_in and running.wanted and running.cause is StopCause.INTERRUPTED:
-            running.state, running.reason = RunState.STOPPED, f"interrupted in {blocked_in}()"
+        if not (blocked_in and running.wanted and running.cause is StopCause.INTERRUPTED):
+            return False
+        stood = running.state is RunState.STOPPED
+        running.state, running.reason = RunState.STOPPED, f"interrupted in {blocked_in}()"
+        return not stood
 
     def _obey(self, command: cmd.Command) -> None:
         """Carry out a command in the middle of a run."""
-        here = self._here
+        here, kind = self._here, kind_of(command)
         running, blocked_in = here.running, here.session.kernel.waiting_in
-        if isinstance(command, cmd.Restart):
+        room = len(self.ahead) < _AHEAD
+        if kind is CommandKind.RESTART:
             self.following = command
             self.ahead.clear()
             raise Abandoned
-        if isinstance(command, cmd.Halt):
+        if kind is CommandKind.HALT:
             self.cut = True
             running.want("interrupted", StopCause.INTERRUPTED)
             here.session.nudge()  # what has heard it would run on else
@@ -196,16 +200,14 @@ class HeardCommands:
             self.ahead.clear()
         elif isinstance(command, cmd.TypedLine):
             self._type(command)
-        elif isinstance(command, BACK) and self._run.place.in_past and len(self.ahead) < _AHEAD:
-            if isinstance(command, cmd.Seek | cmd.SeekMark):  # only the last of them counts
-                self.ahead = deque(
-                    each for each in self.ahead if not isinstance(each, cmd.Seek | cmd.SeekMark)
-                )
+        elif kind.travels and self._run.place.in_past and room:
+            if kind is CommandKind.SEEK:
+                self.ahead = deque(each for each in self.ahead if kind_of(each) is not kind)
             self.ahead.append(command)
-        elif isinstance(command, BRANCHING):
+        elif kind is CommandKind.BRANCH:
             where = f"in {blocked_in}()" if running.state is RunState.STOPPED else "running"
             self._tell(ev.Failed(command, f"the program is {where}", "let that end first"))
-        elif running.motion(command) is None and not isinstance(command, BACK):
+        elif kind in _AT_ONCE:
             self._carrier.attempt(command, self._still.carry_out)
         elif running.state is RunState.STOPPED:
             # The call has to end before anything else can happen. For a step that is all.
@@ -213,7 +215,7 @@ class HeardCommands:
             running.state = RunState.RUNNING
             if not isinstance(command, cmd.StepInsn | cmd.StepOver | cmd.StepPhase):
                 self.following = command
-        elif self._stepping and len(self.ahead) < _AHEAD:
+        elif self._stepping and room:
             self.ahead.append(command)  # typed ahead of a step: its turn comes
         else:
             self._tell(ev.Failed(command, "the program is running", "Ctrl-C stops it"))

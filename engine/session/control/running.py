@@ -297,24 +297,16 @@ class Running:
             raise CommandError("the guest stands at no probe")
         self._move(self._step)
 
-    def motion(self, command: cmd.Command) -> Callable[[], None] | None:
-        """The motion that a command stands for, None for a command that moves nothing."""
-        found = self._motion(command)
-        if found is None:
-            return None
-        motion, steps = (
-            found,
-            not isinstance(
-                command, cmd.Continue | cmd.ContinueToHit | cmd.RunTo | cmd.CallFunction
-            ),
-        )
+    def move(self, command: cmd.Command) -> None:
+        """Carry out a command that moves the guest.
 
-        def moved() -> None:
-            thread = self._focus.begin()
-            if not steps or self._reached(thread):
-                motion()
-
-        return moved
+        Raises:
+            KprobeTuiError: it cannot be carried out.
+        """
+        motion, thread = self._motion(command), self._focus.begin()
+        runs = isinstance(command, cmd.Continue | cmd.ContinueToHit | cmd.RunTo | cmd.CallFunction)
+        if runs or self._reached(thread):
+            motion()
 
     def _reached(self, thread: Thread) -> bool:
         """Run on until a thread has the processor; False if the guest stops before."""
@@ -342,7 +334,7 @@ class Running:
         self._move(go)
         return machine.current is thread and self.cause is StopCause.ARRIVED
 
-    def _motion(self, command: cmd.Command) -> Callable[[], None] | None:
+    def _motion(self, command: cmd.Command) -> Callable[[], None]:
         match command:
             case cmd.Continue():
                 return self.on
@@ -364,7 +356,7 @@ class Running:
                 return self.out
             case cmd.CallFunction(text):
                 return lambda: self.call(text)
-        return None
+        raise CommandError("that moves nothing")
 
     # -- how they are done ----------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
+from bundlekit import stop_here, with_slot
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,7 +23,6 @@ from engine.arch.ia64.encode import (
     move_long,
     nop,
     rebased,
-    stop_here,
 )
 from engine.arch.ia64.opcodes import forms
 from engine.arch.ia64.text import bundle_insns, parts
@@ -97,7 +97,7 @@ def test_random_bundles_are_printed_as_objdump_does(tmp_path: Path) -> None:
 def test_bundles_pack_and_unpack(template: int, first: int, second: int, third: int) -> None:
     bundle = Bundle(template, (first, second, third))
     assert unpack(bundle.pack()) == bundle
-    assert unpack(bundle.with_slot(1, third).pack()).slots == (first, third, third)
+    assert unpack(with_slot(bundle, 1, third).pack()).slots == (first, third, third)
 
 
 def test_slots_follow_each_other() -> None:

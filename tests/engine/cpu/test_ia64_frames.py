@@ -7,8 +7,8 @@ from ia64kit import CODE, DATA, STACK, BareIa64, code
 
 from engine.cpu.base import StopKind
 from engine.cpu.ia64.state import slots_down, slots_up
+from engine.cpu.ia64.stops import PageFault
 from engine.cpu.ram import PAGE
-from engine.errors import GuestFaultError
 
 pytestmark = pytest.mark.usefixtures("each_core")
 
@@ -63,7 +63,7 @@ def test_the_backing_store_can_be_brought_up_to_date() -> None:
     while cpu.read_register("r32") != 0 or cpu.read_register("ip") != CODE + 0x20:
         assert cpu.step() is None
     bsp = cpu.read_register("bsp")
-    cpu.flush_register_stack()
+    cpu._state.flush()
     assert cpu.read_register("bspstore") == bsp
     caller = bsp - 8 * slots_down(bsp, 8)
     assert int.from_bytes(cpu.read(caller, 8), "little") == 1  # its r32
@@ -93,8 +93,8 @@ def test_a_backing_store_that_cannot_be_written_is_an_error() -> None:
     cpu = _recurse(20, bsp=DATA + 4 * PAGE)
     while cpu.read_register("r32") != 0:
         cpu.step()
-    with pytest.raises(GuestFaultError):
-        cpu.flush_register_stack()
+    with pytest.raises(PageFault):
+        cpu._state.flush()
 
 
 def test_a_nat_is_kept_in_the_backing_store_across_a_deep_recursion() -> None:

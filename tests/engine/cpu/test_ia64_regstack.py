@@ -55,7 +55,7 @@ def test_words_in_registers_read_as_if_flushed(
         begin, end = state.bspstore, state.bsp
         whole = cpu.with_stack(STORE, cpu.read(STORE, SIZE))
         pieces = [cpu.with_stack(at, cpu.read(at, 24)) for at in range(STORE + 4, end + 64, 24)]
-        cpu.flush_register_stack()
+        cpu.state.flush()
         assert state.bspstore == end
         assert whole == cpu.read(STORE, SIZE)
         joined = b"".join(pieces)

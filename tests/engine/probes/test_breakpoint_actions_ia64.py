@@ -5,7 +5,7 @@ from collections import Counter
 from functools import cache
 
 import pytest
-from bundlekit import SITE, BundleGuest, Outcome, bundle_of, random_state, words_of
+from bundlekit import SITE, BundleGuest, Outcome, bundle_of, random_state, with_slot, words_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -172,7 +172,7 @@ def whole_bundle(rng: random.Random) -> bytes | None:
         word = found[1]
         if decode_slot(unit, word).form is None:
             return None
-        bundle = bundle.with_slot(slot, word)
+        bundle = with_slot(bundle, slot, word)
     return bundle.pack()
 
 

@@ -7,7 +7,16 @@ import re
 from collections.abc import Mapping
 
 import pytest
-from kernelimages import AMD64_61, AMD64_612, DATA, GOLDEN, MODULES, kernel_image, module_path
+from kernelimages import (
+    AMD64_61,
+    AMD64_612,
+    DATA,
+    GOLDEN,
+    MODULES,
+    kernel_image,
+    module_path,
+    open_module,
+)
 from orckit import BASE, PARTIAL, REGS, new, old, orc_image, orc_types
 
 from engine.arch import by_name
@@ -15,7 +24,6 @@ from engine.arch.frames import Flow
 from engine.guest.modules import Module
 from engine.image.elf import ElfImage
 from engine.image.kernel.kernelimage import KernelImage
-from engine.image.kernel.opening import open_module
 from engine.unwind.functions import Functions
 from engine.unwind.orc import OrcTables
 from engine.unwind.prologue import Prologues

@@ -16,6 +16,7 @@ from kernelimages import (
     SLOW_ARM64,
     kernel_image,
     module_path,
+    open_module,
 )
 
 from engine.arch import by_name
@@ -25,7 +26,6 @@ from engine.image.datatypes import TypeKind
 from engine.image.kernel.btf import Btf, BtfKind
 from engine.image.kernel.btffile import btf_of
 from engine.image.kernel.btftypes import BtfType, BtfTypes
-from engine.image.kernel.opening import open_module
 
 
 def _types(made: BtfMaker) -> BtfTypes:

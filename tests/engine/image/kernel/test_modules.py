@@ -7,12 +7,12 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from kernelimages import AMD64_61, MODULES, kernel_image, module_path
+from kernelimages import AMD64_61, MODULES, kernel_image, module_path, open_module
 
 from engine.errors import ImageError
 from engine.image.kernel.kernelimage import KernelImage
 from engine.image.kernel.modules import STUBS
-from engine.image.kernel.opening import find_module, open_module
+from engine.image.kernel.opening import find_module
 from engine.image.kernel.recognition import is_kernel_image
 
 SOURCE = """

@@ -5,10 +5,10 @@ import re
 from typing import Any
 
 import pytest
+from eventfiles import EventFiles
 from kernelkit import KERNELS, golden_kernel, golden_rows
 
 from engine.errors import ProbeSyntaxError
-from engine.trace.event_files import EventFiles
 from engine.trace.kprobe_events import KprobeEvents, Outcome
 
 _TIME = re.compile(r"^\[ *[\d.]+\] ", re.MULTILINE)
