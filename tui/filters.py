@@ -172,7 +172,7 @@ def compile_filter(text: str, events: EventTable, names: Names | None = None) ->
     """The filter that a text means, for the events of a table, which may still grow.
 
     Args:
-        text: it.
+        text: the filter as the user wrote it.
         events: the table.
         names: know threads.
 

@@ -25,7 +25,7 @@ class Located(Message):
         """A place to look at.
 
         Args:
-            address: it.
+            address: the address of the place.
             focus: go there, as with Enter, instead of only showing it.
             program: number of the program that it is in, None for the one in sight.
         """

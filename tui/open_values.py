@@ -134,7 +134,7 @@ class OpenValues:
         """The lines of a variable.
 
         Args:
-            root: it.
+            root: the variable's key among those that are open.
             view: its value now.
             of: which one of its lives this is: another one's values are not those of before.
         """

@@ -133,7 +133,7 @@ class LineTerminal:
         """Take what the guest wrote, cut anywhere.
 
         Args:
-            data: it.
+            data: the bytes that the guest wrote.
             moment: (tick, pc) of the instruction that has written it.
         """
         first = self.dropped + len(self.lines) - 1

@@ -53,7 +53,7 @@ class InsnCopies(Struct, frozen=True):
     """The copies that an instruction makes.
 
     Attributes:
-        copies: them.
+        copies: the copies, each from one place to another.
         idle: it does nothing, by a condition that does not hold.
         keeps: bytes of a target register that are not told of stay as they are.
     """

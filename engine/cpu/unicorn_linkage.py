@@ -223,7 +223,7 @@ class HostRecord(Struct, frozen=True):
     """Words that placed host code reads and writes.
 
     Attributes:
-        words: them.
+        words: the words themselves, unsigned, of 64 bits.
         at: their address.
         memory: that holds them.
     """

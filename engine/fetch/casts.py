@@ -39,7 +39,7 @@ def cast_parts(at: ArgCursor, text: str) -> CastParts:
 
     Args:
         at: where the text begins.
-        text: it.
+        text: the text, from its bracket on.
 
     Raises:
         ProbeSyntaxError: it is no cast.

@@ -330,7 +330,7 @@ class _BodyReader:
         """A variable, or the member that `text` ends with, is what was fetched last.
 
         Args:
-            text: it.
+            text: the whole expression of members.
             at: where the first member begins in it.
             found: the way to it.
             derefs: those before that way.

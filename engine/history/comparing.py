@@ -57,7 +57,7 @@ def shown_op(op: Sequence[Any], other: Sequence[Sequence[Any]] = ()) -> str:
     """Something that happened to a guest, in words.
 
     Args:
-        op: it.
+        op: the entry's operation: its number, and what belongs to it.
         other: what happened in its place elsewhere: bytes are shown from where they differ.
     """
     kind, rest = op[0], op[1:]

@@ -143,7 +143,7 @@ class InstructionInput(NamedTuple):
 
     Attributes:
         clock: ticks.
-        value: it.
+        value: the value, unsigned.
     """
 
     clock: int

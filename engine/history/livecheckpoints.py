@@ -68,7 +68,7 @@ class LiveCheckpoint(Struct, eq=False):
     """A moment of a run at which its program goes on.
 
     Attributes:
-        mark: it.
+        mark: the moment.
         clock: ticks at it.
         inputs: things that instructions have got from outside before it.
         current: id of the thread that has the processor.

@@ -62,7 +62,7 @@ def shape_of(
     """A standard stream of a guest that begins; None where it is closed, or none of the host's.
 
     Args:
-        file: it.
+        file: the stream as the guest has it.
         keep: keeps the bytes of a file, and gives their digest.
         most: bytes of one that is kept.
     """

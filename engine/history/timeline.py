@@ -49,7 +49,7 @@ class Timeline:
         """The guest stands in front of its first instruction.
 
         Args:
-            kernel: its.
+            kernel: the kernel of the guest of the past.
             ram: its memory.
             live: takes checkpoints of the run itself, if anything does.
         """

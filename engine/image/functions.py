@@ -71,7 +71,7 @@ class WantedFunction:
         """Take the name.
 
         Args:
-            text: it.
+            text: the name as the user wrote it, perhaps with wildcards.
             whole: nothing stands in front of it.
         """
         text = text.strip()

@@ -75,7 +75,7 @@ def undivided(
         starts: of the ranges, sorted.
         reach: the highest end of all ranges up to each one.
         end_of: (number of a range) to its end.
-        address: it.
+        address: an address inside the range that is asked for.
     """
     at = bisect_right(starts, address) - 1
     low = starts[at] if at >= 0 else 0

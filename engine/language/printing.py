@@ -58,7 +58,7 @@ class Printer(Struct, frozen=True):
         """A value as `print` shows it.
 
         Args:
-            value: it.
+            value: the value that is printed.
             letter: one of FORMATS, "" for the type's own.
 
         Raises:
@@ -457,7 +457,7 @@ def printed(printer: Printer, value: TypedValue, flags: str, letter: str) -> str
 
     Args:
         printer: reads strings.
-        value: it.
+        value: the value that is printed.
         flags: flags, width and precision.
         letter: of the conversion.
 

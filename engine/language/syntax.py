@@ -80,7 +80,7 @@ def parse(text: str, is_type: Callable[[str], bool]) -> Expression:
     """The tree of an expression.
 
     Args:
-        text: it.
+        text: the expression's text.
         is_type: tells whether a name is that of a type.
 
     Raises:

@@ -44,7 +44,7 @@ class Token(Struct, frozen=True):
 
     Attributes:
         kind: "number", "float", "name", "dollar", "char", "string", "op" or "end".
-        text: it.
+        text: the word as it is written.
         at: its first character in the expression.
         suffix: of a number: its u and l letters.
     """

@@ -40,7 +40,7 @@ class CallDispatch:
         """Serve a machine.
 
         Args:
-            machine: it.
+            machine: whose threads make the system calls.
             begin_wait: lets a thread wait; gives the result if that is over at once.
         """
         self.table = CallTable(machine.arch.linux)

@@ -578,7 +578,7 @@ class Kernel:
         """Give a thread each turn that it can take from now on; None: as the turns have it.
 
         Args:
-            thread: it.
+            thread: the thread that is preferred; None for no preference.
             at_once: the turn that another one has is over.
         """
         scheduler, recorder = self.scheduler, self.machine.recorder

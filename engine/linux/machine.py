@@ -70,7 +70,7 @@ class InnerKernel(Struct):
     """A kernel that runs as a process, and has tasks of its own: user-mode Linux.
 
     Attributes:
-        process: it.
+        process: the process that the kernel runs as.
         task: id of its task that runs; None as long as it has none.
     """
 

@@ -41,7 +41,7 @@ class KeptSignal(NamedTuple):
     """A signal that a debugger keeps back.
 
     Attributes:
-        item: it.
+        item: the signal, as it was queued.
         crash: of one that the program cannot escape: what it tells of.
         passes: it is delivered when the program goes on.
     """

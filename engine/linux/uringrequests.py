@@ -45,7 +45,7 @@ class ChainLink(NamedTuple):
     """An entry of a chain.
 
     Attributes:
-        entry: it.
+        entry: the submission queue entry.
         code: the errno with which it fails before it is begun, or 0.
         span: nanoseconds of its timespec, if it is a timeout.
     """
@@ -64,7 +64,7 @@ class RingRequest:
 
     Attributes:
         thread: whose it is.
-        entry: it.
+        entry: the submission queue entry.
         rest: entries that follow it.
         space: the memory that its addresses are of.
         wait: that of its system call.

@@ -72,7 +72,7 @@ class Arbitration:
 
         Args:
             kind: of its replacements (`Replacement.kind`).
-            technique: it.
+            technique: the technique that may serve the points.
         """
         self.replacing = (*self.replacing, technique)
         self._by_kind[kind] = technique

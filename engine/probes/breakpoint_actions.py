@@ -74,7 +74,7 @@ class _FirstHit:
         """It is about to be called for a hit of a probe.
 
         Args:
-            probe: it.
+            probe: the probe that is hit.
             row: records it.
             go: carries the instruction out, or is where that stands.
         """

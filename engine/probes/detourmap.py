@@ -15,7 +15,7 @@ class LiveDetour(Struct, eq=False):
 
     Attributes:
         point: whose it is, or was.
-        detour: it.
+        detour: the buffer and its code.
         probes: what it records.
         zombie: no jump leads there any more; it is freed once the guest has left it.
         unchecked: simulated CPUs that have to pass its breakpoint first (see `djprobe`).

@@ -90,7 +90,7 @@ class FrameReader:
 
         Args:
             sp: the stack pointer behind the return.
-            address: it.
+            address: the address that the call has returned to.
         """
         place, stack, words = sp - self.word, self._stack, self._words
         closed = self._target.memory.closed

@@ -10,7 +10,7 @@ class HookedCall:
     """An instance whose frame returns to the trampoline.
 
     Attributes:
-        instance: it.
+        instance: the return probe's instance.
         chained: it shares its frame with the one before it.
         leads: the first of a uprobe's hit: it counts against the depth.
     """

@@ -72,7 +72,7 @@ class PointState(Struct, frozen=True):
     """The thing that stands at a probed address.
 
     Attributes:
-        stage: it.
+        stage: the kind of thing.
         replacement: what has taken the breakpoint's place, or is about to; None before that.
     """
 

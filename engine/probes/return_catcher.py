@@ -85,7 +85,7 @@ class GuestEntries(Protocol):
 
         Args:
             point: where it stands.
-            probe: it.
+            probe: the return probe.
             go: carries the instruction out.
             detoured: a detour stands there, and may be what leaves the entry to the engine.
         """

@@ -34,7 +34,7 @@ class Behind:
     """The program's own address behind the call that is served.
 
     Attributes:
-        address: it.
+        address: where the program goes on behind the call.
     """
 
     __slots__ = ("address",)

@@ -149,7 +149,7 @@ def parse_hist(text: str, command: str, info: EventInfo) -> HistSpec:
     """Understand what stands between `hist:` and the condition.
 
     Args:
-        text: that.
+        text: what stands there: keys, values, sort and size.
         command: it with the condition, for errors.
         info: the event.
 

@@ -75,7 +75,7 @@ def compile_filter(
     """The filter that a text means for events of any kind.
 
     Args:
-        text: it.
+        text: the filter, in the kernel's language.
         comm: a thread's name by its id.
         process: the process of a thread, by their ids.
 

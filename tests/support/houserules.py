@@ -1,14 +1,21 @@
 """Rules of the house that no linter knows, as searches over syntax trees."""
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
-OPENERS = ("What", "Whether", "Where", "How")
+OPENERS = (
+    *("What", "Whether", "Where", "How"),
+    *("It", "Its", "They", "Them", "Those", "Another", "Nobody", "That"),
+)
 """First words of docstrings that are riddles: they circle a thing instead of saying what it is."""
+
+_BARE = re.compile(r"\s+\w+: (?:it|its|they|them|those|that)\.")
+"""A line of a docstring that only points at what it describes."""
 
 MIRRORED = {"cli": "engine/cli"}
 """Directories of tests that are not called as the package is that they mirror."""
@@ -124,6 +131,16 @@ def riddles(tree: list[Module]) -> Iterator[Found]:
                 value = str(text.value)
                 if value.split(maxsplit=1)[:1] and value.split(maxsplit=1)[0] in OPENERS:
                     yield Found(module.path, text.lineno, value.strip().splitlines()[0])
+
+
+def bare_lines(tree: list[Module]) -> Iterator[Found]:
+    """Yield lines of docstrings that say nothing of what they describe: `row: it.`"""
+    for module in tree:
+        for node in module.nodes:
+            for text in _docstrings(node):
+                for at, line in enumerate(str(text.value).splitlines()):
+                    if _BARE.fullmatch(line):
+                        yield Found(module.path, text.lineno + at, line.strip())
 
 
 def astray(root: Path, suites: Iterable[str]) -> Iterator[Found]:

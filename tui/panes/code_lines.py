@@ -153,7 +153,7 @@ class CodePainter(Struct, frozen=True):
         """A line.
 
         Args:
-            line: it.
+            line: the line that is drawn.
             at_cursor: whether it is the instruction at the cursor.
             targeted: whether the branch at the cursor leads there.
         """

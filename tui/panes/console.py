@@ -32,7 +32,7 @@ class _Piece(Struct, frozen=True):
     """A line as it is shown, or what fits of a longer one.
 
     Attributes:
-        text: it.
+        text: the line's text.
         look: of it.
         goes_on: the line in front of it goes on here.
         asked: the first of what was typed at once.

@@ -58,7 +58,7 @@ class OriginScreen(ModalScreen[int | None]):
 
         Args:
             text: the value, as it was asked for.
-            links: them.
+            links: the links, the value itself first.
             cut: the search was ended.
             first: where the cursor stands.
         """

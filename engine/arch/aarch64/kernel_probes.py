@@ -29,7 +29,7 @@ class Arm64KernelRules:
         """Take the version from an image.
 
         Args:
-            view: it.
+            view: the image, with its symbols and tables.
         """
         self._mask = EXCLUSIVES if view.version >= _EXACT else EARLIER_EXCLUSIVES
 

@@ -68,7 +68,7 @@ class X86KernelRules:
         """Take version, thunks and tables from an image.
 
         Args:
-            view: it.
+            view: the image, with its symbols and tables.
         """
         version = view.version
         self._no_traps = version >= _NO_TRAPS

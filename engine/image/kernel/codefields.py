@@ -39,7 +39,7 @@ def loads(code: Sequence[Insn], register: str, size: str = "q") -> Iterator[int]
 
     Args:
         code: what reads them.
-        register: it.
+        register: the register that holds the argument at first.
         size: "q" for words of 64 bits, "d" for those of 32.
     """
     for _, offset in loaded(code, (register,), size):

@@ -36,7 +36,7 @@ class ColumnSet(Struct, frozen=True, eq=False):
     """Columns by name: bytes, or numbers of one of the formats B, I, Q.
 
     Attributes:
-        parts: they.
+        parts: the columns by name.
     """
 
     parts: Mapping[str, memoryview]
@@ -82,7 +82,7 @@ def read_columns(data: Buffer, stamp: bytes) -> ColumnSet:
     """The columns of a file.
 
     Args:
-        data: it.
+        data: the bytes of the file.
         stamp: that it must have.
 
     Raises:

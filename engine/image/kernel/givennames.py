@@ -105,7 +105,7 @@ class GivenNames:
 
         Args:
             addresses: of the kernel's names, sorted.
-            names: they.
+            names: the names, in the order of the addresses.
         """
         step = max(1, len(names) // _SAMPLE)
         asked = [

@@ -188,7 +188,7 @@ class KeptKernel:
 
         Args:
             kind: a word, and perhaps `-` and what tells those of one kind apart.
-            columns: they.
+            columns: the columns by name.
         """
         if not os.path.exists(self._path("")):
             return  # all of an image's files come and go together

@@ -162,7 +162,7 @@ def laid_out_module(
     """Lay a module out as a kernel would load it.
 
     Args:
-        module: it.
+        module: the module's file, unpacked.
         kernel: that it is for; None = its imports stay stubs.
         loaded: modules that were loaded before it.
 

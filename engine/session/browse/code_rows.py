@@ -103,7 +103,7 @@ class FileSource:
         """Nothing is read yet.
 
         Args:
-            file: it.
+            file: the program or library.
             bias: what is added to a link address to get a guest address.
             before: of a kernel image: what its boot has changed.
         """
@@ -164,7 +164,7 @@ class MappingSource:
         """Nothing is read yet.
 
         Args:
-            mapping: it.
+            mapping: the mapping whose code is shown.
             pages: the guest's memory.
             name: gives an address as SYMBOL+OFF, "" for none.
         """

@@ -41,7 +41,7 @@ class Backwards:
         """The guest stands in front of its first instruction.
 
         Args:
-            session: it.
+            session: the guest of the past.
             live: takes checkpoints of the run itself, if anything does.
         """
         self._session = session
@@ -81,7 +81,7 @@ class Backwards:
         """The moment in front of another one; None in front of the first instruction.
 
         Args:
-            moment: it.
+            moment: the later moment.
             ended: it is the end of the run, whose last instruction is in front of it.
         """
         for clock in range(moment.clock, max(moment.clock - 3, -1), -1):
@@ -458,7 +458,7 @@ class Backwards:
         One that lives with a call is looked for from the call's begin up to now.
 
         Args:
-            condition: it.
+            condition: the condition.
             present: the end of what is recorded.
 
         Returns:

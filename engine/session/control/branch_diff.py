@@ -12,7 +12,7 @@ def compared(sides: tuple[str, str], runs: tuple[KeptRun, KeptRun]) -> list[str]
 
     Args:
         sides: names of the branches, of one width.
-        runs: they.
+        runs: the runs of the two branches.
     """
     left, right = runs
     for run in runs:

@@ -71,7 +71,7 @@ class BranchEvents:
         """Place what is wanted; the branch stands in front of its first instruction.
 
         Args:
-            run: it.
+            run: the branch's run.
             wanted: what is to be recorded.
             mode: strictness of placement.
             numbers: of events.
@@ -159,7 +159,7 @@ def compared_events(
 
     Args:
         sides: names of the branches, of one width.
-        runs: they.
+        runs: the runs of the two branches.
         wanted: what is recorded of both.
         mode: strictness of placement.
         goes_on: asked now and then: False ends it.

@@ -28,7 +28,7 @@ class BranchLeap:
     """The way of a guest from its first instruction to the moment of another one.
 
     Attributes:
-        moment: it.
+        moment: the moment at which the branch begins.
         script: what came into the other one from its host.
         remarks: what the user has to know of the branch.
     """

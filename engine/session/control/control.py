@@ -151,7 +151,7 @@ class Control:
         """A fresh run with these probes.
 
         Args:
-            session: it.
+            session: the run, in front of its first instruction.
             rows: the probes.
             switches: what is traced.
             changed: how often the code in sight has changed before.

@@ -42,7 +42,7 @@ class ProbeEntry(Struct, eq=False):
     """A row and what it has come to in the run at hand.
 
     Attributes:
-        row: it.
+        row: the row that the user made.
         placed: its places and the verdicts on them.
         defined: of a definition.
         stoppers: probes that stop the guest, one a place.
@@ -111,7 +111,7 @@ class ProbeViews:
         """The view of an entry.
 
         Args:
-            entry: it.
+            entry: the entry that is shown.
             sights: of the address space in sight, if anything is probed there, and the first one.
             moved: addresses may be others than before.
             placed: something is probed in the address space in sight.

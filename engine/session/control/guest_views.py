@@ -119,7 +119,7 @@ class GuestViews:
         """The list of a run's probes, with what words ask of their stops.
 
         Args:
-            run: it.
+            run: the run whose list is shown.
             words: who carries typed words out; None before the first of them.
         """
         place = run.place

@@ -70,7 +70,7 @@ class Landmarks:
 
         Args:
             name: it; "" for a number that no mark has.
-            moment: it.
+            moment: the moment that gets a name.
 
         Raises:
             CommandError: it is no name.

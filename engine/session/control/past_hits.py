@@ -219,7 +219,7 @@ class LivedHits:
     """A guest of the past in which the probes stand, and which goes through hits phase by phase.
 
     Attributes:
-        stand: it.
+        stand: the guest of the past, and what works on it.
         past: the same.
         moment: of the hits at which it stands, or has stood last.
         done: phases that were carried out there.

@@ -47,7 +47,7 @@ def run_on(past: PastSession, at: int, clock: int, look: Callable[[], object]) -
     """Run a guest up to a tick behind an entry of the journal's, or to its end.
 
     Args:
-        past: it.
+        past: the guest of the past.
         at: number of the entry, `NEVER` for none.
         clock: the tick; the guest stands in front of its first instruction, or further on if it
             does already.

@@ -87,7 +87,7 @@ class RegisterWrites:
         """The last write of a thread's register in front of a moment, at which the guest stands.
 
         Args:
-            register: it.
+            register: the register that was written.
             tid: the thread.
             before: the moment.
             cut: True to give up.
@@ -183,7 +183,7 @@ class RegisterWrites:
         """See whether a register may have been written in a tick.
 
         Args:
-            over: it.
+            over: the tick.
             end: where the next begins.
             ended: address behind its last instruction; 0 where that is not known.
             found: where to add it.

@@ -42,7 +42,7 @@ class Standpoint:
         """Stand in the run itself.
 
         Args:
-            present: it.
+            present: the run.
             travel: the way to its past, if it is recorded.
             make_past: makes somewhere to stand of the guest of the past.
             changed: how often the code in sight has changed before.
@@ -186,7 +186,7 @@ class Standpoint:
         """Carry a motion out that begins or ends in the past of a recorded run.
 
         Args:
-            command: it.
+            command: the motion.
             watches: gives the accesses at which the user wants to stop.
             condition: gives an expression a meaning where the guest stands.
         """

@@ -255,7 +255,7 @@ class RunSwitches(Struct):
 
         Args:
             tracing: records its events.
-            session: it.
+            session: the run that begins.
         """
         self.graph.begin(tracing)
         failure = self.handlers.begin(session)

@@ -34,7 +34,7 @@ class ToldEvents:
         """Tell rows.
 
         Args:
-            data: them.
+            data: the rows, packed.
             stretch: number of the stretch of the past that they are of; None for the run's own.
         """
         count = count_rows(data)

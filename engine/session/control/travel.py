@@ -53,7 +53,7 @@ class FinishedRecorder:
         journal: what has been recorded.
         wrote: told of what the guest writes, by its bytes.
         full: never; and where it ended then.
-        end: that.
+        end: the tick at which the record ended.
         inputs: what came from the host.
     """
 
@@ -144,7 +144,7 @@ class Travel:
         """The checkpoint so many in front of a moment, if another guest can begin there.
 
         Args:
-            moment: it.
+            moment: the moment that is looked back from.
             distance: number of the checkpoint, counted back from there.
 
         Returns:
@@ -257,7 +257,7 @@ class Travel:
         """Carry a motion out in the past.
 
         Args:
-            command: it.
+            command: the motion.
             places: where the user wants to stop.
             watches: at which accesses.
             condition: gives an expression a meaning where the guest stands.
@@ -361,7 +361,7 @@ def recorded(session: Session, script: HostInputs | None = None, *, keeps: bool)
     """The way to the past of a run that begins, and is recorded from here on.
 
     Args:
-        session: it.
+        session: the run, before its first instruction.
         script: what comes from the host at first, as it came to another run.
         keeps: checkpoints are taken meanwhile; its probes may change nothing then.
     """

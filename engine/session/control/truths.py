@@ -105,7 +105,7 @@ class Truths:
         """Go to the first moment at which a condition is true.
 
         Args:
-            condition: it.
+            condition: the condition.
             floor: where to begin; None for the first instruction.
             end: where to end.
 
@@ -162,7 +162,7 @@ class Truths:
         """Go on to a moment, and see where a condition becomes true in front of it.
 
         Args:
-            condition: it.
+            condition: the condition.
             end: the moment.
             first: one such place is enough.
         """
@@ -252,7 +252,7 @@ class Truths:
         """Go to where a condition has become true; what made it so, "" if that is nowhere.
 
         Args:
-            condition: it.
+            condition: the condition.
             turn: how it became true.
             before: a moment in front of which that is to be; None for none.
         """
@@ -287,7 +287,7 @@ class _BytesRead:
     """The bytes that an expression has been read from, which are watched.
 
     Attributes:
-        watch: they.
+        watch: the watch on these bytes.
     """
 
     def __init__(self, session: PastSession, pid: int) -> None:

@@ -95,7 +95,7 @@ class Debugger:
         """Take a guest that stands.
 
         Args:
-            control: it.
+            control: the guest under control.
             out: takes what is printed.
             guard: held while the guest may move.
             complaints: takes what went wrong without ending a command; `out` if None.
@@ -392,7 +392,7 @@ class Debugger:
         nothing; for other stops where the user looks.
 
         Args:
-            stop: it.
+            stop: the breakpoint, watchpoint or catchpoint.
             text: the expression, "" for none.
 
         Raises:
@@ -639,7 +639,7 @@ def unknown(word: str, words: tuple[str, ...], before: str = "") -> CommandError
     """The error of a word that means nothing, with the nearest that does.
 
     Args:
-        word: it.
+        word: the word as it was typed.
         words: those there are.
         before: the word that it stands behind, with a space.
     """

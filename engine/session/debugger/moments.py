@@ -21,7 +21,7 @@ class MomentWords:
         """Go to moments of a debugger's guest.
 
         Args:
-            debugger: it.
+            debugger: the debugger whose guest goes there.
             moving: tells of the stops that this leads to.
         """
         self._debugger, self._moving = debugger, moving

@@ -162,7 +162,7 @@ class PlaceFinder:
         """The place that a text asks for.
 
         Args:
-            text: it.
+            text: the place as it was typed.
             frame: that is looked at: lines are its file's.
             evaluate: an expression's value, for `*ADDRESS`.
 

@@ -17,7 +17,7 @@ class ScriptLine(Struct, frozen=True):
     """A line, with those that it holds.
 
     Attributes:
-        text: it.
+        text: the line without its end.
         number: of the line in its file, from 1 on; 0 without a file.
         body: lines up to `end`, or to `else`.
         otherwise: lines behind `else`.

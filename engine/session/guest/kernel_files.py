@@ -135,7 +135,7 @@ class KernelFiles:
         """The content of an area's file, as far as it is in memory: zeros for what is not.
 
         Args:
-            area: it.
+            area: the mapped area.
             limit: of its bytes; a larger file has none.
         """
         if not 0 < area.size <= limit:

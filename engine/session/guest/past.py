@@ -30,7 +30,7 @@ def record(
     """Record a session, whose configuration has `history`, from its first instruction on.
 
     Args:
-        session: it.
+        session: the session that is recorded.
         budget: bytes that the journal may take; None for any number.
         inputs: takes what comes from the host, so that the run can be carried out again.
         journal: it goes there; a journal of its own if None.

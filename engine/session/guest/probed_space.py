@@ -76,7 +76,7 @@ class Wanted(Struct):
 
     Attributes:
         place: where it goes.
-        probe: it.
+        probe: the probe.
         ready: prepares it.
         anywhere: what that gives it does not depend on the address space that it is in.
         late: it is enough to prepare it when it is hit.

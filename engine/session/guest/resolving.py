@@ -81,7 +81,7 @@ class ResolvingGuest:
     """A guest that stands where resolvers can be called.
 
     Attributes:
-        session: it.
+        session: the guest's session.
     """
 
     def __init__(self, session: "Session") -> None:

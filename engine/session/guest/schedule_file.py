@@ -19,7 +19,7 @@ class ScheduleFile:
         """Begin the file.
 
         Args:
-            target: it.
+            target: the file.
             config: the guest.
             seed: of the turns.
             turns: their kind, in words.

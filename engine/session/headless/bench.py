@@ -93,7 +93,7 @@ class Cost(Struct, frozen=True):
 
     Attributes:
         arch: name of the guest's architecture.
-        case: it.
+        case: the case that was measured.
         ns_per_hit: CPU nanoseconds over the unprobed run.
         loop_ns: CPU nanoseconds of a call in the unprobed run, which have been subtracted.
         slot_bytes: of the guest's memory for the displaced instruction's copy.

@@ -27,7 +27,7 @@ class EndCondition:
     """A condition on the end of runs.
 
     Attributes:
-        text: it.
+        text: the condition as the user wrote it.
     """
 
     def __init__(self, text: str) -> None:

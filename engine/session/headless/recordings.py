@@ -44,7 +44,7 @@ class RecordedRun:
         """Load the guest.
 
         Args:
-            config: it.
+            config: the guest and its options.
             path: of the file.
 
         Raises:

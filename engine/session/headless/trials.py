@@ -97,7 +97,7 @@ class Seen(Struct, frozen=True):
 
     Attributes:
         tick: of the guest's clock.
-        choice: it.
+        choice: the choice of the scheduler.
         left: the thread that gives the processor up.
         taken: the one that gets it.
     """

@@ -325,7 +325,7 @@ class Backtraces:
         """One frame, and those of the functions inlined there before it.
 
         Args:
-            frame: it.
+            frame: the frame as it was unwound.
             space: see `NamedFrame.space`.
         """
         location = (space or self._session.seen).modules.locate(frame.place)

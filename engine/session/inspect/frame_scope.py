@@ -166,7 +166,7 @@ class FrameScope:
         Args:
             session: the guest.
             files: its debug information.
-            frame: it.
+            frame: the frame.
             number: of the frame, 0 for the innermost.
             exact: its pc is where it goes on, and not behind a call.
             write_memory: changes bytes.

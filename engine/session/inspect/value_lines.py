@@ -43,7 +43,7 @@ class ValueLines:
 
         Args:
             name: of it.
-            value: it.
+            value: the value.
             type_text: its type where that is known better.
             is_parameter: it is one of a function's arguments.
         """

@@ -51,7 +51,7 @@ class Initial(Struct, frozen=True):
 
     Attributes:
         path: names of members and numbers of elements; empty for the next one.
-        value: it.
+        value: the value between the braces.
     """
 
     path: tuple[str | int, ...]
@@ -89,7 +89,7 @@ class WrittenCall(Struct, frozen=True):
     """A call as written.
 
     Attributes:
-        text: it.
+        text: the call's text.
         function: name of the function.
         arguments: what it is called with.
     """

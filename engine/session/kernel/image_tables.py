@@ -34,7 +34,7 @@ class ImageTables:
         """Take columns.
 
         Args:
-            image: it.
+            image: the image that the columns are of.
             columns: of its tables, see `table_columns`.
             live: its text.
         """

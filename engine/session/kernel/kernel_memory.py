@@ -86,7 +86,7 @@ class KernelMemory:
         """Map an image.
 
         Args:
-            opened: it.
+            opened: the image and what is known of it.
             memory: where nothing is mapped yet.
             modules: told of the files in it.
             path: guest path of the image.

@@ -58,7 +58,7 @@ class LiveText:
         """Write patches into a copy of the file.
 
         Args:
-            memory: it.
+            memory: the copy of the file.
             low: an address.
             at: the place of that in the copy.
             size: bytes from there on that may be patched.

@@ -159,7 +159,7 @@ class OpenedKernel:
     """One image and what is asked of it.
 
     Attributes:
-        image: it.
+        image: the kernel image or module.
         arch: its architecture.
         choice: what was chosen for it.
         version: whose rules hold.
@@ -175,7 +175,7 @@ class OpenedKernel:
         """Match an image with its architecture.
 
         Args:
-            image: it.
+            image: the kernel image or module.
             choice: of rules and of the live text.
             loaded: modules that are loaded beside it.
 

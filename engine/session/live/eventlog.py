@@ -47,7 +47,7 @@ class LoggedEvent(Struct, frozen=True, gc=False):
     """One event.
 
     Attributes:
-        event: it.
+        event: the event as the kernel recorded it.
         spot: names addresses in its process.
     """
 

@@ -80,7 +80,7 @@ class KernelProbes:
         """Take the definitions of a trace; nothing is placed yet.
 
         Args:
-            tracing: it.
+            tracing: the trace whose definitions are placed.
             host_path: the machine's path of a file that has another one in the program's tree.
 
         Raises:

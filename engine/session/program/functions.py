@@ -35,8 +35,8 @@ class Neighbourhood(Struct, frozen=True):
         low: the first of them.
         high: behind the last one; at `low`, which was asked about, while nothing more than the
             function is known.
-        symbol: it.
-        function: it.
+        symbol: the symbol that covers the addresses.
+        function: the function that the addresses are in.
     """
 
     file: ProgramFile

@@ -68,7 +68,7 @@ class OpenedProgram(Struct, frozen=True, eq=False):
     Attributes:
         config: how the guest is to be started.
         paths: the names of the file.
-        image: it.
+        image: the file as an ELF image.
         arch: its architecture.
         kernel: it as a kernel image; None for a program.
     """

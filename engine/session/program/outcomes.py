@@ -64,7 +64,7 @@ class Surveyor:
 
         Args:
             code: its file.
-            function: it.
+            function: the function whose instructions are judged.
             first: the address to begin with.
             site: an instruction as the rules see it.
             judge: the outcome of one for which the bytes do not say enough.

@@ -412,7 +412,7 @@ class Verdicts:
         """A definition with the arguments that hold at one of its places.
 
         Args:
-            definition: it.
+            definition: the definition as it was written.
             placed: all of them.
             place: the one.
 

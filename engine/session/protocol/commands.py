@@ -230,7 +230,7 @@ class Define(Struct, frozen=True):
     """Carry out a line of `kprobe_events`; any time.
 
     Attributes:
-        line: it.
+        line: the definition.
         replaces: id of the probe that it takes the place of.
         stops: stop when it is hit.
     """

@@ -95,7 +95,7 @@ class Output(Struct, frozen=True):
     """Bytes that the guest wrote to its terminal.
 
     Attributes:
-        data: them.
+        data: the bytes.
         time: the tick in which it has written the last of them, 0 where that is not known.
         pc: the instruction that has.
     """
@@ -144,7 +144,7 @@ class Failed(Struct, frozen=True):
     """A command was not carried out.
 
     Attributes:
-        command: it.
+        command: the command that failed.
         text: why, as the command line would print it.
         hint: the way out, "" if unknown.
         source: the line with the mistake, "" where the error is not about a text.

@@ -435,7 +435,7 @@ class MarkView(Struct, frozen=True):
     """A bookmark: a moment of the run with a name.
 
     Attributes:
-        name: it.
+        name: the bookmark's name.
         time: its tick.
         pc: the instruction that is next there.
     """

@@ -95,7 +95,7 @@ class GdbServer:
         """Load the guest, which stands at its first instruction.
 
         Args:
-            config: it.
+            config: the guest and its options.
             mode: strictness of breakpoints.
             tell: takes remarks for whoever has started the server.
             sends_output: gdb gets what the guest writes, as O packets, and nothing can be typed;

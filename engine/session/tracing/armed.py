@@ -16,7 +16,7 @@ class Armed(Struct, eq=False):
     """A trigger of an event.
 
     Attributes:
-        trigger: it.
+        trigger: the trigger as it was parsed.
         test: whether a row meets its condition, None for every hit.
         act: what it does, given the row's buffer, the thread and the place.
         left: how often it may still fire, None for always.

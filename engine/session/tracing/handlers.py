@@ -162,7 +162,7 @@ def blame(error: BaseException, path: str = "") -> str:
     """Why an error is the doing of a handlers file, with its line if it has one; "" if it is not.
 
     Args:
-        error: it.
+        error: the error as it was caught.
         path: of the file; the last one that was loaded if not given.
     """
     process = shared_process()

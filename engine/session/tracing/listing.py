@@ -177,7 +177,7 @@ class TraceListing:
         """The place for another tool; what an event has once is told once.
 
         Args:
-            place: it.
+            place: the probe's place.
             definition: with the arguments that hold there.
             told: events whose filter and triggers were told already; this one joins them.
         """

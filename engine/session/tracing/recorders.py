@@ -103,7 +103,7 @@ class Recorders:
 
         Args:
             place: of the probe.
-            probe: it.
+            probe: the probe without an address yet.
             event: its event.
             layout: of its rows, where that of the event does not hold.
         """
@@ -119,7 +119,7 @@ class Recorders:
         """Compile the recorder of a probe whose address is known.
 
         Args:
-            probe: it.
+            probe: the probe with its address.
             space: where it is.
             place: of it.
             number: of the event.
@@ -157,7 +157,7 @@ class Recorders:
         A hit takes longer so than with a recorder of the probe's own, and less than to make one.
 
         Args:
-            probe: it.
+            probe: the probe whose recorder is not prepared.
             space: where it is.
             number: of the event.
             layout: of its rows.

@@ -107,7 +107,7 @@ class Write(Struct, frozen=True):
     """Bytes that go elsewhere than behind what was written before.
 
     Attributes:
-        data: them.
+        data: the bytes.
         name: of a file in the directory of a format that has one; "" for the file itself.
         at: offset in it; None for its end.
     """

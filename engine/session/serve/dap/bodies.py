@@ -163,7 +163,7 @@ class DapBreakpoint(DapBody, kw_only=True):
         verified: it stands somewhere.
         message: why it does not, or something else to be known.
         source: of its line.
-        line: it.
+        line: the source line at which the breakpoint stands.
         instruction_reference: its address.
         reason: "pending" or "failed".
     """
@@ -367,7 +367,7 @@ class CompletionItem(DapBody, kw_only=True):
     """A word that may be typed.
 
     Attributes:
-        label: it.
+        label: the word as it is listed.
         detail: what it does.
         start: where what it takes the place of begins.
         length: of that.

@@ -88,7 +88,7 @@ class FrontEndBreakpoints:
         Args:
             kind: "source", "function", "instruction" or "data".
             group: the file of those of a source, "" else.
-            wanted: they.
+            wanted: the breakpoints that the editor wants.
             runs: the guest is running meanwhile.
         """
         stops = self._debugger.stops

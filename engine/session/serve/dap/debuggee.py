@@ -25,7 +25,7 @@ class Debuggee:
     """A guest in the hands of gdb's words.
 
     Attributes:
-        control: it.
+        control: the guest under control.
         launched: the way in which it was asked for.
         debugger: what is known of it.
         interpreter: carries the words out.
@@ -50,7 +50,7 @@ class Debuggee:
         """Take a guest that stands at its first instruction.
 
         Args:
-            control: it.
+            control: the guest under control.
             launched: the way in which it was asked for.
             events: those that it records.
             editor: takes lines of logpoints.

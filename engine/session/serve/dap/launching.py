@@ -15,7 +15,7 @@ def words_of(wanted: LaunchArguments, options: Sequence[str], guest: Sequence[st
     """The words for a guest.
 
     Args:
-        wanted: it.
+        wanted: the editor's launch arguments.
         options: of the command line.
         guest: GUEST ARGS of the command line, if they are there.
 

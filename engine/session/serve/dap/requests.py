@@ -215,7 +215,7 @@ class VariablesArguments(DapArguments):
     """A scope or a value to be opened.
 
     Attributes:
-        variables_reference: it.
+        variables_reference: the number of the scope or value.
         filter: "indexed" or "named" parts only; "" for all.
         start: number of the first one.
         count: of them, 0 for all.

@@ -64,7 +64,7 @@ class ShownValue(Struct, frozen=True):
     """A value in a line.
 
     Attributes:
-        text: it.
+        text: the value as it is printed.
         type: its type.
         reference: what is in it can be asked for by that; 0 for nothing.
         memory: where it is, or leads, in memory; "" for nowhere.
