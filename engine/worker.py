@@ -124,7 +124,7 @@ class Worker:
         except BaseException:
             self._terminal.close()
             raise
-        self._control.learn = self._learn
+        self._control.sight.learn = self._learn
         self._inbox: deque[cmd.Command | None] = deque()
         self._more = threading.Semaphore(0)
         self._closing = False
@@ -150,11 +150,11 @@ class Worker:
         """Have a command carried out; from the front end's thread."""
         self._inbox.append(command)
         self._more.release()
-        self._control.attention()
+        self._control.sight.attention()
 
     def nudge(self) -> None:
         """Make sure that a running guest has heard; for a timer of the front end."""
-        self._control.nudge()
+        self._control.sight.nudge()
 
     def close(self) -> None:
         """End the run and the threads."""
@@ -164,8 +164,8 @@ class Worker:
         self._more.release()
         started = self._threads[0].ident is not None  # it may have ended by now
         while self._threads[0].is_alive():
-            self._control.attention()
-            self._control.nudge()
+            self._control.sight.attention()
+            self._control.sight.nudge()
             self._threads[0].join(0.01)
         if started:
             self._terminal.finish()

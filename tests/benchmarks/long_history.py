@@ -83,7 +83,7 @@ class _LongRun:
 
         def ask() -> None:
             while not over.wait(0.1):
-                self._control.attention()
+                self._control.sight.attention()
 
         self._control.heard.waiting = ended
         asking = threading.Thread(target=ask)

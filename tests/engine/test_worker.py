@@ -38,15 +38,16 @@ class Front:
         self.worker = Worker(GuestConfig(guest, args, clock=clock), self.woken.set)
         self.said: list[ev.SessionEvent] = []
         self.view = GuestView()
-        self._asked = False
+        self._asked = self._posted = False
 
     def drain(self) -> None:
-        """Take what there is; as the bridge does, ask a running guest for news."""
+        """Take what there is; as the bridge does, ask how the guest is that runs, or may run."""
         self.woken.wait(0.01)
         self.woken.clear()
         self.worker.nudge()
-        if not self._asked and self.view.state in (RunState.RUNNING, RunState.WAITING):
-            self._asked = True
+        runs = self.view.state in (RunState.RUNNING, RunState.WAITING)
+        if not self._asked and (self._posted or runs):
+            self._asked, self._posted = True, False
             self.worker.post(cmd.Refresh())
         for event in self.worker.outbox.take():
             if isinstance(event, ev.Viewed):
@@ -71,6 +72,7 @@ class Front:
     def post(self, *commands: cmd.Command) -> None:
         for command in commands:
             self.worker.post(command)
+        self._posted = True
 
     def do(self, command: cmd.Command) -> ev.Done | ev.Failed:
         """Post a command and wait for its answer."""

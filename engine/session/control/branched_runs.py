@@ -1,14 +1,14 @@
 """Carries out what is about branches: one begins, is gone to, compared, given up."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from engine.arch.plan import Mode
 from engine.errors import CommandError
 from engine.session.control.branches import Branches, KeptRun
-from engine.session.control.probe_list import ProbeList
+from engine.session.control.sight import Sight
 from engine.session.control.telling import EventTeller
 from engine.session.protocol import commands as cmd
 from engine.session.protocol import events as ev
@@ -18,55 +18,31 @@ if TYPE_CHECKING:
     from engine.session.control.branching import BranchLeap
 
 
-class RunHolder(Protocol):
-    """Who has the run at hand."""
-
-    @property
-    def probes(self) -> ProbeList:
-        """The probes of that."""
-
-    def at_hand(self) -> KeptRun:
-        """It, and all that is known of it."""
-
-    def take(self, run: KeptRun) -> None:
-        """Another run is at hand."""
-
-    def begin_branch(self, leap: "BranchLeap", run: KeptRun) -> None:
-        """Have a run at hand that was brought to a moment of the one that was.
-
-        Args:
-            leap: brings it there.
-            run: the one that was.
-
-        Raises:
-            KprobeTuiError: it cannot be brought there; the same run is at hand as before.
-            Cut: the user does not want it any more; likewise.
-        """
-
-    def leaves_run(self) -> None:
-        """Another run is about to be at hand."""
-
-    def comes_to_run(self) -> None:
-        """Another run is at hand, and what was known of addresses does not hold."""
-
-
 class BranchedRuns:
     """The runs of one front end's guest, of which one is at hand."""
 
     def __init__(
-        self, holder: RunHolder, telling: EventTeller, mode: Mode, listens: Callable[[], bool]
+        self,
+        sight: Sight,
+        telling: EventTeller,
+        mode: Mode,
+        listens: Callable[[], bool],
+        begin: "Callable[[BranchLeap, KeptRun], object]",
     ) -> None:
-        """There is one.
+        """There is one run.
 
         Args:
-            holder: has it.
-            telling: tells what happens in it.
+            sight: has the run at hand.
+            telling: tells what happens in this run.
             mode: strictness of placement.
             listens: hears what has come in while a run is lived through: whether to go on.
+            begin: has a run at hand that a leap has brought to a moment of a given run. A
+                `KprobeTuiError` says that it cannot be brought there, `Cut` that the user does
+                not want it any more; the given run is at hand as before then.
         """
         self._mode = mode
         self._listens = listens
-        self._holder = holder
+        self._sight, self._begin = sight, begin
         self._telling = telling
         self._branches = Branches()
 
@@ -76,7 +52,7 @@ class BranchedRuns:
         Raises:
             KprobeTuiError: it cannot be.
         """
-        run, branches = self._holder.at_hand(), self._branches
+        run, branches = self._sight.run, self._branches
         run.place.need_history()
         match command:
             case cmd.CompareBranches(one, other):
@@ -89,13 +65,13 @@ class BranchedRuns:
             raise CommandError("in the middle of a hit; let it finish first")
         if running.state is RunState.RUNNING:
             raise CommandError("the program is running; Ctrl-C stops it")
-        self._holder.leaves_run()
+        self._sight.leave()
         if isinstance(command, cmd.SwitchBranch):
             said = self._switch(command.name, run)
         else:
             assert isinstance(command, cmd.StartBranch)
             said = self._start(command.name, run)
-        self._holder.comes_to_run()
+        self._sight.arrive()
         return said
 
     def _compare(self, one: str, other: str, run: KeptRun) -> list[str]:
@@ -122,7 +98,7 @@ class BranchedRuns:
         branches.check_room(run)
         telling.hold()
         try:
-            self._holder.begin_branch(leap, run)
+            self._begin(leap, run)
         finally:
             held = telling.release()
         run.place.rest()
@@ -130,7 +106,7 @@ class BranchedRuns:
         telling.out(ev.Branched(name))
         for event in held:
             telling.out(event)
-        there = self._holder.at_hand()
+        there = self._sight.run
         self._retell(there)
         running = there.place.here.running
         running.state, running.cause = RunState.STOPPED, StopCause.ARRIVED
@@ -139,17 +115,17 @@ class BranchedRuns:
 
     def _switch(self, name: str, run: KeptRun) -> str:
         """Go to another branch, with what is placed and traced now."""
-        telling, rows = self._telling, self._holder.probes.rows
+        telling, rows = self._telling, self._sight.place.present.probes.rows
         other = self._branches.switch(name, run)
         run.place.rest()
-        self._holder.take(other)
+        self._sight.take(other)
         telling.out(ev.Branched(name))
         for event in other.context:
             telling.out(event)
         inputs = other.travel.recorder.inputs
         if inputs is not None:
             inputs.come_back()
-        for failure in self._holder.probes.restore(rows):
+        for failure in self._sight.place.present.probes.restore(rows):
             telling.tell(ev.Notice(failure))
         for failure in other.switches.follow(run.switches):
             telling.tell(ev.Notice(failure))
@@ -173,7 +149,7 @@ class BranchedRuns:
         Raises:
             CommandError: there is none of that name.
         """
-        return self._branches.run(name, self._holder.at_hand())
+        return self._branches.run(name, self._sight.run)
 
     def lines(self) -> list[str]:
         """The branches as a table.
@@ -181,7 +157,7 @@ class BranchedRuns:
         Raises:
             CommandError: the run is not recorded.
         """
-        run = self._holder.at_hand()
+        run = self._sight.run
         run.place.need_history()
         return self._branches.lines(run)
 

@@ -6,15 +6,14 @@ thread). What happens is told through `tell`. A worker thread, a test or a scrip
 both.
 """
 
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from engine.arch.plan import Mode
-from engine.errors import CommandError, KprobeTuiError, ProbeSyntaxError
+from engine.errors import CommandError, KprobeTuiError
 from engine.escaping import escaped
 from engine.linux.space import AddressSpace
 from engine.session.control.asking import StopQuestions
@@ -26,6 +25,7 @@ from engine.session.control.heard_commands import HeardCommands
 from engine.session.control.probe_list import ProbeList
 from engine.session.control.run_starts import RunStarts
 from engine.session.control.running import Abandoned
+from engine.session.control.sight import Sight
 from engine.session.control.stand import GuestStand
 from engine.session.control.standpoint import Standpoint
 from engine.session.control.still_commands import StillCommands
@@ -37,7 +37,6 @@ from engine.session.control.switches import (
 )
 from engine.session.control.telling import EventTeller
 from engine.session.control.told_events import ToldEvents
-from engine.session.control.typed_words import TypedWords
 from engine.session.guest.calling import CallArguments, FunctionCalls
 from engine.session.guest.session import Session
 from engine.session.guest.terminal import FrontEndStreams
@@ -79,10 +78,7 @@ class Control:
         config: what to run; a change holds from the next start.
         looks: asked between two instructions of the guest once `notice` was called: why it is to
             stop, "" for no reason.
-        words: carries lines of gdb's words out; None before the first of them.
-        learn: called before that: may bring in who carries them out.
-        moves: counts what the guest has done, threads that were chosen and fresh starts.
-        frame: number of the frame that is looked at; the guest's motions make it 0.
+        sight: the run at hand, and what is looked at.
     """
 
     def __init__(
@@ -110,9 +106,12 @@ class Control:
         self.config = config
         self._telling = EventTeller(tell)
         self._tell = self._telling.tell
-        self._still = StillCommands(self, self._telling, terminal)
-        self.heard = HeardCommands(self, self._still, self._telling)
-        self.branches = BranchedRuns(self, self._telling, mode, self.heard.listens)
+        self.sight = sight = Sight(self._telling)
+        self._still = StillCommands(sight, self._telling, terminal)
+        self.heard = HeardCommands(sight, self._still, self._telling, self.dispatch, self.refresh)
+        self.branches = BranchedRuns(
+            sight, self._telling, mode, self.heard.listens, self._begin_branch
+        )
         self._mode = mode
         self.before_end: Callable[[], object] = lambda: None
         self.refills = False
@@ -122,14 +121,8 @@ class Control:
         self.links: tuple[OriginLink, ...] = ()
         self.looks: Callable[[], str] = lambda: ""
         self._on_foot = False
-        self.words: TypedWords | None = None
-        self.learn: Callable[[], object] = lambda: None
-        self.moves = self.frame = 0
         self._views = GuestViews(self.branches)
-        self._gate = threading.Lock()
-        self._hears = False
         self._starts = RunStarts(self._telling, mode, terminal)
-        self._kept: KeptRun | None = None
         fresh = self._starts.fresh(config, opened)
         self._first, self._damage = fresh.opened, set[str]()
         switches = {group: KernelSwitch(group) for group in GROUPS}
@@ -173,7 +166,7 @@ class Control:
             unwinder=self._still.unwinder,  # as the run before had it
         )
         place = Standpoint(present, travel, self._past_of, changed)
-        self._kept = KeptRun(place, told, switches, self._telling.context)
+        self.sight.begin(KeptRun(place, told, switches, self._telling.context))
         tracing = present.tracing
         tracing.programs.tell = self._tell
         present.probing.mapped.append(self._mapped)
@@ -199,8 +192,7 @@ class Control:
             refill = LogRefill(travel, tracing, recorded, self._mode, self._tell, told)
             told.refill = refill
             place.begin_history(recorded, self._mode, self.heard.lives_on, lambda: refill.counts)
-        with self._gate:
-            self._hears = True
+        self.sight.hear(on=True)
 
     def _past_of(self, session: Session) -> GuestStand:
         """Somewhere to stand in a guest of the past."""
@@ -216,40 +208,19 @@ class Control:
         return past
 
     @property
-    def _run(self) -> KeptRun:
-        """The run at hand.
-
-        Raises:
-            CommandError: it has been given back: there is no memory of it that could be looked at.
-        """
-        if self._kept is None:
-            raise CommandError("the guest is closed: nothing can be asked of it any more")
-        return self._kept
-
-    @property
-    def _place(self) -> Standpoint:
-        """The place in the run at hand at which the front end stands."""
-        return self._run.place
-
-    @property
     def session(self) -> Session:
         """The run at hand, or its guest of the past where that is looked at."""
-        return self._here.session
-
-    @property
-    def _here(self) -> GuestStand:
-        """The guest in which the front end stands, and all that works on it."""
-        return self._place.here
+        return self.sight.here.session
 
     @property
     def of_recording(self) -> bool:
         """True if the run at hand is a recording's, of which nothing can be changed."""
-        return self._place.of_recording
+        return self.sight.place.of_recording
 
     @contextmanager
     def undisturbed(self) -> Iterator[None]:
         """Let the run pass the user's breakpoints, signals and events meanwhile."""
-        present = self._place.present
+        present = self.sight.place.present
         present.ask(StopQuestions(accepts=lambda row: False, mapped=self.questions.mapped))
         try:
             yield
@@ -259,40 +230,26 @@ class Control:
     @property
     def lives_again(self) -> bool:
         """True while the run of a recording goes on: what it writes is written by nobody else."""
-        return self._place.of_recording and self._here.running.state is RunState.RUNNING
+        return self.sight.place.of_recording and self.sight.here.running.state is RunState.RUNNING
 
     @property
     def probes(self) -> ProbeList:
         """The list of the probes that are placed in the run."""
-        return self._place.present.probes
+        return self.sight.place.present.probes
 
     def _mapped(self, space: AddressSpace, start: int, size: int) -> None:
         """Code of a file has come."""
         self.questions.mapped()
 
-    # -- from any thread --------------------------------------------------------------------
-
-    def attention(self) -> None:
-        """Make a running guest ask `waiting` soon."""
-        with self._gate:
-            if self._hears:
-                self.session.attend()
-
-    def nudge(self) -> None:
-        """Ask again if nobody has heard yet; for a timer."""
-        with self._gate:
-            if self._hears and self.session.waiting():
-                self.session.nudge()
-
     # -- stops of those above ------------------------------------------------------------------
 
     def notice(self) -> None:
         """Something has happened in the guest that may be a reason to stop: `looks` is asked."""
-        self._here.running.notice()
+        self.sight.here.running.notice()
 
     def look_at_each(self, *, on: bool) -> None:
         """Have `looks` asked behind each instruction: nothing runs freely then."""
-        self._on_foot = self._here.running.on_foot = on
+        self._on_foot = self.sight.here.running.on_foot = on
 
     # -- commands -----------------------------------------------------------------------------
 
@@ -327,23 +284,13 @@ class Control:
             following: cmd.Command | None = heard.ahead.popleft()
             while following is not None:
                 heard.begin(following)
-                self.attempt(following, self.dispatch)
+                self._telling.attempt(following, self.dispatch)
                 changed = changed or kind_of(following).changes_view
                 following = heard.following
             if not heard.ahead and changed:
                 self._keep_log()
         if changed:
             self.refresh()
-
-    def attempt(self, command: cmd.Command, call: Callable[[cmd.Command], str]) -> None:
-        """Carry a command out and tell how it went."""
-        try:
-            self._tell(ev.Done(command, call(command)))
-        except ProbeSyntaxError as error:
-            text = str(error)
-            self._tell(ev.Failed(command, text, error.hint, error.command, error.column))
-        except KprobeTuiError as error:
-            self._tell(ev.Failed(command, str(error), error.hint))
 
     def dispatch(self, command: cmd.Command) -> str:
         """Carry out any command; the guest stands.
@@ -358,52 +305,43 @@ class Control:
         if kind is CommandKind.BRANCH:
             self.heard.cut = False
             return self.branches.carry_out(command)
-        if isinstance(command, cmd.PhaseBack) or self._place.in_past:
+        if isinstance(command, cmd.PhaseBack) or self.sight.place.in_past:
             done = self._by_phase(command)
             if done is not None:
                 return done
-        if kind.travels or (self._place.in_past and isinstance(command, cmd.Continue)):
+        if kind.travels or (self.sight.place.in_past and isinstance(command, cmd.Continue)):
             return self._travelled(command)
         if isinstance(command, cmd.TypedLine):
             self.heard.cut = False
-            return self.known_words().carry_out(command.text)
+            return self.sight.known_words().carry_out(command.text)
         if not kind.moves:
             return self._still.carry_out(command)
-        running = self._here.running
+        running = self.sight.here.running
         if running.ended:
             standing = self.session.left_standing
             what = f"cannot go on: {running.reason}" if standing else "has ended"
             raise CommandError(f"the program {what}; r starts it afresh")
         if self.session.core is not None:
             raise CommandError("a core file does not move; r runs the program from its beginning")
-        self.moves_on()
-        if self.words is not None:
-            self.words.begins_to_move()
+        self.sight.moves_on()
+        if self.sight.words is not None:
+            self.sight.words.begins_to_move()
         try:
-            with blamed(self._run.switches.handlers.path or None):
+            with blamed(self.sight.run.switches.handlers.path or None):
                 running.move(command)
         except Abandoned:
             pass
-        if self._place.in_past:
-            self._place.look_for_present()
+        if self.sight.place.in_past:
+            self.sight.place.look_for_present()
         elif running.ended:
             self._ended()
-        if self.words is not None:
-            self.words.moved()
+        if self.sight.words is not None:
+            self.sight.words.moved()
         return running.reason
 
     # -- branches ---------------------------------------------------------------------------
 
-    def at_hand(self) -> KeptRun:
-        """The run at hand, and all that is known of it."""
-        return self._run
-
-    def take(self, run: KeptRun) -> None:
-        """Another run is at hand; nobody asks the one that was for attention."""
-        with self._gate:
-            self._kept, self._telling.context = run, run.context
-
-    def begin_branch(self, leap: "BranchLeap", run: KeptRun) -> None:
+    def _begin_branch(self, leap: "BranchLeap", run: KeptRun) -> None:
         """Have a run at hand that was brought to a moment of the one that was.
 
         Args:
@@ -414,39 +352,26 @@ class Control:
             KprobeTuiError: it cannot be brought there; the same run is at hand as before.
             Cut: the user does not want it any more; likewise.
         """
-        rows, changed = self.probes.rows, self._place.changes + 1
+        rows, changed = self.probes.rows, self.sight.place.changes + 1
         switches = run.switches.again()
         session: Session | None = None
         try:
             session = self._starts.branched(self.config, leap)
             self._begin(session, rows, switches, changed, leap)
         except BaseException:
-            failed = self._place
-            self.take(run)
+            failed = self.sight.place
+            self.sight.take(run)
             if failed is not run.place:
                 failed.close()
             elif session is not None:
                 session.close()
             raise
 
-    def leaves_run(self) -> None:
-        """Another run is about to be at hand."""
-        if self.words is not None:
-            self.words.begins_to_move()
-
-    def comes_to_run(self) -> None:
-        """Another run is at hand, and what was known of addresses does not hold."""
-        self._place.change()
-        self.moves_on()
-        self._here.running.origin = "insn"
-        if self.words is not None:
-            self.words.branched()
-
     # -- the past ---------------------------------------------------------------------------
 
     def _by_phase(self, command: cmd.Command) -> str | None:
         """Carry out what is about phases of a hit in the past; None where there is more to do."""
-        place = self._place
+        place = self.sight.place
         back, moves = isinstance(command, cmd.PhaseBack), False
         if back:
             place.need_history()
@@ -458,8 +383,8 @@ class Control:
             if kind_of(command).travels:
                 place.leave_hit()
             return None
-        if self.words is not None:
-            self.words.begins_to_move()
+        if self.sight.words is not None:
+            self.sight.words.begins_to_move()
         if back:
             place.phase_back()
             moved = True
@@ -477,37 +402,37 @@ class Control:
                 place.leave_hit()  # behind it a phase is an instruction of the past like any other
         if not moved:
             return None
-        self.moves_on()
-        if self.words is not None:
-            self.words.moved()
-        return self._here.running.reason
+        self.sight.moves_on()
+        if self.sight.words is not None:
+            self.sight.words.moved()
+        return self.sight.here.running.reason
 
     def history(self) -> tuple[int, int, bool] | None:
         """Ticks at which the guest stands, and the run; whether it stands in the past.
 
         None without history.
         """
-        return self._place.history()
+        return self.sight.place.history()
 
     def call_at_hand(self) -> tuple[int, int] | None:
         """Tick and instruction of the call that is carried out; None where none is recorded."""
-        return self._place.call_at_hand()
+        return self.sight.place.call_at_hand()
 
     def _travelled(self, command: cmd.Command) -> str:
         """Carry out a motion that begins or ends in the past."""
-        place, frame = self._place, self.frame
+        place, frame = self.sight.place, self.sight.frame
         place.check()
-        self.moves_on()
-        if self.words is not None:
-            self.words.begins_to_move()
+        self.sight.moves_on()
+        if self.sight.words is not None:
+            self.sight.words.begins_to_move()
         place.go(command, self.watch_places, self.condition)
-        if self.words is not None:
-            self.words.moved()
+        if self.sight.words is not None:
+            self.sight.words.moved()
         if isinstance(command, cmd.Origin):
             travel = place.travel
             assert travel is not None, "it was followed in the past"
             cut = place.here.running.cause is StopCause.INTERRUPTED
-            self.look_at(frame)
+            self.sight.look_at(frame)
             self.links = travel.links
             travel.links = ()
             self._tell(ev.OriginFound(command.text, self.links, cut))
@@ -516,31 +441,9 @@ class Control:
 
     def _keep_log(self) -> None:
         """Make the log what it would be if all that is recorded had been so from the start."""
-        if self.refills and self._kept is not None and self._kept.told.refill is not None:
+        if self.refills and self.sight.is_open and self.sight.run.told.refill is not None:
             self.heard.cut = False
-            self._run.told.keep(self._place.present.running, self.heard.goes_on)
-
-    def known_words(self) -> TypedWords:
-        """Who carries words out.
-
-        Raises:
-            CommandError: nobody does.
-        """
-        if self.words is None:
-            self.learn()
-        if self.words is None:
-            raise CommandError("nobody knows words here")
-        return self.words
-
-    def moves_on(self) -> None:
-        """Another moment, or another thread: nobody looks at a frame of it yet."""
-        self.moves += 1
-        self.frame, self._here.focus.elsewhere = 0, None
-
-    def look_at(self, frame: int) -> None:
-        """Look at a frame of the backtrace, and with it at the memory of its program."""
-        self.frame = frame
-        self._here.focus.elsewhere = self._here.viewing.space_of(frame)
+            self.sight.run.told.keep(self.sight.place.present.running, self.heard.goes_on)
 
     def _restart(self) -> str:
         rows = self.probes.rows
@@ -548,8 +451,8 @@ class Control:
         self._end_run()
         self.branches.restarted()
         self._tell(ev.Restarted())
-        self._begin(fresh, rows, self._run.switches, self._place.changes + 1)
-        self.moves_on()
+        self._begin(fresh, rows, self.sight.run.switches, self.sight.place.changes + 1)
+        self.sight.moves_on()
         return "started afresh"
 
     def _ended(self) -> None:
@@ -558,14 +461,14 @@ class Control:
         assert end is not None
         self.before_end()
         try:
-            self._run.switches.handlers.over()
+            self.sight.run.switches.handlers.over()
         except KprobeTuiError as error:
             self._tell(ev.Notice(str(error)))
         reports = self.session.report(end)
-        self._run.exit_code = reports.exit_code
-        self._here.running.reason = reports.reason
+        self.sight.run.exit_code = reports.exit_code
+        self.sight.here.running.reason = reports.reason
         self._tell_troubles()
-        for remark in (*reports.damage, *self._here.tracing.finish(), *reports.remarks):
+        for remark in (*reports.damage, *self.sight.here.tracing.finish(), *reports.remarks):
             if remark not in reports.troubles:  # these were told when they happened
                 self._tell(ev.Remark(remark.lines))
 
@@ -573,11 +476,11 @@ class Control:
 
     def refresh(self) -> None:
         """Hand over what was recorded, and a view of how things are; of a closed guest nothing."""
-        if self._kept is None:
+        if not self.sight.is_open:
             return
-        if not self._here.running.ended:
-            self._here.tracing.drain()
-        for stand in dict.fromkeys((self._place.present, self._place.here)):
+        if not self.sight.here.running.ended:
+            self.sight.here.tracing.drain()
+        for stand in dict.fromkeys((self.sight.place.present, self.sight.place.here)):
             for text in stand.fresh_notices():
                 self._tell(ev.Notice(text))
         self._tell_damage()
@@ -586,7 +489,7 @@ class Control:
 
     def _tell_troubles(self) -> None:
         """Tell what the guest has asked for in vain since."""
-        for line in self._here.troubles.fresh():
+        for line in self.sight.here.troubles.fresh():
             self._tell(ev.Remark((line,)))
 
     def _tell_damage(self) -> None:
@@ -599,27 +502,22 @@ class Control:
 
     def view(self) -> GuestView:
         """Make the view of this moment."""
-        return self._views.make(self._run, self.words, frame=self.frame, moment=self.moves)
-
-    @contextmanager
-    def sight(self) -> Iterator[None]:
-        """Have the processor hold the thread in sight, to be looked at, while the guest stands."""
-        with self._here.focus.visit() if self._here.stands else nullcontext():
-            yield
+        sight = self.sight
+        return self._views.make(sight.run, sight.words, frame=sight.frame, moment=sight.moves)
 
     @property
     def thread(self) -> int:
         """Id of the thread in sight."""
-        return self._here.focus.thread.tid
+        return self.sight.here.focus.thread.tid
 
     def probe_views(self) -> tuple[ProbeView, ...]:
         """The list of probes, with what words ask of their stops."""
-        return self._views.probes(self._run, self.words)
+        return self._views.probes(self.sight.run, self.sight.words)
 
     @property
     def state(self) -> RunState:
         """The guest's state."""
-        return self._here.running.state
+        return self.sight.here.running.state
 
     def call(self, address: int, given: CallArguments, results: Sequence[str]) -> dict[str, int]:
         """Call a function of the guest on a copy of its memory; the registers of its result.
@@ -627,17 +525,17 @@ class Control:
         Raises:
             CommandError: the guest does not stand, or the function cannot be called.
         """
-        if self._place.of_recording or self._place.in_past:
+        if self.sight.place.of_recording or self.sight.place.in_past:
             raise CommandError(
                 "Functions are not called in what was recorded; branch continues from here in a"
                 " run of its own."
             )
-        running = self._here.running
+        running = self.sight.here.running
         if running.state not in (RunState.STOPPED, RunState.READY) or running.machine is not None:
             raise CommandError("The program does not stand where a function can be called.")
-        if self._here.focus.chosen is not None:
+        if self.sight.here.focus.chosen is not None:
             raise CommandError("Functions are called by the thread that runs.")
-        calls = FunctionCalls(self.session, self._here.probing, self.heard.halted)
+        calls = FunctionCalls(self.session, self.sight.here.probing, self.heard.halted)
         machine = self.session.machine
         recorder, machine.recorder = machine.recorder, None  # it leaves no trace
         try:
@@ -650,20 +548,19 @@ class Control:
 
         Whatever is asked of it afterwards is a `CommandError`, a command is told to have failed.
         """
-        if self._kept is None:
+        if not self.sight.is_open:
             return
         self._end_run()
         self.branches.close()
-        self._kept = None
+        self.sight.close()
 
     def _end_run(self) -> None:
         """End the run at hand."""
-        self._place.leave_past()
-        if self._run.exit_code is None:
-            self._here.tracing.finish()
-        with self._gate:
-            self._hears = False
-        self._place.close()
+        self.sight.place.leave_past()
+        if self.sight.run.exit_code is None:
+            self.sight.here.tracing.finish()
+        self.sight.hear(on=False)
+        self.sight.place.close()
 
 
 def _no_condition(text: str) -> "Condition":

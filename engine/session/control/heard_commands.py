@@ -2,14 +2,14 @@
 
 from collections import deque
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Final
 
 from engine.session.control.branches import KeptRun
 from engine.session.control.running import Abandoned
+from engine.session.control.sight import Sight
 from engine.session.control.stand import GuestStand
 from engine.session.control.still_commands import StillCommands
 from engine.session.control.telling import EventTeller
-from engine.session.control.typed_words import TypedWords
 from engine.session.protocol import commands as cmd
 from engine.session.protocol import events as ev
 from engine.session.protocol.kinds import CommandKind, kind_of
@@ -19,33 +19,6 @@ _AHEAD: Final = 10_000
 """Commands that may be typed ahead of a step."""
 _AT_ONCE: Final = (CommandKind.QUESTION, CommandKind.TERMINAL, CommandKind.STILL)
 """Kinds of commands that are carried out while the guest runs or its past is lived through."""
-
-
-class CommandCarrier(Protocol):
-    """Who has the run at hand, and carries commands out."""
-
-    def at_hand(self) -> KeptRun:
-        """The run at hand, and all that is known of it."""
-
-    def known_words(self) -> TypedWords:
-        """Who carries words out.
-
-        Raises:
-            CommandError: nobody does.
-        """
-
-    def dispatch(self, command: cmd.Command) -> str:
-        """Carry out any command; the guest stands.
-
-        Raises:
-            KprobeTuiError: it cannot be.
-        """
-
-    def attempt(self, command: cmd.Command, call: Callable[[cmd.Command], str]) -> None:
-        """Carry a command out and tell how it went."""
-
-    def refresh(self) -> None:
-        """Hand over what was recorded, and a view of how things are."""
 
 
 class HeardCommands:
@@ -62,14 +35,21 @@ class HeardCommands:
     """
 
     def __init__(
-        self, carrier: CommandCarrier, still: StillCommands, telling: EventTeller
+        self,
+        sight: Sight,
+        still: StillCommands,
+        telling: EventTeller,
+        dispatch: Callable[[cmd.Command], str],
+        refresh: Callable[[], object],
     ) -> None:
         """Nothing has come in.
 
         Args:
-            carrier: carries commands out.
-            still: those that move nothing.
+            sight: the run at hand.
+            still: carries out commands that move nothing.
             telling: takes what is to be known.
+            dispatch: carries out any command while the guest stands.
+            refresh: tells a view, and the events that were recorded before.
         """
         self.waiting: Callable[[], cmd.Command | None] = lambda: None
         self.wait: Callable[[], cmd.Command | None] = lambda: None
@@ -77,11 +57,12 @@ class HeardCommands:
         self.following: cmd.Command | None = None
         self.cut = False
         self._stepping = False
-        self._carrier, self._still, self._tell = carrier, still, telling.tell
+        self._sight, self._still, self._telling = sight, still, telling
+        self._dispatch, self._refresh = dispatch, refresh
 
     @property
     def _run(self) -> KeptRun:
-        return self._carrier.at_hand()
+        return self._sight.run
 
     @property
     def _here(self) -> GuestStand:
@@ -136,13 +117,13 @@ class HeardCommands:
                 self.ahead.clear()
                 break
             if kind in _AT_ONCE:
-                self._carrier.attempt(command, self._still.carry_out)
+                self._telling.attempt(command, self._still.carry_out)
                 changed = changed or kind.changes_view
             else:
                 self.ahead.append(command)
                 self.cut = self.cut or kind is CommandKind.RESTART
         if changed:
-            self._carrier.refresh()
+            self._refresh()
         return not self.cut
 
     # -- while the guest runs -----------------------------------------------------------------
@@ -161,14 +142,14 @@ class HeardCommands:
             self._obey(command)
             changed = changed or kind_of(command).changes_view
         if self._stand_in_call() or changed:
-            self._carrier.refresh()
+            self._refresh()
         while self._here.running.state is RunState.STOPPED:  # in the middle of a blocked call
             command = self.wait()
             if command is None:
                 raise Abandoned
             self._obey(command)
             if self._stand_in_call() or kind_of(command).changes_view:
-                self._carrier.refresh()
+                self._refresh()
 
     def _stand_in_call(self) -> bool:
         """Stop inside a blocked call if the user wants a stop, which may be older than the call.
@@ -206,9 +187,9 @@ class HeardCommands:
             self.ahead.append(command)
         elif kind is CommandKind.BRANCH:
             where = f"in {blocked_in}()" if running.state is RunState.STOPPED else "running"
-            self._tell(ev.Failed(command, f"the program is {where}", "let that end first"))
+            self._telling.tell(ev.Failed(command, f"the program is {where}", "let that end first"))
         elif kind in _AT_ONCE:
-            self._carrier.attempt(command, self._still.carry_out)
+            self._telling.attempt(command, self._still.carry_out)
         elif running.state is RunState.STOPPED:
             # The call has to end before anything else can happen. For a step that is all.
             running.want(f"{blocked_in}() ended", StopCause.CUT_SHORT)
@@ -218,15 +199,15 @@ class HeardCommands:
         elif self._stepping and room:
             self.ahead.append(command)  # typed ahead of a step: its turn comes
         else:
-            self._tell(ev.Failed(command, "the program is running", "Ctrl-C stops it"))
+            self._telling.tell(ev.Failed(command, "the program is running", "Ctrl-C stops it"))
 
     def _type(self, command: cmd.TypedLine) -> None:
         """Carry a line of words out in the middle of a run."""
         running = self._here.running
         if running.state is not RunState.STOPPED:
-            self._tell(ev.Failed(command, "the program is running", "Ctrl-C stops it"))
-        elif self._carrier.known_words().moves(command.text):
+            self._telling.tell(ev.Failed(command, "the program is running", "Ctrl-C stops it"))
+        elif self._sight.known_words().moves(command.text):
             running.want(f"{self._here.session.kernel.waiting_in}() ended", StopCause.ARRIVED)
             running.state, self.following = RunState.RUNNING, command
         else:
-            self._carrier.attempt(command, self._carrier.dispatch)
+            self._telling.attempt(command, self._dispatch)

@@ -1,13 +1,13 @@
 """Carries out what leaves the guest where it stands: looks, edits, probes, signals, input."""
 
-from typing import Final, Protocol
+from typing import Final
 
 from engine.errors import CommandError
 from engine.session.control.branches import KeptRun
 from engine.session.control.probe_list import ProbeList
+from engine.session.control.sight import Sight
 from engine.session.control.stand import GuestStand
 from engine.session.control.telling import EventTeller
-from engine.session.control.typed_words import TypedWords
 from engine.session.guest.terminal import FrontEndStreams
 from engine.session.protocol import commands as cmd
 from engine.session.protocol import events as ev
@@ -26,34 +26,6 @@ _RECORDED: Final = (
 )
 
 
-class SightHolder(Protocol):
-    """Who has the run at hand, and looks at a moment, a thread and a frame of it.
-
-    Attributes:
-        words: carries lines of gdb's words out; None before the first of them.
-        moves: counts moments and threads.
-    """
-
-    words: TypedWords | None
-    moves: int
-
-    def at_hand(self) -> KeptRun:
-        """The run at hand, and all that is known of it."""
-
-    def known_words(self) -> TypedWords:
-        """Who carries words out.
-
-        Raises:
-            CommandError: nobody does.
-        """
-
-    def moves_on(self) -> None:
-        """Another moment, or another thread: nobody looks at a frame of it yet."""
-
-    def look_at(self, frame: int) -> None:
-        """Look at a frame of the backtrace."""
-
-
 class StillCommands:
     """Commands that do not move the guest; they may come while it runs.
 
@@ -63,16 +35,16 @@ class StillCommands:
     """
 
     def __init__(
-        self, holder: SightHolder, telling: EventTeller, terminal: FrontEndStreams | None
+        self, sight: Sight, telling: EventTeller, terminal: FrontEndStreams | None
     ) -> None:
         """Nothing was chosen.
 
         Args:
-            holder: has the run at hand.
+            sight: the run at hand, and what is looked at.
             telling: takes what is to be known.
             terminal: the guest's standard streams; None for the host's own.
         """
-        self._holder = holder
+        self._sight = sight
         self._tell = telling.tell
         self._terminal = terminal
         self.unwinder = UNWINDERS[0].name
@@ -80,7 +52,7 @@ class StillCommands:
 
     @property
     def _run(self) -> KeptRun:
-        return self._holder.at_hand()
+        return self._sight.run
 
     @property
     def _here(self) -> GuestStand:
@@ -125,7 +97,7 @@ class StillCommands:
                 self._tell(ev.WordsRead(command, self._here.viewing.words(address, count)))
                 return ""
             case cmd.ReadParts(moment, branches):
-                if moment == self._holder.moves and self._here.stands:
+                if moment == self._sight.moves and self._here.stands:
                     self._tell(ev.PartsRead(command, self._parts(branches)))
                 return ""
             case cmd.SetMark() | cmd.DeleteMark():
@@ -143,14 +115,14 @@ class StillCommands:
                 )
                 self._run.place.change()
             case cmd.AskWords():
-                self._tell(ev.WordsKnown(self._holder.known_words().words()))
+                self._tell(ev.WordsKnown(self._sight.known_words().words()))
                 return ""
             case cmd.ListDefinitions(form):
                 lines = tuple(TraceListing(self._run.place.present.tracing).lines(form))
                 self._tell(ev.Listed(form, lines))
                 return ""
             case cmd.SelectFrame(number):
-                self._holder.look_at(number)
+                self._sight.look_at(number)
                 return ""
             case cmd.Unwind(unwinder):
                 said = self._here.viewing.choose(unwinder, now=self._here.stands)
@@ -178,7 +150,7 @@ class StillCommands:
         """Place what an earlier session had; what cannot be placed is told together."""
         failures = self._probes.restore_saved(probes)
         if stops:
-            failures += self._holder.known_words().restore(stops)
+            failures += self._sight.known_words().restore(stops)
         if failures:
             lost = f"{counted(len(failures), 'thing')} of the last time cannot be placed again"
             self._tell(ev.Remark((f"{lost}:", *failures)))
@@ -186,7 +158,7 @@ class StillCommands:
 
     def _parts(self, branches: tuple[cmd.Branch, ...]) -> tuple[PartsView | None, ...]:
         """Parts of values."""
-        variables, words = self._here.viewing.variables, self._holder.words
+        variables, words = self._here.viewing.variables, self._sight.words
         found: list[PartsView | None] = []
         with self._here.focus.visit():
             for branch in branches:
@@ -207,7 +179,7 @@ class StillCommands:
         if running.machine is not None and tid not in (0, machine.tid):
             raise CommandError("in the middle of a hit; let it finish first")
         said = self._here.focus.choose(tid or machine.tid)
-        self._holder.moves_on()
+        self._sight.moves_on()
         self._run.place.change()  # the same addresses may have other code now
         running.origin = ""
         return said

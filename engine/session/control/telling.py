@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+from engine.errors import KprobeTuiError, ProbeSyntaxError
+from engine.session.protocol import commands as cmd
 from engine.session.protocol import events as ev
 
 
@@ -27,6 +29,16 @@ class EventTeller:
             self.out(event)
         elif not isinstance(event, ev.Rows | ev.Viewed | ev.Snapshot):
             self._held.append(event)
+
+    def attempt(self, command: cmd.Command, call: Callable[[cmd.Command], str]) -> None:
+        """Carry a command out and tell how it went."""
+        try:
+            self.tell(ev.Done(command, call(command)))
+        except ProbeSyntaxError as error:
+            text = str(error)
+            self.tell(ev.Failed(command, text, error.hint, error.command, error.column))
+        except KprobeTuiError as error:
+            self.tell(ev.Failed(command, str(error), error.hint))
 
     def hold(self) -> None:
         """Keep what is told of a run that is not at hand yet."""

@@ -76,7 +76,7 @@ class PastConditions:
         thread = machine.threads.get(debugger.thread, machine.current)
         frame = debugger.frame
         if frame is not None and not at:
-            with debugger.control.sight():
+            with debugger.control.sight.visit():
                 known = {
                     one.name: session.cpu.read_register(one.name)
                     for one in session.arch.registers

@@ -50,9 +50,9 @@ class Console:
         )
         self._interpreter = Interpreter(self._debugger, has_terminal=False)
         self._session = control.session
-        self._moves = control.moves
+        self._moves = control.sight.moves
         self._speaking = False
-        control.words = self
+        control.sight.words = self
 
     def words(self) -> tuple[tuple[tuple[str, ...], str], ...]:
         """Names of all words, and what `help` says of them."""
@@ -196,16 +196,16 @@ class Console:
         """Take note of what others have done to the guest, and where they look."""
         control, debugger = self._control, self._debugger
         self._follow()
-        if control.moves != self._moves:
-            self._moves = control.moves
+        if control.sight.moves != self._moves:
+            self._moves = control.sight.moves
             debugger.frames.moved()
         else:
             debugger.refresh()
         debugger.stops.adopt(debugger.places.at)
         if debugger.frames.all:
             shown = self._shown()
-            if control.frame in shown:
-                debugger.frames.selected = shown.index(control.frame)
+            if control.sight.frame in shown:
+                debugger.frames.selected = shown.index(control.sight.frame)
 
     def _shown(self) -> list[int]:
         """Numbers, in the backtrace of the panes, of the frames that words know."""
@@ -217,12 +217,12 @@ class Console:
 
     def _show_frame(self) -> None:
         """Panes look at the frame that words look at."""
-        self._moves = self._control.moves
+        self._moves = self._control.sight.moves
         if not self._debugger.started:
             return
         selected = self._debugger.frames.selected
-        if not selected and not self._control.frame:
+        if not selected and not self._control.sight.frame:
             return
         shown = self._shown()
         if selected < len(shown):
-            self._control.look_at(shown[selected])
+            self._control.sight.look_at(shown[selected])

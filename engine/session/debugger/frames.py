@@ -123,7 +123,7 @@ class SelectedFrames:
     def all(self) -> tuple[NamedFrame, ...]:
         """Innermost first; those outside of main are left out, as in gdb."""
         if self._frames is None:
-            with self._control.sight():
+            with self._control.sight.visit():
                 waiting = self._session.kernel.waiting_in
                 found = self._backtraces.take(syscall=waiting).frames
             kept: list[NamedFrame] = []
@@ -141,7 +141,7 @@ class SelectedFrames:
         if not found or not found[0].inlined:
             self._place, self._entered = None, 0
             return 0
-        place = self._control.moves, found[0].pc
+        place = self._control.sight.moves, found[0].pc
         if place != self._place:
             self._place, self._entered = place, 0
         stopped, count = self._stopped_in(), 0
@@ -158,7 +158,7 @@ class SelectedFrames:
     def caller(self, number: int) -> NamedFrame | None:
         """The frame that a call returns to, those outside of main among them; None for none."""
         frame = self.all[number]
-        with self._control.sight():
+        with self._control.sight.visit():
             found = self._backtraces.take().frames
         here = [one for one in found if one.space is frame.space]
         behind = [one for one in here if one.cfa is not None and one.cfa > (frame.cfa or 0)]

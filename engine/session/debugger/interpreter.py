@@ -292,7 +292,7 @@ class Halting:
     def __call__(self) -> None:
         """Stop it where it is."""
         self._wanted = True
-        self._control.attention()
+        self._control.sight.attention()
 
     def _asked(self) -> cmd.Command | None:
         wanted, self._wanted = self._wanted, False

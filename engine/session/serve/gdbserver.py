@@ -199,8 +199,8 @@ class GdbServer:
         return self.running and self._interrupted
 
     def _call(self) -> None:
-        self._control.attention()
-        self._control.nudge()
+        self._control.sight.attention()
+        self._control.sight.nudge()
 
     @property
     def ended(self) -> bool:
@@ -289,7 +289,7 @@ class GdbServer:
 
     def _read_registers(self) -> bytes:
         self._need_program()
-        with self._control.sight():
+        with self._control.sight.visit():
             return b"".join(map(self._value, self._registers)).hex().encode()
 
     def _read_register(self, rest: bytes) -> bytes:
@@ -297,7 +297,7 @@ class GdbServer:
         wanted = number(rest)
         if wanted >= len(self._registers):
             return _REFUSED
-        with self._control.sight():
+        with self._control.sight.visit():
             return self._value(self._registers[wanted]).hex().encode()
 
     def _write_registers(self, rest: bytes) -> bytes:
@@ -319,7 +319,7 @@ class GdbServer:
 
     def _put_register(self, register: GdbRegister, data: bytes) -> None:
         self._need_program()
-        with self._control.sight():
+        with self._control.sight.visit():
             before = self._value(register)
         if register.source and data != before:
             value = int.from_bytes(data, "little")
@@ -401,7 +401,7 @@ class GdbServer:
 
     def _is_code(self, address: int) -> bool:
         """True where code may run; gdb has functions that it calls return to the stack."""
-        with self._control.sight():
+        with self._control.sight.visit():
             mapping = self._control.session.seen.memory.find(address)
         return mapping is not None and bool(mapping.perms & EXECUTE)
 

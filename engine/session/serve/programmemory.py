@@ -22,7 +22,7 @@ class ProgramMemory:
             GuestFaultError: there are none.
         """
         session = self._control.session
-        with self._control.sight():
+        with self._control.sight.visit():
             space = session.seen
             return space.hooks.original(address, space.memory.peek(address, size))
 

@@ -117,8 +117,8 @@ class DapServer:
     def _call(self) -> None:
         guest = self._guest
         if guest is not None:
-            guest.control.attention()
-            guest.control.nudge()
+            guest.control.sight.attention()
+            guest.control.sight.nudge()
 
     def damaged(self, error: FramingError) -> None:
         """Nothing that comes can be understood any more."""

@@ -170,7 +170,7 @@ class StoppedGuest:
         """A frame, and what names mean there."""
         number = self.select(frame_id)
         key = _FrameKey(self._debugger.thread, number)
-        with self._debugger.control.sight():
+        with self._debugger.control.sight.visit():
             yield key, self._debugger.scope
 
     # -- scopes -----------------------------------------------------------------------------
@@ -237,7 +237,7 @@ class StoppedGuest:
         """
         held = self._opened(reference)
         self._select(held.frame)
-        with self._debugger.control.sight():
+        with self._debugger.control.sight.visit():
             scope = self._debugger.scope
             if held.kind == "value":
                 return self._parts(held, scope, start, count, kinds, as_hex=as_hex)

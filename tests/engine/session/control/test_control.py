@@ -409,7 +409,7 @@ def test_nothing_is_asked_of_a_closed_guest(history: bool) -> None:
         lambda: control.thread,
         lambda: control.call(0, CallArguments(()), ()),
         lambda: control.carry_out(cmd.StepInsn()),
-        control.sight().__enter__,
+        control.sight.visit().__enter__,
     ]
     for ask in asked:
         with pytest.raises(CommandError, match="the guest is closed"):
@@ -419,8 +419,8 @@ def test_nothing_is_asked_of_a_closed_guest(history: bool) -> None:
         if not isinstance(command, cmd.Refresh):
             assert failure is not None
             assert "the guest is closed" in failure.text
-    control.attention()
-    control.nudge()
+    control.sight.attention()
+    control.sight.nudge()
     control.refresh()
     assert all(isinstance(each, ev.Failed | ev.Done) for each in guest.said[before:])
     guest.terminal.close()

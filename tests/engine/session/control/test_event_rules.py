@@ -158,7 +158,7 @@ def test_rules_change_while_the_guest_runs() -> None:
             cmd.SetFilter("demo/mix", ""),
         ]
         guest.control.heard.waiting = lambda: given.pop() if given else None
-        guest.control.attention()
+        guest.control.sight.attention()
         view = guest.do(cmd.Continue())
         assert view.state is RunState.ENDED
         assert not guest.all(ev.Failed)

@@ -48,7 +48,7 @@ class State(NamedTuple):
 
 
 def state(guest: Held) -> State:
-    view, travel = guest.view, guest.control._place.travel
+    view, travel = guest.view, guest.control.sight.place.travel
     assert travel is not None
     now = travel.now()
     phase = view.hit.done[-1].name if view.hit and view.hit.done else ""
@@ -404,7 +404,7 @@ def test_what_another_way_of_the_hit_comes_to() -> None:
     with held(sample("x86_64", "recursion"), history=True, technique="nop5") as guest:
         guest.do(cmd.ToggleBreak("fibonacci"), cmd.Continue(), cmd.StepPhase(), cmd.StepPhase())
         seen = guest.view
-        assert guest.control._place.hits is not None
+        assert guest.control.sight.place.hits is not None
         guest.control.probes.delete([1])
         assert "does not come about" in str(guest.fail(cmd.PhaseBack()))
         assert (guest.view.raw_pc, guest.view.reason) == (seen.raw_pc, seen.reason)
@@ -488,7 +488,7 @@ def test_hits_are_found_from_checkpoints_on(lent: list[Moment | None], name: str
     }[name]
     with recorded("x86_64", name, f"p {symbol}", f"p {symbol}+{more}") as guest:
         guest.do(cmd.Continue())
-        place = guest.control._place
+        place = guest.control.sight.place
         travel, hits = place.travel, place.hits
         assert travel is not None
         assert hits is not None

@@ -94,7 +94,7 @@ def test_back_from_the_end_with_probes() -> None:
         for wanted in (second, first):
             while (view := control.view()).time > wanted.time or view.state is RunState.ENDED:
                 control.execute(cmd.ContinueBack())
-                control.attention()
+                control.sight.attention()
             assert (view.pc, view.time) == (wanted.pc, wanted.time)
             names = [row.name for row in view.registers if row.group == "general"]
             assert {row.name: row.value for row in view.registers if row.name in names} == {
@@ -185,7 +185,7 @@ def test_there_and_on_and_there_again(
             for _ in range(3):
                 control.execute(cmd.Seek(choose.randrange(1, end)))
             control.execute(cmd.Seek(None))
-        travel = control._place.travel
+        travel = control.sight.place.travel
         assert travel is not None
         past, timeline = travel.past, travel.backwards.timeline
         control.execute(cmd.Seek(end // 2))

@@ -33,7 +33,7 @@ def cut(
 
     def ask() -> None:
         guest.control.heard.waiting = lambda: next(asked, None)
-        guest.control.attention()
+        guest.control.sight.attention()
 
     def first(*args: Any, **options: Any) -> None:
         ask()

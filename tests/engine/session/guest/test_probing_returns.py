@@ -72,7 +72,7 @@ def test_each_unwinder_is_compared_with_the_whole_backtrace(arch: str, mode: Mod
         guest.do(*[cmd.Continue()] * 4)
         whole = guest.view
         assert [whole.unwinder, any(f.differs for f in whole.frames)] == ["full", False]
-        taken = guest.control._here.viewing.backtraces
+        taken = guest.control.sight.here.viewing.backtraces
         for comparison in UNWINDERS[1:]:
             view = guest.do(cmd.Unwind())
             assert view.unwinder == comparison.name
@@ -111,7 +111,7 @@ def test_the_entry_shows_the_return_address_replaced(arch: str) -> None:
         guest.do(cmd.Define("r:demo/r ackermann", stops=True), cmd.Continue())
         sp, real = stack_word(guest)
         link = guest.control.session.arch.roles.link
-        trampoline = guest.control._here.viewing.backtraces.trampoline
+        trampoline = guest.control.sight.here.viewing.backtraces.trampoline
         done = []
         for _, hit in phases(guest):
             assert hit.place == "ackermann+0x0"
@@ -136,7 +136,7 @@ def test_the_trampoline_is_a_hit_that_says_where_it_goes_on(arch: str) -> None:
         guest.do(cmd.Define("r:demo/r ackermann", stops=True))
         _, real = to_return(guest)
         view = guest.view
-        trampoline = guest.control._here.viewing.backtraces.trampoline
+        trampoline = guest.control.sight.here.viewing.backtraces.trampoline
         assert (view.raw_pc, view.pc) == (trampoline, real)
         frames, seen = view.frames, []
         for view, hit in phases(guest):
@@ -163,7 +163,7 @@ def test_a_phase_step_over_the_return_instruction_leads_to_the_trampoline(arch: 
         _, real = stack_word(guest)
         for _ in phases(guest):
             pass
-        trampoline = guest.control._here.viewing.backtraces.trampoline
+        trampoline = guest.control.sight.here.viewing.backtraces.trampoline
         for _ in range(200_000):
             view = guest.view
             if (
@@ -215,7 +215,7 @@ def test_a_return_probe_stops_at_each_entry_and_each_return(arch: str, mode: Mod
                 returns += 1
             else:
                 pending.append(stack_word(guest))
-                if pending[-1][1] == guest.control._here.viewing.backtraces.trampoline:
+                if pending[-1][1] == guest.control.sight.here.viewing.backtraces.trampoline:
                     pending[-1] = pending[-1][0], pending[-2][1]  # a tail call
                 entries += 1
         assert (entries, returns, pending) == (calls, calls, [])
