@@ -78,11 +78,12 @@ class BranchedRuns:
         """Two branches side by side, with what is recorded now."""
         from engine.session.control.branch_diff import compared  # few are compared
         from engine.session.control.branch_events import compared_events
-        from engine.session.control.past_log import LogContent
+        from engine.session.control.past_log import LogContent, RecordedSources
 
         runs, wide = (self.run(one), self.run(other)), max(len(one), len(other))
         sides = one.ljust(wide), other.ljust(wide)
-        wanted = LogContent.of(run.place.present.probes, run.switches.graph, run.switches.kernel)
+        switches, probes = run.switches, run.place.present.probes
+        wanted = LogContent.of(RecordedSources(probes, switches.graph, switches.kernel))
         return [
             *compared(sides, runs),
             *compared_events(sides, runs, wanted, self._mode, self._listens),

@@ -186,9 +186,10 @@ class Control:
             self._tell(ev.Notice(failure))
         told.declare(tracing)
         if travel is not None:
-            from engine.session.control.refill import LogRefill  # few runs are recorded
+            from engine.session.control.past_log import RecordedSources  # few runs are recorded
+            from engine.session.control.refill import LogRefill
 
-            recorded = (self.probes, switches.graph, switches.kernel)
+            recorded = RecordedSources(self.probes, switches.graph, switches.kernel)
             refill = LogRefill(travel, tracing, recorded, self._mode, self._tell, told)
             told.refill = refill
             place.begin_history(recorded, self._mode, self.heard.lives_on, lambda: refill.counts)

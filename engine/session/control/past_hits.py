@@ -22,11 +22,9 @@ from engine.probes.kretprobe import Kretprobe, KretprobeInstance, Uretprobe
 from engine.probes.point_state import Stage
 from engine.session.control.entries import ProbeEntry
 from engine.session.control.past_epochs import is_without_state
-from engine.session.control.past_log import LogContent
+from engine.session.control.past_log import LogContent, RecordedSources
 from engine.session.control.past_run import Patience, begin, run_on
-from engine.session.control.probe_list import ProbeList
 from engine.session.control.stand import GuestStand
-from engine.session.control.switches import GraphSwitch, KernelSwitch
 from engine.session.control.travel import Travel
 from engine.session.guest.past import PastSession
 from engine.session.guest.probed_space import Wanted
@@ -344,7 +342,7 @@ class PastHits:
         self,
         travel: Travel,
         stand_in: Callable[[PastSession], GuestStand],
-        recorded: tuple[ProbeList, GraphSwitch, dict[str, KernelSwitch]],
+        recorded: RecordedSources,
         mode: Mode,
         goes_on: GoesOn,
         counts: Callable[[], bool],
@@ -362,7 +360,7 @@ class PastHits:
         self._travel = travel
         self._stand_in = stand_in
         self._recorded = recorded
-        self._probes = recorded[0]
+        self._probes = recorded.probes
         self._mode = mode
         self._goes_on = goes_on
         self._counts = counts
@@ -440,7 +438,7 @@ class PastHits:
 
     def _look(self) -> None:
         """Forget all that is known if something else is placed now."""
-        probes, graph, kernel = self._recorded
+        probes = self._recorded.probes
         now = PlacedContent(
             [
                 (
@@ -452,7 +450,7 @@ class PastHits:
                 )
                 for entry in probes.entries
             ],
-            LogContent.of(probes, graph, kernel),
+            LogContent.of(self._recorded),
         )
         if now != self._content:
             self.close()
@@ -542,7 +540,7 @@ class PastHits:
 
         From a checkpoint on, where that shows the hits as they are from the start on.
         """
-        content = LogContent.of(*self._recorded)
+        content = LogContent.of(self._recorded)
         if is_without_state(content, self._probes, self._mode):
             mark = self._travel.lendable(moment, 1)
             past = self._travel.begun(mark)

@@ -1,6 +1,7 @@
 """The log of a recorded run as it would be, had what is recorded now been so from its start on."""
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,6 +17,20 @@ from engine.session.control.switches import GraphSwitch, KernelSwitch
 from engine.session.guest.past import PastSession
 from engine.trace.rows import EventInfo, renumbered
 from engine.trace.staging import Consumer
+
+
+class RecordedSources(NamedTuple):
+    """The lists and switches that say what is recorded of a run.
+
+    Attributes:
+        probes: the user's probes.
+        graph: traced functions.
+        kernel: the kernel's events, by group.
+    """
+
+    probes: ProbeList
+    graph: GraphSwitch
+    kernel: dict[str, KernelSwitch]
 
 
 class LogContent(Struct, frozen=True):
@@ -34,10 +49,9 @@ class LogContent(Struct, frozen=True):
     kernel: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     @classmethod
-    def of(
-        cls, probes: ProbeList, graph: GraphSwitch, kernel: dict[str, KernelSwitch]
-    ) -> "LogContent":
-        """Those of now."""
+    def of(cls, sources: RecordedSources) -> "LogContent":
+        """The events that are recorded now."""
+        probes, graph, kernel = sources
         return cls(
             tuple(
                 replace(entry.row, stops=False)

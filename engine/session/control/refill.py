@@ -10,9 +10,7 @@ from engine.arch.plan import Mode
 from engine.errors import KprobeTuiError
 from engine.history.timeline import Moment
 from engine.session.control.past_epochs import SHORT, EpochError, PastEpochs, is_in_pieces
-from engine.session.control.past_log import LogContent, PastLog
-from engine.session.control.probe_list import ProbeList
-from engine.session.control.switches import GraphSwitch, KernelSwitch
+from engine.session.control.past_log import LogContent, PastLog, RecordedSources
 from engine.session.control.told_events import ToldEvents
 from engine.session.control.travel import Travel
 from engine.session.guest.past import PastSession
@@ -33,7 +31,7 @@ class LogRefill:
         self,
         travel: Travel,
         tracing: Tracing,
-        recorded: tuple[ProbeList, GraphSwitch, dict[str, KernelSwitch]],
+        recorded: RecordedSources,
         mode: Mode,
         tell: Callable[[ev.SessionEvent], object],
         rows: ToldEvents,
@@ -51,7 +49,7 @@ class LogRefill:
         self._travel = travel
         self._tracing = tracing
         self._recorded = recorded
-        self._probes = recorded[0]
+        self._probes = recorded.probes
         self._mode = mode
         self._tell = tell
         self._rows = rows
@@ -63,7 +61,7 @@ class LogRefill:
 
     def accept(self) -> None:
         """The log is what is wanted, or as far as it is."""
-        known, self._known = self._known, LogContent.of(*self._recorded)
+        known, self._known = self._known, LogContent.of(self._recorded)
         if known.rows != self._known.rows:
             self._events = {
                 entry.row.id: entry.event
@@ -78,7 +76,7 @@ class LogRefill:
     @property
     def is_due(self) -> bool:
         """True if something else is recorded than the log shows."""
-        _, graph, kernel = self._recorded
+        graph, kernel = self._recorded.graph, self._recorded.kernel
         seen = (
             [entry.row for entry in self._probes.entries],
             (graph.globs, graph.depth),
@@ -86,7 +84,7 @@ class LogRefill:
         )
         if seen == self._seen:
             return False
-        due = LogContent.of(*self._recorded) != self._known
+        due = LogContent.of(self._recorded) != self._known
         if not due:
             self._seen = seen
         return due
@@ -116,7 +114,7 @@ class LogRefill:
                 )
             )
             return False
-        wanted = LogContent.of(*self._recorded)
+        wanted = LogContent.of(self._recorded)
         travel = self._travel
         end, told = travel.present(), time.monotonic()
 
@@ -125,7 +123,7 @@ class LogRefill:
             if time.monotonic() - told >= _TELL:
                 told = time.monotonic()
                 self._tell(ev.Refilling(max(clock, 1), end.clock))
-            return goes_on() and LogContent.of(*self._recorded) == wanted
+            return goes_on() and LogContent.of(self._recorded) == wanted
 
         if not travel.has_ended:
             self._tracing.drain()
@@ -198,7 +196,7 @@ class LogRefill:
 
     def _gone(self) -> set[str] | None:
         """The events that are no longer recorded, if that is all that has changed."""
-        now, known = LogContent.of(*self._recorded), self._known
+        now, known = LogContent.of(self._recorded), self._known
         left = set(now.rows)
         if replace(now, rows=()) != replace(known, rows=()) or not left < set(known.rows):
             return None

@@ -15,9 +15,8 @@ if TYPE_CHECKING:
     from engine.arch.plan import Mode
     from engine.history.timeline import Moment
     from engine.session.control.past_hits import HitPosition, PastHits
+    from engine.session.control.past_log import RecordedSources
     from engine.session.control.past_stops import WatchPlace
-    from engine.session.control.probe_list import ProbeList
-    from engine.session.control.switches import GraphSwitch, KernelSwitch
     from engine.session.control.travel import Travel
     from engine.session.control.truths import Condition
 
@@ -131,7 +130,7 @@ class Standpoint:
 
     def begin_history(
         self,
-        recorded: "tuple[ProbeList, GraphSwitch, dict[str, KernelSwitch]]",
+        recorded: "RecordedSources",
         mode: "Mode",
         goes_on: Callable[[], bool],
         counts: Callable[[], bool],
