@@ -4,10 +4,11 @@ import itertools
 import os
 from collections.abc import Mapping
 
+from engine.guest.mapping import page_up
 from engine.linux.clock import Clock
 from engine.linux.cpus import list_text, mask_text
 from engine.linux.fs import devices
-from engine.linux.fs.procsource import MapEntry, ProcProcess
+from engine.linux.fs.procsource import VSYSCALLS, MapEntry, ProcProcess, ProcStatus
 
 _PAGE = 4096
 _SECOND = 1_000_000_000
@@ -224,27 +225,36 @@ def smaps(process: ProcProcess) -> bytes:
     return b"".join(parts)
 
 
-def _sizes(process: ProcProcess) -> dict[str, int]:
-    """Bytes of all mappings by kind, and of what is resident; of files that alone."""
-    sizes = {"all": 0, "text": 0, "data": 0, "stack": 0, "resident": 0, "file": 0}
+def _sizes(process: ProcProcess, numbers: ProcStatus) -> dict[str, int]:
+    """Bytes of mappings by kind (vm_stat_account), and of what is resident; of files that alone.
+
+    "text" is the program's code, "library" all other code.
+    """
+    sizes = dict.fromkeys(("all", "data", "stack", "code", "resident", "file"), 0)
     for entry in process.maps():
         size = entry.end - entry.start
+        if entry.path == VSYSCALLS:
+            continue
         sizes["all"] += size
         sizes["resident"] += entry.resident
-        if entry.flags.startswith("r-x"):
-            sizes["text"] += size
-        elif "w" in entry.flags:
-            sizes["data"] += size
-        if entry.path == b"[stack]":
+        if entry.grows:
             sizes["stack"] += size
+        elif "w" in entry.flags:
+            sizes["data"] += size if "p" in entry.flags else 0
+        elif "x" in entry.flags:
+            sizes["code"] += size
         if entry.path.startswith(b"/"):
             sizes["file"] += entry.resident
+    text = page_up(numbers.end_code) - (numbers.start_code & -_PAGE)
+    sizes["text"] = min(text, sizes["code"])
+    sizes["library"] = sizes["code"] - sizes["text"]
     return sizes
 
 
 def statm(process: ProcProcess) -> bytes:
     """/proc/PID/statm."""
-    sizes = _sizes(process)
+    sizes = _sizes(process, process.status())
+    sizes["data"] += sizes["stack"]
     pages = [sizes[kind] // _PAGE for kind in ("all", "resident", "file", "text", "data")]
     return b"%d %d %d %d 0 %d 0\n" % tuple(pages)
 
@@ -252,7 +262,7 @@ def statm(process: ProcProcess) -> bytes:
 def stat_line(process: ProcProcess, tid: int) -> bytes:
     """/proc/PID/stat: 52 fields."""
     numbers = process.status()
-    sizes = _sizes(process)
+    sizes = _sizes(process, numbers)
     fields: list[object] = [0] * 52
     fields[0], fields[1], fields[2] = tid, f"({process.comm.decode('latin-1')})", numbers.state
     fields[3], fields[4], fields[5] = numbers.ppid, numbers.pgrp, numbers.session
@@ -283,7 +293,7 @@ def stat_line(process: ProcProcess, tid: int) -> bytes:
 def status(process: ProcProcess, tid: int) -> bytes:
     """/proc/PID/status."""
     numbers = process.status()
-    sizes = {kind: size >> 10 for kind, size in _sizes(process).items()}
+    sizes = {kind: size >> 10 for kind, size in _sizes(process, numbers).items()}
     state = {
         "R": "R (running)",
         "S": "S (sleeping)",
@@ -306,7 +316,7 @@ def status(process: ProcProcess, tid: int) -> bytes:
         ("Gid", f"{gid}\t{gid}\t{gid}\t{gid}"),
         ("FDSize", max(64, len(process.files))),
         ("Groups", f"{gid} "),
-        ("VmPeak", f"{sizes['all']:8d} kB"),
+        ("VmPeak", f"{max(sizes['all'], numbers.most >> 10):8d} kB"),
         ("VmSize", f"{sizes['all']:8d} kB"),
         ("VmLck", "       0 kB"),
         ("VmPin", "       0 kB"),
@@ -318,7 +328,10 @@ def status(process: ProcProcess, tid: int) -> bytes:
         ("VmData", f"{sizes['data']:8d} kB"),
         ("VmStk", f"{sizes['stack']:8d} kB"),
         ("VmExe", f"{sizes['text']:8d} kB"),
+        ("VmLib", f"{sizes['library']:8d} kB"),
+        ("VmPTE", "       0 kB"),
         ("VmSwap", "       0 kB"),
+        ("HugetlbPages", "       0 kB"),
         ("Threads", numbers.threads),
         ("SigQ", "0/31433"),
         ("SigPnd", f"{numbers.pending:016x}"),

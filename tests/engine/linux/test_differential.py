@@ -38,6 +38,7 @@ SHARING = (
     *("cpulimit", "forkmemory", "locks", "prctl", "ptys", "sharing", "sockevents", "tcp", "udp"),
     *(
         "exefile",
+        "mainstack",
         "procthreads",
         "requeue",
         "rights",
