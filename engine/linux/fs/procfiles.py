@@ -22,7 +22,11 @@ MOUNTS = (
     b"sysfs /sys sysfs ro,nosuid,nodev,noexec,relatime 0 0\n"
     b"cgroup2 /sys/fs/cgroup cgroup2 ro,nosuid,nodev,noexec,relatime 0 0\n"
     b"dev /dev tmpfs rw,nosuid,relatime 0 0\n"
+    b"tmpfs /dev/shm tmpfs rw,nosuid,nodev,relatime 0 0\n"
 )
+
+ID_MAP = b"%10d %10d %10d\n" % (0, 0, 0xFFFF_FFFF)
+"""uid_map, gid_map and projid_map of a process that is in the first user namespace."""
 
 SWAPS = b"Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"
 
@@ -38,12 +42,17 @@ SYSCTLS: Mapping[bytes, bytes] = {
     b"sys/kernel/random/poolsize": b"256\n",
     b"sys/kernel/randomize_va_space": b"0\n",
     b"sys/kernel/threads-max": b"32768\n",
+    b"sys/kernel/unprivileged_userns_clone": b"0\n",  # Debian's; clone and unshare refuse them
     b"sys/vm/overcommit_memory": b"0\n",
     b"sys/vm/max_map_count": b"65530\n",
     b"sys/vm/mmap_min_addr": b"65536\n",
     b"sys/fs/file-max": b"1048576\n",
     b"sys/fs/nr_open": b"1048576\n",
     b"sys/fs/pipe-max-size": b"1048576\n",
+    **{
+        b"sys/user/max_%s_namespaces" % kind: b"16384\n"
+        for kind in (b"cgroup", b"ipc", b"mnt", b"net", b"pid", b"time", b"user", b"uts")
+    },
     b"sys/net/core/somaxconn": b"4096\n",
     b"sys/net/core/rmem_default": b"212992\n",
     b"sys/net/core/rmem_max": b"212992\n",
@@ -167,7 +176,10 @@ def mountinfo(root: int) -> bytes:
     """
     numbers = (
         b"%d:%d" % (os.major(dev), os.minor(dev))
-        for dev in (root, devices.PROC, devices.SYS, devices.CGROUP, devices.DEV)
+        for dev in (
+            *(root, devices.PROC, devices.SYS, devices.CGROUP, devices.DEV),
+            devices.SHARED_MEMORY,
+        )
     )
     return (
         b"1 0 %s / / rw,relatime - overlay overlay rw\n"
@@ -175,6 +187,7 @@ def mountinfo(root: int) -> bytes:
         b"3 1 %s / /sys ro,nosuid,nodev,noexec,relatime - sysfs sysfs ro\n"
         b"5 3 %s / /sys/fs/cgroup ro,nosuid,nodev,noexec,relatime - cgroup2 cgroup2 ro\n"
         b"4 1 %s / /dev rw,nosuid,relatime - tmpfs dev rw\n"
+        b"6 4 %s / /dev/shm rw,nosuid,nodev,relatime - tmpfs tmpfs rw\n"
     ) % tuple(numbers)
 
 
