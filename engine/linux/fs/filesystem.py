@@ -155,9 +155,7 @@ class FileSystem:
         )
         self.host_volumes = self.volume, programs
         shared_memory = self._volume(devices.SHARED_MEMORY, self._inodes)
-        builder = TreeBuilder(
-            view, self.volume, programs, shared_memory, self._share_volume, host
-        )
+        builder = TreeBuilder(view, self.volume, programs, shared_memory, self._share_volume, host)
         self._pools = [builder.pool]
         self.root: Directory = builder.build(own)
 
