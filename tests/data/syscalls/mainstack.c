@@ -113,6 +113,29 @@ static void limited(unsigned long size, unsigned long depth) {
     printf("ended %x\n", status & 0x7F);
 }
 
+/* Whoever runs in its parent's memory (vfork) takes none of the stack there. */
+static void lent(void) {
+    struct rlimit limit;
+    int status;
+    fflush(stdout);
+    if (!fork()) {
+        getrlimit(RLIMIT_STACK, &limit);
+        limit.rlim_cur = 32 * MB;
+        SHOW(setrlimit(RLIMIT_STACK, &limit));
+        if (!vfork()) {
+            limit.rlim_cur = 1 * MB;
+            setrlimit(RLIMIT_STACK, &limit);
+            _exit(0);
+        }
+        deep(24 * MB);
+        puts("deep");
+        fflush(stdout);
+        _exit(0);
+    }
+    wait(&status);
+    printf("ended %x\n", status & 0x7F);
+}
+
 /* RLIMIT_AS: what is mapped in the place of something else is no more than before. */
 static void addresses(void) {
     char *there = mmap(0, 64 * KB, 3, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -143,6 +166,7 @@ int main(void) {
     limited(32 * MB, 24 * MB);
     limited(5 * MB, 7 * MB);
     limited(8 * MB, 7 * MB);
+    lent();
     addresses();
     return 0;
 }
