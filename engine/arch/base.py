@@ -218,6 +218,7 @@ class LinuxAbi(Struct, frozen=True):
             (its address, address in it to a call's number); None where there is none.
         interrupt: another way to make system calls; None where there is none.
         vdso: the shared object that every program finds mapped; None where there is none.
+        refuses_counter: a thread may be refused the time stamp counter (PR_SET_TSC).
     """
 
     machine: str
@@ -248,6 +249,7 @@ class LinuxAbi(Struct, frozen=True):
     vsyscalls: tuple[int, Mapping[int, int]] | None = None
     interrupt: "InterruptCalls | None" = None
     vdso: "VdsoAbi | None" = None
+    refuses_counter: bool = False
 
 
 class VdsoAbi(Struct, frozen=True):

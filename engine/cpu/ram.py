@@ -480,6 +480,22 @@ class Ram:
         for first, last in _runs(self._used(offset, offset + size), 0):
             yield offset + first * PAGE, offset + last * PAGE
 
+    def first_touched(self, offset: int, size: int) -> int | None:
+        """Arena offset of the first page of a stretch that has been touched; None for none."""
+        end = offset + size
+        first = self._used(offset, end).find(1)
+        found = [] if first < 0 else [offset + first * PAGE]
+        found += [piece.start for piece in self.frozen.within(offset, end) if piece.frozen]
+        return min(found, default=None)
+
+    def untouched_lead(self, offset: int, size: int) -> int:
+        """Bytes at the start of a stretch that nobody has touched; 0 where it shows a file."""
+        if size <= PAGE or self.maps_file(offset, size):
+            return 0
+        page = offset & -PAGE
+        first = self.first_touched(page, offset + size - page)
+        return size if first is None else max(first - offset, 0)
+
     def touched(self, offset: int, size: int) -> int:
         """Bytes of those pages of a stretch that have been touched; frozen ones are."""
         end = offset + size + PAGE - 1 & -PAGE

@@ -627,8 +627,9 @@ class UnicornCpu(UnicornState):
                 start = (start + PAGE) & -PAGE
                 continue
             stop = min(end, region.end)
-            if region.perms & EXECUTE:
-                self._uc.remove_code(start, stop)
+            lead = self._ram.untouched_lead(region.physical + start - region.start, stop - start)
+            if region.perms & EXECUTE and start + lead < stop:
+                self._uc.remove_code(start + lead, stop)  # it touches the first page
             start = stop
 
     def _invalidate_of(self, regions: RegionTable, start: int, size: int) -> None:

@@ -87,6 +87,7 @@ class MappingTable:
         stale: the page table is older everywhere.
         renewed: something has been done there beside putting in mappings.
         size: bytes of the program's mappings.
+        most: the largest number of them before the last mapping went (hiwater_vm).
         data: bytes of those that are private and writable, without the stack.
         views: the mappings that show an extent, by extent.
         files: how many mappings show a file, by its identity.
@@ -102,7 +103,7 @@ class MappingTable:
         self.layout = object()
         self.dirty: list[tuple[int, int]] = []
         self.stale = self.renewed = False
-        self.size = self.data = 0
+        self.size = self.data = self.most = 0
         self.views: dict[SharedExtent, ExtentViews] = {}
         self.files: dict[object, int] = {}
         self.mixing: set[SharedExtent] = set()
@@ -331,6 +332,8 @@ class MappingTable:
     def _size(self, mapping: Mapping, more: int) -> None:
         """There are so many bytes more of a mapping."""
         if not mapping.reserved:
+            if more < 0 and self.size > self.most:
+                self.most = self.size
             self.size += more
             if not mapping.shared and mapping.perms & WRITE and mapping.name != "[stack]":
                 self.data += more

@@ -684,10 +684,6 @@ class Memory:
         piece = self.table.split(mapping, start, end)
         self.table.insert(piece._replace(perms=perms, physical=physical))
 
-    def total(self) -> int:
-        """Bytes of all the program's mappings."""
-        return self.table.size
-
     def resident_of(self, mapping: Mapping) -> int:
         """Bytes of one of its mappings that are in physical pages."""
         if mapping.reserved or mapping.physical is None:

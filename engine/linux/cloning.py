@@ -154,7 +154,7 @@ def _clone(k: Thread, request: CloneRequest) -> int | Wait:
         file = pidfiles.PidFile(machine, child.process, child.tid, thread)
         fd = k.files.add(file, cloexec=True)
         k.memory.write(request.pidfd, struct.pack("<i", fd))
-    child.seccomp = k.seccomp
+    child.seccomp, child.refuses_counter = k.seccomp, k.refuses_counter
     if flags & CHILD_SETTID:
         child.memory.write(request.child_tid, tid)
     if flags & CHILD_CLEARTID:

@@ -218,6 +218,7 @@ def _loaded(k: Thread, request: ExecRequest) -> tuple[AddressSpace, loader.Start
         k.unsupported(f"{os.fsdecode(request.real)}: {error}")
         raise LinuxError(errno.ENOMEM) from error
     space.start, space.heap = start, (start.heap, start.heap)
+    space.stack = start.stack
     return space, start
 
 

@@ -169,8 +169,11 @@ class _GuestRights:
 
 def _carried_out(k: Thread) -> Stop | None:
     """None if the instruction was carried out; else what it raises, if that is something else."""
+    raw = _instruction(k)
+    if k.refuses_counter and k.arch.reads_counter(raw):
+        return _NOTHING
     try:
-        after = k.arch.emulate_trapped(_GuestRights(k), _instruction(k), k.pc())
+        after = k.arch.emulate_trapped(_GuestRights(k), raw, k.pc())
     except TrapError as error:
         kind = TrapKind.OTHER if error.own else k.arch.classify_trap(error.number)
         return Stop(StopKind.TRAP, kind, error.number, error=error.error)

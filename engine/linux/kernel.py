@@ -245,7 +245,7 @@ class Kernel:
         memory = thread.memory
         if (
             thread.tracee is not None
-            or thread.seccomp is not None
+            or thread.restricted
             or self.machine.hooks.hear_calls()
             or thread.hooks.hear_stops()
         ):

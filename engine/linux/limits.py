@@ -33,6 +33,8 @@ def prlimit64(k: Thread, pid: int, resource: int, new: int, old: int) -> int:
         process.limits[name] = (soft, hard)
         if name == "cpu":
             process.timers.set_limit(soft, hard)
+        if name == "stack" and soft != before[0] and not process.borrows:  # by vfork
+            process.space.limit_stack(soft)
     if old:
         k.memory.write(old, struct.pack("<QQ", *before))
     return 0

@@ -18,8 +18,12 @@ from engine.linux.vdso import map_vdso
 
 _PF_X, _PF_W, _PF_R = 1, 2, 4
 _STACK_GAP: Final = 8
-_GUARD_GAP: Final = 256 * PAGE
+GUARD_GAP: Final = 256 * PAGE
 """Bytes that stay free below the stack (stack_guard_gap)."""
+_STACK_EXPANDED: Final = 32 * PAGE
+"""Bytes below the arguments that a stack has from the start (setup_arg_pages)."""
+STACK: Final = "[stack]"
+"""Name of the mappings that the first thread's stack is in."""
 _CODE_SHARE: Final = 6
 """Times a program's code that room for detours is to have: small functions take more."""
 _MAX_ARGUMENTS: Final = 32 * PAGE * 32  # MAX_ARG_PAGES' successor: a quarter of 8 MiB is 2 MiB
@@ -60,6 +64,7 @@ class Start(Struct, frozen=True):
         auxv: the auxiliary vector as bytes.
         code: (start, end) of the program's text.
         returns: address of the kernel's code that signal handlers return to; 0 for none.
+        stack: the lowest address that the stack may grow down to, and its present one.
     """
 
     pc: int
@@ -68,6 +73,7 @@ class Start(Struct, frozen=True):
     auxv: bytes
     code: tuple[int, int]
     returns: int = 0
+    stack: tuple[int, int] = (0, 0)
 
 
 def perms_of(segment: Segment) -> int:
@@ -119,7 +125,7 @@ def load(
         entry = interpreter_base + loader.entry
     stack_perms = READ | WRITE | (EXECUTE if image.stack_executable else 0)
     bottom = plan.stack_top - min(page_up(stack_size), _stack_room(memory))
-    memory.map(bottom, plan.stack_top - bottom, stack_perms, name="[stack]")
+    memory.map(bottom, plan.stack_top - bottom, stack_perms, name=STACK)
     if plan.register_stack[1]:
         memory.map(*plan.register_stack, READ | WRITE)
     reserve_beside(image, base, arch, memory)
@@ -146,17 +152,19 @@ def load(
         (AT_HWCAP2, arch.linux.hwcap[1]),
         (AT_MINSIGSTKSZ, arch.linux.signals.minimum_stack),
     ]
-    sp, auxv = _build_stack(
+    sp, auxv, strings = _build_stack(
         arch, memory, program.name or program.path, argv, env, random, auxiliary
     )
-    return Start(entry, sp, heap, auxv, code, vdso.returns if vdso is not None else 0)
+    low = max(bottom, (strings & -PAGE) - _STACK_EXPANDED)
+    returns = vdso.returns if vdso is not None else 0
+    return Start(entry, sp, heap, auxv, code, returns, (bottom, low))
 
 
 def _stack_room(memory: Memory) -> int:
     """The largest stack that there is room for, whatever the limit allows."""
     top = memory.plan.stack_top
     below = max(mapping.end for mapping in memory.mappings if mapping.end <= top)
-    return top - below - _GUARD_GAP
+    return top - below - GUARD_GAP
 
 
 def _alignment(image: ElfImage) -> int:
@@ -279,8 +287,12 @@ def _build_stack(
     env: Sequence[bytes],
     random: bytes,
     auxiliary: list[tuple[int, int]],
-) -> tuple[int, bytes]:
-    """Strings, then the auxiliary vector, environment, arguments and their count."""
+) -> tuple[int, bytes, int]:
+    """Write strings, then the auxiliary vector, environment, arguments and their count.
+
+    Returns:
+        The stack pointer, the auxiliary vector, and the address of the lowest argument.
+    """
     if sum(len(word) + 9 for word in (*argv, *env)) > _MAX_ARGUMENTS:
         raise ImageError("arguments and environment are too long (2 MiB is Linux's limit)")
     at = arch.plan.stack_top - _STACK_GAP
@@ -294,6 +306,7 @@ def _build_stack(
     execfn = push(path.encode(errors="surrogateescape") + b"\0")
     env_at = [push(word + b"\0") for word in reversed(env)][::-1]
     argv_at = [push(word + b"\0") for word in reversed(argv)][::-1]
+    strings = at
     platform = push(arch.linux.platform + b"\0") if arch.linux.platform else 0
     at &= -16
     random_at = push(random[:16])
@@ -313,4 +326,4 @@ def _build_stack(
     )
     at = (at - len(table)) & -arch.stack_alignment
     memory.write(at, table)
-    return at - arch.linux.start_scratch, auxv
+    return at - arch.linux.start_scratch, auxv, strings

@@ -13,6 +13,7 @@ from engine.linux.fs import flags as fl
 from engine.linux.fs.data import MmapSource
 from engine.linux.fs.regular import UNWRITABLE, FileNode
 from engine.linux.fs.vfs import Node, OpenFile
+from engine.linux.loader import STACK
 from engine.linux.process import INFINITY
 from engine.linux.thread import Thread
 
@@ -31,7 +32,7 @@ _DROPPING = frozenset({MADV_DONTNEED, 24})
 _WORD = (1 << 64) - 1
 _RESIDENT = 1 << 20
 """Bytes of mincore's answer that are written at once."""
-_PROT_SEM, _PROT_GROWS = 8, 0x3000000
+_PROT_SEM, _GROWS_DOWN, _GROWS_UP = 8, 0x1000000, 0x2000000
 _MCL_ALL, _MCL_ONFAULT = 7, 4
 _POPULATE_READ = 22
 _POPULATE = frozenset({_POPULATE_READ, 23})
@@ -71,9 +72,25 @@ class FileBacking:
 
 def protection(prot: int) -> int:
     """PROT_* bits, which are the engine's own; EINVAL for others."""
-    if prot & ~(READ | WRITE | EXECUTE):  # PROT_GROWSDOWN needs a mapping that does
+    if prot & ~(READ | WRITE | EXECUTE):
         raise LinuxError(errno.EINVAL)
     return prot & 7
+
+
+def beyond_limit(k: Thread, more: int, at: int = -1) -> bool:
+    """Return whether so many more bytes are more than RLIMIT_AS lets a process map.
+
+    Those that replace mappings `at` an address do not count (mmap_region).
+    """
+    most = k.limit("as")
+    return most != INFINITY and k.space.size() + more - _replaced(k, at, more) > most
+
+
+def _replaced(k: Thread, start: int, size: int) -> int:
+    """Bytes that are mapped in a range (count_vma_pages_range)."""
+    end = start + size
+    found = k.memory.overlapping(start, end) if start >= 0 else ()
+    return sum(min(m.end, end) - max(m.start, start) for m in found if not m.reserved)
 
 
 def brk(k: Thread, address: int) -> int:
@@ -83,7 +100,7 @@ def brk(k: Thread, address: int) -> int:
         return end
     old, new = page_up(end), page_up(address)
     if new > old:
-        over = k.memory.total() + new - old > k.limit("as")
+        over = beyond_limit(k, new - old)
         if new - start > k.limit("data") or over or not k.memory.is_free(old, new + PAGE):
             return end
         try:
@@ -129,12 +146,14 @@ def mmap(k: Thread, address: int, size: int, prot: int, flags: int, fd: int, off
         hint = address & -PAGE
         free = hint >= plan.mmap_min and hint + length <= plan.task_size
         where = hint if free and memory.is_free(hint, hint + length) else memory.free_range(length)
-    if where is None or memory.total() + length > k.limit("as"):
+    if where is None or beyond_limit(k, length, where):
         raise LinuxError(errno.ENOMEM)
     if not shared and perms & WRITE:
         most = k.limit("data")
         # 0 does not mean mappings: may_expand_vm; the stack does not count.
-        if most not in (0, INFINITY) and memory.table.data + length > most:
+        if most not in (0, INFINITY) and (
+            memory.table.data + length - _replaced(k, where, length) > most
+        ):
             raise LinuxError(errno.ENOMEM)
         # More than there can ever be is refused (vm.overcommit_memory = 0), unless not reserved.
         if length > memory.ram.size and not flags & MAP_NORESERVE:
@@ -169,14 +188,17 @@ def munmap(k: Thread, address: int, size: int) -> int:
 
 
 def mprotect(k: Thread, address: int, size: int, prot: int) -> int:
-    """Change permissions."""
-    if address % PAGE or prot & _PROT_GROWS == _PROT_GROWS:
+    """Change permissions (do_mprotect_pkey in mm/mprotect.c)."""
+    grows = prot & (_GROWS_DOWN | _GROWS_UP)
+    if address % PAGE or grows == _GROWS_DOWN | _GROWS_UP:
         raise LinuxError(errno.EINVAL)
     if not size:
         return 0
     if page_up(size) & _WORD == 0 or address + page_up(size) > _WORD:
         raise LinuxError(errno.ENOMEM)
-    perms = protection(prot & ~_PROT_SEM)
+    perms = protection(prot & ~(_PROT_SEM | grows))
+    if grows:
+        address, size = _growing(k, address, page_up(size), grows)
     if address + size > k.arch.plan.task_size:
         raise LinuxError(errno.ENOMEM)
     for mapping in k.memory.overlapping(address, address + size):
@@ -184,6 +206,32 @@ def mprotect(k: Thread, address: int, size: int, prot: int) -> int:
             _check_shared_write(mapping)
     k.memory.protect(address, size, perms)
     return 0
+
+
+def _growing(k: Thread, address: int, size: int, grows: int) -> tuple[int, int]:
+    """Return (start, size) of a range from the start of a mapping that grows, or to its end.
+
+    Raises:
+        LinuxError: ENOMEM where nothing is mapped, EINVAL for a mapping that does not grow so.
+    """
+    end = address + size
+    found = next((m for m in k.memory.overlapping(address, end) if not m.reserved), None)
+    if found is None or (found.name == STACK and end <= k.space.stack_low()):
+        raise LinuxError(errno.ENOMEM)
+    if grows == _GROWS_DOWN:
+        if found.name != STACK:
+            raise LinuxError(errno.EINVAL)
+        while (left := k.memory.find(found.start - 1)) is not None and left.continues(found):
+            found = left
+        return found.start, end - found.start
+    if found.start > address:
+        raise LinuxError(errno.ENOMEM)
+    store, most = k.arch.plan.register_stack
+    if not store <= address < store + most:
+        raise LinuxError(errno.EINVAL)
+    while (right := k.memory.find(found.end)) is not None and found.continues(right):
+        found = right
+    return address, found.end - address
 
 
 def pkey_alloc(k: Thread, flags: int, rights: int) -> NoReturn:
@@ -236,7 +284,7 @@ def mremap(k: Thread, old: int, old_size: int, new_size: int, flags: int, target
         raise LinuxError(errno.EPERM)
     if not old_size and not (mapping.shared and moves):
         raise LinuxError(errno.EINVAL)
-    if new_size > old_size and memory.total() + new_size - old_size > k.limit("as"):
+    if new_size > old_size and beyond_limit(k, new_size - old_size):
         raise LinuxError(errno.ENOMEM)
     if not fixed and not stays and old_size:
         if new_size <= old_size:

@@ -7,15 +7,18 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
+from engine.cpu.ram import PAGE
 from engine.linux.errno import LinuxError
-from engine.linux.fs.procsource import MapEntry, ProcStatus
+from engine.linux.fs.procsource import VSYSCALLS, MapEntry, ProcStatus
 from engine.linux.fs.table import FileTable
 from engine.linux.fs.terminal import Jobs, Terminal
 from engine.linux.fs.vfs import Directory, Node
 from engine.linux.init import CAPABILITIES, INIT
 from engine.linux.jobs import MachineJobs
+from engine.linux.loader import STACK
 from engine.linux.machine import Machine
 from engine.linux.process import LIMITS, Process
+from engine.linux.space import AddressSpace
 from engine.linux.system import HOSTNAME, RELEASE
 from engine.linux.thread import Thread
 
@@ -27,6 +30,13 @@ NETWORK_FILES: Final = (
     *(b"if_inet6", b"route", b"ipv6_route", b"arp", b"sockstat", b"sockstat6"),
 )
 """Names of the files of /proc/net (`engine.linux.net.procnet.FILES`)."""
+
+
+def _named(entry: MapEntry, space: AddressSpace) -> MapEntry:
+    """A part of the stack without the first frame has no name (vma_is_initial_stack)."""
+    if entry.grows and space.start is not None and space.start.sp:
+        return entry if entry.start <= space.start.sp <= entry.end else replace(entry, path=b"")
+    return entry
 
 
 class ProcessView:
@@ -121,21 +131,24 @@ class ProcessView:
         at_fork = 0
         if self._process.exit is not None:
             return
-        memory, own = self._process.space.memory, self._process.space.exe
+        space = self._process.space
+        memory, own, low = space.memory, space.exe, space.stack_low()
         for mapping in memory.mappings:
+            if mapping.reserved or (mapping.name == STACK and mapping.end <= low):
+                continue  # the engine's own windows, and where the stack has not grown to
             path = mapping.name.encode(errors="surrogateescape")
             letters = "".join(
                 letter if mapping.perms >> bit & 1 else "-" for bit, letter in enumerate("rwx")
             )
             entry = MapEntry(
-                mapping.start,
+                max(mapping.start, low) if mapping.name == STACK else mapping.start,
                 mapping.end,
-                # As Linux shows its area, whether or not a probe uses it at the moment.
-                "--xp" if mapping.reserved else letters + ("s" if mapping.shared else "p"),
+                letters + ("s" if mapping.shared else "p"),
                 mapping.offset,
                 self.exe if path == own else path,
                 *mapping.inode,
                 memory.resident_of(mapping),
+                mapping.name == STACK,
             )
             if (
                 last is not None
@@ -147,10 +160,13 @@ class ProcessView:
                 last = replace(last, end=entry.end, resident=together)
                 continue
             if last is not None:
-                yield last
+                yield _named(last, space)
             last, at_fork = entry, mapping.at_fork
         if last is not None:
-            yield last
+            yield _named(last, space)
+        calls = self._thread.arch.linux.vsyscalls
+        if calls is not None:
+            yield MapEntry(calls[0], calls[0] + PAGE, "--xp", path=VSYSCALLS)
 
     def status(self) -> ProcStatus:
         """Numbers for status and stat."""
@@ -163,8 +179,8 @@ class ProcessView:
                 ignored |= 1 << (number - 1)
             elif action.handler:
                 caught |= 1 << (number - 1)
-        memory = process.space.memory
-        start = process.space.start
+        space = process.space
+        memory, start = space.memory, space.start
         code = start.code if start else (0, 0)
         return ProcStatus(
             ppid=process.ppid,
@@ -192,6 +208,7 @@ class ProcessView:
             end_code=code[1],
             start_stack=start.sp if start else 0,
             peak=max(memory.resident(), memory.peak) if process.exit is None else 0,
+            most=memory.table.most - memory.table.size + space.size(),
         )
 
     def _state(self) -> str:

@@ -306,6 +306,7 @@ def restrict(k: Thread, operation: int, flags: int, address: int) -> int:
             raise LinuxError(errno.EINVAL)
         _may_assign(k, STRICT)
         k.seccomp = Seccomp(STRICT)
+        k.refuses_counter = k.arch.linux.refuses_counter
         return 0
     if operation == _SET_FILTER:
         return _add_filter(k, flags, address)

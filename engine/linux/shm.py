@@ -12,7 +12,7 @@ from engine.guest.memory import Mapping, page_up
 from engine.linux.context import SyscallTable, s32
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
-from engine.linux.memory import FileBacking
+from engine.linux.memory import FileBacking, beyond_limit
 from engine.linux.process import Process
 from engine.linux.sysv import (
     IPC_INFO,
@@ -139,7 +139,7 @@ def shmat(k: Thread, number: int, address: int, flags: int) -> int:
             raise LinuxError(errno.ENOMEM)
         if address < plan.mmap_min:
             raise LinuxError(errno.EPERM)
-    if where is None or memory.total() + length > k.limit("as"):
+    if where is None or beyond_limit(k, length, where):
         raise LinuxError(errno.ENOMEM)
     st = segment.file.stat()
     memory.map(

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import Struct
 
 from engine.guest.hooks import SpaceHooks
-from engine.guest.memory import Memory
+from engine.guest.memory import Memory, page_up
 from engine.guest.modules import Modules
 from engine.linux.fs.vfs import Node
-from engine.linux.loader import Start
+from engine.linux.loader import GUARD_GAP, STACK, Start
 
 if TYPE_CHECKING:
     from engine.guest.watched import WatchedMemory
@@ -36,6 +36,8 @@ class AddressSpace:
         modules: the files in it.
         hooks: what watches the program there.
         heap: first byte and end of what brk gives.
+        stack: the lowest address that the first thread's stack may grow down to, and its lowest
+            at the start; zeros where that is not known.
         start: how its program was loaded.
         exe: guest path of its program.
         program: the program's file; None where only its path is known.
@@ -49,7 +51,7 @@ class AddressSpace:
         self.memory = memory
         self.modules = modules
         self.hooks = hooks
-        self.heap = (0, 0)
+        self.heap = self.stack = (0, 0)
         self.start: Start | None = None
         self.exe = b""
         self.program: ExecutedFile | None = None
@@ -70,6 +72,49 @@ class AddressSpace:
             self.hooks.watched = found.refused
         return self._watched
 
+    def stack_low(self) -> int:
+        """Return the lowest address of the stack as Linux has it: grown as far as it was touched.
+
+        All that it may grow into is mapped here from the start, so that growing costs nothing.
+        """
+        window, low = self.stack
+        for mapping in self.memory.overlapping(window, low):
+            if mapping.name == STACK and mapping.physical is not None:
+                first = self.memory.ram.first_touched(mapping.physical, mapping.size)
+                if first is not None:
+                    return min(mapping.start + first - mapping.physical, low)
+        return low
+
+    def size(self) -> int:
+        """Bytes of the program's mappings as Linux counts them (total_vm)."""
+        window, low = self.stack[0], self.stack_low()
+        ahead = sum(
+            min(mapping.end, low) - mapping.start
+            for mapping in self.memory.overlapping(window, low)
+            if mapping.name == STACK
+        )
+        return self.memory.table.size - ahead
+
+    def limit_stack(self, limit: int) -> None:
+        """Let the stack grow as far as a new limit in bytes allows, and there is room."""
+        window, low = self.stack
+        if not low:
+            return
+        memory, top = self.memory, self.memory.plan.stack_top
+        below = max(one.end for one in memory.mappings if one.end <= window)
+        lowest = max(top - min(page_up(limit), top), below + GUARD_GAP)
+        if lowest < window:
+            beside = memory.find(window)
+            if beside is None or beside.name != STACK:
+                return  # the program has put something else there
+            memory.map(lowest, window - lowest, beside.perms, name=STACK)
+        else:
+            lowest = min(lowest, self.stack_low())
+            for mapping in memory.overlapping(window, lowest):
+                if mapping.name == STACK:
+                    memory.unmap(mapping.start, min(mapping.end, lowest) - mapping.start)
+        self.stack = (lowest, max(low, lowest))
+
     def copy(self) -> "AddressSpace":
         """A copy for a new process, in which nobody listens.
 
@@ -78,7 +123,7 @@ class AddressSpace:
         """
         memory = self.memory.copy()
         other = AddressSpace(memory, self.modules.copy(memory), SpaceHooks())
-        other.heap, other.start = self.heap, self.start
+        other.heap, other.stack, other.start = self.heap, self.stack, self.start
         other.ldt = bytearray(self.ldt)
         other.exe, other.program = self.exe, self.program
         other.argv, other.env = self.argv, self.env

@@ -174,6 +174,7 @@ def _statfs(ctx: Context, address: int, dev: int) -> int:
         devices.PROC: _PROC_MAGIC,
         devices.SYS: _SYSFS_MAGIC,
         devices.DEV: _TMPFS_MAGIC,
+        devices.SHARED_MEMORY: _TMPFS_MAGIC,
         devices.PIPES: _PIPEFS_MAGIC,
         devices.CGROUP: _CGROUP2_MAGIC,
     }.get(dev, _OVERLAY_MAGIC)

@@ -78,6 +78,8 @@ _EXCEPT_ADVISED: Final = 2
 _MM_AUXV, _MM_MAP, _MM_MAP_SIZE = 12, 14, 15
 _MM_MAP_BYTES: Final = 104
 """Size of struct prctl_mm_map."""
+_GET_TSC, _SET_TSC = 25, 26
+_TSC_ENABLE, _TSC_SIGSEGV = 1, 2
 _READ_BY_ADDRESS = {2: "pdeathsig", 37: "subreaper"}
 
 
@@ -145,6 +147,8 @@ def prctl(k: Thread, option: int, a: int, b: int, c: int, d: int) -> int:
         return k.process.knobs["keepcaps"] << 4
     if option in _PRIVILEGED:
         raise LinuxError(errno.EPERM)
+    if option in (_GET_TSC, _SET_TSC) and k.arch.linux.refuses_counter:
+        return _time_stamp_counter(k, option, a)
     if option == 47:  # PR_CAP_AMBIENT
         return _ambient(a, b, c | d)
     raise LinuxError(errno.EINVAL)
@@ -157,6 +161,19 @@ def _set_mce_kill(k: Thread, operation: int, policy: int, others: int) -> int:
     if others or not (clears or (operation == _MCE_SET and policy <= _MCE_DEFAULT)):
         raise LinuxError(errno.EINVAL)
     k.process.knobs["mce_kill"] = _MCE_DEFAULT if clears else policy
+    return 0
+
+
+def _time_stamp_counter(k: Thread, option: int, value: int) -> int:
+    """Tell or say whether the thread may read the counter (get_tsc_mode, set_tsc_mode)."""
+    if option == _GET_TSC:
+        mode = _TSC_SIGSEGV if k.refuses_counter else _TSC_ENABLE
+        k.memory.write(value, struct.pack("<I", mode))
+        return 0
+    value &= 0xFFFFFFFF
+    if value not in (_TSC_ENABLE, _TSC_SIGSEGV):
+        raise LinuxError(errno.EINVAL)
+    k.refuses_counter = value == _TSC_SIGSEGV
     return 0
 
 

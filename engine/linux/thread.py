@@ -95,6 +95,7 @@ class Thread:
         policy: its scheduling policy.
         nice: its nice value.
         affinity: the processors that it may be on, as a mask.
+        refuses_counter: reading the processor's time stamp counter is SIGSEGV (TIF_NOTSC).
         clear_child_tid: address given by set_tid_address.
         robust_list: address given by set_robust_list.
         call: the system call it makes.
@@ -158,6 +159,7 @@ class Thread:
         machine.pids[tid] = process.pid
         self.policy = self.nice = 0
         self.affinity = all_of(machine.cpus)
+        self.refuses_counter = False
         self.clear_child_tid = self.robust_list = 0
         self.call = SystemCall(-1, "", ())
         self.wait: Wait | None = None
@@ -275,6 +277,11 @@ class Thread:
     def visible_to(self, other: "Thread") -> bool:
         """True if another thread may look into its process (ptrace_may_access)."""
         return self.process is other.process or bool(self.process.knobs["dumpable"])
+
+    @property
+    def restricted(self) -> bool:
+        """True if some of what programs may do is refused: system calls, or the counter."""
+        return self.seccomp is not None or self.refuses_counter
 
     def doomed(self) -> bool:
         """True if it is about to be killed."""

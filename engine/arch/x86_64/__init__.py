@@ -258,6 +258,7 @@ X86_64 = Arch(
         own_calls=OWN_CALLS,
         # arch/x86/entry/vsyscall: gettimeofday, time and getcpu, with which vsyscall=xonly leaves
         # a page that can be executed and not read.
+        refuses_counter=True,
         vsyscalls=(0xFFFF_FFFF_FF60_0000, {0: 96, 0x400: 201, 0x800: 309}),
         interrupt=InterruptCalls(
             0x80, "rax", ("rbx", "rcx", "rdx", "rsi", "rdi", "rbp"), _interrupt_calls

@@ -20,7 +20,8 @@ from engine.linux.fs.view import (
     program_directories,
 )
 
-_TEMPORARY = (b"/tmp", b"/var/tmp", b"/dev/shm")
+_SHARED_MEMORY = b"/dev/shm"
+_TEMPORARY = (b"/tmp", b"/var/tmp", _SHARED_MEMORY)
 _OWN_TREES = (b"/proc", b"/sys", b"/dev")
 
 NewVolume = Callable[[], Volume]
@@ -53,14 +54,16 @@ class TreeBuilder:
         view: View,
         volume: Volume,
         programs: Volume,
+        shared_memory: Volume,
         new_volume: NewVolume,
         host: HostAnswers,
     ) -> None:
         self.view = view
         self.volume = volume
         self.programs = programs
+        self._shared_memory = shared_memory
         self.new_volume = new_volume
-        self.pool = DirectoryPool(answers=host)
+        self.pool = DirectoryPool(answers=host, sorts=not view.host_order)
         self._host = host
         self.root = self._root()
 
@@ -122,11 +125,12 @@ class TreeBuilder:
 
     def _temporary(self, path: bytes) -> None:
         meta = Meta(0o1777, 0, 0, 2, self.volume.clock.realtime())
-        # A directory of the root, not the place where another file system begins.
-        dev = self.volume.dev if path == b"/dev/shm" else self.root.dev
-        number = InodeNumber(dev, self.volume.new_ino())
-        directory = OverlayDirectory(self.volume, meta=meta, number=number)
-        if self.view.root is None and path != b"/dev/shm":
+        volume, dev = self.volume, self.root.dev  # no place where another file system begins
+        if path == _SHARED_MEMORY:
+            volume, dev = self._shared_memory, self._shared_memory.dev
+        number = InodeNumber(dev, volume.new_ino())
+        directory = OverlayDirectory(volume, meta=meta, number=number)
+        if self.view.root is None and path != _SHARED_MEMORY:
             directory.hidden = path
         self._graft(path, lambda: directory, follow=False)
 

@@ -23,6 +23,8 @@ PTS: Final = os.makedev(0, _FIRST + 0x17)
 STREAMS: Final = os.makedev(0, _FIRST + 0x18)
 """Standard streams that are no files."""
 CGROUP: Final = os.makedev(0, _FIRST + 0x19)
+SHARED_MEMORY: Final = os.makedev(0, _FIRST + 0x1A)
+"""/dev/shm."""
 PRIVATE: Final = os.makedev(0, _FIRST + 0x28)
 """Files that the guest makes where no directory of the host's is."""
 

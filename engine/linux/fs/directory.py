@@ -85,7 +85,7 @@ class OverlayDirectory(Directory):
         return node
 
     def listing(self) -> Listing:
-        """All entries but . and .., sorted by name."""
+        """All entries but . and .., sorted by name unless they are to be in the host's order."""
         found: dict[bytes, tuple[int, int]] = {}
         if self.host is not None:
             found = self._lower_listing(self.host)
@@ -96,7 +96,8 @@ class OverlayDirectory(Directory):
                 found[name] = (node.ino, node.kind)
         for name, node in self.mounts.items():
             found[name] = (node.ino, node.kind)
-        return [(name, *found[name]) for name in sorted(found)]
+        names = sorted(found) if self.host is None or self.host.pool.sorts else [*found]
+        return [(name, *found[name]) for name in names]
 
     def pin(self, name: bytes, node: Node) -> None:
         """Keep a changed node in its entry."""

@@ -154,7 +154,8 @@ class FileSystem:
             inodes=self._inodes,
         )
         self.host_volumes = self.volume, programs
-        builder = TreeBuilder(view, self.volume, programs, self._share_volume, host)
+        shared_memory = self._volume(devices.SHARED_MEMORY, self._inodes)
+        builder = TreeBuilder(view, self.volume, programs, shared_memory, self._share_volume, host)
         self._pools = [builder.pool]
         self.root: Directory = builder.build(own)
 
@@ -192,7 +193,7 @@ class FileSystem:
         """A tree of its own of what another view shows: its names are not those of this one."""
         volume = self._volume(devices.PRIVATE, self._inodes)
         volume.clock = self._copies_clock  # to be made takes no time of the guest's
-        builder = TreeBuilder(view, volume, volume, self._share_volume, HostAnswers())
+        builder = TreeBuilder(view, volume, volume, volume, self._share_volume, HostAnswers())
         self._pools.append(builder.pool)
         return builder.build({})
 

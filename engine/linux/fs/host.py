@@ -228,10 +228,18 @@ class DirectoryPool:
         answers: what the host is asked by way of these directories passes there.
         plain: nobody looks at that: it can be asked at once.
         limit: descriptors that are kept.
+        sorts: names in a directory are told sorted, not in the order of the host.
         anchors: those of the directories that the user named.
     """
 
-    def __init__(self, limit: int | None = None, answers: HostAnswers | None = None) -> None:
+    def __init__(
+        self,
+        limit: int | None = None,
+        answers: HostAnswers | None = None,
+        *,
+        sorts: bool = True,
+    ) -> None:
+        self.sorts = sorts
         self.answers = answers or HostAnswers()
         self.plain = type(self.answers) is HostAnswers
         soft = _most_descriptors()
@@ -329,7 +337,7 @@ class HostDir:
         )
 
     def entries(self) -> list[tuple[bytes, int, int]]:
-        """(name, inode number, file type or 0 = unknown) of all entries, sorted."""
+        """(name, inode number, file type or 0 = unknown) of all entries; see `DirectoryPool`."""
         return self.pool.answers.ask(HostQuestion.NAMES, self.path, b"", self._entries)
 
     def _entries(self) -> list[tuple[bytes, int, int]]:
@@ -348,7 +356,8 @@ class HostDir:
                     result.append((os.fsencode(entry.name), entry.inode(), kind))
         finally:
             os.close(fd)
-        result.sort()
+        if self.pool.sorts:
+            result.sort()
         return result
 
     def open_file(self, name: bytes, flags: int = os.O_RDONLY, mode: int = 0) -> HostHandle:

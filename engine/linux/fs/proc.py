@@ -226,6 +226,9 @@ class ProcTree:
         file(b"cgroup", lambda _: b"0::/\n")
         file(b"mounts", lambda _: text.MOUNTS)
         file(b"mountinfo", lambda _: text.mountinfo(self._resolve(b"/").dev))
+        for name in (b"uid_map", b"gid_map", b"projid_map"):
+            file(name, lambda _: text.ID_MAP)
+        file(b"setgroups", lambda _: b"allow\n")
         file(b"oom_score", lambda _: b"0\n")
         file(b"wchan", lambda _: b"0")
         file(
@@ -252,7 +255,7 @@ class ProcTree:
         *,
         foreign: bool,
     ) -> None:
-        folder = PseudoDirectory(self.volume, 0o511)
+        folder = PseudoDirectory(self.volume, 0o511, owner)
 
         def link(space: Namespace) -> MagicLink:
             def jump() -> Node:

@@ -4,10 +4,11 @@ import itertools
 import os
 from collections.abc import Mapping
 
+from engine.guest.mapping import page_up
 from engine.linux.clock import Clock
 from engine.linux.cpus import list_text, mask_text
 from engine.linux.fs import devices
-from engine.linux.fs.procsource import MapEntry, ProcProcess
+from engine.linux.fs.procsource import VSYSCALLS, MapEntry, ProcProcess, ProcStatus
 
 _PAGE = 4096
 _SECOND = 1_000_000_000
@@ -21,7 +22,11 @@ MOUNTS = (
     b"sysfs /sys sysfs ro,nosuid,nodev,noexec,relatime 0 0\n"
     b"cgroup2 /sys/fs/cgroup cgroup2 ro,nosuid,nodev,noexec,relatime 0 0\n"
     b"dev /dev tmpfs rw,nosuid,relatime 0 0\n"
+    b"tmpfs /dev/shm tmpfs rw,nosuid,nodev,relatime 0 0\n"
 )
+
+ID_MAP = b"%10d %10d %10d\n" % (0, 0, 0xFFFF_FFFF)
+"""uid_map, gid_map and projid_map of a process that is in the first user namespace."""
 
 SWAPS = b"Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"
 
@@ -37,12 +42,17 @@ SYSCTLS: Mapping[bytes, bytes] = {
     b"sys/kernel/random/poolsize": b"256\n",
     b"sys/kernel/randomize_va_space": b"0\n",
     b"sys/kernel/threads-max": b"32768\n",
+    b"sys/kernel/unprivileged_userns_clone": b"0\n",  # Debian's; clone and unshare refuse them
     b"sys/vm/overcommit_memory": b"0\n",
     b"sys/vm/max_map_count": b"65530\n",
     b"sys/vm/mmap_min_addr": b"65536\n",
     b"sys/fs/file-max": b"1048576\n",
     b"sys/fs/nr_open": b"1048576\n",
     b"sys/fs/pipe-max-size": b"1048576\n",
+    **{
+        b"sys/user/max_%s_namespaces" % kind: b"16384\n"
+        for kind in (b"cgroup", b"ipc", b"mnt", b"net", b"pid", b"time", b"user", b"uts")
+    },
     b"sys/net/core/somaxconn": b"4096\n",
     b"sys/net/core/rmem_default": b"212992\n",
     b"sys/net/core/rmem_max": b"212992\n",
@@ -166,7 +176,10 @@ def mountinfo(root: int) -> bytes:
     """
     numbers = (
         b"%d:%d" % (os.major(dev), os.minor(dev))
-        for dev in (root, devices.PROC, devices.SYS, devices.CGROUP, devices.DEV)
+        for dev in (
+            *(root, devices.PROC, devices.SYS, devices.CGROUP, devices.DEV),
+            devices.SHARED_MEMORY,
+        )
     )
     return (
         b"1 0 %s / / rw,relatime - overlay overlay rw\n"
@@ -174,6 +187,7 @@ def mountinfo(root: int) -> bytes:
         b"3 1 %s / /sys ro,nosuid,nodev,noexec,relatime - sysfs sysfs ro\n"
         b"5 3 %s / /sys/fs/cgroup ro,nosuid,nodev,noexec,relatime - cgroup2 cgroup2 ro\n"
         b"4 1 %s / /dev rw,nosuid,relatime - tmpfs dev rw\n"
+        b"6 4 %s / /dev/shm rw,nosuid,nodev,relatime - tmpfs tmpfs rw\n"
     ) % tuple(numbers)
 
 
@@ -224,27 +238,36 @@ def smaps(process: ProcProcess) -> bytes:
     return b"".join(parts)
 
 
-def _sizes(process: ProcProcess) -> dict[str, int]:
-    """Bytes of all mappings by kind, and of what is resident; of files that alone."""
-    sizes = {"all": 0, "text": 0, "data": 0, "stack": 0, "resident": 0, "file": 0}
+def _sizes(process: ProcProcess, numbers: ProcStatus) -> dict[str, int]:
+    """Bytes of mappings by kind (vm_stat_account), and of what is resident; of files that alone.
+
+    "text" is the program's code, "library" all other code.
+    """
+    sizes = dict.fromkeys(("all", "data", "stack", "code", "resident", "file"), 0)
     for entry in process.maps():
         size = entry.end - entry.start
+        if entry.path == VSYSCALLS:
+            continue
         sizes["all"] += size
         sizes["resident"] += entry.resident
-        if entry.flags.startswith("r-x"):
-            sizes["text"] += size
-        elif "w" in entry.flags:
-            sizes["data"] += size
-        if entry.path == b"[stack]":
+        if entry.grows:
             sizes["stack"] += size
+        elif "w" in entry.flags:
+            sizes["data"] += size if "p" in entry.flags else 0
+        elif "x" in entry.flags:
+            sizes["code"] += size
         if entry.path.startswith(b"/"):
             sizes["file"] += entry.resident
+    text = page_up(numbers.end_code) - (numbers.start_code & -_PAGE)
+    sizes["text"] = min(text, sizes["code"])
+    sizes["library"] = sizes["code"] - sizes["text"]
     return sizes
 
 
 def statm(process: ProcProcess) -> bytes:
     """/proc/PID/statm."""
-    sizes = _sizes(process)
+    sizes = _sizes(process, process.status())
+    sizes["data"] += sizes["stack"]
     pages = [sizes[kind] // _PAGE for kind in ("all", "resident", "file", "text", "data")]
     return b"%d %d %d %d 0 %d 0\n" % tuple(pages)
 
@@ -252,7 +275,7 @@ def statm(process: ProcProcess) -> bytes:
 def stat_line(process: ProcProcess, tid: int) -> bytes:
     """/proc/PID/stat: 52 fields."""
     numbers = process.status()
-    sizes = _sizes(process)
+    sizes = _sizes(process, numbers)
     fields: list[object] = [0] * 52
     fields[0], fields[1], fields[2] = tid, f"({process.comm.decode('latin-1')})", numbers.state
     fields[3], fields[4], fields[5] = numbers.ppid, numbers.pgrp, numbers.session
@@ -283,7 +306,7 @@ def stat_line(process: ProcProcess, tid: int) -> bytes:
 def status(process: ProcProcess, tid: int) -> bytes:
     """/proc/PID/status."""
     numbers = process.status()
-    sizes = {kind: size >> 10 for kind, size in _sizes(process).items()}
+    sizes = {kind: size >> 10 for kind, size in _sizes(process, numbers).items()}
     state = {
         "R": "R (running)",
         "S": "S (sleeping)",
@@ -306,7 +329,7 @@ def status(process: ProcProcess, tid: int) -> bytes:
         ("Gid", f"{gid}\t{gid}\t{gid}\t{gid}"),
         ("FDSize", max(64, len(process.files))),
         ("Groups", f"{gid} "),
-        ("VmPeak", f"{sizes['all']:8d} kB"),
+        ("VmPeak", f"{max(sizes['all'], numbers.most >> 10):8d} kB"),
         ("VmSize", f"{sizes['all']:8d} kB"),
         ("VmLck", "       0 kB"),
         ("VmPin", "       0 kB"),
@@ -318,7 +341,10 @@ def status(process: ProcProcess, tid: int) -> bytes:
         ("VmData", f"{sizes['data']:8d} kB"),
         ("VmStk", f"{sizes['stack']:8d} kB"),
         ("VmExe", f"{sizes['text']:8d} kB"),
+        ("VmLib", f"{sizes['library']:8d} kB"),
+        ("VmPTE", "       0 kB"),
         ("VmSwap", "       0 kB"),
+        ("HugetlbPages", "       0 kB"),
         ("Threads", numbers.threads),
         ("SigQ", "0/31433"),
         ("SigPnd", f"{numbers.pending:016x}"),

@@ -1,7 +1,7 @@
 """The guest as /proc asks for it; `procview` implements it."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from msgspec import Struct
 
@@ -11,6 +11,9 @@ from engine.linux.fs.vfs import Directory, Node
 
 if TYPE_CHECKING:
     from engine.linux.fs.procmem import ProcMemory
+
+VSYSCALLS: Final = b"[vsyscall]"
+"""Name of the page beyond user space whose addresses are system calls: no mapping's size."""
 
 
 class MapEntry(Struct, frozen=True):
@@ -25,6 +28,7 @@ class MapEntry(Struct, frozen=True):
         path: path of the file or a name such as b"[heap]"; b"" for anonymous memory.
         dev: device number of the file.
         ino: inode number of the file.
+        grows: the first thread's stack, or a part of it.
     """
 
     start: int
@@ -35,10 +39,14 @@ class MapEntry(Struct, frozen=True):
     dev: int = 0
     ino: int = 0
     resident: int = 0
+    grows: bool = False
 
 
 class ProcStatus(Struct, frozen=True):
-    """Numbers for status and stat; masks have bit N-1 for signal N."""
+    """Numbers for status and stat; masks have bit N-1 for signal N.
+
+    `peak` is of bytes in memory, `most` of bytes that were mapped.
+    """
 
     ppid: int = 1
     tracer: int = 0
@@ -63,6 +71,7 @@ class ProcStatus(Struct, frozen=True):
     end_code: int = 0
     start_stack: int = 0
     peak: int = 0
+    most: int = 0
     no_new_privileges: int = 0
     seccomp: int = 0
     seccomp_filters: int = 0

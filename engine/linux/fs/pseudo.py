@@ -19,8 +19,8 @@ Store = Callable[[bytes], None]
 class PseudoDirectory(Directory):
     """A directory that the guest cannot change; its entries are its mounts."""
 
-    def __init__(self, volume: Volume, mode: int = 0o555) -> None:
-        super().__init__(volume, meta=Meta(mode, 0, 0, 2, volume.clock.realtime()))
+    def __init__(self, volume: Volume, mode: int = 0o555, owner: tuple[int, int] = (0, 0)) -> None:
+        super().__init__(volume, meta=Meta(mode, *owner, 2, volume.clock.realtime()))
 
     def lookup(self, name: bytes) -> Node | None:
         """The entry of that name, None if there is none."""

@@ -305,12 +305,13 @@ class SharedDirectory(Directory):
         return HostSpecialNode(self.volume, stat.S_IFMT(st.st_mode), lower, key)
 
     def listing(self) -> Listing:
-        """All entries but . and .., sorted by name."""
+        """All entries but . and .., sorted by name unless they are to be in the host's order."""
         with translated():
             found = {name: (ino, kind) for name, ino, kind in self.host.entries()}
         for name, node in (*self._own.items(), *self.mounts.items()):
             found[name] = (node.ino, node.kind)
-        return [(name, *found[name]) for name in sorted(found)]
+        names = sorted(found) if self.host.pool.sorts else [*found]
+        return [(name, *found[name]) for name in names]
 
     def make_file(self, name: bytes, mode: int) -> Node:
         """Create a regular file."""

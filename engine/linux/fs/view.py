@@ -129,6 +129,7 @@ class View(Struct, frozen=True):
         copied: what the guest changes in writable shares stays in memory; all else looks the same.
         home: the guest's HOME, which is there without anything in it where the host has it; None
             where it has none.
+        host_order: directories are listed in the order of the host, not sorted.
     """
 
     guest: bytes | None = None
@@ -141,6 +142,7 @@ class View(Struct, frozen=True):
     links: PlantedLinks = field(default_factory=PlantedLinks)
     copied: bool = False
     home: bytes | None = None
+    host_order: bool = False
 
     @property
     def shows_host(self) -> bool:
@@ -158,6 +160,7 @@ class View(Struct, frozen=True):
         files: Iterable[str] = (),
         programs: bool = False,
         home: str | None = None,
+        host_order: bool = False,
     ) -> "View":
         """Build from paths as the user typed them, relative ones included."""
 
@@ -172,4 +175,5 @@ class View(Struct, frozen=True):
             tuple(os.fsencode(os.path.abspath(path)) for path in files),
             programs,
             home=os.fsencode(home) if home is not None and home.startswith("/") else None,
+            host_order=host_order,
         )

@@ -469,6 +469,7 @@ class LoadedGuest:
         )
         space.start = start
         space.heap = (start.heap, start.heap)
+        space.stack = start.stack
         self.cpu.write_register(self.arch.roles.pc, start.pc)
         self.cpu.write_register(self.arch.roles.sp, start.sp)
         for register, value in self.arch.linux.start:

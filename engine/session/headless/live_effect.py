@@ -163,7 +163,9 @@ def _cut_off(whose: str, counts: tuple[int, int, int], damage: tuple[Report, ...
 @contextmanager
 def _guest(request: LiveDiffRequest, recorded: RecordedIO) -> Iterator[tuple[Session, Tracing]]:
     """The emulated one, with its probes."""
-    session = Session(request.config, host_stdio(recorded))
+    # The machine's own order of names is part of what the program does there.
+    config = replace(request.config, host_order=True)
+    session = Session(config, host_stdio(recorded))
     try:
         tracing = Tracing(session, TraceOptions(), io.BytesIO())
         try:

@@ -253,7 +253,7 @@ class Viewing:
         return views
 
     def mappings(self) -> tuple[MappingView, ...]:
-        """The memory map as /proc/PID/maps shows it, the engine's windows included."""
+        """The memory map, with the engine's windows and all that the stack may grow into."""
         first, *more = map(self._mappings_in, self._seen())
         if not more:
             return first

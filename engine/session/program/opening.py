@@ -263,6 +263,7 @@ def view_of(config: GuestConfig) -> View:
         root=config.root,
         shares=config.shares,
         programs=not config.isolated,
+        host_order=config.host_order,
         home=next((each[5:] for each in reversed(config.env) if each.startswith("HOME=")), None),
     )
 

@@ -33,6 +33,8 @@ class GuestConfig(Struct, frozen=True):
         shares: (path, writable) shown at the same path in the guest.
         isolated: show the guest, its loader and shared libraries only: neither the current
             directory nor the system's program directories.
+        host_order: list directories in the order of the host, which another host may not have,
+            instead of sorted.
         tty: a terminal or file of the host's that is the guest's standard streams; "" for none.
         env: environment entries "K=V".
         cwd: guest path of the working directory; the host's if None.
@@ -63,6 +65,7 @@ class GuestConfig(Struct, frozen=True):
     root: str | None = None
     shares: tuple[tuple[str, bool], ...] = ()
     isolated: bool = False
+    host_order: bool = False
     tty: str = ""
     env: tuple[str, ...] = ()
     cwd: str | None = None

@@ -142,7 +142,7 @@ def _check_tables(memory: Memory) -> None:
         gaps += [(at, mapping.start)] if at < mapping.start else []
         at = mapping.end
     assert table._free.all() == gaps
-    assert memory.total() == sum(m.size for m in memory.mappings)
+    assert table.size == sum(m.size for m in memory.mappings)
     private = [m for m in memory.mappings if not m.shared and m.perms & WRITE]
     assert table.data == sum(m.size for m in private)
     assert table._joints == sum(a.continues(b) for a, b in pairwise(memory.mappings))

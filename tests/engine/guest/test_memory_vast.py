@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from cguest import compiled, natively
-from compiled import build
+from compiled import build, tool
 from guestrun import run
 
 PUT = """
@@ -118,6 +118,7 @@ int main(int argc, char **argv) {
         pthread_join(two, 0);
     }
     if (mode == 6) leaves(1);
+    if (mode == 7 && text[argc + 6]) puts("not known");
     if (mode != 2) free(text);
     puts("end");
     return 0;
@@ -137,19 +138,65 @@ def reports(text: str) -> list[str]:
 def test_a_sanitizer_reports_what_it_does_natively(
     sanitizer: str, mode: int, tmp_path: Path
 ) -> None:
-    program = build(
-        tmp_path, "sanitized", SANITIZED, "-g", "-O1", "-w", f"-fsanitize={sanitizer}", "-pthread"
-    )
+    _same_reports(sanitizer, mode, tmp_path, "gcc")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("sanitizer", "mode"),
+    [
+        *(("address", 1), ("address", 2), ("address", 6), ("undefined", 3), ("undefined", 4)),
+        *(("thread", 5), ("leak", 6), ("memory", 0), ("memory", 7)),
+    ],
+)
+def test_so_do_those_of_clang(sanitizer: str, mode: int, tmp_path: Path) -> None:
+    _same_reports(sanitizer, mode, tmp_path, "clang")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("sanitizer", "mode"),
+    [("address", 1), ("address", 2), ("undefined", 4), ("thread", 5), ("leak", 6)],
+)
+def test_on_aarch64_they_find_what_they_find_natively(
+    sanitizer: str, mode: int, tmp_path: Path
+) -> None:
+    """Frames are another architecture's; qemu-user has neither threads' nor leaks' reports."""
+    native = _natively(build(tmp_path, "sanitized", SANITIZED, *_flags(sanitizer)), mode)
+    program, source = tmp_path / "other", tmp_path / "sanitized.c"
+    gcc = tool("aarch64-linux-gnu-gcc")
+    subprocess.run([gcc, "-o", program, source, *_flags(sanitizer)], check=True)
+    done = run("run", "--root", "/usr/aarch64-linux-gnu", "--clean-env", str(program), str(mode),
+               cwd=tmp_path, deadline=300)  # fmt: skip
+    assert (done.code, done.out) == (native.returncode, native.stdout), done.err
+    found = re.findall(_FINDINGS, done.err, re.M)
+    assert found == re.findall(_FINDINGS, native.stderr, re.M) != []
+
+
+_FINDINGS = r"^SUMMARY: .*|^(?:Direct|Indirect) leak .*|^.* runtime error: .*"
+
+
+def _flags(sanitizer: str) -> tuple[str, ...]:
+    return "-g", "-O1", "-w", f"-fsanitize={sanitizer}", "-pthread"
+
+
+def _natively(program: Path, mode: int) -> subprocess.CompletedProcess[str]:
     setarch = shutil.which("setarch")
     if setarch is None:
         pytest.skip("no setarch")
     native = subprocess.run(
         [setarch, "-R", str(program), str(mode)],
-        capture_output=True, text=True, check=False, cwd=tmp_path, timeout=60,
+        capture_output=True, text=True, check=False, cwd=program.parent, timeout=60,
         env={"PATH": "/usr/bin:/bin"},
     )  # fmt: skip
     if "unexpected memory mapping" in native.stderr or "ptrace" in native.stderr:
         pytest.skip(f"it does not run here: {native.stderr[:200]}")
+    return native
+
+
+def _same_reports(sanitizer: str, mode: int, tmp_path: Path, compiler: str) -> None:
+    program = build(tmp_path, "sanitized", SANITIZED, *_flags(sanitizer), compiler=compiler)
+    native = _natively(program, mode)
     done = run("run", "--root", "/", "--clean-env", "--env", "PATH=/usr/bin:/bin", str(program),
                str(mode), cwd=tmp_path)  # fmt: skip
     code = native.returncode if native.returncode >= 0 else 128 - native.returncode

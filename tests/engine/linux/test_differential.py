@@ -38,6 +38,7 @@ SHARING = (
     *("cpulimit", "forkmemory", "locks", "prctl", "ptys", "sharing", "sockevents", "tcp", "udp"),
     *(
         "exefile",
+        "mainstack",
         "procthreads",
         "requeue",
         "rights",
@@ -56,7 +57,7 @@ ATTRIBUTES = ("inotify", "xattrs")
 """They need a file system that has extended attributes."""
 SHARED = ("filemap", "madvise", "unlinked")
 """Those whose files are the host's, too, where they are in a writable share."""
-OF_X86_64 = ("fpu", "ldt", "ptracex86", "sigfpe", "siginfo", "steps", "x86")
+OF_X86_64 = ("counter", "fpu", "ldt", "ptracex86", "sigfpe", "siginfo", "steps", "x86")
 TRACING = ("x86_64", "aarch64")
 """They have PTRACE_SYSEMU."""
 OF_AARCH64 = ("arm", "siginfo")

@@ -127,8 +127,9 @@ def test_maps_show_it_with_its_data(tmp_path: Path) -> None:
         ("r--p", "00000000", "[vvar]"),
         ("r--p", "00000000", "[vvar_vclock]"),
         ("r-xp", "00000000", "[vdso]"),
+        ("--xp", "00000000", "[vsyscall]"),
     ]
-    ranges = [[int(end, 16) for end in row[0].split("-")] for row in found]
+    ranges = [[int(end, 16) for end in row[0].split("-")] for row in found[:3]]
     assert [end - start for start, end in ranges] == [0x4000, 0x2000, 0x1000]
     assert [start for start, _ in ranges[1:]] == [end for _, end in ranges[:-1]]
 

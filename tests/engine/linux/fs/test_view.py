@@ -486,3 +486,39 @@ def test_a_home_that_is_shown_stays_what_it_is(host: Path) -> None:
     assert inside.cat(f"{seen}/sub/inner") == b"inner"
     for own in ("/proc", "/dev/shm", "/"):
         assert Process(View.make(cwd=seen, home=own)).open(own, O_DIRECTORY) >= 0
+
+
+@pytest.mark.parametrize("kind", ["cwd", "writable"])
+def test_names_are_sorted_unless_they_are_to_be_in_the_order_of_the_host(
+    tmp_path: Path, kind: str
+) -> None:
+    for number in range(60):
+        (tmp_path / f"{number * 7919 % 61:02}").touch()
+    order = [os.fsencode(name) for name in os.listdir(tmp_path)]
+    place = str(tmp_path)
+    shares = [(place, True)] if kind == "writable" else []
+    for host_order, want in ((False, sorted(order)), (True, order)):
+        view = View.make(
+            cwd=place if kind == "cwd" else None, shares=shares, host_order=host_order
+        )
+        assert Process(view).ls(place) == want
+
+
+def test_dev_shm_is_a_file_system_of_its_own() -> None:
+    process = Process()
+    buffer = SIZE // 2
+    assert process.call("statfs", "/dev/shm", buffer) == 0
+    assert process.memory.read(buffer, 4) == (0x01021994).to_bytes(4, "little")
+    assert process.open("/dev/shm/file", os.O_CREAT | os.O_WRONLY) >= 0
+    shown = process.stat("/dev/shm/file")["dev"]
+    assert shown == process.stat("/dev/shm")["dev"] != process.stat("/dev")["dev"]
+    assert process.call("link", "/dev/shm/file", "/tmp/file") == -errno.EXDEV
+    assert b"tmpfs /dev/shm tmpfs " in process.cat("/proc/self/mounts")
+    number = f" {os.major(shown)}:{os.minor(shown)} / /dev/shm ".encode()
+    assert number in process.cat("/proc/self/mountinfo")
+
+
+def test_user_namespaces_are_off_as_debian_tells_it() -> None:
+    process = Process()
+    assert process.cat("/proc/sys/kernel/unprivileged_userns_clone") == b"0\n"
+    assert process.cat("/proc/self/uid_map").split() == [b"0", b"0", b"4294967295"]
