@@ -1,6 +1,6 @@
 """Every action of the interface, once: its key, its words, what does it.
 
-Bindings, help, palette and the key table of the README are made from `ACTIONS`. Users change
+Bindings, help, palette and the table of the chapter `keys` are made from `ACTIONS`. Users change
 keys by id in the settings.
 """
 
