@@ -29,7 +29,7 @@ NAMES: Final[tuple[str, ...]] = tuple(name for names in PARTS.values() for name 
 """Names of all chapters."""
 
 
-class HandbookChapter(NamedTuple):
+class Chapter(NamedTuple):
     """A chapter as its file has it.
 
     Attributes:
@@ -45,7 +45,7 @@ class HandbookChapter(NamedTuple):
     text: str
 
 
-def load_chapter(name: str) -> HandbookChapter:
+def load_chapter(name: str) -> Chapter:
     """Read a chapter.
 
     Args:
@@ -53,9 +53,9 @@ def load_chapter(name: str) -> HandbookChapter:
     """
     text = (FOLDER / f"{name}.md").read_text(encoding="utf-8")
     title, _, about, *_ = text.split("\n", 3)
-    return HandbookChapter(name, title.removeprefix("# "), about, text)
+    return Chapter(name, title.removeprefix("# "), about, text)
 
 
-def all_chapters() -> Iterator[HandbookChapter]:
+def all_chapters() -> Iterator[Chapter]:
     """Read all chapters, in the order of `NAMES`."""
     return map(load_chapter, NAMES)

@@ -12,7 +12,7 @@ from itertools import zip_longest
 from typing import Final, TypeAlias
 
 
-class Look(StrEnum):
+class TextLook(StrEnum):
     """Style of a piece of text."""
 
     PLAIN = ""
@@ -22,7 +22,7 @@ class Look(StrEnum):
     LINK = "link"
 
 
-Piece: TypeAlias = tuple[str, Look]
+Piece: TypeAlias = tuple[str, TextLook]
 """A text within one line, and its look."""
 Line: TypeAlias = list[Piece]
 """The pieces of a line; their texts have no newline."""
@@ -85,9 +85,9 @@ def _laid_out(block: list[str], width: int) -> Iterator[Line]:
     head = block[0]
     if head.startswith("```"):
         for line in block[1:-1]:
-            yield [("  " + line.expandtabs(), Look.CODE)] if line else []
+            yield [("  " + line.expandtabs(), TextLook.CODE)] if line else []
     elif head.startswith("#"):
-        yield [(head.lstrip("# "), Look.HEADING)]
+        yield [(head.lstrip("# "), TextLook.HEADING)]
     elif head.startswith("|"):
         yield from _table(block, width)
     else:
@@ -114,20 +114,20 @@ def _pieces(text: str) -> Iterator[Piece]:
     at = 0
     for found in _INLINE.finditer(text):
         if found.start() > at:
-            yield text[at : found.start()], Look.PLAIN
+            yield text[at : found.start()], TextLook.PLAIN
         at = found.end()
         code, bold, words, target = found[1] or found[2], found[3], found[4], found[5]
         if code is not None:
             # A sign alone would be taken for one of the sentence's.
-            yield code if any(map(str.isalnum, code)) else f"`{code}`", Look.CODE
+            yield code if any(map(str.isalnum, code)) else f"`{code}`", TextLook.CODE
         elif bold is not None:
-            yield bold.replace("`", ""), Look.BOLD
+            yield bold.replace("`", ""), TextLook.BOLD
         else:
-            yield words.replace("`", ""), Look.LINK
+            yield words.replace("`", ""), TextLook.LINK
             name = target.removesuffix(".md")
-            yield f" [help {name}]" if name != target else f" [{target}]", Look.PLAIN
+            yield f" [help {name}]" if name != target else f" [{target}]", TextLook.PLAIN
     if at < len(text):
-        yield text[at:], Look.PLAIN
+        yield text[at:], TextLook.PLAIN
 
 
 def _words(text: str) -> Iterator[Line]:
@@ -153,17 +153,17 @@ def _filled(text: str, width: int, first: str = "", rest: str = "") -> Iterator[
         first: in front of the first line.
         rest: in front of the others.
     """
-    line: Line = [(first, Look.PLAIN)] if first else []
+    line: Line = [(first, TextLook.PLAIN)] if first else []
     used, empty = len(first), True
     for word in _words(text):
         size = sum(len(part) for part, _ in word)
         if not empty and used + 1 + size > width:
             yield line
-            line = [(rest, Look.PLAIN)] if rest else []
+            line = [(rest, TextLook.PLAIN)] if rest else []
             used, empty = len(rest), True
         if not empty:
-            same = line[-1][1] is word[0][1] is not Look.LINK
-            line.append((" ", word[0][1] if same else Look.PLAIN))
+            same = line[-1][1] is word[0][1] is not TextLook.LINK
+            line.append((" ", word[0][1] if same else TextLook.PLAIN))
             used += 1
         line += word
         used += size
@@ -222,7 +222,7 @@ def _columns(row: Sequence[str], widths: Sequence[int]) -> Iterator[Line]:
         line: Line = []
         for part, size in zip(parts, widths, strict=False):
             used = sum(len(text) for text, _ in part or ())
-            line += [*(part or ()), (" " * max(size - used + _GAP, 1), Look.PLAIN)]
+            line += [*(part or ()), (" " * max(size - used + _GAP, 1), TextLook.PLAIN)]
         while line and not line[-1][0].strip():
             line.pop()
         yield line

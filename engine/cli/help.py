@@ -9,7 +9,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from engine.chapters import NAMES, PARTS, load_chapter
-from engine.chapters.layout import Line, Look, lay_out
+from engine.chapters.layout import Line, TextLook, lay_out
 from engine.cli import console
 from engine.cli.pager import columns, page
 from engine.errors import CommandError
@@ -49,7 +49,7 @@ def _world() -> Iterator[str]:
 def _lines_of(topic: str) -> Iterator[Line]:
     """The lines of a topic, which is one of `TOPICS`."""
     if topic == _WORLD:
-        return ([(line, Look.PLAIN)] for line in _world())
+        return ([(line, TextLook.PLAIN)] for line in _world())
     return lay_out(load_chapter(topic).text, columns())
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from shutil import which
 from typing import Final
 
-from engine.chapters.layout import Line, Look, plain_text
+from engine.chapters.layout import Line, TextLook, plain_text
 from engine.cli import console
 from engine.escaping import escaped
 
@@ -22,7 +22,7 @@ _USUAL: Final = 80
 """Columns where standard output is no terminal."""
 _NOT_FOUND: Final = (126, 127)
 """Exit codes of a shell that could not start a program."""
-_SGR: Final = {Look.HEADING: "1", Look.BOLD: "1", Look.CODE: "36", Look.LINK: "4"}
+_SGR: Final = {TextLook.HEADING: "1", TextLook.BOLD: "1", TextLook.CODE: "36", TextLook.LINK: "4"}
 """Parameters of the terminal's sequence for each look (ECMA-48, section 8.3.117)."""
 
 

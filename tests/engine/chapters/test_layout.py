@@ -3,7 +3,7 @@
 import pytest
 
 from engine.chapters import all_chapters
-from engine.chapters.layout import Look, find_links, lay_out, plain_text
+from engine.chapters.layout import TextLook, find_links, lay_out, plain_text
 
 
 def shown(text: str, width: int = 40) -> list[str]:
@@ -42,12 +42,37 @@ def test_blocks_stay_as_they_are() -> None:
 def test_looks() -> None:
     (line,) = lay_out("A `code`, **bold words**, [a link](races.md) `,` here.", 80)
     assert line == [
-        *[("A", Look.PLAIN), (" ", Look.PLAIN), ("code", Look.CODE), (",", Look.PLAIN)],
-        *[(" ", Look.PLAIN), ("bold", Look.BOLD), (" ", Look.BOLD), ("words", Look.BOLD)],
-        *[(",", Look.PLAIN), (" ", Look.PLAIN), ("a", Look.LINK), (" ", Look.PLAIN)],
-        *[("link", Look.LINK), (" ", Look.PLAIN), ("[help", Look.PLAIN), (" ", Look.PLAIN)],
-        *[("races]", Look.PLAIN), (" ", Look.PLAIN), ("`,`", Look.CODE), (" ", Look.PLAIN)],
-        ("here.", Look.PLAIN),
+        *[
+            ("A", TextLook.PLAIN),
+            (" ", TextLook.PLAIN),
+            ("code", TextLook.CODE),
+            (",", TextLook.PLAIN),
+        ],
+        *[
+            (" ", TextLook.PLAIN),
+            ("bold", TextLook.BOLD),
+            (" ", TextLook.BOLD),
+            ("words", TextLook.BOLD),
+        ],
+        *[
+            (",", TextLook.PLAIN),
+            (" ", TextLook.PLAIN),
+            ("a", TextLook.LINK),
+            (" ", TextLook.PLAIN),
+        ],
+        *[
+            ("link", TextLook.LINK),
+            (" ", TextLook.PLAIN),
+            ("[help", TextLook.PLAIN),
+            (" ", TextLook.PLAIN),
+        ],
+        *[
+            ("races]", TextLook.PLAIN),
+            (" ", TextLook.PLAIN),
+            ("`,`", TextLook.CODE),
+            (" ", TextLook.PLAIN),
+        ],
+        ("here.", TextLook.PLAIN),
     ]
 
 
