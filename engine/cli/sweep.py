@@ -13,15 +13,16 @@ import click
 
 from engine.cli import console
 from engine.cli.sweep_cells import SweepCell
-from engine.cli.sweep_plan import SweepPlan, sweep_plan
 from engine.errors import CutOff, KprobeTuiError
 from engine.session.headless.sweep.cells import CellOutcome, CellStatus, CellWork, not_run
 from engine.session.headless.sweep.executors import Executor, executor
-from engine.session.headless.sweep.results import RESULTS, ResultSet
 from engine.session.headless.sweep.scheduler_access import scheduler_access
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # both need pyarrow, and --help works without
     from click._termui_impl import ProgressBar
+
+    from engine.cli.sweep_plan import SweepPlan
+    from engine.session.headless.sweep.results import ResultSet
 
 _SHOWN: Final = 20
 _ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -111,6 +112,9 @@ def sweep(
         access = scheduler_access(scheduler, tls_ca_file, tls_cert, tls_key, insecure=insecure)
     elif insecure or (tls_ca_file, tls_cert, tls_key) != (None, None, None):
         raise click.UsageError("--tls-ca-file, --tls-cert, --tls-key, --insecure: for --scheduler")
+    from engine.cli.sweep_plan import sweep_plan
+    from engine.session.headless.sweep.results import ResultSet
+
     plan = sweep_plan(file)
     for remark in plan.remarks:
         console.remark(remark)
@@ -131,7 +135,7 @@ def sweep(
         return _summed_up(plan, results, shown)
 
 
-def _again(plan: SweepPlan, results: ResultSet, retry: tuple[str, ...]) -> None:
+def _again(plan: "SweepPlan", results: "ResultSet", retry: tuple[str, ...]) -> None:
     """Forget cells of some statuses."""
     if not retry:
         return
@@ -167,7 +171,7 @@ def _ended_by_signals() -> Iterator[list[int]]:
 
 
 def _carry_out(
-    plan: SweepPlan, todo: list[SweepCell], results: ResultSet, workers: Executor
+    plan: "SweepPlan", todo: list[SweepCell], results: "ResultSet", workers: Executor
 ) -> None:
     """Carry out cells.
 
@@ -199,9 +203,9 @@ def _carry_out(
 
 
 def _works(
-    plan: SweepPlan,
+    plan: "SweepPlan",
     todo: list[SweepCell],
-    results: ResultSet,
+    results: "ResultSet",
     publish: Callable[[CellOutcome], None],
 ) -> Iterator[CellWork]:
     """The work of cells, made when somebody can do it; a cell that is none is published."""
@@ -266,8 +270,10 @@ def _counted(statuses: Counter[str]) -> str:
 # -- the end ---------------------------------------------------------------------------
 
 
-def _summed_up(plan: SweepPlan, results: ResultSet, shown: int) -> int:
+def _summed_up(plan: "SweepPlan", results: "ResultSet", shown: int) -> int:
     """Print how the cells have ended; the exit code."""
+    from engine.session.headless.sweep.results import RESULTS
+
     ids = [cell.id for cell in plan.cells]
     rows = results.rows(ids, ["status", "reason", "message", "stdout"])
     counts = Counter(str(row["status"]) for row in rows)
