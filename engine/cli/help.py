@@ -11,6 +11,7 @@ from click.shell_completion import CompletionItem
 from engine.chapters import NAMES, PARTS, load_chapter
 from engine.chapters.layout import Line, TextLook, lay_out
 from engine.cli import console
+from engine.cli.grouped import GroupedCommand
 from engine.cli.pager import columns, page
 from engine.errors import CommandError
 
@@ -53,6 +54,13 @@ def _lines_of(topic: str) -> Iterator[Line]:
     return lay_out(load_chapter(topic).text, columns())
 
 
+def _help_lines(text: str) -> Iterator[Line]:
+    """The lines of a subcommand's help, its headings marked."""
+    for line in text.splitlines():
+        is_heading = line.endswith(":") and not line.startswith(" ")
+        yield [(line, TextLook.HEADING if is_heading else TextLook.PLAIN)] if line else []
+
+
 def _list_topics() -> None:
     """Print the topics with a line each, by parts of the handbook."""
     console.write("\nTopics (kprobe-tui help TOPIC):\n")
@@ -80,7 +88,15 @@ def _words(context: click.Context) -> list[str]:
     return [*TOPICS, *known]
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(
+    cls=GroupedCommand,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    uses=(
+        ("The list of topics and subcommands", ""),
+        ("A chapter of the handbook", "filters"),
+        ("The options of a subcommand", "trace"),
+    ),
+)
 @click.argument("topics", metavar="[TOPIC]", nargs=-1, shell_complete=_completed)
 @click.pass_context
 def help(context: click.Context, topics: tuple[str, ...]) -> None:
@@ -100,9 +116,11 @@ def help(context: click.Context, topics: tuple[str, ...]) -> None:
         if found is None:
             raise CommandError(_unknown(topics, _words(context)))
         group = click.Context(found, info_name=word, parent=group)
-    click.echo(group.get_help())
-    if not topics:
-        _list_topics()
+    if topics:
+        page(_help_lines(group.get_help()))
+        return
+    console.write(f"{group.get_help()}\n")
+    _list_topics()
 
 
 def _unknown(topics: tuple[str, ...], known: list[str]) -> str:

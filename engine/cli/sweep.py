@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from engine.cli import console
+from engine.cli.grouped import Group, GroupedCommand, option
 from engine.cli.sweep_cells import SweepCell
 from engine.errors import CutOff, KprobeTuiError
 from engine.session.headless.sweep.cells import CellOutcome, CellStatus, CellWork, not_run
@@ -31,57 +32,92 @@ _UNSURE: Final = tuple(
 )
 
 
-@click.command()
-@click.option(
+@click.command(
+    cls=GroupedCommand,
+    uses=(
+        ("Run what is not finished yet", "race.toml"),
+        ("See the command lines first", "--list race.toml"),
+        (
+            "Run again what came to a limit, by four processes",
+            "--retry timeout --jobs 4 race.toml",
+        ),
+    ),
+)
+@option(
     "-o",
     "output",
     metavar="DIR",
     help="Directory of the data set; output in FILE, or FILE without .toml and with .sweep, if "
     "not given.",
+    group=Group.OUTPUT,
 )
-@click.option(
+@option(
     "--jobs",
     type=click.IntRange(min=1),
     metavar="K",
     help="Processes that share the cells; as many as there are processors if not given.",
+    group=Group.WORKERS,
 )
-@click.option(
+@option(
     "--scheduler",
     metavar="ADDRESS",
     help="Hand the cells to the workers of a Dask cluster, whose scheduler is there: HOST:PORT of "
     "this machine, tls://HOST:PORT.",
+    group=Group.WORKERS,
 )
-@click.option(
+@option(
     "--tls-ca-file",
     type=click.Path(),
     metavar="FILE",
     help="Certificate of the authority that has signed those of the cluster's scheduler, workers "
     "and clients (PEM).",
+    group=Group.WORKERS,
 )
-@click.option("--tls-cert", type=click.Path(), metavar="FILE", help="Certificate of this client.")
-@click.option("--tls-key", type=click.Path(), metavar="FILE", help="Key of that certificate.")
-@click.option(
+@option(
+    "--tls-cert",
+    type=click.Path(),
+    metavar="FILE",
+    help="Certificate of this client.",
+    group=Group.WORKERS,
+)
+@option(
+    "--tls-key",
+    type=click.Path(),
+    metavar="FILE",
+    help="Key of that certificate.",
+    group=Group.WORKERS,
+)
+@option(
     "--insecure",
     is_flag=True,
     help="Talk to a scheduler of another machine in the clear: whoever is on the network in "
     "between can execute anything here and there.",
+    group=Group.WORKERS,
 )
-@click.option(
+@option(
     "--retry",
     type=click.Choice([*_UNSURE, CellStatus.FAILED.value]),
     multiple=True,
     help="Run finished cells of this status again; again and again.",
+    group=Group.EVENTS,
 )
-@click.option("--list", "listing", is_flag=True, help="Print the cells' lines and do not run.")
-@click.option(
+@option(
+    "--list",
+    "listing",
+    is_flag=True,
+    help="Print the cells' lines and do not run.",
+    group=Group.OUTPUT,
+)
+@option(
     "--shown",
     type=click.IntRange(min=0),
     default=_SHOWN,
     show_default=True,
     metavar="N",
     help="List so many cells that did not pass; 0 for all.",
+    group=Group.OUTPUT,
 )
-@click.option("--debug", is_flag=True, help="Show tracebacks.")
+@option("--debug", is_flag=True, help="Show tracebacks.", group=Group.OUTPUT)
 @click.argument("file", type=click.Path())
 def sweep(
     output: str | None,
