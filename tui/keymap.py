@@ -581,7 +581,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "help",
         "question_mark,f1",
         "help",
-        "Keys of the focused pane",
+        "The chapter of the focused pane; again: its keys",
         lambda on: on.desk.help(),
         shown="?",
         task="Commands and the rest",

@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable
 
 import pytest
-from assembling import assembles
+from assembling import UNASSEMBLED
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from unwindkit import guest
@@ -22,7 +22,7 @@ from engine.unwind.prologue import Prologues
 from engine.unwind.rows import AtCfa, Caller, CfaRegister, CfiRow, SameValue
 from engine.unwind.unwinder import Unwinder, UnwindGuest
 
-pytestmark = assembles
+pytest.importorskip("keystone", reason=UNASSEMBLED, exc_type=ImportError)
 
 CODE = 0x40_0000
 HINTS = {  # which the assembler does not know
