@@ -19,7 +19,7 @@ from click.shell_completion import CompletionItem
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 Use = tuple[str, str]
-"""What a command line is for, and the command line without the command's own name."""
+"""The purpose of a command line, and the line without the command's own name."""
 
 _INDENT: Final = 4
 _WORDS: Final = re.compile(r"(?:[^\s']|'[^']*')+")
