@@ -3,8 +3,8 @@
 Layers, each importing only those below: `cli` and `worker` (a session in a thread of its own),
 `session`, `trace` (definitions, events, formats), `probes` and `unwind`, `linux` (the guest's
 kernel), `guest` (memory, modules, hooks), `fetch`, `cpu`, `image`, `insn`, `arch`, `errors`,
-`escaping` (text of guests made harmless). The terminal interface is a client of `engine.session`
-and `worker` like the command line.
+`escaping` (text of guests made harmless), `chapters` (the handbook). The terminal interface is a
+client of `engine.session` and `worker` like the command line.
 
 For programs of others there is `api`, whose names are here too: what `__all__` names keeps its
 meaning from version to version, all else may change with any.

@@ -3,11 +3,10 @@
 import gc
 import os
 import sys
+from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING, Final
 
-from engine.errors import CommandError
-
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # no import of `engine` at the top: it may be a stranger's until that is checked
     from engine.cli.interface import InterfaceOptions
 
 
@@ -15,9 +14,21 @@ _COLLECTED: Final = (50_000, 20, 50)
 """Thresholds of the collector: more objects than a start makes, hardly any of them garbage."""
 
 
+_HOME: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+"""The folder of our packages: site-packages, or a checkout."""
+
+
 def main() -> None:
     """Entry point of the console script."""
     gc.set_threshold(*_COLLECTED)
+    stranger = shadowing_file()
+    if stranger:
+        sys.stderr.write(
+            f"kprobe-tui: {ascii(stranger)[1:-1]} is in the way: Python takes it for kprobe-tui's "
+            f"own package engine, which is in {ascii(_HOME)[1:-1]}\n"
+            "kprobe-tui: hint: take its folder out of PYTHONPATH, or rename it\n"
+        )
+        sys.exit(2)
     from engine.cli import end_soon  # makes 10,000 objects
     from engine.cli import main as run_command
     from tui.configcli import config
@@ -26,6 +37,25 @@ def main() -> None:
     end_soon(code)
     gc.freeze()  # Python looks through all there is as it ends, several times
     sys.exit(code)
+
+
+def shadowing_file() -> str:
+    """The file that an import of `engine` would find in place of our own, "" if it finds ours."""
+    loaded = sys.modules.get("engine")
+    spec = PathFinder.find_spec("engine") if loaded is None else loaded.__spec__
+    found = spec.origin if spec is not None else None
+    if not found or os.path.realpath(found) == os.path.realpath(f"{_HOME}/engine/__init__.py"):
+        return ""
+    return found
+
+
+def forget_current_directory() -> None:
+    """Take the current directory off the path that `python -m` has put it on, as -P does.
+
+    A folder or file called engine there would be imported in place of ours.
+    """
+    if not sys.flags.safe_path and sys.path and os.path.realpath(sys.path[0]) != _HOME:
+        del sys.path[0]
 
 
 def open_interface(options: "InterfaceOptions") -> int:
@@ -46,6 +76,7 @@ def open_interface(options: "InterfaceOptions") -> int:
     from msgspec.structs import replace
 
     from engine.cli.options import is_in_page
+    from engine.errors import CommandError
     from tui.app import KprobeApp
     from tui.samples import Picker
     from tui.settings import load_settings
@@ -98,8 +129,11 @@ def _need_terminal() -> None:
     if is_in_page():
         return
     if not os.isatty(0) or not os.isatty(1):
+        from engine.errors import CommandError
+
         raise CommandError("the interface needs a terminal; 'kprobe-tui run' works without one")
 
 
 if __name__ == "__main__":
+    forget_current_directory()
     main()

@@ -40,11 +40,12 @@ from tui.panes.memory import MemoryPane
 from tui.panes.output import GuestLine
 from tui.panes.probes import ProbesPane
 from tui.panes.registers import RegistersPane
-from tui.panes.registry import Panes, PaneSources
+from tui.panes.registry import Panes, PaneSources, chapter_of
 from tui.panes.threads import ThreadsPane
 from tui.programs import Programs
 from tui.render import grouped
 from tui.screens.compositor import keep_layouts
+from tui.screens.handbook import HandbookScreen
 from tui.screens.help import HelpScreen
 from tui.screens.main import MainScreen
 from tui.session_restore import SessionRestore
@@ -52,6 +53,7 @@ from tui.settings import Settings
 from tui.store import EventStore
 from tui.widgets.bars import MessageLine, Question, StatusBar
 from tui.widgets.hints import Hints
+from tui.widgets.pane import Pane
 from tui.widgets.timeline import Timeline
 
 Result = TypeVar("Result")
@@ -652,11 +654,13 @@ class KprobeApp(App[int]):
         self.theme = name
 
     def help(self) -> None:
-        """Show the keys of the focused pane."""
+        """Show the chapter of the focused pane, and behind it the keys."""
         focused = self.focused
         nodes = () if focused is None else focused.ancestors_with_self
         text = next((node.HELP for node in nodes if node.HELP), "")
-        self.push_screen(HelpScreen(text or "", self.key_text))
+        pane = next((node.id or "" for node in nodes if isinstance(node, Pane)), "")
+        chapter = chapter_of(pane)
+        self.push_screen(HandbookScreen(chapter, lambda: HelpScreen(text or "", self.key_text)))
 
     def to_background(self) -> None:
         """Go back to the shell for a while."""

@@ -327,7 +327,9 @@ COMMANDS: Final[tuple[CommandSpec, ...]] = (
         _export,
     ),
     CommandSpec(("theme",), "NAME", "another theme", _theme),
-    CommandSpec(("help", "h"), "[WORD]", "keys of the focused pane, or what a word does", _help),
+    CommandSpec(
+        ("help", "h"), "[WORD]", "the chapter of the focused pane, or what a word does", _help
+    ),
     CommandSpec(("quit", "q", "exit"), "", "leave", lambda on, rest: on.quitting.ask()),
     CommandSpec(
         ("quit!", "q!"), "", "leave without being asked", lambda on, rest: on.desk.leave()

@@ -1,6 +1,6 @@
 """Every action of the interface, once: its key, its words, what does it.
 
-Bindings, help, palette and the key table of the README are made from `ACTIONS`. Users change
+Bindings, help, palette and the table of the chapter `keys` are made from `ACTIONS`. Users change
 keys by id in the settings.
 """
 
@@ -581,7 +581,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "help",
         "question_mark,f1",
         "help",
-        "Keys of the focused pane",
+        "The chapter of the focused pane; again: its keys",
         lambda on: on.desk.help(),
         shown="?",
         task="Commands and the rest",

@@ -1,7 +1,8 @@
 """The architectures, as data: the one list to extend.
 
-An architecture is a folder with a record; a line here; a row in the README's support matrix. Its
-vDSO, if it has one, is `vdso.so`, which `make -C engine/arch` builds from the `vdso.S` beside it.
+An architecture is a folder with a record; a line here; a column in the table of the chapter
+`architectures`, which README.md repeats. Its vDSO, if it has one, is `vdso.so`, which
+`make -C engine/arch` builds from the `vdso.S` beside it.
 No third-party engine is imported below this package, and no record before it is wanted.
 """
 

@@ -1,8 +1,8 @@
 """Faults of Linux's uprobes: places where they change what the program does.
 
-Verdicts, strict mode, kernel mode, `live` and the table in README.md read this one. Strict mode
-refuses such a place, or does right what Linux does wrong; kernel mode does as Linux does and
-warns; the running kernel gets a probe there only for a definition with a `!`.
+Verdicts, strict mode, kernel mode, `live` and the table in the chapter `techniques` read this one.
+Strict mode refuses such a place, or does right what Linux does wrong; kernel mode does as Linux
+does and warns; the running kernel gets a probe there only for a definition with a `!`.
 
 Sources: arch/x86/kernel/uprobes.c (branch_setup_xol_ops, arch_uprobe_analyze_insn,
 arch_uprobe_post_xol, arch_uretprobe_hijack_return_addr) and kernel/events/uprobes.c
@@ -172,4 +172,4 @@ FAULTS: Final = (
     *(JUMP, CALL, NOP, RETURN, POPF, REX2, XCHG, PUSHF),
     *(NOP_CALL, INT3, NO_CALLER, NO_ENTRY, KEPT),
 )
-"""The faults, in the order of README.md."""
+"""The faults, in the order of the chapter `techniques`."""

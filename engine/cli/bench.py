@@ -7,6 +7,7 @@ from typing import Any, Final
 import click
 
 from engine.cli import console
+from engine.cli.grouped import Group, GroupedCommand, option
 from engine.session.headless.bench import (
     Case,
     Cost,
@@ -61,37 +62,60 @@ def _measured(
     return chosen
 
 
-@click.command()
-@click.option(
+@click.command(
+    cls=GroupedCommand,
+    uses=(
+        ("All architectures and techniques", ""),
+        ("Quickly, without other tools", "--quick --no-peers"),
+        ("One architecture", "--arch aarch64"),
+    ),
+)
+@option(
     "--arch",
     "chosen",
     multiple=True,
     type=click.Choice(architectures()),
     callback=_measured,
     help="Of this architecture only; again and again.",
+    group=Group.GUEST,
 )
-@click.option("--calls", type=click.IntRange(min=1000), default=1_000_000, show_default=True)
-@click.option("--runs", type=click.IntRange(min=1), default=3, show_default=True)
-@click.option("--quick", is_flag=True, help="A fifth of the calls, one run.")
-@click.option(
+@option(
+    "--calls",
+    type=click.IntRange(min=1000),
+    default=1_000_000,
+    show_default=True,
+    group=Group.LIMITS,
+)
+@option("--runs", type=click.IntRange(min=1), default=3, show_default=True, group=Group.LIMITS)
+@option("--quick", is_flag=True, help="A fifth of the calls, one run.", group=Group.LIMITS)
+@option(
     "--peers/--no-peers",
     default=True,
     show_default=True,
     help="gdb, uftrace and Frida on a native program too, where they are installed.",
+    group=Group.EVENTS,
 )
-@click.option(
+@option(
     "--live-kernel",
     is_flag=True,
     help="A uprobe of the running kernel too (root, tracefs); it is removed afterwards.",
+    group=Group.EVENTS,
 )
-@click.option(
+@option(
     "--compare",
     "earlier",
     type=click.Path(exists=True, dir_okay=False),
     callback=_earlier,
     help="A file that `--json` has written earlier: its figures, and ratios, beside the new ones.",
+    group=Group.OUTPUT,
 )
-@click.option("--json", "as_json", is_flag=True, help="A list of objects instead of a table.")
+@option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="A list of objects instead of a table.",
+    group=Group.OUTPUT,
+)
 def bench(
     chosen: tuple[str, ...],
     calls: int,

@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from engine.cli import console
+from engine.cli.grouped import Group, GroupedCommand, option
 from engine.cli.host import attached
 from engine.cli.options import config_of, guest_options, lines_of, replay_options
 from engine.cli.probe_options import guest_probe_options, probe_options, task_options, tasks_of
@@ -21,28 +22,80 @@ from engine.session.protocol.config import Mode, core_config
 from engine.session.protocol.requests import BacktraceRequest, ProbeRequest
 
 
-@click.command(context_settings={"allow_interspersed_args": False})
-@click.option("--at", "place", metavar="PLACE", help="Where: SYM[+OFF], 0xADDR, FILE:LINE, ...")
-@click.option("--syscall", metavar="NAME", help="Where: in this system call, in place of --at.")
-@click.option(
-    "--hit", type=click.IntRange(min=1), default=1, show_default=True, help="At the Nth time."
+@click.command(
+    cls=GroupedCommand,
+    context_settings={"allow_interspersed_args": False},
+    uses=(
+        (
+            "The backtrace at a function's first call",
+            "--at factorial samples/bin/x86_64/recursion",
+        ),
+        (
+            "At the third call, with registers",
+            "--at fibonacci --hit 3 --registers samples/bin/x86_64/recursion",
+        ),
+        (
+            "In a system call, all threads",
+            "--syscall write --all-threads samples/bin/x86_64/recursion",
+        ),
+    ),
 )
-@click.option(
+@option(
+    "--at",
+    "place",
+    metavar="PLACE",
+    help="Where: SYM[+OFF], 0xADDR, FILE:LINE, ...",
+    group=Group.EVENTS,
+)
+@option(
+    "--syscall",
+    metavar="NAME",
+    help="Where: in this system call, in place of --at.",
+    group=Group.EVENTS,
+)
+@option(
+    "--hit",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="At the Nth time.",
+    group=Group.EVENTS,
+)
+@option(
     "--unwinder",
     type=click.Choice(UNWINDER_NAMES),
     default=UNWINDER_NAMES[0],
     show_default=True,
     help="What to show: everything that is known, or what another unwinder would print.",
+    group=Group.OUTPUT,
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--registers", is_flag=True, help="Show the registers of each frame.")
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most N frames.")
-@click.option("--all-threads", is_flag=True, help="The other threads' backtraces, too.")
-@click.option(
-    "-e", "definitions", multiple=True, metavar="DEF", help="With these probes, as `trace -e`."
+@option("--json", "as_json", is_flag=True, help="Print JSON.", group=Group.OUTPUT)
+@option("--registers", is_flag=True, help="Show the registers of each frame.", group=Group.OUTPUT)
+@option(
+    "--limit",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="At most N frames.",
+    group=Group.OUTPUT,
 )
-@click.option(
-    "-r", "globs", multiple=True, metavar="GLOB", help="With return probes on these functions."
+@option(
+    "--all-threads", is_flag=True, help="The other threads' backtraces, too.", group=Group.OUTPUT
+)
+@option(
+    "-e",
+    "definitions",
+    multiple=True,
+    metavar="DEF",
+    help="With these probes, as `trace -e`.",
+    group=Group.EVENTS,
+)
+@option(
+    "-r",
+    "globs",
+    multiple=True,
+    metavar="GLOB",
+    help="With return probes on these functions.",
+    group=Group.EVENTS,
 )
 @task_options
 @probe_options

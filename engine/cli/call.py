@@ -5,6 +5,7 @@ from typing import Any, Final
 import click
 
 from engine.cli import console
+from engine.cli.grouped import Group, GroupedCommand, option
 from engine.cli.host import attached
 from engine.cli.options import kernel_choice, kernel_options
 from engine.escaping import json_text
@@ -16,21 +17,36 @@ _NOT_MADE: Final = 2
 _BLOCKS: Final = 100_000_000
 
 
-@click.command()
+@click.command(
+    cls=GroupedCommand,
+    uses=(
+        ("A function of a kernel", "vmlinuz 'strlen(\"hello\")'"),
+        ("With a buffer, which is shown", "vmlinuz 'strscpy(&buf[8], \"hello\", 8)'"),
+        ("Of a module", "--kernel vmlinuz crc16.ko 'crc16(0, \"abc\", 3)'"),
+    ),
+)
 @kernel_options
-@click.option("--json", "as_json", is_flag=True, help="A list of objects instead of lines.")
-@click.option(
+@option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="A list of objects instead of lines.",
+    group=Group.OUTPUT,
+)
+@option(
     "--max-blocks",
     type=click.IntRange(min=1),
     default=_BLOCKS,
     show_default=True,
     help="End a call that takes more basic blocks.",
+    group=Group.LIMITS,
 )
-@click.option(
+@option(
     "--color",
     type=click.Choice(["auto", "always", "never"]),
     default="auto",
     help="Colour of remarks.",
+    group=Group.OUTPUT,
 )
 @click.argument("image", type=click.Path())
 @click.argument("calls", nargs=-1, required=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from engine.cli import console
+from engine.cli.grouped import Group, GroupedCommand, option
 from engine.cli.kernel_verdicts import show_checked
 from engine.cli.options import config_of, kernel_choice, kernel_options, lines_of, program_options
 from engine.cli.probe_options import probe_options
@@ -23,52 +24,78 @@ if TYPE_CHECKING:
 _REASONS: Final = 20
 
 
-@click.command()
+@click.command(
+    cls=GroupedCommand,
+    uses=(
+        ("May a probe stand there?", "-e 'p fibonacci+4' samples/bin/x86_64/recursion"),
+        ("The entries of all functions that match", "-f 'f*' samples/bin/x86_64/recursion"),
+        ("All instructions of a program, counted", "--all --summary samples/bin/x86_64/recursion"),
+    ),
+)
 @program_options
-@click.option(
+@option(
     "-e",
     "definitions",
     multiple=True,
     metavar="DEF",
     help="Check the place of a definition; again and again; @FILE reads lines.",
+    group=Group.EVENTS,
 )
-@click.option(
+@option(
     "-f",
     "globs",
     multiple=True,
     metavar="GLOB",
     help="Check the entries of matching functions; LIB:GLOB those of a library.",
+    group=Group.EVENTS,
 )
-@click.option("--all", "everything", is_flag=True, help="Check every instruction of GUEST.")
-@click.option("--summary", is_flag=True, help="Count verdicts and reasons instead.")
-@click.option("--json", "as_json", is_flag=True, help="A list of objects instead of lines.")
-@click.option(
+@option(
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Check every instruction of GUEST.",
+    group=Group.EVENTS,
+)
+@option("--summary", is_flag=True, help="Count verdicts and reasons instead.", group=Group.OUTPUT)
+@option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="A list of objects instead of lines.",
+    group=Group.OUTPUT,
+)
+@option(
     "--as",
     "rules_name",
     type=click.Choice([rules.value for rules in Rules]),
     help="Whose rules decide; by default a definition's own, kprobes' for -f and --all.",
+    group=Group.EVENTS,
 )
-@click.option(
+@option(
     "--together",
     is_flag=True,
     help="Of a kernel image: every instruction of a function is probed at once.",
+    group=Group.IMAGES,
 )
-@click.option(
+@option(
     "--sequence",
     is_flag=True,
     help="Of a kernel image: each definition meets the events of those before it.",
+    group=Group.IMAGES,
 )
-@click.option(
+@option(
     "--dynamic-events",
     is_flag=True,
     help="Of a kernel image: definitions are lines of dynamic_events, which has f: and t: lines; "
     "kprobe_events refuses those.",
+    group=Group.IMAGES,
 )
-@click.option(
+@option(
     "--list-as",
     "form",
     type=click.Choice(["tracefs", "perf", "bpftrace"]),
     help="Of a kernel image: write the definitions as a real machine's tools take them.",
+    group=Group.IMAGES,
 )
 @kernel_options
 @probe_options

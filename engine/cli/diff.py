@@ -7,6 +7,7 @@ from typing import Any, Final
 import click
 
 from engine.cli import console
+from engine.cli.grouped import Group, GroupedCommand, option
 from engine.cli.host import attached
 from engine.cli.options import config_of, guest_options, lines_of, replay_options
 from engine.cli.probe_options import guest_probe_options, probe_options
@@ -21,33 +22,64 @@ _NOTICES: Final = 10
 """Changes to probes that are told beside an effect."""
 
 
-@click.command(context_settings={"allow_interspersed_args": False})
-@click.option("-e", "definitions", multiple=True, metavar="DEF", help="Probe as `trace -e` does.")
-@click.option(
-    "-f", "globs", multiple=True, metavar="GLOB", help="Probe the entry of matching functions."
+@click.command(
+    cls=GroupedCommand,
+    context_settings={"allow_interspersed_args": False},
+    uses=(
+        ("Does a probe change the run?", "-e 'p ackermann' samples/bin/x86_64/recursion"),
+        (
+            "Probes on every instruction of a function",
+            "--every-insn ackermann samples/bin/aarch64/recursion",
+        ),
+        ("Jumps instead of breakpoints", "--technique jump -f 'f*' samples/bin/x86_64/recursion"),
+    ),
 )
-@click.option(
-    "-r", "returns", multiple=True, metavar="GLOB", help="Probe the return of matching functions."
+@option(
+    "-e",
+    "definitions",
+    multiple=True,
+    metavar="DEF",
+    help="Probe as `trace -e` does.",
+    group=Group.EVENTS,
 )
-@click.option(
+@option(
+    "-f",
+    "globs",
+    multiple=True,
+    metavar="GLOB",
+    help="Probe the entry of matching functions.",
+    group=Group.EVENTS,
+)
+@option(
+    "-r",
+    "returns",
+    multiple=True,
+    metavar="GLOB",
+    help="Probe the return of matching functions.",
+    group=Group.EVENTS,
+)
+@option(
     "--every-insn",
     "bodies",
     multiple=True,
     metavar="GLOB",
     help="Probe every instruction of matching functions.",
+    group=Group.EVENTS,
 )
-@click.option(
+@option(
     "--served",
     is_flag=True,
     help="The probes have handlers, too, which do nothing: the engine serves their hits, outside "
     "the emulator.",
+    group=Group.EVENTS,
 )
-@click.option(
+@option(
     "--live",
     "is_live",
     is_flag=True,
     help="Compare with the running kernel of this machine instead (root): what the same probes "
     "record there, event by event.",
+    group=Group.EVENTS,
 )
 @probe_options
 @guest_probe_options

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from engine.cli import console
+from engine.cli.grouped import Group, GroupedCommand, option
 from engine.cli.options import config_of, kernel_choice, kernel_options, program_options
 from engine.session.headless.listings import (
     ListedCode,
@@ -23,17 +24,29 @@ def _number(text: str) -> int:
         raise click.BadParameter(f"{text!r} is not a number such as 0x401000") from None
 
 
-@click.command()
+@click.command(
+    cls=GroupedCommand,
+    uses=(
+        ("A function", "samples/bin/x86_64/recursion fibonacci"),
+        ("All of a program", "samples/bin/aarch64/recursion"),
+        ("Plain bytes", "--raw --arch aarch64 --base 0x400000 code.bin"),
+    ),
+)
 @program_options
-@click.option("--raw", is_flag=True, help="GUEST is plain bytes without headers.")
-@click.option(
+@option("--raw", is_flag=True, help="GUEST is plain bytes without headers.", group=Group.GUEST)
+@option(
     "--arch",
     "arch_name",
     type=click.Choice(architectures()),
     help="Architecture of plain bytes.",
+    group=Group.GUEST,
 )
-@click.option(
-    "--base", type=_number, metavar="ADDR", help="Address of the first plain byte [default: 0]."
+@option(
+    "--base",
+    type=_number,
+    metavar="ADDR",
+    help="Address of the first plain byte [default: 0].",
+    group=Group.GUEST,
 )
 @kernel_options
 @click.argument("guest", type=click.Path())

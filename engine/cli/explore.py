@@ -9,6 +9,7 @@ import click
 from click.core import ParameterSource
 
 from engine.cli import console
+from engine.cli.grouped import Group, GroupedCommand, option
 from engine.cli.options import config_of, guest_options
 from engine.errors import TIMED_OUT
 from engine.session.headless.explore import Cause, Explored, explored
@@ -30,32 +31,50 @@ _SHOWN: Final = 20
 """Switches that are shown."""
 
 
-@click.command(context_settings={"allow_interspersed_args": False})
-@click.option(
+@click.command(
+    cls=GroupedCommand,
+    context_settings={"allow_interspersed_args": False},
+    uses=(
+        ("A hundred schedules of a program with threads", "--seeds 100 samples/bin/x86_64/race"),
+        (
+            "Until a variable has a value at the end",
+            "--stop-if 'counter < 200' samples/bin/x86_64/race",
+        ),
+        (
+            "The schedule that does it, in a file",
+            "--seeds 100 --record-schedule lost.schedule samples/bin/x86_64/race",
+        ),
+    ),
+)
+@option(
     "--seeds",
     type=click.IntRange(min=1),
     metavar="N",
     default=200,
     show_default=True,
     help="Try N seeds, from that of --seed on.",
+    group=Group.LIMITS,
 )
-@click.option(
+@option(
     "--stop-if",
     metavar="EXPR",
     help="Stop at a run, too, at whose end this C expression holds: of the program's variables, "
     "exit, signal, clock and switches.",
+    group=Group.EVENTS,
 )
-@click.option(
+@option(
     "--jobs",
     type=click.IntRange(min=1),
     metavar="K",
     help="Processes that share the search; as many as there are processors if not given.",
+    group=Group.WORKERS,
 )
-@click.option(
+@option(
     "--record-schedule",
     "schedule",
     metavar="FILE",
     help="Write the schedule to a file that has no more switches than it takes.",
+    group=Group.GUEST,
 )
 @guest_options
 @click.pass_context

@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from engine.cli import console
+from engine.cli.grouped import Group, GroupedCommand, option
 from engine.cli.host import attached
 from engine.cli.options import config_of, guest_options, schedule_options
 from engine.cli.probe_options import guest_probe_options, probe_options, task_options, tasks_of
@@ -16,76 +17,119 @@ from engine.session.protocol.requests import TRACERS, GraphOptions, GraphRequest
 _ONLY_GRAPH = ("depth_max", "retval", "under")
 
 
-@click.command(context_settings={"allow_interspersed_args": False})
-@click.option(
+@click.command(
+    cls=GroupedCommand,
+    context_settings={"allow_interspersed_args": False},
+    uses=(
+        ("All calls of the program's own functions", "samples/bin/x86_64/recursion"),
+        (
+            "Some functions, with arguments and return values",
+            "-f 'f*' --args --retval samples/bin/x86_64/recursion",
+        ),
+        ("No deeper than two calls", "--max-depth 2 samples/bin/x86_64/recursion"),
+    ),
+)
+@option(
     "-f",
     "globs",
     multiple=True,
     metavar="GLOB",
     help="Trace the functions that match; LIB:GLOB in a library. Else all of the guest's own.",
+    group=Group.EVENTS,
 )
-@click.option(
+@option(
     "--tracer",
     type=click.Choice(TRACERS),
     default=TRACERS[0],
     show_default=True,
     help="Calls with their returns, or calls alone.",
+    group=Group.EVENTS,
 )
-@click.option(
+@option(
     "--max-depth",
     "depth_max",
     type=click.IntRange(min=0),
     default=0,
     metavar="N",
     help="Show calls N deep; 0 for all.",
+    group=Group.EVENTS,
 )
-@click.option("--args", "args_", is_flag=True, help="Show what functions are called with.")
-@click.option("--retval", is_flag=True, help="Show what functions return.")
-@click.option(
-    "--under", multiple=True, metavar="GLOB", help="Only what is called in these functions."
+@option(
+    "--args",
+    "args_",
+    is_flag=True,
+    help="Show what functions are called with.",
+    group=Group.OUTPUT,
 )
-@click.option(
+@option("--retval", is_flag=True, help="Show what functions return.", group=Group.OUTPUT)
+@option(
+    "--under",
+    multiple=True,
+    metavar="GLOB",
+    help="Only what is called in these functions.",
+    group=Group.EVENTS,
+)
+@option(
     "--not",
     "without",
     multiple=True,
     metavar="GLOB",
     help="Not these functions, nor (in the graph) what is called in them.",
+    group=Group.EVENTS,
 )
-@click.option(
+@option(
     "--option",
     "text_options",
     multiple=True,
     metavar="NAME",
     help="A trace option of tracefs: funcgraph-tail, nofuncgraph-duration, sym-offset, ...",
+    group=Group.OUTPUT,
 )
-@click.option(
+@option(
     "--format",
     "form",
     type=click.Choice(FORMAT_NAMES),
     default=FORMAT_NAMES[0],
     show_default=True,
     help="The tracer's text, or calls and returns as events of another format.",
+    group=Group.OUTPUT,
 )
-@click.option("-o", "output", metavar="FILE", help="Write the trace there, not to stderr.")
-@click.option(
+@option(
+    "-o",
+    "output",
+    metavar="FILE",
+    help="Write the trace there, not to stderr.",
+    group=Group.OUTPUT,
+)
+@option(
     "--buffer",
     type=click.IntRange(min=1),
     metavar="N",
     help="Keep N events and print them at the end.",
+    group=Group.OUTPUT,
 )
-@click.option("--overwrite", is_flag=True, help="With --buffer: keep the last events.")
-@click.option("--summary", is_flag=True, help="Say at the end what was traced and what it took.")
-@click.option(
+@option(
+    "--overwrite", is_flag=True, help="With --buffer: keep the last events.", group=Group.OUTPUT
+)
+@option(
+    "--summary",
+    is_flag=True,
+    help="Say at the end what was traced and what it took.",
+    group=Group.OUTPUT,
+)
+@option(
     "--list",
     "listing",
     is_flag=True,
     help="List the functions as definitions of events and do not run.",
+    group=Group.OUTPUT,
 )
-@click.option(
+@option(
     "--list-as",
     "list_form",
     type=click.Choice(LIST_FORMS),
     help="List them as commands for another tool, and do not run.",
+    group=Group.OUTPUT,
 )
 @task_options
 @probe_options

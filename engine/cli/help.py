@@ -1,28 +1,30 @@
-"""`kprobe-tui help`: the help of a subcommand, and chapters about the guest."""
+"""`kprobe-tui help`: the help of a subcommand, and the chapters of the handbook."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from difflib import get_close_matches
 from textwrap import wrap
-from typing import Final, NamedTuple
+from typing import Final
 
 import click
+from click.shell_completion import CompletionItem
 
+from engine.chapters import NAMES, PARTS, load_chapter
+from engine.chapters.layout import Line, TextLook, lay_out
 from engine.cli import console
+from engine.cli.grouped import GroupedCommand
+from engine.cli.pager import columns, page
 from engine.errors import CommandError
 
 _WIDTH: Final = 80
 _INDENT: Final = "    "
-
-
-class Chapter(NamedTuple):
-    """A chapter that is no subcommand.
-
-    Attributes:
-        about: what it says, in a line.
-        lines: makes it.
-    """
-
-    about: str
-    lines: Callable[[], Iterator[str]]
+_NAMES_WIDTH: Final = max(map(len, NAMES)) + 2
+_WORLD: Final = "world"
+"""The topic that is made from the code when somebody asks for it."""
+_ABOUT_WORLD: Final = "What a guest's kernel has, refuses and lacks, asked now."
+_WORLDS_PART: Final = "Guests"
+"""The part of the handbook that lists `world`."""
+TOPICS: Final = (*NAMES, _WORLD)
+"""The words that TOPIC may be, besides the subcommands."""
 
 
 def _world() -> Iterator[str]:
@@ -45,41 +47,88 @@ def _world() -> Iterator[str]:
             yield from text or [f"  {row.label}: none"]
 
 
-CHAPTERS: Final = {
-    "world": Chapter(
-        "What a guest's world is, has and has not: system calls, files, devices, limits.", _world
-    )
-}
-"""The chapters by the names that TOPIC may be."""
+def _lines_of(topic: str) -> Iterator[Line]:
+    """The lines of a topic, which is one of `TOPICS`."""
+    if topic == _WORLD:
+        return ([(line, TextLook.PLAIN)] for line in _world())
+    return lay_out(load_chapter(topic).text, columns())
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("topics", metavar="[TOPIC]", nargs=-1)
+def _help_lines(text: str) -> Iterator[Line]:
+    """The lines of a subcommand's help, its headings marked."""
+    for line in text.splitlines():
+        is_heading = line.endswith(":") and not line.startswith(" ")
+        yield [(line, TextLook.HEADING if is_heading else TextLook.PLAIN)] if line else []
+
+
+def _list_topics() -> None:
+    """Print the topics with a line each, by parts of the handbook."""
+    console.write("\nTopics (kprobe-tui help TOPIC):\n")
+    for part, names in PARTS.items():
+        console.write(f"\n  {part}:\n")
+        rows = [(name, load_chapter(name).about) for name in names]
+        if part == _WORLDS_PART:
+            rows.append((_WORLD, _ABOUT_WORLD))
+        for name, about in rows:
+            console.write(f"    {name:<{_NAMES_WIDTH}}{about}\n")
+
+
+def _completed(
+    context: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """The topics and subcommands that begin with a text."""
+    return [CompletionItem(word) for word in _words(context) if word.startswith(incomplete)]
+
+
+def _words(context: click.Context) -> list[str]:
+    """All words that may be the first of TOPIC."""
+    group = context.parent
+    command = None if group is None else group.command
+    known = command.list_commands(context) if isinstance(command, click.Group) else []
+    return [*TOPICS, *known]
+
+
+@click.command(
+    cls=GroupedCommand,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    uses=(
+        ("The list of topics and subcommands", ""),
+        ("A chapter of the handbook", "filters"),
+        ("The options of a subcommand", "trace"),
+    ),
+)
+@click.argument("topics", metavar="[TOPIC]", nargs=-1, shell_complete=_completed)
 @click.pass_context
 def help(context: click.Context, topics: tuple[str, ...]) -> None:
-    """Show the help of a subcommand, or a chapter; without TOPIC list both.
+    """Show a chapter of the handbook, or the help of a subcommand; without TOPIC list both.
 
-    TOPIC is a subcommand ('help trace' is 'trace --help') or one of the chapters that are listed
-    without it.
+    TOPIC is a subcommand ('help trace' is 'trace --help') or one of the topics that are listed
+    without it. On a terminal $PAGER, or less, shows a chapter.
     """
     group = context.parent
     assert group is not None
-    if len(topics) == 1 and topics[0] in CHAPTERS:
-        for line in CHAPTERS[topics[0]].lines():
-            console.put(line)
+    if len(topics) == 1 and topics[0] in TOPICS:
+        page(_lines_of(topics[0]))
         return
     for word in topics:
         command = group.command
         found = command.get_command(group, word) if isinstance(command, click.Group) else None
         if found is None:
-            raise CommandError(
-                f"help: {' '.join(topics)}: neither a subcommand nor a chapter; "
-                "'kprobe-tui help' lists both"
-            )
+            raise CommandError(_unknown(topics, _words(context)))
         group = click.Context(found, info_name=word, parent=group)
-    click.echo(group.get_help())
-    if not topics:
-        formatter = click.HelpFormatter(width=_WIDTH)
-        with formatter.section("Chapters (kprobe-tui help CHAPTER)"):
-            formatter.write_dl([(name, each.about) for name, each in CHAPTERS.items()])
-        click.echo(f"\n{formatter.getvalue().rstrip()}")
+    if topics:
+        page(_help_lines(group.get_help()))
+        return
+    console.write(f"{group.get_help()}\n")
+    _list_topics()
+
+
+def _unknown(topics: tuple[str, ...], known: list[str]) -> str:
+    """The message for a topic that is not there, with names that resemble it."""
+    near = get_close_matches(topics[0], known, 3) if len(topics) == 1 else []
+    near += [name for name in known if len(topics) == 1 and topics[0] in name and name not in near]
+    meant = f"did you mean {', '.join(near)}? " if near and topics[0] else ""
+    return (
+        f"help: {' '.join(topics)}: neither a subcommand nor a topic; "
+        f"{meant}'kprobe-tui help' lists both"
+    )

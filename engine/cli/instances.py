@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import click
 
+from engine.cli.grouped import Group, GroupedCommand, option
 from engine.cli.options import lines_of
 from engine.cli.probe_options import task_options, tasks_of
 from engine.session.headless.traces import FORMAT_NAMES
@@ -16,81 +17,105 @@ INSTANCES: Final = "instances"
 """Key of the parsed instances in a context's `meta`."""
 
 _OPTIONS: Final = (
-    click.option(
+    option(
         "-e",
         "definitions",
         multiple=True,
         metavar="DEF",
         help="An event, as a line of kprobe_events, system calls, as syscalls/GLOB, or what the "
         "scheduler does, as sched:GLOB; again and again; @FILE reads lines.",
+        group=Group.EVENTS,
     ),
-    click.option(
+    option(
         "-f",
         "globs",
         multiple=True,
         metavar="GLOB",
         help="An event on the entry of every matching function; LIB:GLOB in a library.",
+        group=Group.EVENTS,
     ),
-    click.option(
+    option(
         "-r",
         "returns",
         multiple=True,
         metavar="GLOB",
         help="An event on the return of every matching function.",
+        group=Group.EVENTS,
     ),
-    click.option("-o", "output", metavar="FILE", help="Write the trace there, not to stderr."),
-    click.option(
+    option(
+        "-o",
+        "output",
+        metavar="FILE",
+        help="Write the trace there, not to stderr.",
+        group=Group.OUTPUT,
+    ),
+    option(
         "--format",
         "form",
         type=click.Choice(FORMAT_NAMES),
         default=FORMAT_NAMES[0],
         show_default=True,
         help="How events are written.",
+        group=Group.OUTPUT,
     ),
-    click.option(
+    option(
         "--buffer",
         type=click.IntRange(min=1),
         metavar="N",
         help="Keep N events and print them at the end.",
+        group=Group.OUTPUT,
     ),
-    click.option(
+    option(
         "--overwrite",
         is_flag=True,
         help="With --buffer: keep the last events; SIGUSR1 writes them out, too.",
+        group=Group.OUTPUT,
     ),
-    click.option(
+    option(
         "--filter",
         "filters",
         multiple=True,
         metavar="GROUP/NAME:EXPR",
         help="Record an event only where the kernel's filter expression holds.",
+        group=Group.EVENTS,
     ),
-    click.option(
+    option(
         "--trigger",
         "triggers",
         multiple=True,
         metavar="GROUP/NAME:TRIGGER",
         help="Do something at an event: stacktrace, traceon, traceoff, snapshot, enable_event, "
         "disable_event, hist:keys=FIELD.",
+        group=Group.EVENTS,
     ),
-    click.option("--stack", is_flag=True, help="Record the call stack behind each event."),
-    click.option(
-        "--profile", is_flag=True, help="Print hits and misses of each probe at the end."
+    option(
+        "--stack",
+        is_flag=True,
+        help="Record the call stack behind each event.",
+        group=Group.OUTPUT,
     ),
-    click.option(
+    option(
+        "--profile",
+        is_flag=True,
+        help="Print hits and misses of each probe at the end.",
+        group=Group.OUTPUT,
+    ),
+    option(
         "--option",
         "text_options",
         multiple=True,
         metavar="NAME",
         help="A trace option of tracefs for the text: fields, raw, hex, verbose, noirq-info, ...",
+        group=Group.OUTPUT,
     ),
 )
-_WATCH: Final = click.option(
+_WATCH: Final = option(
     "--watch",
     "watches",
     multiple=True,
     metavar="EXPR",
     help="An event for each store to a variable, *(TYPE *)ADDR, or ADDR,LEN; again and again.",
+    group=Group.EVENTS,
 )
 
 
@@ -150,7 +175,7 @@ def _instance(**values: Any) -> None:
     """Options of one instance; only parsed."""
 
 
-class WithInstances(click.Command):
+class WithInstances(GroupedCommand):
     """A command with a set of events of its own, and further ones behind `--instance NAME`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

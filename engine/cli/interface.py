@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.cli import console
+from engine.cli.grouped import Group, GroupedCommand, option
 from engine.cli.options import config_of, lines_of, open_options, replay_options
 from engine.cli.probe_options import guest_probe_options, probe_options
 from engine.session import GuestConfig
@@ -43,7 +44,7 @@ Interface = Callable[[InterfaceOptions], int]
 """Opens the interface; the exit code."""
 
 
-class InterfaceCommand(click.Command):
+class InterfaceCommand(GroupedCommand):
     """Keeps the order of -x and -ex, which click would sort by name."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -71,32 +72,56 @@ class InterfaceCommand(click.Command):
 
 def _takes(command: click.Command, name: str) -> int:
     """Words that follow an option."""
-    for option in command.params:
-        if isinstance(option, click.Option) and name in option.opts and not option.is_flag:
-            return option.nargs
+    for each in command.params:
+        if isinstance(each, click.Option) and name in each.opts and not each.is_flag:
+            return each.nargs
     return 0
 
 
 @click.command(cls=InterfaceCommand, context_settings={"allow_interspersed_args": False})
-@click.option("-e", "definitions", multiple=True, metavar="DEF", help="Place a probe first.")
-@click.option("--ascii", "ascii_only", is_flag=True, help="Draw with ASCII only.")
-@click.option(
+@option(
+    "-e",
+    "definitions",
+    multiple=True,
+    metavar="DEF",
+    help="Place a probe first.",
+    group=Group.EVENTS,
+)
+@option("--ascii", "ascii_only", is_flag=True, help="Draw with ASCII only.", group=Group.OUTPUT)
+@option(
     "--history/--no-history",
     default=True,
     help="Record the run, so that one can go back in it.",
     show_default=True,
+    group=Group.GUEST,
 )
-@click.option("--fresh", is_flag=True, help="Forget the probes and layout of the last time.")
-@click.option("--batch", is_flag=True, help="Carry out gdb's words (-x, -ex), no interface.")
-@click.option(
-    "-x", "--command", "files", metavar="FILE", help="With --batch: carry out the words in FILE."
+@option(
+    "--fresh",
+    is_flag=True,
+    help="Forget the probes and layout of the last time.",
+    group=Group.GUEST,
 )
-@click.option(
+@option(
+    "--batch",
+    is_flag=True,
+    help="Carry out gdb's words (-x, -ex), no interface.",
+    group=Group.OTHERS,
+)
+@option(
+    "-x",
+    "--command",
+    "files",
+    metavar="FILE",
+    help="With --batch: carry out the words in FILE.",
+    group=Group.OTHERS,
+)
+@option(
     "-ex",
     "--eval-command",
     "words",
     metavar="CMD",
     help="With --batch: a word, as -ex 'break main'.",
+    group=Group.OTHERS,
 )
 @probe_options
 @guest_probe_options
@@ -176,10 +201,10 @@ def is_wanted(argv: list[str], subcommands: Collection[str]) -> bool:
         subcommands: words that are no GUEST there.
     """
     takes = {
-        name: option.nargs if not option.is_flag else 0
-        for option in interface.params
-        if isinstance(option, click.Option)
-        for name in option.opts
+        name: each.nargs if not each.is_flag else 0
+        for each in interface.params
+        if isinstance(each, click.Option)
+        for name in each.opts
     }
     words = iter(argv)
     for word in words:

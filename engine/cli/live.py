@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from engine.cli import console
+from engine.cli.grouped import Group, GroupedCommand, option
 from engine.cli.instances import probes_of, recorded_options, trace_options
 from engine.cli.options import machine_config, machine_options, seconds, size
 from engine.cli.probe_options import ids_of
@@ -13,35 +14,56 @@ from engine.session.headless.live import opened_live, owner_of, running_image
 from engine.session.protocol.requests import LiveRequest, ProbeRequest
 
 
-@click.command(context_settings={"allow_interspersed_args": False})
+@click.command(
+    cls=GroupedCommand,
+    context_settings={"allow_interspersed_args": False},
+    uses=(
+        (
+            "A program of this machine, under its own kernel",
+            "-e 'p:demo/ack ackermann m=%di:u32' samples/bin/x86_64/recursion",
+        ),
+        (
+            "Calls in processes that run, for ten seconds",
+            "-f 'libc.so.6:malloc' --pid 812,813 --duration 10",
+        ),
+        (
+            "A function of the running kernel",
+            "-e 'p:my/open do_sys_openat2 name=+0(%si):ustring' --duration 5",
+        ),
+    ),
+)
 @recorded_options
-@click.option(
+@option(
     "--pid",
     "pids",
     multiple=True,
     callback=ids_of,
     metavar="PID[,PID...]",
     help="Record these processes of the machine, with all their threads and children.",
+    group=Group.EVENTS,
 )
-@click.option(
+@option(
     "--duration",
     type=seconds,
     metavar="S",
     help="End after S seconds; a program that was started gets SIGTERM then.",
+    group=Group.LIMITS,
 )
-@click.option(
+@option(
     "--kernel-buffer",
     type=size,
     metavar="SIZE",
     default="8M",
     show_default=True,
     help="The kernel's buffer for each CPU.",
+    group=Group.EVENTS,
 )
-@click.option(
+@option(
     "--aslr",
     "randomized",
     is_flag=True,
     help="Random addresses for GUEST; without, they are the same each time, as under gdb.",
+    group=Group.GUEST,
 )
 @machine_options
 def live(

@@ -39,7 +39,8 @@ COMMANDS: Final[dict[str, str]] = {
     "serve": "Load GUEST with ARGS for gdb, an editor or a browser to drive.",
     "recover": "Print the events in RING, the FILE.ring beside the FILE of a trace that was "
     "killed.",
-    "help": "Show the help of a subcommand, or a chapter; without TOPIC list both.",
+    "help": "Show a chapter of the handbook, or the help of a subcommand; without TOPIC "
+    "list both.",
 }
 """The subcommands and the first sentence of their help: `engine.cli.NAME` has the command NAME."""
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)

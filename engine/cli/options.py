@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar, cast
 
 import click
 
+from engine.cli.grouped import Group, option
 from engine.cli.scripts import GuestStart, found_by_path, interpreted
 from engine.errors import CommandError
 from engine.session.protocol.config import (
@@ -95,85 +96,124 @@ def turns(text: str) -> TurnKind:
     return found
 
 
-_TIMEOUT: Final = click.option(
-    "--timeout", type=seconds, metavar="S", help="Stop after S seconds."
+_TIMEOUT: Final = option(
+    "--timeout", type=seconds, metavar="S", help="Stop after S seconds.", group=Group.LIMITS
 )
 _ENVIRONMENT: Final = (
-    click.option("--env", "env", metavar="K=V", multiple=True, help="Add to the environment."),
-    click.option("--env-all", is_flag=True, help="Pass the whole environment on."),
-    click.option("--clean-env", is_flag=True, help="Start from an empty environment."),
+    option(
+        "--env",
+        "env",
+        metavar="K=V",
+        multiple=True,
+        help="Add to the environment.",
+        group=Group.GUEST,
+    ),
+    option("--env-all", is_flag=True, help="Pass the whole environment on.", group=Group.GUEST),
+    option(
+        "--clean-env", is_flag=True, help="Start from an empty environment.", group=Group.GUEST
+    ),
 )
-_ARGV0: Final = click.option("--argv0", metavar="NAME", help="The program's name for itself.")
+_ARGV0: Final = option(
+    "--argv0", metavar="NAME", help="The program's name for itself.", group=Group.GUEST
+)
 _MESSAGES: Final = (
-    click.option(
+    option(
         "--color",
         type=click.Choice(["auto", "always", "never"]),
         default="auto",
         show_default=True,
         help="Color in the engine's own messages.",
+        group=Group.OUTPUT,
     ),
-    click.option("--debug", is_flag=True, help="Show the engine's own figures and tracebacks."),
+    option(
+        "--debug",
+        is_flag=True,
+        help="Show the engine's own figures and tracebacks.",
+        group=Group.OUTPUT,
+    ),
 )
 _FILES: Final = (
-    click.option("--root", metavar="DIR", help="This tree is the guest's whole file system."),
-    click.option(
+    option(
+        "--root",
+        metavar="DIR",
+        help="This tree is the guest's whole file system.",
+        group=Group.GUEST,
+    ),
+    option(
         "--share",
         "shares",
         type=share,
         multiple=True,
         metavar="PATH[:rw]",
         help="Show a host path to the guest; :rw lets it write there.",
+        group=Group.GUEST,
     ),
 )
 _GUEST_OPTIONS: Final = (
     *_FILES,
-    click.option(
-        "--isolated", is_flag=True, help="Show the guest its own files and libraries only."
+    option(
+        "--isolated",
+        is_flag=True,
+        help="Show the guest its own files and libraries only.",
+        group=Group.GUEST,
     ),
     *_ENVIRONMENT,
-    click.option("--cwd", metavar="DIR", help="Working directory, a path of the guest."),
+    option(
+        "--cwd", metavar="DIR", help="Working directory, a path of the guest.", group=Group.GUEST
+    ),
     _ARGV0,
-    click.option(
+    option(
         "--seed",
         type=click.IntRange(min=0),
         help="Of all randomness, turns of threads included; 0, or that of --schedule.",
+        group=Group.GUEST,
     ),
-    click.option(
+    option(
         "--cpus",
         type=click.IntRange(1, 256),
         default=1,
         metavar="N",
         help="Processors that the guest is told of; it runs on one, in turns.",
+        group=Group.GUEST,
     ),
-    click.option(
+    option(
         "--random-seed",
         type=click.IntRange(min=0),
         metavar="N",
         help="Of the guest's random numbers alone; that of --seed if not given.",
+        group=Group.GUEST,
     ),
-    click.option("--max-blocks", type=click.IntRange(min=1), help="Stop after N guest blocks."),
+    option(
+        "--max-blocks",
+        type=click.IntRange(min=1),
+        help="Stop after N guest blocks.",
+        group=Group.LIMITS,
+    ),
     _TIMEOUT,
-    click.option(
+    option(
         "--memory",
         type=size,
         metavar="SIZE",
         default=f"{DEFAULT_MEMORY >> 30}G",
         show_default=True,
         help="Memory of the guest: pages that it touches, files and buffers that it makes.",
+        group=Group.LIMITS,
     ),
-    click.option(
+    option(
         "--clock",
         type=click.Choice(["guest", "host"]),
         default="guest",
         show_default=True,
         help="Whose time the guest sees: its own, which is deterministic, or the host's.",
+        group=Group.GUEST,
     ),
-    click.option(
+    option(
         "--start",
         type=moment,
         metavar="TIME",
         help="When the guest's clock starts: now, @SECONDS, 2026-01-01[T12:00[:00]][Z|+01:00];"
         " if not given, now with a writable share, else next Monday.",
+        group=Group.GUEST,
     ),
     *_MESSAGES,
     click.argument("guest", type=click.Path()),
@@ -181,80 +221,94 @@ _GUEST_OPTIONS: Final = (
 )
 
 
-_TURNS: Final = click.option(
+_TURNS: Final = option(
     "--turns",
     type=turns,
     metavar="LOW-HIGH",
     help="Turns of threads last so many of the guest's blocks [10000-30000]; or priority:D/N, as "
     "explore prints it.",
+    group=Group.GUEST,
 )
-_SCHEDULE: Final = click.option(
-    "--schedule", metavar="FILE", help="Threads take their turns as in this schedule."
+_SCHEDULE: Final = option(
+    "--schedule",
+    metavar="FILE",
+    help="Threads take their turns as in this schedule.",
+    group=Group.GUEST,
 )
-_RECORD: Final = click.option(
-    "--record-schedule", metavar="FILE", help="Write the schedule of threads to a file."
+_RECORD: Final = option(
+    "--record-schedule",
+    metavar="FILE",
+    help="Write the schedule of threads to a file.",
+    group=Group.GUEST,
 )
 
 
 _ASKED_OPTIONS: Final = (
-    click.option(
+    option(
         "--module",
         "modules",
         multiple=True,
         type=click.Path(),
         help="Of a kernel image: this module counts as loaded; again and again.",
+        group=Group.IMAGES,
     ),
-    click.option(
+    option(
         "--era",
         metavar="VERSION",
         help="Of a kernel image: judge by the rules of another version.",
+        group=Group.IMAGES,
     ),
 )
 _IMAGE_OPTIONS: Final = (
-    click.option(
+    option(
         "--kernel",
         "kernel",
         type=click.Path(),
         help="Of a module: the kernel image that it is for.",
+        group=Group.IMAGES,
     ),
-    click.option(
+    option(
         "--debug-file",
         type=click.Path(),
         help="Of a kernel image: its vmlinux with debug information; found by build-id if it is "
         "where distributions put it.",
+        group=Group.IMAGES,
     ),
-    click.option(
+    option(
         "--system-map",
         type=click.Path(),
         help="Of a kernel image: a System.map with names that kallsyms does not have.",
+        group=Group.IMAGES,
     ),
-    click.option(
+    option(
         "--cpu",
         metavar="CPU",
         default="golden",
         help="Of a kernel image: it boots on this CPU: golden, host, or a /proc/cpuinfo file.",
+        group=Group.IMAGES,
     ),
-    click.option(
+    option(
         "--patched",
         type=click.Choice([each.value for each in Patched]),
         default=Patched.BOOT.value,
         help="Of a kernel image: its text as it patches itself at boot, or as the file has it.",
+        group=Group.IMAGES,
     ),
 )
 
 
 def image_options(command: Command) -> Command:
     """Add the options that say how a kernel image is opened."""
-    for option in _IMAGE_OPTIONS:
-        command = option(command)
+    for add in _IMAGE_OPTIONS:
+        command = add(command)
     return command
 
 
 def kernel_options(command: Command) -> Command:
     """Add these, and those that say whose rules hold, and what is loaded."""
     command = image_options(command)
-    for option in _ASKED_OPTIONS:
-        command = option(command)
+    for add in _ASKED_OPTIONS:
+        command = add(command)
     return command
 
 
@@ -285,25 +339,25 @@ def schedule_options(command: Command) -> Command:
 def guest_options(command: Command) -> Command:
     """Add the options of every subcommand that runs a guest."""
     command = image_options(command)
-    for option in reversed(_GUEST_OPTIONS):
-        command = option(command)
+    for add in reversed(_GUEST_OPTIONS):
+        command = add(command)
     return command
 
 
 def machine_options(command: Command) -> Command:
     """Add the options of subcommands that start GUEST on this machine, if one is named."""
     command = image_options(command)
-    for option in reversed(
+    for add in reversed(
         (
             *_ENVIRONMENT,
-            click.option("--cwd", metavar="DIR", help="Its working directory."),
+            option("--cwd", metavar="DIR", help="Its working directory.", group=Group.GUEST),
             _ARGV0,
             *_MESSAGES,
             click.argument("guest", type=click.Path(), required=False),
             click.argument("args", nargs=-1, type=click.UNPROCESSED),
         )
     ):
-        command = option(command)
+        command = add(command)
     return command
 
 
@@ -428,23 +482,23 @@ def _environment() -> dict[str, str]:
 
 def program_options(command: Command) -> Command:
     """Add the options of subcommands that look at a guest without running it."""
-    for option in reversed(_GUEST_OPTIONS[:-2]):
-        command = option(command)
+    for add in reversed(_GUEST_OPTIONS[:-2]):
+        command = add(command)
     return command
 
 
 def file_options(command: Command) -> Command:
     """Add what says which of this machine's files a guest sees."""
-    for option in reversed(_FILES):
-        command = option(command)
+    for add in reversed(_FILES):
+        command = add(command)
     return command
 
 
 def open_options(command: Command) -> Command:
     """Add what says how a guest is started, but not which."""
     command = image_options(command)
-    for option in reversed([each for each in _GUEST_OPTIONS[:-2] if each is not _TIMEOUT]):
-        command = option(command)
+    for add in reversed([each for each in _GUEST_OPTIONS[:-2] if each is not _TIMEOUT]):
+        command = add(command)
     return command
 
 

@@ -4,18 +4,19 @@ from typing import Any, Final
 
 import click
 
-from engine.cli.later import ChoiceOfLater, OptionOfLater
+from engine.cli.grouped import ChoiceOfLater, Group, OptionOfLater, option
 from engine.cli.options import Command
 from engine.session.protocol.config import AUTO, Mode
 from engine.session.protocol.requests import TaskChoice
 
-_mode_option: Final = click.option(
+_mode_option: Final = option(
     "--mode",
     "mode_name",
     type=click.Choice([mode.value for mode in Mode]),
     default=Mode.STRICT.value,
     show_default=True,
     help="kernel: refuse what Linux refuses; strict: also what would corrupt the program.",
+    group=Group.EVENTS,
 )
 
 
@@ -41,17 +42,18 @@ def _returns() -> tuple[str, ...]:
     return RETURNS
 
 
-_technique_option: Final = click.option(
+_technique_option: Final = option(
     "--technique",
     cls=OptionOfLater,
     type=ChoiceOfLater(AUTO, _techniques),
     default=AUTO,
     show_default=True,
     help_later=_technique_help,
+    group=Group.EVENTS,
 )
 
 
-_returns_option: Final = click.option(
+_returns_option: Final = option(
     "--returns",
     "caught_by",
     type=ChoiceOfLater(AUTO, _returns),
@@ -59,6 +61,7 @@ _returns_option: Final = click.option(
     show_default=True,
     help="How returns are caught: watched where they lead, by Linux's trampoline (mainline), or "
     "by Owens' with unwind data (IA-64); auto: watched in strict mode, mainline in kernel mode.",
+    group=Group.EVENTS,
 )
 
 
@@ -76,7 +79,7 @@ def ids_of(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -
     return tuple(found)
 
 
-_pid_option: Final = click.option(
+_pid_option: Final = option(
     "--pid",
     "pids",
     multiple=True,
@@ -84,13 +87,15 @@ _pid_option: Final = click.option(
     metavar="PID[,PID...]",
     help="Only in these processes of the guest, with all their threads, or in these threads; the "
     "first one is 1000.",
+    group=Group.EVENTS,
 )
-_comm_option: Final = click.option(
+_comm_option: Final = option(
     "--comm",
     "comms",
     multiple=True,
     metavar="GLOB",
     help="Only in threads whose name matches.",
+    group=Group.EVENTS,
 )
 
 
@@ -104,12 +109,13 @@ def tasks_of(values: dict[str, Any]) -> TaskChoice:
     return TaskChoice(values.pop("pids", ()), values.pop("comms", ()))
 
 
-_follow_option: Final = click.option(
+_follow_option: Final = option(
     "--follow",
     type=click.Choice(["yes", "no"]),
     default="yes",
     show_default=True,
     help="Probes are in the guest's new processes (fork) and programs (exec), too.",
+    group=Group.EVENTS,
 )
 
 

@@ -4,14 +4,28 @@ from typing import Any
 
 import click
 
+from engine.cli.grouped import Group, GroupedCommand, option
 from engine.cli.host import attached
 from engine.cli.options import config_of, guest_options, schedule_options
 from engine.cli.run import show
 from engine.session.headless.recordings import RecordedRun
 
 
-@click.command(context_settings={"allow_interspersed_args": False})
-@click.option("-o", "output", required=True, metavar="FILE", help="Write the run there.")
+@click.command(
+    cls=GroupedCommand,
+    context_settings={"allow_interspersed_args": False},
+    uses=(
+        ("A run in a file", "-o sort.rec samples/bin/x86_64/sort"),
+        ("A run with another order of threads", "-o race.rec --seed 7 samples/bin/x86_64/race"),
+        (
+            "A program that sees a directory of this machine",
+            "-o recursion.rec --share /tmp samples/bin/x86_64/recursion",
+        ),
+    ),
+)
+@option(
+    "-o", "output", required=True, metavar="FILE", help="Write the run there.", group=Group.OUTPUT
+)
 @schedule_options
 @guest_options
 def record(output: str, **values: Any) -> int:

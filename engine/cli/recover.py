@@ -3,17 +3,26 @@
 import click
 
 from engine.cli import console
+from engine.cli.grouped import Group, GroupedCommand, option
 from engine.session.headless.recovery import FORMAT_NAMES, recovered_text
 
 
-@click.command()
-@click.option(
+@click.command(
+    cls=GroupedCommand,
+    uses=(
+        ("The rest of a trace that was killed, behind the trace", "trace.txt.ring"),
+        ("With the header of the format", "--header trace.txt.ring"),
+        ("A trace of another format", "--format jsonl trace.jsonl.ring"),
+    ),
+)
+@option(
     "--format",
     "form",
     type=click.Choice(FORMAT_NAMES),
     help="How events are written; as the trace was if not given.",
+    group=Group.OUTPUT,
 )
-@click.option("--header", is_flag=True, help="Print the format's header, too.")
+@option("--header", is_flag=True, help="Print the format's header, too.", group=Group.OUTPUT)
 @click.argument("ring", type=click.Path())
 def recover(form: str | None, header: bool, ring: str) -> int:
     """Print the events in RING, the FILE.ring beside the FILE of a trace that was killed.

@@ -10,6 +10,7 @@ import click
 from msgspec.structs import replace
 
 from engine.cli import console
+from engine.cli.grouped import Group, option
 from engine.cli.host import attached
 from engine.cli.instances import (
     INSTANCES,
@@ -40,40 +41,64 @@ def _output(descriptor: int, data: bytes) -> None:
         console.write_bytes(data)
 
 
-@click.command(cls=WithInstances, context_settings={"allow_interspersed_args": False})
+@click.command(
+    cls=WithInstances,
+    context_settings={"allow_interspersed_args": False},
+    uses=(
+        ("The run in the interface, all of the past included", "sort.rec"),
+        ("The same run with a probe", "-e 'p partition' sort.rec"),
+        (
+            "Return values in a file for other tools",
+            "-r '*' --format perfetto -o sort.pftrace sort.rec",
+        ),
+    ),
+)
 @event_options
-@click.option(
+@option(
     "--instance",
     metavar="NAME",
     help="Begin another set of events with a buffer, filters and output of its own, as in trace.",
+    group=Group.EVENTS,
 )
-@click.option(
+@option(
     "--maxactive-default",
     is_flag=True,
     help="A return probe without a number of its own gets as many instances as in Linux.",
+    group=Group.EVENTS,
 )
-@click.option(
-    "--handlers", metavar="FILE.py", help="Register the probes that a Python file defines."
+@option(
+    "--handlers",
+    metavar="FILE.py",
+    help="Register the probes that a Python file defines.",
+    group=Group.EVENTS,
 )
-@click.option("--list", "listing", is_flag=True, help="List the definitions and do not run.")
-@click.option(
+@option(
+    "--list",
+    "listing",
+    is_flag=True,
+    help="List the definitions and do not run.",
+    group=Group.OUTPUT,
+)
+@option(
     "--headless",
     is_flag=True,
     help="On a terminal, without events: no interface, but the run itself.",
+    group=Group.OUTPUT,
 )
-@click.option("--quiet", is_flag=True, help="Leave out what the guest wrote.")
+@option("--quiet", is_flag=True, help="Leave out what the guest wrote.", group=Group.OUTPUT)
 @file_options
 @probe_options
 @guest_probe_options
-@click.option("--timeout", type=seconds, metavar="S", help="Stop after S seconds.")
-@click.option(
+@option("--timeout", type=seconds, metavar="S", help="Stop after S seconds.", group=Group.LIMITS)
+@option(
     "--color",
     type=click.Choice(["auto", "always", "never"]),
     default="auto",
     show_default=True,
     help="Color in the engine's own messages.",
+    group=Group.OUTPUT,
 )
-@click.option("--debug", is_flag=True, help="Show tracebacks.")
+@option("--debug", is_flag=True, help="Show tracebacks.", group=Group.OUTPUT)
 @click.argument("file", type=click.Path())
 @click.pass_context
 def replay(

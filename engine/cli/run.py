@@ -6,13 +6,31 @@ from typing import Any
 import click
 
 from engine.cli import console
+from engine.cli.grouped import GroupedCommand
 from engine.cli.host import attached
 from engine.cli.options import config_of, guest_options, schedule_options
 from engine.session import Reports, Session
 from engine.session.headless.endings import explain
 
 
-@click.command(context_settings={"allow_interspersed_args": False})
+@click.command(
+    cls=GroupedCommand,
+    context_settings={"allow_interspersed_args": False},
+    uses=(
+        (
+            "A program of this machine's architecture, or a shipped sample",
+            "samples/bin/x86_64/recursion",
+        ),
+        (
+            "A program of a tree of another architecture",
+            "--root /srv/arm64 /srv/arm64/usr/bin/lua5.4 -v",
+        ),
+        (
+            "Stopped after ten seconds, with 512 MB of memory",
+            "--timeout 10 --memory 512M samples/bin/x86_64/sort",
+        ),
+    ),
+)
 @schedule_options
 @guest_options
 def run(**values: Any) -> int:

@@ -7,6 +7,7 @@ from typing import Any, Final
 import click
 
 from engine.cli import console
+from engine.cli.grouped import Group, GroupedCommand, option
 from engine.cli.interface import interface, opened_guest
 from engine.cli.options import config_of, guest_options, schedule_options
 from engine.cli.probe_options import guest_probe_options, probe_options
@@ -16,7 +17,7 @@ from engine.session.protocol.config import GuestConfig, Mode, core_config
 _WEB: Final = "--web"
 
 
-class _FrontEndCommand(click.Command):
+class _FrontEndCommand(GroupedCommand):
     """Keeps the words of its line apart: options, and GUEST ARGS; or those for the interface."""
 
     def __init__(self, *words: Any, **more: Any) -> None:
@@ -42,27 +43,43 @@ class _FrontEndCommand(click.Command):
         return rest
 
 
-@click.command(cls=_FrontEndCommand, context_settings={"allow_interspersed_args": False})
-@click.option(
+@click.command(
+    cls=_FrontEndCommand,
+    context_settings={"allow_interspersed_args": False},
+    uses=(
+        ("gdb, which starts the command itself", "--gdb stdio samples/bin/x86_64/structs"),
+        ("gdb, by a port of this machine", "--gdb 127.0.0.1:1234 samples/bin/x86_64/structs"),
+        ("An editor", "--dap"),
+    ),
+)
+@option(
     "--gdb",
     "address",
     metavar="ADDR",
     help="Speak gdb's remote protocol: stdio, for (gdb) target remote | kprobe-tui serve --gdb"
     " stdio GUEST; or on 127.0.0.1:PORT (port 0: any) or unix:PATH, to processes of this user.",
+    group=Group.OTHERS,
 )
-@click.option(
+@option(
     "--dap",
     is_flag=True,
     help="Speak the Debug Adapter Protocol on standard input and output, as an editor starts it.",
+    group=Group.OTHERS,
 )
-@click.option(
+@option(
     _WEB,
     "page",
     metavar="ADDR",
     help="Show the interface in a browser, at 127.0.0.1:PORT (port 0: any); what follows are words"
     " of kprobe-tui GUEST.",
+    group=Group.OTHERS,
 )
-@click.option("--record", is_flag=True, help="Record the run, so that one can go back in it.")
+@option(
+    "--record",
+    is_flag=True,
+    help="Record the run, so that one can go back in it.",
+    group=Group.GUEST,
+)
 @probe_options
 @guest_probe_options
 @schedule_options

@@ -12,16 +12,18 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from engine.cli import console
+from engine.cli.grouped import Group, GroupedCommand, option
 from engine.cli.sweep_cells import SweepCell
-from engine.cli.sweep_plan import SweepPlan, sweep_plan
 from engine.errors import CutOff, KprobeTuiError
 from engine.session.headless.sweep.cells import CellOutcome, CellStatus, CellWork, not_run
 from engine.session.headless.sweep.executors import Executor, executor
-from engine.session.headless.sweep.results import RESULTS, ResultSet
 from engine.session.headless.sweep.scheduler_access import scheduler_access
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # both need pyarrow, and --help works without
     from click._termui_impl import ProgressBar
+
+    from engine.cli.sweep_plan import SweepPlan
+    from engine.session.headless.sweep.results import ResultSet
 
 _SHOWN: Final = 20
 _ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -30,57 +32,92 @@ _UNSURE: Final = tuple(
 )
 
 
-@click.command()
-@click.option(
+@click.command(
+    cls=GroupedCommand,
+    uses=(
+        ("Run what is not finished yet", "race.toml"),
+        ("See the command lines first", "--list race.toml"),
+        (
+            "Run again what came to a limit, by four processes",
+            "--retry timeout --jobs 4 race.toml",
+        ),
+    ),
+)
+@option(
     "-o",
     "output",
     metavar="DIR",
     help="Directory of the data set; output in FILE, or FILE without .toml and with .sweep, if "
     "not given.",
+    group=Group.OUTPUT,
 )
-@click.option(
+@option(
     "--jobs",
     type=click.IntRange(min=1),
     metavar="K",
     help="Processes that share the cells; as many as there are processors if not given.",
+    group=Group.WORKERS,
 )
-@click.option(
+@option(
     "--scheduler",
     metavar="ADDRESS",
     help="Hand the cells to the workers of a Dask cluster, whose scheduler is there: HOST:PORT of "
     "this machine, tls://HOST:PORT.",
+    group=Group.WORKERS,
 )
-@click.option(
+@option(
     "--tls-ca-file",
     type=click.Path(),
     metavar="FILE",
     help="Certificate of the authority that has signed those of the cluster's scheduler, workers "
     "and clients (PEM).",
+    group=Group.WORKERS,
 )
-@click.option("--tls-cert", type=click.Path(), metavar="FILE", help="Certificate of this client.")
-@click.option("--tls-key", type=click.Path(), metavar="FILE", help="Key of that certificate.")
-@click.option(
+@option(
+    "--tls-cert",
+    type=click.Path(),
+    metavar="FILE",
+    help="Certificate of this client.",
+    group=Group.WORKERS,
+)
+@option(
+    "--tls-key",
+    type=click.Path(),
+    metavar="FILE",
+    help="Key of that certificate.",
+    group=Group.WORKERS,
+)
+@option(
     "--insecure",
     is_flag=True,
     help="Talk to a scheduler of another machine in the clear: whoever is on the network in "
     "between can execute anything here and there.",
+    group=Group.WORKERS,
 )
-@click.option(
+@option(
     "--retry",
     type=click.Choice([*_UNSURE, CellStatus.FAILED.value]),
     multiple=True,
     help="Run finished cells of this status again; again and again.",
+    group=Group.EVENTS,
 )
-@click.option("--list", "listing", is_flag=True, help="Print the cells' lines and do not run.")
-@click.option(
+@option(
+    "--list",
+    "listing",
+    is_flag=True,
+    help="Print the cells' lines and do not run.",
+    group=Group.OUTPUT,
+)
+@option(
     "--shown",
     type=click.IntRange(min=0),
     default=_SHOWN,
     show_default=True,
     metavar="N",
     help="List so many cells that did not pass; 0 for all.",
+    group=Group.OUTPUT,
 )
-@click.option("--debug", is_flag=True, help="Show tracebacks.")
+@option("--debug", is_flag=True, help="Show tracebacks.", group=Group.OUTPUT)
 @click.argument("file", type=click.Path())
 def sweep(
     output: str | None,
@@ -111,6 +148,9 @@ def sweep(
         access = scheduler_access(scheduler, tls_ca_file, tls_cert, tls_key, insecure=insecure)
     elif insecure or (tls_ca_file, tls_cert, tls_key) != (None, None, None):
         raise click.UsageError("--tls-ca-file, --tls-cert, --tls-key, --insecure: for --scheduler")
+    from engine.cli.sweep_plan import sweep_plan
+    from engine.session.headless.sweep.results import ResultSet
+
     plan = sweep_plan(file)
     for remark in plan.remarks:
         console.remark(remark)
@@ -131,7 +171,7 @@ def sweep(
         return _summed_up(plan, results, shown)
 
 
-def _again(plan: SweepPlan, results: ResultSet, retry: tuple[str, ...]) -> None:
+def _again(plan: "SweepPlan", results: "ResultSet", retry: tuple[str, ...]) -> None:
     """Forget cells of some statuses."""
     if not retry:
         return
@@ -167,7 +207,7 @@ def _ended_by_signals() -> Iterator[list[int]]:
 
 
 def _carry_out(
-    plan: SweepPlan, todo: list[SweepCell], results: ResultSet, workers: Executor
+    plan: "SweepPlan", todo: list[SweepCell], results: "ResultSet", workers: Executor
 ) -> None:
     """Carry out cells.
 
@@ -199,9 +239,9 @@ def _carry_out(
 
 
 def _works(
-    plan: SweepPlan,
+    plan: "SweepPlan",
     todo: list[SweepCell],
-    results: ResultSet,
+    results: "ResultSet",
     publish: Callable[[CellOutcome], None],
 ) -> Iterator[CellWork]:
     """The work of cells, made when somebody can do it; a cell that is none is published."""
@@ -266,8 +306,10 @@ def _counted(statuses: Counter[str]) -> str:
 # -- the end ---------------------------------------------------------------------------
 
 
-def _summed_up(plan: SweepPlan, results: ResultSet, shown: int) -> int:
+def _summed_up(plan: "SweepPlan", results: "ResultSet", shown: int) -> int:
     """Print how the cells have ended; the exit code."""
+    from engine.session.headless.sweep.results import RESULTS
+
     ids = [cell.id for cell in plan.cells]
     rows = results.rows(ids, ["status", "reason", "message", "stdout"])
     counts = Counter(str(row["status"]) for row in rows)

@@ -21,7 +21,7 @@ _PARSED_MOST: Final = 100
 class SweepFileError(CommandError):
     """A file of a sweep that means nothing, with the place."""
 
-    hint = 'nothing has run; "Many runs" in the README lists the keys'
+    hint = "nothing has run; 'kprobe-tui help sweeps' lists the keys"
 
 
 class SweepFile:

@@ -9,6 +9,7 @@ import click
 from msgspec.structs import replace
 
 from engine.cli import console
+from engine.cli.grouped import Group, option
 from engine.cli.host import attached
 from engine.cli.instances import (
     INSTANCES,
@@ -26,33 +27,60 @@ from engine.session.protocol.config import Mode
 from engine.session.protocol.requests import ProbeRequest, TraceInstance, TraceRequest
 
 
-@click.command(cls=WithInstances, context_settings={"allow_interspersed_args": False})
+@click.command(
+    cls=WithInstances,
+    context_settings={"allow_interspersed_args": False},
+    uses=(
+        (
+            "Calls of a function with its arguments",
+            "-e 'p:demo/ack ackermann m=%di:u32 n=%si:u32' samples/bin/x86_64/recursion",
+        ),
+        ("System calls of a program", "-e 'syscalls/*' samples/bin/x86_64/recursion"),
+        (
+            "What a function returns, in a file for other tools",
+            "-r factorial --format perfetto -o out.pftrace samples/bin/x86_64/recursion",
+        ),
+    ),
+)
 @event_options
-@click.option(
+@option(
     "--instance",
     metavar="NAME",
     help="Begin another set of events with a buffer, filters and output of its own: the -e, -f, "
     "-r, -o, --filter, --trigger, --format, --buffer ... behind it belong to it; again and again.",
+    group=Group.EVENTS,
 )
-@click.option(
+@option(
     "--maxactive-default",
     is_flag=True,
     help="A return probe without a number of its own gets as many instances as in Linux.",
+    group=Group.EVENTS,
 )
-@click.option(
-    "--handlers", metavar="FILE.py", help="Register the probes that a Python file defines."
+@option(
+    "--handlers",
+    metavar="FILE.py",
+    help="Register the probes that a Python file defines.",
+    group=Group.EVENTS,
 )
-@click.option("--list", "listing", is_flag=True, help="List the definitions and do not run.")
-@click.option(
+@option(
+    "--list",
+    "listing",
+    is_flag=True,
+    help="List the definitions and do not run.",
+    group=Group.OUTPUT,
+)
+@option(
     "--describe",
     is_flag=True,
     help="Print format, filter and trigger files of the events, and do not run.",
+    group=Group.OUTPUT,
 )
-@click.option(
+@option(
     "--list-as",
     "list_form",
     type=click.Choice(LIST_FORMS),
     help="List them as commands for another tool, and do not run.",
+    group=Group.OUTPUT,
 )
 @probe_options
 @guest_probe_options

@@ -16,10 +16,18 @@ from engine.errors import CommandError
 _DECIMAL: Final = re.compile(r"(?<![\w.])(?<!\bst\()([1-9]\d+)(?![\w.])")
 """A number whose digits mean another one in hexadecimal; st(1) and the like have one digit."""
 
+NO_KEYSTONE: Final = (
+    "assembling needs the package keystone-engine: pip install 'kprobe-tui[assembler]'"
+)
+"""The message where Keystone is not installed: it has no wheels for some machines."""
+
 
 @lru_cache(maxsize=8)
 def _keystone(names: KeystoneNames) -> Any:
-    import keystone  # a large library that most runs never need
+    try:
+        import keystone  # a large library that most runs never need
+    except ImportError as error:
+        raise CommandError(NO_KEYSTONE) from error
 
     mode = reduce(or_, (getattr(keystone, name) for name in names.modes), 0)
     return keystone.Ks(getattr(keystone, names.arch), mode)
@@ -34,7 +42,8 @@ def assemble(arch: Arch, address: int, text: str) -> bytes:
     """Bytes of instructions, separated by ";", that stand at an address.
 
     Raises:
-        CommandError: they do not assemble, or nobody assembles for this architecture.
+        CommandError: they do not assemble, nobody assembles for this architecture, or Keystone is
+            not installed.
     """
     names = arch.engines.keystone
     if names is None:

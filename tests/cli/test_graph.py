@@ -8,8 +8,8 @@ from archkit import FIRST_COMPILED
 from graphkit import compiled, traced
 from guestrun import run
 from sessionkit import SAMPLES, loaded
-from sysroot import CHECKOUT
 
+from engine.chapters import load_chapter
 from engine.session.protocol.requests import GraphOptions
 
 SOURCE = """
@@ -207,5 +207,4 @@ int main(void) {{ if (word) hard(&word); return 0; }}
 
 
 def test_it_is_described() -> None:
-    text = (CHECKOUT / "README.md").read_text("utf-8")
-    assert "kprobe-tui graph" in text
+    assert "kprobe-tui graph" in load_chapter("functions").text

@@ -2,17 +2,37 @@
 
 from pathlib import Path
 
+import pytest
 from guestrun import run
 
+from engine.chapters import all_chapters
 from engine.cli import COMMANDS
+from engine.cli.help import TOPICS
 
 
-def test_without_a_topic_subcommands_and_chapters_are_listed(tmp_path: Path) -> None:
+def test_without_a_topic_subcommands_and_topics_are_listed(tmp_path: Path) -> None:
     done = run("help", cwd=tmp_path)
     assert (done.code, done.err) == (0, "")
-    words = {line.split()[0] for line in done.out.splitlines() if line.startswith("  ")}
-    assert {*COMMANDS, "config", "world"} <= words
-    assert max(map(len, done.out.splitlines())) <= 80
+    lines = done.out.splitlines()
+    words = {line.split()[0] for line in lines if line.startswith("  ")}
+    assert {*COMMANDS, "config", *TOPICS} <= words
+    assert max(map(len, lines)) <= 80
+    for chapter in all_chapters():
+        assert [line for line in lines if line.split() == [chapter.name, *chapter.about.split()]]
+
+
+def test_topics_are_not_called_like_subcommands() -> None:
+    assert not {*COMMANDS, "config"} & set(TOPICS)
+
+
+@pytest.mark.parametrize("topic", TOPICS[:-1])
+def test_a_chapter_is_plain_text_where_it_is_piped(topic: str, tmp_path: Path) -> None:
+    done = run("help", topic, cwd=tmp_path)
+    assert (done.code, done.err) == (0, "")
+    assert "\x1b" not in done.out
+    title, blank, about, *_ = done.out.splitlines()
+    (chapter,) = (each for each in all_chapters() if each.name == topic)
+    assert (title, blank, about) == (chapter.title, "", chapter.about)
 
 
 def test_the_help_of_a_subcommand_is_its_own(tmp_path: Path) -> None:
@@ -23,13 +43,21 @@ def test_the_help_of_a_subcommand_is_its_own(tmp_path: Path) -> None:
 
 
 def test_an_unknown_topic_is_one_clear_error(tmp_path: Path) -> None:
-    for words in (("nosuch",), ("world", "trace"), ("trace", "world"), ("\x1b[1m",)):
+    for words, meant in (
+        (("nosuch",), ""),
+        (("filtres",), "did you mean filters? "),
+        (("hist",), "did you mean history? "),
+        (("world", "trace"), ""),
+        (("trace", "world"), ""),
+        (("\x1b[1m",), ""),
+        (("",), ""),
+    ):
         done = run("help", *words, cwd=tmp_path)
         assert (done.code, done.out) == (2, "")
         text = " ".join(words).replace("\x1b", "\\33")
         assert done.err.splitlines() == [
-            f"kprobe-tui: help: {text}: neither a subcommand nor a chapter; "
-            "'kprobe-tui help' lists both"
+            f"kprobe-tui: help: {text}: neither a subcommand nor a topic; "
+            f"{meant}'kprobe-tui help' lists both"
         ]
 
 

@@ -187,7 +187,7 @@ def test_bad_files_and_data_sets_are_one_message(tmp_path: Path) -> None:
     assert (bad.code, bad.out) == (2, "")
     assert bad.err == (
         "kprobe-tui: s.toml:2: matrix.guest: no: No such file or directory\n"
-        'kprobe-tui: hint: nothing has run; "Many runs" in the README lists the keys\n'
+        "kprobe-tui: hint: nothing has run; 'kprobe-tui help sweeps' lists the keys\n"
     )
     guest = f"[matrix]\nguest = '{SAMPLES}/x86_64/words'\n[options]\nf = '*'\n"
     (tmp_path / "s.toml").write_text(guest)

@@ -344,7 +344,7 @@ def test_what_is_wrong_is_said_with_its_place(bad: tuple[str, ...], tmp_path: Pa
     for part in parts:
         assert part in str(caught.value)
     assert "\n" not in str(caught.value)
-    assert "README" in caught.value.hint
+    assert "help sweeps" in caught.value.hint
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:

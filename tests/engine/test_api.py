@@ -1,4 +1,4 @@
-"""The engine for programs of others: what README shows, and what `engine.__all__` promises."""
+"""The engine for programs of others: what the handbook shows, `engine.__all__` promises."""
 
 import re
 from pathlib import Path

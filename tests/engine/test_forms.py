@@ -2,7 +2,7 @@
 
 Each gets random operands in registers and memory, aligned and not. The slow tests try each form
 a few times; `KPROBE_TUI_FORMS=200` has it tried so often, which takes hours on a busy machine, and
-`KPROBE_TUI_FORMS_SEED` draws another lot. What differs and is one of the limits that README lists
+`KPROBE_TUI_FORMS_SEED` draws another lot. What differs and is one of the limits in the handbook
 is counted; anything else fails.
 """
 

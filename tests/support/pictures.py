@@ -1,7 +1,7 @@
 """Makes the README's pictures from real runs: `python tests/support/pictures.py`.
 
 That of a whole kernel boots it, which takes a while: `python tests/support/pictures.py NAME...`
-makes some of them only. Also gives the README's table of keys: the argument is `keys`.
+makes some of them only. Also gives the table of the chapter `keys`: the argument is `keys`.
 """
 
 import asyncio
@@ -97,7 +97,7 @@ async def take(name: str, folder: str) -> str:
 
 
 def key_table() -> Iterator[str]:
-    """The lines of the README's table of keys."""
+    """The lines of the table in the chapter `keys`."""
     from tui.keymap import ACTIONS
 
     yield "| keys | | what |"

@@ -4,12 +4,14 @@ from typing import Any
 
 import pytest
 from archkit import ASSEMBLED
-from keystone import KS_ARCH_ARM64, KS_ARCH_X86, KS_MODE_64, KS_MODE_LITTLE_ENDIAN, Ks
+from assembling import UNASSEMBLED
 from probekit import CODE, SP, ProbeGuest
 
 from engine.arch.plan import Mode
 from engine.insn.asm import in_hexadecimal
 from engine.probes.kretprobe import Kretprobe
+
+keystone = pytest.importorskip("keystone", reason=UNASSEMBLED, exc_type=ImportError)
 
 F, G = CODE + 0x100, CODE + 0x200
 each = pytest.mark.parametrize("arch", ASSEMBLED)
@@ -46,12 +48,12 @@ JUMP = {
 
 def assembled(arch: str, text: str, at: int, **values: Any) -> bytes:
     kinds = {
-        "x86_64": (KS_ARCH_X86, KS_MODE_64),
-        "aarch64": (KS_ARCH_ARM64, KS_MODE_LITTLE_ENDIAN),
+        "x86_64": (keystone.KS_ARCH_X86, keystone.KS_MODE_64),
+        "aarch64": (keystone.KS_ARCH_ARM64, keystone.KS_MODE_LITTLE_ENDIAN),
     }
     mark = "#" * (arch == "aarch64")
     text = text.format(F=f"{mark}{F}", G=f"{mark}{G}", **values)
-    code, _ = Ks(*kinds[arch]).asm(in_hexadecimal(text), at)
+    code, _ = keystone.Ks(*kinds[arch]).asm(in_hexadecimal(text), at)
     return bytes(code)
 
 

@@ -274,7 +274,7 @@ def test_keys_of_the_settings_are_used_and_shown(state: Path) -> None:
         await user.press("c")
         await user.pilot.pause()
         assert user.view.state is RunState.READY
-        await user.press("question_mark")
+        await user.press("question_mark", "question_mark")
         assert isinstance(user.app.screen, HelpScreen)
         await user.shows("ctrl+g")
         await user.press("escape")

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import archkit
 import pytest
+from assembling import assembles
 from controlkit import sample
 from flowkit import User, flow, place, sizes
 from textual.widgets import Input
@@ -133,6 +134,7 @@ def test_copies() -> None:
     flow(steps)
 
 
+@assembles
 @pytest.mark.parametrize("arch", archkit.ASSEMBLED)
 def test_assemble_and_patch(arch: str) -> None:
     async def steps(user: User) -> None:

@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from assembling import assembles
 from controlkit import sample
 from flowkit import User, both, flow
 
@@ -28,6 +29,7 @@ async def stopped_at(user: User, place: str) -> None:
     await user.state(RunState.STOPPED)
 
 
+@assembles
 def test_code_that_was_assembled_is_shown_and_pc_in_it() -> None:
     async def steps(user: User) -> None:
         await stopped_at(user, "ackermann")

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from assembling import assembles
 from controlkit import moods, sample
 from flowkit import User, flow
 from truekit import agree, session
@@ -129,11 +130,13 @@ async def all_actions(user: User) -> None:
     assert walk.done | NOT_HERE.keys() == KEYS.keys()
 
 
+@assembles
 @pytest.mark.slow
 def test_after_every_action_all_panes_agree_with_the_guest() -> None:
     flow(all_actions)
 
 
+@assembles
 @pytest.mark.slow
 @pytest.mark.parametrize("arch", ["aarch64", "ia64", "riscv64"])
 def test_the_same_elsewhere(arch: str) -> None:

@@ -116,7 +116,7 @@ def test_a_terminal_that_becomes_tiny_and_large_again() -> None:
 def test_help_is_of_the_focused_pane() -> None:
     async def steps(user: User) -> None:
         for pane, words in (("1", "follow the branch"), ("8", "Sign, kind"), ("2", "set the reg")):
-            await user.press(pane, "question_mark")
+            await user.press(pane, "question_mark", "question_mark")
             assert isinstance(user.app.screen, HelpScreen)
             await user.shows(words)
             await user.press("escape")

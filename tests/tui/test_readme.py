@@ -1,16 +1,20 @@
-"""What the README says of the interface is what the interface does."""
+"""What README and the handbook say of the interface is what the interface does."""
 
 from pathlib import Path
 
 from pictures import SCENES, key_table
 from sysroot import CHECKOUT
 
+from engine.chapters import load_chapter
+
 README = (CHECKOUT / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_table_of_keys_is_the_keymap() -> None:
     table = "\n".join(key_table())
-    assert table in README, "python tests/support/pictures.py keys prints the table"
+    assert table in load_chapter("keys").text, (
+        "python tests/support/pictures.py keys prints the table"
+    )
 
 
 def test_its_pictures_are_there() -> None:

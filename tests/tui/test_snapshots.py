@@ -67,7 +67,8 @@ SCENES = (
     ),
     Scene(
         "panels",
-        "y =why escape question_mark =help escape ctrl+p =palette escape colon ~br =command",
+        "y =why escape question_mark =handbook question_mark =help escape "
+        "ctrl+p =palette escape colon ~br =command",
     ),
     Scene(
         "threads",

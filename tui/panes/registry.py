@@ -49,6 +49,7 @@ class PaneSpec(Struct, frozen=True):
         tab: its name where space is scarce.
         make: makes the widget.
         lower: whether it belongs to the lower half of the screen.
+        chapter: of the handbook, which `?` shows there.
     """
 
     id: str
@@ -56,6 +57,7 @@ class PaneSpec(Struct, frozen=True):
     tab: str
     make: Callable[[PaneSources], Pane]
     lower: bool
+    chapter: str
 
 
 def _registers(sources: PaneSources) -> RegistersPane:
@@ -65,21 +67,26 @@ def _registers(sources: PaneSources) -> RegistersPane:
 
 
 PANES: Final[tuple[PaneSpec, ...]] = (
-    PaneSpec("code", "1", "Code", lambda s: CodePane(s.browser), False),
-    PaneSpec("registers", "2", "Regs", _registers, False),
-    PaneSpec("backtrace", "3", "Back", lambda s: BacktracePane(), False),
-    PaneSpec("machinery", "4", "Mach", lambda s: MachineryPane(s.browser), False),
-    PaneSpec("memory", "5", "Mem", lambda s: MemoryPane(s.browser), False),
-    PaneSpec("events", "6", "Events", lambda s: EventLogPane(s.store), True),
-    PaneSpec("output", "7", "Output", lambda s: OutputPane(), True),
-    PaneSpec("probes", "8", "Probes", lambda s: ProbesPane(), True),
-    PaneSpec("graph", "9", "Graph", lambda s: GraphPane(s.store, s.names), True),
-    PaneSpec("console", "C", "Cons", lambda s: ConsolePane(), True),
-    PaneSpec("histogram", "0", "Hist", lambda s: HistogramPane(), True),
-    PaneSpec("threads", "T", "Thr", lambda s: ThreadsPane(), True),
-    PaneSpec("functions", "V", "Func", lambda s: FunctionsPane(s.browser), True),
+    PaneSpec("code", "1", "Code", lambda s: CodePane(s.browser), False, "interface"),
+    PaneSpec("registers", "2", "Regs", _registers, False, "history"),
+    PaneSpec("backtrace", "3", "Back", lambda s: BacktracePane(), False, "words"),
+    PaneSpec("machinery", "4", "Mach", lambda s: MachineryPane(s.browser), False, "techniques"),
+    PaneSpec("memory", "5", "Mem", lambda s: MemoryPane(s.browser), False, "watching"),
+    PaneSpec("events", "6", "Events", lambda s: EventLogPane(s.store), True, "filters"),
+    PaneSpec("output", "7", "Output", lambda s: OutputPane(), True, "guests"),
+    PaneSpec("probes", "8", "Probes", lambda s: ProbesPane(), True, "probes"),
+    PaneSpec("graph", "9", "Graph", lambda s: GraphPane(s.store, s.names), True, "functions"),
+    PaneSpec("console", "C", "Cons", lambda s: ConsolePane(), True, "words"),
+    PaneSpec("histogram", "0", "Hist", lambda s: HistogramPane(), True, "filters"),
+    PaneSpec("threads", "T", "Thr", lambda s: ThreadsPane(), True, "threads"),
+    PaneSpec("functions", "V", "Func", lambda s: FunctionsPane(s.browser), True, "kernels"),
 )
 """All of them, in the order of the tabs, in which they are told of a view."""
+
+
+def chapter_of(pane: str) -> str:
+    """The chapter of a pane by its id; the interface's own where there is no pane."""
+    return next((spec.chapter for spec in PANES if spec.id == pane), "interface")
 
 
 def by_id(pane: str) -> PaneSpec:

@@ -1,4 +1,4 @@
-"""The help: the keys of the focused pane, and those that work everywhere by what they are for."""
+"""The keys of the focused pane, and those that work everywhere by what they are for."""
 
 import re
 from collections.abc import Callable, Iterator

@@ -1,23 +1,22 @@
-"""The table of what Linux's uprobes do wrong is the one that README.md shows."""
-
-from pathlib import Path
+"""The table of what Linux's uprobes do wrong is the one that the handbook shows."""
 
 import pytest
 
 from engine.arch import ARCHES, by_name
 from engine.arch.plan import Mode, Rules
 from engine.arch.uprobe_faults import FAULTS, INT3, NOP_CALL, PUSHF, UprobeFault
+from engine.chapters import load_chapter
 from engine.probes.lint import RULES
 
-README = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
+CHAPTER = load_chapter("techniques").text
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.rule)
-def test_readme_has_a_row_of_it(fault: UprobeFault) -> None:
+def test_the_chapter_has_a_row_of_it(fault: UprobeFault) -> None:
     does = fault.does.replace("opcode byte {opcode}", "the opcode byte")
     release = ".".join(map(str, fault.since))
     row = f"| `{fault.rule}` | {fault.place} | {does} | {fault.strict} | {release} |"
-    assert row in README.splitlines()
+    assert row in CHAPTER.splitlines()
 
 
 def test_rules_have_names_and_architectures_of_their_own() -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import pytest
+from assembling import assembles
 from barecpu import CODE, DATA, BareCpu
 
 from engine.arch import by_name
@@ -10,6 +11,8 @@ from engine.cpu.base import Access, StopKind
 from engine.cpu.pagetable import Region, RegionTable
 from engine.cpu.ram import EXECUTE, PAGE
 from engine.insn.asm import assemble
+
+pytestmark = assembles
 
 PAGES = 4
 

@@ -1,6 +1,7 @@
 """Accesses to watched bytes end a run in front of their instruction; those beside them do not."""
 
 import pytest
+from assembling import assembles
 from barecpu import CODE, DATA, BareCpu
 
 from engine.arch import by_name
@@ -8,9 +9,12 @@ from engine.cpu import native
 from engine.cpu.base import StopKind
 from engine.insn.asm import assemble
 
-pytestmark = pytest.mark.skipif(
-    not native.possible(), reason="the host is no x86-64, or its code is not wanted"
-)
+pytestmark = [
+    assembles,
+    pytest.mark.skipif(
+        not native.possible(), reason="the host is no x86-64, or its code is not wanted"
+    ),
+]
 
 WATCHED = DATA + 0x100
 

@@ -1,14 +1,19 @@
 """What a user types over an instruction becomes bytes."""
 
+import sys
+
 import pytest
+from assembling import assembles
 
 from engine.arch import records
 from engine.errors import CommandError
+from engine.insn import asm
 from engine.insn.asm import assemble, in_hexadecimal
 
 ARCH = {arch.name: arch for arch in records()}
 
 
+@assembles
 @pytest.mark.parametrize(
     ("name", "text", "code"),
     [
@@ -40,7 +45,18 @@ def test_only_decimal_numbers_are_spelled_anew(text: str, spelled: str) -> None:
     assert in_hexadecimal(text) == spelled
 
 
+@assembles
 @pytest.mark.parametrize("text", ["", "no such thing", "mov eax, [rip + nowhere]"])
 def test_what_is_no_instruction(text: str) -> None:
     with pytest.raises(CommandError):
         assemble(ARCH["x86_64"], 0, text)
+
+
+def test_without_keystone_the_message_names_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "keystone", None)  # as if it were not installed
+    monkeypatch.setattr(asm, "_keystone", asm._keystone.__wrapped__)  # none is kept from before
+    with pytest.raises(CommandError) as caught:
+        assemble(ARCH["x86_64"], 0, "nop")
+    assert str(caught.value) == (
+        "assembling needs the package keystone-engine: pip install 'kprobe-tui[assembler]'"
+    )

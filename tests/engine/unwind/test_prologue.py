@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable
 
 import pytest
+from assembling import UNASSEMBLED
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from unwindkit import guest
@@ -20,6 +21,8 @@ from engine.unwind.functions import Functions
 from engine.unwind.prologue import Prologues
 from engine.unwind.rows import AtCfa, Caller, CfaRegister, CfiRow, SameValue
 from engine.unwind.unwinder import Unwinder, UnwindGuest
+
+pytest.importorskip("keystone", reason=UNASSEMBLED, exc_type=ImportError)
 
 CODE = 0x40_0000
 HINTS = {  # which the assembler does not know

@@ -10,7 +10,7 @@ from tui.screens.help import HelpScreen, help_parts
 @pytest.mark.parametrize("size", [(80, 24), (160, 60), (20, 5)])
 def test_a_page_by_tasks_that_can_be_searched(size: tuple[int, int]) -> None:
     async def steps(user: User) -> None:
-        await user.press("2", "question_mark")
+        await user.press("2", "question_mark", "question_mark")
         page = user.app.screen
         assert isinstance(page, HelpScreen)
         here, everywhere = (

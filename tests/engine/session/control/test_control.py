@@ -7,6 +7,7 @@ from pathlib import Path
 import archkit
 import pytest
 from archkit import FIRST_COMPILED
+from assembling import assembles
 from controlkit import Held, held, moods, sample
 from msgspec import structs
 
@@ -125,6 +126,7 @@ def test_a_probe_that_is_off_does_not_stop_the_guest() -> None:
         assert guest.do(cmd.Continue()).state is RunState.ENDED
 
 
+@assembles
 def test_probes_stand_on_the_code_that_the_user_has_written() -> None:
     with held(sample("x86_64", "recursion")) as guest:
         start = guest.address("fibonacci")  # push r12: two bytes
@@ -144,6 +146,7 @@ def test_probes_stand_on_the_code_that_the_user_has_written() -> None:
         assert "'nop dword ptr [rax]' (0f 1f 00)" in failed.text
 
 
+@assembles
 def test_undo_and_redo_walk_through_all_kinds_of_changes() -> None:
     with held(sample("x86_64", "recursion")) as guest:
         start = guest.registers()
@@ -202,6 +205,7 @@ def test_nothing_of_before_is_undone_in_a_fresh_run() -> None:
         assert [p.definition for p in guest.view.probes] == ["p:demo/a factorial"]
 
 
+@assembles
 @pytest.mark.parametrize("arch", archkit.ASSEMBLED)
 def test_assembled_code_runs_and_is_taken_back(arch: str) -> None:
     with held(sample(arch, "recursion")) as guest:
@@ -210,6 +214,7 @@ def test_assembled_code_runs_and_is_taken_back(arch: str) -> None:
         assert "fibonacci(15) = 7\n" in guest.out
 
 
+@assembles
 @pytest.mark.parametrize("arch", archkit.ASSEMBLED)
 def test_a_probe_on_code_that_is_changed_runs_the_new_code(arch: str) -> None:
     with held(sample(arch, "recursion")) as guest:

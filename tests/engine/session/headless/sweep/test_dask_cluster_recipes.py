@@ -1,4 +1,4 @@
-"""The README's lines for a Dask cluster, carried out: what listens where, and who is refused."""
+"""The handbook's lines for a Dask cluster, carried out: what listens where, and who is refused."""
 
 import contextlib
 import os
@@ -15,6 +15,8 @@ import pytest
 from cguest import CHECKOUT
 from guestrun import run
 
+from engine.chapters import load_chapter
+
 PATIENCE = 60.0
 FILE = "[matrix]\nguest = 'race'\nseed = '0-3'\n[options]\nf = 'main'\n"
 RACE = CHECKOUT / "samples" / "bin" / "x86_64" / "race"
@@ -23,8 +25,8 @@ _LISTENS = "0A"
 
 
 def recipe(protocol: str) -> list[str]:
-    """The README's lines with a scheduler of a protocol, all of them for this machine."""
-    blocks = re.findall(r"```console\n(.*?)```", (CHECKOUT / "README.md").read_text(), re.DOTALL)
+    """The chapter's lines with a scheduler of a protocol, all of them for this machine."""
+    blocks = re.findall(r"```console\n(.*?)```", load_chapter("sweeps").text, re.DOTALL)
     (block,) = (each for each in blocks if re.search(rf"dask worker {protocol}://", each))
     lines = [line.removeprefix("$ ") for line in block.splitlines()]
     return [re.sub(r"10\.0\.0\.\d+", "127.0.0.1", line) for line in lines]

@@ -6,7 +6,7 @@ import sys
 import click
 import pytest
 
-from engine.cli.later import ChoiceOfLater
+from engine.cli.grouped import ChoiceOfLater
 from engine.session.headless.choices import RETURNS, TECHNIQUE_NAMES
 from engine.session.protocol.config import AUTO
 
