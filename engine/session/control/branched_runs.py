@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from engine.arch.plan import Mode
 from engine.errors import CommandError
 from engine.session.control.branches import Branches, KeptRun
-from engine.session.control.sight import Sight
+from engine.session.control.sight import RunSight
 from engine.session.control.telling import EventTeller
 from engine.session.protocol import commands as cmd
 from engine.session.protocol import events as ev
@@ -23,7 +23,7 @@ class BranchedRuns:
 
     def __init__(
         self,
-        sight: Sight,
+        sight: RunSight,
         telling: EventTeller,
         mode: Mode,
         listens: Callable[[], bool],

@@ -25,7 +25,7 @@ from engine.session.control.heard_commands import HeardCommands
 from engine.session.control.probe_list import ProbeList
 from engine.session.control.run_starts import RunStarts
 from engine.session.control.running import Abandoned
-from engine.session.control.sight import Sight
+from engine.session.control.sight import RunSight
 from engine.session.control.stand import GuestStand
 from engine.session.control.standpoint import Standpoint
 from engine.session.control.still_commands import StillCommands
@@ -106,7 +106,7 @@ class Control:
         self.config = config
         self._telling = EventTeller(tell)
         self._tell = self._telling.tell
-        self.sight = sight = Sight(self._telling)
+        self.sight = sight = RunSight(self._telling)
         self._still = StillCommands(sight, self._telling, terminal)
         self.heard = HeardCommands(sight, self._still, self._telling, self.dispatch, self.refresh)
         self.branches = BranchedRuns(

@@ -6,7 +6,7 @@ from typing import Final
 
 from engine.session.control.branches import KeptRun
 from engine.session.control.running import Abandoned
-from engine.session.control.sight import Sight
+from engine.session.control.sight import RunSight
 from engine.session.control.stand import GuestStand
 from engine.session.control.still_commands import StillCommands
 from engine.session.control.telling import EventTeller
@@ -36,7 +36,7 @@ class HeardCommands:
 
     def __init__(
         self,
-        sight: Sight,
+        sight: RunSight,
         still: StillCommands,
         telling: EventTeller,
         dispatch: Callable[[cmd.Command], str],

@@ -12,7 +12,7 @@ from engine.session.control.telling import EventTeller
 from engine.session.control.typed_words import TypedWords
 
 
-class Sight:
+class RunSight:
     """The run at hand, and all that a front end looks at in this run.
 
     Attributes:

@@ -5,7 +5,7 @@ from typing import Final
 from engine.errors import CommandError
 from engine.session.control.branches import KeptRun
 from engine.session.control.probe_list import ProbeList
-from engine.session.control.sight import Sight
+from engine.session.control.sight import RunSight
 from engine.session.control.stand import GuestStand
 from engine.session.control.telling import EventTeller
 from engine.session.guest.terminal import FrontEndStreams
@@ -35,7 +35,7 @@ class StillCommands:
     """
 
     def __init__(
-        self, sight: Sight, telling: EventTeller, terminal: FrontEndStreams | None
+        self, sight: RunSight, telling: EventTeller, terminal: FrontEndStreams | None
     ) -> None:
         """Nothing was chosen.
 

@@ -55,7 +55,7 @@ class StopCause(Enum):
     CUT_SHORT = "cut short"
     """A system call, a thread or the recorded past ended first."""
     FOUND = "found"
-    """It stands at a moment of its past that was looked for, and the reason says what happened."""
+    """A moment of the past that was looked for: the reason says what happened there."""
 
 
 class PointerHop(Struct, frozen=True):
