@@ -52,8 +52,8 @@ class Era(Struct, frozen=True):
             bring later.
         casts: a bracket begins the cast of a variable.
         unknown_type_said: a line of dynamic_events that is of no kind of event has a text.
-        own_symbols_alone: a symbol of the kernel itself is unique whatever modules have; those of a
-            name were counted together before (and in 7.0 up to its stable release of May 2026).
+        own_symbols_alone: a symbol of the kernel itself is unique whatever modules have; they were
+            counted together before (and in 7.0 up to its stable release of May 2026).
         event_casts: such a cast is refused as one of eprobes alone.
         function_casts: `(STRUCT[,MEMBER])ARG->MEMBER` at the entry and the return of functions.
         task_and_cpu: `$current`, `this_cpu_ptr(ARG)` and `this_cpu_read(ARG)`.
