@@ -147,9 +147,13 @@ def mmap(k: Thread, address: int, size: int, prot: int, flags: int, fd: int, off
 
 
 def _place(k: Thread, address: int, length: int, flags: int) -> int:
-    """Where a mapping goes (__get_unmapped_area); EEXIST where MAP_FIXED_NOREPLACE meets another.
+    """Return the address where a mapping goes (__get_unmapped_area).
 
     A fixed address among the last 4095 of all is taken for an errno on its way, as by Linux.
+
+    Raises:
+        LinuxError: there is no room, or not there; EEXIST where MAP_FIXED_NOREPLACE meets another
+            mapping.
     """
     memory, plan = k.memory, k.arch.plan
     if not flags & (MAP_FIXED | MAP_FIXED_NOREPLACE):

@@ -519,7 +519,7 @@ def known(form: Form, found: dict[str, tuple[object, object]]) -> str:
     if ours == _ILLEGAL and name in _NOT_OFFERED:
         return "not offered"
     # `at` is told within a case's place: both may fault at what looks like the same.
-    elsewhere = "at" in found or (name.startswith("ret") and set(found) == {"gpr4"})
+    elsewhere = "at" in found or (name.startswith(("ret", "call")) and set(found) == {"gpr4"})
     if name in _BRANCHES and elsewhere and "signal" not in found:
         return "faults of branches to no address"
     if name == "lss" and set(found) == {"address"}:
