@@ -57,6 +57,10 @@ _TABLE = """
 440 process_madvise, 441 epoll_pwait2, 442 mount_setattr, 443 quotactl_fd
 444 landlock_create_ruleset, 445 landlock_add_rule, 446 landlock_restrict_self
 447 memfd_secret, 448 process_mrelease, 449 futex_waitv, 450 set_mempolicy_home_node
+451 cachestat, 452 fchmodat2, 454 futex_wake, 455 futex_wait
+456 futex_requeue, 457 statmount, 458 listmount, 459 lsm_get_self_attr
+460 lsm_set_self_attr, 461 lsm_list_modules, 462 mseal, 463 setxattrat, 464 getxattrat
+465 listxattrat, 466 removexattrat, 467 open_tree_attr, 468 file_getattr, 469 file_setattr
 """
 
 GENERIC: Final = {

@@ -6,8 +6,14 @@ that distributions carry in older kernels (the type `symstr`, the limit of an ev
 refusal of symbols that are not unique) hold for all eras.
 
 Read in kernel/trace/trace_probe.c, trace_kprobe.c and trace_fprobe.c, and measured on Debian's
-6.1.192, 6.12.117 and on 6.18. What came later was read alone, on no running kernel: 7.3 as merged
-for 7.3-rc1 (commit 6439079365dc, the tag probes-v7.3), 7.2 in what that merge took away.
+6.1.192, 6.12.117 and, of programs' probes, on 6.18. What came later was read alone, on no running
+kernel: 7.3 as merged for 7.3-rc1 (commit 6439079365dc, the tag probes-v7.3) and as Debian's 7.3.4
+has it, 7.2 in what that merge took away and in Debian's 7.2.13. All that differs between 6.12.117
+and 7.2.13 in trace_probe.[ch], trace_kprobe.c, trace_uprobe.c, trace_fprobe.c and trace_dynevent.c
+is a rule here or changes no answer. The dates of their patches tell the versions: events of
+functions on the function graph are of December 2024 (6.14), the text of unknown types is of
+November 2025 (6.19), a kernel's own symbols are of April 2026 (7.1), casts of May 2026 (7.2). 7.0
+brought no rule of its own.
 """
 
 from typing import Final
@@ -37,10 +43,17 @@ class Era(Struct, frozen=True):
         symbol_checked_first: symbols, those of modules too, are looked for before the place of a
             return probe is judged, and are EINVAL if unknown or not unique.
         arguments_counted: more than 128 arguments are refused; earlier they were dropped.
+        functions_without_maxactive: events of functions have none: nothing but a colon may follow
+            the letter.
+        functions_sought: a function that ftrace cannot trace is a place that is not there, and
+            what a function's event fails with is EINVAL.
         count_said: that refusal has a text.
         late_tracepoints: a `t:` line may name a tracepoint that is not there, which a module may
             bring later.
         casts: a bracket begins the cast of a variable.
+        unknown_type_said: a line of dynamic_events that is of no kind of event has a text.
+        own_symbols_alone: a symbol of the kernel itself is unique whatever modules have; they were
+            counted together before (and in 7.0 up to its stable release of May 2026).
         event_casts: such a cast is refused as one of eprobes alone.
         function_casts: `(STRUCT[,MEMBER])ARG->MEMBER` at the entry and the return of functions.
         task_and_cpu: `$current`, `this_cpu_ptr(ARG)` and `this_cpu_read(ARG)`.
@@ -63,9 +76,13 @@ class Era(Struct, frozen=True):
     dentry_types: bool = True
     symbol_checked_first: bool = True
     arguments_counted: bool = True
+    functions_without_maxactive: bool = True
+    functions_sought: bool = True
     count_said: bool = True
     late_tracepoints: bool = True
     casts: bool = True
+    unknown_type_said: bool = True
+    own_symbols_alone: bool = True
     event_casts: bool = True
     function_casts: bool = True
     task_and_cpu: bool = True
@@ -100,8 +117,12 @@ _SINCE: Final[dict[str, Version]] = {
     "symbol_checked_first": (6, 12, 0),
     "arguments_counted": (6, 12, 0),
     "late_tracepoints": (6, 12, 0),
+    "functions_without_maxactive": (6, 14, 0),
+    "functions_sought": (6, 14, 0),
     "count_said": (6, 15, 0),
     "casts": (6, 18, 0),
+    "unknown_type_said": (6, 19, 0),
+    "own_symbols_alone": (7, 1, 0),
     "event_casts": (7, 2, 0),
     "function_casts": (7, 3, 0),
     "task_and_cpu": (7, 3, 0),

@@ -3,7 +3,7 @@
 import struct
 from typing import NoReturn
 
-from engine.linux.context import Context, SyscallTable, u32
+from engine.linux.context import Context, SyscallTable, s32, u32
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
 from engine.linux.fs import operations
@@ -83,9 +83,9 @@ def rmdir(ctx: Context, path: int) -> int:
 def renameat2(
     ctx: Context, old_dirfd: int, old_path: int, new_dirfd: int, new_path: int, flags: int
 ) -> int:
-    """Linux's renameat2."""
+    """Linux's renameat2; a whiteout (RENAME_WHITEOUT) is refused last, as FAT does."""
     flags = u32(flags)
-    if flags & ~3 or flags == 3:
+    if flags & ~7 or (flags & operations.EXCHANGE and flags != operations.EXCHANGE):
         raise LinuxError(EINVAL)
     old = entry_at(ctx, old_dirfd, old_path)
     new = entry_at(ctx, new_dirfd, new_path)
@@ -202,7 +202,7 @@ def _records(
     ctx: Context, fd: int, buffer: int, size: int, head: struct.Struct, *, type_last: bool
 ) -> int:
     file = ctx.files.get(fd)
-    size = u32(size)
+    size = s32(size)  # a negative one has no room for any record (filldir64)
     listing = file.readdir()
     out = bytearray()
     position = file.offset

@@ -9,6 +9,7 @@ from engine.linux.fs import flags as fl
 from engine.linux.fs import watching
 from engine.linux.fs.attributes import MAY_WRITE
 from engine.linux.fs.calls import (
+    Vectors,
     base_of,
     opened,
     path_at,
@@ -17,7 +18,8 @@ from engine.linux.fs.calls import (
     pread_into,
     pwrite_from,
     read_into,
-    vectors_at,
+    vectors_to_read,
+    vectors_to_write,
     write_from,
 )
 from engine.linux.fs.openfile import PathFile
@@ -46,6 +48,8 @@ _FALLOCATE: dict[int, tuple[bool, ...]] = {
 _SEEK_MAX = 4  # SEEK_HOLE
 _RANGED = (stat.S_IFREG, stat.S_IFBLK, stat.S_IFDIR, stat.S_IFLNK)
 _UNSHARE, _CLOEXEC_RANGE = 2, 4
+_HIPRI, _RW_FLAGS = 1, 0x1F
+"""RWF_HIPRI, and flags up to RWF_APPEND: those of preadv2 and pwritev2 that are served."""
 _STATUS = fl.O_ACCMODE | fl.O_APPEND | fl.O_NONBLOCK | fl.O_DSYNC | fl.O_ASYNC | fl.O_DIRECT
 _KEPT = _STATUS | fl.O_NOATIME | fl.O_LARGEFILE | fl.O_PATH | 0o4000000
 
@@ -63,15 +67,15 @@ def write(ctx: Context, fd: int, buffer: int, count: int) -> int | Wait:
 def readv(ctx: Context, fd: int, vectors: int, count: int) -> int | Wait:
     """Linux's readv."""
     file = ctx.files.get(fd)
-    file.check_readable()
-    return read_into(ctx, file, vectors_at(ctx, vectors, count))
+    pieces = vectors_to_read(ctx, file, vectors, count)
+    return read_into(ctx, file, pieces) if pieces else 0
 
 
 def writev(ctx: Context, fd: int, vectors: int, count: int) -> int | Wait:
     """Linux's writev."""
     file = ctx.files.get(fd)
-    file.check_writable()
-    return write_from(ctx, file, vectors_at(ctx, vectors, count))
+    pieces = vectors_to_write(ctx, file, vectors, count)
+    return write_from(ctx, file, pieces) if pieces else 0
 
 
 def pread64(ctx: Context, fd: int, buffer: int, count: int, offset: int) -> int:
@@ -95,8 +99,8 @@ def preadv(ctx: Context, fd: int, vectors: int, count: int, low: int, _high: int
     if s64(low) < 0:
         raise LinuxError(EINVAL)
     file = _positioned(ctx, fd)
-    file.check_readable()
-    return pread_into(ctx, file, vectors_at(ctx, vectors, count), s64(low))
+    pieces = vectors_to_read(ctx, file, vectors, count)
+    return pread_into(ctx, file, pieces, s64(low)) if pieces else 0
 
 
 def pwritev(ctx: Context, fd: int, vectors: int, count: int, low: int, _high: int) -> int:
@@ -104,30 +108,53 @@ def pwritev(ctx: Context, fd: int, vectors: int, count: int, low: int, _high: in
     if s64(low) < 0:
         raise LinuxError(EINVAL)
     file = _positioned(ctx, fd)
-    file.check_writable()
-    return pwrite_from(ctx, file, vectors_at(ctx, vectors, count), s64(low))
+    pieces = vectors_to_write(ctx, file, vectors, count)
+    return pwrite_from(ctx, file, pieces, s64(low)) if pieces else 0
 
 
 def preadv2(
     ctx: Context, fd: int, vectors: int, count: int, low: int, _high: int, flags: int
 ) -> int | Wait:
     """Linux's preadv2; offset -1 means the file's position."""
-    if u32(flags) & ~0x1F:
-        raise LinuxError(EOPNOTSUPP)
-    if s64(low) == -1:
-        return readv(ctx, fd, vectors, count)
-    return preadv(ctx, fd, vectors, count, low, _high)
+    offset = s64(low)
+    if offset < -1:
+        raise LinuxError(EINVAL)
+    file = opened(ctx, fd) if offset == -1 else _positioned(ctx, fd)
+    pieces = vectors_to_read(ctx, file, vectors, count)
+    if not pieces:
+        return 0
+    _check_flags(file, offset, pieces, flags)
+    return read_into(ctx, file, pieces) if offset == -1 else pread_into(ctx, file, pieces, offset)
 
 
 def pwritev2(
     ctx: Context, fd: int, vectors: int, count: int, low: int, _high: int, flags: int
 ) -> int | Wait:
     """Linux's pwritev2; offset -1 means the file's position."""
-    if u32(flags) & ~0x1F:
+    offset = s64(low)
+    if offset < -1:
+        raise LinuxError(EINVAL)
+    file = opened(ctx, fd) if offset == -1 else _positioned(ctx, fd)
+    pieces = vectors_to_write(ctx, file, vectors, count)
+    if not pieces:
+        return 0
+    _check_flags(file, offset, pieces, flags)
+    if offset == -1:
+        return write_from(ctx, file, pieces)
+    return pwrite_from(ctx, file, pieces, offset)
+
+
+def _check_flags(file: OpenFile, offset: int, vectors: Vectors, flags: int) -> None:
+    """Refuse flags of preadv2 and pwritev2 that are unknown (vfs_readv, kiocb_set_rw_flags).
+
+    Raises:
+        LinuxError: EINVAL for an end beyond all offsets, which comes first; EOPNOTSUPP for the
+            flags. A directory takes RWF_HIPRI alone.
+    """
+    if offset + sum(size for _, size in vectors) >> 63 > 0:
+        raise LinuxError(EINVAL)
+    if u32(flags) & ~(_HIPRI if file.is_directory else _RW_FLAGS):
         raise LinuxError(EOPNOTSUPP)
-    if s64(low) == -1:
-        return writev(ctx, fd, vectors, count)
-    return pwritev(ctx, fd, vectors, count, low, _high)
 
 
 def _positioned(ctx: Context, fd: int) -> OpenFile:

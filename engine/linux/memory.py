@@ -1,6 +1,7 @@
 """System calls of the address space: brk, mmap and its family."""
 
 import errno
+import stat
 from typing import NoReturn
 
 from engine.cpu.ram import EXECUTE, PAGE, READ, WRITE
@@ -10,6 +11,7 @@ from engine.guest.mremap import Mremap
 from engine.linux.context import SyscallTable, s32
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
+from engine.linux.fs.calls import opened
 from engine.linux.fs.data import MmapSource
 from engine.linux.fs.regular import UNWRITABLE, FileNode
 from engine.linux.fs.vfs import Node, OpenFile
@@ -19,7 +21,9 @@ from engine.linux.thread import Thread
 
 MAP_SHARED, MAP_PRIVATE, MAP_SHARED_VALIDATE, MAP_TYPE = 1, 2, 3, 0xF
 MAP_FIXED, MAP_ANONYMOUS, MAP_FIXED_NOREPLACE = 0x10, 0x20, 0x100000
-MAP_NORESERVE = 0x4000
+MAP_NORESERVE, MAP_HUGETLB = 0x4000, 0x40000
+_HUGE_PAGES = frozenset((0, 21, 30))
+"""Sizes of huge pages that a mapping may ask for, as powers of two; 0: the usual one."""
 _MAP_FLAGS = 0x17F_FF33
 MREMAP_MAYMOVE, MREMAP_FIXED, MREMAP_DONTUNMAP = 1, 2, 4
 MADV_DONTNEED, MADV_FREE, MADV_REMOVE, MADV_WIPEONFORK = 4, 8, 9, 18
@@ -118,35 +122,32 @@ def mmap(k: Thread, address: int, size: int, prot: int, flags: int, fd: int, off
     memory, plan = k.memory, k.arch.plan
     perms = prot & 7  # other bits are ignored here
     kind = flags & MAP_TYPE
-    if not 1 <= kind <= MAP_SHARED_VALIDATE or not size:
-        raise LinuxError(errno.EINVAL)
     if offset % PAGE:
         raise LinuxError(errno.EINVAL)
-    shared = kind != MAP_PRIVATE
-    if kind == MAP_SHARED_VALIDATE and (flags & MAP_ANONYMOUS or flags & ~_MAP_FLAGS):
-        raise LinuxError(errno.EINVAL if flags & MAP_ANONYMOUS else errno.EOPNOTSUPP)
+    file = None if flags & MAP_ANONYMOUS else opened(k, s32(fd))
+    if flags & MAP_HUGETLB and (file is not None or flags >> 26 & 0x3F not in _HUGE_PAGES):
+        raise LinuxError(errno.EINVAL)
+    if not size:
+        raise LinuxError(errno.EINVAL)
     length = page_up(size)
-    if not 0 < length <= plan.task_size:
+    none_reserved = flags & MAP_HUGETLB and not flags & MAP_NORESERVE  # no huge page is there
+    if not 0 < length <= plan.task_size or none_reserved:
         raise LinuxError(errno.ENOMEM)
+    where = _place(k, address, length, flags)
+    shared = kind != MAP_PRIVATE
     backing: FileBacking | None = None
     name, inode = "", (0, 0)
-    if not flags & MAP_ANONYMOUS:
-        file = k.files.get(s32(fd))
+    if file is not None:
+        _check_end(file, offset + length)
+        if kind == MAP_SHARED_VALIDATE and flags & ~_MAP_FLAGS:
+            raise LinuxError(errno.EOPNOTSUPP)
+        if not 1 <= kind <= MAP_SHARED_VALIDATE:
+            raise LinuxError(errno.EINVAL)
         shown, offset = file.shown_at(offset, length)
         backing, name, inode = _file_backing(k, file, shown, perms, shared)
-    if flags & (MAP_FIXED | MAP_FIXED_NOREPLACE):
-        if address % PAGE or address + length > plan.task_size:
-            raise LinuxError(errno.EINVAL if address % PAGE else errno.ENOMEM)
-        if address < plan.mmap_min:
-            raise LinuxError(errno.EPERM)
-        if flags & MAP_FIXED_NOREPLACE and not memory.is_free(address, address + length):
-            raise LinuxError(errno.EEXIST)
-        where: int | None = address
-    else:
-        hint = address & -PAGE
-        free = hint >= plan.mmap_min and hint + length <= plan.task_size
-        where = hint if free and memory.is_free(hint, hint + length) else memory.free_range(length)
-    if where is None or beyond_limit(k, length, where):
+    elif kind not in (MAP_SHARED, MAP_PRIVATE):
+        raise LinuxError(errno.EINVAL)
+    if beyond_limit(k, length, where):
         raise LinuxError(errno.ENOMEM)
     if not shared and perms & WRITE:
         most = k.limit("data")
@@ -162,6 +163,44 @@ def mmap(k: Thread, address: int, size: int, prot: int, flags: int, fd: int, off
         where, length, perms, name=name, backing=backing, offset=offset, shared=shared, inode=inode
     )
     return where
+
+
+def _place(k: Thread, address: int, length: int, flags: int) -> int:
+    """Return the address where a mapping goes (__get_unmapped_area).
+
+    A fixed address among the last 4095 of all is taken for an errno on its way, as by Linux.
+
+    Raises:
+        LinuxError: there is no room, or not there; EEXIST where MAP_FIXED_NOREPLACE meets another
+            mapping.
+    """
+    memory, plan = k.memory, k.arch.plan
+    if not flags & (MAP_FIXED | MAP_FIXED_NOREPLACE):
+        hint = address & -PAGE
+        fits = hint >= plan.mmap_min and hint + length <= plan.task_size
+        found = hint if fits and memory.is_free(hint, hint + length) else memory.free_range(length)
+        if found is None:
+            raise LinuxError(errno.ENOMEM)
+        return found
+    if address > _WORD + 1 - PAGE:
+        raise LinuxError(_WORD + 1 - address)
+    if address + length > plan.task_size:
+        raise LinuxError(errno.ENOMEM)
+    if address % PAGE:
+        raise LinuxError(errno.EINVAL)
+    if address < plan.mmap_min:
+        raise LinuxError(errno.EPERM)
+    if flags & MAP_FIXED_NOREPLACE and not memory.is_free(address, address + length):
+        raise LinuxError(errno.EEXIST)
+    return address
+
+
+def _check_end(file: OpenFile, end: int) -> None:
+    """EOVERFLOW for an end that no offset of a file reaches (file_mmap_ok); few have 64 bits."""
+    if end > _WORD >> 1:
+        short = stat.S_IFMT(file.stat().mode) in (stat.S_IFREG, stat.S_IFBLK, stat.S_IFSOCK)
+        if end > (_WORD >> 1 if short else _WORD) + 1 - PAGE:
+            raise LinuxError(errno.EOVERFLOW)
 
 
 def _file_backing(
@@ -260,9 +299,9 @@ def _check_shared_write(mapping: Mapping) -> None:
 def mremap(k: Thread, old: int, old_size: int, new_size: int, flags: int, target: int) -> int:
     """Grow, shrink or move a mapping."""
     memory, plan = k.memory, k.arch.plan
-    if old % PAGE or flags & ~7 or not new_size:
+    old_size, new_size = page_up(old_size) & _WORD, page_up(new_size) & _WORD
+    if old % PAGE or flags & ~7 or not new_size or new_size > plan.task_size:
         raise LinuxError(errno.EINVAL)
-    old_size, new_size = page_up(old_size), page_up(new_size)
     moves, fixed = flags & MREMAP_MAYMOVE, flags & MREMAP_FIXED
     stays = flags & MREMAP_DONTUNMAP
     if ((fixed or stays) and not moves) or (stays and old_size != new_size):

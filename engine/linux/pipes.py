@@ -9,9 +9,11 @@ from engine.linux.fs.pipe import make_pipe
 from engine.linux.fs.regular import F_SEAL_SEAL, FileNode
 from engine.linux.fs.vfs import OpenFile
 
-EFAULT, EINVAL = 14, 22
+EFAULT, EINVAL, ENOSYS = 14, 22, 38
 
-_MFD_CLOEXEC, _MFD_ALLOW_SEALING, _MFD_NOEXEC, _MFD_EXEC = 1, 2, 8, 0x10
+_MFD_CLOEXEC, _MFD_ALLOW_SEALING, _MFD_HUGETLB, _MFD_NOEXEC, _MFD_EXEC = 1, 2, 4, 8, 0x10
+_MFD_HUGE_SIZES = 0x3F << 26
+"""Bits for the size of huge pages (MFD_HUGE_MASK)."""
 
 
 def install_pair(
@@ -63,13 +65,17 @@ def pipe(ctx: Context, address: int) -> int:
 
 
 def memfd_create(ctx: Context, name: int, flags: int) -> int:
-    """Linux's memfd_create."""
+    """Linux's memfd_create, as of a kernel without huge pages (CONFIG_HUGETLBFS)."""
     flags = u32(flags)
-    if flags & ~(_MFD_CLOEXEC | _MFD_ALLOW_SEALING | _MFD_NOEXEC | _MFD_EXEC):
+    sizes = _MFD_HUGE_SIZES if flags & _MFD_HUGETLB else 0
+    known = _MFD_CLOEXEC | _MFD_ALLOW_SEALING | _MFD_HUGETLB | _MFD_NOEXEC | _MFD_EXEC
+    if flags & ~(known | sizes) or (flags & _MFD_NOEXEC and flags & _MFD_EXEC):
         raise LinuxError(EINVAL)
     text = ctx.memory.read_cstring(name, 250)
     if len(text) > 249:
         raise LinuxError(EINVAL)
+    if flags & _MFD_HUGETLB:
+        raise LinuxError(ENOSYS)
     file = ctx.fs.unnamed_file(fl.O_RDWR | fl.O_LARGEFILE, 0o777)
     file.title = b"/memfd:" + bytes(text) + b" (deleted)"
     node = file.node

@@ -99,8 +99,10 @@ def _wait_for(
 
 def _poll(ctx: Context, address: int, count: int, timeout: int | None) -> int | Wait:
     count = u32(count)
-    if count > max(1024, ctx.limit("nofile")):
+    if count > ctx.limit("nofile"):
         raise LinuxError(EINVAL)
+    if address > ctx.arch.plan.task_size:  # also of no entries at all (access_ok)
+        raise LinuxError(EFAULT)
     layout = _POLLFD[ctx.arch.byteorder]
     peek, memory = ctx.files.peek, ctx.memory
     entries = [

@@ -15,15 +15,19 @@ SIGEV_SIGNAL, SIGEV_NONE, SIGEV_THREAD_ID = 0, 1, 4
 _TIMER_ABSTIME: Final = 1
 _NO_TIMERS: Final = frozenset((4, 5, 6))
 """CLOCK_MONOTONIC_RAW and the coarse clocks."""
+_OF_DEVICE: Final = 3
+"""Last bits of a clock that a descriptor stands for (CLOCKFD)."""
 _MAX_TIMERS: Final = 4096
 
 
 def timer_create(k: Thread, clock: int, event: int, id_at: int) -> int:
     """Make a timer."""
     given = bytes(k.memory.read(event, 64)) if event else b""
-    if s32(clock) in _NO_TIMERS:
+    of_processor = s32(clock) < 0
+    if s32(clock) in _NO_TIMERS or (of_processor and clock & 7 == _OF_DEVICE):
         raise LinuxError(errno.EOPNOTSUPP)
-    clock_now(k, clock)
+    if not of_processor:
+        clock_now(k, clock)
     timers = k.process.timers.posix
     if len(timers) >= _MAX_TIMERS:
         raise LinuxError(errno.EAGAIN)
@@ -39,6 +43,8 @@ def timer_create(k: Thread, clock: int, event: int, id_at: int) -> int:
         if notify & SIGEV_THREAD_ID and tid not in k.process.threads:
             raise LinuxError(errno.EINVAL)
     k.memory.write(id_at, struct.pack("<i", number))
+    if of_processor:
+        clock_now(k, clock)  # whose time is to be counted is asked last
     silent = notify == SIGEV_NONE
     timers[number] = PosixTimer(number, s32(clock), signal, number if value is None else value)
     timers[number].silent = silent

@@ -7,6 +7,7 @@ from engine.linux import signals as sig
 from engine.linux.context import SyscallTable, s32, u32
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
+from engine.linux.fs.calls import opened
 from engine.linux.fs.events import AnonymousFile
 from engine.linux.machine import Machine
 from engine.linux.thread import Thread
@@ -88,7 +89,7 @@ def signalfd4(k: Thread, fd: int, mask_at: int, size: int, flags: int) -> int:
     if fd == -1:
         file = SignalFile(k.machine, mask, flags & fl.O_NONBLOCK)
         return k.files.add(file, cloexec=bool(flags & fl.O_CLOEXEC))
-    found = k.files.get(fd)
+    found = opened(k, fd)
     if not isinstance(found, SignalFile):
         raise LinuxError(EINVAL)
     found.mask = mask

@@ -8,8 +8,9 @@ from engine.linux.errno import LinuxError
 from engine.linux.fs import devices
 from engine.linux.fs import flags as fl
 from engine.linux.fs.attributes import MAY_WRITE, NOW, Stat
-from engine.linux.fs.calls import path_at, place_at
+from engine.linux.fs.calls import opened, path_at, place_at
 from engine.linux.fs.data import INODE
+from engine.linux.fs.events import AnonymousFile
 from engine.linux.fs.filesystem import ResolvedPath
 from engine.linux.fs.layout import pack_stat
 from engine.linux.fs.links import MagicLink, SymlinkNode
@@ -46,13 +47,15 @@ def _file_stat(ctx: Context, file: OpenFile) -> Stat:
     """Attributes of an open file: what has no inode of its own (pipes, streams) is the guest's."""
     st = file.stat()
     who = ctx.fs.identity
-    return st if file.node is not None else st._replace(uid=who.uid, gid=who.gid)
+    if file.node is not None or isinstance(file, AnonymousFile):
+        return st
+    return st._replace(uid=who.uid, gid=who.gid)
 
 
 def newfstatat(ctx: Context, dirfd: int, path: int, buffer: int, flags: int) -> int:
-    """Linux's newfstatat."""
+    """Linux's newfstatat; of a descriptor alone, flags are not looked at (vfs_fstatat, 6.11)."""
     flags = u32(flags)
-    if flags & ~_AT_FLAGS:
+    if flags & ~_AT_FLAGS and not _descriptor_alone(ctx, dirfd, path, flags):
         raise LinuxError(EINVAL)
     place = place_at(
         ctx,
@@ -60,8 +63,16 @@ def newfstatat(ctx: Context, dirfd: int, path: int, buffer: int, flags: int) -> 
         path,
         follow=not flags & fl.AT_SYMLINK_NOFOLLOW,
         empty=bool(flags & fl.AT_EMPTY_PATH),
+        null=bool(flags & fl.AT_EMPTY_PATH),
     )
     return _store(ctx, buffer, _stat_of(ctx, place))
+
+
+def _descriptor_alone(ctx: Context, dirfd: int, path: int, flags: int) -> bool:
+    """Tell whether AT_EMPTY_PATH makes a path argument mean its descriptor."""
+    if not flags & fl.AT_EMPTY_PATH or s32(dirfd) < 0:
+        return False
+    return not path or not path_at(ctx, path)
 
 
 def stat(ctx: Context, path: int, buffer: int) -> int:
@@ -82,7 +93,9 @@ def fstat(ctx: Context, fd: int, buffer: int) -> int:
 def statx(ctx: Context, dirfd: int, path: int, flags: int, mask: int, buffer: int) -> int:
     """Linux's statx: the basic fields."""
     flags = u32(flags)
-    if flags & ~_AT_FLAGS or u32(mask) & 0x80000000 or flags & 0x6000 == 0x6000:
+    if u32(mask) & 0x80000000 or flags & 0x6000 == 0x6000:
+        raise LinuxError(EINVAL)
+    if flags & ~_AT_FLAGS and not _descriptor_alone(ctx, dirfd, path, flags):
         raise LinuxError(EINVAL)
     place = place_at(
         ctx,
@@ -90,6 +103,7 @@ def statx(ctx: Context, dirfd: int, path: int, flags: int, mask: int, buffer: in
         path,
         follow=not flags & fl.AT_SYMLINK_NOFOLLOW,
         empty=bool(flags & fl.AT_EMPTY_PATH),
+        null=bool(flags & fl.AT_EMPTY_PATH),
     )
     st = _stat_of(ctx, place)
     order = "<" if ctx.arch.byteorder == "little" else ">"
@@ -231,13 +245,36 @@ def _changed(ctx: Context, place: ResolvedPath, event: int) -> int:
     return 0
 
 
+def _change_unnamed(ctx: Context, file: OpenFile, uid: int = -1, gid: int = -1) -> int:
+    """Judge a change of a file without a node, whose attributes are kept nowhere.
+
+    Raises:
+        LinuxError: EOPNOTSUPP for anonymous files (anon_inode_setattr, 6.17), EPERM for an owner
+            or a group that the caller may not give away to.
+    """
+    if isinstance(file, AnonymousFile):
+        raise LinuxError(EOPNOTSUPP)
+    who = ctx.fs.identity
+    allowed = s32(uid) in (-1, who.uid) and s32(gid) in (-1, who.gid, *who.groups)
+    if who.uid != 0 and not allowed:
+        raise LinuxError(EPERM)
+    return 0
+
+
+def _touch_unnamed(ctx: Context, file: OpenFile, *, now: bool) -> int:
+    """The same of its times, which who may write it may set to now; only root may these."""
+    if now and isinstance(file, AnonymousFile) and ctx.fs.identity.uid != 0:
+        raise LinuxError(EACCES)
+    return _change_unnamed(ctx, file)
+
+
 def fchmod(ctx: Context, fd: int, mode: int) -> int:
     """Linux's fchmod."""
     file = ctx.files.get(fd)
     if isinstance(file, PathFile):
         raise LinuxError(EBADF)
     if file.node is None:
-        return 0
+        return _change_unnamed(ctx, file)
     _chmod(ctx, file.node, mode)
     return _changed_file(ctx, file, ATTRIB)
 
@@ -254,6 +291,8 @@ def fchmodat2(ctx: Context, dirfd: int, path: int, mode: int, flags: int) -> int
         raise LinuxError(EINVAL)
     follow, empty = not flags & fl.AT_SYMLINK_NOFOLLOW, bool(flags & fl.AT_EMPTY_PATH)
     place = place_at(ctx, dirfd, path, follow=follow, empty=empty)
+    if place.file is not None and place.node is None:
+        return _change_unnamed(ctx, place.file)
     _chmod(ctx, place.existing(), mode)
     return _changed(ctx, place, ATTRIB)
 
@@ -280,6 +319,8 @@ def fchownat(ctx: Context, dirfd: int, path: int, uid: int, gid: int, flags: int
         raise LinuxError(EINVAL)
     follow, empty = not flags & fl.AT_SYMLINK_NOFOLLOW, bool(flags & fl.AT_EMPTY_PATH)
     place = place_at(ctx, dirfd, path, follow=follow, empty=empty)
+    if place.file is not None and place.node is None:
+        return _change_unnamed(ctx, place.file, uid, gid)
     _chown(ctx, place.existing(), uid, gid)
     return 0 if s32(uid) == s32(gid) == -1 else _changed(ctx, place, ATTRIB)
 
@@ -300,7 +341,7 @@ def fchown(ctx: Context, fd: int, uid: int, gid: int) -> int:
     if isinstance(file, PathFile):
         raise LinuxError(EBADF)
     if file.node is None:
-        return 0
+        return _change_unnamed(ctx, file, uid, gid)
     _chown(ctx, file.node, uid, gid)
     return 0 if s32(uid) == s32(gid) == -1 else _changed_file(ctx, file, ATTRIB)
 
@@ -346,21 +387,26 @@ def utimensat(ctx: Context, dirfd: int, path: int, times: int, flags: int) -> in
                 pair.append(seconds * _SECOND + nanoseconds)
         if not (values[1] == values[3] == _UTIME_NOW):
             wanted = pair[0], pair[1]
-    if flags & ~(fl.AT_SYMLINK_NOFOLLOW | fl.AT_EMPTY_PATH):
+    descriptor_alone = path == 0 and s32(dirfd) != fl.AT_FDCWD
+    if flags & ~(0 if descriptor_alone else fl.AT_SYMLINK_NOFOLLOW | fl.AT_EMPTY_PATH):
         raise LinuxError(EINVAL)
-    if path == 0:
-        file = ctx.files.get(s32(dirfd))
+    if descriptor_alone:
+        file = opened(ctx, dirfd)
         if not valid:
             raise LinuxError(EINVAL)
         if file.node is None:
-            return 0
+            return _touch_unnamed(ctx, file, now=wanted is None)
         _set_times(ctx, file.node, wanted)
         return _changed_file(ctx, file, _times_event(wanted))
     follow, empty = not flags & fl.AT_SYMLINK_NOFOLLOW, bool(flags & fl.AT_EMPTY_PATH)
     place = place_at(ctx, dirfd, path, follow=follow, empty=empty)
-    node = place.existing()
+    unnamed = place.file if place.node is None else None
+    node = place.existing() if unnamed is None else None
     if not valid:
         raise LinuxError(EINVAL)
+    if node is None:
+        assert unnamed is not None, "a place has a node or a file"
+        return _touch_unnamed(ctx, unnamed, now=wanted is None)
     _set_times(ctx, node, wanted)
     return _changed(ctx, place, _times_event(wanted))
 
@@ -377,10 +423,10 @@ def futimesat(ctx: Context, dirfd: int, path: int, times: int) -> int:
             values[0] * _SECOND + values[1] * 1000,
             values[2] * _SECOND + values[3] * 1000,
         )
-    if path == 0:
-        file = ctx.files.get(s32(dirfd))
+    if path == 0 and s32(dirfd) != fl.AT_FDCWD:
+        file = opened(ctx, dirfd)
         if file.node is None:
-            return 0
+            return _touch_unnamed(ctx, file, now=wanted is None)
         _set_times(ctx, file.node, wanted)
         return _changed_file(ctx, file, _times_event(wanted))
     place = place_at(ctx, dirfd, path)

@@ -7,6 +7,7 @@ from engine.linux.context import Context, SyscallTable, s64, u32
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
 from engine.linux.fs.calls import opened, positioned, read_into, vectors_at, write_from
+from engine.linux.fs.events import AnonymousFile
 from engine.linux.fs.pipe import PipeEnd
 from engine.linux.fs.vfs import OpenFile
 from engine.linux.fs.watching import ACCESS, MODIFY
@@ -23,10 +24,7 @@ def _offset(ctx: Context, address: int) -> int | None:
     if not address:
         return None
     order = "<" if ctx.arch.byteorder == "little" else ">"
-    (value,) = struct.unpack(order + "q", ctx.memory.read(address, 8))
-    if value < 0:
-        raise LinuxError(EINVAL)
-    return int(value)
+    return int(struct.unpack(order + "q", ctx.memory.read(address, 8))[0])
 
 
 def _store_offset(ctx: Context, address: int, value: int | None) -> None:
@@ -46,6 +44,9 @@ def sendfile(ctx: Context, out_fd: int, in_fd: int, offset: int, count: int) -> 
         raise LinuxError(EINVAL)
     target = ctx.files.get(out_fd)
     target.check_writable()
+    seeks = type(source).seek is not OpenFile.seek  # FMODE_LSEEK
+    if not count and (isinstance(target, PipeEnd) or (seeks and not target.flags & fl.O_APPEND)):
+        return 0
     if not (source.is_regular and source.seekable):
         raise LinuxError(EINVAL)
     if target.flags & fl.O_APPEND:
@@ -110,7 +111,7 @@ def copy_file_range(
     """Linux's copy_file_range."""
     source, target = opened(ctx, in_fd), opened(ctx, out_fd)
     read_at, write_at = _offset(ctx, in_offset), _offset(ctx, out_offset)
-    if u32(flags):
+    if u32(flags) or (read_at or 0) < 0 or (write_at or 0) < 0:
         raise LinuxError(EINVAL)
     if source.is_directory or target.is_directory:
         raise LinuxError(EISDIR)
@@ -153,14 +154,30 @@ def _splice_flags(flags: int) -> None:
 
 
 def _from_pipe(
-    ctx: Context, pipe: PipeEnd, target: OpenFile, offset: int, count: int, *, patient: bool
+    ctx: Context,
+    pipe: PipeEnd,
+    target: OpenFile,
+    where: tuple[int | None, int],
+    count: int,
+    *,
+    patient: bool,
 ) -> int | Wait:
-    """Bytes of a pipe go into another file: what that takes is taken from the pipe."""
-    at = _offset(ctx, offset)
+    """Bytes of a pipe go into another file: what that takes is taken from the pipe.
+
+    Args:
+        ctx: the process that asks.
+        pipe: the end that is read.
+        target: the other file.
+        where: the offset in it, None for its position, and where the offset is stored.
+        count: how many bytes at most.
+        patient: wait for bytes and for room.
+    """
+    at, offset = where
     if target.flags & fl.O_APPEND:
         raise LinuxError(EINVAL)
-    if at is not None and not target.seekable:
-        raise LinuxError(EINVAL)
+    _check_range(target, at, count)
+    if isinstance(target, AnonymousFile) or type(target).write is OpenFile.write:
+        raise LinuxError(EINVAL)  # it has no splice_write
 
     def attempt() -> int | None:
         data = bytes(pipe.pipe.data[: min(count, _PIECE)])
@@ -181,12 +198,27 @@ def _from_pipe(
 
 
 def _into_pipe(
-    ctx: Context, source: OpenFile, offset: int, pipe: PipeEnd, count: int, *, patient: bool
+    ctx: Context,
+    source: OpenFile,
+    where: tuple[int | None, int],
+    pipe: PipeEnd,
+    count: int,
+    *,
+    patient: bool,
 ) -> int | Wait:
-    """Bytes of another file go into a pipe, as many as there is room for."""
-    at = _offset(ctx, offset)
-    if at is not None and not source.seekable:
-        raise LinuxError(EINVAL)
+    """Bytes of another file go into a pipe, as many as there is room for.
+
+    Args:
+        ctx: the process that asks.
+        source: the other file.
+        where: the offset in it, None for its position, and where the offset is stored.
+        pipe: the end that is written.
+        count: how many bytes at most.
+        patient: wait for room.
+    """
+    at, offset = where
+    _check_range(source, at, count)
+    unfit = isinstance(source, AnonymousFile) or source.is_directory  # it has no splice_read
     full = False
 
     def attempt() -> int | None:
@@ -198,6 +230,8 @@ def _into_pipe(
         full = room <= 0
         if full:
             return None
+        if unfit:
+            raise LinuxError(EINVAL)
         size = min(room, count, _PIECE)
         data = source.read(size) if at is None else source.pread(size, at)
         if data is None:
@@ -234,27 +268,36 @@ def splice(
     ctx: Context, in_fd: int, in_offset: int, out_fd: int, out_offset: int, count: int, flags: int
 ) -> int | Wait:
     """Linux's splice: one of the files is a pipe."""
-    count = min(count, fl.MAX_RW_COUNT)
     if not count:
         return 0
     _splice_flags(flags)
-    source, target = ctx.files.get(in_fd), ctx.files.get(out_fd)
+    source, target = opened(ctx, in_fd), opened(ctx, out_fd)
+    pipes = isinstance(source, PipeEnd), isinstance(target, PipeEnd)
+    if (pipes[0] and in_offset) or (pipes[1] and out_offset):
+        raise LinuxError(ESPIPE)
+    write_at, read_at = _offset(ctx, out_offset), _offset(ctx, in_offset)
     source.check_readable()
     target.check_writable()
     eager = bool(u32(flags) & _SPLICE_NONBLOCK)
     if isinstance(source, PipeEnd):
-        if in_offset or (out_offset and isinstance(target, PipeEnd)):
-            raise LinuxError(ESPIPE)
         if isinstance(target, PipeEnd) and source.pipe is target.pipe:
             raise LinuxError(EINVAL)
         patient = not (eager or source.nonblocking or target.nonblocking)
-        return _from_pipe(ctx, source, target, out_offset, count, patient=patient)
+        into = write_at, out_offset
+        return _from_pipe(ctx, source, target, into, count, patient=patient)
     if isinstance(target, PipeEnd):
-        if out_offset:
-            raise LinuxError(ESPIPE)
         patient = not (eager or target.nonblocking)
-        return _into_pipe(ctx, source, in_offset, target, count, patient=patient)
+        return _into_pipe(ctx, source, (read_at, in_offset), target, count, patient=patient)
     raise LinuxError(EINVAL)
+
+
+def _check_range(file: OpenFile, at: int | None, count: int) -> None:
+    """EINVAL where a file has no offsets, or none so large (rw_verify_area)."""
+    start = (file.offset if file.seekable else 0) if at is None else at
+    if (at is not None and not positioned(file)) or s64(count) < 0 or start < 0:
+        raise LinuxError(EINVAL)
+    if (start + count) >> 63:
+        raise LinuxError(EINVAL)
 
 
 def tee(ctx: Context, in_fd: int, out_fd: int, count: int, flags: int) -> int | Wait:

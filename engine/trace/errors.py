@@ -1,7 +1,8 @@
 """The kernel's error texts for definitions, and the caret under the word that is wrong.
 
 Ids and texts are those of Linux 7.3 (ERRORS in kernel/trace/trace_probe.h), without the ones
-for kinds of events that do not exist here; `Era.text` has those that were others before.
+for kinds of events that do not exist here; NO_EVENT_TYPE is the one of create_dyn_event in
+kernel/trace/trace_dynevent.c, which has no id there. `Era.text` has those that were others before.
 """
 
 from typing import Final
@@ -91,6 +92,7 @@ TEXTS: Final[dict[str, str]] = {
     "TYPECAST_SYM_OFFSET": "@SYM+/-OFFSET with typecast needs parentheses",
     "TYPECAST_NOT_ALIGNED": "Typecast field option is not byte-aligned",
     "TYPECAST_BAD_ARROW": "Typecast field option does not support -> operator",
+    "NO_EVENT_TYPE": "No matching dynamic event type",
     "NOSUP_PERCPU": "Per-cpu variable access is only for kernel probes",
 }
 """Text of each error by its id."""

@@ -83,6 +83,10 @@ def find_symbol(kernel: ProbedKernel, name: str) -> int | None:
     return found[0] if found else None
 
 
+class UnclaimedError(UnloggedError):
+    """A line that no kind of event takes for its own (-ECANCELED in the kernel)."""
+
+
 class KernelLines:
     """Reads lines for one kernel."""
 
@@ -105,7 +109,9 @@ class KernelLines:
         if head[0] in "ft" and self._era.function_events:
             raise UnloggedError(f"{head}: a line of dynamic_events, not of kprobe_events")
         if head[0] not in "pr" or len(words) <= PLACE:
-            raise UnloggedError(f"{head}: a definition is p[:[GRP/]EVENT] PLACE [ARG...]")
+            others = head.startswith("s:") or (head[0] == "e" and len(words) > PLACE)
+            refusal = UnloggedError if others else UnclaimedError
+            raise refusal(f"{head}: a definition is p[:[GRP/]EVENT] PLACE [ARG...]")
         command = Command("trace_kprobe", words, self._era)
         colon = head.find(":", 1)
         maxactive = read_maxactive(head, colon, command)
@@ -146,7 +152,9 @@ class KernelLines:
     def _symbol(self, word: str, command: Command) -> tuple[str, int, bool]:
         """Symbol, offset and whether `%return` is behind them."""
         if "/" in word and ":" in word:
-            raise UnloggedError(f"{word}: a place in a file is none of the kernel")
+            of_program = word.rpartition(":")[2][:1].isdecimal()
+            refusal = UnloggedError if of_program else UnclaimedError
+            raise refusal(f"{word}: a place in a file is none of the kernel")
         text, percent, suffix = word.partition("%")
         if percent and suffix != "return":
             raise command.error("BAD_ADDR_SUFFIX", PLACE, len(text))
@@ -179,7 +187,11 @@ class KernelLines:
         module, colon, name = symbol.partition(":")
         if colon and not (self._era.symbol_checked_first and self._kernel.has_module(module)):
             return
-        found = self._kernel.addresses(name if colon else symbol, module if colon else None)
+        if colon:
+            found = self._kernel.addresses(name, module)
+        else:
+            own = self._kernel.addresses(symbol, "") if self._era.own_symbols_alone else ()
+            found = own or self._kernel.addresses(symbol, None)
         if len(found) == 1:
             return
         error = command.error("NON_UNIQ_SYMBOL" if found else "BAD_PROBE_ADDR", PLACE)
@@ -198,10 +210,12 @@ class KernelLines:
         """
         head = words[HEAD]
         if len(words) <= PLACE:
-            raise UnloggedError(f"{head}: a definition is f[:[GRP/]EVENT] SYMBOL [ARG...]")
+            raise UnclaimedError(f"{head}: a definition is f[:[GRP/]EVENT] SYMBOL [ARG...]")
         tracepoint = head[0] == "t"
         command = Command("trace_fprobe", words, self._era)
         colon = head.find(":", 1)
+        if self._era.functions_without_maxactive and head[1:2] not in ("", ":"):
+            raise command.error("BAD_MAXACT", HEAD, 1)
         maxactive = read_maxactive("r" + head[1:], colon, command)
         symbol, is_return = self._function(words, tracepoint, command)
         if maxactive and not is_return:

@@ -17,9 +17,10 @@ from engine.trace.definition import (
     matches,
     read_deletion,
 )
+from engine.trace.errors import TEXTS
 from engine.trace.fields import format_text
 from engine.trace.head_syntax import HEAD
-from engine.trace.kernel_lines import KernelLines, KernelProbe, find_symbol
+from engine.trace.kernel_lines import KernelLines, KernelProbe, UnclaimedError, find_symbol
 from engine.trace.place_syntax import Address
 from engine.trace.probed_kernel import ProbedKernel
 from engine.trace.rows import EventInfo
@@ -105,6 +106,14 @@ class KprobeEvents:
         """
         try:
             return self._taken(line, file)
+        except UnclaimedError as error:
+            if file == DYNAMIC_EVENTS and self._kernel.era.unknown_type_said:
+                text = clean_line(line)
+                said = ProbeSyntaxError(
+                    "NO_EVENT_TYPE", TEXTS["NO_EVENT_TYPE"], text, 0, "dynevent"
+                )
+                return Outcome(-errno.EINVAL, said)
+            return Outcome(-errno.EINVAL, error)
         except (ProbeSyntaxError, UnloggedError) as error:
             return Outcome(-getattr(errno, error.errno), error)
         except ProbeError as error:
@@ -161,7 +170,8 @@ class KprobeEvents:
                 raise UnloggedError(f"{probe.definition.place}: {place}", place)
             code = {"EILSEQ": "BAD_INSN_BNDRY", "ENOENT": "BAD_PROBE_ADDR"}.get(place)
             error = probe.command.error(code or "FAIL_REG_PROBE", PLACE)
-            error.errno = place
+            flat = probe.definition.kind == "fprobe" and self._kernel.era.functions_sought
+            error.errno = "EINVAL" if flat else place
             raise error
         one = probe.definition
         maxactive = one.maxactive
@@ -245,7 +255,8 @@ class KprobeEvents:
             symbol = function
         address = find_symbol(self._kernel, symbol)
         if address is None or (not probe.tracepoint and self._kernel.notrace(address)):
-            return "EINVAL"
+            sought = not probe.tracepoint and self._kernel.era.functions_sought
+            return "ENOENT" if sought else "EINVAL"
         return address
 
 

@@ -42,7 +42,8 @@ class ProbedKernel(Protocol):
 
         Args:
             name: without a module's.
-            module: look only there; None: in the kernel and then in all modules.
+            module: look only there, "" for the kernel itself; None: in the kernel and then in
+                all modules.
         """
         ...
 

@@ -85,9 +85,11 @@ class GoldenKernel:
         return 10
 
     def addresses(self, name: str, module: str | None) -> Sequence[int]:
-        if module is not None:
+        if module:
             return self._modules[module].get(name, ())
         found = list(self._own.get(name, ()))
+        if module == "":
+            return found
         for symbols in self._modules.values():
             found += symbols.get(name, ())
         return found

@@ -301,6 +301,9 @@ class Cases:
         behind = random_.choice((random_.randbytes(8), bytes((random_.randrange(70),)) + bytes(7)))
         if opcode in _MOVES_OF_ADDRESS:
             behind = struct.pack("<Q", at)
+        if opcode == b"\xc8" and random_.random() < 0.7:  # a stack that there is, and some levels
+            level = random_.randrange(10) + 32 * random_.randrange(8)
+            behind = struct.pack("<HB", random_.randrange(40), level) + bytes(5)
         whole = front + (bytes((rex,)) if rex else b"") + opcode + tail + behind
         size = _size(whole, form)
         if not size or size > 15:
@@ -499,7 +502,14 @@ _NOT_OFFERED = frozenset(
 """CPUID does not offer these, so that they are no instructions here; the host may have them."""
 _BRANCHES = frozenset(("ret", "call", "jmp", "retf", "retfq", "iretd", "iretq", "iret"))
 _FAULT, _ILLEGAL = 11, 4
-_IMAGES = ("fxsave", "fxrstor", "xsave", "xrstor")
+_STORES, _LOADS = ("fxsave", "xsave"), ("fxrstor", "xrstor")
+_UNWRITTEN = frozenset((6, 7, *(at for at in range(42, 160) if at % 16 >= 10)))
+"""Bytes of an image that a processor makes zero and the emulator leaves: FOP, and behind each
+register of x87."""
+_MXCSR_BYTES = frozenset(range(24, 32))
+"""Those that xsave writes where it is asked for AVX alone, which is not offered here."""
+_EXCEPTIONS = 0x8080
+"""Bits of x87's status that tell of an exception that is not masked: a processor makes them."""
 
 
 def known(form: Form, found: dict[str, tuple[object, object]]) -> str:
@@ -508,22 +518,70 @@ def known(form: Form, found: dict[str, tuple[object, object]]) -> str:
     name = form.mnemonic
     if ours == _ILLEGAL and name in _NOT_OFFERED:
         return "not offered"
-    if name in _BRANCHES and "at" in found and "signal" not in found:
+    # `at` is told within a case's place: both may fault at what looks like the same.
+    elsewhere = "at" in found or (name.startswith(("ret", "call")) and set(found) == {"gpr4"})
+    if name in _BRANCHES and elsewhere and "signal" not in found:
         return "faults of branches to no address"
-    if name == "enter" and "signal" in found:
-        return "enter below the stack"
+    if name == "lss" and set(found) == {"address"}:
+        return "selectors of far pointers, read first"
+    if name == "enter" and found.get("signal", (0, 0))[1] == _FAULT:
+        # The last thing that is looked at is whether the new stack can be written.
+        made, refused = found.get("gpr4", (0, 0))[0], found.get("address", (0, 0))[1]
+        return "enter below the stack" if made == refused else ""
     general = all(key.startswith("gpr") for key in found)
     if name in ("cmpxchg", "bsf", "bsr") and general and all(map(_upper_alone, found.values())):
         return f"upper halves behind {name}"
-    if name.startswith(_IMAGES):
-        return "images of x87"
+    if name.startswith(_STORES) and "signal" not in found:
+        return _of_store(name, found)
+    if name.startswith(_LOADS):
+        return _of_load(found)
+    if name == "movbe" and form.front == b"\x66" and form.wide and set(found) == {"data"}:
+        return "movbe of both sizes that faults"
     if name.startswith("maskmov") and set(found) <= {"data", "mxcsr"}:
         return "maskmov that faults"
-    if name == "mov" and form.opcode[-1:] == b"\x8e" and ours == _FAULT:
-        return "segment registers"
-    if name == "pop" and form.opcode[0] == 0x0F and ours == _FAULT:
+    selector = form.opcode[-1:] == b"\x8e" if name == "mov" else form.opcode[0] == 0x0F
+    if name in ("mov", "pop") and selector and found.get("signal") == (_FAULT, 0):
         return "segment registers"
     return ""
+
+
+def _of_store(name: str, found: dict[str, tuple[object, object]]) -> str:
+    """The limit by which stored images of x87 differ, empty for anything else."""
+    if set(found) <= {"address", "data"} and "address" in found:
+        return "address of a fault in an image"
+    if set(found) != {"data"}:
+        return ""
+    ours, theirs = (bytes.fromhex(str(each)) for each in found["data"])
+    differing = [
+        at for at, (one, other) in enumerate(zip(ours, theirs, strict=True)) if one != other
+    ]
+    step = 64 if name.startswith("xsave") else 16
+    for base in range(0, 256, step):
+        left = {at - base for at in differing}
+        zeros = not any(theirs[at] for at in differing if at - base in _UNWRITTEN)
+        if left <= _UNWRITTEN and zeros:
+            return "reserved bytes of an image"
+        if step == 64 and left <= _UNWRITTEN | _MXCSR_BYTES and zeros:
+            return "MXCSR of AVX alone in an image"
+    return ""
+
+
+def _of_load(found: dict[str, tuple[object, object]]) -> str:
+    """The limit by which x87 differs behind a loaded image, empty for anything else."""
+    if "address" in found and "signal" not in found:
+        return "image that faults in its middle"
+    if found.get("signal") == (0, _FAULT):
+        reserved = int(str(found.get("mxcsr", ("0", "0"))[0]), 16) >> 16
+        return "reserved bits of MXCSR in an image" if reserved else ""
+    if not set(found) <= {"control", "status"}:
+        return ""
+    control, status = (
+        [int(str(each), 16) for each in found.get(key, ("0", "0"))]
+        for key in ("control", "status")
+    )
+    kept = "control" not in found or control[0] & 0x1F3F | 0x40 == control[1]
+    same = (status[0] ^ status[1]) & ~_EXCEPTIONS == 0
+    return "reserved bits of x87 in an image" if kept and same else ""
 
 
 def _upper_alone(pair: tuple[object, object]) -> bool:

@@ -64,7 +64,8 @@ _TABLE = """
 1456 fsmount, 1457 fspick, 1458 pidfd_open, 1460 close_range, 1461 openat2, 1462 pidfd_getfd
 1463 faccessat2, 1464 process_madvise, 1465 epoll_pwait2, 1466 mount_setattr, 1467 quotactl_fd
 1468 landlock_create_ruleset, 1469 landlock_add_rule, 1470 landlock_restrict_self
-1472 process_mrelease, 1473 futex_waitv, 1474 set_mempolicy_home_node
+1472 process_mrelease, 1473 futex_waitv, 1474 set_mempolicy_home_node, 1475 cachestat
+1476 fchmodat2
 """
 
 SYSCALLS: Final = {

@@ -57,10 +57,25 @@ def base_of(ctx: Context, dirfd: int, path: bytes) -> Directory:
 
 
 def place_at(
-    ctx: Context, dirfd: int, address: int, *, follow: bool = True, empty: bool = False
+    ctx: Context,
+    dirfd: int,
+    address: int,
+    *,
+    follow: bool = True,
+    empty: bool = False,
+    null: bool = False,
 ) -> ResolvedPath:
-    """The end of a path argument; with `empty`, "" means the descriptor itself."""
-    path = path_at(ctx, address)
+    """The end of a path argument.
+
+    Args:
+        ctx: the process that asks.
+        dirfd: descriptor of the directory where a relative path begins.
+        address: of the path.
+        follow: a symbolic link at the end is followed.
+        empty: "" means the descriptor itself.
+        null: so does a null pointer (getname_maybe_null, since 6.11).
+    """
+    path = path_at(ctx, address) if address or not null else b""
     if empty and not path:
         if s32(dirfd) == fl.AT_FDCWD:
             directory = working_directory(ctx)
@@ -98,18 +113,54 @@ def positioned(file: OpenFile) -> bool:
 
 
 def vectors_at(ctx: Context, address: int, count: int) -> Vectors:
-    """An iovec array."""
+    """Read an iovec array, cut after MAX_RW_COUNT bytes (import_iovec of lib/iov_iter.c).
+
+    Raises:
+        LinuxError: EINVAL for too many pieces or a negative size, EFAULT for a piece that goes
+            beyond all memory. The size of a piece that is alone is cut before it is looked at.
+    """
     if s64(count) < 0 or count > _IOV_MAX:
         raise LinuxError(EINVAL)
     order = "<" if ctx.arch.byteorder == "little" else ">"
     raw = ctx.memory.read(address, 16 * count)
     vectors = list(struct.iter_unpack(order + "QQ", raw))
-    total = 0
-    for _, size in vectors:
-        total += size
-        if size >> 63 or total >> 63:
+    total, beyond, end = 0, False, ctx.arch.plan.task_size
+    for start, size in vectors:
+        if size >> 63:
             raise LinuxError(EINVAL)
-    return vectors
+        total += size
+        beyond = beyond or start + (size if count > 1 else min(size, fl.MAX_RW_COUNT)) > end
+    if beyond:
+        raise LinuxError(EFAULT)
+    return vectors if total <= fl.MAX_RW_COUNT else _cut(vectors)
+
+
+def _cut(vectors: Vectors) -> Vectors:
+    """The first MAX_RW_COUNT bytes of vectors."""
+    kept: Vectors = []
+    left = fl.MAX_RW_COUNT
+    for start, size in vectors:
+        kept.append((start, min(size, left)))
+        left -= kept[-1][1]
+    return kept
+
+
+def vectors_to_read(ctx: Context, file: OpenFile, address: int, count: int) -> Vectors:
+    """The memory that bytes of a file go to; nothing if no piece has a byte (vfs_readv)."""
+    file.check_readable()
+    if type(file).read is OpenFile.read:  # FMODE_CAN_READ
+        raise LinuxError(EINVAL)
+    vectors = vectors_at(ctx, address, count)
+    return vectors if any(size for _, size in vectors) else []
+
+
+def vectors_to_write(ctx: Context, file: OpenFile, address: int, count: int) -> Vectors:
+    """The memory that goes into a file; nothing if no piece has a byte (vfs_writev)."""
+    file.check_writable()
+    if type(file).write is OpenFile.write:  # FMODE_CAN_WRITE
+        raise LinuxError(EINVAL)
+    vectors = vectors_at(ctx, address, count)
+    return vectors if any(size for _, size in vectors) else []
 
 
 def _total(vectors: Vectors) -> int:
@@ -393,6 +444,10 @@ def pwrite_from(ctx: Context, file: OpenFile, vectors: Vectors, offset: int) -> 
     if offset < 0:
         raise LinuxError(EINVAL)
     file.check_writable()
+    if any(address + size > ctx.arch.plan.task_size for address, size in vectors):  # access_ok
+        raise LinuxError(EFAULT)
+    if (offset + sum(size for _, size in vectors)) >> 63:  # rw_verify_area
+        raise LinuxError(EINVAL)
     vectors = usable(ctx, vectors, write=False)
     total = sum(size for _, size in vectors)
     if file.flags & fl.O_APPEND and file.is_regular:

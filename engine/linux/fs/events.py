@@ -24,7 +24,7 @@ class AnonymousFile(OpenFile):
 
     def stat(self) -> Stat:
         """Attributes."""
-        return Stat(ANONYMOUS, 1, 0o600, 1, 1000, 1000, 0, 0, 4096, 0, 0, 0, 0)
+        return Stat(ANONYMOUS, 1, 0o600, 1, 0, 0, 0, 0, 4096, 0, 0, 0, 0)
 
 
 class EventFile(AnonymousFile):

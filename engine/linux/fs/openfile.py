@@ -86,10 +86,8 @@ class SeekableFile(OpenFile):
             offset = offset if whence == 3 else size
         elif whence != 0:
             raise LinuxError(EINVAL)
-        if offset < 0:
-            raise LinuxError(EINVAL)
-        if offset >= 1 << 63:
-            raise LinuxError(75)
+        if not 0 <= offset < 1 << 63:
+            raise LinuxError(EINVAL)  # what is too large has wrapped around (vfs_setpos)
         self.offset = offset
         return offset
 

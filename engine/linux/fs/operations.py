@@ -11,7 +11,7 @@ from engine.linux.fs.watching import ATTRIB, CREATE, DELETE, ISDIR, MOVE_SELF
 EPERM, ENOENT, EACCES, EBUSY, EEXIST, EXDEV, ENOTDIR, EISDIR = 1, 2, 13, 16, 17, 18, 20, 21
 EINVAL, ENAMETOOLONG, ENOTEMPTY = 22, 36, 39
 
-NOREPLACE, EXCHANGE = 1, 2
+NOREPLACE, EXCHANGE, WHITEOUT = 1, 2, 4
 
 _STICKY = 0o1000
 
@@ -137,6 +137,8 @@ def rename(fs: FileSystem, old: ResolvedPath, new: ResolvedPath, flags: int = 0)
     if node.is_directory and new.parent is not old.parent and not node.may(2):
         # Its entry ".." changes.
         raise LinuxError(EACCES)
+    if flags & WHITEOUT:
+        raise LinuxError(EINVAL)  # as of a file system that keeps none
     exchange = bool(flags & EXCHANGE)
     last = target is not None and not exchange and _last_name(fs, target)
     _move(old, new, node, target, exchange=exchange)

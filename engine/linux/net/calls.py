@@ -222,8 +222,16 @@ def getpeername(ctx: Context, fd: int, address: int, size: int) -> int:
 
 
 def _send(ctx: Context, file: Socket, vectors: Vectors, out: Outgoing) -> int | Wait:
-    vectors = usable(ctx, vectors, write=False)
+    wanted = sum(size for _, size in vectors)
+    try:
+        vectors = usable(ctx, vectors, write=False)
+    except LinuxError:
+        _refuse(ctx, file, out, wanted)
+        raise
     total = sum(size for _, size in vectors)
+    if total < wanted and not file.stream:  # of a datagram all is needed
+        _refuse(ctx, file, out, wanted)
+        raise LinuxError(EFAULT)
     done = 0
 
     def attempt() -> int | None:
@@ -249,11 +257,22 @@ def _send(ctx: Context, file: Socket, vectors: Vectors, out: Outgoing) -> int | 
     return _wait(ctx, file, attempt, writing=True, flags=out.flags, partial=lambda: done)
 
 
+def _refuse(ctx: Context, file: Socket, out: Outgoing, size: int) -> None:
+    """Fail with what Linux sees before it looks at the bytes of a message, if there is such."""
+    try:
+        file.refuse(ctx, out, size)
+    except LinuxError as error:
+        if error.code == EPIPE and file.breaks and not out.flags & MSG_NOSIGNAL:
+            ctx.send_signal(SIGPIPE)
+        raise
+
+
 def sendto(
     ctx: Context, fd: int, buffer: int, size: int, flags: int, address: int, length: int
 ) -> int | Wait:
     """Linux's sendto."""
-    if buffer >> 63:  # beyond all memory (access_ok), which is seen first
+    size = min(size, fl.MAX_RW_COUNT)
+    if buffer + size > ctx.arch.plan.task_size:  # beyond all memory, which is seen first
         raise LinuxError(EFAULT)
     file = _socket(ctx, fd)
     name = name_at(ctx, address, s32(length)) if address else b""

@@ -194,8 +194,8 @@ class NetlinkSocket(Socket):
 
     # -- questions and answers -------------------------------------------------------------
 
-    def send(self, ctx: Context, message: Outgoing) -> int | None:
-        """Ask; the answer is there at once."""
+    def refuse(self, ctx: Context, message: Outgoing, size: int) -> None:
+        """Fail as sending fails before it looks at the bytes."""
         if message.flags & MSG_OOB:
             raise LinuxError(EOPNOTSUPP)
         if message.name:
@@ -204,6 +204,10 @@ class NetlinkSocket(Socket):
                 raise LinuxError(EPERM)
             if port:
                 raise LinuxError(ECONNREFUSED)
+
+    def send(self, ctx: Context, message: Outgoing) -> int | None:
+        """Ask; the answer is there at once."""
+        self.refuse(ctx, message, len(message.data))
         if not self.port:
             self._take(ctx, 0)
         return self.put(message.data)

@@ -205,6 +205,15 @@ class Socket(OpenFile):
         """Sockaddr of its peer; with `gone`, also of one that has left."""
         raise LinuxError(ENOTCONN)
 
+    def refuse(self, ctx: Context, message: Outgoing, size: int) -> None:
+        """Fail as sending fails before it looks at the bytes; what it does not see then is fine.
+
+        Args:
+            ctx: the process that sends.
+            message: all of a message but its bytes.
+            size: their number.
+        """
+
     def send(self, ctx: Context, message: Outgoing) -> int | None:
         """Send a message, or what there is room for of a stream; None if it would block."""
         raise LinuxError(EOPNOTSUPP)

@@ -344,20 +344,35 @@ class TcpSocket(InetSocket):
 
     # -- bytes -----------------------------------------------------------------------------
 
-    def send(self, ctx: Context, message: Outgoing) -> int | None:
-        """Send what there is room for; None if it would block."""
+    def refuse(self, ctx: Context, message: Outgoing, size: int) -> None:
+        """Fail as sending fails before it looks at the bytes."""
+        self._check(ctx, message)
+        self._opens()
+
+    def _check(self, ctx: Context, message: Outgoing) -> None:
+        """Refuse urgent data."""
         if message.flags & MSG_OOB:
             ctx.unsupported("urgent data (MSG_OOB)")
             raise LinuxError(EOPNOTSUPP)
+
+    def _opens(self) -> bool:
+        """Tell whether the connection is still being made; fail if nothing can be sent."""
+        if self.error or self.state not in _OPEN or self.send_ends:
+            self.check_error()
+            if self.state is not TcpState.SYN_SENT:
+                raise LinuxError(EPIPE)
+            return True
+        return False
+
+    def send(self, ctx: Context, message: Outgoing) -> int | None:
+        """Send what there is room for; None if it would block."""
+        self._check(ctx, message)
         return self.put(message.data)
 
     def put(self, data: bytes) -> int | None:
         """The same of bytes alone."""
-        if self.error or self.state not in _OPEN or self.send_ends:
-            self.check_error()
-            if self.state is TcpState.SYN_SENT:
-                return None
-            raise LinuxError(EPIPE)
+        if self._opens():
+            return None
         peer = self.peer
         assert peer is not None, "an open connection has another end"
         if peer.orphan and data:

@@ -103,18 +103,28 @@ class UdpSocket(InetSocket):
 
     # -- datagrams -------------------------------------------------------------------------
 
+    def refuse(self, ctx: Context, message: Outgoing, size: int) -> None:
+        """Fail as sending fails before it looks at the bytes (udp_sendmsg)."""
+        self._receiver(message, size)
+
     def send(self, ctx: Context, message: Outgoing) -> int | None:
         """Send a datagram."""
+        return self._put(message.data, self._receiver(message, len(message.data)))
+
+    def _receiver(self, message: Outgoing, size: int) -> Endpoint:
+        """Who is to receive a datagram of so many bytes."""
+        if size > 0xFFFF:
+            raise LinuxError(EMSGSIZE)
         if message.flags & MSG_OOB:
             raise LinuxError(EOPNOTSUPP)
-        if len(message.data) > 0xFFFF:
-            raise LinuxError(EMSGSIZE)
-        if not message.name:
-            return self.put(message.data)
-        target = self.target(self._plain(message.name))
-        if not target.port:
+        target = self.target(self._plain(message.name)) if message.name else self.remote
+        if target is None:
+            raise LinuxError(EDESTADDRREQ)
+        if message.name and not target.port:
             raise LinuxError(EINVAL)
-        return self._put(message.data, target)
+        if size > (_MOST4 if is_v4(target.host) else _MOST6):
+            raise LinuxError(EMSGSIZE)
+        return target
 
     def _plain(self, name: bytes) -> bytes:
         """A receiver's sockaddr: its family may be left out, an IPv6 socket takes IPv4's."""

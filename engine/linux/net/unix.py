@@ -80,7 +80,7 @@ class UnixSocket(Socket):
         if len(name) == 2 and family_of(name) == AF_UNIX:
             self.bind_somehow()
             return
-        rest = _rest(name)
+        rest = name_in(name)
         if rest.startswith(b"\0"):
             if self.own_name is not None:
                 raise LinuxError(EINVAL)
@@ -119,7 +119,7 @@ class UnixSocket(Socket):
 
     def find(self, ctx: Context, name: bytes) -> "UnixSocket":
         """The socket that a sockaddr names, of the same kind."""
-        rest = _rest(name)
+        rest = name_in(name)
         found: object
         if rest.startswith(b"\0"):
             found = self.network.abstract.get(rest)
@@ -215,7 +215,7 @@ def no_control(items: Iterable[ControlItem]) -> None:
         raise LinuxError(EINVAL)
 
 
-def _rest(name: bytes) -> bytes:
+def name_in(name: bytes) -> bytes:
     """A sockaddr_un behind the family (unix_validate_addr)."""
     if not 2 < len(name) <= _LONGEST or family_of(name) != AF_UNIX:
         raise LinuxError(EINVAL)

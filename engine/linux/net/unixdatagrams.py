@@ -7,7 +7,7 @@ from engine.linux.net.addresses import AF_UNSPEC, family_of
 from engine.linux.net.messages import MSG_DONTWAIT, MSG_OOB, MSG_PEEK, Incoming, Outgoing
 from engine.linux.net.network import Network
 from engine.linux.net.socket import SOCK_DGRAM
-from engine.linux.net.unix import UnixMessage, UnixSocket
+from engine.linux.net.unix import UnixMessage, UnixSocket, name_in
 
 EPERM, EPIPE, EMSGSIZE, EOPNOTSUPP, ENOTCONN, ECONNREFUSED = 1, 32, 90, 95, 107, 111
 
@@ -65,13 +65,19 @@ class UnixDatagramSocket(UnixSocket):
         if self.peer is not None:
             self.peer.wake(writable=True)
 
-    def send(self, ctx: Context, message: Outgoing) -> int | None:
-        """Send a datagram; None if it would block."""
+    def refuse(self, ctx: Context, message: Outgoing, size: int) -> None:
+        """Fail as sending fails before it looks at the bytes (unix_dgram_sendmsg, 6.14)."""
         if message.flags & MSG_OOB:
             raise LinuxError(EOPNOTSUPP)
+        if message.name:
+            name_in(message.name)
+        self._check(size)
+
+    def send(self, ctx: Context, message: Outgoing) -> int | None:
+        """Send a datagram; None if it would block."""
+        self.refuse(ctx, message, len(message.data))
         if self.passes_credentials:
             self.bind_somehow()
-        self._check(len(message.data))
         other = self._other(ctx, message.name) if message.name else self._peer()
         if not self._fits(other, len(message.data)):
             return None

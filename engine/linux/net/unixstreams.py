@@ -151,8 +151,13 @@ class UnixStream(UnixSocket):
 
     # -- bytes and messages ----------------------------------------------------------------
 
-    def send(self, ctx: Context, message: Outgoing) -> int | None:
-        """Send a message, or what there is room for of a stream; None if it would block."""
+    def refuse(self, ctx: Context, message: Outgoing, size: int) -> None:
+        """Fail as sending fails before it looks at the bytes."""
+        self._check(ctx, message)
+        self._room(size)
+
+    def _check(self, ctx: Context, message: Outgoing) -> None:
+        """Refuse urgent data, a socket without a peer, and the name of another one."""
         if message.flags & MSG_OOB:
             ctx.unsupported("urgent data (MSG_OOB)")
             raise LinuxError(EOPNOTSUPP)
@@ -161,6 +166,10 @@ class UnixStream(UnixSocket):
         if message.name and self.stream:
             connected = self.state is UnixState.ESTABLISHED
             raise LinuxError(EISCONN if connected else EOPNOTSUPP)
+
+    def send(self, ctx: Context, message: Outgoing) -> int | None:
+        """Send a message, or what there is room for of a stream; None if it would block."""
+        self._check(ctx, message)
         room = self._room(len(message.data))
         if room is None or self.peer is None:
             return None

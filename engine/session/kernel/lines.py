@@ -69,10 +69,10 @@ class ImageKernel(ProbedKernel):
         return _INSTANCES
 
     def addresses(self, name: str, module: str | None) -> Sequence[int]:
-        """Addresses of all symbols of a name, in the kernel or a module."""
+        """Addresses of all symbols of a name, in the kernel ("" as `module`) or a module."""
         found: list[int] = []
         for image in self._images:
-            if module is None or (image.is_module and image.module == module):
+            if module is None or module == (image.module if image.is_module else ""):
                 found += image.names.all_of(name)
         return found
 

@@ -7,7 +7,9 @@ from engine.fetch.era import MEASURED, Era, Version, era_of
 
 def test_the_latest_rules_are_those_of_new_kernels() -> None:
     assert era_of((7, 3, 1)) == Era()
-    assert era_of((6, 18, 0)) == era_of((7, 1, 9)) == MEASURED != Era()
+    assert era_of((6, 18, 0)) == MEASURED != Era()
+    assert era_of((6, 19, 0)) == era_of((7, 0, 9)), "7.0 brought no rule of its own"
+    assert era_of((7, 1, 0)) != era_of((7, 0, 9))
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Pending signals against a plain list, whatever comes and goes."""
 
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from engine.linux.signals import PendingSignal, SignalState, bit
@@ -14,6 +14,7 @@ _STEP = st.one_of(
 )
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(_STEP, max_size=50))
 def test_any_sequence(steps: list[tuple[str, int, int]]) -> None:
     state, model = SignalState(), list[PendingSignal]()

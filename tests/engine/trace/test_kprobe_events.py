@@ -1,16 +1,18 @@
 """Events of kernels, line by line, against what these kernels answered."""
 
+import copy
 import errno
 import json
 import random
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from kernelkit import DATA, KERNELS, GoldenKernel, golden_kernel, golden_rows
 
 from engine.errors import ProbeSyntaxError
-from engine.fetch.era import era_of
+from engine.fetch.era import Version, era_of
 from engine.trace.kprobe_events import DYNAMIC_EVENTS, KPROBE_EVENTS, KprobeEvents, Outcome
 
 _HASHED = re.compile(r"0x[0-9a-f]{16}")
@@ -217,6 +219,92 @@ def test_a_line_is_answered_as_linux_6_12_has_answered_it(
     if "error" in row:
         assert isinstance(outcome.error, ProbeSyntaxError)
         assert outcome.error.command == row.get("command", row["line"])
+
+
+@pytest.mark.parametrize("version", [(6, 13, 0), (6, 14, 0), (7, 3, 0)])
+def test_functions_have_no_maxactive_since_6_14(
+    new: GoldenKernel, monkeypatch: pytest.MonkeyPatch, version: Version
+) -> None:
+    """As "tracing/fprobe: Remove nr_maxactive from fprobe" (a2224559cbba) has it."""
+    monkeypatch.setattr(GoldenKernel, "era", era_of(version))
+    for line in ("f5:g/e vfs_read%return", "fx:g/e vfs_read", "t0 sched_switch"):
+        outcome = KprobeEvents(new).take(line, DYNAMIC_EVENTS)
+        if version >= (6, 14, 0):
+            assert (outcome.text, outcome.column) == ("Invalid maxactive number", 1)
+        elif line[1] != "0":
+            assert outcome.rc == 0
+    assert KprobeEvents(new).take("f:g/e vfs_read%return", DYNAMIC_EVENTS).rc == 0
+    assert KprobeEvents(new).take("r5:g/e vfs_read").rc == 0
+
+
+@pytest.mark.parametrize("version", [(6, 18, 0), (6, 19, 0), (7, 0, 0)])
+@pytest.mark.parametrize(
+    ("line", "unclaimed"),
+    [
+        ("z hoge", True),
+        ("  z   hoge  ", True),
+        ("p", True),
+        ("f", True),
+        ("e", True),
+        ("s", True),
+        ("p /bin/sh:main", True),
+        ("p /bin/sh:0x10", False),
+        ("e sched/sched_switch", False),
+        ("s:one int two", False),
+    ],
+)
+def test_unknown_types_have_a_text_since_6_19(
+    new: GoldenKernel,
+    monkeypatch: pytest.MonkeyPatch,
+    line: str,
+    unclaimed: bool,
+    version: Version,
+) -> None:
+    """As create_dyn_event has it ("tracing: Report wrong dynamic event command").
+
+    Linux 6.18.44 was asked: it writes nothing for `z hoge` and `p`.
+    """
+    monkeypatch.setattr(GoldenKernel, "era", era_of(version))
+    outcome = KprobeEvents(new).take(line, DYNAMIC_EVENTS)
+    said = unclaimed and version >= (6, 19, 0)
+    assert outcome.rc == -errno.EINVAL
+    assert outcome.text == ("No matching dynamic event type" if said else None)
+    if said:
+        assert isinstance(outcome.error, ProbeSyntaxError)
+        assert (outcome.error.subsystem, outcome.column) == ("dynevent", 0)
+    assert KprobeEvents(new).take(line).text is None, "kprobe_events says nothing"
+
+
+def test_functions_that_are_not_there_are_sought_first_since_6_14(
+    new: GoldenKernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As ip_list_from_filter and trace_fprobe_create_internal of Linux 7.2.13 have it."""
+    untraced = copy.copy(new)
+    untraced.traceable = False
+    for version, text in (
+        ((6, 12, 0), "Failed to register probe event"),
+        ((6, 14, 0), "Invalid probed address or symbol"),
+    ):
+        monkeypatch.setattr(GoldenKernel, "era", era_of(version))
+        for kernel, line in ((new, "f:g/e nosuch"), (untraced, "f:g/e vfs_read")):
+            outcome = KprobeEvents(kernel).take(line, DYNAMIC_EVENTS)
+            assert (outcome.rc, outcome.text, outcome.column) == (-errno.EINVAL, text, 6)
+
+
+@pytest.mark.parametrize("version", [(6, 12, 0), (7, 0, 0), (7, 1, 0)])
+def test_a_symbol_of_the_kernel_is_unique_beside_a_module_s_since_7_1(
+    new: GoldenKernel, monkeypatch: pytest.MonkeyPatch, version: Version
+) -> None:
+    """As "bpf: Prefer vmlinux symbols over module symbols" (1870ddcd94b0) has it."""
+    monkeypatch.setattr(GoldenKernel, "era", era_of(version))
+    addresses = GoldenKernel.addresses
+
+    def shared(self: GoldenKernel, name: str, module: str | None) -> Sequence[int]:
+        return (*addresses(self, name, module), *((0xFFFFFFFFC0001000,) if module is None else ()))
+
+    monkeypatch.setattr(GoldenKernel, "addresses", shared)
+    outcome = KprobeEvents(new).take("p vfs_read")
+    assert outcome.text == (None if version >= (7, 1, 0) else "The symbol is not unique")
 
 
 def test_a_tracepoint_had_to_be_there_before_6_12(
