@@ -1,0 +1,129 @@
+"""The ways through the house: how many functions and files one action of a user passes.
+
+Whoever follows an action through the code reads these functions. The ceilings only fall; a change
+that has to raise one says why in its commit.
+"""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+import pytest
+from click.testing import CliRunner
+from controlkit import Held, held, sample
+
+from engine.cli.check import check as check_command
+from engine.session.protocol import commands as cmd
+
+ROOT = Path(__file__).parents[2]
+OURS = tuple(f"{ROOT / package}/" for package in ("engine", "tui"))
+
+# Functions and files of each action.
+CEILINGS = {
+    "define": (535, 116),
+    "step": (330, 94),
+    "seek": (540, 132),
+    "check": (550, 74),
+}
+
+
+class Passed:
+    """The functions of ours that are called meanwhile.
+
+    Attributes:
+        functions: each by its file and first line.
+    """
+
+    def __init__(self) -> None:
+        self.functions: set[tuple[str, int]] = set()
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Take note of each function that is called."""
+
+        def look(frame: FrameType, event: str, argument: object) -> None:
+            code = frame.f_code
+            if event == "call" and code.co_filename.startswith(OURS):
+                self.functions.add((code.co_filename, code.co_firstlineno))
+
+        before = sys.getprofile()
+        sys.setprofile(look)
+        try:
+            yield
+        finally:
+            sys.setprofile(before)
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """How many functions, and in how many files."""
+        return len(self.functions), len({file for file, _ in self.functions})
+
+
+def define(passed: Passed) -> None:
+    """A definition is typed, until its probe is armed."""
+    with held(sample("x86_64", "recursion")) as guest:
+        guest.do(cmd.Define("p:first factorial"))
+        with passed.watched():
+            guest.do(cmd.Define("p:g/e fibonacci n=%di:u32"))
+        assert guest.probe(2).enabled
+
+
+def step(passed: Passed) -> None:
+    """An instruction is executed, until its view is told."""
+    with held(sample("x86_64", "recursion")) as guest:
+        before = guest.do(cmd.StepInsn()).pc
+        with passed.watched():
+            assert guest.do(cmd.StepInsn()).pc != before
+
+
+def seek(passed: Passed) -> None:
+    """A moment of the past is gone to."""
+
+    def gone(guest: Held, clock: int) -> None:
+        assert guest.do(cmd.Seek(clock)).time == clock
+
+    with held(sample("x86_64", "recursion"), history=True) as guest:
+        guest.do(cmd.Define("p:g/e fibonacci"), cmd.Continue())
+        gone(guest, 2000)
+        with passed.watched():
+            gone(guest, 1000)
+
+
+def check(passed: Passed) -> None:
+    """`kprobe-tui check -f fibonacci` on a sample."""
+    words = ["-f", "fibonacci", sample("x86_64", "recursion")]
+    CliRunner().invoke(check_command, words)  # which loads what is loaded once
+    with passed.watched():
+        result = CliRunner().invoke(check_command, words)
+    assert result.exit_code == 0, result.output
+    assert "fibonacci" in result.output
+
+
+FLOWS: list[Callable[[Passed], None]] = [define, step, seek, check]
+
+
+@pytest.mark.parametrize("flow", FLOWS, ids=lambda flow: flow.__name__)
+def test_an_action_passes_no_more_functions_and_files(flow: Callable[[Passed], None]) -> None:
+    passed = Passed()
+    flow(passed)
+    functions, files = passed.counts
+    most = CEILINGS[flow.__name__]
+    assert functions <= most[0], f"{functions} functions"
+    assert files <= most[1], f"{files} files"
+
+
+def test_a_function_is_counted_once() -> None:
+    """The control: two calls of one function and one of another, in two files."""
+    from engine.escaping import escaped
+    from engine.words import counted
+
+    passed = Passed()
+    with passed.watched():
+        counted(2, "call")
+        counted(3, "call")
+        escaped("text")
+    functions, files = passed.counts
+    assert files == 2
+    assert functions >= 2
