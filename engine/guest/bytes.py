@@ -51,7 +51,7 @@ class MappedBytes:
         watcher: sees copies that stand for accesses of the program; None for nobody.
         on_exhausted: told the address when a copy into the guest finds no memory left.
         provide: (address, access) gives pages to memory that is about to be touched first, see
-            `engine.guest.memory.Memory.provide`.
+            `engine.guest.firsttouch.FirstTouch.provide`.
         written: told (address, bytes, whether the program could not write there) of what the
             guest's kernel writes; None for nobody.
     """

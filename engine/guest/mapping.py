@@ -117,7 +117,7 @@ class Mapping(NamedTuple):
         end: one past the last.
         perms: READ, WRITE, EXECUTE bits.
         physical: arena offset of `start`; None while nobody may access it, and of private
-            anonymous memory that gets pages where it is touched first (`Memory.provide`).
+            anonymous memory that gets pages where it is touched first (`FirstTouch`).
         name: path of the file, or "[stack]" and the like.
         offset: file offset of `start`.
         backing: the file, None for anonymous memory.

@@ -16,9 +16,10 @@ from engine.cpu.base import Cpu
 from engine.cpu.pagetable import NOWHERE, Region, RegionTable
 from engine.cpu.ram import EXECUTE, PAGE, READ, WRITE, Ram
 from engine.guest.bytes import MappedBytes
+from engine.guest.firsttouch import FirstTouch
 from engine.guest.mapping import COPIED, OMITTED, Backing, Mapping, MappingError, page_up
 from engine.guest.mappingtable import MappingTable
-from engine.guest.pager import PROVIDED, Pager
+from engine.guest.pager import Pager
 from engine.guest.pages import MixedViews
 from engine.guest.pages import regions as regions_of
 from engine.guest.shared import SharedPages
@@ -75,6 +76,7 @@ class Memory:
         pager: the pages behind them.
         code: what the emulator has translated of it.
         views: shared pages that one mapping may write and another execute.
+        first_touch: gives pages to vast mappings where they are touched.
         bytes: copies in and out.
         mappings: all mappings, sorted by address.
         shared: the pages that shared mappings have in common.
@@ -87,8 +89,6 @@ class Memory:
         before_move: told (start, size) of pages that are about to go to other addresses.
         recorded: told as `on_change`, before it, of "map" for "data", and of "provide" where
             memory gets pages as it is touched first; None for nobody.
-        provider: (address, access) gives pages to memory that `awaits` them; False if there are
-            none. Whoever replays a run has them from the journal.
     """
 
     def __init__(
@@ -125,7 +125,8 @@ class Memory:
         self._sifts = False
         self.peak = 0
         self.bytes = MappedBytes(self.table, ram, code, self.closed)
-        self.bytes.provide = self.provide
+        self.first_touch = FirstTouch(self.table, self.pager, self.sync, self._provided)
+        self.bytes.provide = self.first_touch.provide
         self.mappings = self.table.mappings
         self.shared = self.pager.shared
         self.shared.spaces.append(self)
@@ -133,7 +134,6 @@ class Memory:
         self.on_change: Callable[[str, int, int], None] = lambda what, start, size: None
         self.before_move: Callable[[int, int], None] = lambda start, size: None
         self.recorded: Callable[[str, int, int], None] | None = None
-        self.provider: Callable[[int, str], bool] = self._provide
         self.find = self.table.find
         self.overlapping = self.table.overlapping
         self.read = self.bytes.read
@@ -342,52 +342,9 @@ class Memory:
         self.table.split(mapping, low, high)
         self.table.insert(piece)
 
-    def awaits(self, address: int, access: str) -> bool:
-        """True if an access is refused only as there are no pages yet.
-
-        Args:
-            address: what is accessed.
-            access: "read", "write" or "execute".
-        """
-        mapping = self.find(address)
-        if mapping is None or not mapping.awaits_pages:
-            return False
-        needed = WRITE if access == "write" else EXECUTE if access == "execute" else _ALL
-        return bool(mapping.perms & needed)
-
-    def provide(self, address: int, access: str) -> bool:
-        """Give pages to that part of a vast mapping which an access has reached.
-
-        Nobody who listens is told: the program sees no change.
-
-        Args:
-            address: what was accessed.
-            access: "read", "write" or "execute".
-
-        Returns:
-            False where the access was refused for another reason.
-
-        Raises:
-            MappingError: ENOMEM without room.
-        """
-        return self.awaits(address, access) and self.provider(address, access)
-
-    def _provide(self, address: int, access: str) -> bool:
-        mapping = self.find(address)
-        assert mapping is not None, "it was asked for"
-        first = address & -PROVIDED
-        low, high = max(first, mapping.start), min(first + PROVIDED, mapping.end)
-        self.table.need_room((mapping.start < low) + (high < mapping.end))
-        piece = self.pager.back(mapping.part(low, high), grows=True)
-        renewed = self.table.renewed
-        self.table.split(mapping, low, high)
-        self.table.insert(piece)
-        self.table.merge(low, high)
-        self.table.renewed = renewed  # the emulator knew of nothing there
-        self.sync()  # the program may go on without anybody else seeing to that
+    def _provided(self, start: int, size: int) -> None:
         if self.recorded is not None:
-            self.recorded("provide", low, high - low)
-        return True
+            self.recorded("provide", start, size)
 
     def own_page(self, page: int, name: str, offset: int) -> None:
         """Show a page of this address space's own in place of a shared one, with the same bytes.

@@ -112,7 +112,7 @@ class ReplayKernel(Kernel):
         self.at = self.inputs = self.reached = 0
         self.output: Callable[[int, bytes], object] = lambda descriptor, data: None
         self.spaces: dict[int, AddressSpace] = {0: machine.current.space}
-        machine.current.memory.provider = self._provide
+        machine.current.memory.first_touch.provider = self._provide
         self.extents: dict[int, SharedExtent] = {}
         self._open_image = open_image
         self.arena = arena
@@ -590,7 +590,7 @@ class ReplayKernel(Kernel):
         old = self.spaces.get(copy_of)
         memory: Memory = (old or current).memory.fresh()
         modules = old.modules.copy(memory) if old is not None else current.modules.fresh(memory)
-        memory.provider = self._provide
+        memory.first_touch.provider = self._provide
         made = self.spaces[number] = AddressSpace(memory, modules, SpaceHooks())
         if old is not None:
             made.heap, made.start = old.heap, old.start

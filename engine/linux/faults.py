@@ -34,14 +34,14 @@ def provided(k: Thread, stop: Stop) -> bool:
     That is no moment of the guest's time: the access goes on where it was, also out of line.
     """
     try:
-        return k.memory.provide(stop.address, stop.access)
+        return k.memory.first_touch.provide(stop.address, stop.access)
     except MappingError:
         return False
 
 
 def fault(k: Thread, stop: Stop) -> None:
     """An access that the page table refuses."""
-    if k.memory.awaits(stop.address, stop.access):
+    if k.memory.first_touch.awaits(stop.address, stop.access):
         if not provided(k, stop):
             exhausted(k, stop.address)
         return

@@ -58,7 +58,7 @@ class GuestStep:
     def _provided(self, address: int, access: str) -> bool:
         """True if memory is touched first, and has pages now."""
         try:
-            return self._memory.provide(address, access)
+            return self._memory.first_touch.provide(address, access)
         except MappingError:
             return False
 
