@@ -23,7 +23,7 @@ from engine.session.headless.endings import explain
         ),
         (
             "A program of a tree of another architecture",
-            "--root /srv/arm64 /srv/arm64/usr/bin/lua5.4 -v",
+            "--root /srv/board /srv/board/usr/bin/lua5.4 -v",
         ),
         (
             "Stopped after ten seconds, with 512 MB of memory",

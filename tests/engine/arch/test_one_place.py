@@ -24,6 +24,8 @@ _NAMES = re.compile(
     re.IGNORECASE,
 )
 _WORDS = re.compile(r"[a-zA-Z0-9_-]+")
+_EXAMPLES = re.compile(r"samples/bin/\w+/|--arch \w+ ?")
+"""The words of a command line that a help text shows."""
 
 REASONS = {
     ("engine/arch/__init__.py", "*"): "the list of architectures: a line each",
@@ -70,7 +72,7 @@ def _texts(node: ast.AST) -> Iterator[str]:
     """The names and texts that a node holds itself."""
     match node:
         case ast.Constant(value=str(text)):
-            yield from _WORDS.findall(text)
+            yield from _WORDS.findall(_EXAMPLES.sub("", text))
         case ast.Constant(value=bytes(data)):
             yield from _WORDS.findall(data.decode("latin-1"))
         case ast.Name(id=name) | ast.Attribute(attr=name) | ast.arg(arg=name):
@@ -137,6 +139,7 @@ def test_a_name_is_found(source: str) -> None:
 def test_prose_is_no_name() -> None:
     source = '"""As on x86_64."""\ndef f():\n    """Of aarch64."""\n    probe.arm()  # arm64'
     assert not named(source)
+    assert not named("shown = '--arch aarch64 samples/bin/x86_64/sort'")
 
 
 # -- a record alone -------------------------------------------------------------------------
