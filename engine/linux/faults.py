@@ -16,6 +16,11 @@ from engine.linux.ending import Crash
 from engine.linux.thread import Thread
 
 _BUS_ADRERR: Final = 2
+"""BUS_ADRERR, the code of a fault where a file has no such page."""
+_MAPERR: Final = 1
+"""SEGV_MAPERR, the code of a fault where nothing is mapped."""
+_ACCERR: Final = 2
+"""SEGV_ACCERR, the code of a fault by permissions."""
 
 
 def opened(k: Thread, stop: Stop) -> bool:
@@ -62,7 +67,8 @@ def fault(k: Thread, stop: Stop) -> None:
     mapping = k.memory.find(stop.address)
     abi = k.arch.linux.signals
     number, code, address, why = _classify(stop, mapping)
-    present = mapping is not None and mapping.perms != 0 and number == sig.SIGSEGV
+    present = number == sig.SIGSEGV and code != _MAPERR and mapping is not None
+    present = present and mapping.perms != 0
     trap_number, error = abi.fault_codes(stop.access, present, stop.address)
     k.signals.last_fault = (stop.address, trap_number, error)
     if abi.canonical(stop.address):
@@ -112,17 +118,22 @@ def exhausted(k: Thread, address: int) -> None:
 def _classify(stop: Stop, mapping: Mapping | None) -> tuple[int, int, int, str]:
     at, access = stop.address, stop.access
     if mapping is None:
-        return sig.SIGSEGV, 1, at, f"{access} at {at:#x}, where nothing is mapped"
+        return sig.SIGSEGV, _MAPERR, at, f"{access} at {at:#x}, where nothing is mapped"
+    if mapping.reserved:  # a program knows nothing of these
+        return (
+            sig.SIGSEGV,
+            _MAPERR,
+            at,
+            f"{access} at {at:#x} in the engine's window {mapping.name}",
+        )
     allowed = {"read": READ, "write": WRITE, "execute": 4}[access]
     if mapping.perms & allowed:
         return sig.SIGBUS, 2, at, f"{access} at {at:#x}, behind the end of {mapping.name}"
     what = mapping.name or "anonymous memory"
-    if mapping.reserved:
-        what = f"the engine's window {mapping.name}"
     permissions = "".join(
         letter if mapping.perms & 1 << index else "-" for index, letter in enumerate("rwx")
     )
-    return sig.SIGSEGV, 2, at, f"{access} at {at:#x} in {what} ({permissions})"
+    return sig.SIGSEGV, _ACCERR, at, f"{access} at {at:#x} in {what} ({permissions})"
 
 
 def trap(k: Thread, stop: Stop) -> None:

@@ -537,8 +537,12 @@ def known(form: Form, found: dict[str, tuple[object, object]]) -> str:
         return _of_load(found)
     if name == "movbe" and form.front == b"\x66" and form.wide and set(found) == {"data"}:
         return "movbe of both sizes that faults"
-    if name.startswith("maskmov") and set(found) <= {"data", "mxcsr"}:
+    if name.startswith("maskmov") and set(found) <= {"data", "mxcsr", "address"}:
         return "maskmov that faults"
+    repeats = form.front[-1:] in (b"\xf2", b"\xf3") and len(form.opcode) == 1
+    if repeats and name.startswith(("cmps", "scas")):
+        # A processor puts back what they were in front of it (SDM, REP), the emulator cannot.
+        return "flags of a repeated comparison that faults" if set(found) == {"flags"} else ""
     selector = form.opcode[-1:] == b"\x8e" if name == "mov" else form.opcode[0] == 0x0F
     if name in ("mov", "pop") and selector and found.get("signal") == (_FAULT, 0):
         return "segment registers"
