@@ -67,8 +67,8 @@ def fault(k: Thread, stop: Stop) -> None:
     mapping = k.memory.find(stop.address)
     abi = k.arch.linux.signals
     number, code, address, why = _classify(stop, mapping)
-    present = number == sig.SIGSEGV and code != _MAPERR and mapping is not None
-    present = present and mapping.perms != 0
+    known = mapping is not None and mapping.perms != 0 and not mapping.reserved
+    present = known and number == sig.SIGSEGV
     trap_number, error = abi.fault_codes(stop.access, present, stop.address)
     k.signals.last_fault = (stop.address, trap_number, error)
     if abi.canonical(stop.address):
