@@ -40,7 +40,7 @@ from tui.panes.memory import MemoryPane
 from tui.panes.output import GuestLine
 from tui.panes.probes import ProbesPane
 from tui.panes.registers import RegistersPane
-from tui.panes.registry import Panes, PaneSources, chapter_of
+from tui.panes.registry import PANES, Panes, PaneSources, chapter_of
 from tui.panes.threads import ThreadsPane
 from tui.programs import Programs
 from tui.render import grouped
@@ -128,7 +128,7 @@ class KprobeApp(App[int]):
     ENABLE_COMMAND_PALETTE = True
     COMMAND_PALETTE_BINDING = "ctrl+p"
     COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {Everything}
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings()]
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(spec.key for spec in PANES)]
 
     def __init__(
         self,

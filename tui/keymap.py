@@ -4,7 +4,7 @@ Bindings, help, palette and the table of the chapter `keys` are made from `ACTIO
 keys by id in the settings.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
@@ -590,18 +590,15 @@ ACTIONS: Final[tuple[Action, ...]] = (
 )
 """All of them, in the order of the help."""
 
-PANE_KEYS: Final = "1234567890TCV"
-"""The keys of panes."""
-
 BY_ID: Final = {action.id: action for action in ACTIONS}
 """The same by id."""
 
 
-def bindings() -> list[Binding]:
-    """For the app: the actions, and the panes by their keys."""
+def bindings(pane_keys: Iterable[str]) -> list[Binding]:
+    """Return the app's bindings: the actions, and the panes by their keys."""
     panes = [
         Binding(key, f"pane('{key}')", f"pane {key}", show=False, id=f"pane_{key}")
-        for key in PANE_KEYS
+        for key in pane_keys
     ]
     # Who has stopped a terminal with ctrl+s types ctrl+q: that must not end anything.
     calm = Binding("ctrl+q", "stay", show=False, priority=True)

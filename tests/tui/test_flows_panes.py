@@ -10,7 +10,6 @@ from flowkit import LARGE, SMALL, User, flow, place
 from textual.events import MouseMove
 
 from engine.session.protocol.views import RunState
-from tui.keymap import PANE_KEYS
 from tui.layout import BARS
 from tui.panes.registry import PANES
 from tui.screens.help import HelpScreen
@@ -19,7 +18,7 @@ from tui.screens.help import HelpScreen
 @pytest.mark.parametrize("size", [SMALL, LARGE, (20, 5)])
 def test_panes_by_number_tab_brackets_and_zoom(size: tuple[int, int]) -> None:
     async def steps(user: User) -> None:
-        assert sorted(spec.key for spec in PANES) == sorted(PANE_KEYS)
+        assert len({spec.key for spec in PANES}) == len(PANES)
         for spec in PANES:
             await user.press(spec.key)
             assert user.focus == spec.id

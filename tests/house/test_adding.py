@@ -1,0 +1,193 @@
+"""A format, a word and a pane are added to a copy of the house: one file each, and one place.
+
+Whatever else a new one needed would have to be added here, too.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from controlkit import sample
+
+ROOT = Path(__file__).parents[2]
+FORMAT = '''"""Names of events, a line each."""
+
+from collections.abc import Collection
+from typing import ClassVar
+
+from engine.arch.program import EVENT_MOST, THREAD_MOST
+from engine.trace.formats.base import Names
+from engine.trace.rows import HEAD, EventTable, whole
+
+
+class NamesFormat:
+    """Prints what has happened, and nothing of it."""
+
+    name: ClassVar[str] = "names"
+    wants_stacks: ClassVar[bool] = False
+    is_text: ClassVar[bool] = True
+    event_most: ClassVar[int] = EVENT_MOST
+
+    def __init__(self, events: EventTable, names: Names, options: Collection[str] = ()) -> None:
+        self._events = events
+
+    def header(self, kept: int | None = None, written: int | None = None) -> bytes:
+        return b"names:\\n"
+
+    def rows(self, data: bytes) -> bytes:
+        lines, position = [], 0
+        while position < len(data):
+            event_id, words, thread = HEAD.unpack_from(data, position)
+            if thread > THREAD_MOST:
+                event_id, thread = whole(event_id, thread)
+            lines.append(self._events[event_id].name.encode() + b"\\n")
+            position += words * 8
+        return b"".join(lines)
+
+    def lost(self, count: int) -> bytes:
+        return b""
+
+    def end(self) -> bytes:
+        return b"over\\n"
+
+    def renamed(self, thread_id: int) -> None:
+        pass
+
+    def program(self, number: int) -> None:
+        pass
+
+    def state(self) -> object:
+        return None
+'''
+WORD = '''"""A word that says where the guest stands."""
+
+from engine.session.debugger.debugger import Debugger
+
+
+class Whereabouts:
+    def __init__(self, debugger: Debugger) -> None:
+        self._debugger = debugger
+
+    def whereabouts(self, rest: str) -> None:
+        """Say where the guest stands."""
+        self._debugger.put(f"at {self._debugger.control.view().location}")
+'''
+PANE = '''"""A pane that says where the guest stands."""
+
+from textual.widgets import Static
+
+from engine.session.protocol.views import GuestView
+from tui.widgets.pane import Pane
+
+
+class PlacePane(Pane):
+    TITLE = "Place"
+
+    def __init__(self) -> None:
+        super().__init__(Static("nowhere", id="told"))
+
+    def show(self, view: GuestView) -> None:
+        self.query_one("#told", Static).update(f"at {view.location}")
+'''
+USE = """
+import asyncio
+import sys
+
+from engine.session import GuestConfig
+from tui.app import KprobeApp
+
+
+async def use():
+    app = KprobeApp(GuestConfig(sys.argv[1]))
+    async with app.run_test(size=(120, 40)) as pilot:
+        while not app.view.registers:
+            await pilot.pause(0.05)
+        await pilot.press("W")
+        await pilot.pause(0.3)
+        pane = app.query_one("#place")
+        print(pane.display, pane.query_one("#told").render())
+
+
+asyncio.run(use())
+"""
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Path:
+    """A copy of the packages."""
+    for package in ("engine", "tui"):
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / package, tmp_path / package, ignore=ignored)
+    return tmp_path
+
+
+def add(house: Path, path: str, text: str, registry: str, before: str, *lines: str) -> None:
+    """Put a file into the house, and lines in front of one of a single other file."""
+    target = house / path
+    assert not target.exists()
+    target.write_text(text)
+    place = house / registry
+    old = place.read_text()
+    assert old.count(before) == 1, f"{before!r} in {registry}"
+    (house / registry).write_text(old.replace(before, "\n".join((*lines, before))))
+
+
+def said(house: Path, *words: str) -> str:
+    """What Python prints that has these packages; errors fail."""
+    paths = os.pathsep.join((str(house), *filter(None, sys.path)))
+    environment = {**os.environ, "PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        [sys.executable, "-P", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=house,
+        env=environment,
+    )
+    assert done.returncode in (0, 21), done.stderr
+    return done.stdout + done.stderr
+
+
+def test_an_output_format(house: Path) -> None:
+    line = '    "names": "throwaway.NamesFormat",'
+    registry = "engine/trace/formats/__init__.py"
+    add(house, "engine/trace/formats/throwaway.py", FORMAT, registry, '    "jsonl":', line)
+    words = ["-m", "tui", "trace", "-e", "p:g/first factorial", "--format", "names"]
+    told = said(house, *words, sample("x86_64", "recursion"))
+    assert "names:\nfirst\nover\n" in told
+    assert "names" in said(house, "-m", "tui", "trace", "--help")
+
+
+def test_a_word_of_gdb(house: Path) -> None:
+    """The word and its class; what carries it out is made where it stands."""
+    before = '            Word(("up",), looking.up, remote=True),'
+    line = '            Word(("whereabouts",), Whereabouts(debugger).whereabouts),'
+    registry = "engine/session/debugger/words.py"
+    add(house, "engine/session/debugger/throwaway.py", WORD, registry, before, line)
+    words = house / registry
+    first = "from engine.session.debugger.watching import Watching\n"
+    module = "from engine.session.debugger.throwaway import Whereabouts\n"
+    words.write_text(words.read_text().replace(first, module + first))
+    options = ["--batch", "-ex", "break fibonacci", "-ex", "run", "-ex", "whereabouts"]
+    told = said(house, "-m", "tui", *options, sample("x86_64", "recursion"))
+    assert "\nat fibonacci+" in told
+    listed = said(
+        house, "-m", "tui", "--batch", "-ex", "help whereabouts", sample("x86_64", "recursion")
+    )
+    assert "Say where the guest stands." in listed
+
+
+@pytest.mark.slow
+def test_a_pane(house: Path) -> None:
+    before = '    PaneSpec("threads", "T",'
+    line = '    PaneSpec("place", "W", "Place", lambda s: PlacePane(), True, "interface"),'
+    add(house, "tui/panes/throwaway.py", PANE, "tui/panes/registry.py", before, line)
+    registry = house / "tui" / "panes" / "registry.py"
+    first = "from tui.panes.threads import ThreadsPane\n"
+    registry.write_text(
+        registry.read_text().replace(first, first + "from tui.panes.throwaway import PlacePane\n")
+    )
+    assert said(house, "-c", USE, sample("x86_64", "recursion")).strip() == "True at _start+0x0"
