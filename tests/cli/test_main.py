@@ -104,9 +104,9 @@ NEVER = (
     ("budget", "words"),
     [
         (9, ("--help",)),
-        (208, ("run", "--isolated", str(SAMPLE), "a")),
-        (281, ("check", "-f", "main", str(SAMPLE))),
-        (422, ("trace", "-e", "p:x main", "-o", "/dev/null", "--isolated", str(SAMPLE), "a")),
+        (209, ("run", "--isolated", str(SAMPLE), "a")),
+        (282, ("check", "-f", "main", str(SAMPLE))),
+        (423, ("trace", "-e", "p:x main", "-o", "/dev/null", "--isolated", str(SAMPLE), "a")),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
 )

@@ -14,11 +14,11 @@ import pytest
 from click.testing import CliRunner
 from controlkit import Held, held, sample
 
+import engine
 from engine.cli.check import check as check_command
 from engine.session.protocol import commands as cmd
 
-ROOT = Path(__file__).parents[2]
-OURS = tuple(f"{ROOT / package}/" for package in ("engine", "tui"))
+OURS = f"{Path(engine.__file__).parent}/"
 
 # Functions and files of each action.
 CEILINGS = {
@@ -110,7 +110,7 @@ def test_an_action_passes_no_more_functions_and_files(flow: Callable[[Passed], N
     flow(passed)
     functions, files = passed.counts
     most = CEILINGS[flow.__name__]
-    assert functions <= most[0], f"{functions} functions"
+    assert 100 < functions <= most[0], f"{functions} functions"
     assert files <= most[1], f"{files} files"
 
 
