@@ -58,7 +58,7 @@ def _size(path: PackagePath) -> int:
     return file.stat().st_size if file.exists() else 0
 
 
-# What other projects call engine, where Python may find it before ours.
+# Files and folders called engine, where Python may find them before ours.
 STRANGERS = ("engine/__init__.py", "engine.py")
 SCRIPT = f"{sysconfig.get_path('scripts')}/kprobe-tui"
 

@@ -81,7 +81,7 @@ def _completed(
 
 
 def _words(context: click.Context) -> list[str]:
-    """All words that may be the first of TOPIC."""
+    """Return the topics and subcommands that may begin TOPIC."""
     group = context.parent
     command = None if group is None else group.command
     known = command.list_commands(context) if isinstance(command, click.Group) else []

@@ -78,7 +78,7 @@ def _paged(command: str, lines: list[Line]) -> bool:
             input=text.encode(errors="backslashreplace"),
             env=environment,
             check=False,
-            # What is ignored stays ignored in a child.
+            # A child inherits that a signal is ignored.
             preexec_fn=lambda: signal.signal(signal.SIGINT, before),
         )
     finally:

@@ -627,9 +627,11 @@ class UnicornCpu(UnicornState):
                 start = (start + PAGE) & -PAGE
                 continue
             stop = min(end, region.end)
-            lead = self._ram.untouched_lead(region.physical + start - region.start, stop - start)
-            if region.perms & EXECUTE and start + lead < stop:
-                self._uc.remove_code(start + lead, stop)  # it touches the first page
+            if region.perms & EXECUTE:
+                at = region.physical + start - region.start
+                first = start + self._ram.untouched_lead(at, stop - start)
+                if first < stop:
+                    self._uc.remove_code(first, stop)  # which touches the first page
             start = stop
 
     def _invalidate_of(self, regions: RegionTable, start: int, size: int) -> None:

@@ -128,7 +128,12 @@ def _classify(stop: Stop, mapping: Mapping | None) -> tuple[int, int, int, str]:
         )
     allowed = {"read": READ, "write": WRITE, "execute": 4}[access]
     if mapping.perms & allowed:
-        return sig.SIGBUS, 2, at, f"{access} at {at:#x}, behind the end of {mapping.name}"
+        return (
+            sig.SIGBUS,
+            _BUS_ADRERR,
+            at,
+            f"{access} at {at:#x}, behind the end of {mapping.name}",
+        )
     what = mapping.name or "anonymous memory"
     permissions = "".join(
         letter if mapping.perms & 1 << index else "-" for index, letter in enumerate("rwx")

@@ -26,7 +26,7 @@ def command_of(name: str) -> GroupedCommand:
 USES = [(name, words) for name in COMMANDS for _, words in command_of(name).uses]
 RUNNING = ("run", "trace", "graph", "bt", "check", "diff", "disasm", "record")
 QUICK = [(name, words) for name, words in USES if "samples/bin" in words and name in RUNNING]
-"""Those that need nothing but the checkout."""
+"""Commands whose examples need nothing but the checkout."""
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -41,7 +41,7 @@ def test_a_help_text_begins_with_three_uses(name: str) -> None:
     purposes = [f"  {purpose}:" for purpose, _ in command.uses]
     assert [line for line in lines if line in purposes] == purposes
     assert lines.index(purposes[-1]) < heads[0]
-    # What is to be copied is one command for a shell, also where it goes on in another line.
+    # An example is one command for a shell, also where it goes on in another line.
     shown = re.findall(r"(?m)^    (kprobe-tui .*)", text.replace("\\\n", ""))[:3]
     assert [shlex.split(line) for line in shown] == [
         shlex.split(f"kprobe-tui {name} {words}") for _, words in command.uses

@@ -507,7 +507,7 @@ _UNWRITTEN = frozenset((6, 7, *(at for at in range(42, 160) if at % 16 >= 10)))
 """Bytes of an image that a processor makes zero and the emulator leaves: FOP, and behind each
 register of x87."""
 _MXCSR_BYTES = frozenset(range(24, 32))
-"""Those that xsave writes where it is asked for AVX alone, which is not offered here."""
+"""Bytes of MXCSR, which xsave writes where it is asked for AVX alone (not offered here)."""
 _EXCEPTIONS = 0x8080
 """Bits of x87's status that tell of an exception that is not masked: a processor makes them."""
 

@@ -1,4 +1,4 @@
-"""What README and the handbook say of the interface is what the interface does."""
+"""The interface does what README and the handbook say of it."""
 
 from pathlib import Path
 

@@ -85,7 +85,7 @@ class OverlayDirectory(Directory):
         return node
 
     def listing(self) -> Listing:
-        """All entries but . and .., sorted by name unless they are to be in the host's order."""
+        """Return all entries but . and .., by name or in the host's order (`DirectoryPool`)."""
         found: dict[bytes, tuple[int, int]] = {}
         if self.host is not None:
             found = self._lower_listing(self.host)

@@ -305,7 +305,7 @@ class SharedDirectory(Directory):
         return HostSpecialNode(self.volume, stat.S_IFMT(st.st_mode), lower, key)
 
     def listing(self) -> Listing:
-        """All entries but . and .., sorted by name unless they are to be in the host's order."""
+        """Return all entries but . and .., by name or in the host's order (`DirectoryPool`)."""
         with translated():
             found = {name: (ino, kind) for name, ino, kind in self.host.entries()}
         for name, node in (*self._own.items(), *self.mounts.items()):

@@ -112,7 +112,7 @@ class UdpSocket(InetSocket):
         return self._put(message.data, self._receiver(message, len(message.data)))
 
     def _receiver(self, message: Outgoing, size: int) -> Endpoint:
-        """Who is to receive a datagram of so many bytes."""
+        """Return the receiver of a datagram of so many bytes, or fail as sending fails."""
         if size > 0xFFFF:
             raise LinuxError(EMSGSIZE)
         if message.flags & MSG_OOB:

@@ -1,7 +1,7 @@
 """A guest under control: runs, stops, steps, and is asked things in between.
 
 `Control` belongs to one thread. It gets its commands from `execute`, and while the guest runs
-from `heard.waiting`, which the guest's kernel asks whenever `attention` was called (from any
+from `heard.waiting`, which the guest's kernel asks whenever `sight.attention` was called (from any
 thread). What happens is told through `tell`. A worker thread, a test or a script may stand behind
 both.
 """

@@ -153,7 +153,7 @@ def test_the_first_error_of_bad_arguments(seed: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("arch", FIRST_COMPILED)
 def test_the_order_of_errors_of_linux_6_18(arch: str, tmp_path: Path) -> None:
-    """Where older kernels say something else: the answers beside are those of 6.18.44."""
+    """Compare calls that older kernels answer in another way with the answers of 6.18.44."""
     want = (SOURCES / "laterorder.txt").read_text()
     _same(want, emulated(compiled("laterorder", arch), tmp_path, "a"))
 

@@ -229,13 +229,18 @@ class DapServer:
             self._progress.running = before
 
     def _asked(self) -> cmd.Command | None:
-        """Answer the messages that have come while the guest runs; a halt if one asks for it."""
-        halts = False
+        """Answer the messages that have come while the guest runs.
+
+        Returns:
+            A halt if one of them asks for it; else, behind an answer, a question for what else
+            the editor may want to know by now. None if nothing has come.
+        """
+        halts, came = False, bool(self._messages)
         while self._messages:
             halts = self._message(self._messages.popleft()) or halts
         if self._gone and not self.over:
             self._progress.over = halts = True
-        return cmd.Halt() if halts else None
+        return cmd.Halt() if halts else cmd.Refresh() if came else None
 
     # -- a session's begin and end ----------------------------------------------------------
 

@@ -3,6 +3,7 @@
 import base64
 import errno
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -273,6 +274,22 @@ def test_signals_stop_a_guest_if_they_are_to(program: Path) -> None:
         editor.ask("continue", threadId=stop["threadId"])
         editor.event("terminated")
         assert "terminated with signal SIGABRT" in editor.output("console")
+
+
+def test_what_is_recorded_comes_with_an_answer_while_the_guest_runs(program: Path) -> None:
+    with front_end() as editor:
+        editor.launch(program, args=["spin"], stopOnEntry=True)
+        thread = editor.go()["threadId"]
+        editor.ask("evaluate", expression="p:g/hit set", context="repl")
+        editor.ask("continue", threadId=thread)
+        end = time.monotonic() + 60
+        while "hit: (set" not in editor.output("console") and time.monotonic() < end:
+            editor.ask("threads")
+        assert "hit: (set" in editor.output("console")
+        with pytest.raises(RefusedError, match="notStopped"):
+            editor.ask("stackTrace", threadId=thread)
+        editor.ask("pause", threadId=thread)
+        assert editor.stop()["reason"] == "pause"
 
 
 def test_a_guest_that_runs_is_asked_and_stopped(program: Path) -> None:
