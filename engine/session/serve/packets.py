@@ -18,6 +18,7 @@ _ESCAPED: Final = b"#$}*"
 _XOR: Final = 0x20
 _BEGIN: Final = ord("$")
 _ACKNOWLEDGEMENTS: Final = b"+-"
+_GOOD: Final = ord("+")
 _FIRST: Final = (b"qSupported", b"QStartNoAckMode", b"!", b"?", b"Hg", b"Hc")
 """Packets that debuggers begin with: gdb, lldb, simple clients that ask for the stop."""
 _DIGITS: Final = re.compile(rb"[0-9a-fA-F]{1,32}")
@@ -51,6 +52,9 @@ class PacketReader:
         self.answers: deque[bytes] = deque()
         self.begun = False
         self._rest = bytearray()
+        self._last: bytes | None = None
+        self._confirms = False
+        self._confirmed = False
 
     def take(self, data: bytes) -> list[bytes]:
         """Return the packets that are whole now, `INTERRUPT` among them.
@@ -76,6 +80,8 @@ class PacketReader:
                 yield INTERRUPT
                 continue
             if rest[0] in _ACKNOWLEDGEMENTS:
+                if rest[0] == _GOOD:
+                    self._confirms = self._confirmed = True
                 del rest[0]
                 continue
             if rest[0] != _BEGIN:
@@ -93,10 +99,24 @@ class PacketReader:
                     raise ForeignBytesError(f"a first packet {body[:16]!r}")
                 self.begun = True
             if self.acknowledges:
+                if good and self._is_again(body):
+                    continue
                 self.answers.append(b"+" if good else b"-")
                 if not good:
                     continue
+                self._last, self._confirmed = body, False
             yield unescaped(body)
+
+    def _is_again(self, body: bytes) -> bool:
+        """Return whether a packet is the one before, sent again as its `+` came late.
+
+        gdb sends a packet again every two seconds until the server, which may still be starting,
+        acknowledges the packet (`putpkt_binary` of gdb/remote.c). A second answer would be taken
+        for that of the next packet. Links lose nothing, so the first `+` is on its way, and
+        between two packets that are meant gdb acknowledges an answer. A client that has never
+        acknowledged anything may send what it likes.
+        """
+        return self._confirms and not self._confirmed and body == self._last
 
 
 def unescaped(data: bytes) -> bytes:

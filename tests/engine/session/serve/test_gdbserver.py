@@ -688,7 +688,8 @@ def test_the_kernel_tells_who_has_connected() -> None:
 STDIO = """
 set confirm off
 set sysroot /
-target remote | {python} -m tui serve --gdb stdio {guest}
+set remotetimeout 3
+target remote | sleep {late}; {python} -m tui serve --gdb stdio {guest}
 break set if i == 5
 continue
 print table
@@ -701,12 +702,16 @@ continue
 
 
 @pytest.mark.slow
-def test_gdb_starts_the_server_itself_and_shows_what_the_guest_writes(program: Path) -> None:
+@pytest.mark.parametrize("late", (0, 7))
+def test_gdb_starts_the_server_itself_and_shows_what_the_guest_writes(
+    program: Path, late: int
+) -> None:
+    """Where the server is late, gdb sends its first packet again, which has one answer still."""
     source = PROGRAM.replace(
         "return 7;", 'puts("out");fprintf(stderr, "err %d\\n", getchar());return 7;'
     )
     guest = build(program.parent, "piped", source, "-O1", "-g", "-pthread")
-    text = gdb(STDIO.format(python=sys.executable, guest=guest), guest)
+    text = gdb(STDIO.format(python=sys.executable, guest=guest, late=late), guest)
     assert "$1 = {44, 11, 22, 33}" in text
     assert "$1 = 42" in text
     assert '"shell" is not for clients' in text
