@@ -17,7 +17,7 @@ from engine.arch.plan import Fixup, Verdict
 from engine.cpu.base import SingleSteps, Stop, StopKind
 from engine.errors import EngineError, GuestFaultError
 from engine.probes.breakpoint_actions import rebased
-from engine.probes.hit_machine import WORD, Phase, stop_name
+from engine.probes.hit_machine import WORD, HitBuffer, Phase, stop_name
 from engine.probes.hits import HitDispatcher, Status
 from engine.probes.kretprobe import KretprobeInstance
 from engine.probes.stepping import StepStopError, failure
@@ -49,6 +49,7 @@ class BreakpointMachine:
         self.next: Phase | None = Phase.PRE if trapped else Phase.ARMED
         self.stop: Stop | None = None
         self.calls: Sequence[KretprobeInstance] = hits.returns.arriving(point)
+        self.buffer: HitBuffer | None = None
         self._hits = hits
         self.target = target
         self._arch, self._cpu, self._regs = arch, target.cpu, target.regs

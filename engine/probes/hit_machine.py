@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol
 
 from msgspec import Struct
 
@@ -62,6 +62,49 @@ class PhaseRecord(Struct, frozen=True):
     stop: Stop | None = None
 
 
+class BufferPart(Struct, frozen=True):
+    """A part of the code that a hit is led through.
+
+    Attributes:
+        phase: in which it is executed.
+        start: guest address.
+        end: one past its last byte.
+        original: address of the instruction that it stands for; None for the engine's own code.
+    """
+
+    phase: Phase
+    start: int
+    end: int
+    original: int | None = None
+
+
+class HitBuffer(Struct, frozen=True):
+    """The code of the engine's in the guest that hits are led through instead of a trap.
+
+    Attributes:
+        what: how hits come there: "detour" for a jump, "called" for a call.
+        address: of the probe.
+        original: bytes of the program's that something else stands for.
+        jump: the bytes that lead to the buffer; nothing where a breakpoint does.
+        start: guest address of the buffer.
+        code: all of its bytes.
+        parts: what they do, in their order.
+    """
+
+    what: Literal["detour", "called"]
+    address: int
+    original: bytes
+    jump: bytes
+    start: int
+    code: bytes
+    parts: tuple[BufferPart, ...]
+
+    @property
+    def end(self) -> int:
+        """One past its last byte."""
+        return self.start + len(self.code)
+
+
 class HitMachine(Protocol):
     """Carries one hit out, a phase at a time.
 
@@ -72,6 +115,7 @@ class HitMachine(Protocol):
         next: the phase that it stands in front of; None when the hit is over.
         stop: what is left for the guest's kernel, as from `HitDispatcher.handle`.
         calls: those whose return has led here, newest first.
+        buffer: the code that it leads through; None for a breakpoint's.
     """
 
     target: ProbeTarget
@@ -80,6 +124,7 @@ class HitMachine(Protocol):
     next: Phase | None
     stop: Stop | None
     calls: Sequence[KretprobeInstance]
+    buffer: HitBuffer | None
 
     @property
     def slot(self) -> int | None:

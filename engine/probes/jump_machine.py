@@ -7,13 +7,11 @@ debugger would that steps through it, and ends where the next part begins.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from msgspec import Struct
-
 from engine.cpu.base import Stop, StopKind
 from engine.errors import EngineError
 from engine.probes.detours import Detour
 from engine.probes.detourwork import serving
-from engine.probes.hit_machine import Phase, stop_name
+from engine.probes.hit_machine import BufferPart, HitBuffer, Phase, stop_name
 from engine.probes.hits import HitDispatcher, Status
 from engine.probes.kretprobe import Kretprobe, KretprobeInstance
 from engine.probes.pending_calls import ReturnSite
@@ -22,22 +20,6 @@ from engine.probes.point_state import Stage
 _TO_THE_START: Final = (Phase.ARMED, Phase.JUMP)
 _PAST_IT: Final = (Phase.ARMED, Phase.TRAP, Phase.PRE)
 """The int3 bypass: while a breakpoint stands there, its trap leads to the displaced part."""
-
-
-class BufferPart(Struct, frozen=True):
-    """A part of a detour buffer.
-
-    Attributes:
-        phase: in which it is executed.
-        start: guest address.
-        end: one past its last byte.
-        original: address of the instruction that it stands for; None for the engine's own code.
-    """
-
-    phase: Phase
-    start: int
-    end: int
-    original: int | None = None
 
 
 def parts(detour: Detour) -> tuple[BufferPart, ...]:
@@ -58,12 +40,7 @@ def parts(detour: Detour) -> tuple[BufferPart, ...]:
 
 
 class JumpMachine:
-    """Carries one hit of a jump out; satisfies `HitMachine`.
-
-    Attributes:
-        detour: the buffer that the hit goes through.
-        parts: of the buffer.
-    """
+    """Carries one hit of a jump out; satisfies `HitMachine`."""
 
     def __init__(self, hits: HitDispatcher) -> None:
         """Take up the hit where the guest stands.
@@ -84,8 +61,17 @@ class JumpMachine:
         self._hits, self.target = hits, target
         self._arch, self._cpu = target.arch, target.cpu
         self._memory, self._regs = target.memory, target.regs
-        self.detour = detour
-        self.parts = parts(detour)
+        self._detour = detour
+        self._parts = parts(detour)
+        self.buffer: HitBuffer | None = HitBuffer(
+            "detour",
+            detour.address,
+            detour.original,
+            detour.jump,
+            detour.start,
+            detour.code,
+            self._parts,
+        )
         self._entry = _PAST_IT if point.state.stage is Stage.CHECK else _TO_THE_START
         served = serving(point)
         self._enters = any(isinstance(probe, Kretprobe) for probe in served)
@@ -124,17 +110,17 @@ class JumpMachine:
         if self.next is None:
             return ()
         if self.next in self._entry:
-            rest = self.parts
+            rest = self._parts
             if self._entry is _PAST_IT:
-                rest = tuple(part for part in rest if part.start >= self.detour.bypass)
+                rest = tuple(part for part in rest if part.start >= self._detour.bypass)
             entry = self._entry[self._entry.index(self.next) :]
             return (*entry, *(part.phase for part in rest))
         at = self._part(self._regs.ip)
-        return tuple(part.phase for part in self.parts if at is None or part.start >= at.start)
+        return tuple(part.phase for part in self._parts if at is None or part.start >= at.start)
 
     def places(self) -> list[tuple[int, int]]:
         """(address, size) of the window."""
-        return [(self.point.address, len(self.detour.original))]
+        return [(self.point.address, len(self._detour.original))]
 
     def about(self, phase: Phase) -> int | None:
         """Address of the site, for the phases in front of the detour."""
@@ -142,7 +128,7 @@ class JumpMachine:
 
     def _part(self, pc: int) -> BufferPart | None:
         """The part that a place is in; the traps of hits that the engine records are recording."""
-        for part in self.parts:
+        for part in self._parts:
             if part.phase is Phase.RECORD if pc in self._slow else part.start <= pc < part.end:
                 return part
         return None
@@ -151,7 +137,7 @@ class JumpMachine:
 
     def _armed(self) -> str:
         self.next = self._entry[1]
-        detour, point = self.detour, self.point
+        detour, point = self._detour, self.point
         there = self._memory.read(point.address, len(detour.original)).hex(" ")
         was = detour.original.hex(" ")
         if point.state.held:
@@ -175,18 +161,18 @@ class JumpMachine:
         if moved or not point.armed:
             self.next = None
             return f"a handler has the guest go on at {self._regs.ip:#x}"
-        self._regs.ip = self.detour.bypass
-        self._cpu.expect(self.detour.window)
+        self._regs.ip = self._detour.bypass
+        self._cpu.expect(self._detour.window)
         self._go_on()
         told = hits.told and f"; {hits.told}"
         return f"handlers ran, and control is diverted to the stub's displaced part{told}"
 
     def _jump(self) -> str:
-        if self.point.replacement is not self.detour:
+        if self.point.replacement is not self._detour:
             self.next = None
             return "the jump was taken out: the guest goes on here"
         if self.point.state.held:
-            self._regs.ip = self.detour.start
+            self._regs.ip = self._detour.start
             for probe in self.point.enabled():
                 probe.hits += probe.stops
             how = "as the jump would that the breakpoint stands for"
@@ -196,17 +182,17 @@ class JumpMachine:
             while stop is not None and stop.kind is StopKind.HALTED:
                 stop = self._cpu.step()  # the halt came before it
             how = "without a trap"
-        if self._regs.ip != self.detour.start:
+        if self._regs.ip != self._detour.start:
             raise EngineError(f"the jump at {self.point.address:#x} led to {self._regs.ip:#x}")
-        self._cpu.expect(self.detour.window)
+        self._cpu.expect(self._detour.window)
         self._go_on()
-        return f"control goes to the detour at {self.detour.start:#x}, {how}"
+        return f"control goes to the detour at {self._detour.start:#x}, {how}"
 
     def _save(self) -> str:
         seen = self._through()
-        if self.detour.trap is not None:
+        if self._detour.trap is not None:
             return "a trap in the detour: the engine serves the hit's probes"
-        kept = ", ".join(self.detour.recorder.saved) or "no register"
+        kept = ", ".join(self._detour.recorder.saved) or "no register"
         text = f"{kept} kept in the save area"
         if self._returns:
             return text if seen else f"{text}; the newest call is the one that has returned"

@@ -12,9 +12,8 @@ from engine.arch.nop_call import WORD
 from engine.cpu.base import Stop, StopKind
 from engine.errors import EngineError
 from engine.probes.breakpoint_machine import BreakpointMachine
-from engine.probes.hit_machine import HitMachine, Phase, stop_name
+from engine.probes.hit_machine import BufferPart, HitBuffer, HitMachine, Phase, stop_name
 from engine.probes.hits import HitDispatcher, Status
-from engine.probes.jump_machine import BufferPart
 from engine.probes.kretprobe import KretprobeInstance
 from engine.probes.point_state import Stage
 from engine.probes.uprobe_call import UprobeCall
@@ -39,12 +38,7 @@ def nop_call_machine(hits: HitDispatcher) -> HitMachine:
 
 
 class NopCallMachine:
-    """Carries one hit of a call out; satisfies `HitMachine`.
-
-    Attributes:
-        detour: the call and its trampoline.
-        parts: of the trampoline.
-    """
+    """Carries one hit of a call out; satisfies `HitMachine`."""
 
     def __init__(self, hits: HitDispatcher) -> None:
         """Take up the hit where the guest stands.
@@ -62,7 +56,7 @@ class NopCallMachine:
         self.next: Phase | None = Phase.ARMED
         self.stop: Stop | None = None
         self.calls: Sequence[KretprobeInstance] = ()
-        self.detour = call
+        self._called = call
         self._hits, self.target = hits, target
         self._cpu, self._regs = target.cpu, target.regs
         self._sp = target.regs.sp
@@ -73,11 +67,14 @@ class NopCallMachine:
             Phase.RESTORE: restored,
             Phase.RETURN: call.window,
         }
-        self.parts = (
+        parts = (
             BufferPart(Phase.SAVE, start, start + calls.syscall),
             BufferPart(Phase.SYSCALL, start + calls.syscall, start + calls.behind),
             BufferPart(Phase.RESTORE, start + calls.behind, restored),
             BufferPart(Phase.RETURN, restored, restored + 1),
+        )
+        self.buffer: HitBuffer | None = HitBuffer(
+            "called", call.address, call.original, call.jump, start, call.code, parts
         )
         self.phases: Mapping[Phase, Callable[[], str]] = {
             Phase.ARMED: self._armed,
@@ -96,7 +93,7 @@ class NopCallMachine:
     @property
     def own(self) -> dict[str, int]:
         """In the trampoline the stack pointer and the program counter are the machinery's."""
-        inside = self.detour.start <= self._regs.ip < self.detour.end
+        inside = self._called.start <= self._regs.ip < self._called.end
         frame = self._frame() if inside else None
         if frame is None:
             return {}
@@ -115,9 +112,9 @@ class NopCallMachine:
 
     def places(self) -> list[tuple[int, int]]:
         """(address, size) of the call, and of the words that a hit overwrites."""
-        below = range(self._sp - self.detour.calls.overwritten, self._sp, WORD)
+        below = range(self._sp - self._called.calls.overwritten, self._sp, WORD)
         return [
-            (self.point.address, len(self.detour.original)),
+            (self.point.address, len(self._called.original)),
             *((address, WORD) for address in below),
         ]
 
@@ -126,13 +123,13 @@ class NopCallMachine:
         return self.point.address if phase is Phase.ARMED else None
 
     def _frame(self) -> TrampolineFrame | None:
-        return frame_in(self.target, self.detour.calls, self._regs.ip - self.detour.start)
+        return frame_in(self.target, self._called.calls, self._regs.ip - self._called.start)
 
     # -- the phases -----------------------------------------------------------------------
 
     def _armed(self) -> str:
         self.next = Phase.CALL
-        call, point = self.detour, self.point
+        call, point = self._called, self.point
         there = self.target.memory.read(point.address, len(call.original)).hex(" ")
         if point.state.held:
             return f"armed: {there} at {point.address:#x}: a breakpoint in front of the call"
@@ -140,7 +137,7 @@ class NopCallMachine:
         return f"armed: {there} at {point.address:#x} is a call, in place of {was}"
 
     def _call(self) -> str:
-        call = self.detour
+        call = self._called
         if self.point.replacement is not call:
             self.next = None
             return "the call was taken out: the guest goes on here"
@@ -167,7 +164,7 @@ class NopCallMachine:
         if self._step_to(self._ends[Phase.SAVE]):
             return self._left()
         self.next = Phase.SYSCALL
-        calls = self.detour.calls
+        calls = self._called.calls
         names = ", ".join(name for _, name in calls.pushes)
         return (
             f"{names} are kept behind it: {calls.overwritten} bytes below the program's "
@@ -175,7 +172,7 @@ class NopCallMachine:
         )
 
     def _syscall(self) -> str:
-        hits, point, call, regs = self._hits, self.point, self.detour, self._regs
+        hits, point, call, regs = self._hits, self.point, self._called, self._regs
         frame = self._frame()
         if frame is None:
             raise EngineError(f"the stack of the call at {call.address:#x} is gone")
@@ -200,27 +197,27 @@ class NopCallMachine:
 
     def _go_back(self, frame: TrampolineFrame) -> None:
         """Keep the handlers' registers on the stack; registers have the kernel's values."""
-        cpu, target, calls = self._cpu, self.target, self.detour.calls
+        cpu, target, calls = self._cpu, self.target, self._called.calls
         values = [cpu.read_register(name) for name, _ in frame.saved]
         data = struct.pack(f"<{len(values) + 1}Q", *values, frame.behind)
         target.step.store(frame.sp - len(data), data)
         cpu.write_register(target.arch.roles.sp, frame.sp - len(data))
-        self._regs.ip = behind = self.detour.start + calls.behind
+        self._regs.ip = behind = self._called.start + calls.behind
         flags, place = calls.leaves
         cpu.write_register(calls.result, 0)
         cpu.write_register(flags, cpu.read_register(calls.flags))
         cpu.write_register(place, behind)
-        cpu.expect(self.detour.window)
+        cpu.expect(self._called.window)
 
     def _restore(self) -> str:
         if self._step_to(self._ends[Phase.RESTORE]):
             return self._left()
         self.next = Phase.RETURN
-        names = ", ".join(name for _, name in self.detour.calls.pops)
+        names = ", ".join(name for _, name in self._called.calls.pops)
         return f"{names} have the program's own values again"
 
     def _return(self) -> str:
-        if self._step_to(self.detour.window):
+        if self._step_to(self._called.window):
             return self._left()
         self.next = None
         return f"the guest goes on at {self._regs.ip:#x}, behind the call"

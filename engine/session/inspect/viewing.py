@@ -11,13 +11,9 @@ from engine.cpu.ram import EXECUTE, READ, WRITE
 from engine.errors import GuestFaultError
 from engine.guest.mapping import Mapping as MemoryMapping
 from engine.linux.space import AddressSpace
-from engine.probes.detours import Detour
-from engine.probes.hit_machine import HitMachine, Phase, PhaseRecord
-from engine.probes.jump_machine import BufferPart, JumpMachine
-from engine.probes.nop_call_machine import NopCallMachine
+from engine.probes.hit_machine import BufferPart, HitBuffer, HitMachine, Phase, PhaseRecord
 from engine.probes.point import ProbePoint
 from engine.probes.point_state import Stage
-from engine.probes.uprobe_call import UprobeCall
 from engine.session.guest.probed_space import ProbedSpace
 from engine.session.guest.session import Session
 from engine.session.inspect.backtrace import Backtraces, NamedFrame, comparison
@@ -277,9 +273,7 @@ class Viewing:
     def hit(self, machine: HitMachine, done: tuple[PhaseView, ...]) -> HitView:
         """A hit as far as it has come."""
         point, session = machine.point, self._session
-        detour = None
-        if isinstance(machine, JumpMachine | NopCallMachine):
-            detour = self.detours.of(machine)
+        detour = self.detours.of(machine)
         planted = self.planted().get(point.address, b"")
         slot = machine.slot
         code = self._slot_code(point, slot)
@@ -352,22 +346,24 @@ class DetourViews:
     def __init__(self, session: Session) -> None:
         """Nothing is looked at yet."""
         self._session = session
-        self._known: tuple[Detour | UprobeCall | None, tuple[DetourPart, ...]] = None, ()
+        self._known: tuple[HitBuffer | None, tuple[DetourPart, ...]] = None, ()
 
-    def of(self, machine: JumpMachine | NopCallMachine) -> DetourView:
-        """The buffer that a hit goes through, and where the guest is in it."""
-        session, detour = self._session, machine.detour
-        if self._known[0] is not detour:
-            self._known = detour, tuple(self._part(part, detour) for part in machine.parts)
-        jump = session.disassembler.decode(detour.address, detour.jump)
+    def of(self, machine: HitMachine) -> DetourView | None:
+        """The buffer that a hit goes through and where the guest is in it; None for no buffer."""
+        session, buffer = self._session, machine.buffer
+        if buffer is None:
+            return None
+        if self._known[0] != buffer:
+            self._known = buffer, tuple(self._part(part, buffer) for part in buffer.parts)
+        jump = session.disassembler.decode(buffer.address, buffer.jump)
         pc = session.cpu.read_register(session.arch.roles.pc)
         return DetourView(
-            window=detour.original,
+            window=buffer.original,
             jump=jump[0].text if jump else "",
             held=machine.point.state.held,
             parts=self._known[1],
-            what="detour" if isinstance(machine, JumpMachine) else "called",
-            at=pc if detour.start <= pc < detour.end else None,
+            what=buffer.what,
+            at=pc if buffer.start <= pc < buffer.end else None,
         )
 
     def counts(self) -> DetourCounts:
@@ -378,11 +374,11 @@ class DetourViews:
         found = probing.manager.techniques.buffers()
         return DetourCounts(found.standing, len(found.waits), found.waits, found.freed)
 
-    def _part(self, part: BufferPart, detour: Detour | UprobeCall) -> DetourPart:
-        code = detour.code[part.start - detour.start : part.end - detour.start]
+    def _part(self, part: BufferPart, buffer: HitBuffer) -> DetourPart:
+        code = buffer.code[part.start - buffer.start : part.end - buffer.start]
         original = None
         if part.original is not None:
-            rest = detour.original[part.original - detour.address :]
+            rest = buffer.original[part.original - buffer.address :]
             texts = self._listed(part.original, rest)
             original = texts[0] if texts else (part.original, "")
         listed = tuple(self._listed(part.start, code))
