@@ -1,4 +1,6 @@
-"""A format, a word and a pane are added to a copy of the house: one file each, and one place.
+"""Things are added to a copy of the house: one file each, and one place to name them.
+
+A format, a word, a pane, a technique and a family of system calls.
 
 Whatever else a new one needed would have to be added here, too.
 """
@@ -10,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from compiled import build
 from controlkit import sample
 
 ROOT = Path(__file__).parents[2]
@@ -92,6 +95,92 @@ class PlacePane(Pane):
     def show(self, view: GuestView) -> None:
         self.query_one("#told", Static).update(f"at {view.location}")
 '''
+TECHNIQUE = '''"""A jump that is written at the third hit of the breakpoint."""
+
+from collections import Counter
+
+from engine.probes.detourmap import DetourMap, LiveDetour
+from engine.probes.jump import CONDITIONS, AtOnce, JumpsDone, jump_technique, scratch
+from engine.probes.jump_machine import JumpMachine
+from engine.probes.lint import Check
+from engine.probes.point import ProbePoint
+from engine.probes.technique import TechniqueHost
+from engine.probes.technique_kind import TechniqueKind
+
+
+class AtThird(AtOnce):
+    awaits = Check("third", False, "it was not hit three times yet")
+
+    def __init__(self, host: TechniqueHost, detours: DetourMap, done: JumpsDone) -> None:
+        self._hits: Counter[int] = Counter()
+        self._waiting: dict[int, LiveDetour] = {}
+        self._done = done
+        self.told = ""
+
+    def begin(self, live: LiveDetour) -> None:
+        if live.zombie:
+            self._done.reap()
+        else:
+            self._waiting[live.detour.address] = live
+
+    def wants_hits(self, address: int) -> bool:
+        return address in self._waiting
+
+    def hit(self, point: ProbePoint) -> None:
+        self._hits[point.address] += 1
+        if self._hits[point.address] >= 3 and point.address in self._waiting:
+            self._done.release(self._waiting.pop(point.address))
+
+
+THIRD = TechniqueKind(
+    name="third",
+    help="a jump at the third hit",
+    stands="jump",
+    usual=False,
+    machine=JumpMachine,
+    build=lambda host: jump_technique(host, AtThird),
+    conditions=CONDITIONS,
+    scratch=scratch,
+)
+'''
+THIRD = """
+from jumpkit import opened
+
+with opened("x86_64", "recursion", "third", "p fibonacci") as (guest, tracing):
+    (point,) = guest.session.probes().manager.placed()
+    (probe,) = point.probes
+    tracing.start()
+    for _ in range(2000):
+        guest.session.kernel.step()
+        if point.technique != "breakpoint":
+            break
+    print(point.technique, "at hit", probe.hits)
+"""
+FAMILY = '''"""Access rules of Landlock, in their simplest form."""
+
+import errno
+
+from engine.linux.context import SyscallTable
+from engine.linux.thread import Thread
+
+
+def landlock_create_ruleset(k: Thread, attributes: int, size: int, flags: int) -> int:
+    """Return the version of the rules, or an error for anything else."""
+    return 4 if flags == 1 and not attributes and not size else -errno.EINVAL
+
+
+SYSCALLS: SyscallTable = {"landlock_create_ruleset": landlock_create_ruleset}
+'''
+CALLS = r"""
+#include <stdio.h>
+#include <unistd.h>
+
+int main(void) {
+    printf("%ld", syscall(444, 0, 0, 1));
+    printf(" %ld", syscall(444, 0, 0, 0));
+    return 0;
+}
+"""
 USE = """
 import asyncio
 import sys
@@ -191,3 +280,29 @@ def test_a_pane(house: Path) -> None:
         registry.read_text().replace(first, first + "from tui.panes.throwaway import PlacePane\n")
     )
     assert said(house, "-c", USE, sample("x86_64", "recursion")).strip() == "True at _start+0x0"
+
+
+def test_a_technique(house: Path) -> None:
+    """A jump that waits for three hits is chosen by its name, told in the help and at work."""
+    registry = house / "engine" / "probes" / "techniques.py"
+    registry.write_text(
+        registry.read_text()
+        .replace("(BREAKPOINT, JUMP,", "(BREAKPOINT, THIRD, JUMP,")
+        .replace(
+            "from engine.probes.technique_kind",
+            "from engine.probes.third import THIRD\nfrom engine.probes.technique_kind",
+        )
+    )
+    (house / "engine" / "probes" / "third.py").write_text(TECHNIQUE)
+    assert "third: a jump at the third hit" in " ".join(
+        said(house, "-m", "tui", "trace", "--help").split()
+    )
+    assert said(house, "-c", THIRD) == "jump at hit 3\n"
+
+
+def test_a_family_of_system_calls(house: Path, tmp_path: Path) -> None:
+    line = '    "landlock": "landlock_create_ruleset",'
+    before = '    "ldt": "modify_ldt",'
+    add(house, "engine/linux/landlock.py", FAMILY, "engine/linux/table.py", before, line)
+    guest = str(build(tmp_path, "calls", CALLS, "-static"))
+    assert "4 -1" in said(house, "-m", "tui", "run", guest)
