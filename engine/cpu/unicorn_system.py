@@ -2,8 +2,8 @@
 
 Unicorn never delivers an exception through the guest's tables, though its library holds all that
 does; host code in `unicorn_system_code` calls it. The same code counts blocks, which is the
-machine's clock, and mends what Unicorn makes of code that is written over through a second mapping:
-it forgets to translate such code anew.
+machine's clock, and mends what Unicorn makes of code that is written over through a second
+mapping: it forgets to translate such code anew.
 """
 
 import ctypes
@@ -41,6 +41,7 @@ _TSC_AUX, _XCR0, _PAT, _OLD_EXCEPTION = 0x1320, 0x1328, 0x14A0, 0x1578
 _SEGMENT: Final = 24  # bytes of a segment: selector, base, limit, flags
 _CS, _SS = 1, 2
 _CPL: Final = 3
+_DOUBLE_FAULT: Final = 8
 _IF, _RF, _SHADOW = 1 << 9, 1 << 16, 8
 _GIF: Final = 1
 _SYSCALL: Final = 2  # bytes of the instruction
@@ -274,6 +275,11 @@ class SystemCpu:
     def enabled(self) -> bool:
         """True if interrupts are enabled: a processor that is halted without never goes on."""
         return bool(self._long(_EFLAGS).value & _IF)
+
+    @property
+    def is_down(self) -> bool:
+        """True after a triple fault: a double fault could not be delivered."""
+        return ctypes.c_int32.from_address(self._env + _OLD_EXCEPTION).value == _DOUBLE_FAULT
 
     def enter_long_mode(self, tables: int, gdt: int, code_at: int, data_at: int) -> None:
         """Set the processor up as a kernel finds it.

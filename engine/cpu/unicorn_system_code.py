@@ -12,8 +12,8 @@ from typing import Final
 
 # void block(uc, address, size, MachineRecord *record)
 #   rdi            rsi      edx   rcx
-# Counts a block. At the limit, and while an interrupt waits that the guest takes, it asks; a vector
-# is delivered, -1 is nothing, and -2 stops in front of the block, which is not counted then.
+# Counts a block. At the limit, and while an interrupt waits that the guest takes, it asks; a
+# vector is delivered, -1 is nothing, and -2 stops in front of the block, which is not counted.
 BLOCK: Final = bytes.fromhex(
     "488b01"  # mov rax, [rcx]
     "48ffc0"  # inc rax
@@ -119,7 +119,8 @@ UNPROTECT: Final = bytes.fromhex(
 # void tlb_set_dirty(cpu, vaddr)
 #   rdi                 rsi
 # Stores to a page are noticed no more: not so while one of its translations is left. The three
-# TLBs' (mask, table) are 64 bytes in front of env; an entry is (read, write, code, addend, ...) of 64 bytes.
+# TLBs' (mask, table) are 64 bytes in front of env; an entry has 64 bytes: read, write, code,
+# addend, ...
 SET_DIRTY: Final = bytes.fromhex(
     "483b7820"  # cmp rdi, [rax+32]
     "755f"  # jne other

@@ -34,7 +34,7 @@ class MachineClock:
     @property
     def now(self) -> int:
         """Nanoseconds since power-on."""
-        return self._record.blocks * BLOCK + self._skew
+        return int(self._record.blocks) * BLOCK + self._skew
 
     def spend(self, nanoseconds: int) -> None:
         """Let time pass that no block takes."""

@@ -1,4 +1,4 @@
-"""Two 8259A interrupt controllers, the second one at the first one's line 2. Source: Intel's 8259A.
+"""Two 8259A interrupt controllers, the second one at line 2 of the first. Source: Intel's 8259A.
 
 Fully nested mode, edge-triggered; what Linux uses of them, and nothing of the modes for other
 processors.

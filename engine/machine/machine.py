@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from engine.cpu.unicorn_system import NOTHING, STOP, SystemCpu
 from engine.machine import interrupts, realtime, serial, timer
-from engine.machine.clock import COUNTER, PORT, MachineClock
+from engine.machine.clock import COUNTER, NO_EVENT, PORT, MachineClock
 
 _TIMER: Final = 0
 _KEYBOARD, _PULSE_RESET = 0x64, 0xFE
@@ -28,6 +28,7 @@ class EndReason(Enum):
     RESET = "the kernel has reset the machine"
     PANIC = "the kernel has panicked"
     FAULT = "the processor has shut down: an exception could not be delivered"
+    STUCK = "the processor waits, and nothing will ever wake it"
     HALTED = "somebody has stopped it"
 
 
@@ -50,14 +51,24 @@ class MachineEnd(Struct, frozen=True):
 
 
 class ConsoleInput(Protocol):
-    """What is typed at the console."""
+    """What is typed at the console.
+
+    Attributes:
+        over: nothing comes any more.
+    """
+
+    @property
+    def over(self) -> bool:
+        """See the class."""
 
     def take(self, nanoseconds: int) -> bytes:
         """Give what has come, b"" for nothing; wait for it so long, where waiting makes sense."""
 
 
 class NoInput:
-    """Nobody types."""
+    """Nobody types; a `ConsoleInput`."""
+
+    over = True
 
     def take(self, nanoseconds: int) -> bytes:
         """Give nothing at once."""
@@ -104,7 +115,7 @@ class Machine:
             **dict.fromkeys((*timer.PORTS, timer.GATE), self._pit.read),
             **dict.fromkeys(realtime.PORTS, self._cmos.read),
             **dict.fromkeys(serial.PORTS, self._serial.read),
-            **dict.fromkeys(_SILENT, lambda port: 0),
+            **dict.fromkeys(_SILENT, _zero),
         }
         self._writes = {
             **dict.fromkeys(interrupts.PORTS, self._pic.write),
@@ -128,9 +139,12 @@ class Machine:
                 return self._end(EndReason.HALTED)
             if self._reset:
                 return self._end(EndReason.PANIC if self._panic else EndReason.RESET)
+            if self.cpu.is_down:
+                return self._end(EndReason.FAULT)
             if not self.cpu.enabled:
                 return self._end(EndReason.PANIC if self._panic else EndReason.OFF)
-            self._idle()
+            if not self._idle():
+                return self._end(EndReason.STUCK)
 
     def halt(self) -> None:
         """Stop the machine, from any thread: `run` returns."""
@@ -145,12 +159,20 @@ class Machine:
         clock, cpu = self.clock, self.cpu
         return MachineEnd(reason, self._panic, cpu["rip"], clock.now, cpu.record.blocks)
 
-    def _idle(self) -> None:
-        """The processor waits for an interrupt: jump to the next one, or wait for a key."""
+    def _idle(self) -> bool:
+        """The processor waits for an interrupt: jump to the next one, or wait for a key.
+
+        Returns:
+            False if neither can come.
+        """
         self._listen(max(0, self.clock.event - self.clock.now))
-        if not self._pic.waits:
-            self.clock.wait()
-            self._pit.pass_time()
+        if self._pic.waits:
+            return True
+        if self.clock.event >= NO_EVENT:
+            return not self._given.over
+        self.clock.wait()
+        self._pit.pass_time()
+        return True
 
     def _listen(self, nanoseconds: int) -> None:
         if self._serial.listens and (data := self._given.take(nanoseconds)):
@@ -218,3 +240,5 @@ class Machine:
             self._line.clear()
 
 
+def _zero(port: int) -> int:
+    return 0
