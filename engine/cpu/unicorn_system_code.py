@@ -138,7 +138,7 @@ SET_DIRTY: Final = bytes.fromhex(
     "7526"  # jne another
     "4989f2"  # mov r10, rsi
     "4981e200f0ffff"  # and r10, -0x1000
-    "4d035118"  # add r10, [r9+24]
+    "4d035120"  # add r10, [r9+32]
     "4c2b5060"  # sub r10, [rax+96]
     "49c1ea0c"  # shr r10, 12
     "4c3b5068"  # cmp r10, [rax+104]
