@@ -20,15 +20,15 @@ from engine.errors import TIMED_OUT
 from engine.session.headless.booting import (
     COMMAND_LINE,
     Booted,
+    BootEnd,
     BootRequest,
-    EndReason,
     MachineEnd,
     ended,
 )
 
 _FAILED: Final = 1
 _TIMED_OUT: Final = 124
-_SWITCHED_OFF: Final = (EndReason.OFF, EndReason.RESET, EndReason.HALTED)
+_SWITCHED_OFF: Final = (BootEnd.OFF, BootEnd.RESET, BootEnd.HALTED)
 _OFTEN: Final = 0.1
 """Seconds between two looks at whether the boot is over: signals are heard between them."""
 
@@ -136,7 +136,7 @@ def _run(booted: Booted, timeout: float | None) -> tuple[MachineEnd, int]:
     (result,) = results
     if isinstance(result, BaseException):
         raise result
-    return result, stopped if result.reason is EndReason.HALTED else 0
+    return result, stopped if result.reason is BootEnd.HALTED else 0
 
 
 @contextmanager

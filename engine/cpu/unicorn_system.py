@@ -18,14 +18,14 @@ from engine.cpu import unicorn_system_code as code
 from engine.cpu.unicorn_api import Hooks, OnIn, OnInsn, OnOut
 from engine.cpu.unicorn_library import Emulator, UnicornError, constants, uc_const, uclib
 from engine.cpu.unicorn_linkage import address_in, address_of, cpu_of, redirect, slots_of
-from engine.errors import EngineError
+from engine.errors import CommandError
 
 PAGE: Final = 4096
 NEVER: Final = 1 << 62
 """A number of blocks that no run comes to."""
 NOTHING: Final = -1
 STOP: Final = -2
-"""What is said instead of a vector."""
+"""Answers that are no vector."""
 GENERAL: Final = (
     *("rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi"),
     *("r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"),
@@ -103,7 +103,7 @@ class MachineRecord(ctypes.Structure):
 
 
 class Board(Protocol):
-    """What a processor stands on."""
+    """The hardware around a processor."""
 
     def ask(self) -> int:
         """Answer with a vector, `NOTHING` or `STOP`: at the limit, or while an interrupt waits."""
@@ -134,7 +134,7 @@ class SystemCpu:
             board: serves ports, the time-stamp counter and interrupts.
 
         Raises:
-            EngineError: this host, or this build of Unicorn, has no machine.
+            CommandError: this host, or this build of Unicorn, has no machine.
         """
         if not native.possible():
             _refuse("only hosts of x86-64 do, without KPROBE_TUI_PORTABLE=1")
@@ -220,7 +220,7 @@ class SystemCpu:
         weakref.finalize(self, _forget, record).atexit = False
 
     def _map_nothing(self, size: int) -> None:
-        """Where no memory is, reads give ones, and writes are lost."""
+        """Have reads give ones, and writes lost, at addresses without memory."""
         read, write = _Read(self._absent), _Write(self._lost)
         self._hooks.keep(read)
         self._hooks.keep(write)
@@ -306,19 +306,24 @@ class SystemCpu:
 
     # -- running ------------------------------------------------------------------------
 
-    def run(self) -> None:
+    def run(self) -> str:
         """Run until the processor is halted, or the board has said `STOP`.
 
+        Returns:
+            Why the processor cannot go on, in the emulator's words; "" where it is halted.
+
         Raises:
-            EngineError: the processor cannot go on.
+            BaseException: whatever the board has raised.
         """
+        why = ""
         try:
             self._emulator.run(self["rip"], 0)
         except UnicornError as error:
-            raise EngineError(f"the processor cannot go on at {self['rip']:#x}: {error}") from None
+            why = str(error)
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure
+        return why
 
     # -- callbacks: nothing may be raised through the emulator ----------------------------
 
@@ -403,7 +408,7 @@ def _forget(record: MachineRecord) -> None:
 
 
 def _refuse(why: str) -> NoReturn:
-    raise EngineError(f"this host boots no machine: {why}")
+    raise CommandError(f"this host boots no machine: {why}")
 
 
 def _function(name: str) -> int:

@@ -1,4 +1,4 @@
-"""What is typed at a machine's console comes from a file of the host's.
+"""The input of a machine's console, which is a file of the host's.
 
 A regular file is read as the guest asks for it, so that a boot can be repeated. From a terminal or
 a pipe bytes come when they come: while the machine is idle, its time passes as fast as the host's.
@@ -19,7 +19,7 @@ _LEAVE: Final = b"xX"
 _SECOND: Final = 1_000_000_000
 
 
-class HostInput:
+class ConsoleDescriptor:
     """A descriptor that the console's input is read from; a `machine.ConsoleInput`.
 
     Attributes:

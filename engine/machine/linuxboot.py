@@ -1,4 +1,4 @@
-"""How a Linux kernel finds the machine at its 64-bit entry.
+"""The state of the machine at the 64-bit entry of a Linux kernel.
 
 Segments at their physical addresses, the initial ramdisk at the end of the memory, the command
 line, and the zero page that names them. Source: Documentation/arch/x86/boot.rst and zero-page.rst,
@@ -12,7 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 from engine.cpu.unicorn_system import PAGE, SystemCpu
-from engine.errors import EngineError
+from engine.errors import CommandError
 from engine.image.elf import ElfImage
 
 LEAST: Final = 64 << 20
@@ -36,7 +36,7 @@ _TABLE: Final = 0x003
 
 
 class Boot(Struct, frozen=True):
-    """What is booted.
+    """A kernel with what it is given.
 
     Attributes:
         kernel: the unpacked image.
@@ -53,20 +53,20 @@ def prepare(cpu: SystemCpu, boot: Boot) -> None:
     """Lay everything out in the memory, and stand at the entry.
 
     Raises:
-        EngineError: there is too little memory, or the command line is too long.
+        CommandError: there is too little memory, or the command line is too long.
     """
     memory = cpu.memory
     size = len(memory)
     end = _load(memory, boot.kernel)
     command = boot.command.encode()
     if len(command) > COMMAND_MOST:
-        raise EngineError(
+        raise CommandError(
             f"the kernel's command line has {len(command)} bytes, and may have {COMMAND_MOST}"
         )
     initrd = size - _SPARE - len(boot.initrd) & -PAGE
     if initrd < end:
         needed = end + len(boot.initrd) + 2 * _SPARE
-        raise EngineError(
+        raise CommandError(
             f"{size >> 20} MB of memory are too little for this kernel and its initial ramdisk, "
             f"which take {-(-needed >> 20)} MB before they run: --memory"
         )
@@ -89,7 +89,7 @@ def _load(memory: mmap.mmap, kernel: ElfImage) -> int:
         start = segment.paddr
         end = max(end, start + segment.memsz)
         if start < _HIGH or end > len(memory):
-            raise EngineError(
+            raise CommandError(
                 f"the kernel wants memory up to {end >> 20} MB: --memory gives {len(memory) >> 20}"
             )
         memory[start : start + segment.filesz] = kernel.data(segment.offset, segment.filesz)

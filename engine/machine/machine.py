@@ -1,4 +1,4 @@
-"""The machine: a processor, its devices, and how a boot ends."""
+"""The machine: a processor, its devices, and the end of a boot."""
 
 import threading
 from collections.abc import Callable
@@ -21,37 +21,38 @@ _PANIC: Final = b"Kernel panic - not syncing: "
 _LINE_MOST: Final = 1024
 
 
-class EndReason(Enum):
+class BootEnd(Enum):
     """Why a machine has stopped."""
 
     OFF = "the kernel has halted or powered off"
     RESET = "the kernel has reset the machine"
     PANIC = "the kernel has panicked"
     FAULT = "the processor has shut down: an exception could not be delivered"
+    ASTRAY = "the processor was led to where no memory is"
     STUCK = "the processor waits, and nothing will ever wake it"
     HALTED = "somebody has stopped it"
 
 
 class MachineEnd(Struct, frozen=True):
-    """How a boot has ended.
+    """The end of a boot.
 
     Attributes:
         reason: why.
-        panic: the kernel's own text of a panic, "" for none.
+        text: the kernel's own of a panic, the emulator's of a processor that cannot go on, or "".
         pc: where the processor stands.
         nanoseconds: of the machine's time.
         blocks: that were executed.
     """
 
-    reason: EndReason
-    panic: str
+    reason: BootEnd
+    text: str
     pc: int
     nanoseconds: int
     blocks: int
 
 
 class ConsoleInput(Protocol):
-    """What is typed at the console.
+    """The input of the console.
 
     Attributes:
         over: nothing comes any more.
@@ -66,7 +67,7 @@ class ConsoleInput(Protocol):
 
 
 class NoInput:
-    """Nobody types; a `ConsoleInput`."""
+    """A `ConsoleInput` without anybody who types."""
 
     over = True
 
@@ -75,7 +76,7 @@ class NoInput:
         return b""
 
 
-class Machine:
+class BareMachine:
     """A machine of one processor.
 
     Attributes:
@@ -95,7 +96,7 @@ class Machine:
             began: the real-time clock at power-on.
 
         Raises:
-            EngineError: this host has no machine.
+            CommandError: this host has no machine.
         """
         self.cpu = SystemCpu(size, self)
         self.clock = MachineClock(self.cpu.record)
@@ -127,24 +128,22 @@ class Machine:
         }
 
     def run(self) -> MachineEnd:
-        """Run until the kernel has switched the machine off, or somebody has halted it.
-
-        Raises:
-            EngineError: the processor cannot go on.
-        """
+        """Run until the kernel has switched the machine off, or somebody has halted it."""
         while True:
             self._plan()
-            self.cpu.run()
+            why = self.cpu.run()
+            if why:
+                return self._end(BootEnd.ASTRAY, why)
             if self._halted.is_set():
-                return self._end(EndReason.HALTED)
+                return self._end(BootEnd.HALTED)
             if self._reset:
-                return self._end(EndReason.PANIC if self._panic else EndReason.RESET)
+                return self._end(BootEnd.PANIC if self._panic else BootEnd.RESET)
             if self.cpu.is_down:
-                return self._end(EndReason.FAULT)
+                return self._end(BootEnd.FAULT)
             if not self.cpu.enabled:
-                return self._end(EndReason.PANIC if self._panic else EndReason.OFF)
+                return self._end(BootEnd.PANIC if self._panic else BootEnd.OFF)
             if not self._idle():
-                return self._end(EndReason.STUCK)
+                return self._end(BootEnd.STUCK)
 
     def halt(self) -> None:
         """Stop the machine, from any thread: `run` returns."""
@@ -155,9 +154,10 @@ class Machine:
         self.cpu.record.waits = 0
         self.cpu.record.limit = 0
 
-    def _end(self, reason: EndReason) -> MachineEnd:
+    def _end(self, reason: BootEnd, text: str = "") -> MachineEnd:
         clock, cpu = self.clock, self.cpu
-        return MachineEnd(reason, self._panic, cpu["rip"], clock.now, cpu.record.blocks)
+        text = text or self._panic
+        return MachineEnd(reason, text, cpu["rip"], clock.now, cpu.record.blocks)
 
     def _idle(self) -> bool:
         """The processor waits for an interrupt: jump to the next one, or wait for a key.

@@ -10,19 +10,20 @@ from msgspec import Struct
 from engine.errors import CommandError, ImageError
 from engine.image.headers import MACHINES
 from engine.image.kernel.opening import open_kernel
-from engine.machine.console import HostInput
+from engine.image.kernel.recognition import is_kernel_image
+from engine.machine.console import ConsoleDescriptor
 from engine.machine.linuxboot import LEAST, MOST, Boot, prepare
-from engine.machine.machine import EndReason, Machine, MachineEnd
+from engine.machine.machine import BareMachine, BootEnd, MachineEnd
 
 COMMAND_LINE: Final = (
     "console=ttyS0 nokaslr nosmp noapic nolapic acpi=off mitigations=off tsc=reliable "
     "tsc_early_khz=1000000 lpj=4000000 panic=-1"
 )
-"""What a kernel is told unless a word of the user's says otherwise: this machine has one
+"""The words that a kernel is told unless a word of the user's says otherwise: this machine has one
 processor, two 8259s and no ACPI tables, its counter counts nanoseconds, and a panic ends the
 boot."""
 DEFAULT_MEMORY: Final = 256 << 20
-__all__ = ["COMMAND_LINE", "BootRequest", "Booted", "EndReason", "MachineEnd", "ended"]
+__all__ = ["COMMAND_LINE", "BootEnd", "BootRequest", "Booted", "MachineEnd", "ended"]
 
 _BEGAN: Final = datetime(2026, 1, 1, tzinfo=UTC)
 _INITRD_MOST: Final = 1 << 30
@@ -30,7 +31,7 @@ _X86_64: Final = 62  # e_machine
 
 
 class BootRequest(Struct, frozen=True):
-    """What is to be booted.
+    """A kernel to be booted.
 
     Attributes:
         kernel: path of the image.
@@ -63,13 +64,16 @@ class Booted:
             stdin: the descriptor that the console's input is read from; None for none.
 
         Raises:
-            CommandError: the memory is too little or too much.
+            CommandError: the memory is too little or too much, or this host boots no machine.
             ImageError: the image, or the ramdisk, cannot be read, or is of another architecture.
-            EngineError: this host boots no machine.
         """
         if not LEAST <= request.memory <= MOST:
             raise CommandError(
                 f"--memory: a machine has {LEAST >> 20} MB to {MOST >> 20} MB, in steps of 4 KB"
+            )
+        if os.path.exists(request.kernel) and not is_kernel_image(request.kernel):
+            raise ImageError(
+                f"{request.kernel}: no kernel image; a program is not booted: kprobe-tui run"
             )
         self._kernel = open_kernel(request.kernel)
         elf = self._kernel.elf
@@ -85,16 +89,12 @@ class Booted:
         initrd = _contents(request.initrd) if request.initrd else b""
         self._put, self._waiting = put, bytearray()
         given = os.open(os.devnull, os.O_RDONLY) if stdin is None else stdin
-        self._input = HostInput(given, self.halt if os.isatty(given) else None)
-        self._machine = Machine(request.memory & -4096, self._written, self._input, _BEGAN)
+        self._input = ConsoleDescriptor(given, self.halt if os.isatty(given) else None)
+        self._machine = BareMachine(request.memory & -4096, self._written, self._input, _BEGAN)
         prepare(self._machine.cpu, Boot(elf, command_line(request.append), initrd))
 
     def run(self) -> MachineEnd:
-        """Run until the kernel switches the machine off, or it is halted.
-
-        Raises:
-            EngineError: the processor cannot go on.
-        """
+        """Run until the kernel switches the machine off, or it is halted."""
         try:
             return self._machine.run()
         finally:
@@ -107,7 +107,7 @@ class Booted:
 
     @property
     def progress(self) -> str:
-        """How far it has come, in words."""
+        """The blocks and the time so far, in words."""
         machine = self._machine
         blocks, now = machine.cpu.record.blocks, machine.clock.now
         return f"{blocks} blocks, {now / 1e9:.3f} s of the machine's time"
@@ -135,14 +135,16 @@ def command_line(append: str) -> str:
 
 
 def ended(end: MachineEnd, place: str) -> str:
-    """How a boot has ended, in words; "" where the kernel has switched the machine off."""
+    """Put the end of a boot into words; "" where the kernel has switched the machine off."""
     at = f" at {end.pc:#x}" + (f" ({place})" if place else "")
-    if end.reason is EndReason.OFF:
+    if end.reason is BootEnd.OFF:
         return ""
-    if end.reason is EndReason.PANIC:
-        return f"the kernel has panicked: {end.panic}"
-    if end.reason is EndReason.RESET:
+    if end.reason is BootEnd.PANIC:
+        return f"the kernel has panicked: {end.text}"
+    if end.reason is BootEnd.RESET:
         return str(end.reason.value)
+    if end.reason is BootEnd.ASTRAY:
+        return f"{end.reason.value}{at}: {end.text}"
     return f"{end.reason.value}{at}"
 
 
