@@ -21,7 +21,7 @@ PARTS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "Runs": ("races", "sweeps", "recordings", "history"),
     "Debuggers": ("words", "cores", "gdb", "editors", "browser", "listening", "python"),
-    "Guests": ("guests", "threads", "architectures", "kernels", "uml"),
+    "Guests": ("guests", "threads", "architectures", "kernels", "booting", "uml"),
     "Figures": ("speed", "limits"),
 }
 """Names of the chapters by parts of the handbook, in the order in which they are listed."""

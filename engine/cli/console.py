@@ -98,6 +98,21 @@ def write_bytes(data: bytes) -> None:
         _fail(error)
 
 
+def write_raw(data: bytes) -> None:
+    """Write a guest's own bytes to standard output at once.
+
+    Raises:
+        CommandError, CutOff: as `write`.
+    """
+    if sys.stdout is None:
+        raise CommandError("standard output is closed")
+    try:
+        while data:
+            data = data[os.write(1, data) :]
+    except OSError as error:
+        _fail(error)
+
+
 def flush() -> None:
     """Write what is buffered.
 

@@ -37,6 +37,7 @@ COMMANDS: Final[dict[str, str]] = {
     "call": "Call functions of a kernel IMAGE or module: 'strlen(\"hello\")'.",
     "bench": "Measure what a hit costs: CPU nanoseconds over the unprobed run, by technique.",
     "serve": "Load GUEST with ARGS for gdb, an editor or a browser to drive.",
+    "boot": "Boot KERNEL, a vmlinuz or vmlinux of x86-64; its console is stdin and stdout.",
     "recover": "Print the events in RING, the FILE.ring beside the FILE of a trace that was "
     "killed.",
     "help": "Show a chapter of the handbook, or the help of a subcommand; without TOPIC "

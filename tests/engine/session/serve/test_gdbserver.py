@@ -702,7 +702,7 @@ continue
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("late", (0, 7))
+@pytest.mark.parametrize("late", [0, 7])
 def test_gdb_starts_the_server_itself_and_shows_what_the_guest_writes(
     program: Path, late: int
 ) -> None:

@@ -1,0 +1,423 @@
+"""An x86-64 processor in system mode: page tables, exceptions and interrupts are the guest's own.
+
+Unicorn never delivers an exception through the guest's tables, though its library holds all that
+does; host code in `unicorn_system_code` calls it. The same code counts blocks, which is the
+machine's clock, and mends what Unicorn makes of code that is written over through a second
+mapping: it forgets to translate such code anew.
+"""
+
+import ctypes
+import mmap
+import weakref
+from collections.abc import Callable
+from struct import pack
+from typing import Any, Final, NoReturn, Protocol
+
+from engine.cpu import native
+from engine.cpu import unicorn_system_code as code
+from engine.cpu.unicorn_api import Hooks, OnIn, OnInsn, OnOut
+from engine.cpu.unicorn_library import Emulator, UnicornError, constants, uc_const, uclib
+from engine.cpu.unicorn_linkage import address_in, address_of, cpu_of, redirect, slots_of
+from engine.errors import CommandError
+
+PAGE: Final = 4096
+NEVER: Final = 1 << 62
+"""A number of blocks that no run comes to."""
+NOTHING: Final = -1
+STOP: Final = -2
+"""Answers that are no vector."""
+GENERAL: Final = (
+    *("rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi"),
+    *("r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"),
+)
+"""The general registers as their numbers go."""
+
+_X86: Final = constants("x86")
+_ENV: Final = 0x8A50
+_NO_EXIT_REQUEST: Final = 0x7F2
+_EIP, _EFLAGS, _HFLAGS, _HFLAGS2, _SEGMENTS, _GDT = 0x80, 0x88, 0xB0, 0xB4, 0xB8, 0x178
+_EFER, _STAR, _LSTAR, _FMASK = 0x250, 0x12D8, 0x12E8, 0x12F8
+_TSC_AUX, _XCR0, _PAT, _OLD_EXCEPTION = 0x1320, 0x1328, 0x14A0, 0x1578
+_SEGMENT: Final = 24  # bytes of a segment: selector, base, limit, flags
+_CS, _SS = 1, 2
+_CPL: Final = 3
+_DOUBLE_FAULT: Final = 8
+_IF, _RF, _SHADOW = 1 << 9, 1 << 16, 8
+_GIF: Final = 1
+_SYSCALL: Final = 2  # bytes of the instruction
+_CODE, _DATA = 0xA09B00, 0xC09300  # flags of flat segments of a kernel
+_FLAT: Final = 0xFFFFFFFF
+_BEHIND: Final = 1 << 40
+"""One past the last physical address."""
+_IO, _IO_END = 0xC000_0000, 1 << 32
+_TSC, _TSCP = _X86.UC_X86_INS_RDTSC, _X86.UC_X86_INS_RDTSCP
+_FEATURES, _POWER = 1, 0x8000_0007
+# Leaf 1: monitor, x2APIC, TSC deadline, OSXSAVE's neighbours and the hypervisor; the APIC. Nothing
+# of these is there. Leaf 0x80000007: the TSC runs evenly.
+_NOT_THERE: Final = 1 << 3 | 1 << 21 | 1 << 24 | 1 << 30 | 1 << 31
+_APIC: Final = 1 << 9
+_EVEN_TSC: Final = 1 << 8
+
+_WORD, _LONG, _VOID = ctypes.c_uint64, ctypes.c_uint32, ctypes.c_void_p
+_Ask = ctypes.CFUNCTYPE(ctypes.c_int)
+_Serves = ctypes.CFUNCTYPE(ctypes.c_int, _VOID, _VOID)
+_Read = ctypes.CFUNCTYPE(_WORD, _VOID, _WORD, ctypes.c_uint, _VOID)
+_Write = ctypes.CFUNCTYPE(None, _VOID, _WORD, ctypes.c_uint, _WORD, _VOID)
+_map_io = ctypes.CFUNCTYPE(
+    ctypes.c_int, _VOID, _WORD, ctypes.c_size_t, _VOID, _VOID, _VOID, _VOID
+)(("uc_mmio_map", uclib))
+
+_SLOTS: Final = (b"tlb_protect_code_x86_64", b"tlb_unprotect_code_x86_64", b"tlb_set_dirty_x86_64")
+_placed: list[object] = []
+"""Host code that the library calls for as long as the process lives."""
+
+
+class MachineRecord(ctypes.Structure):
+    """The words that the host code and Python share.
+
+    `blocks` have begun; at `limit` the code asks. `waits` is not 0 while an interrupt does; `ask`
+    and what follows are addresses of functions; `bits` has one for each page with translations, of
+    `pages` from the host address `host` on.
+    """
+
+    _fields_ = (
+        ("blocks", _WORD),
+        ("limit", _WORD),
+        ("waits", _WORD),
+        ("env", _WORD),
+        ("cpu", _WORD),
+        ("ask", _WORD),
+        ("hard", _WORD),
+        ("exit", _WORD),
+        ("deliver", _WORD),
+        ("uc", _WORD),
+        ("stop", _WORD),
+        ("bits", _WORD),
+        ("host", _WORD),
+        ("pages", _WORD),
+        ("reset", _WORD),
+        ("protect", _WORD),
+        ("unprotect", _WORD),
+        ("dirty", _WORD),
+    )
+
+
+class Board(Protocol):
+    """The hardware around a processor."""
+
+    def ask(self) -> int:
+        """Answer with a vector, `NOTHING` or `STOP`: at the limit, or while an interrupt waits."""
+
+    def read_port(self, port: int, size: int) -> int:
+        """Serve an IN of so many bytes."""
+
+    def write_port(self, port: int, size: int, value: int) -> None:
+        """Serve an OUT of so many bytes."""
+
+    def counter(self) -> int:
+        """Serve an RDTSC."""
+
+
+class SystemCpu:
+    """An x86-64 processor and its physical memory.
+
+    Attributes:
+        memory: physical, from address 0 on.
+        record: of the host code.
+    """
+
+    def __init__(self, size: int, board: Board) -> None:
+        """Make the processor, its memory all zeros.
+
+        Args:
+            size: bytes of memory, whole pages.
+            board: serves ports, the time-stamp counter and interrupts.
+
+        Raises:
+            CommandError: this host, or this build of Unicorn, has no machine.
+        """
+        if not native.possible():
+            _refuse("only hosts of x86-64 do, without KPROBE_TUI_PORTABLE=1")
+        self._board = board
+        self._failure: BaseException | None = None
+        self._emulator = Emulator(uc_const.UC_ARCH_X86, uc_const.UC_MODE_64)
+        self._emulator.set_translations(size)
+        self._emulator.read_register(_X86.UC_X86_REG_RIP)  # the processor is made at this
+        self._uc = self._emulator.handle.value or 0
+        self._cpu = cpu_of(self._uc)
+        if not self._cpu:
+            _refuse("this build of Unicorn keeps its processor elsewhere")
+        self._env = self._cpu + _ENV
+        self._registers = (_WORD * len(GENERAL)).from_address(self._env)
+        ctypes.c_uint8.from_address(self._uc + _NO_EXIT_REQUEST).value = 1
+        self.memory = mmap.mmap(-1, size)
+        host = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
+        self._emulator.map_memory(0, size, uc_const.UC_PROT_ALL, host)
+        self._bits = ctypes.create_string_buffer(size // PAGE // 8 + 8)
+        self._hooks = Hooks(self._emulator.handle)
+        ask = _Ask(self._asked)
+        self._hooks.keep(ask)
+        self.record = MachineRecord(
+            limit=NEVER,
+            env=self._env,
+            cpu=self._cpu,
+            ask=address_in(ask),
+            hard=_function("do_interrupt_x86_hardirq"),
+            exit=_function("cpu_loop_exit"),
+            deliver=_function("x86_cpu_do_interrupt"),
+            uc=self._uc,
+            stop=address_of("uc_emu_stop"),
+            bits=ctypes.addressof(self._bits),
+            host=host,
+            pages=size // PAGE,
+            reset=_function("tlb_reset_dirty"),
+        )
+        self._install()
+        self._map_nothing(size)
+
+    def _install(self) -> None:
+        """Have the host code called, and the callbacks of Python's."""
+        record = ctypes.addressof(self.record)
+        placed = native.place((code.BLOCK, code.EXCEPTION, code.INVALID))
+        if placed is None:
+            _refuse("the host refuses executable memory")
+        (block, exception, invalid), memory = placed
+        _placed.append(memory)
+        hooks = self._hooks
+        hooks.add(uc_const.UC_HOOK_INTR, exception, record)
+        hooks.add(uc_const.UC_HOOK_INSN_INVALID, invalid, record)
+        hooks.add(uc_const.UC_HOOK_BLOCK, block, record)
+        insn = uc_const.UC_HOOK_INSN
+        hooks.add(insn, OnIn(self._in), extra=_X86.UC_X86_INS_IN)
+        hooks.add(insn, OnOut(self._out), extra=_X86.UC_X86_INS_OUT)
+        hooks.add(insn, OnInsn(self._syscall), extra=_X86.UC_X86_INS_SYSCALL)
+        hooks.add(insn, _Serves(self._cpuid), extra=_X86.UC_X86_INS_CPUID)
+        hooks.add(insn, _Serves(self._rdtsc), extra=_TSC)
+        hooks.add(insn, _Serves(self._rdtscp), extra=_TSCP)
+        self._mend()
+
+    def _mend(self) -> None:
+        """Have code that is written over noticed, through whichever mapping.
+
+        The library's calls lead to the new machine's code, which leads to what they led to before
+        for every other engine. The words of the record outlive the machine, which is none of those
+        then.
+        """
+        slots = slots_of(_SLOTS)
+        if slots is None:
+            _refuse("this build of Unicorn is laid out otherwise")
+        record = self.record
+        record.protect, record.unprotect, record.dirty = (
+            _WORD.from_address(slot).value for slot in slots
+        )
+        move = b"\x48\xb8" + pack("=Q", ctypes.addressof(record))  # mov rax, record
+        placed = native.place(
+            tuple(move + piece for piece in (code.PROTECT, code.UNPROTECT, code.SET_DIRTY))
+        )
+        if placed is None or not redirect(slots, placed[0]):
+            _refuse("the host refuses to change the emulator's calls")
+        _placed.extend((placed[1], record))
+        weakref.finalize(self, _forget, record).atexit = False
+
+    def _map_nothing(self, size: int) -> None:
+        """Have reads give ones, and writes lost, at addresses without memory."""
+        read, write = _Read(self._absent), _Write(self._lost)
+        self._hooks.keep(read)
+        self._hooks.keep(write)
+        for start, end in ((size, _IO_END), (_IO_END, _BEHIND)):
+            if _map_io(
+                self._emulator.handle, start, end - start, address_in(read), 0,
+                address_in(write), 0,
+            ):  # fmt: skip
+                _refuse(f"the emulator refuses memory at {start:#x}")
+
+    # -- registers ----------------------------------------------------------------------
+
+    def __getitem__(self, name: str) -> int:
+        """A general register, "rip" or "rflags"."""
+        if name == "rip":
+            return self._word(_EIP).value
+        if name == "rflags":
+            return self._emulator.read_register(_X86.UC_X86_REG_EFLAGS)
+        return self._registers[GENERAL.index(name)]
+
+    def __setitem__(self, name: str, value: int) -> None:
+        """Write a general register, or "rip"."""
+        if name == "rip":
+            self._word(_EIP).value = value
+        else:
+            self._registers[GENERAL.index(name)] = value
+
+    def _word(self, offset: int) -> ctypes.c_uint64:
+        return _WORD.from_address(self._env + offset)
+
+    def _long(self, offset: int) -> ctypes.c_uint32:
+        return _LONG.from_address(self._env + offset)
+
+    def _segment(self, number: int, selector: int, flags: int) -> None:
+        at = self._env + _SEGMENTS + number * _SEGMENT
+        _LONG.from_address(at).value = selector
+        _WORD.from_address(at + 8).value = 0
+        _LONG.from_address(at + 16).value = _FLAT
+        _LONG.from_address(at + 20).value = flags
+
+    @property
+    def privilege(self) -> int:
+        """The current privilege level: 0 in the kernel, 3 in its programs."""
+        return self._long(_HFLAGS).value & _CPL
+
+    @property
+    def interrupts(self) -> bool:
+        """True if an interrupt is taken now."""
+        return bool(self._long(_EFLAGS).value & _IF) and not self._long(_HFLAGS).value & _SHADOW
+
+    @property
+    def enabled(self) -> bool:
+        """True if interrupts are enabled: a processor that is halted without never goes on."""
+        return bool(self._long(_EFLAGS).value & _IF)
+
+    @property
+    def is_down(self) -> bool:
+        """True after a triple fault: a double fault could not be delivered."""
+        return ctypes.c_int32.from_address(self._env + _OLD_EXCEPTION).value == _DOUBLE_FAULT
+
+    def enter_long_mode(self, tables: int, gdt: int, code_at: int, data_at: int) -> None:
+        """Set the processor up as a kernel finds it.
+
+        Args:
+            tables: physical address of the page tables.
+            gdt: physical address of the descriptors.
+            code_at: selector of the code's.
+            data_at: selector of the data's.
+        """
+        self._word(_GDT + 8).value = gdt
+        self._long(_GDT + 16).value = max(code_at, data_at) + 7
+        for number in range(6):
+            self._segment(number, data_at, _DATA)
+        self._segment(_CS, code_at, _CODE)
+        for register, value in ((4, 0x20), (3, tables)):
+            _call(f"cpu_x86_update_cr{register}", _VOID, _WORD)(self._env, value)
+        self._word(_EFER).value = 0xD00  # LME, LMA and NXE
+        _call("cpu_x86_update_cr0", _VOID, _LONG)(self._env, 0x80010033)
+        self._long(_HFLAGS2).value |= _GIF
+        ctypes.c_int32.from_address(self._env + _OLD_EXCEPTION).value = -1
+        self._word(_XCR0).value = 1
+        self._word(_PAT).value = 0x0007_0406_0007_0406
+
+    # -- running ------------------------------------------------------------------------
+
+    def run(self) -> str:
+        """Run until the processor is halted, or the board has said `STOP`.
+
+        Returns:
+            Why the processor cannot go on, in the emulator's words; "" where it is halted.
+
+        Raises:
+            BaseException: whatever the board has raised.
+        """
+        why = ""
+        try:
+            self._emulator.run(self["rip"], 0)
+        except UnicornError as error:
+            why = str(error)
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure
+        return why
+
+    # -- callbacks: nothing may be raised through the emulator ----------------------------
+
+    def _fail(self, error: BaseException) -> None:
+        self._failure = self._failure or error
+        self.record.limit = self.record.waits = 0
+
+    def _asked(self) -> int:
+        if self._failure is not None:
+            return STOP
+        try:
+            return self._board.ask()
+        except BaseException as error:
+            self._fail(error)
+            return STOP
+
+    def _in(self, uc: int, port: int, size: int, data: int) -> int:
+        try:
+            return self._board.read_port(port, size)
+        except BaseException as error:
+            self._fail(error)
+            return 0
+
+    def _out(self, uc: int, port: int, size: int, value: int, data: int) -> None:
+        try:
+            self._board.write_port(port, size, value)
+        except BaseException as error:
+            self._fail(error)
+
+    def _absent(self, uc: int, offset: int, size: int, data: int) -> int:
+        return (1 << 8 * size) - 1
+
+    def _lost(self, uc: int, offset: int, size: int, value: int, data: int) -> None:
+        pass
+
+    def _syscall(self, uc: int, data: int) -> None:
+        """SYSCALL in 64-bit mode (Intel's manual); the emulator adds its length to rip."""
+        flags = self["rflags"]
+        registers = self._registers
+        registers[1], registers[11] = self._word(_EIP).value + _SYSCALL, flags & ~_RF
+        masked = flags & ~(self._word(_FMASK).value | _RF)
+        self._emulator.write_register(_X86.UC_X86_REG_EFLAGS, masked)
+        selector = self._word(_STAR).value >> 32 & 0xFFFF
+        self._segment(_CS, selector & 0xFFFC, _CODE)
+        self._segment(_SS, selector + 8 & 0xFFFC, _DATA)
+        self._long(_HFLAGS).value &= ~_CPL
+        self._word(_EIP).value = self._word(_LSTAR).value - _SYSCALL
+
+    def _cpuid(self, uc: int, data: int) -> int:
+        registers = self._registers
+        words = (_LONG * 4)()
+        leaf = registers[0] & 0xFFFFFFFF
+        at = ctypes.addressof(words)
+        _call("cpu_x86_cpuid", _VOID, _LONG, _LONG, _VOID, _VOID, _VOID, _VOID)(
+            self._env, leaf, registers[1] & 0xFFFFFFFF, at, at + 4, at + 8, at + 12
+        )
+        if leaf == _FEATURES:
+            words[2] &= ~_NOT_THERE
+            words[3] &= ~_APIC
+        elif leaf == _POWER:
+            words[3] |= _EVEN_TSC
+        registers[0], registers[3], registers[1], registers[2] = words
+        return 1
+
+    def _rdtsc(self, uc: int, data: int) -> int:
+        try:
+            now = self._board.counter()
+        except BaseException as error:
+            self._fail(error)
+            return 1
+        self._registers[0], self._registers[2] = now & 0xFFFFFFFF, now >> 32 & 0xFFFFFFFF
+        return 1
+
+    def _rdtscp(self, uc: int, data: int) -> int:
+        self._registers[1] = self._word(_TSC_AUX).value & 0xFFFFFFFF
+        return self._rdtsc(uc, data)
+
+
+def _forget(record: MachineRecord) -> None:
+    """A machine is gone: what has its addresses from now on is another engine."""
+    record.uc = record.cpu = 0
+
+
+def _refuse(why: str) -> NoReturn:
+    raise CommandError(f"this host boots no machine: {why}")
+
+
+def _function(name: str) -> int:
+    found = address_of(f"{name}_x86_64")
+    if not found:
+        _refuse(f"this build of Unicorn has no {name}")
+    return found
+
+
+def _call(name: str, *arguments: Any) -> Callable[..., None]:
+    """A function of the library as Python calls it."""
+    return ctypes.PYFUNCTYPE(None, *arguments)(_function(name))

@@ -1,0 +1,51 @@
+"""The machine's time: nanoseconds that follow from what the guest has executed.
+
+A block of code takes a fixed time, and so does what asks the hardware; a processor that waits for
+an interrupt jumps to it. The host's clock is no part of it: the same boot twice is the same.
+"""
+
+from typing import Final
+
+from engine.cpu.unicorn_system import NEVER, MachineRecord
+
+BLOCK: Final = 8
+"""Nanoseconds of a block."""
+PORT: Final = 500
+"""Nanoseconds of an IN or an OUT."""
+COUNTER: Final = 50
+"""Nanoseconds of an RDTSC."""
+NO_EVENT: Final = 1 << 62
+"""The time of an event that never comes."""
+
+
+class MachineClock:
+    """Time, and when it has to be looked at next.
+
+    Attributes:
+        event: time of the next event of a device.
+    """
+
+    def __init__(self, record: MachineRecord) -> None:
+        """Begin at 0."""
+        self._record = record
+        self._skew = 0
+        self.event = NO_EVENT
+
+    @property
+    def now(self) -> int:
+        """Nanoseconds since power-on."""
+        return int(self._record.blocks) * BLOCK + self._skew
+
+    def spend(self, nanoseconds: int) -> None:
+        """Let time pass that no block takes."""
+        self._skew += nanoseconds
+
+    def wait(self) -> None:
+        """Let the time pass until the next event."""
+        self._skew += max(0, self.event - self.now)
+
+    def limit(self) -> int:
+        """The number of blocks at which the next event is due."""
+        if self.event >= NO_EVENT:
+            return NEVER
+        return max(0, -(-(self.event - self._skew) // BLOCK))

@@ -1,0 +1,244 @@
+"""The machine: a processor, its devices, and the end of a boot."""
+
+import threading
+from collections.abc import Callable
+from datetime import datetime
+from enum import Enum
+from typing import Final, Protocol
+
+from msgspec import Struct
+
+from engine.cpu.unicorn_system import NOTHING, STOP, SystemCpu
+from engine.machine import interrupts, realtime, serial, timer
+from engine.machine.clock import COUNTER, NO_EVENT, PORT, MachineClock
+
+_TIMER: Final = 0
+_KEYBOARD, _PULSE_RESET = 0x64, 0xFE
+_RESET, _RESETS = 0xCF9, (6, 14)
+_SILENT: Final = frozenset((0x80, 0xED, 0x4D0, 0x4D1))
+"""Ports that delays are made with, and those of the controllers' triggers."""
+_PANIC: Final = b"Kernel panic - not syncing: "
+_LINE_MOST: Final = 1024
+
+
+class BootEnd(Enum):
+    """Why a machine has stopped."""
+
+    OFF = "the kernel has halted or powered off"
+    RESET = "the kernel has reset the machine"
+    PANIC = "the kernel has panicked"
+    FAULT = "the processor has shut down: an exception could not be delivered"
+    ASTRAY = "the processor was led to where no memory is"
+    STUCK = "the processor waits, and nothing will ever wake it"
+    HALTED = "somebody has stopped it"
+
+
+class MachineEnd(Struct, frozen=True):
+    """The end of a boot.
+
+    Attributes:
+        reason: why.
+        text: the kernel's own of a panic, the emulator's of a processor that cannot go on, or "".
+        pc: where the processor stands.
+        nanoseconds: of the machine's time.
+        blocks: that were executed.
+    """
+
+    reason: BootEnd
+    text: str
+    pc: int
+    nanoseconds: int
+    blocks: int
+
+
+class ConsoleInput(Protocol):
+    """The input of the console.
+
+    Attributes:
+        over: nothing comes any more.
+    """
+
+    @property
+    def over(self) -> bool:
+        """See the class."""
+
+    def take(self, nanoseconds: int) -> bytes:
+        """Give what has come, b"" for nothing; wait for it so long, where waiting makes sense."""
+
+
+class NoInput:
+    """A `ConsoleInput` without anybody who types."""
+
+    over = True
+
+    def take(self, nanoseconds: int) -> bytes:
+        """Give nothing at once."""
+        return b""
+
+
+class BareMachine:
+    """A machine of one processor.
+
+    Attributes:
+        cpu: its processor.
+        clock: its time.
+    """
+
+    def __init__(
+        self, size: int, put: Callable[[bytes], None], given: ConsoleInput, began: datetime
+    ) -> None:
+        """Make the machine; `linuxboot.prepare` puts a kernel in.
+
+        Args:
+            size: bytes of memory.
+            put: takes what the console writes.
+            given: what is typed there.
+            began: the real-time clock at power-on.
+
+        Raises:
+            CommandError: this host has no machine.
+        """
+        self.cpu = SystemCpu(size, self)
+        self.clock = MachineClock(self.cpu.record)
+        self._put, self._given = put, given
+        self._pic = interrupts.InterruptControllers()
+        self._pit = timer.IntervalTimer(self.clock, lambda: self._pic.pulse(_TIMER))
+        self._cmos = realtime.RealTimeClock(self.clock, began)
+        self._serial = serial.SerialPort(
+            self._written, lambda level: self._pic.set_line(serial.LINE, level)
+        )
+        self._line = bytearray()
+        self._panic = ""
+        self._reset = False
+        self._halted = threading.Event()
+        self._reads = {
+            **dict.fromkeys(interrupts.PORTS, self._pic.read),
+            **dict.fromkeys((*timer.PORTS, timer.GATE), self._pit.read),
+            **dict.fromkeys(realtime.PORTS, self._cmos.read),
+            **dict.fromkeys(serial.PORTS, self._serial.read),
+            **dict.fromkeys(_SILENT, _zero),
+        }
+        self._writes = {
+            **dict.fromkeys(interrupts.PORTS, self._pic.write),
+            **dict.fromkeys((*timer.PORTS, timer.GATE), self._pit.write),
+            **dict.fromkeys(realtime.PORTS, self._cmos.write),
+            **dict.fromkeys(serial.PORTS, self._serial.write),
+            _KEYBOARD: self._command_keyboard,
+            _RESET: self._command_reset,
+        }
+
+    def run(self) -> MachineEnd:
+        """Run until the kernel has switched the machine off, or somebody has halted it."""
+        while True:
+            self._plan()
+            why = self.cpu.run()
+            if why:
+                return self._end(BootEnd.ASTRAY, why)
+            if self._halted.is_set():
+                return self._end(BootEnd.HALTED)
+            if self._reset:
+                return self._end(BootEnd.PANIC if self._panic else BootEnd.RESET)
+            if self.cpu.is_down:
+                return self._end(BootEnd.FAULT)
+            if not self.cpu.enabled:
+                return self._end(BootEnd.PANIC if self._panic else BootEnd.OFF)
+            if not self._idle():
+                return self._end(BootEnd.STUCK)
+
+    def halt(self) -> None:
+        """Stop the machine, from any thread: `run` returns."""
+        self._halted.set()
+        self._stop_soon()
+
+    def _stop_soon(self) -> None:
+        self.cpu.record.waits = 0
+        self.cpu.record.limit = 0
+
+    def _end(self, reason: BootEnd, text: str = "") -> MachineEnd:
+        clock, cpu = self.clock, self.cpu
+        text = text or self._panic
+        return MachineEnd(reason, text, cpu["rip"], clock.now, cpu.record.blocks)
+
+    def _idle(self) -> bool:
+        """The processor waits for an interrupt: jump to the next one, or wait for a key.
+
+        Returns:
+            False if neither can come.
+        """
+        self._listen(max(0, self.clock.event - self.clock.now))
+        if self._pic.waits:
+            return True
+        if self.clock.event >= NO_EVENT:
+            return not self._given.over
+        self.clock.wait()
+        self._pit.pass_time()
+        return True
+
+    def _listen(self, nanoseconds: int) -> None:
+        if self._serial.listens and (data := self._given.take(nanoseconds)):
+            self._serial.give(data)
+
+    def _plan(self) -> None:
+        """Say when the host code asks next."""
+        record = self.cpu.record
+        record.waits = self._pic.waits
+        record.limit = 0 if record.waits else self.clock.limit()
+        if self._halted.is_set() or self._reset:
+            self._stop_soon()
+
+    # -- a `Board` ------------------------------------------------------------------------
+
+    def ask(self) -> int:
+        """Let devices see the time; a vector if one waits that the processor takes."""
+        if self._halted.is_set() or self._reset:
+            return STOP
+        self._pit.pass_time()
+        self._listen(0)
+        vector = NOTHING
+        if self._pic.waits and self.cpu.interrupts:
+            vector = self._pic.acknowledge()
+        self._plan()
+        return vector
+
+    def read_port(self, port: int, size: int) -> int:
+        """Serve an IN: ones where nothing is."""
+        self.clock.spend(PORT)
+        read = self._reads.get(port)
+        value = read(port) if read is not None else (1 << 8 * size) - 1
+        self._plan()
+        return value
+
+    def write_port(self, port: int, size: int, value: int) -> None:
+        """Serve an OUT, which is lost where nothing is."""
+        self.clock.spend(PORT)
+        write = self._writes.get(port)
+        if write is not None:
+            write(port, value)
+        self._plan()
+
+    def counter(self) -> int:
+        """Serve an RDTSC: a nanosecond is a tick."""
+        self.clock.spend(COUNTER)
+        now = self.clock.now
+        self._plan()
+        return now
+
+    def _command_keyboard(self, port: int, value: int) -> None:
+        self._reset = self._reset or value & 0xFF == _PULSE_RESET
+
+    def _command_reset(self, port: int, value: int) -> None:
+        self._reset = self._reset or value & 0xFF in _RESETS
+
+    def _written(self, data: bytes) -> None:
+        """Pass the console on, and look for the words of a panic."""
+        self._put(data)
+        self._line += data
+        if data.endswith(b"\n") or len(self._line) > _LINE_MOST:
+            at = self._line.find(_PANIC)
+            if at >= 0 and not self._panic:
+                self._panic = self._line[at + len(_PANIC) :].decode("utf-8", "replace").strip()
+            self._line.clear()
+
+
+def _zero(port: int) -> int:
+    return 0

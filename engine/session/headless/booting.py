@@ -1,0 +1,161 @@
+"""Boot a kernel image as a machine, without probes: its console, and how it ends."""
+
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Final
+
+from msgspec import Struct
+
+from engine.errors import CommandError, ImageError
+from engine.image.headers import MACHINES
+from engine.image.kernel.opening import open_kernel
+from engine.image.kernel.recognition import is_kernel_image
+from engine.machine.console import ConsoleDescriptor
+from engine.machine.linuxboot import LEAST, MOST, Boot, prepare
+from engine.machine.machine import BareMachine, BootEnd, MachineEnd
+
+COMMAND_LINE: Final = (
+    "console=ttyS0 nokaslr nosmp noapic nolapic acpi=off mitigations=off tsc=reliable "
+    "tsc_early_khz=1000000 lpj=4000000 panic=-1"
+)
+"""The words that a kernel is told unless a word of the user's says otherwise: this machine has one
+processor, two 8259s and no ACPI tables, its counter counts nanoseconds, and a panic ends the
+boot."""
+DEFAULT_MEMORY: Final = 256 << 20
+__all__ = ["COMMAND_LINE", "BootEnd", "BootRequest", "Booted", "MachineEnd", "ended"]
+
+_BEGAN: Final = datetime(2026, 1, 1, tzinfo=UTC)
+_INITRD_MOST: Final = 1 << 30
+_X86_64: Final = 62  # e_machine
+
+
+class BootRequest(Struct, frozen=True):
+    """A kernel to be booted.
+
+    Attributes:
+        kernel: path of the image.
+        initrd: path of the initial ramdisk, "" for none.
+        append: more words of the command line, which win over the usual ones.
+        memory: bytes.
+    """
+
+    kernel: str
+    initrd: str = ""
+    append: str = ""
+    memory: int = DEFAULT_MEMORY
+
+
+class Booted:
+    """A machine with a kernel in it, ready to run.
+
+    Attributes:
+        release: of the kernel.
+    """
+
+    def __init__(
+        self, request: BootRequest, put: Callable[[bytes], None], stdin: int | None
+    ) -> None:
+        """Lay the kernel out.
+
+        Args:
+            request: what is to be booted.
+            put: takes what the console writes, in pieces.
+            stdin: the descriptor that the console's input is read from; None for none.
+
+        Raises:
+            CommandError: the memory is too little or too much, or this host boots no machine.
+            ImageError: the image, or the ramdisk, cannot be read, or is of another architecture.
+        """
+        if not LEAST <= request.memory <= MOST:
+            raise CommandError(
+                f"--memory: a machine has {LEAST >> 20} MB to {MOST >> 20} MB, in steps of 4 KB"
+            )
+        if os.path.exists(request.kernel) and not is_kernel_image(request.kernel):
+            raise ImageError(
+                f"{request.kernel}: no kernel image; a program is not booted: kprobe-tui run"
+            )
+        self._kernel = open_kernel(request.kernel)
+        elf = self._kernel.elf
+        if elf.machine != _X86_64:
+            name = MACHINES.get(elf.machine, hex(elf.machine))
+            raise ImageError(f"{elf.name}: kernels of x86-64 are booted, and this one is {name}")
+        if self._kernel.symbol("startup_64") is None:
+            raise ImageError(
+                f"{elf.name}: no kernel for a machine: it has no startup_64. User-mode Linux is a "
+                "program: kprobe-tui run"
+            )
+        self.release = self._kernel.release.release
+        initrd = _contents(request.initrd) if request.initrd else b""
+        self._put, self._waiting = put, bytearray()
+        given = os.open(os.devnull, os.O_RDONLY) if stdin is None else stdin
+        self._input = ConsoleDescriptor(given, self.halt if os.isatty(given) else None)
+        self._machine = BareMachine(request.memory & -4096, self._written, self._input, _BEGAN)
+        prepare(self._machine.cpu, Boot(elf, command_line(request.append), initrd))
+
+    def run(self) -> MachineEnd:
+        """Run until the kernel switches the machine off, or it is halted."""
+        try:
+            return self._machine.run()
+        finally:
+            self._flush()
+
+    def halt(self) -> None:
+        """Stop the machine, from any thread."""
+        self._input.close()
+        self._machine.halt()
+
+    @property
+    def progress(self) -> str:
+        """The blocks and the time so far, in words."""
+        machine = self._machine
+        blocks, now = machine.cpu.record.blocks, machine.clock.now
+        return f"{blocks} blocks, {now / 1e9:.3f} s of the machine's time"
+
+    def place(self, address: int) -> str:
+        """The name of a place in the kernel; "" outside of it."""
+        found = self._kernel.names.at(address)
+        return f"{found.name}+{address - found.start:#x}" if found is not None else ""
+
+    def _written(self, data: bytes) -> None:
+        """Collect a line: one byte a time would cost a system call each."""
+        self._waiting += data
+        if data == b"\n" or not self._input.over:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._waiting:
+            waiting, self._waiting = bytes(self._waiting), bytearray()
+            self._put(waiting)
+
+
+def command_line(append: str) -> str:
+    """The usual command line, with more words behind: a kernel takes the last one of a name."""
+    return f"{COMMAND_LINE} {append}".strip()
+
+
+def ended(end: MachineEnd, place: str) -> str:
+    """Put the end of a boot into words; "" where the kernel has switched the machine off."""
+    at = f" at {end.pc:#x}" + (f" ({place})" if place else "")
+    if end.reason is BootEnd.OFF:
+        return ""
+    if end.reason is BootEnd.PANIC:
+        return f"the kernel has panicked: {end.text}"
+    if end.reason is BootEnd.RESET:
+        return str(end.reason.value)
+    if end.reason is BootEnd.ASTRAY:
+        return f"{end.reason.value}{at}: {end.text}"
+    return f"{end.reason.value}{at}"
+
+
+def _contents(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            data = file.read(_INITRD_MOST + 1)
+    except OSError as error:
+        raise ImageError(f"{path}: {error.strerror}") from error
+    if not data:
+        raise ImageError(f"{path}: the file is empty, an initial ramdisk is not")
+    if len(data) > _INITRD_MOST:
+        raise ImageError(f"{path}: more than {_INITRD_MOST >> 20} MB are no initial ramdisk")
+    return data

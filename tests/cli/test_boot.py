@@ -1,0 +1,156 @@
+"""`kprobe-tui boot`: Debian's kernels to their power-off, twice the same, and what cannot be."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from controlkit import sample
+from guestrun import Outcome, run
+from kernelimages import AMD64_61, AMD64_612, UML_61, image_path
+
+from engine.cpu import native
+
+SCRIPT = Path(__file__).parents[2] / "samples" / "initrd.sh"
+BUSYBOX = "/usr/bin/busybox"
+INIT = """#!/bin/sh
+mount -t devtmpfs dev /dev
+mount -t proc proc /proc
+echo "release $(uname -r)"
+grep -c "XT-PIC *timer" /proc/interrupts
+(sleep 0.5; echo slept) &
+wait
+for n in 1 2 3 4 5 6 7 8; do echo $n; done | sort -r | head -1
+read line < /dev/console && echo "typed $line"
+poweroff -f
+"""
+
+needs_host_code = pytest.mark.skipif(not native.possible(), reason="boots on x86-64 hosts only")
+
+
+def initrd(folder: Path, init: str = INIT) -> Path:
+    """An initial ramdisk with an init of ours."""
+    dynamic = subprocess.run(["ldd", BUSYBOX], capture_output=True, check=False).returncode == 0
+    if not os.path.exists(BUSYBOX) or dynamic or shutil.which("gzip") is None:
+        pytest.skip("needs busybox-static and gzip")
+    script, made = folder / "init", folder / "initrd.gz"
+    script.write_text(init)
+    environment = {**os.environ, "INIT": str(script)}
+    subprocess.run(["sh", SCRIPT, made], env=environment, check=True)
+    return made
+
+
+def boot(folder: Path, *words: str, stdin: bytes | None = None) -> Outcome:
+    return run("boot", *words, cwd=folder, stdin=stdin, deadline=600)
+
+
+@needs_host_code
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [AMD64_61, AMD64_612])
+def test_a_kernel_boots_to_its_power_off_twice_the_same(name: str, tmp_path: Path) -> None:
+    """The console's bytes are the same, and so is the number of blocks."""
+    image, disk = image_path(name), initrd(tmp_path)
+    typed = tmp_path / "typed"
+    typed.write_bytes(b"hello\n")
+    outcomes = []
+    for _ in range(2):
+        with typed.open("rb") as source:
+            done = subprocess.run(
+                [sys.executable, "-m", "tui", "boot", "--debug", "--initrd", disk, image],
+                stdin=source,
+                capture_output=True,
+                check=False,
+                timeout=600,
+            )
+        assert done.returncode == 0, done.stderr
+        blocks = re.search(rb"(\d+) blocks, (\d+\.\d+) s of the machine's", done.stderr)
+        assert blocks is not None
+        outcomes.append((done.stdout, blocks[0]))
+    assert outcomes[0] == outcomes[1]
+    text = outcomes[0][0].decode().replace("\r\n", "\n")
+    release = name.removeprefix("vmlinuz-")
+    assert f"Linux version {release} " in text
+    said = "\n".join(line for line in text.splitlines() if not line.startswith("["))
+    assert f"release {release}\n1\nslept\n8\n" in said
+    assert "typed hello" in said
+    assert "System halted" in text.splitlines()[-1]
+    for word in ("WARNING", "BUG", "Oops", "cut here", "Call Trace"):
+        assert word not in text
+
+
+@needs_host_code
+@pytest.mark.slow
+def test_a_panic_and_a_limit_of_time_are_told(tmp_path: Path) -> None:
+    image = str(image_path(AMD64_61))
+    done = boot(tmp_path, "--append", "quiet", image)
+    assert done.code == 1
+    assert done.err == (
+        "kprobe-tui: the kernel has panicked: VFS: Unable to mount root fs on unknown-block(0,0)\n"
+    )
+    looping = initrd(tmp_path, "#!/bin/sh\necho looping\nwhile :; do :; done\n")
+    done = boot(tmp_path, "--initrd", str(looping), "--timeout", "45", image)
+    assert done.code == 124
+    first, second = done.err.splitlines()
+    assert first == "kprobe-tui: stopped: the time limit (--timeout) ran out"
+    assert second.startswith("kprobe-tui: somebody has stopped it at 0x")
+
+
+@needs_host_code
+@pytest.mark.slow
+def test_a_signal_ends_a_boot(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tui", "boot", str(image_path(AMD64_61))]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.read(100)
+        threading.Timer(0.3, process.send_signal, (signal.SIGTERM,)).start()
+        began = time.monotonic()
+        process.communicate()
+        assert process.returncode == 128 + signal.SIGTERM
+        assert time.monotonic() - began < 60
+
+
+def test_what_cannot_be_booted_is_told(tmp_path: Path) -> None:
+    image = str(image_path(AMD64_61))
+    empty, cut = tmp_path / "empty", tmp_path / "cut"
+    empty.touch()
+    cut.write_bytes(Path(image).read_bytes()[:3_000_000])
+    lines = {
+        (sample("x86_64", "recursion"),): "a program is not booted: kprobe-tui run",
+        ("missing",): "missing: No such file or directory",
+        (str(cut),): "cut",
+        ("--initrd", "none", image): "none: No such file or directory",
+        ("--initrd", str(empty), image): "the file is empty",
+        ("--memory", "32M", image): "a machine has 64 MB to 3072 MB",
+        ("--memory", "8G", image): "a machine has 64 MB to 3072 MB",
+    }
+    if native.possible():
+        lines["--append", "x" * 3000, image] = "may have 2047"
+    for words, said in lines.items():
+        done = boot(tmp_path, *words)
+        assert done.code == 2, (words, done)
+        assert said in done.err, (words, done)
+        assert "Traceback" not in done.err
+
+
+def test_user_mode_linux_is_no_machine(tmp_path: Path) -> None:
+    done = boot(tmp_path, str(image_path(UML_61)))
+    assert done.code == 2
+    assert "User-mode Linux is a program: kprobe-tui run" in done.err
+
+
+@needs_host_code
+def test_too_little_memory_is_told_with_what_is_needed(tmp_path: Path) -> None:
+    big = tmp_path / "big"
+    with big.open("wb") as file:
+        file.truncate(100 << 20)
+    done = boot(tmp_path, "--memory", "128M", "--initrd", str(big), str(image_path(AMD64_61)))
+    assert done.code == 2
+    assert re.search(r"128 MB of memory are too little .* which take \d+ MB", done.err)

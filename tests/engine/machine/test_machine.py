@@ -1,0 +1,191 @@
+"""A machine with a few instructions: exceptions, interrupts, changed code, and how it ends."""
+
+import struct
+import threading
+
+import pytest
+from machinekit import (
+    CLI_HLT,
+    CODE,
+    NX,
+    PRESENT,
+    WRITABLE,
+    bare,
+    gate,
+    map_page,
+    ran,
+)
+
+from engine.cpu import native
+from engine.errors import CommandError
+from engine.machine.machine import BareMachine, BootEnd
+
+pytestmark = pytest.mark.skipif(
+    not native.possible(), reason="host code is for x86-64 hosts without KPROBE_TUI_PORTABLE"
+)
+
+RET_1 = b"\xb8\x01\x00\x00\x00\xc3"
+IDT = 0x8000
+
+
+def call(address: int) -> bytes:
+    """`mov rax, address; call rax`."""
+    return b"\x48\xb8" + struct.pack("<Q", address) + b"\xff\xd0"
+
+
+def with_table(code: bytes, **handlers: bytes) -> BareMachine:
+    """A machine whose exceptions lead to handlers, by "vNUMBER"."""
+    lidt = b"\x0f\x01\x1c\x25" + struct.pack("<I", 0x7000)
+    machine = bare(lidt + code)
+    struct.pack_into("<HQ", machine.cpu.memory, 0x7000, 0xFFF, IDT)
+    for number, (name, body) in enumerate(handlers.items()):
+        at = 0x20000 + 0x100 * number
+        machine.cpu.memory[at : at + len(body)] = body
+        gate(machine, IDT, int(name[1:]), at)
+    return machine
+
+
+def test_code_that_is_written_over_through_another_mapping_is_run_as_it_is() -> None:
+    """Two functions of a page run, are rewritten through a mapping that is not executable."""
+    code = call(0x20000) + b"\x89\xc3" + call(0x20100) + b"\x89\xc1"  # ebx, ecx
+    code += b"\x48\xb8" + struct.pack("<Q", 0x30000)
+    code += b"\xc7\x40\x01" + struct.pack("<I", 2)
+    code += b"\xc7\x80" + struct.pack("<2I", 0x101, 2)
+    code += call(0x20000) + b"\x89\xc6" + call(0x20100) + b"\x89\xc7" + CLI_HLT  # esi, edi
+    machine = bare(code)
+    map_page(machine, 0x20000, 0x50000, PRESENT)
+    map_page(machine, 0x30000, 0x50000, PRESENT | WRITABLE | NX)
+    machine.cpu.memory[0x50000 : 0x50000 + 6] = RET_1
+    machine.cpu.memory[0x50100 : 0x50100 + 6] = RET_1
+    assert machine.run().reason is BootEnd.OFF
+    assert [machine.cpu[name] & 0xFFFFFFFF for name in ("rbx", "rcx", "rsi", "rdi")] == [
+        1,
+        1,
+        2,
+        2,
+    ]
+
+
+def test_two_machines_do_not_meet() -> None:
+    """Each notices its own code alone; one that is gone is no other's."""
+    for _ in range(3):
+        test_code_that_is_written_over_through_another_mapping_is_run_as_it_is()
+        other = bare(CLI_HLT)
+        test_code_that_is_written_over_through_another_mapping_is_run_as_it_is()
+        assert other.run().reason is BootEnd.OFF
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        b"\x0f\x0b",
+        b"\xcc",
+        b"\x31\xd2\x31\xc0\xf7\xf0",
+        b"\x48\xb8" + b"\x11" * 8 + b"\xff\xe0",
+        b"\x48\xb8" + struct.pack("<Q", 0x7FFFF000) + b"\x0f\x22\xd8",
+        b"\x0f\xff",
+        b"\x48\xcf",
+    ],
+    ids=["ud2", "int3", "division", "nowhere", "tables", "invalid", "iretq"],
+)
+def test_what_nobody_can_deliver_shuts_the_processor_down(code: bytes) -> None:
+    assert ran(code)[1].reason is BootEnd.FAULT
+
+
+@pytest.mark.parametrize(
+    ("code", "vector", "pushed"),
+    [
+        (b"\x0f\x0b", 6, 0),
+        (b"\x0f\xff", 6, 0),
+        (b"\xcc", 3, 0),
+        (b"\x31\xd2\x31\xc9\xf7\xf1", 0, 0),
+        (b"\x8b\x04\x25" + struct.pack("<I", 0x300000), 14, 1),
+        (b"\xcd\x80", 0x80, 0),
+    ],
+    ids=["ud2", "invalid", "int3", "division", "page", "int"],
+)
+def test_an_exception_comes_to_its_handler(code: bytes, vector: int, pushed: int) -> None:
+    """Its handler finds rip, cs, rflags, rsp and ss on the stack, behind an error code."""
+    body = b"\x58" * pushed + b"\x5b\x59\x5a\x5e\x5f" + CLI_HLT
+    machine = with_table(code, **{f"v{vector}": body})
+    machine.cpu["rax"] = 99
+    assert machine.run().reason is BootEnd.OFF
+    assert machine.cpu["rcx"] == 0x10
+    assert machine.cpu["rdi"] == 0x18
+    trap = vector in (3, 0x80)
+    at = CODE + 8 + (len(code) if trap else 4 if vector == 0 else 0)
+    assert machine.cpu["rbx"] == at
+    assert not pushed or machine.cpu["rax"] == 0  # not present, a read, of the kernel
+
+
+def test_the_timer_interrupts_a_loop_and_wakes_a_processor() -> None:
+    """A tick of 1,193 counts comes at its nanosecond, whatever the host does meanwhile."""
+    setup = b"".join(
+        b"\xb0" + bytes((value,)) + b"\xe6" + bytes((port,))  # mov al, value; out port, al
+        for port, value in (
+            *((0x20, 0x11), (0x21, 0x20), (0x21, 4), (0x21, 1), (0x21, 0xFE)),
+            *((0x43, 0x34), (0x40, 1193 & 0xFF), (0x40, 1193 >> 8)),
+        )
+    )
+    count = b"\xff\xc3\xb0\x20\xe6\x20\x48\xcf"  # inc ebx; end of interrupt; iretq
+    looping = b"\x31\xdb\xfb" + b"\x83\xfb\x05\x75\xfb" + CLI_HLT
+    waiting = b"\x31\xdb\xfb" + b"\xf4\x83\xfb\x05\x75\xfa" + CLI_HLT
+    for body in (looping, waiting):
+        times = []
+        for _ in range(2):
+            machine = with_table(setup + body, v32=count)
+            end = machine.run()
+            assert (end.reason, machine.cpu["rbx"]) == (BootEnd.OFF, 5)
+            times.append((end.nanoseconds, end.blocks))
+        assert times[0] == times[1]
+        assert 4_900_000 < times[0][0] < 5_100_000
+
+
+def test_a_masked_interrupt_waits() -> None:
+    """With interrupts disabled nothing is delivered, and a halt then is the end."""
+    assert ran(CLI_HLT)[1].reason is BootEnd.OFF
+    assert ran(b"\xfb\xf4")[1].reason is BootEnd.STUCK
+
+
+def test_memory_that_is_not_there_reads_as_ones() -> None:
+    code = b"\x48\xa1" + struct.pack("<Q", 0x1FF000) + CLI_HLT
+    machine = bare(code)
+    map_page(machine, 0x1FF000, 0xF000_0000, PRESENT)
+    assert machine.run().reason is BootEnd.OFF
+    assert machine.cpu["rax"] == 0xFFFF_FFFF_FFFF_FFFF
+
+
+def test_code_where_no_memory_is_ends_the_run() -> None:
+    machine = bare(call(0x1FF000))
+    map_page(machine, 0x1FF000, 0xF000_0000, PRESENT)
+    end = machine.run()
+    assert (end.reason, bool(end.text)) == (BootEnd.ASTRAY, True)
+
+
+def test_a_machine_is_halted_from_another_thread() -> None:
+    machine = bare(b"\xeb\xfe")
+    threading.Timer(0.2, machine.halt).start()
+    end = machine.run()
+    assert (end.reason, end.pc) == (BootEnd.HALTED, CODE)
+    assert machine.run().blocks == end.blocks
+
+
+@pytest.mark.parametrize(("port", "value"), [(0x64, 0xFE), (0xCF9, 6)])
+def test_a_reset_ends_the_run(port: int, value: int) -> None:
+    code = b"\x66\xba" + struct.pack("<H", port) + b"\xb0" + bytes((value,)) + b"\xee\xeb\xfe"
+    assert ran(code)[1].reason is BootEnd.RESET
+
+
+def test_an_error_of_the_console_comes_through() -> None:
+    def refuse(data: bytes) -> None:
+        raise OSError(data)
+
+    code = b"\x66\xba\xf8\x03\xb0\x41\xee\xeb\xfe"
+    with pytest.raises(OSError, match="A"):
+        bare(code, refuse).run()
+
+
+def test_hosts_without_the_code_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KPROBE_TUI_PORTABLE", "1")
+    with pytest.raises(CommandError, match="boots no machine"):
+        bare(CLI_HLT)

@@ -1,0 +1,180 @@
+"""Random programs at ring 0 neither end the process nor make it grow.
+
+`KPROBE_TUI_MACHINE_FUZZ=20000` runs so many; a program that ends the process is named by the last
+number in the message.
+"""
+
+import os
+import random
+import resource
+import struct
+import subprocess
+import sys
+import threading
+
+import pytest
+from machinekit import CODE, bare, gate
+
+from engine.cpu import native
+from engine.machine.machine import BootEnd
+
+COUNT = int(os.environ.get("KPROBE_TUI_MACHINE_FUZZ", "150"))
+LONGEST = 2.0
+"""Seconds of a program, which may loop."""
+LIMIT = 400 << 10
+"""KB of memory that the process of all programs takes at the most."""
+OPCODES = tuple(
+    bytes.fromhex(text)
+    for text in [
+        "0f22",
+        "0f20",
+        "0f23",
+        "0f21",
+        "0f30",
+        "0f32",
+        "0f01",
+        "0f00",
+        "e6",
+        "e4",
+        "ef",
+        "ed",
+        "ee",
+        "ec",
+        "0f05",
+        "0f07",
+        "480f07",
+        "cf",
+        "48cf",
+        "cd",
+        "f4",
+        "fb",
+        "fa",
+        "0f09",
+        "0fae",
+        "0fc7",
+        "0fa2",
+        "0f31",
+        "0f34",
+        "0f35",
+        "9d",
+        "9c",
+        "ca",
+        "cb",
+        "48cb",
+        "ff",
+        "8e",
+        "8c",
+        "0fb2",
+        "0fb4",
+        "0fb5",
+        "6c",
+        "6d",
+        "6e",
+        "6f",
+        "f36c",
+        "f36e",
+        "66",
+        "67",
+        "f2",
+        "f3",
+        "f0",
+        "0f06",
+        "0f08",
+        "0f0b",
+        "0f77",
+        "0faa",
+        "c4",
+        "c5",
+        "8f",
+        "62",
+        "d9",
+        "db",
+        "dd",
+        "9b",
+        "0f18",
+        "0f1f",
+        "0f38",
+        "0f3a",
+    ]
+)
+"""Privileged instructions, system calls, returns, prefixes, and what has many forms behind."""
+MSRS = (
+    *(0x1B, 0x10, 0x174, 0x175, 0x176, 0x277, 0x2FF, 0x200, 0x1A0, 0x400, 0x179, 0x17A, 0x17B),
+    *(0xC0000080, 0xC0000081, 0xC0000082, 0xC0000084, 0xC0000100, 0xC0000101, 0xC0000102),
+    *(0xC0000103, 0xC0010117, 0xC0010015, 0x1D9, 0x38F, 0x6E0, 0x3A, 0xD90, 0xDA0, 0x48, 0x122),
+)
+PORTS = (
+    *(0x20, 0x21, 0xA0, 0xA1, 0x40, 0x41, 0x42, 0x43, 0x61, 0x70, 0x71, 0x64, 0x80, 0xCF8, 0xCFC),
+    *range(0x3F8, 0x400),
+)
+
+
+def program(source: random.Random) -> bytes:
+    """A program of some dozen instructions."""
+    pick = source.choice
+    out = bytearray()
+    for _ in range(source.randrange(5, 60)):
+        kind = source.random()
+        if kind < 0.25:
+            high = 0xFFFF_FFFF_8000_0000 | source.getrandbits(20)
+            value = pick([source.getrandbits(64), source.randrange(1 << 24), pick(MSRS), high])
+            out += b"\x48" + bytes([0xB8 + source.randrange(8)]) + struct.pack("<Q", value)
+        elif kind < 0.35:
+            out += b"\xb9" + struct.pack("<I", pick(MSRS)) + pick([b"\x0f\x30", b"\x0f\x32"])
+        elif kind < 0.45:
+            port = pick((*PORTS, source.getrandbits(16)))
+            out += (
+                b"\x66\xba" + struct.pack("<H", port) + pick([b"\xee", b"\xec", b"\xef", b"\xed"])
+            )
+        elif kind < 0.75:
+            out += bytes([pick([0x40, 0x41, 0x44, 0x48])]) if source.random() < 0.4 else b""
+            out += pick(OPCODES) + source.randbytes(source.randrange(4))
+        else:
+            out += source.randbytes(source.randrange(1, 6))
+    return bytes(out)
+
+
+def run_one(number: int) -> BootEnd:
+    """Run the program of a number, with tables that are half sensible."""
+    source = random.Random(number)
+    machine = bare(b"\x0f\x01\x1c\x25" + struct.pack("<I", 0x7000) + program(source))
+    table = 0x8000 if source.random() < 0.9 else source.getrandbits(48)
+    struct.pack_into("<HQ", machine.cpu.memory, 0x7000, 0xFFF, table)
+    if source.random() < 0.7:
+        for vector in range(256):
+            handlers = [CODE, CODE + source.randrange(200), source.getrandbits(47)]
+            gate(machine, 0x8000, vector, source.choice(handlers))
+    if source.random() < 0.3:
+        for _ in range(20):
+            at = source.choice((0x1000, 0x2000, 0x3000, 0x4000)) + 8 * source.randrange(512)
+            entry = source.randrange(1 << 13) << 12 | source.getrandbits(9)
+            entry = entry if source.random() < 0.7 else source.getrandbits(64)
+            struct.pack_into("<Q", machine.cpu.memory, at, entry)
+    timer = threading.Timer(LONGEST, machine.halt)
+    timer.start()
+    try:
+        return machine.run().reason
+    finally:
+        timer.cancel()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not native.possible(), reason="machines are for x86-64 hosts")
+def test_random_programs_end_as_programs_do() -> None:
+    done = subprocess.run(
+        [sys.executable, "-X", "faulthandler", __file__, str(COUNT)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-100:] + done.stderr[-2000:]
+    assert done.stdout.split()[-1] == "done"
+
+
+if __name__ == "__main__":
+    for each in range(int(sys.argv[1])):
+        print(each, flush=True)
+        run_one(each)
+    taken = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print("done" if taken < LIMIT else f"{taken} KB")
