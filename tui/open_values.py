@@ -6,7 +6,8 @@ from typing import Final
 from msgspec import Struct
 
 from engine.session.protocol.commands import Branch
-from engine.session.protocol.views import PartsView, VariableView
+from engine.session.protocol.frames import VariableView
+from engine.session.protocol.views import PartsView
 
 PIECE: Final = 32
 """Parts of a value that are asked for at once."""

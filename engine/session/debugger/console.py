@@ -17,7 +17,8 @@ from engine.session.debugger.words import Word, split_word
 from engine.session.inspect.frame_variables import parts_of
 from engine.session.protocol import commands as cmd
 from engine.session.protocol import events as ev
-from engine.session.protocol.views import DisplayView, PartsView, RunState, VariableView
+from engine.session.protocol.frames import VariableView
+from engine.session.protocol.views import DisplayView, PartsView, RunState
 
 _SYSCALL: Final = "syscall"
 _IN_MEMORY: Final = re.compile(r"[is\d]")

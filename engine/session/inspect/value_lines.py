@@ -15,7 +15,7 @@ from engine.language.printing import Printer, quoted
 from engine.language.reach import Reach
 from engine.language.values import TypedValue
 from engine.session.inspect.frame_scope import FrameScope
-from engine.session.protocol.views import VariableView
+from engine.session.protocol.frames import VariableView
 
 FEW: Final = 8
 """Parts that stand in the line of what they are parts of."""

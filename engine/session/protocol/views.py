@@ -15,6 +15,7 @@ from engine.arch.drawing import UnitDrawing as UnitDrawing
 from engine.arch.drawing import UnitPart as UnitPart
 from engine.image.symtab import shown_place
 from engine.session.protocol.commands import SavedStop
+from engine.session.protocol.frames import GuestFrame, VariableView
 
 Origin = Literal["", "insn", "machinery"]
 """Who changed a register since the view before: nobody, the guest, or the probe's machinery."""
@@ -306,26 +307,6 @@ class HitView(Struct, frozen=True):
         return shown_place(self.place)
 
 
-class VariableView(Struct, frozen=True):
-    """A variable of a frame.
-
-    Attributes:
-        name: of it.
-        value: as people read it; in <> why it cannot be told.
-        type: as the source spells it.
-        is_parameter: whether it is one of the function's arguments.
-        opens: it has parts that can be asked for, or leads to something.
-        leads: of a pointer: the thing that it leads to, in one line.
-    """
-
-    name: str
-    value: str
-    type: str
-    is_parameter: bool = False
-    opens: bool = False
-    leads: str = ""
-
-
 class PartsView(Struct, frozen=True):
     """A variable, and some parts of it or of one of its parts.
 
@@ -352,30 +333,6 @@ class DisplayView(Struct, frozen=True):
 
     number: int
     text: str
-
-
-class FrameView(Struct, frozen=True):
-    """A frame of the backtrace, innermost first.
-
-    Attributes:
-        variables: what debug information knows there, parameters first; of the innermost
-            frames only. What is in them is asked for by `commands.ReadParts`.
-        differs: the whole backtrace has no such frame there: another unwinder's is shown.
-    """
-
-    number: int
-    pc: int
-    function: str
-    offset: int
-    module: str = ""
-    file: str = ""
-    line: int = 0
-    cfa: int = 0
-    source: str = ""
-    trampoline: bool = False
-    inlined: bool = False
-    differs: bool = False
-    variables: tuple[VariableView, ...] = ()
 
 
 class ThreadView(Struct, frozen=True):
@@ -563,7 +520,7 @@ class GuestView(Struct, frozen=True):
     location: str = ""
     line: tuple[str, int] | None = None
     registers: tuple[RegisterView, ...] = ()
-    frames: tuple[FrameView, ...] = ()
+    frames: tuple[GuestFrame, ...] = ()
     frames_end: str = ""
     frame: int = 0
     moment: int = 0

@@ -216,7 +216,7 @@ def test_a_signal_is_stepped_into_its_handler_and_back(arch: str) -> None:
         for _ in range(120):
             places.append(guest.do(cmd.StepInsn()).location.partition("+")[0])
             if places[-1] == "on_signal" and len(set(places)) < 3:
-                assert "<signal handler called>" in [f.function for f in guest.view.frames]
+                assert "<signal handler called>" in [f.title for f in guest.view.frames]
         order = list(dict.fromkeys(places))
         # Where the kernel says what to return to, that is code of the vDSO or of the engine.
         linux = by_name(arch).linux
