@@ -219,7 +219,7 @@ class KprobeApp(App[int]):
     def _returning(self, address: int) -> bool:
         """True if returns of a function are recorded."""
         return any(
-            probe.kind == "r" and probe.enabled and address in probe.addresses
+            probe.kind == "r" and probe.row.enabled and address in probe.addresses
             for probe in self.view.probes
         )
 
@@ -547,7 +547,7 @@ class KprobeApp(App[int]):
 
     def on_probes_pane_edit(self, message: ProbesPane.Edit) -> None:
         """A probe's definition is to be changed."""
-        self.controls.probes.change(message.probe.id)
+        self.controls.probes.change(message.probe.row.id)
 
     def on_registers_pane_editing(self, message: RegistersPane.Editing) -> None:
         """A register is to be set."""

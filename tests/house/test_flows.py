@@ -67,7 +67,7 @@ def define(passed: Passed) -> None:
         guest.do(cmd.Define("p:first factorial"))
         with passed.watched():
             guest.do(cmd.Define("p:g/e fibonacci n=%di:u32"))
-        assert guest.probe(2).enabled
+        assert guest.probe(2).row.enabled
 
 
 def step(passed: Passed) -> None:

@@ -16,6 +16,7 @@ from engine.arch.drawing import UnitPart as UnitPart
 from engine.image.symtab import shown_place
 from engine.session.protocol.commands import SavedStop
 from engine.session.protocol.frames import GuestFrame, VariableView
+from engine.session.protocol.probes import ProbeView
 
 Origin = Literal["", "insn", "machinery"]
 """Who changed a register since the view before: nobody, the guest, or the probe's machinery."""
@@ -136,56 +137,6 @@ class MappingView(Struct, frozen=True):
     end: int
     perms: str
     name: str
-
-
-class ProbeView(Struct, frozen=True):
-    """A probe the user has placed.
-
-    Attributes:
-        id: stays the same as long as the probe does.
-        kind: "p", "r", or "b" for a plain breakpoint.
-        definition: the line of `kprobe_events` (for "b": the place).
-        event: GROUP/NAME, "" for a breakpoint.
-        place: SYMBOL+OFF, or PATH:OFFSET.
-        addresses: guest addresses in the memory of the thread in sight; none where its file is
-            not mapped.
-        technique: "breakpoint" or "jump".
-        how: "emulated", "xol" or "boosted"; "" while it is not armed.
-        reason: why this technique and this way, in words.
-        hits: times it was hit while enabled.
-        misses: hits whose handlers did not run.
-        enabled: whether it records.
-        pending: whether its file is mapped neither in the first process nor in the one in sight.
-        stops: whether the guest stops when it is hit.
-        gone: whether its code is not there any more.
-        filter: which hits its event records, "" for all.
-        triggers: what else its event does at a hit, as typed.
-        only: when it stops the guest, in words; "" for at every hit.
-    """
-
-    id: int
-    kind: str
-    definition: str
-    event: str
-    place: str
-    addresses: tuple[int, ...] = ()
-    technique: str = "breakpoint"
-    how: str = ""
-    reason: str = ""
-    hits: int = 0
-    misses: int = 0
-    enabled: bool = True
-    pending: bool = False
-    stops: bool = False
-    gone: bool = False
-    filter: str = ""
-    triggers: tuple[str, ...] = ()
-    only: str = ""
-
-    @property
-    def shown(self) -> str:
-        """The place, C++ names as people write them."""
-        return shown_place(self.place)
 
 
 class Change(Struct, frozen=True):
