@@ -17,6 +17,7 @@ from textual.widgets import Input
 
 from engine.errors import CommandError
 from engine.escaping import escaped
+from engine.message_text import counted
 from engine.session import GuestConfig
 from engine.session.browse import Browser
 from engine.session.protocol import commands as cmd
@@ -24,7 +25,6 @@ from engine.session.protocol import events as ev
 from engine.session.protocol.kinds import kind_of
 from engine.session.protocol.rows import Names
 from engine.session.protocol.views import GuestView, RunState
-from engine.words import counted
 from tui.body import Body
 from tui.bridge import PERIOD, Bridge
 from tui.command_line import command_question

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from engine.errors import CommandError
 from engine.image.datatypes import TypeKind
-from engine.language.ctypes import INTEGERS, CType
+from engine.language.value_types import INTEGERS, CType
 
 Order = Literal["little", "big"]
 MOST: Final = 1 << 16

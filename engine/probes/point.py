@@ -6,7 +6,7 @@ from typing import Final
 from engine.arch.plan import InsnPlan, Verdict
 from engine.probes.kprobe import Kprobe
 from engine.probes.kretprobe import Kretprobe
-from engine.probes.lint import Check
+from engine.probes.placement_rules import Check
 from engine.probes.point_state import (
     DISARMED,
     NO_COPY,

@@ -9,7 +9,7 @@ from typing import Final, Literal, Protocol, runtime_checkable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from engine.probes.lint import Check
+from engine.probes.placement_rules import Check
 
 
 class Replacement(Protocol):

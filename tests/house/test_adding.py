@@ -165,10 +165,10 @@ def test_a_word_of_gdb(house: Path) -> None:
     """The word and its class; what carries it out is made where it stands."""
     before = '            Word(("up",), looking.up, remote=True),'
     line = '            Word(("whereabouts",), Whereabouts(debugger).whereabouts),'
-    registry = "engine/session/debugger/words.py"
+    registry = "engine/session/debugger/command_table.py"
     add(house, "engine/session/debugger/throwaway.py", WORD, registry, before, line)
     words = house / registry
-    first = "from engine.session.debugger.watching import Watching\n"
+    first = "from engine.session.debugger.watchpoint_words import Watching\n"
     module = "from engine.session.debugger.throwaway import Whereabouts\n"
     words.write_text(words.read_text().replace(first, module + first))
     options = ["--batch", "-ex", "break fibonacci", "-ex", "run", "-ex", "whereabouts"]

@@ -11,10 +11,10 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
+from engine.message_text import bare_name
 from engine.session.protocol import commands as cmd
 from engine.session.protocol.frames import GuestFrame, VariableView
 from engine.session.protocol.views import DisplayView, GuestView, PartsView, RunState
-from engine.words import bare_name
 from tui.messages import Ask, Located, Say
 from tui.open_values import Node, OpenValues, ValueRow, numbered
 from tui.render import harmless, mark

@@ -11,8 +11,8 @@ from textual.content import Content
 from textual.widgets import Input, Static
 
 from engine.errors import KprobeTuiError
+from engine.message_text import bare_place
 from engine.session.protocol.views import GuestView, RunState
-from engine.words import bare_place
 from tui.render import cut, grouped, harmless, is_ascii
 
 _STATES = {

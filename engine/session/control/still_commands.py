@@ -3,6 +3,7 @@
 from typing import Final
 
 from engine.errors import CommandError
+from engine.message_text import counted
 from engine.session.control.branches import KeptRun
 from engine.session.control.probe_list import ProbeList
 from engine.session.control.sight import RunSight
@@ -15,7 +16,6 @@ from engine.session.protocol.probes import ProbeRow
 from engine.session.protocol.views import PartsView, RunState
 from engine.session.tracing.listing import TraceListing
 from engine.unwind.compare import UNWINDERS
-from engine.words import counted
 
 _SIGNALS: Final = range(1, 65)
 _UNCHANGED: Final = (

@@ -9,11 +9,11 @@ from engine.errors import CommandError
 from engine.language.evaluation import evaluate
 from engine.language.printing import FORMATS
 from engine.session.control.control import Control
+from engine.session.debugger.command_table import Word, split_word
 from engine.session.debugger.debugger import TROUBLE, Debugger, message
 from engine.session.debugger.interpreter import Interpreter
 from engine.session.debugger.saving import restore_stops, saved_stops
 from engine.session.debugger.script import commands_of
-from engine.session.debugger.words import Word, split_word
 from engine.session.inspect.frame_variables import parts_of
 from engine.session.protocol import commands as cmd
 from engine.session.protocol import events as ev

@@ -6,16 +6,16 @@ from typing import Final
 
 from engine.errors import CommandError, GuestFaultError
 from engine.image.datatypes import TypeKind
-from engine.language.ctypes import is_reference
 from engine.language.printing import Printer
+from engine.language.value_types import is_reference
 from engine.linux import vdso
 from engine.linux.space import AddressSpace
+from engine.message_text import bare_name
 from engine.session.control.control import Control
 from engine.session.debugger.places import BlockKey
 from engine.session.inspect.backtrace import Backtraces, space_of
 from engine.session.inspect.frame_scope import FrameScope
 from engine.session.protocol.frames import GuestFrame
-from engine.words import bare_name
 
 _MANY: Final = frozenset((TypeKind.RECORD, TypeKind.ARRAY))
 _MAX_SOURCE: Final = 1 << 24

@@ -4,14 +4,14 @@ from collections.abc import Callable
 from typing import Final
 
 from engine.errors import CommandError
-from engine.language.ctypes import INT, CType
 from engine.language.evaluation import Evaluator
+from engine.language.value_types import INT, CType
 from engine.language.values import RegisterPlace, made
 from engine.linux.signals import SIGINT
 from engine.session.debugger.catching import received_text
-from engine.session.debugger.conditions import PastConditions
 from engine.session.debugger.debugger import Debugger
 from engine.session.debugger.looking import Looking
+from engine.session.debugger.past_conditions import PastConditions
 from engine.session.debugger.places import WantedPlace
 from engine.session.debugger.signal_rules import signal_name, signal_number, signal_text
 from engine.session.debugger.stops import (

@@ -18,8 +18,8 @@ from engine.image.names import FileNames, GlobalNames
 from engine.image.reader import DamagedError
 from engine.image.scopes import Scope, Variable
 from engine.image.variables import Variables
-from engine.language import ctypes as ct
-from engine.language.ctypes import CType, MadeType
+from engine.language import value_types as ct
+from engine.language.value_types import CType, MadeType
 from engine.language.values import MemoryPlace, Order, Place, RegisterPlace, TypedValue, made
 from engine.linux.space import AddressSpace
 from engine.session.guest.calling import CallArguments

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Final
 
+from engine.message_text import counted
 from engine.session.guest.session import Session
-from engine.words import counted
 
 _SHOWN: Final = 10
 """Things of a kind that are told one by one; of the others there is the count."""

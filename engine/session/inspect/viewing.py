@@ -13,6 +13,7 @@ from engine.cpu.ram import EXECUTE, READ, WRITE
 from engine.errors import GuestFaultError
 from engine.guest.mapping import Mapping as MemoryMapping
 from engine.linux.space import AddressSpace
+from engine.message_text import counted
 from engine.probes.detours import Detour
 from engine.probes.hit_machine import HitMachine, Phase, PhaseRecord
 from engine.probes.jump_machine import BufferPart, JumpMachine
@@ -40,7 +41,6 @@ from engine.session.protocol.views import (
     StackWord,
 )
 from engine.unwind.compare import UNWINDERS
-from engine.words import counted
 
 _FIXUPS: Final = {
     Fixup.IP: "pc moves from behind the copy to behind the original",

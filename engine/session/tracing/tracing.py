@@ -22,7 +22,7 @@ from engine.session.inspect.backtrace import TRAMPOLINE_NAME, Backtraces
 from engine.session.program.places import Place
 from engine.session.protocol.report import Report
 from engine.session.protocol.requests import TraceOptions
-from engine.session.tracing import watching
+from engine.session.tracing import store_events
 from engine.session.tracing.armed import ControlHooks
 from engine.session.tracing.defining import Definitions
 from engine.session.tracing.event_set import EventLimit, EventSet
@@ -39,10 +39,10 @@ from engine.session.tracing.programs import Programs
 from engine.session.tracing.recorders import ProbeCpu, Recorders
 from engine.session.tracing.scheduling import SchedulerEvents
 from engine.session.tracing.stacks import StackRecorder
+from engine.session.tracing.store_events import WatchEvents
 from engine.session.tracing.syscalls import SyscallEvents
 from engine.session.tracing.tasks import Tasks
 from engine.session.tracing.triggers import EventControls, FilterNames
-from engine.session.tracing.watching import WatchEvents
 from engine.trace import sched, syscalls
 from engine.trace.formats import FORMAT_NAMES, format_named
 from engine.trace.formats.base import Format, Names, PlacedFormat, with_idle
@@ -207,7 +207,7 @@ class Tracing:
         self.kernel_events: dict[str, KernelEvents] = {
             syscalls.GROUP: self.syscalls,
             sched.GROUP: SchedulerEvents(session, self.tasks.chosen),
-            watching.GROUP: self.watches,
+            store_events.GROUP: self.watches,
         }
         self._stacks = StackRecorder(
             Backtraces(session), session.arch.roles.pc, self._context, self.syscalls

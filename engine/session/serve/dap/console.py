@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from typing import Final
 
 from engine.errors import CommandError
+from engine.session.debugger.command_table import split_word
 from engine.session.debugger.debugger import TROUBLE
-from engine.session.debugger.words import split_word
 from engine.session.serve.dap import bodies, requests
 from engine.session.serve.dap.announcer import Announcer
 from engine.session.serve.dap.debuggee import Debuggee

@@ -8,10 +8,10 @@ import pytest
 from controlkit import Held, sample
 
 from engine.arch.plan import Mode
+from engine.message_text import counted
 from engine.session.protocol import commands as cmd
 from engine.session.protocol.views import GuestView, HitView, RunState
 from engine.unwind.compare import UNWINDERS
-from engine.words import counted
 
 both = pytest.mark.parametrize("arch", archkit.EVERY)
 modes = pytest.mark.parametrize("mode", list(Mode))

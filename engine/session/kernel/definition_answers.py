@@ -11,7 +11,7 @@ from engine.fetch.dentry_types import DentryOffsets
 from engine.fetch.era import Era, era_of
 from engine.probes.kernel_places import KernelPlaces, KernelVerdict
 from engine.session.kernel.opened import OpenedKernel
-from engine.session.kernel.rows import KernelRow, row_of
+from engine.session.kernel.verdict_rows import KernelRow, row_of
 from engine.trace.btf_scope import dentry_offsets
 from engine.trace.kprobe_events import KPROBE_EVENTS, KprobeEvents, Outcome
 from engine.trace.probed_kernel import ProbedKernel

@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from engine.errors import CommandError, GuestFaultError
 from engine.guest.watched import WatchedRange
 from engine.image.datatypes import TypeKind
-from engine.language.ctypes import INT
+from engine.language.value_types import INT
 from engine.language.values import TypedValue, made
 from engine.session.debugger.debugger import TROUBLE, Debugger
 from engine.session.debugger.stops import (
