@@ -106,7 +106,7 @@ class Wanted(Struct):
             again: the file was mapped before there.
         """
         fate = Fate(again=True) if again else UNTOUCHED
-        return Wanted(self.place, probe, self.ready, self.anywhere, self.late, self.traces, fate)
+        return replace(self, probe=probe, fate=fate)
 
 
 _COPIED: Final = ".syscall_stub"
