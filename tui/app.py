@@ -301,7 +301,7 @@ class KprobeApp(App[int]):
         self.say("q quits")
 
     def on_resize(self) -> None:
-        """Another size: another layout, perhaps."""
+        """Lay the panes out again for another size."""
         self.call_next(self.body.fit)  # Textual's own handler comes after this, sets `size`
 
     # -- from the engine --------------------------------------------------------------------
@@ -425,7 +425,7 @@ class KprobeApp(App[int]):
             self.say(f"there is no probe to copy for {form}", "warning")
 
     def _show(self, view: GuestView) -> None:
-        """Another view for all panes."""
+        """Give all panes a new view."""
         old, self.view = self.view, view
         if view != old:  # else a question was answered
             self._show_panes(view, old)

@@ -69,7 +69,7 @@ class SessionRestore:
         return {probe.line for probe in memory.probes}
 
     def recalled(self) -> None:
-        """It is placed: from now on the list of probes is what there is to remember."""
+        """Note that all is placed: from now on the list of probes is what is remembered."""
         self._recalled = None
 
     def remember(self) -> None:

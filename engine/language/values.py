@@ -73,7 +73,7 @@ class TypedValue(Struct, eq=False):
 
     @property
     def raw(self) -> bytes:
-        """Its bytes; of a bitfield those of a number of its type.
+        """The value's bytes; of a bitfield those of a number of its type.
 
         Raises:
             CommandError: there is no value.
@@ -124,7 +124,7 @@ class TypedValue(Struct, eq=False):
 
     @property
     def address(self) -> int | None:
-        """Its first byte in memory; None where it is not there."""
+        """The value's first byte in memory; None where it is not there."""
         return self.place.address if isinstance(self.place, MemoryPlace) else None
 
     @property

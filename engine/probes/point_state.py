@@ -54,7 +54,7 @@ class Stage(Enum):
     """Kinds of things that stand at a probed address."""
 
     DISARMED = auto()
-    """Its own instruction."""
+    """The program's own instruction stands there."""
     BREAKPOINT = auto()
     REPLACED = auto()
     """A technique's replacement of the breakpoint."""

@@ -88,7 +88,7 @@ class _UnwindRegion(Struct):
 
     @property
     def end(self) -> int:
-        """Its last slot."""
+        """The region's last slot."""
         return self.start + self.length - 1
 
 

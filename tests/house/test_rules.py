@@ -54,21 +54,16 @@ REPEATED: dict[str, int] = {}
 RIDDLES = {
     "engine": 1,
     "engine.arch": 11,
-    "engine.cli": 1,
     "engine.cpu": 12,
     "engine.fetch": 1,
     "engine.guest": 6,
     "engine.history": 11,
     "engine.image": 30,
-    "engine.language": 8,
+    "engine.language": 5,
     "engine.linux": 104,
-    "engine.probes": 40,
-    "engine.session": 92,
-    "engine.trace": 11,
-    "engine.unwind": 3,
-    "tui": 11,
-    "tui.panes": 19,
-    "tui.widgets": 9,
+    "engine.probes": 29,
+    "engine.session": 16,
+    "engine.trace": 2,
 }
 BARE: dict[str, int] = {}
 ASTRAY: dict[str, int] = {}

@@ -70,7 +70,7 @@ class FrameRows(LineSource):
         return self._frame
 
     def look_at(self, number: int) -> None:
-        """Another frame is looked at."""
+        """Select another frame."""
         self._frame = number
         self.lay_out()
 
@@ -292,7 +292,7 @@ trampoline as a frame of its own (owens). `!` marks a frame that the whole backt
         self._asked: dict[cmd.Branch, Node] = {}
 
     def show(self, view: GuestView) -> None:
-        """Another view; a guest that moves keeps the frames it had."""
+        """Show a new view; a guest that moves keeps the frames it had."""
         if view.state is RunState.RUNNING:
             return
         source, elsewhere = self.source, view.frame != self.source.frame_number
@@ -390,7 +390,7 @@ trampoline as a frame of its own (owens). `!` marks a frame that the whole backt
         self._toggle(event.index)
 
     def _look_at(self, number: int) -> None:
-        """Another frame is looked at: its variables are shown."""
+        """Select another frame and show its variables."""
         self.source.look_at(number)
         self.lines.renew()
         frame = self.source.looked_at

@@ -65,7 +65,7 @@ class CodePane(Pane):
         yield self.lines
 
     def show(self, view: GuestView) -> None:
-        """Another view."""
+        """Show a new view."""
         old, self._view = self._view, view
         self.code.show(view)
         if view.pc != old.pc:

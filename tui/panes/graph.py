@@ -189,7 +189,7 @@ without a return, as by longjmp or an exception.
         self.drained()
 
     def on_show(self) -> None:
-        """It is seen again: what has come in between is looked at."""
+        """Catch up with the calls that came while the pane was hidden."""
         self.drained()
 
     def drained(self) -> None:
@@ -237,7 +237,7 @@ without a return, as by longjmp or an exception.
         self._show()
 
     def refresh_title(self) -> None:
-        """Another depth: the title tells it."""
+        """Show the depth in the title."""
         self._show()
 
     def _show(self) -> None:

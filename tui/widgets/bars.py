@@ -42,12 +42,12 @@ class StatusBar(Static):
         self._shown: Content | None = None
 
     def show(self, view: GuestView) -> None:
-        """Another view."""
+        """Show a new view."""
         self._view = view
         self._renew()
 
     def on_resize(self) -> None:
-        """Another width: more or fewer parts."""
+        """Show more or fewer parts for another width."""
         self._renew()
 
     def _renew(self) -> None:

@@ -109,7 +109,7 @@ class Console:
             self._show_frame()
 
     def branched(self) -> None:
-        """Another branch of the run is at hand."""
+        """Follow a switch to another branch of the run."""
         self._session = self._control.session
         self._debugger.branched()
 

@@ -140,7 +140,7 @@ class Debugger:
         self._begun = begun
 
     def renew(self) -> None:
-        """Another run of the program is looked at."""
+        """Take up another run of the program."""
         session = self._looked_at = self.control.session
         self._threads: dict[int, int] = {}
         self.files = Files(session)
@@ -332,7 +332,7 @@ class Debugger:
         self.stops.restarted(self._places_again)
 
     def branched(self) -> None:
-        """Another branch of the run is looked at: what is watched is watched there."""
+        """Follow a switch to another branch of the run: what is watched is watched there."""
         self.renew()
         self.frames.moved()
         for watch in self.stops.watchpoints:

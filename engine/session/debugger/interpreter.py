@@ -284,7 +284,7 @@ class Halting:
     """Stops a guest from any thread."""
 
     def __init__(self, control: Control) -> None:
-        """Nobody wants to stop it."""
+        """Take the guest to stop; nothing asks for a stop yet."""
         self._control = control
         self._wanted = False
         control.heard.waiting = self._asked

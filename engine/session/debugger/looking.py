@@ -23,7 +23,7 @@ _LISTED: Final = 10
 
 
 class Looking:
-    """They change nothing of the program, unless an expression does."""
+    """Words that look; the program changes only where an expression assigns or calls."""
 
     def __init__(self, debugger: Debugger) -> None:
         """Look at a debugger's guest."""

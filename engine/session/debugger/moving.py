@@ -542,7 +542,7 @@ class Moving:
         return debugger.stops.at(debugger.control.view().pc)
 
     def _tell_switch(self, before: int) -> None:
-        """Another thread than the one that was looked at has been stopped."""
+        """Say that another thread than the selected one has been stopped."""
         debugger = self._debugger
         if debugger.thread != before:
             debugger.put(f"[Switching to {debugger.thread_text()}]")

@@ -117,7 +117,7 @@ class PastConditions:
         return any(sp <= address < frame.cfa for address, _ in uses.memory)
 
     def _condition(self, text: str) -> "Condition":
-        """It as a condition of the guest that is looked at now.
+        """Make the expression a condition of the guest that is looked at now.
 
         Raises:
             CommandError: there is nothing to ask.

@@ -146,7 +146,7 @@ class Searching:
             self._without_debug(kind, pattern, known)
 
     def _without_debug(self, kind: str, pattern: re.Pattern[str], known: set[str]) -> None:
-        """Those that only symbol tables know, by address."""
+        """Find the names that only symbol tables know, by address."""
         debugger = self._debugger
         found: set[tuple[int, str]] = set()
         for module in debugger.files.modules():

@@ -140,7 +140,7 @@ class UserBreakpoint(UserStop, kw_only=True):
         return next(numbers, 1)
 
     def at(self, address: int) -> BreakLocation | None:
-        """Its location at an address that may stop the guest."""
+        """Return the breakpoint's location at an address that may stop the guest."""
         for one in self.locations:
             if one.is_live and one.place.address == address:
                 return one
@@ -407,7 +407,7 @@ class UserStops:
             self.settle(stop)
 
     def settle(self, stop: UserBreakpoint) -> None:
-        """Its locations have been switched: the guest stops at those that are on, if it is.
+        """Take note of switched locations: the guest stops at those that are on, if it is.
 
         Raises:
             CommandError: none can stand at one of them.

@@ -159,7 +159,7 @@ class Watching:
         one.end = debugger.stops.add_own(debugger.places.at(caller.pc), left, one.stop)
 
     def _over(self, one: _WatchState) -> None:
-        """Its call has returned: this is its last stop."""
+        """Make this the watchpoint's last stop: the call of its variable has returned."""
         stop = one.stop
         stop.temporary = True
         stop.story = [

@@ -712,7 +712,7 @@ class ProbedSpace:
                 )
 
     def _accepted(self, items: Sequence[Wanted]) -> list[Wanted]:
-        """Those of some probes that can be placed; of the others it is told why not."""
+        """Return the probes that can be placed; say of the others why not."""
         found: list[Wanted] = []
         for item in items:
             try:

@@ -20,7 +20,7 @@ class Troubles:
         self._told = [0, 0, 0, 0]
 
     def fresh(self) -> list[str]:
-        """Those that have come since this was asked last, a line for each."""
+        """Return the troubles that came since the last call, a line for each."""
         machine, refused = self._session.machine, self._session.view.refused
         kinds: tuple[tuple[int, Iterable[str]], ...] = (
             (

@@ -129,7 +129,7 @@ class Viewing:
         return self._registers
 
     def same_registers(self) -> tuple[RegisterView, ...]:
-        """Those of the last stop."""
+        """Return the registers of the last stop."""
         return self._registers
 
     def words(self, address: int, count: int) -> tuple[StackWord, ...]:
@@ -198,7 +198,7 @@ class Viewing:
         return f"{self.unwinder.name}: {self.unwinder.text}"
 
     def same_frames(self) -> tuple[tuple[GuestFrame, ...], str]:
-        """Those of the last stop."""
+        """Return the frames of the last stop."""
         return self._frames
 
     # -- code and memory ------------------------------------------------------------------
@@ -385,7 +385,7 @@ class DetourViews:
 
 
 def _beside(first: Sequence[_Spanned], *more: Sequence[_Spanned]) -> list[_Spanned]:
-    """Those of others that are beside all of the first."""
+    """Return the pieces of others that overlap none of the first."""
     return [
         one
         for each in more

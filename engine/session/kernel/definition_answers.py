@@ -45,7 +45,7 @@ class ImageKernel(ProbedKernel):
 
     @property
     def arch(self) -> Arch:
-        """Its architecture."""
+        """The kernel's architecture."""
         return self._opened.arch
 
     @cached_property
@@ -55,7 +55,7 @@ class ImageKernel(ProbedKernel):
 
     @property
     def types(self) -> "tuple[Btf, ...]":
-        """Its types, and those of a module."""
+        """The kernel's types, and those of a module."""
         return self._opened.types
 
     @cached_property

@@ -43,7 +43,7 @@ class StopCause(Enum):
     """The kind of thing that has made the guest stand."""
 
     ARRIVED = "arrived"
-    """It stands where it was to come: a step is done, a place is reached; or nothing has run."""
+    """A step is done, a place that was asked for is reached, or nothing has run yet."""
     HIT = "hit"
     """A breakpoint or a probe of the user's stops it."""
     SIGNAL = "signal"

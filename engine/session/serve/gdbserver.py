@@ -209,7 +209,7 @@ class GdbServer:
 
     @property
     def exit_code(self) -> int:
-        """That of a program that is over."""
+        """The exit code of a program that is over."""
         return self._control.view().exit_code or 0
 
     def run_to_end(self) -> int:

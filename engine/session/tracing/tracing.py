@@ -69,7 +69,7 @@ class KernelEvents(Protocol):
 
     @property
     def infos(self) -> list[EventInfo]:
-        """Those that were chosen, in that order."""
+        """The chosen events, in the order of the choice."""
 
     def choose(
         self, glob: str, number: Callable[[], int], known: Callable[[str], bool]
@@ -590,7 +590,7 @@ class Tracing:
         return [*probing, *said, *self.tasks.remarks(), *self._stuck_exception()]
 
     def add_instance(self, other: "Tracing") -> None:
-        """Another trace of the same session has events of its own."""
+        """Add another trace of the same session, with events of its own."""
         self._instances.append(other)
 
     def _remarkable(self) -> list[Kprobe]:

@@ -34,7 +34,7 @@ class ConsoleRequests:
         self._streams = streams
 
     def handlers(self) -> Handlers:
-        """Those of this kind."""
+        """Return the handlers of console requests."""
         return {
             "evaluate": Handler(
                 requests.EvaluateArguments,
