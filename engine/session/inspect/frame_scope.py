@@ -188,7 +188,7 @@ class FrameScope:
         self._call = call
         # Of a frame of another process nothing is changed and nothing called.
         self._elsewhere = None if frame is None else space_of(session, frame)
-        if self._elsewhere is not None:
+        if frame is not None and frame.thread:
             self._write_memory, self._call = _not_there, None
         self._names = {
             item.dwarf: item.name for item in session.arch.registers if item.dwarf is not None
