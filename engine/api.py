@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.errors import CommandError, GuestFaultError
 from engine.session.control.control import Control
@@ -18,6 +19,7 @@ from engine.session.guest.terminal import CapturedStreams
 from engine.session.protocol import commands as cmd
 from engine.session.protocol import events as ev
 from engine.session.protocol.config import GuestConfig, Mode
+from engine.session.protocol.frames import GuestFrame as GuestFrame
 from engine.session.protocol.views import RunState, StopCause
 from engine.trace.ring import Ring
 from engine.trace.rows import EventInfo, EventSource, Value, decode
@@ -56,26 +58,6 @@ class RecordedEvent(Struct, frozen=True):
     def __getitem__(self, name: str) -> Value:
         """An argument by its name; KeyError if it has none of that name."""
         return self.values[name]
-
-
-class GuestFrame(Struct, frozen=True):
-    """A frame of a backtrace.
-
-    Attributes:
-        pc: address of its next instruction.
-        function: its name, "" where nothing has one.
-        offset: of pc in it.
-        module: path of the file in the guest.
-        file: source file, "" without debug information.
-        line: in it, 0 without.
-    """
-
-    pc: int
-    function: str
-    offset: int
-    module: str
-    file: str
-    line: int
 
 
 class GuestStop(Struct, frozen=True):
@@ -305,10 +287,13 @@ class Guest:
         self._control.carry_out(cmd.WriteMemory(address, data))
 
     def backtrace(self) -> list[GuestFrame]:
-        """The frames of the thread that runs, innermost first, those of inlined calls too."""
+        """The frames of the thread that runs, innermost first, those of inlined calls too.
+
+        A frame that a signal has put there is called "<signal handler called>", as in gdb.
+        """
         self._control.refresh()
         return [
-            GuestFrame(one.pc, one.function, one.offset, one.module, one.file, one.line)
+            replace(one, function=one.title) if one.signal else one
             for one in self._control.view().frames
             if not one.differs
         ]

@@ -80,7 +80,7 @@ def open_interface(options: "InterfaceOptions") -> int:
     from tui.app import KprobeApp
     from tui.samples import Picker
     from tui.settings import load_settings
-    from tui.signals import EndingSignals
+    from tui.terminating_signals import EndingSignals
 
     settings = load_settings()
     settings = replace(settings, ascii=settings.ascii or options.ascii_only)

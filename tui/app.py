@@ -17,6 +17,7 @@ from textual.widgets import Input
 
 from engine.errors import CommandError
 from engine.escaping import escaped
+from engine.message_text import counted
 from engine.session import GuestConfig
 from engine.session.browse import Browser
 from engine.session.protocol import commands as cmd
@@ -24,7 +25,6 @@ from engine.session.protocol import events as ev
 from engine.session.protocol.kinds import kind_of
 from engine.session.protocol.rows import Names
 from engine.session.protocol.views import GuestView, RunState
-from engine.words import counted
 from tui.body import Body
 from tui.bridge import PERIOD, Bridge
 from tui.command_line import command_question
@@ -219,7 +219,7 @@ class KprobeApp(App[int]):
     def _returning(self, address: int) -> bool:
         """True if returns of a function are recorded."""
         return any(
-            probe.kind == "r" and probe.enabled and address in probe.addresses
+            probe.kind == "r" and probe.row.enabled and address in probe.addresses
             for probe in self.view.probes
         )
 
@@ -301,7 +301,7 @@ class KprobeApp(App[int]):
         self.say("q quits")
 
     def on_resize(self) -> None:
-        """Another size: another layout, perhaps."""
+        """Lay the panes out again for another size."""
         self.call_next(self.body.fit)  # Textual's own handler comes after this, sets `size`
 
     # -- from the engine --------------------------------------------------------------------
@@ -425,7 +425,7 @@ class KprobeApp(App[int]):
             self.say(f"there is no probe to copy for {form}", "warning")
 
     def _show(self, view: GuestView) -> None:
-        """Another view for all panes."""
+        """Give all panes a new view."""
         old, self.view = self.view, view
         if view != old:  # else a question was answered
             self._show_panes(view, old)
@@ -547,7 +547,7 @@ class KprobeApp(App[int]):
 
     def on_probes_pane_edit(self, message: ProbesPane.Edit) -> None:
         """A probe's definition is to be changed."""
-        self.controls.probes.change(message.probe.id)
+        self.controls.probes.change(message.probe.row.id)
 
     def on_registers_pane_editing(self, message: RegistersPane.Editing) -> None:
         """A register is to be set."""

@@ -193,7 +193,7 @@ class Body(Container):
     # -- what the guest does ----------------------------------------------------------------
 
     def show(self, view: GuestView) -> None:
-        """Another view: what has room now that had none before."""
+        """Show a new view: panes that had no room may have some now."""
         for line in self._lines.values():
             line.show(view)
         choice = self.choice
@@ -256,7 +256,7 @@ class Body(Container):
             self._put_bar(self._moved, offset.x, offset.y)
 
     def on_mouse_up(self, event: events.MouseUp) -> None:
-        """It stays where it is."""
+        """Leave the bar where it is."""
         self._pressed = None
         if self._moved is not None:
             self._moved = None

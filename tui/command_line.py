@@ -51,7 +51,7 @@ def _post(command: cmd.Command) -> Run:
 
 def _ids(make: Callable[[tuple[int, ...]], cmd.Command]) -> Run:
     def run(on: Controls, rest: str) -> None:
-        ids = tuple(probe.id for probe in on.desk.view.probes)
+        ids = tuple(probe.row.id for probe in on.desk.view.probes)
         if rest.strip():
             ids = tuple(number(word) for word in rest.split())
         if not ids:
@@ -160,7 +160,7 @@ def _load(on: Controls, rest: str) -> None:
 
 
 def _write(on: Controls, rest: str) -> None:
-    lines = [probe.definition for probe in on.desk.view.probes if probe.kind != "b"]
+    lines = [probe.row.line for probe in on.desk.view.probes if probe.kind != "b"]
     _save(on, rest, "".join(f"{line}\n" for line in lines), f"{len(lines)} definitions")
 
 

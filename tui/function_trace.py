@@ -4,7 +4,7 @@ from fnmatch import fnmatchcase
 
 from engine.session.browse import Browser
 from engine.session.protocol import commands as cmd
-from engine.session.protocol.views import ProbeView
+from engine.session.protocol.probes import ProbeView
 from tui.body import Body
 from tui.desk import Desk
 from tui.widgets.bars import Question

@@ -46,7 +46,7 @@ class GuestInput:
         return self._output.guest_line.has_focus
 
     def show(self, view: GuestView) -> None:
-        """Another view of the guest."""
+        """Take a new view of the guest."""
         before, self._reads = self._reads, reads_terminal(view)
         if view.state is RunState.READY:
             self._declined = False

@@ -95,7 +95,7 @@ class _Follower:
         return deque((self._app.focused or self._app.screen).ancestors_with_self)
 
     def dismiss(self) -> None:
-        """Nobody waits for it any more."""
+        """Stop following the key."""
         self._dismissed = True
         self._timer.cancel()
 

@@ -6,7 +6,8 @@ from typing import Final
 from msgspec import Struct
 
 from engine.session.protocol.commands import Branch
-from engine.session.protocol.views import PartsView, VariableView
+from engine.session.protocol.frames import VariableView
+from engine.session.protocol.views import PartsView
 
 PIECE: Final = 32
 """Parts of a value that are asked for at once."""
@@ -57,7 +58,7 @@ class ValueRow(Struct, frozen=True):
 
     @property
     def opens(self) -> bool:
-        """It can be opened or folded."""
+        """True if the value can be opened or folded."""
         return self.view.opens or self.goes_on
 
 
@@ -80,7 +81,7 @@ class OpenValues:
         self._stop = 0
 
     def forget(self) -> None:
-        """Another run: fold all."""
+        """Fold all values: another run begins."""
         self._counts.clear()
         self._known.clear()
         self._past.clear()

@@ -106,7 +106,7 @@ class Everything(Provider):
                 show = partial(on.body.show_pane, pane.id)
                 yield Hit(score, matcher.highlight(text), show)
         for probe in on.desk.view.probes[:1000]:
-            text = f"probe {probe.id}: {harmless(probe.definition)}"
+            text = f"probe {probe.row.id}: {harmless(probe.row.line)}"
             if (score := matcher.match(text)) > 0 and probe.addresses:
                 go = partial(on.navigator.go_to, f"{probe.addresses[0]:#x}")
                 yield Hit(score, Content(text), go)  # not highlighted: that reads markup

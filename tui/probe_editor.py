@@ -32,11 +32,11 @@ class ProbeEditor:
 
     def change(self, probe: int) -> None:
         """Edit a probe's definition."""
-        found = next((item for item in self._desk.view.probes if item.id == probe), None)
+        found = next((item for item in self._desk.view.probes if item.row.id == probe), None)
         if found is None or found.kind == "b":
             self._desk.say("a breakpoint has no definition to edit", "warning")
             return
-        self._open(found.definition, "Edit", cmd.Define(found.definition, replaces=probe))
+        self._open(found.row.line, "Edit", cmd.Define(found.row.line, replaces=probe))
 
     def refused(self, command: cmd.Define) -> None:
         """A definition was refused: `correct` shows it again."""
@@ -99,7 +99,7 @@ class ProbeEditor:
         """Copy the probe at the cursor as a line for a kernel."""
         address = self._code.cursor
         found = [probe for probe in self._desk.view.probes if address in probe.addresses]
-        lines = [probe.definition.removeprefix("!") for probe in found if probe.kind != "b"]
+        lines = [probe.row.line.removeprefix("!") for probe in found if probe.kind != "b"]
         if not lines:
             lines = [self._browser.default_definition(self._browser.place_text(address))]
         self._desk.copy("\n".join(lines))

@@ -14,7 +14,8 @@ from msgspec.structs import asdict, replace
 from textual import log
 
 from engine.session.protocol import commands as cmd
-from engine.session.protocol.commands import SavedProbe, SavedStop
+from engine.session.protocol.commands import SavedStop
+from engine.session.protocol.probes import EventTexts, ProbeRow
 from engine.session.protocol.views import GuestView
 from tui.desk import Desk
 from tui.layout import Layout
@@ -68,7 +69,7 @@ class SessionRestore:
         return {probe.line for probe in memory.probes}
 
     def recalled(self) -> None:
-        """It is placed: from now on the list of probes is what there is to remember."""
+        """Note that all is placed: from now on the list of probes is what is remembered."""
         self._recalled = None
 
     def remember(self) -> None:
@@ -84,29 +85,19 @@ class SessionRestore:
             log.warning(f"nothing is remembered: {error}")
 
 
-def _placed(view: GuestView) -> tuple[tuple[SavedProbe, ...], tuple[SavedStop, ...]]:
+def _placed(view: GuestView) -> tuple[tuple[ProbeRow, ...], tuple[SavedStop, ...]]:
     """The probes that there are, and what words ask of stops, by the probe's place among these."""
     # Those that a word places again have rows of their own.
     others = {row for stop in view.stops if stop.word or stop.passing for row in stop.rows}
-    probes = [probe for probe in view.probes if probe.id not in others]
-    places = {probe.id: place for place, probe in enumerate(probes, 1)}
+    probes = [probe for probe in view.probes if probe.row.id not in others]
+    places = {probe.row.id: place for place, probe in enumerate(probes, 1)}
     stops = tuple(
         replace(stop, rows=tuple(places[row] for row in stop.rows if row in places))
         for stop in view.stops
         if not stop.passing
     )
-    saved = tuple(
-        SavedProbe(
-            "b" if probe.kind == "b" else "p",
-            probe.definition,
-            probe.enabled,
-            probe.stops,
-            probe.filter,
-            probe.triggers,
-        )
-        for probe in probes
-    )
-    return saved, stops
+    rows = tuple(replace(probe.row, id=places[probe.row.id]) for probe in probes)
+    return rows, stops
 
 
 class ProgramMemory(Struct):
@@ -119,7 +110,7 @@ class ProgramMemory(Struct):
         histories: what was typed, by the kind of prompt.
     """
 
-    probes: tuple[SavedProbe, ...] = ()
+    probes: tuple[ProbeRow, ...] = ()
     stops: tuple[SavedStop, ...] = ()
     turns: tuple[str, ...] = ()
     histories: dict[str, list[str]] = field(default_factory=dict)
@@ -143,17 +134,7 @@ class ProgramMemory(Struct):
 
     @classmethod
     def _of(cls, data: Any) -> "ProgramMemory":
-        probes = tuple(
-            SavedProbe(
-                str(p["kind"]),
-                str(p["line"]),
-                bool(p["enabled"]),
-                bool(p["stops"]),
-                str(p.get("filter", "")),
-                tuple(str(text) for text in p.get("triggers", ())),
-            )
-            for p in data["probes"][:_PROBES]
-        )
+        probes = tuple(_row(at, p) for at, p in enumerate(data["probes"][:_PROBES], 1))
         stops = tuple(
             SavedStop(
                 tuple(int(row) for row in s["rows"]),
@@ -180,12 +161,33 @@ class ProgramMemory(Struct):
             OSError: it cannot be written.
         """
         data = {
-            "probes": [asdict(probe) for probe in self.probes],
+            "probes": [_fields(row) for row in self.probes],
             "stops": [asdict(stop) for stop in self.stops],
             "turns": list(self.turns),
             "histories": {kind: lines[-_HISTORY:] for kind, lines in self.histories.items()},
         }
         _write(_memory_path(build_id), data)
+
+
+def _fields(row: ProbeRow) -> dict[str, Any]:
+    """A row of the list of probes as the file has it: rules beside the rest, no number."""
+    fields = asdict(row)
+    del fields["id"], fields["rules"]
+    return {**fields, **asdict(row.rules)}
+
+
+def _row(number: int, data: Mapping[str, Any]) -> ProbeRow:
+    """The row of the list of probes that the file has at a place, counted from 1."""
+    kind = str(data["kind"])
+    triggers = tuple(str(text) for text in data.get("triggers", ()))
+    return ProbeRow(
+        number,
+        kind,
+        str(data["line"]),
+        bool(data["enabled"]),
+        bool(data["stops"]) or kind == "b",
+        EventTexts(str(data.get("filter", "")), triggers),
+    )
 
 
 def load_bars(troubles: list[str]) -> dict[str, int]:

@@ -61,7 +61,7 @@ class Line(Struct):
 
     @property
     def text(self) -> str:
-        """It without looks."""
+        """The text without looks."""
         return "".join(run.text for run in self.runs)
 
     def put(self, column: int, text: str, style: Style) -> None:

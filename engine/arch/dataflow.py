@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.arch.machine import Insn, RegisterFile
 
@@ -105,9 +106,7 @@ def copied(
 ) -> ValueCopy:
     """One copy; the sizes of both are made those of the one that is known."""
     size = min((one.size for one in (target, source) if one.size), default=0)
-    ends = ValuePart(target.kind, target.name, target.first, size)
-    begins = ValuePart(source.kind, source.name, source.first, size, source.value)
-    return ValueCopy(ends, begins, wider, filled)
+    return ValueCopy(replace(target, size=size), replace(source, size=size), wider, filled)
 
 
 def made(copies: Iterable[ValueCopy], *, keeps: bool = False) -> InsnCopies:

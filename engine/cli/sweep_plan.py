@@ -73,7 +73,7 @@ class _MatrixPoint(Struct, frozen=True):
     seed: int | None
 
     def words(self) -> Iterator[str]:
-        """Its options on a command line."""
+        """Yield the options of the combination as words of a command line."""
         for option in self.options:
             yield from option.words.get(self.mode, ())
         if self.seed is not None:

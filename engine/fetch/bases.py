@@ -9,9 +9,9 @@ from msgspec.structs import replace
 from engine.arch.base import Arch
 from engine.arch.program import Base, Source
 from engine.errors import ProbeSyntaxError
+from engine.fetch.argument_words import ArgContext, explained
 from engine.fetch.numbers import decimal, signed, unsigned, wrong_number
 from engine.fetch.variables import VariableError
-from engine.fetch.words import ArgContext, explained
 
 _MAX_PARAMETER: Final = 2048  # THREAD_SIZE / sizeof(long)
 _AT_ENTRY: Final = "entry("

@@ -15,6 +15,19 @@ from msgspec.structs import replace
 
 from engine.arch.program import Base, FetchArg, FieldType, Source, ValueKind
 from engine.errors import UnloggedError
+from engine.fetch.argument_words import (
+    FIRST_ARG,
+    MAX_ARGS,
+    PLACE,
+    RESERVED,
+    ArgContext,
+    check_unnamed,
+    expanded,
+    explained,
+    is_identifier,
+    length,
+    read_name,
+)
 from engine.fetch.bases import ArgCursor, BaseReader, split_offset
 from engine.fetch.casts import (
     CURRENT,
@@ -30,19 +43,6 @@ from engine.fetch.meta_args import kernel_words
 from engine.fetch.numbers import signed, unsigned, wrong_number
 from engine.fetch.types import TYPES, bitfield, event_bytes, find_type
 from engine.fetch.variables import TEXT_POINTER, Fetched, VariableError
-from engine.fetch.words import (
-    FIRST_ARG,
-    MAX_ARGS,
-    PLACE,
-    RESERVED,
-    ArgContext,
-    check_unnamed,
-    expanded,
-    explained,
-    is_identifier,
-    length,
-    read_name,
-)
 
 __all__ = [
     "FIRST_ARG",

@@ -6,9 +6,9 @@ the new words, but shows the old ones in error_log: a caret behind `$arg*` stand
 
 from collections.abc import Sequence
 
+from engine.fetch.argument_words import FIRST_ARG, ArgContext
 from engine.fetch.numbers import leading_decimal
 from engine.fetch.variables import VariableError
-from engine.fetch.words import FIRST_ARG, ArgContext
 
 _ROOM = 128
 """Bytes for all names, each with its end (MAX_BTF_ARGS_LEN)."""

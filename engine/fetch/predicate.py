@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.arch.program import THREAD_MOST, Compare, Match, Operand, PredicateOp
 from engine.errors import GuestFaultError
@@ -173,7 +174,7 @@ def _number_test(op: PredicateOp) -> RowTest:
     value = op.value & (1 << bits) - 1
     if op.compare in (Compare.EQ, Compare.NE, Compare.AND):
         # Equality and bits are those of unsigned numbers.
-        number = _number(_unsigned(op))
+        number = _number(replace(op, signed=False))
     else:
         number = _number(op)
         if op.signed and value >> bits - 1:
@@ -190,10 +191,6 @@ def _process_test(op: PredicateOp, process: Callable[[int], int]) -> RowTest:
         return lambda data, position: bool(process(thread(data, position)) & value)
     compare = _NUMBERS[op.compare]
     return lambda data, position: compare(process(thread(data, position)), value)
-
-
-def _unsigned(op: PredicateOp) -> PredicateOp:
-    return PredicateOp(op.operand, op.compare, op.offset, op.size, op.count)
 
 
 def _text(op: PredicateOp, context: PredicateContext) -> Callable[[Any, int], bytes | None]:

@@ -19,7 +19,7 @@ from engine.image import headers
 from engine.image.elf import ElfImage
 from engine.image.headers import Section
 from engine.image.reader import DamagedError, Reader
-from engine.words import bare_name
+from engine.message_text import bare_name
 
 KINDS: Final = {0: "notype", 1: "object", 2: "func", 5: "object", 6: "tls", 10: "ifunc"}
 BINDINGS: Final = {0: "local", 1: "global", 2: "weak", 10: "global"}  # 10: STB_GNU_UNIQUE

@@ -1,7 +1,7 @@
 """C expressions as a debugger reads them: `node->next[2].name`, `*argv@argc`, `(char)$rdi`.
 
 - `tokens`: words of an expression; `syntax`: what they say, as a tree.
-- `ctypes`: types that an expression makes (pointers, arrays, numbers) beside those of the
+- `value_types`: types that an expression makes (pointers, arrays, numbers) beside those of the
   program's debug information.
 - `values`: values with their types and, where they have one, their places.
 - `surroundings`: what names mean at a place: registers, variables, memory; `reach`: members,

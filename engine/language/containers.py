@@ -17,10 +17,10 @@ from msgspec import Struct
 
 from engine.errors import CommandError
 from engine.image.datatypes import TypeKind
-from engine.language import ctypes as ct
-from engine.language.ctypes import CType
+from engine.language import value_types as ct
 from engine.language.reach import Reach
 from engine.language.surroundings import Surroundings
+from engine.language.value_types import CType
 from engine.language.values import TypedValue
 
 _NAME: Final = re.compile(r"(?:class |struct )?(std::(?:__cxx11::|__debug::)?\w+)(?:<|$)")

@@ -11,13 +11,13 @@ from msgspec.structs import replace
 
 from engine.errors import CommandError
 from engine.image.datatypes import TypeKind
-from engine.language import ctypes as ct
-from engine.language.ctypes import CType
+from engine.language import value_types as ct
 from engine.language.operators import Operators
 from engine.language.reach import Reach
 from engine.language.surroundings import Surroundings
 from engine.language.syntax import Expression, TypeName, parse, parse_type
 from engine.language.tokens import characters
+from engine.language.value_types import CType
 from engine.language.values import MemoryPlace, TypedValue
 
 _DIRECT: Final = frozenset((TypeKind.POINTER, TypeKind.ARRAY))

@@ -9,9 +9,9 @@ from typing import Final
 
 from engine.errors import CommandError
 from engine.image.datatypes import TypeKind
-from engine.language import ctypes as ct
-from engine.language.ctypes import CType
+from engine.language import value_types as ct
 from engine.language.reach import Reach
+from engine.language.value_types import CType
 from engine.language.values import TypedValue
 
 _COMPARISONS: Final[dict[str, Callable[[float, float], bool]]] = {

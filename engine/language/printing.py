@@ -11,11 +11,11 @@ from msgspec import Struct
 from engine.errors import CommandError, GuestFaultError
 from engine.escaping import escaped
 from engine.image.datatypes import TypeKind
-from engine.language import ctypes as ct
+from engine.language import value_types as ct
 from engine.language.containers import Containers
-from engine.language.ctypes import CType, is_reference
 from engine.language.reach import Reach
 from engine.language.surroundings import Surroundings
+from engine.language.value_types import CType, is_reference
 from engine.language.values import MOST, MemoryPlace, Order, TypedValue, as_float, extended
 
 FORMATS: Final = "xduotacfszr"

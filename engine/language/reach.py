@@ -2,9 +2,9 @@
 
 from engine.errors import CommandError
 from engine.image.datatypes import Member, TypeKind
-from engine.language import ctypes as ct
-from engine.language.ctypes import CType, is_reference
+from engine.language import value_types as ct
 from engine.language.surroundings import Surroundings
+from engine.language.value_types import CType, is_reference
 from engine.language.values import MOST, MemoryPlace, Order, Place, RegisterPlace, TypedValue, made
 
 

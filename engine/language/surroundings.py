@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from engine.language.ctypes import CType
+from engine.language.value_types import CType
 from engine.language.values import Order, Place, TypedValue
 
 

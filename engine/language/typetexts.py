@@ -3,7 +3,7 @@
 from engine.image.classes import ClassField, ClassParts, class_parts, written_as
 from engine.image.datatypes import Member, TypeKind
 from engine.image.dietypes import DieType
-from engine.language.ctypes import CType
+from engine.language.value_types import CType
 
 
 def definition_of(kind: CType) -> str:

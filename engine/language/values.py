@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from engine.errors import CommandError
 from engine.image.datatypes import TypeKind
-from engine.language.ctypes import INTEGERS, CType
+from engine.language.value_types import INTEGERS, CType
 
 Order = Literal["little", "big"]
 MOST: Final = 1 << 16
@@ -73,7 +73,7 @@ class TypedValue(Struct, eq=False):
 
     @property
     def raw(self) -> bytes:
-        """Its bytes; of a bitfield those of a number of its type.
+        """The value's bytes; of a bitfield those of a number of its type.
 
         Raises:
             CommandError: there is no value.
@@ -124,7 +124,7 @@ class TypedValue(Struct, eq=False):
 
     @property
     def address(self) -> int | None:
-        """Its first byte in memory; None where it is not there."""
+        """The value's first byte in memory; None where it is not there."""
         return self.place.address if isinstance(self.place, MemoryPlace) else None
 
     @property

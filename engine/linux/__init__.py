@@ -13,11 +13,11 @@ looks. `init` is process 1, of which nothing is ever run.
 
 - Lives: `loader` starts a program, beside which it maps the `vdso`, `cloning` makes threads and
   processes, `exec` puts another program in the place of one, `tasks` and `reaping` end them,
-  `jobs` stops and continues them. `images` are the files that were read for it; `moments`
+  `jobs` stops and continues them. `images` are the files that were read for it; `thread_events`
   tells layers above of all this.
-- Debuggers inside: `ptrace` is the call, a `tracee` a thread as its tracer has it; `tracing` has
-  the moments at which that stops, `restarts` calls that its signals interrupt, `debugregs` what
-  its debug registers do; `tracedmemory` and `processvm` are memory of others.
+- Debuggers inside: `ptrace` is the call, a `tracee` a thread as its tracer has it; `ptrace_resume`
+  has the moments at which that stops, `restarts` calls that its signals interrupt, `debugregs`
+  what its debug registers do; `tracedmemory` and `processvm` are memory of others.
 - Waiting for each other: `futex` on its `futexqueues`; `msg`, `sem` and `shm` over `sysv`.
 - Signals: their state in `signals`, calls in `signalcalls` and `signalfiles`; time in `clock`,
   calls in `time`, timers in `timers` and `posixtimers`.

@@ -9,8 +9,8 @@ from engine.linux.fs import flags as fl
 from engine.linux.fs import operations
 from engine.linux.fs.attributes import MAY_EXEC
 from engine.linux.fs.calls import entry_at, path_at, place_at, working_directory
+from engine.linux.fs.fsnotify import ACCESS, CREATE, ISDIR
 from engine.linux.fs.vfs import Directory
-from engine.linux.fs.watching import ACCESS, CREATE, ISDIR
 
 EPERM, ENOENT, EACCES, ENOTDIR, EINVAL, ERANGE = 1, 2, 13, 20, 22, 34
 

@@ -6,7 +6,7 @@ from engine.linux.context import Context, SyscallTable, u32
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
 from engine.linux.fs.calls import opened
-from engine.linux.fs.events import EventFile, TimerFile
+from engine.linux.fs.eventfd_timerfd import EventFile, TimerFile
 
 EINVAL = 22
 

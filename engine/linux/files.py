@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from engine.linux.context import Context, SyscallTable, s32, s64, u32
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
-from engine.linux.fs import watching
+from engine.linux.fs import fsnotify
 from engine.linux.fs.attributes import MAY_WRITE
 from engine.linux.fs.calls import (
     Vectors,
@@ -183,9 +183,9 @@ def open_file(
     file = ctx.fs.open(base, path, flags, mode & 0o7777 & ~ctx.umask, scope)
     file.flags = flags & _KEPT | (0 if flags & fl.O_PATH else fl.O_LARGEFILE)
     if watched:
-        ctx.fs.watches.on_file(file, watching.OPEN)
+        ctx.fs.watches.on_file(file, fsnotify.OPEN)
         if cut and file.is_regular:
-            ctx.fs.watches.on_file(file, watching.MODIFY)
+            ctx.fs.watches.on_file(file, fsnotify.MODIFY)
     if isinstance(file, PipeEnd) and file.node is not None and not file.nonblocking:
         return _meet(ctx, file, cloexec=bool(flags & fl.O_CLOEXEC))
     return ctx.files.add(file, cloexec=bool(flags & fl.O_CLOEXEC))
@@ -310,7 +310,7 @@ def ftruncate(ctx: Context, fd: int, size: int) -> int:
     _check_limit(ctx, s64(size))
     _resize(file, s64(size))
     if ctx.fs.watches.by_inode:
-        ctx.fs.watches.on_file(file, watching.MODIFY)
+        ctx.fs.watches.on_file(file, fsnotify.MODIFY)
     return 0
 
 
@@ -327,7 +327,7 @@ def truncate(ctx: Context, path: int, size: int) -> int:
     _check_limit(ctx, s64(size))
     node.truncate(s64(size))
     if ctx.fs.watches.by_inode:
-        ctx.fs.watches.on(node, watching.MODIFY, (place.parent, place.name))
+        ctx.fs.watches.on(node, fsnotify.MODIFY, (place.parent, place.name))
     return 0
 
 
@@ -352,7 +352,7 @@ def fallocate(ctx: Context, fd: int, mode: int, offset: int, length: int) -> int
     _check_limit(ctx, offset + length)
     file.allocate(u32(mode), offset, length)
     if ctx.fs.watches.by_inode:
-        ctx.fs.watches.on_file(file, watching.MODIFY)
+        ctx.fs.watches.on_file(file, fsnotify.MODIFY)
     return 0
 
 

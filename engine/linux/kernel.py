@@ -599,9 +599,9 @@ class Kernel:
             what = f"process {process.pid} ({comm}) killed by {sig.name(end.signal)}"
             machine.crashed(f"{what}: {end.crash.why}, pc {end.crash.pc:#x}")
         if any(thread.tracee is not None for thread in process.threads.values()):
-            from engine.linux import tracing  # few programs are traced
+            from engine.linux import ptrace_resume  # few programs are traced
 
-            if tracing.lingers(process):
+            if ptrace_resume.lingers(process):
                 return
         if machine.recorder is not None:
             machine.recorder.process_ended(process)
@@ -788,7 +788,7 @@ class Kernel:
 
     def _take_up(self, thread: Thread) -> None:
         """Go on with what a thread was about to do when its tracer stopped it."""
-        from engine.linux import tasks, tracing  # few programs are traced
+        from engine.linux import ptrace_resume, tasks  # few programs are traced
         from engine.linux.tracee import After
 
         for register, value in thread.rewritten.items():
@@ -803,7 +803,7 @@ class Kernel:
         if then.after is After.END:
             tasks.leave(thread, then.result >> 8 if isinstance(then.result, int) else 0)
         elif then.after is After.CALL:
-            called = tracing.called(thread, then, self._calls.read())
+            called = ptrace_resume.called(thread, then, self._calls.read())
             if called is not None:
                 self._calls.carry_out(thread, *called)
         elif then.after is After.RESULT:
@@ -814,7 +814,7 @@ class Kernel:
             if found is not None:
                 self._calls.finish(thread, found)
         else:
-            tracing.go_on(thread, then)
+            ptrace_resume.go_on(thread, then)
         self._check_limits()
         if process.exit is not None:
             self._end(process)

@@ -23,11 +23,11 @@ from engine.linux.host import HostEvents
 from engine.linux.images import ProgramImages
 from engine.linux.init import INIT, Init
 from engine.linux.memorylimit import MemoryLimit
-from engine.linux.moments import Moments
 from engine.linux.net.network import Network
 from engine.linux.signals import SI_KERNEL, SIGKILL, PendingSignal, info_kill
 from engine.linux.space import SpaceEvents
 from engine.linux.sysv import SysvObjects
+from engine.linux.thread_events import Moments
 
 if TYPE_CHECKING:
     from engine.linux.process import Process

@@ -6,22 +6,22 @@ from typing import Final
 from engine.linux.context import Context, SyscallTable, s32, u32
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
-from engine.linux.fs import watching
+from engine.linux.fs import fsnotify
 from engine.linux.fs.attributes import MAY_READ
 from engine.linux.fs.calls import node_at, opened
 from engine.linux.fs.inotify import InotifyFile
 
 _FLAGS: Final = (
-    watching.UNMOUNT
-    | watching.Q_OVERFLOW
-    | watching.IGNORED
-    | watching.ONLYDIR
-    | watching.DONT_FOLLOW
-    | watching.EXCL_UNLINK
-    | watching.MASK_CREATE
-    | watching.MASK_ADD
-    | watching.ISDIR
-    | watching.ONESHOT
+    fsnotify.UNMOUNT
+    | fsnotify.Q_OVERFLOW
+    | fsnotify.IGNORED
+    | fsnotify.ONLYDIR
+    | fsnotify.DONT_FOLLOW
+    | fsnotify.EXCL_UNLINK
+    | fsnotify.MASK_CREATE
+    | fsnotify.MASK_ADD
+    | fsnotify.ISDIR
+    | fsnotify.ONESHOT
 )
 
 
@@ -50,14 +50,14 @@ def _instance(ctx: Context, fd: int) -> InotifyFile:
 def inotify_add_watch(ctx: Context, fd: int, path: int, mask: int) -> int:
     """Linux's inotify_add_watch."""
     mask = u32(mask)
-    if mask & ~(watching.EVENTS | _FLAGS) or not mask:
+    if mask & ~(fsnotify.EVENTS | _FLAGS) or not mask:
         raise LinuxError(errno.EINVAL)
     ctx.files.get(u32(fd))
-    if mask & watching.MASK_ADD and mask & watching.MASK_CREATE:
+    if mask & fsnotify.MASK_ADD and mask & fsnotify.MASK_CREATE:
         raise LinuxError(errno.EINVAL)
     file = _instance(ctx, fd)
-    node = node_at(ctx, fl.AT_FDCWD, path, follow=not mask & watching.DONT_FOLLOW)
-    if mask & watching.ONLYDIR and not node.is_directory:
+    node = node_at(ctx, fl.AT_FDCWD, path, follow=not mask & fsnotify.DONT_FOLLOW)
+    if mask & fsnotify.ONLYDIR and not node.is_directory:
         raise LinuxError(errno.ENOTDIR)
     if not node.may(MAY_READ):
         raise LinuxError(errno.EACCES)

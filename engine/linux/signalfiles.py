@@ -8,7 +8,7 @@ from engine.linux.context import SyscallTable, s32, u32
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
 from engine.linux.fs.calls import opened
-from engine.linux.fs.events import AnonymousFile
+from engine.linux.fs.eventfd_timerfd import AnonymousFile
 from engine.linux.machine import Machine
 from engine.linux.thread import Thread
 

@@ -10,13 +10,13 @@ from engine.linux.fs import flags as fl
 from engine.linux.fs.attributes import MAY_WRITE, NOW, Stat
 from engine.linux.fs.calls import opened, path_at, place_at
 from engine.linux.fs.data import INODE
-from engine.linux.fs.events import AnonymousFile
+from engine.linux.fs.eventfd_timerfd import AnonymousFile
 from engine.linux.fs.filesystem import ResolvedPath
+from engine.linux.fs.fsnotify import ACCESS, ATTRIB, MODIFY
 from engine.linux.fs.layout import pack_stat
 from engine.linux.fs.links import MagicLink, SymlinkNode
 from engine.linux.fs.openfile import PathFile
 from engine.linux.fs.vfs import Node, OpenFile
-from engine.linux.fs.watching import ACCESS, ATTRIB, MODIFY
 
 EPERM, ENOENT, EBADF, EACCES, EINVAL, EOPNOTSUPP = 1, 2, 9, 13, 22, 95
 

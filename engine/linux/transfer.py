@@ -7,10 +7,10 @@ from engine.linux.context import Context, SyscallTable, s64, u32
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
 from engine.linux.fs.calls import opened, positioned, read_into, vectors_at, write_from
-from engine.linux.fs.events import AnonymousFile
+from engine.linux.fs.eventfd_timerfd import AnonymousFile
+from engine.linux.fs.fsnotify import ACCESS, MODIFY
 from engine.linux.fs.pipe import PipeEnd
 from engine.linux.fs.vfs import OpenFile
-from engine.linux.fs.watching import ACCESS, MODIFY
 from engine.linux.wait import Wait
 
 EAGAIN, EBADF, EXDEV, EISDIR, EINVAL, ESPIPE, EPIPE = 11, 9, 18, 21, 22, 29, 32

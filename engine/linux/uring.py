@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from engine.linux.context import SyscallTable, u32
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
-from engine.linux.fs.events import EventFile
+from engine.linux.fs.eventfd_timerfd import EventFile
 from engine.linux.fs.uring import SQPOLL, UringFile
 from engine.linux.thread import Thread
 from engine.linux.uringcalls import KNOWN, LAST

@@ -10,10 +10,10 @@ from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
 from engine.linux.fs.attributes import MAY_READ, MAY_WRITE
 from engine.linux.fs.calls import node_at
+from engine.linux.fs.fsnotify import ATTRIB
 from engine.linux.fs.openfile import PathFile
 from engine.linux.fs.pseudo import PseudoDirectory
 from engine.linux.fs.vfs import Directory, Node, OverlayNode
-from engine.linux.fs.watching import ATTRIB
 from engine.linux.fs.xattrs import CREATE, REPLACE, SIZE_MAX, AttributeSet
 
 _NAME_MAX: Final = 255

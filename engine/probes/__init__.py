@@ -17,9 +17,9 @@ the places that calls return to (`return_sites`), by a `trampoline` as Linux doe
 (`owens`). `pending_calls` keeps the calls that have not returned yet, `guestcalls` takes over what
 detours have done about calls.
 
-The placement rules (`site`, `lint`) answer from a file alone, before anything runs; what
-neighbours share is asked once for their `stretch`. Linux asks less: its uprobes accept the middle
-of an instruction, its kprobes only look for boundaries and for instructions that cannot be
-stepped. In kernel mode the same rules find the same things, but only what the kernel refuses is
+The rules for placing probes (`site`, `placement_rules`) answer from a file alone, before anything
+runs; what neighbours share is asked once for their `stretch`. Linux asks less: its uprobes accept
+the middle of an instruction, its kprobes only look for boundaries and for instructions that cannot
+be stepped. In kernel mode the same rules find the same things, but only what the kernel refuses is
 refused. `kernel_places` judges places in a kernel's own text, by that kernel's rules.
 """

@@ -11,8 +11,8 @@ from typing import Final
 
 from engine.cpu.base import Stop
 from engine.probes.detourroom import RowMemory
-from engine.probes.lint import Check
 from engine.probes.pending_calls import ReturnSite
+from engine.probes.placement_rules import Check
 from engine.probes.point import FIRST_HITS, ProbePoint
 from engine.probes.target import ProbeTarget
 from engine.probes.technique import OTHER_PROBE, Buffers, RecordingCode, Technique

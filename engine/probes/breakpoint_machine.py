@@ -16,12 +16,12 @@ from msgspec.structs import replace
 from engine.arch.plan import Fixup, Verdict
 from engine.cpu.base import SingleSteps, Stop, StopKind
 from engine.errors import EngineError, GuestFaultError
+from engine.message_text import counted
 from engine.probes.breakpoint_actions import rebased
 from engine.probes.hit_machine import WORD, HitBuffer, Phase, stop_name
 from engine.probes.hits import HitDispatcher, Status
 from engine.probes.kretprobe import KretprobeInstance
 from engine.probes.stepping import StepStopError, failure
-from engine.words import counted
 
 _MASK: Final = 0xFFFF_FFFF_FFFF_FFFF
 

@@ -23,7 +23,7 @@ from engine.probes.detours import KIND
 from engine.probes.jump import CONDITIONS, JumpsDone, jump_technique, scratch
 from engine.probes.jump_machine import JumpMachine
 from engine.probes.kprobe import Kprobe
-from engine.probes.lint import Check
+from engine.probes.placement_rules import Check
 from engine.probes.point import ProbePoint
 from engine.probes.technique import TechniqueHost
 from engine.probes.technique_kind import TechniqueKind

@@ -30,8 +30,8 @@ from engine.probes.jumprules import (
     moved,
 )
 from engine.probes.kprobe import Kprobe
-from engine.probes.lint import Check
 from engine.probes.pending_calls import ReturnSite
+from engine.probes.placement_rules import Check
 from engine.probes.point import ProbePoint
 from engine.probes.point_state import Stage
 from engine.probes.technique import OTHER_PROBE, Buffers, Refused, Technique, TechniqueHost

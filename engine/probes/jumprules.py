@@ -26,7 +26,7 @@ from engine.image import ElfImage
 from engine.image.cfi import find_fde, span_at
 from engine.image.headers import PF_X
 from engine.probes.jumpplace import JumpPlace
-from engine.probes.lint import Check
+from engine.probes.placement_rules import Check
 from engine.probes.site import SHORT_REACH, FunctionCode, ImageCode
 from engine.probes.technique import OTHER_PROBE
 

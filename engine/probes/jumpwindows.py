@@ -82,19 +82,19 @@ class JumpWindows:
         return range(len(self.starts)) if wrong else ()
 
     def cut_off(self, size: int) -> Iterable[int]:
-        """Those with fewer than `size` bytes from there to the end of the function."""
+        """Instructions with fewer than `size` bytes from there to the function's end."""
         first = bisect_left(self.starts, self.function.start + len(self.function.data) - size + 1)
         return range(first, len(self.starts))
 
     def too_large(self) -> Iterator[int]:
-        """Those whose windows no jump can take."""
+        """Return the instructions whose windows no jump can take."""
         bounds, most = self.bounds, self.jumps.most
         for number, (address, end) in enumerate(zip(self.starts, self.ends, strict=True)):
             if bounds[end] - address > most:
                 yield number
 
     def long(self) -> Iterator[int]:
-        """Those whose windows have more than one instruction."""
+        """Return the instructions whose windows have more than one instruction."""
         return (number for number, end in enumerate(self.ends) if end > number + 1)
 
     def branched_into(self) -> Iterator[int]:

@@ -15,7 +15,7 @@ class ProbeFlags(Flag):
 
     NONE = 0
     GONE = auto()
-    """Its code is not there any more; it can never be enabled again."""
+    """The probe's code is not there any more; the probe can never be enabled again."""
     DISABLED = auto()
     """Registered, but not armed; the only flag that may be given at registration."""
 
@@ -202,7 +202,7 @@ class Kprobe:
         self.origin: Kprobe | None = None
 
     def _prepared(self) -> _HitRecorders:
-        """Its recorders, ready to be asked or changed."""
+        """The probe's recorders, ready to be asked or changed."""
         if self.prepare is not None:
             prepare, self.prepare = self.prepare, None
             prepare(self)
@@ -211,7 +211,7 @@ class Kprobe:
         return self._recorders
 
     def part_from_twin(self) -> None:
-        """It is a copy: what records it becomes its own."""
+        """Give a copied probe recorders of its own."""
         self._recorders = copy.copy(self._recorders)
         if self.terms is not _PLAIN:
             self.terms = copy.copy(self.terms)
@@ -270,7 +270,7 @@ class Kprobe:
 
     @property
     def name(self) -> str:
-        """Its name for messages, "" without one."""
+        """The probe's name for messages, "" without one."""
         return str(self._name)
 
     @name.setter

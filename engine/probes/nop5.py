@@ -6,7 +6,7 @@ from typing import Final
 from engine.probes.hit_machine import HitMachine
 from engine.probes.hits import HitDispatcher
 from engine.probes.jumpplace import JumpPlace
-from engine.probes.lint import Check
+from engine.probes.placement_rules import Check
 from engine.probes.technique import Technique, TechniqueHost
 from engine.probes.technique_kind import TechniqueConditions, TechniqueKind
 

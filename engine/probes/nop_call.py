@@ -15,8 +15,8 @@ from typing import Final
 from engine.arch.nop_call import NopCalls
 from engine.arch.plan import Rules
 from engine.probes.jumpplace import JumpPlace
-from engine.probes.lint import Check
 from engine.probes.nop_call_rules import damage, first_failure
+from engine.probes.placement_rules import Check
 from engine.probes.point import ProbePoint
 from engine.probes.point_state import Stage
 from engine.probes.technique import OTHER_PROBE, Buffers, Refused, Technique, TechniqueHost

@@ -15,7 +15,7 @@ from engine.arch.nop_call import NopCalls
 from engine.arch.plan import Mode, Rules
 from engine.arch.uprobe_faults import NOP_CALL
 from engine.probes.jumpplace import JumpPlace
-from engine.probes.lint import Check
+from engine.probes.placement_rules import Check
 from engine.probes.technique import OTHER_PROBE
 
 _NEEDED_BEFORE: Final = frozenset({"nop5-arch", "nop5-nop"})

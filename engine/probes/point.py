@@ -6,7 +6,7 @@ from typing import Final
 from engine.arch.plan import InsnPlan, Verdict
 from engine.probes.kprobe import Kprobe
 from engine.probes.kretprobe import Kretprobe
-from engine.probes.lint import Check
+from engine.probes.placement_rules import Check
 from engine.probes.point_state import (
     DISARMED,
     NO_COPY,
@@ -74,7 +74,7 @@ class ProbePoint:
 
     @property
     def probes(self) -> tuple[Kprobe, ...]:
-        """Its probes, newest first: the order in which pre-handlers run."""
+        """The point's probes, newest first: the order in which pre-handlers run."""
         found = self._probes
         return found if isinstance(found, tuple) else (found,)
 
@@ -83,7 +83,7 @@ class ProbePoint:
         self._probes = probes[0] if len(probes) == 1 else tuple(probes)
 
     def add(self, probe: Kprobe, behind: int = 0) -> None:
-        """Another probe is there, newer than all but so many."""
+        """Add a probe, newer than all but so many."""
         there = self.probes
         self.probes = (*there[:behind], probe, *there[behind:])
 
@@ -162,7 +162,7 @@ class ProbePoint:
         return len(self.plan.scratch_copy if self.copy.scratch else self.plan.copy)
 
     def enabled(self) -> list[Kprobe]:
-        """Its probes whose handlers run."""
+        """The point's probes whose handlers run."""
         return [probe for probe in self.probes if probe.enabled]
 
     def count(self) -> None:

@@ -9,7 +9,7 @@ from typing import Final, Literal, Protocol, runtime_checkable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from engine.probes.lint import Check
+from engine.probes.placement_rules import Check
 
 
 class Replacement(Protocol):
@@ -54,7 +54,7 @@ class Stage(Enum):
     """Kinds of things that stand at a probed address."""
 
     DISARMED = auto()
-    """Its own instruction."""
+    """The program's own instruction stands there."""
     BREAKPOINT = auto()
     REPLACED = auto()
     """A technique's replacement of the breakpoint."""

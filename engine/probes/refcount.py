@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.cpu.ram import WRITE
 from engine.errors import GuestFaultError
@@ -47,10 +48,7 @@ class ReferenceCounters:
 
     def follow(self, other: "ReferenceCounters") -> None:
         """In a copy of another's memory: what is raised there is raised here."""
-        self._places = {
-            at: _Counted(place.path, place.offset, place.address)
-            for at, place in other._places.items()
-        }
+        self._places = {at: replace(place) for at, place in other._places.items()}
 
     def keep(self, points: Collection[int]) -> None:
         """Lower the counters of places that have no breakpoint after all."""

@@ -34,6 +34,7 @@ from typing import Final
 from engine.arch.plan import Mode
 from engine.cpu.base import LEAVE, Stop, TrapAction
 from engine.errors import GuestFaultError
+from engine.message_text import counted
 from engine.probes.frame_reader import FrameReader
 from engine.probes.guestcalls import GuestCalls, Newest
 from engine.probes.instance_pool import InstancePool
@@ -58,7 +59,6 @@ from engine.probes.return_catcher import (
     ReturnHost,
 )
 from engine.probes.return_insns import ReturnInsns
-from engine.words import counted
 
 _TO: Final = 2
 """Index in `Cpu.last_branches` of the address that the last of its instructions led to."""

@@ -15,7 +15,7 @@ from engine.probes.blacklist import Blacklist
 from engine.probes.detour_keeper import DetourKeeper
 from engine.probes.detourroom import DetourRoom, RowMemory
 from engine.probes.kprobe import Kprobe
-from engine.probes.lint import Check
+from engine.probes.placement_rules import Check
 from engine.probes.point import ProbePoint
 from engine.probes.return_catcher import ReturnCatcher
 from engine.probes.target import ProbeTarget

@@ -8,7 +8,7 @@ from engine.arch.base import Arch
 from engine.probes.hit_machine import HitMachine
 from engine.probes.hits import HitDispatcher
 from engine.probes.jumpplace import JumpPlace
-from engine.probes.lint import Check
+from engine.probes.placement_rules import Check
 from engine.probes.technique import Technique, TechniqueHost
 
 

@@ -16,6 +16,7 @@ from engine.arch.plan import InsnPlan, Mode, Operation, Rules, StepCpu, Verdict
 from engine.arch.returns import Trampoline
 from engine.cpu.base import LEAVE, Stop, StopKind, TrapAction
 from engine.errors import GuestFaultError
+from engine.message_text import counted
 from engine.probes.frame_reader import FrameReader
 from engine.probes.hooked_calls import HookedCall, HookedCalls, KeyedCalls, StackedCalls, drop
 from engine.probes.instance_pool import InstancePool
@@ -33,7 +34,6 @@ from engine.probes.return_catcher import (
 )
 from engine.probes.stepping import StepStopError
 from engine.probes.target import ProbeTarget
-from engine.words import counted
 
 DEPTH_MAX: Final = 64
 """Pending uretprobes of a thread (MAX_URETPROBE_DEPTH)."""

@@ -65,7 +65,7 @@ class Field(Struct, frozen=True):
     column: Column | None = None
 
     def describe(self, *, counted: bool = False) -> str:
-        """Its line of a `format` file; `counted`: with the number of an array's elements."""
+        """The line of a `format` file; `counted`: with the number of an array's elements."""
         declared, array, rest = self.ctype.partition("[")
         if declared == "char" and array:
             text = f"char {self.name}[{rest}"

@@ -181,7 +181,7 @@ class Calls:
         self._threads: dict[int, tuple[Stack, int, int]] = {}
 
     def switched(self, thread: int, process: int) -> None:
-        """Another thread runs from here on, with calls of its own."""
+        """Note that another thread runs from here on, with calls of its own."""
         self.process = process
         self._threads[self._running] = self._stack, self._in_root, self._in_muted
         fresh = Stack(1, 0, True), 0, 0

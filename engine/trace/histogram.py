@@ -109,7 +109,7 @@ class HistSpec(Struct, frozen=True):
         return keys, values, self.sort
 
     def listing(self, condition: str = "", paused: bool = False) -> str:
-        """Its line in the event's `trigger` file and above its table."""
+        """The trigger's line in the event's `trigger` file and above its table."""
         name = f"{self.name}:" if self.name else ""
         keys = ",".join(key.listing() for key in self.keys)
         values = ",".join((HITCOUNT, *(value.listing() for value in self.values)))

@@ -15,9 +15,9 @@ from msgspec.structs import replace
 
 from engine.arch.program import Base, FetchArg, Source
 from engine.errors import UnloggedError
+from engine.fetch.argument_words import FIRST_ARG, Fail
 from engine.fetch.compile import PLACE, ArgContext, compile_kernel_args, split_offset
 from engine.fetch.numbers import unsigned
-from engine.fetch.words import FIRST_ARG, Fail
 from engine.trace.btf_scope import BtfRecords, BtfScope, find_prototype
 from engine.trace.definition import Definition, event_name
 from engine.trace.errors import Command

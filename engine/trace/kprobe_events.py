@@ -7,8 +7,8 @@ from msgspec import Struct
 
 from engine.arch.program import RecordLayout
 from engine.errors import ProbeError, ProbeSyntaxError, UnloggedError
+from engine.fetch.argument_words import FIRST_ARG
 from engine.fetch.compile import PLACE
-from engine.fetch.words import FIRST_ARG
 from engine.trace.definition import (
     BLANKS,
     Definition,

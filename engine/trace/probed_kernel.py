@@ -14,7 +14,7 @@ class ProbedKernel(Protocol):
 
     @property
     def arch(self) -> Arch:
-        """Its architecture."""
+        """The kernel's architecture."""
         ...
 
     @property

@@ -10,6 +10,7 @@ from typing import Final
 from weakref import WeakKeyDictionary
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from engine.arch.base import Arch
 from engine.errors import ImageError
@@ -87,7 +88,7 @@ class _UnwindRegion(Struct):
 
     @property
     def end(self) -> int:
-        """Its last slot."""
+        """The region's last slot."""
         return self.start + self.length - 1
 
 
@@ -253,7 +254,7 @@ class _DescriptorWalk:
 
 
 def _settled(save: _Save) -> _Save:
-    return _Save(save.when, save.where, save.value, save.qp)
+    return replace(save, timed=True)
 
 
 def _time(region: _UnwindRegion, homes: dict[str, _Save]) -> None:

@@ -42,7 +42,7 @@ class ChainGuest(Protocol):
 
     @property
     def read(self) -> ReadMemory:
-        """Its memory."""
+        """Reads the guest's memory."""
 
     @property
     def executable(self) -> Callable[[int], bool]:
@@ -66,7 +66,7 @@ class ChainGuest(Protocol):
 
     @property
     def layout(self) -> Callable[[], object]:
-        """Another object each time when memory is mapped otherwise."""
+        """Generation of the memory map; another object whenever memory is mapped otherwise."""
 
 
 class PlainRow(Struct, frozen=True):

@@ -23,7 +23,7 @@ from engine.unwind.orc import OrcTables
 from engine.unwind.prologue import Prologues, ReadCode
 from engine.unwind.returnchain import ReturnChain
 from engine.unwind.rows import Caller, CfaRegister, CfiRow, Unreadable
-from engine.unwind.signals import SignalFrames
+from engine.unwind.sigreturn import SignalFrames
 
 LIMIT: Final = 1 << 17
 """Frames of one walk, if nobody says otherwise."""

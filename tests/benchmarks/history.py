@@ -67,7 +67,7 @@ class _LateProbe:
         self._control.execute(cmd.Define(self._line))
         wall = time.monotonic() - self._began
         found = {"own": time.process_time() - before[0], "others": _of_children() - before[1]}
-        self._control.execute(cmd.Delete((self._control.view().probes[-1].id,)))
+        self._control.execute(cmd.Delete((self._control.view().probes[-1].row.id,)))
         return {**found, "wall": wall, "first": self._first or 0.0}
 
     def ended(self, after: float) -> float:

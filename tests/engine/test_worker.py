@@ -150,9 +150,9 @@ def test_what_is_asked_while_it_runs_is_answered(arch: str) -> None:
         assert isinstance(guest.do(cmd.Define("p:demo/tick tick n=$arg1")), ev.Done)
         guest.until(lambda: guest.view.events > 100)
         assert isinstance(guest.do(cmd.Enable((1,), on=False)), ev.Done)
-        guest.until(lambda: not guest.view.probes[0].enabled)
+        guest.until(lambda: not guest.view.probes[0].row.enabled)
         assert isinstance(guest.do(cmd.Undo()), ev.Done)
-        guest.until(lambda: guest.view.probes[0].enabled)
+        guest.until(lambda: guest.view.probes[0].row.enabled)
         assert isinstance(guest.do(cmd.Redo()), ev.Done)
         for command in (cmd.StepInsn(), cmd.Continue(), cmd.WriteRegister("x0", 1)):
             failure = guest.do(command)
@@ -305,7 +305,7 @@ def test_afresh_at_any_time(arch: str, mood: str, stopped: bool) -> None:
             guest.do(cmd.Restart())
             guest.state(RunState.READY)
             assert len(guest.all(ev.Restarted)) == begun + 1
-            assert [probe.definition for probe in guest.view.probes] == ["p:demo/tick tick"]
+            assert [probe.row.line for probe in guest.view.probes] == ["p:demo/tick tick"]
             assert guest.view.events == 0
 
 

@@ -102,7 +102,7 @@ from collections import Counter
 from engine.probes.detourmap import DetourMap, LiveDetour
 from engine.probes.jump import CONDITIONS, AtOnce, JumpsDone, jump_technique, scratch
 from engine.probes.jump_machine import JumpMachine
-from engine.probes.lint import Check
+from engine.probes.placement_rules import Check
 from engine.probes.point import ProbePoint
 from engine.probes.technique import TechniqueHost
 from engine.probes.technique_kind import TechniqueKind
@@ -254,10 +254,10 @@ def test_a_word_of_gdb(house: Path) -> None:
     """The word and its class; what carries it out is made where it stands."""
     before = '            Word(("up",), looking.up, remote=True),'
     line = '            Word(("whereabouts",), Whereabouts(debugger).whereabouts),'
-    registry = "engine/session/debugger/words.py"
+    registry = "engine/session/debugger/command_table.py"
     add(house, "engine/session/debugger/throwaway.py", WORD, registry, before, line)
     words = house / registry
-    first = "from engine.session.debugger.watching import Watching\n"
+    first = "from engine.session.debugger.watchpoint_words import Watching\n"
     module = "from engine.session.debugger.throwaway import Whereabouts\n"
     words.write_text(words.read_text().replace(first, module + first))
     options = ["--batch", "-ex", "break fibonacci", "-ex", "run", "-ex", "whereabouts"]

@@ -67,7 +67,7 @@ def define(passed: Passed) -> None:
         guest.do(cmd.Define("p:first factorial"))
         with passed.watched():
             guest.do(cmd.Define("p:g/e fibonacci n=%di:u32"))
-        assert guest.probe(2).enabled
+        assert guest.probe(2).row.enabled
 
 
 def step(passed: Passed) -> None:
@@ -117,7 +117,7 @@ def test_an_action_passes_no_more_functions_and_files(flow: Callable[[Passed], N
 def test_a_function_is_counted_once() -> None:
     """The control: two calls of one function and one of another, in two files."""
     from engine.escaping import escaped
-    from engine.words import counted
+    from engine.message_text import counted
 
     passed = Passed()
     with passed.watched():

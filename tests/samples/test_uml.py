@@ -402,7 +402,7 @@ def test_backtraces_end_where_stacks_begin(worker: Path, mode: Mode | None) -> N
             if not main.contains(pc):
                 continue
             found = backtraces.take()
-            names = [frame.function for frame in found.frames if frame.space is None]
+            names = [frame.function for frame in found.frames if not frame.thread]
             programs += len(names) < len(found.frames)
             whole = found.reason is EndReason.OUTERMOST
             # What a process has of its program is told by what was looked at of it before.

@@ -19,7 +19,8 @@ from engine.session.guest.terminal import GuestTerminal
 from engine.session.program.opening import OpenedProgram
 from engine.session.protocol import commands as cmd
 from engine.session.protocol import events as ev
-from engine.session.protocol.views import GuestView, ProbeView
+from engine.session.protocol.probes import ProbeView
+from engine.session.protocol.views import GuestView
 from engine.trace.rows import HEAD, Event, EventInfo, decode
 
 SAMPLES = CHECKOUT / "samples" / "bin"
@@ -127,7 +128,7 @@ class Held:
 
     def probe(self, number: int) -> ProbeView:
         """A probe by its id."""
-        return next(probe for probe in self.view.probes if probe.id == number)
+        return next(probe for probe in self.view.probes if probe.row.id == number)
 
     def all(self, kind: type[Told]) -> list[Told]:
         """What was told of a kind."""

@@ -14,7 +14,8 @@ from textual.pilot import Pilot
 from textual.widgets import Input, OptionList
 
 from engine.session import GuestConfig
-from engine.session.protocol.views import GuestView, ProbeView, RunState
+from engine.session.protocol.probes import ProbeView
+from engine.session.protocol.views import GuestView, RunState
 from tui.app import KprobeApp
 from tui.panes.code_view import CodeView
 from tui.panes.registry import Panes

@@ -143,6 +143,39 @@ def bare_lines(tree: list[Module]) -> Iterator[Found]:
                         yield Found(module.path, text.lineno + at, line.strip())
 
 
+def copied_records(tree: list[Module]) -> Iterator[Found]:
+    """Yield constructor calls that mostly copy another record: `Shown(one.pc, one.line, ...)`.
+
+    Counted are arguments that are an attribute of one value, under the name of the field they
+    are for: at least four of them, and more than half of the call's arguments.
+    """
+    fields = {
+        node.name: [
+            line.target.id
+            for line in node.body
+            if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name)
+        ]
+        for module in tree
+        for node in module.classes
+    }
+    for module in tree:
+        for node in module.nodes:
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+                continue
+            known = fields.get(node.func.id, [])
+            given = [*zip(known, node.args, strict=False)]
+            given += [(each.arg, each.value) for each in node.keywords if each.arg is not None]
+            sources = [
+                ast.unparse(value.value)
+                for name, value in given
+                if isinstance(value, ast.Attribute) and value.attr == name
+            ]
+            most = max(map(sources.count, sources), default=0)
+            if most >= 4 and 2 * most > len(node.args) + len(node.keywords):
+                source = max(sources, key=sources.count)
+                yield Found(module.path, node.lineno, f"{node.func.id} copies {source}")
+
+
 def astray(root: Path, suites: Iterable[str]) -> Iterator[Found]:
     """Yield test files whose name and place lead to no module or package.
 

@@ -22,9 +22,9 @@ from typing import Any
 
 from engine.image.kernel.btffile import btf_of
 from engine.image.kernel.btftypes import BtfFunction
-from engine.session.kernel.lines import ImageKernel, defined_rows
+from engine.session.kernel.definition_answers import ImageKernel, defined_rows
 from engine.session.kernel.opened import OpenedKernel
-from engine.session.kernel.rows import KernelRow, error_name
+from engine.session.kernel.verdict_rows import KernelRow, error_name
 from engine.session.protocol.kernels import KernelChoice
 from engine.trace.kprobe_events import KPROBE_EVENTS, KprobeEvents
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from engine.errors import CommandError, GuestFaultError
-from engine.language import ctypes as ct
-from engine.language.ctypes import CType
+from engine.language import value_types as ct
+from engine.language.value_types import CType
 from engine.language.values import MemoryPlace, Order, Place, RegisterPlace, TypedValue
 
 

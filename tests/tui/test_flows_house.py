@@ -82,7 +82,7 @@ def test_the_palette_finds_everything() -> None:
             ("Copy the row", lambda: str(f"{user.code.cursor:x}") in user.clipboard),
             ("pane 8", lambda: user.focus == "probes"),
             ("go to fibonacci", lambda: user.code.cursor == user.address("fibonacci")),
-            ("probe ackermann", lambda: user.probes and "ackermann" in user.probes[0].definition),
+            ("probe ackermann", lambda: user.probes and "ackermann" in user.probes[0].row.line),
         ):
             await user.press("ctrl+p")
             await user.until(lambda: isinstance(user.app.screen, CommandPalette))
@@ -171,11 +171,11 @@ def test_what_was_placed_is_there_the_next_time(state: Path) -> None:
             await user.command(line)
         await user.until(lambda: len(user.probes) == 2)
         await user.command("disable 1")
-        await user.until(lambda: not user.probes[0].enabled)
+        await user.until(lambda: not user.probes[0].row.enabled)
 
     async def second(user: User) -> None:
         await user.until(lambda: len(user.probes) == 2)
-        assert [(p.definition, p.enabled) for p in user.probes] == [
+        assert [(p.row.line, p.row.enabled) for p in user.probes] == [
             ("p:demo/fib fibonacci n=$arg1:u32", False),
             ("ackermann", True),
         ]

@@ -295,7 +295,7 @@ def test_a_snapshot_keeps_what_was_recorded_before_it(tmp_path: Path) -> None:
         await user.says("no snapshot was taken")
         await place(user, "p:demo/fib fibonacci n=%di:u32")
         await user.command("trigger demo/fib snapshot:1 if n == 5")
-        await user.until(lambda: user.probes[0].triggers)
+        await user.until(lambda: user.probes[0].row.rules.triggers)
         await user.press("c")
         await user.state(RunState.ENDED)
         await user.command(f"snapshot {file}")

@@ -120,7 +120,7 @@ async def all_actions(user: User) -> None:
     await walk.act("go_to", "factorial")
     await walk.act("run_to")
     for probe in user.probes:
-        user.app.post(cmd.Delete((probe.id,)))
+        user.app.post(cmd.Delete((probe.row.id,)))
     await walk.act("go_on")
     await user.until(lambda: user.view.state is RunState.ENDED, "the end")
     await agree(user, "the end")

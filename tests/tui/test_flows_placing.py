@@ -68,7 +68,7 @@ def test_a_probe_at_the_cursor() -> None:
         await user.press("enter")
         await user.until(lambda: user.probes)
         assert user.probes[0].addresses == (user.code.cursor,)
-        assert user.probes[0].definition.startswith("p fibonacci+0x")
+        assert user.probes[0].row.line.startswith("p fibonacci+0x")
 
     flow(steps)
 
@@ -93,7 +93,7 @@ def test_a_probe_by_a_part_of_a_name_and_an_edit_of_its_text(size: tuple[int, in
         await user.type("p:demo/acker ackermann m=%di:u32")
         await user.press("enter")
         await user.until(lambda: user.probes)
-        assert user.probes[0].definition == "p:demo/acker ackermann m=%di:u32"
+        assert user.probes[0].row.line == "p:demo/acker ackermann m=%di:u32"
         assert user.focus == "code"
 
     flow(steps, size=size)
@@ -135,27 +135,27 @@ def test_a_probe_is_edited_switched_deleted_and_brought_back() -> None:
         await user.press("8")
         assert user.focus == "probes"
         await user.press("e")
-        await user.until(lambda: not user.probes[0].enabled)
+        await user.until(lambda: not user.probes[0].row.enabled)
         await user.press("e")
-        await user.until(lambda: user.probes[0].enabled)
+        await user.until(lambda: user.probes[0].row.enabled)
         await user.press("b")
-        await user.until(lambda: user.probes[0].stops)
+        await user.until(lambda: user.probes[0].row.stops)
         await user.press("E")
         await user.until(lambda: isinstance(user.app.screen, ProbeDialog))
         assert user.app.screen.query_one(Input).value == "p:demo/fib fibonacci"
         await user.type("p:demo/fib fibonacci n=$arg1:u32")
         await user.press("enter")
-        await user.until(lambda: user.probes[0].definition.endswith("u32"))
-        assert (len(user.probes), user.probes[0].stops) == (1, True)
+        await user.until(lambda: user.probes[0].row.line.endswith("u32"))
+        assert (len(user.probes), user.probes[0].row.stops) == (1, True)
         await user.press("x")
         await user.until(lambda: not user.probes)
         await user.press("U")
         await user.until(lambda: user.probes)
-        assert user.probes[0].definition.endswith("u32")
+        assert user.probes[0].row.line.endswith("u32")
         await user.press("ctrl+r")
         await user.until(lambda: not user.probes)
         await user.press("U", "U", "U")
-        await user.until(lambda: user.probes and not user.probes[0].stops)
+        await user.until(lambda: user.probes and not user.probes[0].row.stops)
 
     flow(steps)
 

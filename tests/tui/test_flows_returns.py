@@ -57,7 +57,7 @@ def test_the_trampoline_phase_by_phase(arch: str) -> None:
     async def steps(user: User) -> None:
         await user.until(lambda: user.probes)
         await user.command("stop 1")
-        await user.until(lambda: user.probes[0].stops)
+        await user.until(lambda: user.probes[0].row.stops)
         while not user.view.reason.endswith(" returns"):
             seen = user.view
             await user.press("c")

@@ -36,7 +36,7 @@ def test_the_next_hit_of_any_probe_stops_the_program_once() -> None:
         view = guest.do(cmd.ContinueToHit())
         assert view.state is RunState.STOPPED
         assert view.pc == guest.address("fibonacci")
-        assert not any(probe.stops for probe in view.probes)
+        assert not any(probe.row.stops for probe in view.probes)
         first = view.time
         view = guest.do(cmd.ContinueToHit())
         assert (view.pc, view.events) == (guest.address("fibonacci"), 1)

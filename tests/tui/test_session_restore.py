@@ -7,20 +7,17 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as checked
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from engine.session.protocol.commands import SavedProbe, SavedStop
+from engine.session.protocol.commands import SavedStop
+from engine.session.protocol.probes import EventTexts, ProbeRow
 from tui.session_restore import ProgramMemory, load_bars, save_bars
 
 TEXT = st.text(max_size=20)
+RULES = st.builds(EventTexts, TEXT, st.lists(TEXT, max_size=3).map(tuple))
 PROBES = st.builds(
-    SavedProbe,
-    st.sampled_from("prb"),
-    TEXT,
-    st.booleans(),
-    st.booleans(),
-    TEXT,
-    st.lists(TEXT, max_size=3).map(tuple),
-)
+    ProbeRow, st.just(0), st.just("p"), TEXT, st.booleans(), st.booleans(), RULES
+) | st.builds(ProbeRow, st.just(0), st.just("b"), TEXT, st.booleans(), st.just(True), RULES)
 STOPS = st.builds(
     SavedStop,
     st.lists(st.integers(0, 9), max_size=3).map(tuple),
@@ -54,11 +51,12 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 )
 def test_what_is_remembered_comes_back(
     file: Path,
-    probes: tuple[SavedProbe, ...],
+    probes: tuple[ProbeRow, ...],
     stops: tuple[SavedStop, ...],
     turns: tuple[str, ...],
     histories: dict[str, list[str]],
 ) -> None:
+    probes = tuple(replace(row, id=number) for number, row in enumerate(probes, 1))
     memory = ProgramMemory(probes, stops, turns, histories)
     memory.save("ab/../12")  # a build-id is never a path
     troubles: list[str] = []
@@ -66,6 +64,27 @@ def test_what_is_remembered_comes_back(
     assert ProgramMemory.load("another", troubles) == ProgramMemory()
     assert not troubles
     assert len(list((file.parent.parent / "state").rglob("*"))) == 2
+
+
+def test_the_form_of_a_remembered_probe_stays(file: Path) -> None:
+    row = ProbeRow(7, "p", "p:demo/a main", False, True, EventTexts("x > 1", ("stacktrace",)))
+    ProgramMemory(probes=(row,)).save("ab12")
+    saved = next((file.parent.parent / "state").rglob("*.json"))
+    assert json.loads(saved.read_text())["probes"] == [
+        {
+            "kind": "p",
+            "line": "p:demo/a main",
+            "enabled": False,
+            "stops": True,
+            "filter": "x > 1",
+            "triggers": ["stacktrace"],
+        }
+    ]
+    # Files of earlier versions have no rules.
+    old = {"kind": "b", "line": "main", "enabled": True, "stops": False}
+    memory = {"probes": [old], "stops": [], "turns": [], "histories": {}}
+    saved.write_text(json.dumps(memory))
+    assert ProgramMemory.load("ab12", []).probes == (ProbeRow(1, "b", "main", stops=True),)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"probes": [{}], "turns": 1}', "null"])

@@ -11,16 +11,10 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
+from engine.message_text import bare_name
 from engine.session.protocol import commands as cmd
-from engine.session.protocol.views import (
-    DisplayView,
-    FrameView,
-    GuestView,
-    PartsView,
-    RunState,
-    VariableView,
-)
-from engine.words import bare_name
+from engine.session.protocol.frames import GuestFrame, VariableView
+from engine.session.protocol.views import DisplayView, GuestView, PartsView, RunState
 from tui.messages import Ask, Located, Say
 from tui.open_values import Node, OpenValues, ValueRow, numbered
 from tui.render import harmless, mark
@@ -40,7 +34,7 @@ _INDENT: Final = 6
 class _Row(Struct, frozen=True):
     """A line: a frame's, or that of a value in a frame; `frame` is None for a display."""
 
-    frame: FrameView | None
+    frame: GuestFrame | None
     value: ValueRow | None = None
 
 
@@ -55,7 +49,7 @@ class FrameRows(LineSource):
     empty = "no frames"
 
     def __init__(self) -> None:
-        self._frames: tuple[FrameView, ...] = ()
+        self._frames: tuple[GuestFrame, ...] = ()
         self._end = ""
         self._displays: tuple[DisplayView, ...] = ()
         self._displayed: dict[int, VariableView] = {}
@@ -66,7 +60,7 @@ class FrameRows(LineSource):
         self._roots: dict[Hashable, tuple[int, int]] = {}
 
     @property
-    def looked_at(self) -> FrameView | None:
+    def looked_at(self) -> GuestFrame | None:
         """The frame that names in expressions are of."""
         return self._frames[self._frame] if self._frame < len(self._frames) else None
 
@@ -76,7 +70,7 @@ class FrameRows(LineSource):
         return self._frame
 
     def look_at(self, number: int) -> None:
-        """Another frame is looked at."""
+        """Select another frame."""
         self._frame = number
         self.lay_out()
 
@@ -134,7 +128,7 @@ class FrameRows(LineSource):
             outside[frame.function] = levels[-1] + 1
         return levels[::-1]
 
-    def shows_variables(self, frame: FrameView) -> bool:
+    def shows_variables(self, frame: GuestFrame) -> bool:
         """True if a frame's variables stand below it."""
         return self.mode == "all" or (self.mode == "frame" and frame.number == self._frame)
 
@@ -189,7 +183,7 @@ class FrameRows(LineSource):
         text.append(f"{frame.number:>2} ", looks("accent" if at else "dim"))
         sign = "!" if frame.differs else "T" if frame.trampoline else " "
         text.append(f"{sign} ", looks("bad" if frame.differs else "warn"))
-        name = bare_name(frame.function) if frame.file else frame.function
+        name = bare_name(frame.title) if frame.file else frame.title
         text.append(harmless(name or "?", looks.ascii_only), looks("name"))
         text.append(f"+{frame.offset:#x}" if frame.offset else "", looks("dim"))
         if not self.shows_variables(frame):
@@ -210,11 +204,11 @@ class FrameRows(LineSource):
         deep = 0 if value is None else len(value.node.steps) + bool(value.note)
         return (0 if row.frame is None else _INDENT - 2) + 2 * deep
 
-    def frame_at(self, index: int) -> FrameView | None:
+    def frame_at(self, index: int) -> GuestFrame | None:
         """The frame that a line belongs to."""
         return self._rows[index].frame if 0 <= index < len(self._rows) else None
 
-    def walked(self, index: int, frames: int) -> FrameView | None:
+    def walked(self, index: int, frames: int) -> GuestFrame | None:
         """The frame so many up (positive) or down from the one of a line, or the last one."""
         if not self._frames:
             return None
@@ -222,7 +216,7 @@ class FrameRows(LineSource):
         number = 0 if here is None else here.number
         return self._frames[max(0, min(number + frames, len(self._frames) - 1))]
 
-    def line_of(self, frame: FrameView) -> int:
+    def line_of(self, frame: GuestFrame) -> int:
         """The line of a frame."""
         return next(n for n, row in enumerate(self._rows) if row.frame is frame)
 
@@ -298,7 +292,7 @@ trampoline as a frame of its own (owens). `!` marks a frame that the whole backt
         self._asked: dict[cmd.Branch, Node] = {}
 
     def show(self, view: GuestView) -> None:
-        """Another view; a guest that moves keeps the frames it had."""
+        """Show a new view; a guest that moves keeps the frames it had."""
         if view.state is RunState.RUNNING:
             return
         source, elsewhere = self.source, view.frame != self.source.frame_number
@@ -396,7 +390,7 @@ trampoline as a frame of its own (owens). `!` marks a frame that the whole backt
         self._toggle(event.index)
 
     def _look_at(self, number: int) -> None:
-        """Another frame is looked at: its variables are shown."""
+        """Select another frame and show its variables."""
         self.source.look_at(number)
         self.lines.renew()
         frame = self.source.looked_at
@@ -404,17 +398,17 @@ trampoline as a frame of its own (owens). `!` marks a frame that the whole backt
             self.lines.move_to(self.source.line_of(frame))
         self._request()
 
-    def _select(self, frame: FrameView) -> None:
+    def _select(self, frame: GuestFrame) -> None:
         if frame.number != self.source.frame_number:
             self._look_at(frame.number)
             self.post_message(Ask(cmd.SelectFrame(frame.number)))
 
-    def _locate(self, frame: FrameView) -> None:
+    def _locate(self, frame: GuestFrame) -> None:
         self._select(frame)
         self.post_message(Located(frame.pc, focus=True))
 
 
-def _arguments(frame: FrameView, looks: Looks) -> str:
+def _arguments(frame: GuestFrame, looks: Looks) -> str:
     """The arguments of a call, as far as they are known."""
     given = [
         f"{variable.name}={'...' if variable.value.startswith('{') else variable.value}"

@@ -7,9 +7,9 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
+from engine.message_text import bare_place
 from engine.session.browse import Browser
 from engine.session.protocol.views import GuestView
-from engine.words import bare_place
 from tui.messages import Located, Say
 from tui.panes.code_view import CodeView
 from tui.panes.source_view import SourceView
@@ -65,7 +65,7 @@ class CodePane(Pane):
         yield self.lines
 
     def show(self, view: GuestView) -> None:
-        """Another view."""
+        """Show a new view."""
         old, self._view = self._view, view
         self.code.show(view)
         if view.pc != old.pc:

@@ -70,7 +70,7 @@ class Sign(Struct, frozen=True):
 def signs_of(view: GuestView) -> dict[int, Sign]:
     """Guest address to what stands in the margin there; of several probes, the last."""
     return {
-        address: Sign(probe.kind, probe.enabled)
+        address: Sign(probe.kind, probe.row.enabled)
         for probe in view.probes
         for address in probe.addresses
     }

@@ -161,7 +161,7 @@ branch at the cursor.
     # -- what the app calls -------------------------------------------------------------------
 
     def show(self, view: GuestView) -> None:
-        """Another view: pc is kept in sight when it has moved."""
+        """Show a new view: pc is kept in sight when it has moved."""
         old, self._view = self._view, view
         signs = signs_of(view) if view.probes is not old.probes else self._signs
         marked, self._signs = signs != self._signs, signs

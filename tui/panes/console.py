@@ -156,7 +156,7 @@ message line, too.
         super().__init__(VirtualLines(ConsoleRows()))
 
     def show(self, view: GuestView) -> None:
-        """Another view: nothing that was printed changes."""
+        """Take a new view: nothing that was printed changes."""
 
     def typed(self, line: str) -> None:
         """A line was typed."""

@@ -62,7 +62,7 @@ class FunctionRows(LineSource):
 
     @property
     def count(self) -> int:
-        """Those that are shown."""
+        """The number of functions that are shown."""
         return len(self.shown)
 
     def key(self, index: int) -> Hashable:

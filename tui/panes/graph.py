@@ -10,8 +10,9 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.timer import Timer
 
+from engine.session.protocol.probes import ProbeView
 from engine.session.protocol.rows import Names
-from engine.session.protocol.views import GuestView, ProbeView
+from engine.session.protocol.views import GuestView
 from tui.calltree import CLOSE, LEAF, LEFT, OPEN, POINT, CallTree, GraphLine
 from tui.messages import Located, Moment
 from tui.render import grouped, harmless, mark
@@ -188,7 +189,7 @@ without a return, as by longjmp or an exception.
         self.drained()
 
     def on_show(self) -> None:
-        """It is seen again: what has come in between is looked at."""
+        """Catch up with the calls that came while the pane was hidden."""
         self.drained()
 
     def drained(self) -> None:
@@ -215,7 +216,7 @@ without a return, as by longjmp or an exception.
             return
         self._probes = probes
         self._returns = {  # other programs have them elsewhere
-            probe.id: self._returns.get(probe.id, frozenset()) | set(probe.addresses)
+            probe.row.id: self._returns.get(probe.row.id, frozenset()) | set(probe.addresses)
             for probe in probes
             if probe.kind == "r"
         }
@@ -236,7 +237,7 @@ without a return, as by longjmp or an exception.
         self._show()
 
     def refresh_title(self) -> None:
-        """Another depth: the title tells it."""
+        """Show the depth in the title."""
         self._show()
 
     def _show(self) -> None:

@@ -49,7 +49,7 @@ class MachineryRows(LineSource):
         return True
 
     def locate(self, address: int) -> bool:
-        """Another place is looked at; True if the lines are others now."""
+        """Look at another place; True if the lines are others now."""
         if address == self._at:
             return False
         self._at = address
@@ -234,7 +234,7 @@ What the guest's own instruction changed is marked `*`, what the machinery chang
         self._verdict = 0
 
     def show(self, view: GuestView) -> None:
-        """Another view; while the guest runs there is nothing new to see."""
+        """Show a new view; while the guest runs there is nothing new to see."""
         before, self._state = self._state, view.state
         if view.state is RunState.RUNNING and before is RunState.RUNNING:
             return
@@ -244,12 +244,12 @@ What the guest's own instruction changed is marked `*`, what the machinery chang
         self.retitle(*((harmless(hit.shown), hit.how) if hit is not None else ()))
 
     def locate(self, address: int) -> None:
-        """Another place is looked at."""
+        """Look at another place."""
         if self.source.locate(address):
             self._renew()
 
     def on_show(self) -> None:
-        """It was out of sight: the lines are those of another moment."""
+        """Make the lines anew: those from before the pane was hidden are of another moment."""
         self.lines.renew()
 
     def _renew(self) -> None:

@@ -298,7 +298,7 @@ where it leads, from pointer to pointer; `return` marks the return addresses of 
         self.retitle(self.source.mode)
 
     def show(self, view: GuestView) -> None:
-        """Another view; a guest that moves keeps the memory it had."""
+        """Show a new view; a guest that moves keeps the memory it had."""
         if view.state is RunState.RUNNING:
             return
         if self.source.fill(view):

@@ -149,7 +149,7 @@ of the guest reaches your terminal.
         yield self.guest_line
 
     def show(self, view: GuestView) -> None:
-        """Another view: an end gets its remark among the output."""
+        """Show a new view: an end gets its remark among the output."""
         before, self._state = self._state, view.state
         if view.state is RunState.ENDED and before is not RunState.ENDED:
             self.say(view.reason)

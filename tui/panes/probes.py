@@ -11,7 +11,8 @@ from textual.message import Message
 from textual.strip import Strip
 
 from engine.session.protocol import commands
-from engine.session.protocol.views import GuestView, ProbeView
+from engine.session.protocol.probes import ProbeView
+from engine.session.protocol.views import GuestView
 from tui.messages import Ask, Located
 from tui.render import grouped, harmless, mark
 from tui.widgets.line_source import LineSource
@@ -38,7 +39,7 @@ def technique_letter(probe: ProbeView) -> str:
         return "J"
     if probe.technique == "nop5":
         return "N"
-    uprobe = ":/" in probe.definition or probe.place.startswith("/")
+    uprobe = ":/" in probe.row.line or probe.place.startswith("/")
     return _LETTERS.get(probe.how, "X" if uprobe else "S")
 
 
@@ -48,7 +49,7 @@ def state_mark(probe: ProbeView, ascii_only: bool = False) -> str:
         name = "gone"
     elif probe.pending:
         name = "pending"
-    elif not probe.enabled:
+    elif not probe.row.enabled:
         name = "off"
     else:
         name = "return" if probe.kind == "r" else "armed"
@@ -89,8 +90,8 @@ class ProbeRows(LineSource):
         probe = self.probes[index]
         ascii_only = looks.ascii_only
         dim = looks("dim")
-        alive = probe.enabled and not probe.gone and not probe.pending
-        stop = mark("stop", ascii_only) if probe.stops else " "
+        alive = probe.row.enabled and not probe.gone and not probe.pending
+        stop = mark("stop", ascii_only) if probe.row.stops else " "
         place = harmless(probe.shown, ascii_only)
         pieces: list[tuple[str, Style | None]] = [
             (state_mark(probe, ascii_only), looks("good" if alive else "warn")),
@@ -110,26 +111,27 @@ class ProbeRows(LineSource):
             pieces.append((place, looks("name") if alive else dim))
             pieces.append((f" {grouped(probe.hits)}", None))
         if width >= _WIDE:
-            pieces.append(("  " + harmless(probe.definition, ascii_only), dim))
+            pieces.append(("  " + harmless(probe.row.line, ascii_only), dim))
         if probe.only:  # of the stop; what is recorded has a filter of its own
             pieces.append((f"  stops {harmless(probe.only, ascii_only)}", looks("warn")))
         if width >= _WIDE:
-            only = f"  if {harmless(probe.filter, ascii_only)}" if probe.filter else ""
+            passes = harmless(probe.row.rules.filter, ascii_only)
+            only = f"  if {passes}" if passes else ""
             pieces.append((only, looks("accent")))
         return Strip([Segment(text, style) for text, style in pieces])
 
     def plain(self, index: int, looks: Looks) -> str:
         """The definition, for a copy."""
-        return self.probes[index].definition
+        return self.probes[index].row.line
 
     def searchable(self, index: int, looks: Looks) -> str:
         """All words of a probe."""
         probe = self.probes[index]
         words = (
-            *(probe.kind, probe.place, probe.shown, probe.event, probe.definition),
-            *(probe.filter, probe.only),
+            *(probe.kind, probe.place, probe.shown, probe.event, probe.row.line),
+            *(probe.row.rules.filter, probe.only),
         )
-        return " ".join((*words, *probe.triggers, probe.reason))
+        return " ".join((*words, *probe.row.rules.triggers, probe.reason))
 
 
 class ProbesPane(ListPane[ProbeRows]):
@@ -191,7 +193,7 @@ Sign, kind (`p` entry, `r` return, `b` breakpoint), technique, place, hits, miss
         probes = view.probes
         if probes is not self.source.probes:
             self._fill(probes)
-        off = sum(not probe.enabled for probe in probes)
+        off = sum(not probe.row.enabled for probe in probes)
         pending = sum(probe.pending for probe in probes)
         missed = sum(probe.misses for probe in probes)
         self.retitle(
@@ -203,13 +205,13 @@ Sign, kind (`p` entry, `r` return, `b` breakpoint), technique, place, hits, miss
 
     def _fill(self, probes: Sequence[ProbeView]) -> None:
         lines, source = self.lines, self.source
-        here = source.probes[lines.cursor].id if source.probes else None
+        here = source.probes[lines.cursor].row.id if source.probes else None
         if source.fill(probes):
             lines.changed()
         lines.refresh_size()
-        if lines.cursor >= len(probes) or probes[lines.cursor].id != here:
+        if lines.cursor >= len(probes) or probes[lines.cursor].row.id != here:
             for index, probe in enumerate(probes):
-                if probe.id == here:
+                if probe.row.id == here:
                     lines.move_to(index)
                     break
         lines.refresh()
@@ -223,7 +225,7 @@ Sign, kind (`p` entry, `r` return, `b` breakpoint), technique, place, hits, miss
     def action_enable(self) -> None:
         """On, or off if all are on."""
         if probes := self._selected():
-            on = not all(probe.enabled for probe in probes)
+            on = not all(probe.row.enabled for probe in probes)
             self.post_message(Ask(commands.Enable(_ids(probes), on)))
 
     def action_delete(self) -> None:
@@ -234,7 +236,7 @@ Sign, kind (`p` entry, `r` return, `b` breakpoint), technique, place, hits, miss
     def action_stop(self) -> None:
         """Stop the guest when they are hit, or no longer if all do."""
         if probes := self._selected():
-            on = not all(probe.stops for probe in probes)
+            on = not all(probe.row.stops for probe in probes)
             self.post_message(Ask(commands.StopOnHit(_ids(probes), on)))
 
     def action_edit(self) -> None:
@@ -253,7 +255,7 @@ Sign, kind (`p` entry, `r` return, `b` breakpoint), technique, place, hits, miss
             self.prompt.close()
             self.post_message(Ask(commands.SetFilter(event, text)))
 
-        self.prompt.ask("filter", f"{event} only if", answer, probes[-1].filter)
+        self.prompt.ask("filter", f"{event} only if", answer, probes[-1].row.rules.filter)
 
     def on_virtual_lines_moved(self, event: VirtualLines.Moved) -> None:
         """The other panes show the place, if this pane is where the user is."""
@@ -272,4 +274,4 @@ Sign, kind (`p` entry, `r` return, `b` breakpoint), technique, place, hits, miss
 
 
 def _ids(probes: Sequence[ProbeView]) -> tuple[int, ...]:
-    return tuple(probe.id for probe in probes)
+    return tuple(probe.row.id for probe in probes)

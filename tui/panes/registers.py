@@ -141,7 +141,7 @@ class RegisterTable(VirtualLines[RegisterRows]):
         self._column = 0
 
     def on_resize(self) -> None:
-        """Another size: more columns or fewer."""
+        """Make more or fewer columns for another size."""
         if self.fit():
             self.renew()
 
@@ -170,7 +170,7 @@ class RegisterTable(VirtualLines[RegisterRows]):
                 self.select(number)
 
     def refresh_size(self) -> None:
-        """Another register may stand at the cursor."""
+        """Choose the register at the cursor again: it may be another one."""
         super().refresh_size()
         self._choose()
 
@@ -240,7 +240,7 @@ stands where it leads, from pointer to pointer, to a string, an instruction or a
         self._cursor_at = ""
 
     def show(self, view: GuestView) -> None:
-        """Another view; the cursor stays at its register, though there are none meanwhile."""
+        """Show a new view; the cursor stays at its register, though there are none meanwhile."""
         before = self.source.register
         if before is not None:
             self._cursor_at = before.name

@@ -129,7 +129,7 @@ looked at, `c` lets all run. `:thread N` and `:info threads` do the same.
         self._shown = self._filtered = 0
 
     def show(self, view: GuestView) -> None:
-        """Another view."""
+        """Show a new view."""
         self._alone = view.alone
         here = self._thread
         if self.source.fill(view):

@@ -10,8 +10,8 @@ from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
+from engine.message_text import counted
 from engine.session.protocol.views import OriginLink
-from engine.words import counted
 from tui.render import harmless, is_ascii
 
 _STYLES: Final = {"": "", "longer": "$text-warning"}

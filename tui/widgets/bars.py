@@ -11,8 +11,8 @@ from textual.content import Content
 from textual.widgets import Input, Static
 
 from engine.errors import KprobeTuiError
+from engine.message_text import bare_place
 from engine.session.protocol.views import GuestView, RunState
-from engine.words import bare_place
 from tui.render import cut, grouped, harmless, is_ascii
 
 _STATES = {
@@ -42,12 +42,12 @@ class StatusBar(Static):
         self._shown: Content | None = None
 
     def show(self, view: GuestView) -> None:
-        """Another view."""
+        """Show a new view."""
         self._view = view
         self._renew()
 
     def on_resize(self) -> None:
-        """Another width: more or fewer parts."""
+        """Show more or fewer parts for another width."""
         self._renew()
 
     def _renew(self) -> None:

@@ -34,7 +34,7 @@ class Pane(Vertical):
     ALLOW_MAXIMIZE = True
     TITLE: ClassVar[str] = ""
     OF_A_MOMENT: ClassVar[bool] = False
-    """It shows the guest as it stands; while that runs, as it stood before."""
+    """True of a pane that shows the guest as it stands; while that runs, as it stood before."""
 
     DEFAULT_CSS = """
     Pane {
@@ -111,7 +111,7 @@ class Pane(Vertical):
         return None
 
     def show(self, view: GuestView) -> None:
-        """Another view of the guest; a pane that shows nothing of it need not do anything."""
+        """Take a new view of the guest; a pane that shows nothing of it need not do anything."""
 
     def date(self, state: RunState) -> None:
         """Say of which moment the pane is; dimmed where the guest has gone on since."""
@@ -192,7 +192,7 @@ class Pane(Vertical):
             self.border_title, self._spans = lead + made.content, made.spans
 
     def on_resize(self) -> None:
-        """Another width: another title."""
+        """Write the title again for another width."""
         self._entitle()
 
     def on_click(self, event: events.Click) -> None:

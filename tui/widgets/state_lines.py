@@ -40,7 +40,7 @@ class StateLine(Static):
         self._shown: Content | None = None
 
     def show(self, view: GuestView) -> None:
-        """Another view; while the guest runs it is the last one that counts, dimmed."""
+        """Show a new view; while the guest runs the last stop's stays, dimmed."""
         past = view.state is RunState.RUNNING
         self.set_class(past, "-past")
         if not past or not self._view.registers:
@@ -48,7 +48,7 @@ class StateLine(Static):
             self._renew()
 
     def on_resize(self) -> None:
-        """Another width."""
+        """Paint the lines again for another width."""
         self._renew()
 
     def _renew(self) -> None:

@@ -60,7 +60,7 @@ class Timeline(Static):
         self._bar = 0, 0
 
     def show(self, view: GuestView) -> None:
-        """Another view."""
+        """Show a new view."""
         self._history = view.history
         self._renew()
 
@@ -69,7 +69,7 @@ class Timeline(Static):
         self._renew()
 
     def on_resize(self) -> None:
-        """Another width."""
+        """Draw the row again for another width."""
         self._renew()
 
     def _renew(self) -> None:

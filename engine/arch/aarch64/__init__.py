@@ -17,7 +17,7 @@ from engine.arch.aarch64.screen import (
     reads_counter,
     screen,
 )
-from engine.arch.aarch64.signals import SIGNALS
+from engine.arch.aarch64.signal_frames import SIGNALS
 from engine.arch.aarch64.syscalls import SYSCALLS
 from engine.arch.base import (
     GENERIC_STAT,

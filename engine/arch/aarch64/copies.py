@@ -8,6 +8,8 @@ their condition.
 import re
 from typing import Final
 
+from msgspec.structs import replace
+
 from engine.arch.aarch64.operations import CONDITIONS, holds
 from engine.arch.dataflow import (
     NO_COPIES,
@@ -117,8 +119,7 @@ def _loaded(insn: Insn, sign: str, size: str) -> InsnCopies:
 def _stored(part: ValuePart | None, size: int, first: int = 0) -> ValueCopy | None:
     if part is None:
         return None
-    low = ValuePart(part.kind, part.name, part.first, size, part.value)
-    return copied(memory(first, size), low)
+    return copied(memory(first, size), replace(part, size=size))
 
 
 def _several(copies: "list[ValueCopy | None]") -> InsnCopies:

@@ -8,7 +8,7 @@ import struct
 from typing import Final
 
 from engine.arch.aarch64.decode import Kind, branch_target, classify, signed
-from engine.arch.aarch64.signals import SAVED_REGISTERS
+from engine.arch.aarch64.signal_frames import SAVED_REGISTERS
 from engine.arch.frames import (
     Add,
     ArchUnwind,

@@ -14,7 +14,7 @@ from engine.arch.ia64.listing import decode
 from engine.arch.ia64.probes import PROBES
 from engine.arch.ia64.registers import REGISTERS
 from engine.arch.ia64.returns import RETURNS
-from engine.arch.ia64.signals import SIGNALS
+from engine.arch.ia64.signal_frames import SIGNALS
 from engine.arch.ia64.syscalls import SYSCALLS
 from engine.arch.machine import ArchCpu, Insn
 

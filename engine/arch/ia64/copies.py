@@ -8,6 +8,8 @@ import re
 from collections.abc import Callable
 from typing import Final
 
+from msgspec.structs import replace
+
 from engine.arch.dataflow import (
     NO_COPIES,
     DataFlow,
@@ -123,7 +125,7 @@ def _memory(name: str, targets: list[str], sources: list[str]) -> InsnCopies:
 
 
 def _low(part: ValuePart, size: int) -> ValuePart:
-    return ValuePart(part.kind, part.name, part.first, size, part.value)
+    return replace(part, size=size)
 
 
 def _registers(name: str, left: str, right: str) -> InsnCopies:

@@ -5,7 +5,7 @@ from typing import Final
 
 from engine.arch.frames import ArchUnwind
 from engine.arch.ia64.rse import CFM_MASK, frame_size, locals_size, skip_down, stacked
-from engine.arch.ia64.signals import RETURN_CODE, RETURN_PLACES, SAVED_REGISTERS
+from engine.arch.ia64.signal_frames import RETURN_CODE, RETURN_PLACES, SAVED_REGISTERS
 from engine.errors import GuestFaultError
 
 _PRESERVED: Final = (

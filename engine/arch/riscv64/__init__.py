@@ -33,7 +33,7 @@ from engine.arch.riscv64.engines import ENGINES
 from engine.arch.riscv64.frames import UNWIND
 from engine.arch.riscv64.probes import PROBES
 from engine.arch.riscv64.screen import SUSPECTS, emulate, emulate_trapped, prepare, screen
-from engine.arch.riscv64.signals import SIGNALS
+from engine.arch.riscv64.signal_frames import SIGNALS
 from engine.arch.riscv64.syscalls import OWN_CALLS, SYSCALLS
 
 if TYPE_CHECKING:

@@ -46,7 +46,7 @@ from engine.arch.riscv64.decode import (
     u_immediate,
     word_of,
 )
-from engine.arch.riscv64.signals import SAVED_REGISTERS
+from engine.arch.riscv64.signal_frames import SAVED_REGISTERS
 
 _LINKS: Final = frozenset({RA, T0})
 """Registers that tell calls and returns from jumps (volume I, section 2.5); a linkage stub jumps

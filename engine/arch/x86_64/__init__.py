@@ -33,7 +33,7 @@ from engine.arch.x86_64.screen import (
     reads_counter,
     screen,
 )
-from engine.arch.x86_64.signals import SIGNALS
+from engine.arch.x86_64.signal_frames import SIGNALS
 from engine.arch.x86_64.slices import SLICES
 from engine.arch.x86_64.sse_arithmetic import unusual
 from engine.arch.x86_64.syscalls import OWN_CALLS, SYSCALLS, TASK_SIZE

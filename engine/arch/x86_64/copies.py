@@ -7,6 +7,8 @@ too, the stack's, exchanges, string moves, and conditional moves by their condit
 import re
 from typing import Final
 
+from msgspec.structs import replace
+
 from engine.arch.dataflow import (
     NO_COPIES,
     DataFlow,
@@ -248,7 +250,7 @@ def _avx_scalar(insn: Insn, registers: RegisterFile) -> InsnCopies:
     texts = split(insn.operands)
     if len(texts) != 2:
         return NO_COPIES
-    plain = Insn(insn.address, insn.raw, insn.mnemonic.removeprefix("v"), insn.operands)
+    plain = replace(insn, mnemonic=insn.mnemonic.removeprefix("v"))
     found = _vector(plain, registers)
     clears = [_cleared(texts[0])] if found.copies and _XMM.match(texts[0]) else []
     return made((*found.copies, *clears), keeps=found.keeps)

@@ -22,7 +22,7 @@ from engine.arch.x86_64.decode import LEGACY, OPERAND_SIZE, Decoded, decode, opc
 from engine.arch.x86_64.effects import RBP, RSP, written_registers
 from engine.arch.x86_64.kernel_orc import ORC
 from engine.arch.x86_64.operations import relative_target
-from engine.arch.x86_64.signals import SAVED_REGISTERS
+from engine.arch.x86_64.signal_frames import SAVED_REGISTERS
 
 _NAMES: Final = (
     *("rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi"),

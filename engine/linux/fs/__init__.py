@@ -17,9 +17,10 @@ How it is put together, from the bottom:
   with EXDEV. `shared`: directories given with `:rw`, written through.
 - `device`, `proc`, `procfiles`: /dev, /proc and /sys, all invented; `devices`: the
   device numbers of file systems that only the guest has; `layers`: files behind overlay mounts.
-- `terminal`, `pty` with its line `discipline` and `termios`, `devpts`: terminals. `watching` and
+- `terminal`, `pty` with its line `discipline` and `termios`, `devpts`: terminals. `fsnotify` and
   `inotify`: who hears of changes; `locks`: who has locked what; `xattrs`: further attributes.
-- The kinds of open files (`openfile`, `regular`, `pipe`, `events`, `epoll`, `uring`, `stdio`).
+- The kinds of open files (`openfile`, `regular`, `pipe`, `eventfd_timerfd`, `epoll`, `uring`,
+  `stdio`).
   Nothing in them blocks: a read or write that cannot go on returns None.
 - `view`, `filesystem`, `operations`: what is visible, the tree and path resolution, the
   calls that change names. `table`: a process's descriptors.

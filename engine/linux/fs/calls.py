@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from engine.linux.context import Context, s32, s64
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
-from engine.linux.fs import watching
+from engine.linux.fs import fsnotify
 from engine.linux.fs.filesystem import ResolvedPath
 from engine.linux.fs.openfile import PathFile
 from engine.linux.fs.vfs import Directory, Node, OpenFile, Sleeper
@@ -281,7 +281,7 @@ def read_into(ctx: Context, file: OpenFile, vectors: Vectors) -> int | Wait:
             if len(data) < want:
                 break
         if done:
-            _tell(file, watching.ACCESS)
+            _tell(file, fsnotify.ACCESS)
         return done
     if total == 0:
         return 0
@@ -299,7 +299,7 @@ def read_into(ctx: Context, file: OpenFile, vectors: Vectors) -> int | Wait:
             return None
         scatter(ctx, vectors, data)
         if data:
-            _tell(file, watching.ACCESS)
+            _tell(file, fsnotify.ACCESS)
         return len(data)
 
     count = attempt()
@@ -379,7 +379,7 @@ def pread_into(ctx: Context, file: OpenFile, vectors: Vectors, offset: int) -> i
         if len(data) < want:
             break
     if done:
-        _tell(file, watching.ACCESS)
+        _tell(file, fsnotify.ACCESS)
     return done
 
 
@@ -427,7 +427,7 @@ def write_from(ctx: Context, file: OpenFile, vectors: Vectors) -> int | Wait:
                 return done if done and file.nonblocking else None
             done += count
             if done >= total:
-                _tell(file, watching.MODIFY)
+                _tell(file, fsnotify.MODIFY)
                 return done
 
     result = attempt()
@@ -470,5 +470,5 @@ def pwrite_from(ctx: Context, file: OpenFile, vectors: Vectors, offset: int) -> 
         if count < len(data):
             break
     if done:
-        _tell(file, watching.MODIFY)
+        _tell(file, fsnotify.MODIFY)
     return done

@@ -4,7 +4,7 @@ from weakref import WeakSet
 
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
-from engine.linux.fs.events import AnonymousFile
+from engine.linux.fs.eventfd_timerfd import AnonymousFile
 from engine.linux.fs.vfs import OpenFile
 from engine.linux.memorylimit import HeldMemory, MemoryLimit
 

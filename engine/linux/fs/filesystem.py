@@ -14,6 +14,7 @@ from engine.linux.fs.attributes import MAY_READ, MAY_WRITE, Identity, InodeNumbe
 from engine.linux.fs.build import TreeBuilder, split
 from engine.linux.fs.data import Budget
 from engine.linux.fs.device import make_dev
+from engine.linux.fs.fsnotify import CREATE, Watches
 from engine.linux.fs.host import HostAnswers
 from engine.linux.fs.inotify import InotifyUse
 from engine.linux.fs.layers import OverlayLayers
@@ -29,7 +30,6 @@ from engine.linux.fs.signalled import SignalledFiles
 from engine.linux.fs.sysfs import make_cgroup, make_sys
 from engine.linux.fs.vfs import FIRST_INODE, Directory, Node, OpenFile, Volume
 from engine.linux.fs.view import View
-from engine.linux.fs.watching import CREATE, Watches
 
 if TYPE_CHECKING:
     from engine.linux.fs.scope import PathScope

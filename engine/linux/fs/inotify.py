@@ -8,11 +8,11 @@ from typing import Final, NamedTuple
 
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
-from engine.linux.fs import watching
-from engine.linux.fs.events import AnonymousFile
+from engine.linux.fs import fsnotify
+from engine.linux.fs.eventfd_timerfd import AnonymousFile
+from engine.linux.fs.fsnotify import InodeWatch, Watches
 from engine.linux.fs.termios import FIONREAD
 from engine.linux.fs.vfs import IoctlCaller, Node
-from engine.linux.fs.watching import InodeWatch, Watches
 
 _MOST_EVENTS: Final = 16384
 """That wait in an instance (fs.inotify.max_queued_events),"""
@@ -20,7 +20,7 @@ _MOST_OF_ALL: Final = 1 << 17
 """and in all of them, so that they fit in the host's memory."""
 _MOST_INSTANCES: Final = 128
 """fs.inotify.max_user_instances."""
-_KEPT: Final = watching.EVENTS | watching.EXCL_UNLINK | watching.ONESHOT
+_KEPT: Final = fsnotify.EVENTS | fsnotify.EXCL_UNLINK | fsnotify.ONESHOT
 
 
 class InodeEvent(NamedTuple):
@@ -93,12 +93,12 @@ class InotifyFile(AnonymousFile):
         """
         for watch in self._watches.of(node):
             if watch.listener is self:
-                if mask & watching.MASK_CREATE:
+                if mask & fsnotify.MASK_CREATE:
                     raise LinuxError(errno.EEXIST)
-                more = watch.mask if mask & watching.MASK_ADD else 0
+                more = watch.mask if mask & fsnotify.MASK_ADD else 0
                 watch.mask = mask & _KEPT | more
                 return watch.number
-        if self._watches.count >= watching.MOST_WATCHES:
+        if self._watches.count >= fsnotify.MOST_WATCHES:
             raise LinuxError(errno.ENOSPC)
         watch = InodeWatch(self, next(self._numbers), node, mask & _KEPT)
         self._mine[watch.number] = watch
@@ -124,8 +124,8 @@ class InotifyFile(AnonymousFile):
             if self._overflown:
                 return
             self._overflown = True
-            event = InodeEvent(-1, watching.Q_OVERFLOW, 0, b"")
-        elif events and mask != watching.IGNORED:
+            event = InodeEvent(-1, fsnotify.Q_OVERFLOW, 0, b"")
+        elif events and mask != fsnotify.IGNORED:
             last = events[-1]
             if (last.number, last.mask, last.name) == (number, mask, name):
                 return
@@ -142,7 +142,7 @@ class InotifyFile(AnonymousFile):
         while events and len(out) + events[0].size <= count:
             event = events.popleft()
             self._use.events -= 1
-            if event.mask == watching.Q_OVERFLOW:
+            if event.mask == fsnotify.Q_OVERFLOW:
                 self._overflown = False
             room = event.size - 16
             out += self._head.pack(event.number, event.mask, event.cookie, room)

@@ -4,9 +4,9 @@ from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
 from engine.linux.fs.directory import OverlayDirectory
 from engine.linux.fs.filesystem import FileSystem, ResolvedPath
+from engine.linux.fs.fsnotify import ATTRIB, CREATE, DELETE, ISDIR, MOVE_SELF
 from engine.linux.fs.shared import SharedDirectory
 from engine.linux.fs.vfs import Directory, Node
-from engine.linux.fs.watching import ATTRIB, CREATE, DELETE, ISDIR, MOVE_SELF
 
 EPERM, ENOENT, EACCES, EBUSY, EEXIST, EXDEV, ENOTDIR, EISDIR = 1, 2, 13, 16, 17, 18, 20, 21
 EINVAL, ENAMETOOLONG, ENOTEMPTY = 22, 36, 39

@@ -14,7 +14,7 @@ from engine.guest.mapping import MappingError
 from engine.guest.shared import SharedPages
 from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
-from engine.linux.fs.events import AnonymousFile, EventFile
+from engine.linux.fs.eventfd_timerfd import AnonymousFile, EventFile
 from engine.linux.fs.vfs import OpenFile
 
 EINVAL = 22

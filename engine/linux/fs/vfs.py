@@ -21,11 +21,11 @@ from engine.linux.errno import LinuxError
 from engine.linux.fs import flags as fl
 from engine.linux.fs.attributes import MAY_EXEC, NOW, Identity, InodeNumber, LowerRef, Meta, Stat
 from engine.linux.fs.data import Budget, MmapSource
+from engine.linux.fs.fsnotify import Watches
 from engine.linux.fs.host import PlantedLinks
 from engine.linux.fs.locks import InodeLocks
 from engine.linux.fs.signalled import FileOwner
 from engine.linux.fs.terminal import Terminal
-from engine.linux.fs.watching import Watches
 from engine.linux.fs.xattrs import AttributeSet
 
 EPERM, ENOENT, ENXIO, EBADF, EACCES, ENODEV, ENOTDIR = 1, 2, 6, 9, 13, 19, 20

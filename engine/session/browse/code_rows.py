@@ -216,7 +216,7 @@ class Reading(Struct):
 
     @property
     def stamp(self) -> tuple[int, int]:
-        """Another one each time when rows may be others."""
+        """Generation of the rows; changes whenever rows may differ from those given before."""
         return self.changes, self.pages.version
 
 

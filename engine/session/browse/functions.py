@@ -55,7 +55,7 @@ class FunctionList:
 
     @classmethod
     def of_file(cls, file: ProgramFile) -> "FunctionList":
-        """Those of a program's own file."""
+        """List the functions of a program's own file."""
         made = cls()
         section = _sections(file.image)
         for symbol in file.symbols.functions():
@@ -66,7 +66,7 @@ class FunctionList:
 
     @classmethod
     def of_kernel(cls, opened: OpenedKernel) -> "FunctionList":
-        """Those of a kernel image; a module's stand in front of its kernel's."""
+        """List the functions of a kernel image; a module's stand in front of its kernel's."""
         made = cls()
         for image in (opened.image, opened.image.kernel):
             if image is None:

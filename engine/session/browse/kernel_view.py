@@ -7,12 +7,12 @@ from msgspec import Struct
 
 from engine.errors import KprobeTuiError
 from engine.probes.kernel_places import BREAKPOINT, FTRACE, OPTIMISED, KernelVerdict
+from engine.session.kernel.definition_answers import defined_rows
 from engine.session.kernel.exported import exported
 from engine.session.kernel.kernel_memory import rests
-from engine.session.kernel.lines import defined_rows
 from engine.session.kernel.opened import OpenedKernel
 from engine.session.kernel.patched_rows import patched_rows
-from engine.session.kernel.rows import KernelRow, row_of
+from engine.session.kernel.verdict_rows import KernelRow, row_of
 from engine.trace.kprobe_events import DYNAMIC_EVENTS
 
 _PASSED: Final = (

@@ -34,7 +34,7 @@ class MemoryPages:
         self.version += 1
 
     def forget(self) -> None:
-        """Another process is looked at, or this one has other files in its memory."""
+        """Forget all pages: the process in sight, or the files in its memory, have changed."""
         self._known.clear()
         self.age()
 

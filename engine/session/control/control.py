@@ -19,7 +19,6 @@ from engine.linux.space import AddressSpace
 from engine.session.control.asking import StopQuestions
 from engine.session.control.branched_runs import BranchedRuns
 from engine.session.control.branches import KeptRun
-from engine.session.control.entries import ProbeRow
 from engine.session.control.guest_views import GuestViews
 from engine.session.control.heard_commands import HeardCommands
 from engine.session.control.probe_list import ProbeList
@@ -45,13 +44,8 @@ from engine.session.protocol import commands as cmd
 from engine.session.protocol import events as ev
 from engine.session.protocol.config import GuestConfig
 from engine.session.protocol.kinds import CommandKind, kind_of
-from engine.session.protocol.views import (
-    GuestView,
-    OriginLink,
-    ProbeView,
-    RunState,
-    StopCause,
-)
+from engine.session.protocol.probes import ProbeRow, ProbeView
+from engine.session.protocol.views import GuestView, OriginLink, RunState, StopCause
 from engine.session.tracing.handlers import blamed
 from engine.trace.tracepoints import GROUPS
 

@@ -9,33 +9,12 @@ from engine.linux.space import AddressSpace
 from engine.probes.kprobe import Kprobe, ProbeFlags
 from engine.probes.kretprobe import Kretprobe
 from engine.probes.point import ProbePoint
-from engine.session.control.event_rules import NO_TEXTS, EventTexts
 from engine.session.guest.probed_space import ProbedSpace
 from engine.session.guest.probing import Probing
 from engine.session.program.places import Place
 from engine.session.program.verdicts import Placed
-from engine.session.protocol.views import ProbeView
+from engine.session.protocol.probes import ProbeRow, ProbeView
 from engine.session.tracing.event_set import Defined
-
-
-class ProbeRow(Struct, frozen=True):
-    """A line of the list, without the run it belongs to.
-
-    Attributes:
-        id: of the probe.
-        kind: "p" for a definition of any kind, "b" for a breakpoint.
-        line: the definition, or the breakpoint's place.
-        enabled: whether it records.
-        stops: whether the guest stops there.
-        rules: filter and triggers of its event.
-    """
-
-    id: int
-    kind: str
-    line: str
-    enabled: bool = True
-    stops: bool = False
-    rules: EventTexts = NO_TEXTS
 
 
 class ProbeEntry(Struct, eq=False):
@@ -124,20 +103,17 @@ class ProbeViews:
         if (
             old is not None
             and not moved
-            and (old.hits, old.misses, old.enabled, old.stops, old.pending)
-            == (hits, misses, row.enabled, row.stops, waits and not old.addresses)
+            and (old.hits, old.misses, old.pending) == (hits, misses, waits and not old.addresses)
             and not old.gone
-            and old.definition == row.line
-            and (old.filter, old.triggers) == (row.rules.filter, row.rules.triggers)
+            and old.row == row
         ):
             return old
         addresses = sights[0].addresses(probes) if placed else ()
         point = next((found for each in sights if (found := each.point(probes))), None)
         definition = entry.defined.definition if entry.defined else None
         view = ProbeView(
-            id=row.id,
+            row=row,
             kind="b" if definition is None else "r" if definition.is_return else "p",
-            definition=row.line,
             event=entry.event,
             place=", ".join(_where(item.place) for item in entry.placed[:3]),
             addresses=addresses,
@@ -146,12 +122,8 @@ class ProbeViews:
             reason=_reason(entry, point),
             hits=hits,
             misses=misses,
-            enabled=row.enabled,
             pending=waits and not addresses,
-            stops=row.stops,
             gone=any(ProbeFlags.GONE in probe.flags for probe in probes),
-            filter=row.rules.filter,
-            triggers=row.rules.triggers,
         )
         if view == old:
             return old

@@ -4,29 +4,13 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from msgspec import Struct
-
 from engine.errors import CommandError, KprobeTuiError
+from engine.session.protocol.probes import NO_TEXTS, EventTexts
 from engine.session.tracing.armed import Armed
 from engine.session.tracing.tracing import Tracing
 
 _PERIOD: Final = 0.5
 """Seconds of the host between two texts of a histogram while the guest runs."""
-
-
-class EventTexts(Struct, frozen=True):
-    """Filter and triggers of an event, as the user has typed them.
-
-    Attributes:
-        filter: what is recorded, "" for everything.
-        triggers: in the order they were given.
-    """
-
-    filter: str = ""
-    triggers: tuple[str, ...] = ()
-
-
-NO_TEXTS: Final = EventTexts()
 
 
 class EventRules:

@@ -7,7 +7,8 @@ from msgspec.structs import replace
 from engine.session.control.branched_runs import BranchedRuns
 from engine.session.control.branches import KeptRun
 from engine.session.control.typed_words import TypedWords
-from engine.session.protocol.views import GuestView, ProbeView, RunState
+from engine.session.protocol.probes import ProbeView
+from engine.session.protocol.views import GuestView, RunState
 
 
 class GuestViews:
@@ -127,7 +128,8 @@ class GuestViews:
         if words is None:
             return views
         return tuple(
-            replace(view, only=only) if (only := words.remark(view.id)) else view for view in views
+            replace(view, only=only) if (only := words.remark(view.row.id)) else view
+            for view in views
         )
 
     @staticmethod

@@ -8,7 +8,8 @@ from engine.arch.plan import Mode, Rules
 from engine.errors import CommandError
 from engine.probes.kprobe import Kprobe
 from engine.session.guest.session import Session
-from engine.session.inspect.backtrace import TRAMPOLINE_NAME, Backtraces, NamedFrame
+from engine.session.inspect.backtrace import TRAMPOLINE_NAME, Backtraces
+from engine.session.protocol.frames import GuestFrame
 
 Line = tuple[str, int]
 
@@ -97,12 +98,12 @@ class Motions:
         """True if the current function was called by another one."""
         return len(self._callers()) > 1
 
-    def _callers(self) -> list[NamedFrame]:
+    def _callers(self) -> list[GuestFrame]:
         """The current function's frame and its caller's, as far as they are known."""
         return [
             frame
             for frame in self._backtraces.take(limit=3).frames
-            if not frame.inlined and frame.function != TRAMPOLINE_NAME and frame.space is None
+            if not frame.inlined and frame.function != TRAMPOLINE_NAME and not frame.thread
         ]
 
     def out(self) -> Motion:

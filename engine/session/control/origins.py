@@ -12,11 +12,11 @@ from engine.cpu.base import Access
 from engine.cpu.pagetable import PageTable
 from engine.errors import CommandError, EngineError, GuestFaultError
 from engine.history.timeline import Moment, Timeline
+from engine.message_text import counted
 from engine.session.control.inputs import RunInputs
 from engine.session.control.register_writes import spellings
 from engine.session.guest.past import PastSession
 from engine.session.protocol.views import OriginLink
-from engine.words import counted
 
 _LINKS: Final = 200
 """Links of a chain, at the most."""

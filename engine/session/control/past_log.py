@@ -9,12 +9,13 @@ from msgspec.structs import replace
 from engine.arch.plan import Mode
 from engine.history.timeline import Moment
 from engine.session.control.asking import StopQuestions
-from engine.session.control.entries import ProbeEntry, ProbeRow
+from engine.session.control.entries import ProbeEntry
 from engine.session.control.past_run import NEVER, Cut, Patience, begin, run_on
 from engine.session.control.probe_list import ProbeList
 from engine.session.control.stand import GuestStand
 from engine.session.control.switches import GraphSwitch, KernelSwitch
 from engine.session.guest.past import PastSession
+from engine.session.protocol.probes import ProbeRow
 from engine.trace.rows import EventInfo, renumbered
 from engine.trace.staging import Consumer
 

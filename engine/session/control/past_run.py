@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from engine.errors import ProbeError
-from engine.session.control.entries import ProbeRow
 from engine.session.control.stand import GuestStand
 from engine.session.control.switches import GraphSwitch, KernelSwitch
 from engine.session.guest.past import PastSession
+from engine.session.protocol.probes import ProbeRow
 
 _SLICE: Final = 20_000
 """Ticks that are lived through at once."""

@@ -15,15 +15,15 @@ from engine.errors import CommandError, KprobeTuiError, ProbeError
 from engine.linux.space import AddressSpace
 from engine.probes.kprobe import Kprobe, Uprobe
 from engine.probes.kretprobe import KretprobeInstance
-from engine.session.control.entries import ProbeEntry, ProbeRow, ProbeRows, ProbeViews
-from engine.session.control.event_rules import NO_TEXTS, EventRules, EventTexts
+from engine.session.control.entries import ProbeEntry, ProbeRows, ProbeViews
+from engine.session.control.event_rules import EventRules
 from engine.session.guest.probed_space import Wanted
 from engine.session.guest.probing import Probing
 from engine.session.program.places import Place, PlaceError
 from engine.session.program.verdicts import Placed
 from engine.session.protocol import commands as cmd
 from engine.session.protocol import events as ev
-from engine.session.protocol.views import ProbeView
+from engine.session.protocol.probes import NO_TEXTS, ProbeRow, ProbeView
 from engine.session.tracing.tracing import Tracing
 
 _UNDO: Final = 200
@@ -157,21 +157,6 @@ class ProbeList:
             case cmd.ChangeTrigger(event, wanted):
                 return self.add_trigger(event, wanted)
         return None
-
-    def restore_saved(self, probes: tuple[cmd.SavedProbe, ...]) -> list[str]:
-        """Place the probes of an earlier session; what could not be placed, in words."""
-        rows = tuple(
-            ProbeRow(
-                number,
-                probe.kind,
-                probe.line,
-                probe.enabled,
-                probe.stops or probe.kind == "b",
-                EventTexts(probe.filter, probe.triggers),
-            )
-            for number, probe in enumerate(probes, 1)
-        )
-        return self.restore(rows)
 
     def define(self, line: str, replaces: int | None = None, *, stops: bool = False) -> str:
         """Carry out a line of `kprobe_events`; what came of it in words.

@@ -100,10 +100,10 @@ class GuestStand:
 
         found = []
         for view in self.probes.views(self.focus.space):
-            if view.stops and view.enabled:
+            if view.row.stops and view.row.enabled:
                 kind = "breakpoint" if view.kind == "b" else "probe"
-                text = f"{kind} {view.id}: {view.definition}"
+                text = f"{kind} {view.row.id}: {view.row.line}"
                 for address in view.addresses:
-                    accepts = partial(self._questions.accepts, view.id)
+                    accepts = partial(self._questions.accepts, view.row.id)
                     found.append(StopPlace(address, accepts, text))
         return found

@@ -3,6 +3,7 @@
 from typing import Final
 
 from engine.errors import CommandError
+from engine.message_text import counted
 from engine.session.control.branches import KeptRun
 from engine.session.control.probe_list import ProbeList
 from engine.session.control.sight import RunSight
@@ -11,10 +12,10 @@ from engine.session.control.telling import EventTeller
 from engine.session.guest.terminal import FrontEndStreams
 from engine.session.protocol import commands as cmd
 from engine.session.protocol import events as ev
+from engine.session.protocol.probes import ProbeRow
 from engine.session.protocol.views import PartsView, RunState
 from engine.session.tracing.listing import TraceListing
 from engine.unwind.compare import UNWINDERS
-from engine.words import counted
 
 _SIGNALS: Final = range(1, 65)
 _UNCHANGED: Final = (
@@ -144,11 +145,9 @@ class StillCommands:
         self._run.told.declare(self._run.place.present.tracing)
         return text
 
-    def _restore(
-        self, probes: tuple[cmd.SavedProbe, ...], stops: tuple[cmd.SavedStop, ...]
-    ) -> str:
+    def _restore(self, probes: tuple[ProbeRow, ...], stops: tuple[cmd.SavedStop, ...]) -> str:
         """Place what an earlier session had; what cannot be placed is told together."""
-        failures = self._probes.restore_saved(probes)
+        failures = self._probes.restore(probes)
         if stops:
             failures += self._sight.known_words().restore(stops)
         if failures:

@@ -7,12 +7,12 @@ from typing import Any, Final
 from msgspec import Struct
 
 from engine.errors import CommandError, KprobeTuiError
+from engine.message_text import counted
 from engine.session.guest.session import Session
 from engine.session.tracing.graphing import Graphing
 from engine.session.tracing.handlers import blamed, load_handlers
 from engine.session.tracing.tracing import Tracing
 from engine.trace import sched, syscalls
-from engine.words import counted
 
 _WORDS: Final = {syscalls.GROUP: "system calls", sched.GROUP: "the scheduler's events"}
 

@@ -4,10 +4,11 @@
   frames; `places`: where a breakpoint's text leads (`main`, `file.c:12`, `*0x401136`).
 - `stops`: breakpoints, watchpoints and catchpoints by number; `stoptables` writes them,
   `signal_rules` is what is done with signals, `saving` keeps stops for another session.
-- `words`: the table of all words. They are carried out by `looking`, `assembly`, `filetexts`,
-  `searching`, `tasks` (which look), `breaking`, `watching`, `catching`, `moving`, `moments` (of a
-  recorded run) and `changing`;
-  `conditions` keeps what an expression meant where one stood that is asked for when it was true.
+- `command_table`: the table of all words. They are carried out by `looking`, `assembly`,
+  `filetexts`, `searching`, `tasks` (which look), `breaking`, `watchpoint_words`, `catching`,
+  `moving`, `moments` (of a recorded run) and `changing`;
+  `past_conditions` keeps what an expression meant at the place where the user typed it, for
+  searches of the moments at which it was true.
 - `script`: lines and blocks; `interpreter` carries them out, in a run without the interface too;
   `console` does it for lines typed at the interface.
 

@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from engine.errors import CommandError
-from engine.language.ctypes import INT
+from engine.language.value_types import INT
 from engine.language.values import made
 from engine.session.debugger.debugger import Debugger
 from engine.session.debugger.places import PlaceMissingError

@@ -9,15 +9,16 @@ from engine.errors import CommandError
 from engine.language.evaluation import evaluate
 from engine.language.printing import FORMATS
 from engine.session.control.control import Control
+from engine.session.debugger.command_table import Word, split_word
 from engine.session.debugger.debugger import TROUBLE, Debugger, message
 from engine.session.debugger.interpreter import Interpreter
 from engine.session.debugger.saving import restore_stops, saved_stops
 from engine.session.debugger.script import commands_of
-from engine.session.debugger.words import Word, split_word
 from engine.session.inspect.frame_variables import parts_of
 from engine.session.protocol import commands as cmd
 from engine.session.protocol import events as ev
-from engine.session.protocol.views import DisplayView, PartsView, RunState, VariableView
+from engine.session.protocol.frames import VariableView
+from engine.session.protocol.views import DisplayView, PartsView, RunState
 
 _SYSCALL: Final = "syscall"
 _IN_MEMORY: Final = re.compile(r"[is\d]")
@@ -108,7 +109,7 @@ class Console:
             self._show_frame()
 
     def branched(self) -> None:
-        """Another branch of the run is at hand."""
+        """Follow a switch to another branch of the run."""
         self._session = self._control.session
         self._debugger.branched()
 

@@ -26,10 +26,10 @@ from engine.session.debugger.script import ScriptLine
 from engine.session.debugger.signal_rules import SignalTable
 from engine.session.debugger.stops import UserBreakpoint, UserStop, UserStops
 from engine.session.guest.calling import CallArguments
-from engine.session.inspect.backtrace import NamedFrame
 from engine.session.inspect.frame_scope import Files, FrameScope
 from engine.session.protocol import commands as cmd
 from engine.session.protocol.config import GuestConfig
+from engine.session.protocol.frames import GuestFrame
 from engine.session.protocol.views import RunState
 
 Put = Callable[[str], object]
@@ -140,7 +140,7 @@ class Debugger:
         self._begun = begun
 
     def renew(self) -> None:
-        """Another run of the program is looked at."""
+        """Take up another run of the program."""
         session = self._looked_at = self.control.session
         self._threads: dict[int, int] = {}
         self.files = Files(session)
@@ -332,7 +332,7 @@ class Debugger:
         self.stops.restarted(self._places_again)
 
     def branched(self) -> None:
-        """Another branch of the run is looked at: what is watched is watched there."""
+        """Follow a switch to another branch of the run: what is watched is watched there."""
         self.renew()
         self.frames.moved()
         for watch in self.stops.watchpoints:
@@ -469,12 +469,12 @@ class Debugger:
     # -- expressions ------------------------------------------------------------------------
 
     def scope_of(
-        self, frame: NamedFrame | None, number: int, *, exact: bool = True, depth: int = 0
+        self, frame: GuestFrame | None, number: int, *, exact: bool = True, depth: int = 0
     ) -> FrameScope:
         """The meaning of names in a frame that may be one of another moment.
 
         Args:
-            frame: it; None for none.
+            frame: the frame; None for none.
             number: of it.
             exact: its pc is where it goes on, and not behind a call.
             depth: how many functions were inlined into each other down to it.
@@ -482,7 +482,7 @@ class Debugger:
         return self._scope(frame, number, exact, depth)
 
     def _scope(
-        self, frame: NamedFrame | None, number: int, exact: bool, depth: int | None = None
+        self, frame: GuestFrame | None, number: int, exact: bool, depth: int | None = None
     ) -> FrameScope:
         return FrameScope(
             self.control.session,
@@ -534,7 +534,7 @@ class Debugger:
         return self._scope(None, 0, True)
 
     @property
-    def frame(self) -> NamedFrame | None:
+    def frame(self) -> GuestFrame | None:
         """The frame that is looked at, None without one."""
         return self.frames.frame if self.started and self.frames.all else None
 
@@ -621,9 +621,9 @@ def _text_of(printer: Printer, scope: FrameScope, expression: str) -> str:
         return f"<{message(error)}>"
 
 
-def _frame_at(place: CodePlace) -> NamedFrame:
+def _frame_at(place: CodePlace) -> GuestFrame:
     """A frame that would stand at a place, to look names up in."""
-    return NamedFrame(place.address, place.function, 0, "", place.file, place.line, None, "")
+    return GuestFrame(place.address, place.function, file=place.file, line=place.line)
 
 
 def message(error: Exception) -> str:

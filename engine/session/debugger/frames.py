@@ -6,15 +6,16 @@ from typing import Final
 
 from engine.errors import CommandError, GuestFaultError
 from engine.image.datatypes import TypeKind
-from engine.language.ctypes import is_reference
 from engine.language.printing import Printer
+from engine.language.value_types import is_reference
 from engine.linux import vdso
 from engine.linux.space import AddressSpace
+from engine.message_text import bare_name
 from engine.session.control.control import Control
 from engine.session.debugger.places import BlockKey
-from engine.session.inspect.backtrace import Backtraces, NamedFrame
+from engine.session.inspect.backtrace import Backtraces, space_of
 from engine.session.inspect.frame_scope import FrameScope
-from engine.words import bare_name
+from engine.session.protocol.frames import GuestFrame
 
 _MANY: Final = frozenset((TypeKind.RECORD, TypeKind.ARRAY))
 _MAX_SOURCE: Final = 1 << 24
@@ -81,7 +82,7 @@ class SelectedFrames:
     def __init__(
         self,
         control: Control,
-        scope: Callable[[NamedFrame | None, int, bool, int | None], FrameScope],
+        scope: Callable[[GuestFrame | None, int, bool, int | None], FrameScope],
         sources: Sources,
         begun_at: Callable[[int], list[BlockKey]],
         stopped_in: Callable[[], set[BlockKey]],
@@ -100,7 +101,7 @@ class SelectedFrames:
         self._session = control.session
         self._backtraces = Backtraces(control.session)
         self._scope = scope
-        self._frames: tuple[NamedFrame, ...] | None = None
+        self._frames: tuple[GuestFrame, ...] | None = None
         self._place: tuple[int, int] | None = None
         self._entered = 0
         self.selected = self.skipped = 0
@@ -120,13 +121,13 @@ class SelectedFrames:
         return True
 
     @property
-    def all(self) -> tuple[NamedFrame, ...]:
+    def all(self) -> tuple[GuestFrame, ...]:
         """Innermost first; those outside of main are left out, as in gdb."""
         if self._frames is None:
             with self._control.sight.visit():
                 waiting = self._session.kernel.waiting_in
                 found = self._backtraces.take(syscall=waiting).frames
-            kept: list[NamedFrame] = []
+            kept: list[GuestFrame] = []
             for frame in found:
                 if frame.source == "syscall":
                     continue
@@ -137,7 +138,7 @@ class SelectedFrames:
             self._frames = tuple(kept[self.skipped :])
         return self._frames
 
-    def _skipped(self, found: Sequence[NamedFrame]) -> int:
+    def _skipped(self, found: Sequence[GuestFrame]) -> int:
         if not found or not found[0].inlined:
             self._place, self._entered = None, 0
             return 0
@@ -151,16 +152,16 @@ class SelectedFrames:
             count += 1
         return max(count - self._entered, 0)
 
-    def innermost(self) -> NamedFrame:
+    def innermost(self) -> GuestFrame:
         """The frame where the guest is, at a hit; the others are not looked for."""
         return self._backtraces.take(limit=1).frames[0]
 
-    def caller(self, number: int) -> NamedFrame | None:
+    def caller(self, number: int) -> GuestFrame | None:
         """The frame that a call returns to, those outside of main among them; None for none."""
         frame = self.all[number]
         with self._control.sight.visit():
             found = self._backtraces.take().frames
-        here = [one for one in found if one.space is frame.space]
+        here = [one for one in found if one.thread == frame.thread]
         behind = [one for one in here if one.cfa is not None and one.cfa > (frame.cfa or 0)]
         return behind[0] if behind else None
 
@@ -175,12 +176,10 @@ class SelectedFrames:
         """The meaning of names there; no frame is unwound for it."""
         registers = self._backtraces.registers()
         pc = registers[self._session.arch.roles.pc]
-        return self._scope(
-            NamedFrame(pc, "", 0, "", "", 0, None, "", registers=registers), 0, True, None
-        )
+        return self._scope(GuestFrame(pc, "", registers=registers), 0, True, None)
 
     @property
-    def frame(self) -> NamedFrame:
+    def frame(self) -> GuestFrame:
         """The one that is looked at.
 
         Raises:
@@ -197,7 +196,8 @@ class SelectedFrames:
         frames = self._frames
         if frames is None or not self.selected:
             return self._session.seen
-        return frames[min(self.selected, len(frames) - 1)].space or self._session.seen
+        frame = frames[min(self.selected, len(frames) - 1)]
+        return space_of(self._session, frame) or self._session.seen
 
     def select(self, number: int) -> None:
         """Look at another frame.
@@ -233,7 +233,7 @@ class SelectedFrames:
             depth += 1
         return depth
 
-    def callee(self, number: int) -> NamedFrame | None:
+    def callee(self, number: int) -> GuestFrame | None:
         """The frame of the call that a frame has made, inlined functions aside; None for none."""
         frames = self.all
         cfa = frames[number].cfa
@@ -252,7 +252,7 @@ class SelectedFrames:
             return False
         if self.has_inlined(number):
             return True  # its line is that of a call, which has no address
-        module = (frame.space or self._session.seen).modules.at(frame.pc)
+        module = (space_of(self._session, frame) or self._session.seen).modules.at(frame.pc)
         if module is None or not self.exact(number):
             return False
         return module.lines.begins_statement(frame.pc - module.bias)
@@ -266,7 +266,7 @@ class SelectedFrames:
         frame = self.all[number]
         mark = f"#{number:<3}" if with_number else ""
         if frame.signal:
-            return f"{mark}<signal handler called>"
+            return f"{mark}{frame.title}"
         digits = self._session.arch.bits // 4
         at = "" if self.begins_line(number) or brief else f"0x{frame.pc:0{digits}x} in "
         name = (bare_name(frame.function) if frame.file else frame.function) or "??"

@@ -10,12 +10,12 @@ from typing import Final
 from engine.arch.plan import Mode
 from engine.errors import CommandError, KprobeTuiError
 from engine.image.reader import DamagedError
-from engine.language.ctypes import INT
+from engine.language.value_types import INT
 from engine.language.values import made
 from engine.session.control.control import Control
+from engine.session.debugger.command_table import BlockWord, Word, WordTable, split_word
 from engine.session.debugger.debugger import Debugger, Put, message
 from engine.session.debugger.script import ScriptLine, command_of, commands_of
-from engine.session.debugger.words import BlockWord, Word, WordTable, split_word
 from engine.session.guest.session import Session
 from engine.session.protocol import commands as cmd
 from engine.session.protocol import events as ev
@@ -284,7 +284,7 @@ class Halting:
     """Stops a guest from any thread."""
 
     def __init__(self, control: Control) -> None:
-        """Nobody wants to stop it."""
+        """Take the guest to stop; nothing asks for a stop yet."""
         self._control = control
         self._wanted = False
         control.heard.waiting = self._asked

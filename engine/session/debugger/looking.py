@@ -7,11 +7,11 @@ from engine.errors import CommandError, GuestFaultError
 from engine.escaping import escaped
 from engine.guest.modules import Module
 from engine.image.datatypes import TypeKind
-from engine.language.ctypes import CType
 from engine.language.evaluation import type_of
 from engine.language.printing import FORMATS, lines_of, printed
 from engine.language.tokens import characters
 from engine.language.typetexts import definition_of
+from engine.language.value_types import CType
 from engine.language.values import TypedValue
 from engine.linux import vdso
 from engine.session.debugger.debugger import NOT_RUN, Debugger, Display
@@ -23,7 +23,7 @@ _LISTED: Final = 10
 
 
 class Looking:
-    """They change nothing of the program, unless an expression does."""
+    """Words that look; the program changes only where an expression assigns or calls."""
 
     def __init__(self, debugger: Debugger) -> None:
         """Look at a debugger's guest."""

@@ -4,14 +4,14 @@ from collections.abc import Callable
 from typing import Final
 
 from engine.errors import CommandError
-from engine.language.ctypes import INT, CType
 from engine.language.evaluation import Evaluator
+from engine.language.value_types import INT, CType
 from engine.language.values import RegisterPlace, made
 from engine.linux.signals import SIGINT
 from engine.session.debugger.catching import received_text
-from engine.session.debugger.conditions import PastConditions
 from engine.session.debugger.debugger import Debugger
 from engine.session.debugger.looking import Looking
+from engine.session.debugger.past_conditions import PastConditions
 from engine.session.debugger.places import WantedPlace
 from engine.session.debugger.signal_rules import signal_name, signal_number, signal_text
 from engine.session.debugger.stops import (
@@ -542,7 +542,7 @@ class Moving:
         return debugger.stops.at(debugger.control.view().pc)
 
     def _tell_switch(self, before: int) -> None:
-        """Another thread than the one that was looked at has been stopped."""
+        """Say that another thread than the selected one has been stopped."""
         debugger = self._debugger
         if debugger.thread != before:
             debugger.put(f"[Switching to {debugger.thread_text()}]")

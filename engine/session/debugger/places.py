@@ -21,9 +21,9 @@ from engine.image.scopes import CodeBlock, FunctionBlock
 from engine.language.values import TypedValue
 from engine.linux.space import AddressSpace
 from engine.session.guest.session import Session
-from engine.session.inspect.backtrace import NamedFrame
 from engine.session.inspect.frame_scope import Files
 from engine.session.program.places import RESOLVER
+from engine.session.protocol.frames import GuestFrame
 
 _VARIABLE, _PARAMETER = 0x34, 0x05
 _OPTIONS: Final = re.compile(
@@ -157,7 +157,7 @@ class PlaceFinder:
     # -- texts ------------------------------------------------------------------------------
 
     def wanted(
-        self, text: str, frame: NamedFrame | None, evaluate: Callable[[str], TypedValue]
+        self, text: str, frame: GuestFrame | None, evaluate: Callable[[str], TypedValue]
     ) -> WantedPlace:
         """The place that a text asks for.
 
@@ -192,7 +192,7 @@ class PlaceFinder:
             return WantedPlace(text, file=match[1], function=match[2].strip())
         return WantedPlace(text, function=text)
 
-    def _explicit(self, text: str, frame: NamedFrame | None) -> WantedPlace:
+    def _explicit(self, text: str, frame: GuestFrame | None) -> WantedPlace:
         """`-function NAME`, `-source FILE -line N`, `-qualified NAME`."""
         function, file, line, whole, at = "", "", 0, False, 0
         while option := _OPTIONS.match(text, at):
@@ -281,7 +281,7 @@ class PlaceFinder:
         within = f' in "{wanted.file}"' if wanted.file else ""
         return f'Function "{wanted.function}" not defined{within}.'
 
-    def _default_file(self, frame: NamedFrame | None) -> str:
+    def _default_file(self, frame: GuestFrame | None) -> str:
         if frame is not None and frame.file:
             return frame.file
         try:

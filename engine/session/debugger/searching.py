@@ -6,11 +6,11 @@ from typing import Final
 
 from engine.errors import CommandError, GuestFaultError
 from engine.image.names import NamedEntry
-from engine.language.ctypes import INT, VOID, pointer_to
+from engine.language.value_types import INT, VOID, pointer_to
 from engine.language.values import made
+from engine.message_text import bare_name
 from engine.session.debugger.debugger import Debugger
 from engine.session.debugger.looking import split_arguments, split_format
-from engine.words import bare_name
 
 _SIZES: Final = {"b": 1, "h": 2, "w": 4, "g": 8}
 POINTER: Final = pointer_to(VOID)
@@ -146,7 +146,7 @@ class Searching:
             self._without_debug(kind, pattern, known)
 
     def _without_debug(self, kind: str, pattern: re.Pattern[str], known: set[str]) -> None:
-        """Those that only symbol tables know, by address."""
+        """Find the names that only symbol tables know, by address."""
         debugger = self._debugger
         found: set[tuple[int, str]] = set()
         for module in debugger.files.modules():

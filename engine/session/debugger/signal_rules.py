@@ -47,7 +47,7 @@ _QUIET: Final = frozenset(
     ("SIGALRM", "SIGURG", "SIGCHLD", "SIGIO", "SIGVTALRM", "SIGPROF", "SIGWINCH", "SIG32")
 )
 OWN: Final = (sig.SIGINT, sig.SIGTRAP)
-"""Those that gdb keeps for itself."""
+"""Signals that gdb keeps for itself."""
 HEADING: Final = "Signal        Stop\tPrint\tPass to program\tDescription"
 _LAST: Final = 64
 
@@ -59,7 +59,7 @@ def signal_name(number: int) -> str:
 
 
 def signal_text(number: int) -> str:
-    """Its description."""
+    """Return a signal's description."""
     return _TEXTS.get(signal_name(number), f"Real-time event {number}")
 
 

@@ -140,7 +140,7 @@ class UserBreakpoint(UserStop, kw_only=True):
         return next(numbers, 1)
 
     def at(self, address: int) -> BreakLocation | None:
-        """Its location at an address that may stop the guest."""
+        """Return the breakpoint's location at an address that may stop the guest."""
         for one in self.locations:
             if one.is_live and one.place.address == address:
                 return one
@@ -407,7 +407,7 @@ class UserStops:
             self.settle(stop)
 
     def settle(self, stop: UserBreakpoint) -> None:
-        """Its locations have been switched: the guest stops at those that are on, if it is.
+        """Take note of switched locations: the guest stops at those that are on, if it is.
 
         Raises:
             CommandError: none can stand at one of them.
@@ -485,7 +485,7 @@ class UserStops:
 
     def adopt(self, at: Callable[[int], CodePlace]) -> None:
         """Take over what the list of probes has come to; `at` gives the place of an address."""
-        rows = {view.id: view for view in self._control.probe_views()}
+        rows = {view.row.id: view for view in self._control.probe_views()}
         known = set[int]()
         for number, stop in list(self.all.items()):
             if not isinstance(stop, UserBreakpoint) or not stop.locations:
@@ -495,10 +495,10 @@ class UserStops:
             if not stop.locations:
                 del self.all[number]
             elif len(stop.locations) == 1 or _is_probe(stop):
-                stop.on = rows[stop.locations[0].probe].enabled
+                stop.on = rows[stop.locations[0].probe].row.enabled
             elif stop.on:
                 for one in stop.locations:
-                    one.on = rows[one.probe].enabled
+                    one.on = rows[one.probe].row.enabled
         own = {one.probe for stop in self._own for one in stop.locations}
         for number, view in rows.items():
             if number in known or number in own:
@@ -506,7 +506,7 @@ class UserStops:
             make = UserBreakpoint if view.kind == "b" else UserProbe
             places = [at(address) for address in view.addresses] or [CodePlace(0)]
             locations = [BreakLocation(place, probe=number) for place in places]
-            self.all[number] = make(number=number, locations=locations, on=view.enabled)
+            self.all[number] = make(number=number, locations=locations, on=view.row.enabled)
         self.all = dict(sorted(self.all.items()))
 
     def find(self, number: int) -> UserStop:

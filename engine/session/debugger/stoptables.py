@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final, TypeGuard
 
-from engine.language.ctypes import VOID, pointer_to
+from engine.language.value_types import VOID, pointer_to
 from engine.language.values import made
 from engine.session.debugger.debugger import Debugger
 from engine.session.debugger.script import lines_of as lines_of_script

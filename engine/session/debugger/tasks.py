@@ -143,7 +143,7 @@ class ThreadWords:
 
 
 class _ThreadVisit:
-    """Another thread is looked at for a while."""
+    """Selects another thread for a while."""
 
     def __init__(self, debugger: Debugger, tid: int) -> None:
         self._debugger, self._tid = debugger, tid

@@ -47,7 +47,7 @@ class KernelStacks:
     """
 
     def __init__(self, layout: TaskLayout, guest: "LoadedGuest", bias: int) -> None:
-        """Those of a guest."""
+        """Take a guest whose tasks lie as `layout` says."""
         self.layout = layout
         self.bias = bias
         self._guest = guest

@@ -72,7 +72,7 @@ class KernelTasks:
             self._listen()
 
     def _switched(self, thread: int) -> None:
-        """Another stack is the kernel's from here on."""
+        """Note that the kernel has switched to another stack."""
         low = self._read()[0] & -self._stacks.layout.size
         task = self._stacks.task_at(low)
         if not task:

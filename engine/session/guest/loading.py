@@ -119,7 +119,7 @@ class _Inputs(HostIO):
         )
 
     def status(self, fd: int) -> int:
-        """Its status flags."""
+        """Return the status flags of a file."""
         return self._number("flags", lambda: super(_Inputs, self).status(fd))
 
     def is_terminal(self, fd: int) -> bool:
@@ -288,7 +288,7 @@ class LoadedGuest:
 
     @property
     def memory(self) -> Memory:
-        """Its mappings."""
+        """The mappings of the first process."""
         return self.process.space.memory
 
     @property

@@ -224,7 +224,7 @@ class OutputTree:
 
     @property
     def files(self) -> dict[str, FileIO]:
-        """Those that are open, by name."""
+        """The open files, by name."""
         return self._files
 
     def close(self) -> None:

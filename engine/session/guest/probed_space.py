@@ -106,7 +106,7 @@ class Wanted(Struct):
             again: the file was mapped before there.
         """
         fate = Fate(again=True) if again else UNTOUCHED
-        return Wanted(self.place, probe, self.ready, self.anywhere, self.late, self.traces, fate)
+        return replace(self, probe=probe, fate=fate)
 
 
 _COPIED: Final = ".syscall_stub"
@@ -712,7 +712,7 @@ class ProbedSpace:
                 )
 
     def _accepted(self, items: Sequence[Wanted]) -> list[Wanted]:
-        """Those of some probes that can be placed; of the others it is told why not."""
+        """Return the probes that can be placed; say of the others why not."""
         found: list[Wanted] = []
         for item in items:
             try:

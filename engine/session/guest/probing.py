@@ -377,7 +377,7 @@ class Probing:
             told(space, start, size)
 
     def _switched(self) -> None:
-        """Another thread runs from here on."""
+        """Note that another thread runs from here on."""
         if self.here is self._here:
             self._here.manager.switched()
         else:
@@ -428,7 +428,7 @@ class Probing:
             self._go_on()
 
     def _ended(self, space: AddressSpace) -> None:
-        """Nobody runs in an address space any more."""
+        """Drop an address space in which no thread runs any more."""
         gone = self.spaces.pop(space, None)
         if gone is not None:
             self._stood |= gone.fold()

@@ -372,7 +372,7 @@ Attach = Callable[[Session], AbstractContextManager[None]]
 
 
 def _some(*remarks: Report | None) -> tuple[Report, ...]:
-    """Those of some remarks that there are."""
+    """Return the remarks that are not None."""
     return tuple(remark for remark in remarks if remark is not None)
 
 

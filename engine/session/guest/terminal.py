@@ -92,10 +92,10 @@ class CapturedStreams:
         )
 
     def write(self, data: bytes) -> None:
-        """Nobody types anything."""
+        """Do nothing: these streams have no user who types."""
 
     def resize(self, columns: int, rows: int) -> None:
-        """It has no size."""
+        """Do nothing: these streams have no size."""
 
     def close(self) -> None:
         """Give the descriptors back."""

@@ -60,7 +60,7 @@ class UserFiles:
     """
 
     def __init__(self, guest: "LoadedGuest") -> None:
-        """Those of a guest that has not run yet."""
+        """Start for a guest that has not run yet."""
         self._guest = guest
         self._carried = guest.initramfs
         self._read: dict[tuple[int, str], _FoundFile] = {}

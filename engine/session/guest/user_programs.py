@@ -55,7 +55,7 @@ class UserPrograms:
     """
 
     def __init__(self, guest: "LoadedGuest", stacks: KernelStacks, layout: UserLayout) -> None:
-        """Those of a guest that has not run yet.
+        """Start for a guest that has not run yet.
 
         Args:
             guest: the kernel.
@@ -118,7 +118,7 @@ class UserPrograms:
         return 0 if space is None else self._mm(space)
 
     def _mm(self, space: AddressSpace) -> int:
-        """That of an address space; 0 where it is not known, or has gone since."""
+        """Return the mm of an address space; 0 where it is not known, or has gone since."""
         mm, number = self._known.get(space, (0, 0))
         try:
             process = _word(self._guest.space, mm + self._layout.process) if mm else 0

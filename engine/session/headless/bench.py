@@ -85,7 +85,7 @@ CASES: Final = (
     ),
     *(Case("file", 3, format=form) for form in _WRITTEN),
 )
-"""Those that a jump at the entry cannot serve are left out of the results."""
+"""The cases measured; results leave out cases that a jump at the entry cannot serve."""
 
 
 class Cost(Struct, frozen=True):

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from engine.errors import CommandError, GuestFaultError
 from engine.image.reader import DamagedError
-from engine.language import ctypes as ct
+from engine.language import value_types as ct
 from engine.language.evaluation import Evaluator, is_type
 from engine.language.syntax import Expression, parse
 from engine.language.values import TypedValue, made

@@ -177,10 +177,8 @@ class _Search:
         try:
             cause = self._cause(found, found.trial, found.ran)
         except OutOfTimeError:
-            return Explored(
-                found.first, found.tried, found.trial, found.ran, found.holds, in_time=False
-            )
-        return Explored(found.first, found.tried, found.trial, found.ran, found.holds, cause)
+            return replace(found, in_time=False)
+        return replace(found, cause=cause)
 
     def _cause(self, found: Explored, trial: Attempt, ran: Ran) -> Cause | None:
         """The switches that make the run end as it does; or the first one, if it takes none."""
@@ -193,7 +191,7 @@ class _Search:
             trial, ran = Attempt(config.seed, config.turns, config.max_blocks), found.first
             wanted = self._as(ran, ran, False)
         if not ran.choices:
-            kept = Attempt(trial.seed, trial.turns, trial.max_blocks, keep=True)
+            kept = replace(trial, keep=True, look=False)
             ran = self._crew.one(kept)
         choices = own_choices(ran.choices, ran.first)
         if not wanted(self._crew.one(self._with(choices, trial, limit))):

@@ -11,8 +11,8 @@ from engine.errors import CommandError, KprobeTuiError
 from engine.image.kernel.recognition import is_kernel_image
 from engine.image.kernel.scratch import write_all
 from engine.session.kernel.opened import OpenedKernel
-from engine.session.kernel.rows import KernelRow as KernelRow
-from engine.session.kernel.rows import (
+from engine.session.kernel.verdict_rows import KernelRow as KernelRow
+from engine.session.kernel.verdict_rows import (
     entry_rows,
     function_starts,
     matching_starts,
@@ -99,7 +99,7 @@ def check_kernel(request: CheckRequest) -> KernelChecked:
     asked: list[KernelRow] = []
     if request.definitions:
         # It reads all that kprobe_events does.
-        from engine.session.kernel.lines import defined_rows
+        from engine.session.kernel.definition_answers import defined_rows
         from engine.trace.kprobe_events import DYNAMIC_EVENTS, KPROBE_EVENTS
 
         file = DYNAMIC_EVENTS if choice.dynamic_events else KPROBE_EVENTS

@@ -11,7 +11,7 @@ from engine.errors import CommandError
 from engine.session.guest.session import Session
 from engine.session.headless.traces import TraceRun
 from engine.session.live.buffers import LiveRows
-from engine.session.live.command import CommandStart
+from engine.session.live.held_program import CommandStart
 from engine.session.live.histograms import LiveHistograms
 from engine.session.live.kernel_probes import KernelProbes
 from engine.session.live.machine_files import MachineProgram, machine_program

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from engine.cpu.base import RegisterStack
 from engine.cpu.ram import EXECUTE
@@ -18,10 +18,11 @@ from engine.guest.memory import Memory
 from engine.linux.space import AddressSpace
 from engine.probes.trampoline import NAME
 from engine.session.guest.session import Session
+from engine.session.protocol.frames import GuestFrame
 from engine.unwind.compare import UNWINDERS, Comparison, by_name
 from engine.unwind.expression import ReadMemory
 from engine.unwind.returnchain import ReturnChain
-from engine.unwind.unwinder import LIMIT, EndReason, Frame, Unwinder, UnwindGuest, Walk
+from engine.unwind.unwinder import LIMIT, EndReason, Frame, Unwinder, UnwindGuest
 
 if TYPE_CHECKING:
     from engine.session.guest.user_programs import UserPrograms, UserState
@@ -36,78 +37,10 @@ _PAGE: Final = 4096
 """The first page of the window has the signal return code."""
 
 
-class NamedFrame(Struct, frozen=True):
-    """A frame as people read it.
-
-    Attributes:
-        pc: guest address of its next instruction.
-        function: its name, "" if nothing has one there.
-        offset: of pc in the function; in the module where there is no function.
-        module: guest path of the file, "" outside of all.
-        file: source file, "" without debug information.
-        line: in it, 0 without.
-        cfa: the canonical frame address, None where it is not known.
-        source: what found the frame: "cfi", "prologue", "framepointer", "trampoline", "syscall".
-        trampoline: a return probe catches the callee's return to here.
-        inlined: the function has been inlined into the next frame, whose pc and CFA it shares.
-        signal: a signal has put the frame there.
-        registers: what is known of the registers in this frame.
-        space: the address space that its addresses are of, where that is not the one of the
-            thread that runs: a program that has called a kernel which is a guest.
-    """
-
-    pc: int
-    function: str
-    offset: int
-    module: str
-    file: str
-    line: int
-    cfa: int | None
-    source: str
-    trampoline: bool = False
-    inlined: bool = False
-    signal: bool = False
-    registers: Mapping[str, int] = field(default_factory=dict)
-    space: AddressSpace | None = None
-
-    def as_json(self) -> dict[str, Any]:
-        """The form of `bt --json`."""
-        return {
-            "pc": f"{self.pc:#x}",
-            "function": self.function or None,
-            "offset": self.offset,
-            "module": self.module or None,
-            "file": self.file or None,
-            "line": self.line or None,
-            "cfa": None if self.cfa is None else f"{self.cfa:#x}",
-            "source": self.source,
-            "trampoline": self.trampoline,
-            "inlined": self.inlined,
-        }
-
-    def text(self, number: int) -> str:
-        """A line like those of gdb's `bt`."""
-        if self.source == "syscall":
-            return f"#{number:<3}{self.function} () in the kernel"
-        if self.signal:
-            place = "<signal handler called>"
-        else:
-            place = f"{self.function}+{self.offset:#x} ()" if self.function else "?? ()"
-        words = [f"#{number:<3}{self.pc:#018x} in {place}"]
-        if self.file:
-            words.append(f"at {self.file}:{self.line}" if self.line else f"at {self.file}")
-        elif self.module:
-            words.append(f"from {self.module}")
-        notes = [self.source] if self.source not in ("cfi", "") else []
-        notes += ["inlined"] if self.inlined else []
-        notes += ["its call returns through a return probe"] if self.trampoline else []
-        return " ".join(words) + (f" [{', '.join(notes)}]" if notes else "")
-
-
 class Backtrace(Struct, frozen=True):
     """The frames, innermost first, and why there are no more."""
 
-    frames: tuple[NamedFrame, ...]
+    frames: tuple[GuestFrame, ...]
     reason: EndReason
     end: str
 
@@ -294,60 +227,65 @@ class Backtraces:
             walk = self._of_process()[1].walk(known, limit=limit, exact=not syscall)
         else:
             walk = chosen.walk(self.view, self.trampoline, known, limit)
-        frames = [named for frame in walk.frames for named in self._named(frame)]
-        if syscall:
-            frames.insert(0, self._kernel_frame(syscall, known, walk))
-            return Backtrace(tuple(frames), walk.end.reason, walk.end.text)
+        frames = [self._kernel_frame(syscall, known)] if syscall else []
+        for frame in walk.frames:
+            self._add(frames, frame)
         whole = walk.end.reason is EndReason.OUTERMOST
-        user = self._user(known) if whole else None
+        user = self._user(known) if whole and not syscall else None
         if user is None or len(walk.frames) >= limit:
             return Backtrace(tuple(frames), walk.end.reason, walk.end.text)
         space, left = user.thread.space, limit - len(walk.frames)
         walk = self._of_process(space)[1].walk(user.registers, limit=left, exact=not user.calling)
-        frames += [named for frame in walk.frames for named in self._named(frame, space)]
+        for frame in walk.frames:
+            self._add(frames, frame, user)
         return Backtrace(tuple(frames), walk.end.reason, walk.end.text)
 
-    def _kernel_frame(self, name: str, registers: Mapping[str, int], walk: Walk) -> NamedFrame:
+    def _kernel_frame(self, name: str, registers: Mapping[str, int]) -> GuestFrame:
+        """The frame of a system call that is being made."""
         roles = self._session.arch.roles
-        return NamedFrame(
-            pc=registers[roles.pc],
-            function=name,
-            offset=0,
+        return GuestFrame(
+            registers[roles.pc],
+            name,
             module=KERNEL_NAME,
-            file="",
-            line=0,
             cfa=registers[roles.sp],
             source="syscall",
             registers=registers,
         )
 
-    def _named(self, frame: Frame, space: AddressSpace | None = None) -> Iterator[NamedFrame]:
-        """One frame, and those of the functions inlined there before it.
+    def _add(self, views: list[GuestFrame], frame: Frame, user: "UserState | None" = None) -> None:
+        """Append a frame, behind the frames of the functions inlined there.
 
         Args:
+            views: gets the frames.
             frame: the frame as it was unwound.
-            space: see `NamedFrame.space`.
+            user: the program that the frame is of, where a kernel which is the guest runs that.
         """
-        location = (space or self._session.seen).modules.locate(frame.place)
+        modules = self._session.seen.modules if user is None else user.thread.space.modules
+        thread = 0 if user is None else user.thread.tid
+        location = modules.locate(frame.place)
         module, symbol = location.module, location.symbol
         path = module.name if module is not None else ""
         line = module.line_at(frame.lookup) if module is not None else None
         file, number = line or ("", 0)
         trampoline = frame.trampoline
         for call in module.inlined_at(frame.lookup) if module is not None else ():
-            yield NamedFrame(
-                frame.pc,
-                call.name,
-                0,
-                path,
-                file,
-                number,
-                frame.cfa,
-                frame.source,
-                trampoline,
-                True,
-                registers=frame.registers,
-                space=space,
+            views.append(
+                GuestFrame(
+                    frame.pc,
+                    call.name,
+                    0,
+                    path,
+                    file,
+                    number,
+                    len(views),
+                    frame.cfa,
+                    frame.source,
+                    trampoline,
+                    True,
+                    False,
+                    frame.registers,
+                    thread,
+                )
             )
             file, number, trampoline = call.file, call.line, False
         name = symbol.demangled if symbol is not None else location.engine.partition("+")[0]
@@ -356,21 +294,33 @@ class Backtraces:
         if not name and self._session.supervisor is not None:
             name = self._session.supervisor.engine_name(frame.pc)
         offset = location.offset + frame.pc - frame.place if module is not None else 0
-        yield NamedFrame(
-            frame.pc,
-            name,
-            offset,
-            path,
-            file,
-            number,
-            frame.cfa,
-            frame.source,
-            trampoline,
-            False,
-            frame.signal,
-            frame.registers,
-            space,
+        views.append(
+            GuestFrame(
+                frame.pc,
+                name,
+                offset,
+                path,
+                file,
+                number,
+                len(views),
+                frame.cfa,
+                frame.source,
+                trampoline,
+                False,
+                frame.signal,
+                frame.registers,
+                thread,
+            )
         )
+
+
+def space_of(session: Session, frame: GuestFrame) -> AddressSpace | None:
+    """The address space of a frame's addresses, where that is not the one of the running thread.
+
+    None for the latter, and where the thread has ended.
+    """
+    thread = session.machine.threads.get(frame.thread) if frame.thread else None
+    return None if thread is None else thread.space
 
 
 def _code(read: ReadMemory, hooks: SpaceHooks, address: int, size: int) -> bytes:

@@ -18,13 +18,14 @@ from engine.image.names import FileNames, GlobalNames
 from engine.image.reader import DamagedError
 from engine.image.scopes import Scope, Variable
 from engine.image.variables import Variables
-from engine.language import ctypes as ct
-from engine.language.ctypes import CType, MadeType
+from engine.language import value_types as ct
+from engine.language.value_types import CType, MadeType
 from engine.language.values import MemoryPlace, Order, Place, RegisterPlace, TypedValue, made
 from engine.linux.space import AddressSpace
 from engine.session.guest.calling import CallArguments
 from engine.session.guest.session import Session
-from engine.session.inspect.backtrace import LOOKED_AT, NamedFrame
+from engine.session.inspect.backtrace import LOOKED_AT, space_of
+from engine.session.protocol.frames import GuestFrame
 
 _SCOPES: Final = 64
 """Places whose variables are kept."""
@@ -141,7 +142,7 @@ class FrameScope:
     """The surroundings of expressions in a frame; it implements `Surroundings`.
 
     Attributes:
-        frame: it; None while the program has not begun or has ended.
+        frame: the frame; None while the program has not begun or has ended.
         scope: the variables there, None without debug information.
         uses: where it is noted what values are read from; None for nowhere.
     """
@@ -150,7 +151,7 @@ class FrameScope:
         self,
         session: Session,
         files: Files,
-        frame: NamedFrame | None,
+        frame: GuestFrame | None,
         *,
         number: int,
         exact: bool,
@@ -186,8 +187,8 @@ class FrameScope:
         self._convenience, self._values = convenience, values
         self._call = call
         # Of a frame of another process nothing is changed and nothing called.
-        self._elsewhere = None if frame is None else frame.space
-        if self._elsewhere is not None:
+        self._elsewhere = None if frame is None else space_of(session, frame)
+        if frame is not None and frame.thread:
             self._write_memory, self._call = _not_there, None
         self._names = {
             item.dwarf: item.name for item in session.arch.registers if item.dwarf is not None

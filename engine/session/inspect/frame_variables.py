@@ -16,10 +16,10 @@ from engine.image.reader import DamagedError
 from engine.image.scopes import Variable
 from engine.language.values import TypedValue
 from engine.session.guest.session import Session
-from engine.session.inspect.backtrace import NamedFrame
 from engine.session.inspect.frame_scope import Files, FrameScope
 from engine.session.inspect.value_lines import ValueLines
-from engine.session.protocol.views import PartsView, VariableView
+from engine.session.protocol.frames import GuestFrame, VariableView
+from engine.session.protocol.views import PartsView
 
 FRAMES: Final = 8
 """Frames whose variables are read, the innermost ones: a deep recursion has the same in each."""
@@ -43,7 +43,7 @@ class FrameVariables:
         self._files = Files(session)
         self._frames: list[_FrameContents | None] = []
 
-    def of_frames(self, frames: Sequence[NamedFrame]) -> list[tuple[VariableView, ...]]:
+    def of_frames(self, frames: Sequence[GuestFrame]) -> list[tuple[VariableView, ...]]:
         """The variables of each frame, parameters first; of an inlined one its own."""
         self._frames = []
         exact, level = True, 0
@@ -60,7 +60,7 @@ class FrameVariables:
         return [() if here is None else tuple(_views(here)) for here in self._frames]
 
     def _contents(
-        self, frame: NamedFrame, level: int, exact: bool, innermost: bool
+        self, frame: GuestFrame, level: int, exact: bool, innermost: bool
     ) -> _FrameContents | None:
         frame_scope = FrameScope(
             self._session,

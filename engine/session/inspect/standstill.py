@@ -80,7 +80,7 @@ def waiting_tasks(session: Session) -> Report | None:
         first = next((n for n, one in enumerate(frames) if one.function not in _SWITCHING), 0)
         state = "runs" if runs else "waits"
         head = f"task {task.pid} ({task.comm}) {state}"
-        if any(frame.space is not None for frame in frames):
+        if any(frame.thread for frame in frames):
             shown = frames if runs else frames[first:]
             programs += [f"{head}:", *(f"  {one.text(n)}" for n, one in enumerate(shown))]
         else:

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Final
 
+from engine.message_text import counted
 from engine.session.guest.session import Session
-from engine.words import counted
 
 _SHOWN: Final = 10
 """Things of a kind that are told one by one; of the others there is the count."""
@@ -20,7 +20,7 @@ class Troubles:
         self._told = [0, 0, 0, 0]
 
     def fresh(self) -> list[str]:
-        """Those that have come since this was asked last, a line for each."""
+        """Return the troubles that came since the last call, a line for each."""
         machine, refused = self._session.machine, self._session.view.refused
         kinds: tuple[tuple[int, Iterable[str]], ...] = (
             (

@@ -8,14 +8,14 @@ from typing import Final
 from engine.errors import CommandError, GuestFaultError, ImageError
 from engine.image.datatypes import TypeKind
 from engine.image.reader import DamagedError
-from engine.language import ctypes as ct
+from engine.language import value_types as ct
 from engine.language.containers import Containers
-from engine.language.ctypes import is_reference
 from engine.language.printing import Printer, quoted
 from engine.language.reach import Reach
+from engine.language.value_types import is_reference
 from engine.language.values import TypedValue
 from engine.session.inspect.frame_scope import FrameScope
-from engine.session.protocol.views import VariableView
+from engine.session.protocol.frames import VariableView
 
 FEW: Final = 8
 """Parts that stand in the line of what they are parts of."""

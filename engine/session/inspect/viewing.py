@@ -5,26 +5,29 @@ from difflib import SequenceMatcher
 from functools import partial
 from typing import Final, Literal, Protocol, TypeVar
 
+from msgspec.structs import replace
+
 from engine.arch.drawing import DrawnHit, UnitDrawing
 from engine.arch.plan import Fixup
 from engine.cpu.ram import EXECUTE, READ, WRITE
 from engine.errors import GuestFaultError
 from engine.guest.mapping import Mapping as MemoryMapping
 from engine.linux.space import AddressSpace
+from engine.message_text import counted
 from engine.probes.hit_machine import BufferPart, HitBuffer, HitMachine, Phase, PhaseRecord
 from engine.probes.point import ProbePoint
 from engine.probes.point_state import Stage
 from engine.session.guest.probed_space import ProbedSpace
 from engine.session.guest.session import Session
-from engine.session.inspect.backtrace import Backtraces, NamedFrame, comparison
+from engine.session.inspect.backtrace import Backtraces, comparison, space_of
 from engine.session.inspect.frame_variables import FrameVariables
 from engine.session.inspect.telescope import Telescope
+from engine.session.protocol.frames import GuestFrame
 from engine.session.protocol.views import (
     Change,
     DetourCounts,
     DetourPart,
     DetourView,
-    FrameView,
     HitView,
     MappingView,
     ModuleView,
@@ -34,7 +37,6 @@ from engine.session.protocol.views import (
     StackWord,
 )
 from engine.unwind.compare import UNWINDERS
-from engine.words import counted
 
 _FIXUPS: Final = {
     Fixup.IP: "pc moves from behind the copy to behind the original",
@@ -89,8 +91,7 @@ class Viewing:
         self.variables = FrameVariables(session)
         self.unwinder = UNWINDERS[0]
         self._asked: tuple[str, Mapping[str, int]] = "", {}
-        self._frames: tuple[tuple[FrameView, ...], str] = ((), "")
-        self._spaces: tuple[AddressSpace | None, ...] = ()
+        self._frames: tuple[tuple[GuestFrame, ...], str] = ((), "")
         self.build_id = session.image.identity
 
     # -- registers ------------------------------------------------------------------------
@@ -124,7 +125,7 @@ class Viewing:
         return self._registers
 
     def same_registers(self) -> tuple[RegisterView, ...]:
-        """Those of the last stop."""
+        """Return the registers of the last stop."""
         return self._registers
 
     def words(self, address: int, count: int) -> tuple[StackWord, ...]:
@@ -138,7 +139,9 @@ class Viewing:
 
     # -- frames -----------------------------------------------------------------------------
 
-    def frames(self, waiting_in: str, own: Mapping[str, int]) -> tuple[tuple[FrameView, ...], str]:
+    def frames(
+        self, waiting_in: str, own: Mapping[str, int]
+    ) -> tuple[tuple[GuestFrame, ...], str]:
         """The backtrace now, and why it ends.
 
         Args:
@@ -159,30 +162,18 @@ class Viewing:
             end += lost if missing else ""
         variables = self.variables.of_frames(trace.frames)
         views = tuple(
-            FrameView(
-                number,
-                frame.pc,
-                "<signal handler called>" if frame.signal else frame.function,
-                frame.offset,
-                frame.module,
-                frame.file,
-                frame.line,
-                frame.cfa or 0,
-                frame.source,
-                frame.trampoline,
-                frame.inlined,
-                number in differing,
-                variables[number],
-            )
-            for number, frame in enumerate(trace.frames)
+            replace(frame, differs=frame.number in differing, variables=own)
+            if own or frame.number in differing
+            else frame
+            for frame, own in zip(trace.frames, variables, strict=True)
         )
         self._frames = views, end
-        self._spaces = tuple(frame.space for frame in trace.frames)
         return self._frames
 
     def space_of(self, number: int) -> AddressSpace | None:
         """The address space of a frame where that is not the thread's."""
-        return self._spaces[number] if 0 <= number < len(self._spaces) else None
+        frames = self._frames[0]
+        return space_of(self._session, frames[number]) if 0 <= number < len(frames) else None
 
     def choose(self, name: str, *, now: bool) -> str:
         """Find frames with another unwinder from here on; what it is, in words.
@@ -202,8 +193,8 @@ class Viewing:
             self.frames(*self._asked)
         return f"{self.unwinder.name}: {self.unwinder.text}"
 
-    def same_frames(self) -> tuple[tuple[FrameView, ...], str]:
-        """Those of the last stop."""
+    def same_frames(self) -> tuple[tuple[GuestFrame, ...], str]:
+        """Return the frames of the last stop."""
         return self._frames
 
     # -- code and memory ------------------------------------------------------------------
@@ -390,7 +381,7 @@ class DetourViews:
 
 
 def _beside(first: Sequence[_Spanned], *more: Sequence[_Spanned]) -> list[_Spanned]:
-    """Those of others that are beside all of the first."""
+    """Return the pieces of others that overlap none of the first."""
     return [
         one
         for each in more
@@ -400,7 +391,7 @@ def _beside(first: Sequence[_Spanned], *more: Sequence[_Spanned]) -> list[_Spann
 
 
 def _differences(
-    whole: Sequence[NamedFrame], other: Sequence[NamedFrame]
+    whole: Sequence[GuestFrame], other: Sequence[GuestFrame]
 ) -> tuple[frozenset[int], int]:
     """Numbers of the other trace's frames that the whole one lacks; how many it has more."""
     keys = [

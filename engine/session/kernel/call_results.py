@@ -9,8 +9,8 @@ from engine.errors import CommandError, GuestFaultError
 from engine.guest.memory import Memory
 from engine.image.datatypes import TypeKind
 from engine.image.kernel.btftypes import BtfFunction, BtfType, BtfTypes
-from engine.language.ctypes import CType
 from engine.language.printing import Printer
+from engine.language.value_types import CType
 from engine.language.values import MemoryPlace, Order, Place, TypedValue
 from engine.session.kernel.call_arguments import NamedBuffer
 

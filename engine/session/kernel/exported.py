@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from engine.session.kernel.lines import ImageKernel
+from engine.session.kernel.definition_answers import ImageKernel
 from engine.session.kernel.opened import OpenedKernel
 from engine.trace.kernel_export import render_kernel
 from engine.trace.kprobe_events import DYNAMIC_EVENTS, KprobeEvents

@@ -240,7 +240,7 @@ class OpenedKernel:
 
     @cached_property
     def guest_arch(self) -> Arch:
-        """Its architecture with the address space that its functions are called in.
+        """The image's architecture with the address space that its functions are called in.
 
         Raises:
             ImageError: functions of the architecture cannot be called.
@@ -277,7 +277,7 @@ class OpenedKernel:
 
     @cached_property
     def names(self) -> ImageNames:
-        """Its names."""
+        """The image's names."""
         return ImageNames(self.image)
 
     @cached_property
@@ -289,7 +289,7 @@ class OpenedKernel:
 
     @cached_property
     def live(self) -> LiveText:
-        """Its text as it runs."""
+        """The image's text as it runs."""
         text, _ = text_of(self.image)
         cpu = self._cpu
         if cpu is None:
@@ -317,7 +317,7 @@ class OpenedKernel:
 
     @cached_property
     def lines(self) -> "Lines":
-        """Its source lines, of a debug file that is found or was given."""
+        """The image's source lines, of a debug file that is found or was given."""
         from engine.image.lines import Lines
 
         return Lines(self.image.elf)
@@ -429,7 +429,7 @@ class OpenedKernel:
 
     @cached_property
     def types(self) -> "tuple[Btf, ...]":
-        """Its types, a module's behind those of its kernel."""
+        """The image's types, a module's behind those of its kernel."""
         images = (self.image.kernel, self.image, *(each.image for each in self.loaded))
         found = [image.btf for image in images if image is not None]
         return tuple(btf for btf in found if btf is not None)

@@ -38,7 +38,7 @@ _FREEING: Final = (
     *("kfree", "kvfree", "vfree", "kfree_sensitive", "kvfree_sensitive", "free_pages_exact"),
 )
 _NOTHING: Final = ("__check_object_size", "free_percpu", "kmemleak_alloc", "kmemleak_free")
-"""They look at what only a running allocator knows."""
+"""Functions that only look at what a running allocator knows."""
 _SLEEPING: Final = {
     "schedule": "it sleeps",
     "schedule_timeout": "it sleeps",

@@ -56,7 +56,7 @@ class LoggedEvent(Struct, frozen=True, gc=False):
 
     @property
     def key(self) -> tuple[str, str]:
-        """Its name."""
+        """Group and name of the event."""
         return self.event.group, self.event.name
 
 

@@ -13,7 +13,7 @@ from engine.arch.base import Arch
 from engine.arch.plan import Mode, Rules
 from engine.arch.uprobe_faults import FAULTS, INT3, NOP_CALL
 from engine.errors import CommandError
-from engine.probes.lint import CORRUPTS, Finding, Judgement
+from engine.probes.placement_rules import CORRUPTS, Finding, Judgement
 from engine.session.live.histograms import counts_here
 from engine.session.live.instance import KernelInstance
 from engine.session.live.processes import ProbedCode

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from engine.errors import CommandError, ImageError
 from engine.image import ElfImage
 from engine.image.damage import Damage
-from engine.session.live.choice import MachineChoice
+from engine.session.live.ifunc_choice import MachineChoice
 from engine.session.program.implementations import ResolverCalls
 from engine.session.program.libraries import (
     CACHE,

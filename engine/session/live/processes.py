@@ -18,7 +18,14 @@ from engine.image import ElfImage
 from engine.session.live.eventlog import MemorySpot, SpotOf, memory_spot
 from engine.session.live.kernel_symbols import FIRST, RunningSymbols
 from engine.session.live.machine_files import DELETED, ProcessRoot
-from engine.session.live.sideband import ForkNotice, MapNotice, MissedNotices, NameNotice, Notice
+from engine.session.live.sideband import (
+    ForkNotice,
+    LiveRegion,
+    MapNotice,
+    MissedNotices,
+    NameNotice,
+    Notice,
+)
 from engine.trace.formats.base import Format, MappedFile, no_symbol
 from engine.trace.formats.mapped import mapped_file
 from engine.trace.rows import HEAD, TIME, whole
@@ -33,41 +40,6 @@ _TIME_AND_PLACE: Final = struct.Struct("<QQ")
 _STACK: Final = "[stack]"
 _GROWN: Final = 8 << 20
 """Bytes that a stack is allowed to have, as a rule."""
-
-
-class LiveRegion(Struct, frozen=True, order=True):
-    """A stretch of a process's memory.
-
-    Attributes:
-        start: address.
-        end: behind the last byte.
-        offset: of the first byte in the file.
-        path: of the file, or a name such as [stack]; "" for memory without one.
-        code: it may be executed.
-    """
-
-    start: int
-    end: int
-    offset: int
-    path: str
-    code: bool = False
-
-    @property
-    def is_file(self) -> bool:
-        """True if a file is mapped there."""
-        return self.path.startswith("/") and not self.path.startswith("//")
-
-    def hides(self, old: "LiveRegion") -> bool:
-        """True if addresses mean something else where this has come in the place of another one.
-
-        The parts of a file that the loader maps over one another are one thing.
-        """
-        if self.end <= old.start or old.end <= self.start or not old.is_file:
-            return False
-        moved = self.start - self.offset != old.start - old.offset
-        if old.code:
-            return self.path != old.path or moved
-        return self.is_file and self.path != old.path
 
 
 class ProbedCode(Struct, frozen=True):
@@ -186,10 +158,7 @@ class LiveProcesses:
         self._forget()
         for notice in notices:
             if isinstance(notice, MapNotice):
-                region = LiveRegion(
-                    notice.start, notice.end, notice.offset, notice.path, notice.code
-                )
-                self._map(notice.pid, notice.time, region)
+                self._map(notice.pid, notice.time, notice.region)
             elif isinstance(notice, NameNotice):
                 self._owners[notice.tid] = notice.pid
                 if notice.executed:

@@ -10,13 +10,13 @@ from typing import Final, Protocol
 
 from engine.errors import CommandError
 from engine.session.live.buffers import LiveBuffers, LiveRows
-from engine.session.live.command import CommandStart, LiveCommand
-from engine.session.live.ending import EndingSignals, noted
+from engine.session.live.held_program import CommandStart, LiveCommand
 from engine.session.live.instance import KernelInstance, own_instance
 from engine.session.live.kernel_probes import KernelProbes
 from engine.session.live.machine_files import ProcessRoot
 from engine.session.live.processes import LiveProcesses
 from engine.session.live.sideband import Sideband
+from engine.session.live.stop_signals import EndingSignals, noted
 from engine.session.live.tracefs import LiveKernelError, Tracefs, read_text
 from engine.session.protocol.report import Report
 from engine.trace.kernel_rows import KernelEvent, RowMaker, stack_maker

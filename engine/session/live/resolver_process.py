@@ -1,8 +1,9 @@
 """A process that calls resolvers of indirect functions on this machine's processor.
 
-`engine.session.live.choice` starts it with the descriptor of one ELF file, and it imports nothing
-of this project. It gives up root's rights before it loads that file, whose constructors run. Then
-a line of its input, a resolver's link address in hexadecimal, is answered by a line of its output:
+`engine.session.live.ifunc_choice` starts it with the descriptor of one ELF file, and it imports
+nothing of this project. It gives up root's rights before it loads that file, whose constructors
+run. Then a line of its input, a resolver's link address in hexadecimal, is answered by a line of
+its output:
 the file offset (hexadecimal) of the code that the resolver returns, a space, and the path of the
 code's file, "" for the file itself; or "?" and what went wrong. Before all answers a line tells
 whether the file could be loaded ("", or "?" and why not).

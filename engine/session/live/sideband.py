@@ -54,26 +54,53 @@ def _syscall(machine: str) -> int | None:
     )
 
 
+class LiveRegion(Struct, frozen=True, order=True):
+    """A stretch of a process's memory.
+
+    Attributes:
+        start: address.
+        end: behind the last byte.
+        offset: of the first byte in the file.
+        path: of the file, or a name such as [stack]; "" for memory without one.
+        code: it may be executed.
+    """
+
+    start: int
+    end: int
+    offset: int
+    path: str
+    code: bool = False
+
+    @property
+    def is_file(self) -> bool:
+        """True if a file is mapped there."""
+        return self.path.startswith("/") and not self.path.startswith("//")
+
+    def hides(self, old: "LiveRegion") -> bool:
+        """True if addresses mean something else where this has come in the place of another one.
+
+        The parts of a file that the loader maps over one another are one thing.
+        """
+        if self.end <= old.start or old.end <= self.start or not old.is_file:
+            return False
+        moved = self.start - self.offset != old.start - old.offset
+        if old.code:
+            return self.path != old.path or moved
+        return self.is_file and self.path != old.path
+
+
 class MapNotice(Struct, frozen=True):
     """A process has mapped something.
 
     Attributes:
         time: of CLOCK_MONOTONIC, in nanoseconds.
         pid: the process.
-        start: address.
-        end: behind the last byte.
-        offset: of the first byte in the file.
-        path: of the file, or a name such as [heap] or //anon.
-        code: it may be executed.
+        region: the stretch of memory that was mapped.
     """
 
     time: int
     pid: int
-    start: int
-    end: int
-    offset: int
-    path: str
-    code: bool = False
+    region: LiveRegion
 
 
 class NameNotice(Struct, frozen=True):
@@ -134,7 +161,8 @@ def _parsed(kind: int, misc: int, body: bytes) -> Notice | None:
         path = body[64:-16].partition(b"\0")[0]
         (access,) = struct.unpack_from("<I", body, 56)
         code = bool(access & mmap.PROT_EXEC)
-        return MapNotice(time, pid, start, start + length, offset, os.fsdecode(path), code)
+        region = LiveRegion(start, start + length, offset, os.fsdecode(path), code)
+        return MapNotice(time, pid, region)
     if kind == _COMM_RECORD:
         pid, tid = struct.unpack_from("<II", body)
         comm = body[8:-16].partition(b"\0")[0]

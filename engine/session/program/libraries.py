@@ -66,21 +66,21 @@ class ProgramFile:
 
     @cached_property
     def symbols(self) -> "SymbolTable":
-        """Its symbols, indexed at first use."""
+        """The file's symbols, indexed at first use."""
         from engine.image.symbols import SymbolTable  # see `engine.image`
 
         return self.image.once(SymbolTable)
 
     @cached_property
     def lines(self) -> "Lines":
-        """Its source lines, read at first use."""
+        """The file's source lines, read at first use."""
         from engine.image.lines import Lines
 
         return Lines(self.image)
 
     @cached_property
     def variables(self) -> "Variables":
-        """Its variables, read at first use."""
+        """The file's variables, read at first use."""
         from engine.image.variables import Variables
 
         return Variables(self.image)

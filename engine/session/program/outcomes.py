@@ -13,7 +13,7 @@ from engine.arch.base import Arch
 from engine.arch.plan import Mode, Rules
 from engine.probes.breakpoint import BREAKPOINT
 from engine.probes.jumpplace import JumpPlace
-from engine.probes.lint import Check, accepted, plain
+from engine.probes.placement_rules import Check, accepted, plain
 from engine.probes.site import FunctionCode, ImageCode, Site, plan_at
 from engine.probes.technique_kind import TechniqueKind
 from engine.session.program.verdicts import accepted_text

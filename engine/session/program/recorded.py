@@ -52,7 +52,7 @@ class RecordedFiles:
         return self._images.get(paths)
 
     def add(self, path: str, image: ElfImage) -> None:
-        """Another file, which a branch of the recorded run has come to."""
+        """Add a file that a branch of the recorded run has come to."""
         paths = (path,)
         self._of[path] = paths, b""
         self._images[paths] = image

@@ -24,7 +24,7 @@ from engine.probes.breakpoint import BREAKPOINT
 from engine.probes.callwork import COUNTED, call_entry, call_work
 from engine.probes.detourwork import not_worth, uncompiled
 from engine.probes.jumpplace import JumpPlace
-from engine.probes.lint import CORRUPTS, Check, Finding, Judgement, judge
+from engine.probes.placement_rules import CORRUPTS, Check, Finding, Judgement, judge
 from engine.probes.site import FunctionCode, ImageCode, InMemory, Site
 from engine.probes.technique_kind import TechniqueConditions, TechniqueKind
 from engine.probes.techniques import AUTO, TECHNIQUES, chosen

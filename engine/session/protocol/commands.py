@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
+from engine.session.protocol.probes import ProbeRow
 from engine.trace.tracepoints import GROUPS as GROUPS
 from engine.trace.tracepoints import selection as selection
 
@@ -240,26 +241,6 @@ class Define(Struct, frozen=True):
     stops: bool = False
 
 
-class SavedProbe(Struct, frozen=True):
-    """A probe of an earlier session.
-
-    Attributes:
-        kind: "p" for a definition of any kind, "b" for a breakpoint.
-        line: the definition, or the breakpoint's place.
-        enabled: whether it records.
-        stops: whether the guest stops there.
-        filter: which hits its event records, "" for all.
-        triggers: what else its event does at a hit.
-    """
-
-    kind: str
-    line: str
-    enabled: bool = True
-    stops: bool = False
-    filter: str = ""
-    triggers: tuple[str, ...] = ()
-
-
 class SavedStop(Struct, frozen=True):
     """A stop of an earlier session, with all that words have asked of it.
 
@@ -287,7 +268,7 @@ class SavedStop(Struct, frozen=True):
 class Restore(Struct, frozen=True):
     """Place the probes and stops of an earlier session; any time. What cannot be is told."""
 
-    probes: tuple[SavedProbe, ...]
+    probes: tuple[ProbeRow, ...]
     stops: tuple[SavedStop, ...] = ()
 
 

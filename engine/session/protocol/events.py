@@ -82,7 +82,7 @@ class Restarted(Struct, frozen=True):
 
 
 class Branched(Struct, frozen=True):
-    """Another branch of the run is at hand: what it has said so far follows.
+    """The run at hand is another branch: the output of that branch so far follows.
 
     Attributes:
         name: of the branch.

@@ -15,6 +15,8 @@ from engine.arch.drawing import UnitDrawing as UnitDrawing
 from engine.arch.drawing import UnitPart as UnitPart
 from engine.image.symtab import shown_place
 from engine.session.protocol.commands import SavedStop
+from engine.session.protocol.frames import GuestFrame, VariableView
+from engine.session.protocol.probes import ProbeView
 
 Origin = Literal["", "insn", "machinery"]
 """Who changed a register since the view before: nobody, the guest, or the probe's machinery."""
@@ -41,7 +43,7 @@ class StopCause(Enum):
     """The kind of thing that has made the guest stand."""
 
     ARRIVED = "arrived"
-    """It stands where it was to come: a step is done, a place is reached; or nothing has run."""
+    """A step is done, a place that was asked for is reached, or nothing has run yet."""
     HIT = "hit"
     """A breakpoint or a probe of the user's stops it."""
     SIGNAL = "signal"
@@ -135,56 +137,6 @@ class MappingView(Struct, frozen=True):
     end: int
     perms: str
     name: str
-
-
-class ProbeView(Struct, frozen=True):
-    """A probe the user has placed.
-
-    Attributes:
-        id: stays the same as long as the probe does.
-        kind: "p", "r", or "b" for a plain breakpoint.
-        definition: the line of `kprobe_events` (for "b": the place).
-        event: GROUP/NAME, "" for a breakpoint.
-        place: SYMBOL+OFF, or PATH:OFFSET.
-        addresses: guest addresses in the memory of the thread in sight; none where its file is
-            not mapped.
-        technique: "breakpoint" or "jump".
-        how: "emulated", "xol" or "boosted"; "" while it is not armed.
-        reason: why this technique and this way, in words.
-        hits: times it was hit while enabled.
-        misses: hits whose handlers did not run.
-        enabled: whether it records.
-        pending: whether its file is mapped neither in the first process nor in the one in sight.
-        stops: whether the guest stops when it is hit.
-        gone: whether its code is not there any more.
-        filter: which hits its event records, "" for all.
-        triggers: what else its event does at a hit, as typed.
-        only: when it stops the guest, in words; "" for at every hit.
-    """
-
-    id: int
-    kind: str
-    definition: str
-    event: str
-    place: str
-    addresses: tuple[int, ...] = ()
-    technique: str = "breakpoint"
-    how: str = ""
-    reason: str = ""
-    hits: int = 0
-    misses: int = 0
-    enabled: bool = True
-    pending: bool = False
-    stops: bool = False
-    gone: bool = False
-    filter: str = ""
-    triggers: tuple[str, ...] = ()
-    only: str = ""
-
-    @property
-    def shown(self) -> str:
-        """The place, C++ names as people write them."""
-        return shown_place(self.place)
 
 
 class Change(Struct, frozen=True):
@@ -306,26 +258,6 @@ class HitView(Struct, frozen=True):
         return shown_place(self.place)
 
 
-class VariableView(Struct, frozen=True):
-    """A variable of a frame.
-
-    Attributes:
-        name: of it.
-        value: as people read it; in <> why it cannot be told.
-        type: as the source spells it.
-        is_parameter: whether it is one of the function's arguments.
-        opens: it has parts that can be asked for, or leads to something.
-        leads: of a pointer: the thing that it leads to, in one line.
-    """
-
-    name: str
-    value: str
-    type: str
-    is_parameter: bool = False
-    opens: bool = False
-    leads: str = ""
-
-
 class PartsView(Struct, frozen=True):
     """A variable, and some parts of it or of one of its parts.
 
@@ -352,30 +284,6 @@ class DisplayView(Struct, frozen=True):
 
     number: int
     text: str
-
-
-class FrameView(Struct, frozen=True):
-    """A frame of the backtrace, innermost first.
-
-    Attributes:
-        variables: what debug information knows there, parameters first; of the innermost
-            frames only. What is in them is asked for by `commands.ReadParts`.
-        differs: the whole backtrace has no such frame there: another unwinder's is shown.
-    """
-
-    number: int
-    pc: int
-    function: str
-    offset: int
-    module: str = ""
-    file: str = ""
-    line: int = 0
-    cfa: int = 0
-    source: str = ""
-    trampoline: bool = False
-    inlined: bool = False
-    differs: bool = False
-    variables: tuple[VariableView, ...] = ()
 
 
 class ThreadView(Struct, frozen=True):
@@ -563,7 +471,7 @@ class GuestView(Struct, frozen=True):
     location: str = ""
     line: tuple[str, int] | None = None
     registers: tuple[RegisterView, ...] = ()
-    frames: tuple[FrameView, ...] = ()
+    frames: tuple[GuestFrame, ...] = ()
     frames_end: str = ""
     frame: int = 0
     moment: int = 0

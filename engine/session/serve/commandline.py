@@ -8,8 +8,8 @@ from typing import Final
 
 from engine.errors import KprobeTuiError
 from engine.session.control.control import Control
+from engine.session.debugger.command_table import Word, split_word
 from engine.session.debugger.interpreter import Interpreter
-from engine.session.debugger.words import Word, split_word
 from engine.session.protocol import commands as cmd
 from engine.session.protocol import events as ev
 from engine.trace.formats.base import Names

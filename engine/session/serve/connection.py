@@ -8,7 +8,7 @@ from time import monotonic
 from typing import Final
 
 from engine.session.serve.gdbserver import GdbServer, LeaveError
-from engine.session.serve.links import GdbLink
+from engine.session.serve.packet_streams import GdbLink
 from engine.session.serve.packets import INTERRUPT, ForeignBytesError, PacketReader, packet
 
 _PATIENCE: Final = 10.0

@@ -20,11 +20,11 @@ from engine.errors import CommandError, GuestFaultError, KprobeTuiError
 from engine.escaping import escaped as shown
 from engine.linux import signals as sig
 from engine.session.control.control import Control
+from engine.session.debugger.command_table import split_word
 from engine.session.debugger.debugger import Debugger
 from engine.session.debugger.interpreter import Halting, Interpreter
 from engine.session.debugger.places import CodePlace
 from engine.session.debugger.stops import UserStop, UserWatchpoint
-from engine.session.debugger.words import split_word
 from engine.session.protocol import commands as cmd
 from engine.session.protocol import events as ev
 from engine.session.protocol.config import GuestConfig, Mode
@@ -209,7 +209,7 @@ class GdbServer:
 
     @property
     def exit_code(self) -> int:
-        """That of a program that is over."""
+        """The exit code of a program that is over."""
         return self._control.view().exit_code or 0
 
     def run_to_end(self) -> int:

@@ -12,7 +12,7 @@ from engine.session.protocol.config import GuestConfig, Mode
 from engine.session.serve.address import listening
 from engine.session.serve.connection import GdbConnection
 from engine.session.serve.gdbserver import GdbServer
-from engine.session.serve.links import PipedLink, SocketLink
+from engine.session.serve.packet_streams import PipedLink, SocketLink
 from engine.session.serve.peers import peer_user, user_name
 
 STDIO: Final = "stdio"

@@ -38,7 +38,7 @@ class PipedStreams:
         )
 
     def write(self, data: bytes) -> None:
-        """Nobody types anything."""
+        """Do nothing: these streams have no user who types."""
 
     def resize(self, columns: int, rows: int) -> None:
         """The pipe has no size."""

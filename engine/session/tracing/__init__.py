@@ -4,7 +4,8 @@
 events, `recorders` says how their hits are recorded. `triggers` and filters of an event stand
 `armed` around its recorder, which writes to a `filter_buffer` then. `stacks` and `syscalls` are
 rows of their own kinds, as is what the scheduler does (`scheduling`), `tasks` choose whose events
-are recorded, `programs` know which program a row is from, `watching` has stores to data recorded.
+are recorded, `programs` know which program a row is from, `store_events` has stores to data
+recorded.
 `output` writes what was recorded, and keeps with it the `loaded_files` that name addresses;
 formats of several files have theirs `placed_files`. `event_output` writes the rows of a log once
 more, `listing` the definitions. `graphing` traces whole sets of functions, `handlers` loads probes

@@ -39,7 +39,7 @@ class Armed(Struct, eq=False):
             self.left -= 1
 
     def listing(self) -> str:
-        """Its line in the event's `trigger` file."""
+        """The trigger's line in the event's `trigger` file."""
         spec = self.trigger.hist
         if spec is None:
             return self.trigger.listing(self.left)

@@ -14,7 +14,7 @@ from engine.arch.program import RecordLayout
 from engine.errors import ProbeError, ProbeRejectedError
 from engine.probes.kprobe import Kprobe, Uprobe
 from engine.probes.kretprobe import Kretprobe, Uretprobe
-from engine.probes.lint import CORRUPTS
+from engine.probes.placement_rules import CORRUPTS
 from engine.session.guest.probed_space import Wanted
 from engine.session.guest.probing import Probing
 from engine.session.guest.session import Session
@@ -25,7 +25,7 @@ from engine.session.protocol.requests import ProbeRequest
 from engine.session.tracing.defined_set import DefinedSet
 from engine.session.tracing.event_set import Defined, EventSet, TraceEvent
 from engine.session.tracing.recorders import Recorders
-from engine.session.tracing.watching import GROUP as WATCHES
+from engine.session.tracing.store_events import GROUP as WATCHES
 from engine.trace.definition import Definition, Deletion, matches, named, parse
 from engine.trace.place_syntax import FileOffset
 from engine.trace.rows import EventInfo

@@ -142,7 +142,7 @@ class Defined(Struct, frozen=True, eq=False):
 
     @property
     def wanted(self) -> tuple[Wanted, ...]:
-        """Its probes and their places."""
+        """The definition's probes and their places."""
         return self.given if isinstance(self.given, tuple) else (self.given,)
 
     @property
@@ -169,7 +169,7 @@ class EventLimit(Struct, frozen=True):
 
     @classmethod
     def of(cls, kind: type[Format], mode: Mode) -> "EventLimit":
-        """That of an output format: in kernel mode Linux's (TRACE_EVENT_TYPE_MAX)."""
+        """Return the limit of an output format: in kernel mode Linux's (TRACE_EVENT_TYPE_MAX)."""
         if mode is Mode.KERNEL:
             return cls(EVENT_LOW, "Linux has no ids for more (ENODEV)")
         more = ""
@@ -217,7 +217,7 @@ class NamedInfos(Mapping[tuple[str, str], EventInfo]):
     """
 
     def __init__(self, events: NamedEvents) -> None:
-        """Those of some events."""
+        """Begin with the events of definitions."""
         self._events = events
         self.others: dict[tuple[str, str], EventInfo] = {}
 

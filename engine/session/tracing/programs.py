@@ -15,7 +15,7 @@ from engine.trace.program_times import ProgramTimes
 
 
 def _nobody(event: ev.ProgramBegan | ev.FileMapped | ev.FileRead) -> None:
-    """Nobody is told."""
+    """Ignore an event: no listener was given."""
 
 
 class Programs:
@@ -73,7 +73,7 @@ class Programs:
             self._pages[number] = {}
 
     def user_runs(self) -> None:
-        """Another thread runs: a user program, perhaps, for a task of the kernel's."""
+        """Note that another thread runs: a user program, perhaps, for a task of the kernel's."""
         users, machine = self._session.user_programs, self._session.machine
         if users is None or not users.owns(machine.current):
             return

@@ -22,7 +22,7 @@ from engine.session.inspect.backtrace import TRAMPOLINE_NAME, Backtraces
 from engine.session.program.places import Place
 from engine.session.protocol.report import Report
 from engine.session.protocol.requests import TraceOptions
-from engine.session.tracing import watching
+from engine.session.tracing import store_events
 from engine.session.tracing.armed import ControlHooks
 from engine.session.tracing.defining import Definitions
 from engine.session.tracing.event_set import EventLimit, EventSet
@@ -39,10 +39,10 @@ from engine.session.tracing.programs import Programs
 from engine.session.tracing.recorders import ProbeCpu, Recorders
 from engine.session.tracing.scheduling import SchedulerEvents
 from engine.session.tracing.stacks import StackRecorder
+from engine.session.tracing.store_events import WatchEvents
 from engine.session.tracing.syscalls import SyscallEvents
 from engine.session.tracing.tasks import Tasks
 from engine.session.tracing.triggers import EventControls, FilterNames
-from engine.session.tracing.watching import WatchEvents
 from engine.trace import sched, syscalls
 from engine.trace.formats import FORMAT_NAMES, format_named
 from engine.trace.formats.base import Format, Names, PlacedFormat, with_idle
@@ -69,7 +69,7 @@ class KernelEvents(Protocol):
 
     @property
     def infos(self) -> list[EventInfo]:
-        """Those that were chosen, in that order."""
+        """The chosen events, in the order of the choice."""
 
     def choose(
         self, glob: str, number: Callable[[], int], known: Callable[[str], bool]
@@ -207,7 +207,7 @@ class Tracing:
         self.kernel_events: dict[str, KernelEvents] = {
             syscalls.GROUP: self.syscalls,
             sched.GROUP: SchedulerEvents(session, self.tasks.chosen),
-            watching.GROUP: self.watches,
+            store_events.GROUP: self.watches,
         }
         self._stacks = StackRecorder(
             Backtraces(session), session.arch.roles.pc, self._context, self.syscalls
@@ -590,7 +590,7 @@ class Tracing:
         return [*probing, *said, *self.tasks.remarks(), *self._stuck_exception()]
 
     def add_instance(self, other: "Tracing") -> None:
-        """Another trace of the same session has events of its own."""
+        """Add another trace of the same session, with events of its own."""
         self._instances.append(other)
 
     def _remarkable(self) -> list[Kprobe]:

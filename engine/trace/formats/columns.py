@@ -149,7 +149,7 @@ class ColumnsFormat(ABC):
         return b""
 
     def lost(self, count: int) -> bytes:
-        """They are told with the next row."""
+        """Note lost events, told with the next row."""
         self._missing += count
         return b""
 

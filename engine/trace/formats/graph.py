@@ -225,7 +225,7 @@ class GraphFormat:
         return text + b"}\n"
 
     def _comment(self, thread: int, row: bytes) -> bytes:
-        """Another event in the middle of the calls."""
+        """Write an event that came in the middle of the calls."""
         line = self._plain.rows(row).rstrip(b"\n")
         skip = len(b"%16s-%-7d [000]" % (self._names.comm_text(thread), thread))
         text = line[line.find(b": ", skip) + 2 :]

@@ -180,7 +180,7 @@ class _TracerField(Struct, frozen=True):
     signed: bool = False
 
     def describe(self) -> str:
-        """Its line of a `format` file."""
+        """The part's line of a `format` file."""
         place = f"offset:{self.offset};\tsize:{self.size};\tsigned:{int(self.signed)};"
         return f"\tfield:{self.text};\t{place}\n"
 

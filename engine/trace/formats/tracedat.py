@@ -107,7 +107,7 @@ class TraceDatFormat:
 
     @property
     def is_directory(self) -> bool:
-        """It is one file."""
+        """False: the format is one file."""
         return False
 
     @classmethod
@@ -195,7 +195,7 @@ class TraceDatFormat:
         return out
 
     def lost(self, count: int) -> bytes:
-        """They are told in the head of the next page."""
+        """Note lost events, told in the head of the next page."""
         self._missed += count
         return b""
 

@@ -57,7 +57,7 @@ REASONS = {
     ("engine/image/kernel/tasklayout.py", "_X86_64"): "user-mode Linux, which is for no other",
     ("engine/image/symtab.py", "EM_ARM"): "the same: bit 0 says Thumb",
     ("engine/linux/fs/view.py", "x86-64-v"): "a folder of libraries on the host",
-    ("engine/probes/lint.py", "x86"): "the name of a rule of that table",
+    ("engine/probes/placement_rules.py", "x86"): "the name of a rule of that table",
     ("engine/unwind/ia64.py", "*"): "the reader of that format of unwind tables",
     ("engine/unwind/unwinder.py", "ia64"): "that format, in the list of formats",
     ("engine/unwind/unwinder.py", "Ia64Tables"): "its reader",

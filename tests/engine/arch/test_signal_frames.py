@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from archkit import compiler
 
-from engine.arch.aarch64 import signals as aarch64
+from engine.arch.aarch64 import signal_frames as aarch64
 from engine.arch.x86_64 import fxsave
-from engine.arch.x86_64 import signals as x86_64
+from engine.arch.x86_64 import signal_frames as x86_64
 
 _HEADERS = "#define _GNU_SOURCE\n#include <stddef.h>\n#include <signal.h>\n#include <ucontext.h>\n"
 

@@ -6,7 +6,7 @@ from engine.arch import ARCHES, by_name
 from engine.arch.plan import Mode, Rules
 from engine.arch.uprobe_faults import FAULTS, INT3, NOP_CALL, PUSHF, UprobeFault
 from engine.chapters import load_chapter
-from engine.probes.lint import RULES
+from engine.probes.placement_rules import RULES
 
 CHAPTER = load_chapter("techniques").text
 

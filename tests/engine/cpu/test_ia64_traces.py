@@ -10,7 +10,7 @@ from ia64kit import DATA_DIR, Guest, get, program, put, trace, traces
 from engine.arch.base import TrapKind
 from engine.arch.ia64.breaks import exception
 from engine.arch.ia64.bundle import next_slot, unpack
-from engine.arch.ia64.signals import SIGNALS
+from engine.arch.ia64.signal_frames import SIGNALS
 from engine.cpu.base import Stop, StopKind
 
 _INDEX = traces()

@@ -4,10 +4,10 @@ import pytest
 from definitionkit import X86
 
 from engine.errors import ProbeSyntaxError
+from engine.fetch.argument_words import ArgContext
 from engine.fetch.era import MEASURED, Era, era_of
 from engine.fetch.meta_args import kernel_words
 from engine.fetch.variables import Fetched, VariableError
-from engine.fetch.words import ArgContext
 from engine.trace.errors import Command
 
 

@@ -7,7 +7,7 @@ from memoryscope import MemoryScope
 
 from engine.errors import CommandError, GuestFaultError
 from engine.image.datatypes import TypeKind
-from engine.language import ctypes as ct
+from engine.language import value_types as ct
 from engine.language.printing import Printer, character, formatted, lines_of, quoted, real
 
 

@@ -216,7 +216,7 @@ def test_the_list_changes_while_the_guest_is_in_a_detour(arch: str, change: str)
             guest.do(commands[change])
             for _ in range(12):
                 guest.do(cmd.StepPhase())
-            guest.do(cmd.Delete(tuple(probe.id for probe in guest.view.probes)))
+            guest.do(cmd.Delete(tuple(probe.row.id for probe in guest.view.probes)))
             assert guest.do(cmd.Continue()).exit_code == 0
             assert "fibonacci(15) = 610\n" in guest.out
             assert guest.view.detours.zombies == 0

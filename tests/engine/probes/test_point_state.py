@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from engine.probes.lint import Check
+from engine.probes.placement_rules import Check
 from engine.probes.point_state import DISARMED, Candidacy, Look, PointState, Stage
 
 WHY = Check("toy", False, "it is not possible")

@@ -13,7 +13,7 @@ from engine.arch.plan import Mode, Rules
 from engine.image import ElfImage, SymbolTable, find_fde
 from engine.image.headers import PF_X
 from engine.insn.disasm import Disassembler
-from engine.probes.lint import RULES
+from engine.probes.placement_rules import RULES
 from engine.probes.site import ImageCode
 from engine.session.program.opening import OpenedProgram
 from engine.session.program.verdicts import Verdicts

@@ -13,7 +13,7 @@ from engine.probes.breakpoint_machine import BreakpointMachine
 from engine.probes.detourroom import DetourRoom, RowMemory
 from engine.probes.engine_window import EngineWindow
 from engine.probes.kprobe import Kprobe
-from engine.probes.lint import Check
+from engine.probes.placement_rules import Check
 from engine.probes.point import ProbePoint
 from engine.probes.technique import Buffers, Refused, Technique, TechniqueHost
 from engine.probes.technique_kind import TechniqueKind

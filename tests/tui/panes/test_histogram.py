@@ -43,7 +43,7 @@ def test_hits_are_counted_by_a_field(size: tuple[int, int]) -> None:
         await user.press("x")
         await user.until(lambda: not user.view.histograms)
         assert lines.line_count == 0
-        assert user.probes[0].triggers == ()
+        assert user.probes[0].row.rules.triggers == ()
         await user.press("U")
         await user.until(lambda: user.view.histograms)
 
@@ -80,11 +80,11 @@ def test_a_filter_by_command_and_by_key() -> None:
         await user.type("n > 14 && m")
         await user.press("enter")
         await user.says("error")
-        assert user.probes[0].filter == "n > 13"
+        assert user.probes[0].row.rules.filter == "n > 13"
         await user.press("F")
         await user.type("n > 14")
         await user.press("enter")
-        await user.until(lambda: user.probes[0].filter == "n > 14")
+        await user.until(lambda: user.probes[0].row.rules.filter == "n > 14")
         await user.press("r")
         await user.state(RunState.READY)
         await user.press("c")
@@ -92,7 +92,7 @@ def test_a_filter_by_command_and_by_key() -> None:
         await user.press("F")
         await user.type("")
         await user.press("enter")
-        await user.until(lambda: user.probes[0].filter == "")
+        await user.until(lambda: user.probes[0].row.rules.filter == "")
         assert user.focus == "probes"
 
     flow(steps, definitions=FIB)
@@ -157,8 +157,8 @@ def test_they_are_there_the_next_time(tmp_path: Path, monkeypatch: pytest.Monkey
 
     async def second(user: User) -> None:
         await user.until(lambda: user.view.histograms)
-        assert user.probes[0].filter == "n > 14"
-        assert user.probes[0].triggers == ("hist:keys=n",)
+        assert user.probes[0].row.rules.filter == "n > 14"
+        assert user.probes[0].row.rules.triggers == ("hist:keys=n",)
 
     flow(first, fresh=False, definitions=FIB)
     flow(second, fresh=False)

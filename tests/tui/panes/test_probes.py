@@ -1,6 +1,8 @@
 """The probes pane driven as a user drives it, at several sizes."""
 
-from typing import Any
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
 
 import pytest
 from msgspec.structs import replace
@@ -8,16 +10,18 @@ from panekit import SIZES, Bench, drive, until
 from textual.pilot import Pilot
 
 from engine.session.protocol import commands
-from engine.session.protocol.views import GuestView, ProbeView
+from engine.session.protocol.probes import ProbeRow, ProbeView
+from engine.session.protocol.views import GuestView
 from tui.messages import Located
 from tui.panes.probes import ProbesPane
 
+NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
-def probe(number: int, **changes: Any) -> ProbeView:
+
+def probe(number: int, asked: Mapping[str, Any] = NOTHING, **changes: Any) -> ProbeView:
     view = ProbeView(
-        number,
+        ProbeRow(number, "p", f"p:e{number} f{number}+0", **asked),
         "p",
-        f"p:e{number} f{number}+0",
         f"kprobes/e{number}",
         f"f{number}+0",
         (0x1000 + number,),
@@ -34,9 +38,9 @@ def test_probes_and_their_keys(size: tuple[int, int]) -> None:
     async def steps(pilot: Pilot[None], app: Bench) -> None:
         probes = [
             probe(1),
-            probe(2, enabled=False, technique="jump"),
+            probe(2, {"enabled": False}, technique="jump"),
             probe(3, pending=True, addresses=(), how="", kind="r"),
-            probe(4, stops=True, kind="b", misses=3),
+            probe(4, {"stops": True}, kind="b", misses=3),
         ]
         pane.show(GuestView(probes=tuple(probes)))
         await pilot.pause()
@@ -52,12 +56,12 @@ def test_probes_and_their_keys(size: tuple[int, int]) -> None:
             commands.StopOnHit((2, 3, 4), True),
         ]
         edits = [each for each in app.heard if isinstance(each, ProbesPane.Edit)]
-        assert [edit.probe.id for edit in edits] == [1]
+        assert [edit.probe.row.id for edit in edits] == [1]
         located = [(m.address, m.focus) for m in app.heard if isinstance(m, Located)]
         assert located == [(0x1001, True), (0x1002, False), (0x1004, False)]
         pane.show(GuestView(probes=tuple(probes[1:])))
         await pilot.pause()
-        assert pane.source.probes[pane.lines.cursor].id == 4
+        assert pane.source.probes[pane.lines.cursor].row.id == 4
 
     drive(pane, size, steps)
 
@@ -71,10 +75,10 @@ def test_probe_signs_need_no_colour() -> None:
                 probes=(
                     probe(1),
                     probe(2, kind="r", technique="jump"),
-                    probe(3, enabled=False, how="boosted"),
+                    probe(3, {"enabled": False}, how="boosted"),
                     probe(4, pending=True, addresses=(), how=""),
                     probe(5, gone=True, how="emulated"),
-                    probe(6, stops=True, kind="b", place="/bin/x:0x40"),
+                    probe(6, {"stops": True}, kind="b", place="/bin/x:0x40"),
                 )
             )
         )

@@ -29,7 +29,7 @@ def test_tab_takes_what_is_listed() -> None:
         assert line.value == "p:demo/e ackermann m=%di:u16"
         await user.press("enter")
         await user.until(lambda: user.probes)
-        assert user.probes[0].definition == "p:demo/e ackermann m=%di:u16"
+        assert user.probes[0].row.line == "p:demo/e ackermann m=%di:u16"
 
         await user.press("p")
         line = user.app.screen.query_one(Input)

@@ -235,7 +235,7 @@ def _travels(path: str) -> bool:
 
 _idle: list[WarmWorker] = []
 _busy: dict[WarmWorker, Path] = {}
-"""Those at work, with the folders of their sweeps in their worker's."""
+"""Warm workers at work, each with the folder of its sweep in the Dask worker's."""
 _over: set[Path] = set()
 """Such folders of sweeps that are over: a task that waited meanwhile is nobody's."""
 _guard = threading.Lock()

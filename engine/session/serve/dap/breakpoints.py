@@ -262,7 +262,7 @@ class FrontEndBreakpoints:
         )
 
     def changed(self) -> Iterator[tuple[str, DapBreakpoint]]:
-        """Those that stand otherwise than the front end knows: "changed" or "removed", and how."""
+        """Yield ("changed" or "removed", the breakpoint) where the front end knows otherwise."""
         for group in self._groups.values():
             for one in list(group):
                 if one.stop is not None and not self._stands(one):
@@ -273,7 +273,7 @@ class FrontEndBreakpoints:
                     yield "changed", now
 
     def typed(self, ignored: Callable[[UserStop], bool]) -> Iterator[DapBreakpoint]:
-        """Those that a word has placed since, which the front end does not know."""
+        """Return the breakpoints that words have placed since, unknown to the front end."""
         known = {id(one.stop) for group in self._groups.values() for one in group}
         for stop in self._debugger.stops.all.values():
             if stop.number > 0 and id(stop) not in known and not ignored(stop):

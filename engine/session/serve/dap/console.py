@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from typing import Final
 
 from engine.errors import CommandError
+from engine.session.debugger.command_table import split_word
 from engine.session.debugger.debugger import TROUBLE
-from engine.session.debugger.words import split_word
 from engine.session.serve.dap import bodies, requests
 from engine.session.serve.dap.announcer import Announcer
 from engine.session.serve.dap.debuggee import Debuggee
@@ -34,7 +34,7 @@ class ConsoleRequests:
         self._streams = streams
 
     def handlers(self) -> Handlers:
-        """Those of this kind."""
+        """Return the handlers of console requests."""
         return {
             "evaluate": Handler(
                 requests.EvaluateArguments,

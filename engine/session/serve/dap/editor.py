@@ -16,13 +16,13 @@ class Editor:
     """
 
     def __init__(self, writer: MessageWriter) -> None:
-        """It has said nothing yet."""
+        """Wait for the editor's first message."""
         self.writer = writer
         self.output = OutputEvents(self._put)
         self.settings = InitializeArguments()
 
     def greeted(self, settings: InitializeArguments) -> None:
-        """It has said what it is."""
+        """Take what the editor says of itself in `initialize`."""
         self.settings = settings
         self.output.styled = settings.supports_styling
 

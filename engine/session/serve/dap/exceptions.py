@@ -64,7 +64,7 @@ class ExceptionFilters:
     """The filters that are on."""
 
     def __init__(self, debugger: Debugger, interpreter: Interpreter) -> None:
-        """Those are on that are by default; a signal never ends at the debugger."""
+        """Turn on the default filters; a signal never ends at the debugger."""
         self._debugger, self._interpreter = debugger, interpreter
         self._stops: dict[tuple[str, str], UserStop] = {}
         self._signals(_FATAL)

@@ -25,7 +25,7 @@ class FramingError(CommandError):
 
 
 class EditorGoneError(OSError):
-    """Nobody reads what is written to the front end."""
+    """The front end no longer reads what is written to it."""
 
 
 class BadRequestError(CommandError):

@@ -26,7 +26,7 @@ class InspectionRequests:
         self._guest, self._editor = guest, editor
 
     def handlers(self) -> Handlers:
-        """Those of this kind."""
+        """Return the handlers of requests that look at the guest."""
         r = requests
         return {
             "threads": Handler(r.NoArguments, self._threads, any_time=True),

@@ -42,7 +42,7 @@ class MotionRequests:
         self._targets: dict[int, int] = {}
 
     def handlers(self) -> Handlers:
-        """Those of this kind."""
+        """Return the handlers of requests that move the guest."""
         r = requests
         steps = {
             name: Handler(r.StepArguments, self._step(name), moves=always)

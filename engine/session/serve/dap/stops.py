@@ -25,7 +25,7 @@ class StopRequests:
         self._guest, self._editor, self._progress = guest, editor, progress
 
     def handlers(self) -> Handlers:
-        """Those of this kind."""
+        """Return the handlers of requests that place stops."""
         r = requests
         return {
             "setBreakpoints": Handler(r.SetBreakpointsArguments, self._lines, any_time=True),

@@ -154,7 +154,7 @@ class ConsoleStreams:
             )
 
     def resize(self, columns: int, rows: int) -> None:
-        """Its size stays."""
+        """Do nothing: the size stays as it is."""
 
     def close(self) -> None:
         """Give the descriptors back."""

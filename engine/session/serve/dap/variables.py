@@ -14,10 +14,10 @@ from engine.image.scopes import Variable
 from engine.language.evaluation import evaluate
 from engine.language.values import MemoryPlace, TypedValue
 from engine.session.debugger.debugger import TROUBLE, Debugger, message
-from engine.session.inspect.backtrace import NamedFrame
 from engine.session.inspect.frame_scope import FrameScope
 from engine.session.inspect.value_lines import ValueLines
 from engine.session.protocol import commands as cmd
+from engine.session.protocol.frames import GuestFrame
 from engine.session.serve.dap.bodies import (
     DapScope,
     DapVariable,
@@ -125,19 +125,17 @@ class StoppedGuest:
         found = [self._frame(thread, at, frames[at]) for at in range(len(frames))[start:end]]
         return StackTraceBody(found, len(frames))
 
-    def _frame(self, thread: int, number: int, frame: NamedFrame) -> StackFrame:
+    def _frame(self, thread: int, number: int, frame: GuestFrame) -> StackFrame:
         key = _FrameKey(thread, number)
         if key not in self._known:
             self._known[key] = self._fresh()
             self._frames[self._known[key]] = key
         place = f"{frame.function}+{frame.offset:#x}" if frame.function else f"{frame.pc:#x}"
-        name = (frame.function if frame.file else place) or "??"
-        if frame.signal:
-            name = "<signal handler called>"
+        name = frame.title if frame.signal or frame.file else place
         known = bool(frame.file and frame.line)
         return StackFrame(
             id=self._known[key],
-            name=name,
+            name=name or "??",
             line=frame.line - 1 + self._first_line() if known else 0,
             column=self._first_line() if known else 0,
             source=self._sources.source(frame.file) if known else None,
@@ -322,7 +320,7 @@ class StoppedGuest:
             shown = self._shown(held.frame, scope, text, part, as_hex=as_hex)
             found.append(
                 DapVariable(
-                    name=name,
+                    name=name or "??",
                     value=shown.text,
                     variables_reference=shown.reference,
                     type=shown.type,

@@ -30,7 +30,7 @@ try:
     from textual_serve.app_service import AppService
     from textual_serve.server import Server
 
-    from engine.session.serve.web.door import Door
+    from engine.session.serve.web.connection_limits import Door
 except ImportError as _missing:
     raise CommandError(
         "--web needs the package textual-serve: pip install 'kprobe-tui[web]'"

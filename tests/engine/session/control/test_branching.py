@@ -140,7 +140,7 @@ def test_log_and_output_are_those_of_the_branch(told: list[ev.SessionEvent]) -> 
         assert written.startswith(b"payment 1001 -> 0\r\n")
         assert not terminal.pending()
         assert control.view().events == events
-        assert [view.definition for view in control.probe_views()] == ["p deposit"]
+        assert [view.row.line for view in control.probe_views()] == ["p deposit"]
         control.execute(cmd.Delete((1,)))
         control.execute(cmd.SwitchBranch("main"))
         assert not control.probe_views()

@@ -15,6 +15,7 @@ from engine.errors import CommandError
 from engine.session.guest.calling import CallArguments
 from engine.session.protocol import commands as cmd
 from engine.session.protocol import events as ev
+from engine.session.protocol.probes import ProbeRow
 from engine.session.protocol.views import RunState
 
 both = pytest.mark.parametrize("arch", FIRST_COMPILED)
@@ -42,7 +43,7 @@ def test_the_same_probes_in_a_fresh_run(arch: str) -> None:
         assert [structs.replace(e, thread_id=0) for e in guest.events] == events
         assert len(events) == 20
         assert (again.time, again.system_calls) == (first.time, first.system_calls)
-        assert [(p.id, p.definition, p.hits) for p in again.probes] == [
+        assert [(p.row.id, p.row.line, p.hits) for p in again.probes] == [
             (1, "r:demo/mix mix $retval", 20),
             (2, "main", 1),
         ]
@@ -52,12 +53,12 @@ def test_a_changed_definition_takes_the_place_of_the_old_one() -> None:
     with held(sample("x86_64", "recursion")) as guest:
         guest.do(cmd.Define("p:demo/a factorial"), cmd.Define("p:demo/b fibonacci"))
         view = guest.do(cmd.Define("p:demo/a factorial n=%di:u32", replaces=1))
-        assert [(p.id, p.definition) for p in view.probes] == [
+        assert [(p.row.id, p.row.line) for p in view.probes] == [
             (1, "p:demo/a factorial n=%di:u32"),
             (2, "p:demo/b fibonacci"),
         ]
         view = guest.do(cmd.Undo())
-        assert [p.definition for p in view.probes] == ["p:demo/a factorial", "p:demo/b fibonacci"]
+        assert [p.row.line for p in view.probes] == ["p:demo/a factorial", "p:demo/b fibonacci"]
 
 
 def test_a_wrong_change_leaves_the_old_definition() -> None:
@@ -66,7 +67,7 @@ def test_a_wrong_change_leaves_the_old_definition() -> None:
         failure = guest.fail(cmd.Define("p:demo/a factorial n=%nosuch", replaces=1))
         assert failure is not None
         assert failure.column == failure.source.index("%nosuch")
-        assert [(p.id, p.definition, p.stops) for p in guest.view.probes] == [
+        assert [(p.row.id, p.row.line, p.row.stops) for p in guest.view.probes] == [
             (1, "p:demo/a factorial", True)
         ]
         assert guest.do(cmd.Continue()).location == "factorial+0x0"
@@ -97,7 +98,9 @@ def test_a_mistake_has_its_column(line: str, at: str | None) -> None:
 def test_a_breakpoint_is_set_and_cleared_at_the_same_place_however_it_is_spelled() -> None:
     with held(sample("x86_64", "recursion")) as guest:
         view = guest.do(cmd.ToggleBreak("factorial"))
-        assert [(p.kind, p.place, p.stops) for p in view.probes] == [("b", "factorial+0x0", True)]
+        assert [(p.kind, p.place, p.row.stops) for p in view.probes] == [
+            ("b", "factorial+0x0", True)
+        ]
         at = guest.address("factorial")
         assert guest.do(cmd.ToggleBreak(f"{at:#x}")).probes == ()
         assert guest.view.planted == {}
@@ -107,7 +110,7 @@ def test_a_breakpoint_is_set_and_cleared_at_the_same_place_however_it_is_spelled
 def test_off_and_on_again(arch: str) -> None:
     with held(sample(arch, "loop"), "20") as guest:
         guest.do(cmd.Define("p:demo/mix mix"), cmd.Enable((1,), on=False))
-        assert not guest.probe(1).enabled
+        assert not guest.probe(1).row.enabled
         assert guest.view.planted == {}
         guest.do(cmd.RunTo(guest.address("print_hex")))
         assert guest.events == []
@@ -157,7 +160,7 @@ def test_undo_and_redo_walk_through_all_kinds_of_changes() -> None:
         def state() -> tuple[object, ...]:
             memory = guest.control.session.memory
             return (
-                [(p.definition, p.enabled, p.stops) for p in guest.view.probes],
+                [(p.row.line, p.row.enabled, p.row.stops) for p in guest.view.probes],
                 guest.registers()["r12"],
                 memory.read(guest.address("fibonacci"), 16),
                 memory.read(stack, 8),
@@ -194,7 +197,7 @@ def test_a_new_change_forgets_what_was_undone() -> None:
     with held(sample("x86_64", "recursion")) as guest:
         guest.do(cmd.Define("p:demo/a factorial"), cmd.Undo(), cmd.Define("p:demo/b fibonacci"))
         assert guest.fail(cmd.Redo()) is not None
-        assert [p.definition for p in guest.view.probes] == ["p:demo/b fibonacci"]
+        assert [p.row.line for p in guest.view.probes] == ["p:demo/b fibonacci"]
 
 
 def test_nothing_of_before_is_undone_in_a_fresh_run() -> None:
@@ -202,7 +205,7 @@ def test_nothing_of_before_is_undone_in_a_fresh_run() -> None:
         guest.do(cmd.Define("p:demo/a factorial"), cmd.WriteRegister("r12", 1), cmd.Restart())
         assert guest.view.undo == ""
         assert guest.fail(cmd.Undo()) is not None
-        assert [p.definition for p in guest.view.probes] == ["p:demo/a factorial"]
+        assert [p.row.line for p in guest.view.probes] == ["p:demo/a factorial"]
 
 
 @assembles
@@ -296,14 +299,14 @@ def test_probes_of_an_earlier_session(arch: str) -> None:
         guest.do(
             cmd.Restore(
                 (
-                    cmd.SavedProbe("p", "p:demo/fact factorial", enabled=False),
-                    cmd.SavedProbe("p", "p:demo/gone nosuch_function"),
-                    cmd.SavedProbe("b", "ackermann"),
-                    cmd.SavedProbe("p", "p:demo/fib fibonacci", stops=True),
+                    ProbeRow(1, "p", "p:demo/fact factorial", enabled=False),
+                    ProbeRow(2, "p", "p:demo/gone nosuch_function"),
+                    ProbeRow(3, "b", "ackermann", stops=True),
+                    ProbeRow(4, "p", "p:demo/fib fibonacci", stops=True),
                 )
             )
         )
-        assert [(p.definition, p.enabled, p.stops) for p in guest.view.probes] == [
+        assert [(p.row.line, p.row.enabled, p.row.stops) for p in guest.view.probes] == [
             ("p:demo/fact factorial", False, False),
             ("ackermann", True, True),
             ("p:demo/fib fibonacci", True, True),
@@ -312,9 +315,9 @@ def test_probes_of_an_earlier_session(arch: str) -> None:
         assert lost.lines[0] == "1 thing of the last time cannot be placed again:"
         assert "nosuch_function" in lost.lines[1]
         assert guest.do(cmd.Continue()).location == "fibonacci+0x0"
-        ids = [p.id for p in guest.view.probes]
+        ids = [p.row.id for p in guest.view.probes]
         guest.do(cmd.Define("p:demo/main main"))
-        assert len({*ids, guest.view.probes[-1].id}) == 4
+        assert len({*ids, guest.view.probes[-1].row.id}) == 4
 
 
 def test_changes_after_the_end_count_for_the_next_run() -> None:

@@ -216,7 +216,7 @@ def test_a_signal_is_stepped_into_its_handler_and_back(arch: str) -> None:
         for _ in range(120):
             places.append(guest.do(cmd.StepInsn()).location.partition("+")[0])
             if places[-1] == "on_signal" and len(set(places)) < 3:
-                assert "<signal handler called>" in [f.function for f in guest.view.frames]
+                assert "<signal handler called>" in [f.title for f in guest.view.frames]
         order = list(dict.fromkeys(places))
         # Where the kernel says what to return to, that is code of the vDSO or of the engine.
         linux = by_name(arch).linux
@@ -260,7 +260,7 @@ def test_phases_by_hand_are_a_free_run(arch: str, name: str) -> None:
         while guest.do(cmd.Continue()).state is RunState.STOPPED:
             stops += 1
             if stops > 40:
-                guest.do(*(cmd.StopOnHit((p.id,), on=False) for p in guest.view.probes))
+                guest.do(*(cmd.StopOnHit((p.row.id,), on=False) for p in guest.view.probes))
                 continue
             for _ in range(12):
                 view = guest.do(cmd.StepPhase())
@@ -356,9 +356,9 @@ def test_the_list_changes_in_the_middle_of_a_hit(arch: str, change: str, phases:
             guest.do(cmd.StepPhase())
         for probe in guest.view.probes:
             if probe.kind == "b":
-                guest.do(cmd.Delete((probe.id,)))
+                guest.do(cmd.Delete((probe.row.id,)))
             else:
-                guest.do(cmd.StopOnHit((probe.id,), on=False))
+                guest.do(cmd.StopOnHit((probe.row.id,), on=False))
         assert guest.do(cmd.Continue()).exit_code == 0
         assert "fibonacci(15) = 610\n" in guest.out
 

@@ -30,14 +30,14 @@ def test_a_filter_drops_events_and_a_fresh_run_keeps_it(arch: str) -> None:
     with held(sample(arch, "recursion")) as guest:
         view = guest.do(define(arch), cmd.SetFilter("demo/fib", "n > 13"), cmd.Continue())
         assert values(guest) == [15, 14]
-        assert view.probes[0].filter == "n > 13"
+        assert view.probes[0].row.rules.filter == "n > 13"
         view = guest.do(cmd.Restart(), cmd.Continue())
         assert values(guest) == [15, 14]
-        assert view.probes[0].filter == "n > 13"
+        assert view.probes[0].row.rules.filter == "n > 13"
         guest.do(cmd.SetFilter("demo/fib", ""), cmd.Restart())
         view = guest.do(cmd.Continue())
         assert len(guest.events) == view.probes[0].hits
-        assert view.probes[0].filter == ""
+        assert view.probes[0].row.rules.filter == ""
 
 
 HIST = "hist:keys=n:vals=hitcount:sort=hitcount.descending if n < 9"
@@ -65,19 +65,19 @@ def test_a_histogram_reads_as_the_command_line_prints_it(arch: str, tmp_path: Pa
         again = guest.do(cmd.Restart())
         assert all("Hits: 0" in text for text in again.histograms)
         assert guest.do(cmd.Continue()).histograms == view.histograms
-        assert again.probes[0].triggers == (HIST, "hist:keys=n.log2")
+        assert again.probes[0].row.rules.triggers == (HIST, "hist:keys=n.log2")
 
 
 def test_triggers_go_by_what_they_are_and_come_back_with_undo() -> None:
     with held(sample("x86_64", "recursion")) as guest:
         guest.do(define("x86_64"), cmd.ChangeTrigger("demo/fib", "hist:keys=n"))
         guest.do(cmd.ChangeTrigger("demo/fib", "hist:keys=n:pause"))  # the same one rests
-        assert guest.probe(1).triggers == ("hist:keys=n",)
+        assert guest.probe(1).row.rules.triggers == ("hist:keys=n",)
         assert "[paused]" in guest.view.histograms[0]
         view = guest.do(cmd.ChangeTrigger("demo/fib", "!hist:keys=n:sort=hitcount"))
-        assert (view.probes[0].triggers, view.histograms) == ((), ())
+        assert (view.probes[0].row.rules.triggers, view.histograms) == ((), ())
         view = guest.do(cmd.Undo())
-        assert view.probes[0].triggers == ("hist:keys=n",)
+        assert view.probes[0].row.rules.triggers == ("hist:keys=n",)
         assert len(view.histograms) == 1
         assert guest.do(cmd.Redo()).histograms == ()
 
@@ -86,9 +86,9 @@ def test_a_deleted_probe_comes_back_with_its_filter() -> None:
     with held(sample("x86_64", "recursion")) as guest:
         guest.do(define("x86_64"), cmd.SetFilter("demo/fib", "n == 3"), cmd.Delete((1,)))
         guest.do(define("x86_64"))
-        assert guest.probe(2).filter == ""  # another one of that name begins without
+        assert guest.probe(2).row.rules.filter == ""  # another one of that name begins without
         guest.do(cmd.Undo(), cmd.Undo())
-        assert guest.probe(1).filter == "n == 3"
+        assert guest.probe(1).row.rules.filter == "n == 3"
         guest.do(cmd.Continue())
         assert set(values(guest)) == {3}
 
@@ -97,7 +97,7 @@ def test_a_filter_holds_for_all_probes_of_an_event() -> None:
     with held(sample("x86_64", "recursion")) as guest:
         guest.do(define("x86_64"), cmd.SetFilter("demo/fib", "n > 14"))
         guest.do(cmd.Define("p:demo/fib factorial n=%di:u32"))
-        assert [probe.filter for probe in guest.view.probes] == ["n > 14"] * 2
+        assert [probe.row.rules.filter for probe in guest.view.probes] == ["n > 14"] * 2
         guest.do(cmd.Delete((1,)), cmd.Restart(), cmd.Continue())
         assert values(guest) == [20]  # of `factorial`
 
@@ -106,11 +106,11 @@ def test_a_changed_definition_keeps_the_filter_that_fits_it() -> None:
     with held(sample("x86_64", "recursion")) as guest:
         guest.do(define("x86_64"), cmd.SetFilter("demo/fib", "n > 14"))
         view = guest.do(cmd.Define("p:demo/other fibonacci n=%di:u64", replaces=1))
-        assert view.probes[0].filter == "n > 14"
+        assert view.probes[0].row.rules.filter == "n > 14"
         guest.do(cmd.Define("p:demo/other fibonacci m=%di:u64", replaces=1))
-        assert guest.probe(1).filter == ""
+        assert guest.probe(1).row.rules.filter == ""
         assert "Field not found" in guest.all(ev.Done)[-1].text
-        assert guest.do(cmd.Undo()).probes[0].filter == "n > 14"
+        assert guest.do(cmd.Undo()).probes[0].row.rules.filter == "n > 14"
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,10 @@ def test_a_mistake_changes_nothing_and_has_its_column(
         if at is not None:
             assert failure.column is not None
             assert failure.source[failure.column :].startswith(at)
-        assert (guest.probe(1).filter, guest.probe(1).triggers) == ("n > 14", ())
+        assert (guest.probe(1).row.rules.filter, guest.probe(1).row.rules.triggers) == (
+            "n > 14",
+            (),
+        )
         guest.do(cmd.Continue())
         assert values(guest) == [15]
 

@@ -66,7 +66,7 @@ def test_stretches_are_the_run(
         assert len({event.stretch for event in guest.all(ev.StretchBegun)}) > 1
         for probe in guest.view.probes:
             rows = sum(f"{row[0]}/{row[1]}" == probe.event for row in wanted)
-            assert probe.hits == rows or probe.filter
+            assert probe.hits == rows or probe.row.rules.filter
         guest.do(cmd.Seek(guest.view.time // 2))
         moment = guest.view.pc, guest.view.time
         known = len(guest.all(ev.StretchBegun))

@@ -54,7 +54,7 @@ def test_loaded_changed_and_taken_out(tmp_path: Path) -> None:
         assert printed(guest)[4:] == ["bye"], "the old one has gone"
         guest.do(cmd.LoadHandlers(on=False), cmd.Continue())
         assert printed(guest)[4:] == ["bye", "bye"]
-        assert [probe.id for probe in guest.view.probes] == [1], "the others stay"
+        assert [probe.row.id for probe in guest.view.probes] == [1], "the others stay"
         assert guest.events
 
 

@@ -40,7 +40,7 @@ def printed(guest: Held) -> str:
 
 def test_words_and_keys_move_one_guest(guest: Held) -> None:
     assert say(guest, "break fibonacci if n == 5").startswith("Breakpoint 1 at ")
-    assert guest.view.probes[0].definition == "fibonacci"
+    assert guest.view.probes[0].row.line == "fibonacci"
     assert guest.view.probes[0].only == "if n == 5"
     guest.do(cmd.Continue())  # by a key: the condition is asked all the same
     assert guest.view.reason == "breakpoint 1: fibonacci"
@@ -58,7 +58,7 @@ def test_words_and_keys_move_one_guest(guest: Held) -> None:
     assert printed(guest)[before:] == "1: n = 5\n"
     assert "Value returned is $2 = 5" in say(guest, "finish")
     assert guest.view.state is RunState.STOPPED
-    assert [probe.id for probe in guest.view.probes] == [1], "its own stops are gone"
+    assert [probe.row.id for probe in guest.view.probes] == [1], "its own stops are gone"
 
 
 def test_what_others_place_has_its_number_here(guest: Held) -> None:
@@ -78,13 +78,13 @@ def test_what_others_place_has_its_number_here(guest: Held) -> None:
     assert guest.view.reason == "breakpoint 2: ackermann", "in a fresh run, too"
     assert printed(guest).endswith("$2 = 101\n")
     say(guest, "disable 2")
-    assert not guest.view.probes[1].enabled
+    assert not guest.view.probes[1].row.enabled
     guest.do(cmd.Enable((2,)), cmd.Delete((1,)))
     assert "1       probe" not in say(guest, "info breakpoints")
     say(guest, "delete 2")
     assert not guest.view.probes
     guest.do(cmd.Undo())
-    assert [probe.id for probe in guest.view.probes] == [2]
+    assert [probe.row.id for probe in guest.view.probes] == [2]
 
 
 def test_a_word_runs_to_where_a_breakpoint_is_disabled(guest: Held) -> None:
@@ -92,7 +92,7 @@ def test_a_word_runs_to_where_a_breakpoint_is_disabled(guest: Held) -> None:
     say(guest, "disable 1")
     assert "fibonacci (n=" in say(guest, "advance fibonacci")
     (row,) = guest.view.probes
-    assert not row.enabled, "as it was"
+    assert not row.row.enabled, "as it was"
     say(guest, "enable 1")
     assert say(guest, "continue").startswith("\nBreakpoint 1, fibonacci (n=")
 

@@ -8,10 +8,10 @@ import pytest
 from controlkit import Held, sample
 
 from engine.arch.plan import Mode
+from engine.message_text import counted
 from engine.session.protocol import commands as cmd
 from engine.session.protocol.views import GuestView, HitView, RunState
 from engine.unwind.compare import UNWINDERS
-from engine.words import counted
 
 both = pytest.mark.parametrize("arch", archkit.EVERY)
 modes = pytest.mark.parametrize("mode", list(Mode))
@@ -254,11 +254,11 @@ def test_finish_ends_at_the_return_of_this_very_call(arch: str, mode: Mode, prob
             sp, real = stack_word(guest)
             outer = guest.view.frames[1:]
             linked = guest.control.session.arch.roles.link is not None
-            guest.do(cmd.Enable((guest.view.probes[-1].id,), on=False), cmd.Finish())
+            guest.do(cmd.Enable((guest.view.probes[-1].row.id,), on=False), cmd.Finish())
             view = guest.view
             assert (view.reason, view.pc, view.raw_pc) == ("finished", real, real)
             assert guest.registers()[guest.control.session.arch.roles.sp] == sp + (
                 0 if linked else 8
             )
             assert [(f.pc, f.cfa) for f in view.frames] == [(f.pc, f.cfa) for f in outer]
-            guest.do(cmd.Enable((guest.view.probes[-1].id,)))
+            guest.do(cmd.Enable((guest.view.probes[-1].row.id,)))

@@ -11,7 +11,8 @@ from controlkit import held, sample
 
 from engine.arch import by_name
 from engine.session.protocol import commands as cmd
-from engine.session.protocol.views import FrameView, GuestView
+from engine.session.protocol.frames import GuestFrame
+from engine.session.protocol.views import GuestView
 
 SOURCE = r"""
 #include <stdlib.h>
@@ -75,7 +76,7 @@ print("FRAMES " + json.dumps([gdb.newest_frame().pc(), frames]))
 ENUM = {"RED": 0, "GREEN": 5, "BLUE": 6, "false": 0, "true": 1}
 
 
-def shown(frame: FrameView) -> dict[str, float | None]:
+def shown(frame: GuestFrame) -> dict[str, float | None]:
     """The numbers of a frame; None for those that cannot be told."""
     found: dict[str, float | None] = {}
     for variable in frame.variables:

@@ -12,7 +12,8 @@ from sysroot import CHECKOUT
 from engine.session.debugger.console import Console
 from engine.session.protocol import commands as cmd
 from engine.session.protocol import events as ev
-from engine.session.protocol.views import PartsView, VariableView
+from engine.session.protocol.frames import VariableView
+from engine.session.protocol.views import PartsView
 
 LISTS = CHECKOUT / "tests" / "data" / "debugger" / "lists.c"
 

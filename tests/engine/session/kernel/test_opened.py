@@ -10,7 +10,7 @@ from kernelimages import AMD64_61, SLOW_ARM64, image_path
 
 from engine.errors import KprobeTuiError
 from engine.image.kernel.packing import unpacked
-from engine.session.kernel.lines import defined_rows
+from engine.session.kernel.definition_answers import defined_rows
 from engine.session.kernel.opened import OpenedKernel
 from engine.session.protocol.kernels import KernelChoice
 

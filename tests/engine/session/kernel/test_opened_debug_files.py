@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from engine.errors import CommandError, ImageError
-from engine.session.kernel.lines import defined_rows
+from engine.session.kernel.definition_answers import defined_rows
 from engine.session.kernel.opened import OpenedKernel
 from engine.session.protocol.kernels import KernelChoice
 

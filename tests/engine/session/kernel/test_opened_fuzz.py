@@ -13,10 +13,10 @@ from engine.image.elf import ElfImage
 from engine.image.kernel.btffile import btf_of
 from engine.image.kernel.kernelimage import KernelImage
 from engine.image.kernel.orc import OrcTable
-from engine.session.kernel.lines import defined_rows
+from engine.session.kernel.definition_answers import defined_rows
 from engine.session.kernel.opened import OpenedKernel
 from engine.session.kernel.patched_rows import patched_rows
-from engine.session.kernel.rows import entry_rows, function_starts, place_rows
+from engine.session.kernel.verdict_rows import entry_rows, function_starts, place_rows
 from engine.session.protocol.kernels import KernelChoice
 
 LINES = (

@@ -8,7 +8,7 @@ from kernelimages import AMD64_61, SLOW_612, SLOW_ARM64, image_path
 
 from engine.session.kernel.opened import OpenedKernel
 from engine.session.kernel.patched_rows import PatchedRow, patched_rows
-from engine.session.kernel.rows import function_starts
+from engine.session.kernel.verdict_rows import function_starts
 from engine.session.protocol.kernels import KernelChoice
 
 SAMPLE = 300

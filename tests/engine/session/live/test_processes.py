@@ -7,8 +7,14 @@ from livekit import DATA, PROGRAM
 
 from engine.image import ElfImage
 from engine.session.live.eventlog import ANONYMOUS, MemorySpot
-from engine.session.live.processes import LiveProcess, LiveProcesses, LiveRegion, ProbedCode
-from engine.session.live.sideband import ForkNotice, MapNotice, NameNotice, parse_notices
+from engine.session.live.processes import LiveProcess, LiveProcesses, ProbedCode
+from engine.session.live.sideband import (
+    ForkNotice,
+    LiveRegion,
+    MapNotice,
+    NameNotice,
+    parse_notices,
+)
 from engine.trace.rows import EventInfo, pack_row
 
 DEPOSIT = 0x400770
@@ -21,10 +27,10 @@ def processes() -> LiveProcesses:
     found.hear(
         [
             NameNotice(100, 7, 7, b"shell", True),
-            MapNotice(101, 7, 0x400000, 0x401000, 0, "/nowhere/shell"),
+            MapNotice(101, 7, LiveRegion(0x400000, 0x401000, 0, "/nowhere/shell")),
             ForkNotice(200, 8, 7, 8),
             NameNotice(300, 8, 8, b"structs", True),
-            MapNotice(301, 8, 0x400000, 0x402000, 0, str(PROGRAM)),
+            MapNotice(301, 8, LiveRegion(0x400000, 0x402000, 0, str(PROGRAM))),
             ForkNotice(400, 8, 8, 9),
             NameNotice(500, 8, 9, b"worker", False),
         ]
@@ -100,8 +106,8 @@ def test_code_that_takes_the_place_of_other_code_is_named_at_its_time() -> None:
     found.hear(
         [
             NameNotice(100, 8, 8, b"structs", True),
-            MapNotice(101, 8, 0x400000, 0x402000, 0, str(PROGRAM), True),
-            MapNotice(200, 8, 0x400000, 0x402000, 0, "//anon"),
+            MapNotice(101, 8, LiveRegion(0x400000, 0x402000, 0, str(PROGRAM), True)),
+            MapNotice(200, 8, LiveRegion(0x400000, 0x402000, 0, "//anon")),
         ]
     )
     assert found.spots(8, 150)(DEPOSIT) == MemorySpot(str(PROGRAM), 0x770)
@@ -120,7 +126,9 @@ def test_states_of_a_process_that_are_over_are_forgotten() -> None:
     numbers = set()
     for time in range(10, 1000, 10):
         path = str(PROGRAM) if time % 20 else "//anon"
-        found.hear([MapNotice(time, 8, 0x400000, 0x402000, 0, path, path == str(PROGRAM))])
+        found.hear(
+            [MapNotice(time, 8, LiveRegion(0x400000, 0x402000, 0, path, path == str(PROGRAM)))]
+        )
         numbers.add(found.turn_to(8, time + 1).number)
         assert found.turn_to(8, time + 1).find(DEPOSIT) is not None
         assert len(found._processes[8]) < 5
@@ -132,10 +140,10 @@ def test_parts_of_one_file_that_lie_over_one_another_are_one_state() -> None:
     found.hear(
         [
             NameNotice(1, 8, 8, b"structs", True),
-            MapNotice(2, 8, 0x7000, 0xB000, 0, "/lib/a.so"),
-            MapNotice(3, 8, 0x8000, 0x9000, 0x1000, "/lib/a.so", True),
-            MapNotice(4, 8, 0x9000, 0xB000, 0x1000, "/lib/a.so"),
-            MapNotice(5, 8, 0xA000, 0xB000, 0, "//anon"),
+            MapNotice(2, 8, LiveRegion(0x7000, 0xB000, 0, "/lib/a.so")),
+            MapNotice(3, 8, LiveRegion(0x8000, 0x9000, 0x1000, "/lib/a.so", True)),
+            MapNotice(4, 8, LiveRegion(0x9000, 0xB000, 0x1000, "/lib/a.so")),
+            MapNotice(5, 8, LiveRegion(0xA000, 0xB000, 0, "//anon")),
         ]
     )
     assert found.turn_to(8, 2).number == found.turn_to(8, 6).number

@@ -24,9 +24,9 @@ def test_what_a_program_has_told() -> None:
     found = list(parse_notices(RECORDED))
     names = [one for one in found if isinstance(one, NameNotice)]
     assert [(one.comm, one.executed) for one in names] == [(b"structs", True)]
-    (text,) = [one for one in found if isinstance(one, MapNotice) and one.start == 0x400000]
-    assert (text.path, text.offset, text.pid) == ("/tmp/structs", 0, names[0].pid)
-    paths = {one.path for one in found if isinstance(one, MapNotice)}
+    (text,) = [one for one in found if isinstance(one, MapNotice) and one.region.start == 0x400000]
+    assert (text.region.path, text.region.offset, text.pid) == ("/tmp/structs", 0, names[0].pid)
+    paths = {one.region.path for one in found if isinstance(one, MapNotice)}
     assert paths >= {"/tmp/structs", "[stack]", "[vdso]", "[uprobes]"}
     times = [one.time for one in found]
     assert times == sorted(times)

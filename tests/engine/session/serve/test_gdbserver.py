@@ -22,7 +22,7 @@ from engine.session.protocol.config import GuestConfig
 from engine.session.serve.address import listening
 from engine.session.serve.connection import GdbConnection
 from engine.session.serve.gdbserver import GdbServer, LeaveError
-from engine.session.serve.links import SocketLink
+from engine.session.serve.packet_streams import SocketLink
 from engine.session.serve.packets import (
     INTERRUPT,
     ForeignBytesError,

@@ -1,6 +1,6 @@
 """Numbers in sentences."""
 
-from engine.words import bare_place, counted
+from engine.message_text import bare_place, counted
 
 
 def test_one_and_many() -> None:

@@ -151,7 +151,7 @@ class LiveCommand:
             self.status = os.waitpid(self.pid, 0)[1]
 
     def close(self) -> None:
-        """It ends, if it has not yet."""
+        """End the program, if it has not ended yet."""
         if not self.poll():
             self.send(signal.SIGKILL)
             self._wait()

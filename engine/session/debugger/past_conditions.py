@@ -10,9 +10,9 @@ from engine.errors import CommandError
 from engine.language.evaluation import Evaluator, is_type
 from engine.language.syntax import Expression, parse
 from engine.session.debugger.debugger import TROUBLE, Debugger
-from engine.session.inspect.backtrace import NamedFrame
 from engine.session.inspect.frame_scope import FrameScope, Uses
 from engine.session.inspect.watched_expressions import dependence
+from engine.session.protocol.frames import GuestFrame
 
 if TYPE_CHECKING:
     from engine.session.control.truths import Condition, Pieces
@@ -32,7 +32,7 @@ class _Asked(Struct, frozen=True):
         pid: its process.
     """
 
-    frame: NamedFrame | None
+    frame: GuestFrame | None
     number: int
     exact: bool
     depth: int
@@ -109,7 +109,7 @@ class PastConditions:
             )
         self._debugger.put(f"Variables that are in registers here ({names}) are as they are now.")
 
-    def _in_frame(self, frame: NamedFrame | None, uses: Uses) -> bool:
+    def _in_frame(self, frame: GuestFrame | None, uses: Uses) -> bool:
         """True if some bytes are those of the frame's own stretch of the stack."""
         if frame is None or frame.cfa is None:
             return False
@@ -117,7 +117,7 @@ class PastConditions:
         return any(sp <= address < frame.cfa for address, _ in uses.memory)
 
     def _condition(self, text: str) -> "Condition":
-        """It as a condition of the guest that is looked at now.
+        """Make the expression a condition of the guest that is looked at now.
 
         Raises:
             CommandError: there is nothing to ask.

@@ -25,7 +25,7 @@ class Door:
     """
 
     def __init__(self, accept: Callable[[], web.RequestHandler], count: Callable[[], int]) -> None:
-        """Nobody is there.
+        """Start without connections.
 
         Args:
             accept: makes the protocol of a connection.

@@ -20,7 +20,7 @@ class CType(Protocol):
 
     @property
     def kind(self) -> TypeKind:
-        """Its kind."""
+        """Structure, pointer, integer and so on."""
 
     @property
     def size(self) -> int | None:

@@ -3,7 +3,7 @@
 import os
 import signal
 
-from engine.session.live.ending import noted
+from engine.session.live.stop_signals import noted
 
 
 def test_a_signal_is_noted_and_nothing_else() -> None:

@@ -62,7 +62,7 @@ _RETURN_CODE = bytes.fromhex("48c7c00f0000000f05")  # mov rax, 15; syscall
 
 @cache
 def _fxsave() -> ModuleType:
-    from engine.arch.x86_64 import fxsave  # few programs handle signals
+    from engine.arch.x86_64 import fxsave  # few programs handle signal_frames
 
     return fxsave
 

@@ -20,7 +20,7 @@ from engine.trace.rows import Column, EventInfo, pack_row
 from engine.trace.staging import put_row
 
 if TYPE_CHECKING:
-    from engine.language.ctypes import CType
+    from engine.language.value_types import CType
     from engine.session.inspect.frame_scope import FrameScope
 
 GROUP: Final = "watch"
@@ -192,7 +192,7 @@ class WatchEvents:
 
 def _is_number(kind: "CType") -> bool:
     wanted = kind.resolved.kind
-    from engine.language.ctypes import INTEGERS  # as in `choose`
+    from engine.language.value_types import INTEGERS  # as in `choose`
 
     return (wanted in INTEGERS or wanted is TypeKind.POINTER) and kind.size in _WORDS
 

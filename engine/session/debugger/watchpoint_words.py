@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from engine.errors import CommandError, GuestFaultError
 from engine.guest.watched import WatchedRange
 from engine.image.datatypes import TypeKind
-from engine.language.ctypes import INT
+from engine.language.value_types import INT
 from engine.language.values import TypedValue, made
 from engine.session.debugger.debugger import TROUBLE, Debugger
 from engine.session.debugger.stops import (
@@ -159,7 +159,7 @@ class Watching:
         one.end = debugger.stops.add_own(debugger.places.at(caller.pc), left, one.stop)
 
     def _over(self, one: _WatchState) -> None:
-        """Its call has returned: this is its last stop."""
+        """Make this the watchpoint's last stop: the call of its variable has returned."""
         stop = one.stop
         stop.temporary = True
         stop.story = [

@@ -7,7 +7,7 @@ import pytest
 from compiled import build
 
 from engine.arch.plan import Mode, Rules
-from engine.probes.lint import RULES, Judgement, judge
+from engine.probes.placement_rules import RULES, Judgement, judge
 from engine.session.program.opening import OpenedProgram
 from engine.session.program.verdicts import Verdicts
 from engine.session.protocol.config import GuestConfig

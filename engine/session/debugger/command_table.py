@@ -25,7 +25,7 @@ from engine.session.debugger.script import ScriptLine
 from engine.session.debugger.searching import Searching
 from engine.session.debugger.stoptables import StopTables
 from engine.session.debugger.tasks import ThreadWords
-from engine.session.debugger.watching import Watching
+from engine.session.debugger.watchpoint_words import Watching
 
 
 class Word(Struct, frozen=True):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from engine.errors import CommandError
-from engine.session.live.command import CommandStart, LiveCommand
+from engine.session.live.held_program import CommandStart, LiveCommand
 
 
 def start(*argv: str, cwd: str | None = None, env: tuple[str, ...] = ()) -> LiveCommand:

@@ -11,7 +11,7 @@ from engine.fetch.dentry_types import DentryOffsets
 from engine.fetch.era import Era, era_of
 from engine.probes.kernel_places import KernelPlaces, KernelVerdict
 from engine.session.kernel.opened import OpenedKernel
-from engine.session.kernel.rows import KernelRow, row_of
+from engine.session.kernel.verdict_rows import KernelRow, row_of
 from engine.trace.btf_scope import dentry_offsets
 from engine.trace.kprobe_events import KPROBE_EVENTS, KprobeEvents, Outcome
 from engine.trace.probed_kernel import ProbedKernel
@@ -45,7 +45,7 @@ class ImageKernel(ProbedKernel):
 
     @property
     def arch(self) -> Arch:
-        """Its architecture."""
+        """The kernel's architecture."""
         return self._opened.arch
 
     @cached_property
@@ -55,7 +55,7 @@ class ImageKernel(ProbedKernel):
 
     @property
     def types(self) -> "tuple[Btf, ...]":
-        """Its types, and those of a module."""
+        """The kernel's types, and those of a module."""
         return self._opened.types
 
     @cached_property

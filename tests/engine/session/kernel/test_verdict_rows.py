@@ -10,9 +10,9 @@ import pytest
 from kernelimages import AMD64_61, DATA, GOLDEN, SLOW_612, SLOW_ARM64, image_path, module_path
 from kernelscore import SCORERS, ScoredKernel
 
-from engine.session.kernel.lines import defined_rows
+from engine.session.kernel.definition_answers import defined_rows
 from engine.session.kernel.opened import OpenedKernel
-from engine.session.kernel.rows import entry_rows, function_starts, matching_starts
+from engine.session.kernel.verdict_rows import entry_rows, function_starts, matching_starts
 from engine.session.protocol.kernels import KernelChoice
 
 KERNELS = (AMD64_61, SLOW_612, SLOW_ARM64)

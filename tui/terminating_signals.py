@@ -23,7 +23,7 @@ _PATIENCE: Final = 3.0
 _MODES: Final = (1000, 1002, 1003, 1004, 1006, 1015, 2004, 2048, 1049)
 """Modes that Textual sets: mouse, focus, pasting, sizes, the other screen."""
 _AS_BEFORE: Final = b"".join(b"\x1b[?%dl" % mode for mode in _MODES) + b"\x1b[<u\x1b[?25h"
-"""Those off, keys as they were, the cursor seen."""
+"""Terminal modes off, keys as they were, the cursor visible."""
 
 
 class EndingSignals:

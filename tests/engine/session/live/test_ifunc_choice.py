@@ -10,8 +10,8 @@ from compiled import build
 
 from engine.errors import CommandError
 from engine.image import ElfImage, Symbol
-from engine.session.live import choice
-from engine.session.live.choice import MachineChoice, ResolverProcess
+from engine.session.live import ifunc_choice
+from engine.session.live.ifunc_choice import MachineChoice, ResolverProcess
 from engine.session.live.machine_files import MachineTree, machine_program
 from engine.session.program.implementations import Implementations
 from engine.session.program.libraries import Program, ProgramFile
@@ -120,7 +120,7 @@ def test_a_resolver_that_does_not_tell_is_told(
 ) -> None:
     file, symbol = function(program, name)
     chosen.ask(*function(program, "number"))  # it is loaded
-    monkeypatch.setattr(choice, "_PATIENCE", 1.0)
+    monkeypatch.setattr(ifunc_choice, "_PATIENCE", 1.0)
     known = Implementations(program, chosen, print)
     with pytest.raises(PlaceError) as caught:
         known(file, symbol)

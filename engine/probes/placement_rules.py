@@ -1,4 +1,4 @@
-"""CodeMap rules: what is wrong with a place, and the verdict that follows.
+"""The rules for placing a probe: what is wrong with a place, and the verdict that follows.
 
 A rule looks at a `Site` and returns a `Finding` or None. Errors refuse a probe in strict mode;
 in kernel mode only those that Linux refuses too do: a finding says which error it gives.
