@@ -3,8 +3,7 @@
 from typing import Final
 
 from engine.arch.ia64.decode import SlotInsn
-from engine.cpu.ia64.emit_alu import Emit
-from engine.cpu.ia64.emitter import Emitter
+from engine.cpu.ia64.emitter import Emit, Emitter
 
 SYSCALL: Final = 0x100000
 """Immediate of the break that calls the kernel."""

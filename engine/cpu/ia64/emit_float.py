@@ -3,8 +3,8 @@
 from typing import Final
 
 from engine.arch.ia64.decode import SlotInsn
-from engine.cpu.ia64.emit_alu import Emit, name
-from engine.cpu.ia64.emitter import Emitter, compare
+from engine.cpu.ia64.emitter import Emit, Emitter, compare
+from engine.cpu.ia64.insns_integer import name
 
 _FORMS: Final = {(8, 0): "", (8, 1): "s", (9, 0): "d"}
 

@@ -4,19 +4,53 @@ Generated code reads and writes the lists of `State` by constant index. Its name
 are State's g n p f b a frame um; R1 to R8 and W1 to W8 views of memory; L the ALAT; S the state.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Final, NamedTuple
 
 from engine.arch.ia64.decode import SlotInsn
+from engine.cpu.ia64.python_value import MASK, REGISTERS, PythonValue
+from engine.cpu.ia64.writer import Operand, Result, Value, Writer
 
-MASK = "0xFFFFFFFFFFFFFFFF"
+_SIGN: Final = {32: 1 << 31, 64: 1 << 63}
+_LOW: Final = (1 << 32) - 1
+_OPERATORS: Final = {
+    "eq": ("==", "!="),
+    "ne": ("!=", "=="),
+    "slt": ("<", ">="),
+    "sle": ("<=", ">"),
+    "sgt": (">", "<="),
+    "sge": (">=", "<"),
+    "ult": ("<", ">="),
+}
+"""Operators of relations, and of their opposites."""
 
 
-class Emitter:
+class Condition(NamedTuple):
+    """An expression for a relation, and one for its opposite."""
+
+    text: str
+    inverse: str
+
+
+def part(value: Value) -> str:
+    """A value between 0 and 2**64, as an operand."""
+    assert isinstance(value, PythonValue)
+    return value.part
+
+
+def _argument(value: Value | int | bool | str) -> str:
+    if isinstance(value, PythonValue):
+        return value.part
+    return repr(value)
+
+
+class Emitter(Writer):
     """Collects the lines of a block.
 
     Attributes:
         nats: whether NaT bits are kept by this version of the code.
+        sources: general registers whose NaT bits go to what the instruction writes.
         lines: source lines.
         places: the slot address that each line belongs to.
         required: how many registers the frame must have at the block's start.
@@ -33,6 +67,7 @@ class Emitter:
         self._loop = str(loop)
         self.nats = nats
         self.clocked = clocked
+        self.sources: list[int] = []
         self.lines: list[str] = []
         self.places: list[int] = []
         self.required = self.required_if = 0
@@ -71,6 +106,75 @@ class Emitter:
         with self.block(f"if p[{qp}]:"):
             yield
         self.conditional, self._qp = False, 0
+
+    # -- values ------------------------------------------------------------------------------
+
+    def number(self, value: int) -> Value:
+        """A constant."""
+        return PythonValue.number(value)
+
+    def shift(self, kind: str, value: Value, count: Value) -> Value:
+        """A shift by any count."""
+        text, few = part(value), f"(c := {part(count)}) < 64"
+        if kind == "l":
+            return PythonValue(f"({text} << c & {MASK} if {few} else 0)")
+        if kind == "u":
+            return PythonValue(f"({text} >> c if {few} else 0)")
+        signed = f"(({text} ^ {_SIGN[64]:#x}) - {_SIGN[64]:#x})"
+        return PythonValue(f"({signed} >> (c if {few} else 63) & {MASK})")
+
+    def funnel(self, high: Value, low: Value, count: int) -> Value:
+        """The lower half of 128 shifted bits."""
+        return PythonValue(f"(({high.text} << 64 | {part(low)}) >> {count} & {MASK})")
+
+    def call(self, name: str, *arguments: Value | int | bool | str) -> Value:
+        """What a function of the namespace makes of its arguments."""
+        return PythonValue(f"{name}({', '.join(map(_argument, arguments))})")
+
+    def pairwise(self, name: str, left: Value, right: Value) -> Value:
+        """What a function of `integers.PARALLEL` makes of two values."""
+        return PythonValue(f"PARALLEL[{name!r}]({part(left)}, {part(right)})")
+
+    def relation(self, what: str, left: Value, right: Operand, bits: int = 64) -> Condition:
+        """The condition that two values are in a relation."""
+        operator, opposite = _OPERATORS[what]
+        if isinstance(right, int):
+            right = PythonValue.number(right)
+        if bits == 32 and what in ("eq", "ne"):
+            left, right = left ^ right, PythonValue.number(0)
+        if bits == 32:
+            left, right = left & _LOW, right & _LOW
+        if what[0] == "s":
+            left, right = left ^ _SIGN[bits], right ^ _SIGN[bits]
+        one, other = part(left), part(right)
+        return Condition(f"{one} {operator} {other}", f"{one} {opposite} {other}")
+
+    # -- described instructions ----------------------------------------------------------------
+
+    def general(self, register: int) -> Value:
+        """A general register."""
+        if register and self.nats:
+            self.sources.append(register)
+        return REGISTERS[register]
+
+    def nat_of(self, register: int) -> Value:
+        """The NaT bit of a general register."""
+        return PythonValue(f"n[{register}]", 1) if self.nats and register else REGISTERS[0]
+
+    def result(self, how: Result, insn: SlotInsn) -> None:
+        """Write an instruction that only writes a general register."""
+        register = insn.field("r1")
+        self.sources.clear()
+        value = how(self, insn)
+        assert isinstance(value, PythonValue)
+        if self.check_target(register):
+            self.line(f"g[{register}] = {value.whole}")
+            if self.nats:
+                self.line(f"n[{register}] = {self.nat(*self.sources)}")
+
+    def compare(self, insn: SlotInsn, condition: Condition, kind: str) -> None:
+        """Write two predicates."""
+        compare(self, insn, *condition, kind, tuple(self.sources))
 
     # -- operands ----------------------------------------------------------------------------
 
@@ -213,3 +317,7 @@ def _assign(e: Emitter, first: int, second: int, condition: str, inverse: str) -
         e.line(f"p[{first}] = {condition}")
     elif second:
         e.line(f"p[{second}] = {inverse}")
+
+
+Emit = Callable[[Emitter, SlotInsn], None]
+"""Writes an instruction that is not described for both writers."""

@@ -5,9 +5,9 @@ from typing import Final
 from engine.arch.ia64.decode import SlotInsn
 from engine.cpu.ia64.emit_branch import UNPREDICATED
 from engine.cpu.ia64.jit_alat import forget_all
-from engine.cpu.ia64.jit_alu import Emit
-from engine.cpu.ia64.jit_code import JitCode, Unsupported, number
+from engine.cpu.ia64.jit_code import Emit, JitCode
 from engine.cpu.ia64.jit_stack import alloc, frame, turned
+from engine.cpu.ia64.jit_value import Unsupported, number
 from engine.cpu.ia64.jit_words import APPLICATION, BRANCH, PR, RRB_PR_WORD, UM
 from engine.cpu.ia64.state import EC, LC, PFS
 

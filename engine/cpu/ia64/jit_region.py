@@ -15,57 +15,30 @@ from engine.arch.ia64.bundle import SIZE, next_slot
 from engine.arch.ia64.decode import SlotInsn, decode_raw
 from engine.cpu.ia64 import (
     jit_alat,
-    jit_alu,
     jit_branch,
     jit_float,
     jit_memory,
     jit_moves,
-    jit_parallel,
 )
-from engine.cpu.ia64.jit_alu import Emit
-from engine.cpu.ia64.jit_code import JitCode, Unsupported, stub
+from engine.cpu.ia64.insns_integer import COMPARES, RESULTS
+from engine.cpu.ia64.jit_code import Emit, JitCode, stub
+from engine.cpu.ia64.jit_value import Unsupported
 from engine.cpu.ia64.memory import OFFSET, SHIFT, Ia64Memory
 from engine.cpu.ia64.stops import OutOfMemory, PageFault
+from engine.cpu.ia64.writer import IllegalInsn
 
 MOST: Final = 1024
 """Slots of a region at the most."""
 
 _EMIT: Final[dict[str, Emit]] = {
-    **jit_alu.EMIT,
-    **jit_parallel.EMIT,
     **jit_moves.EMIT,
     **jit_float.EMIT,
     **jit_memory.EMIT,
     **jit_alat.EMIT,
 }
-_GUARDED: Final = frozenset(
-    (
-        *(
-            "A1",
-            "A2",
-            "A3",
-            "A4",
-            "A5",
-            "A9",
-            "I2",
-            "I3",
-            "I4",
-            "I5",
-            "I6",
-            "I7",
-            "I8",
-            "I9",
-            "I10",
-            "I11",
-            "I12",
-        ),
-        *("I13", "I14", "I15", "I22", "I25", "I28", "I29", "M31", "X2"),
-    )
-)
+_GUARDED: Final = frozenset(("I22", "I25", "I28", "M31", "X2"))
 """Formats that only write a general register: their predicate chooses a value."""
-_COMPARES: Final = frozenset(("A6", "A7", "A8", "I16", "I17", "I30", "F4", "F5", "F6", "F7"))
-_PASS_NATS: Final = _GUARDED | {"A6", "A7", "A8", "I16"}
-"""Formats whose result says that a general register was a NaT."""
+_COMPARES: Final = COMPARES.keys() | {"F4", "F5", "F6", "F7"}
 _BREAKS: Final = frozenset(("I19", "M37", "F15", "B9", "X1"))
 _GENERAL: Final = frozenset(("A9", "A10", "I1", "I2", "I3", "I4", "I5", "I6", "I7", "I8", "I29"))
 _FLOAT: Final = frozenset(f"F{at}" for at in range(1, 14))
@@ -266,7 +239,7 @@ class JitRegion:
         mark = code.mark()
         try:
             emit(code, insn)
-        except Unsupported:
+        except (Unsupported, IllegalInsn):
             code.back(mark)
             if assisted(insn) is None:
                 if insn.qp and _may_be_passed(insn):
@@ -284,7 +257,9 @@ class JitRegion:
         """True if machine code does anything at an entry."""
         place = self.places.get(entry)
         insn = place.insn if place is not None else None
-        return insn is not None and (insn.format in _EMIT or insn.format in jit_branch.EMIT)
+        return insn is not None and any(
+            insn.format in known for known in (RESULTS, COMPARES, _EMIT, jit_branch.EMIT)
+        )
 
 
 def _goes_on(insn: SlotInsn) -> bool:
@@ -310,22 +285,31 @@ def emit(code: JitCode, insn: SlotInsn) -> None:
 
     Raises:
         Unsupported: Python does it.
+        IllegalInsn: Python reports it.
     """
-    code.sources = [] if insn.format in _PASS_NATS else None
+    code.sources.clear()
+    if action := COMPARES.get(insn.format):
+        action(code, insn)
+        return
     if insn.format in jit_branch.EMIT:
         jit_branch.EMIT[insn.format](code, insn)
         return
-    how = _EMIT.get(insn.format)
-    if how is None:
+    result, how = RESULTS.get(insn.format), _EMIT.get(insn.format)
+    if result is None and how is None:
         raise Unsupported
-    if insn.format in _COMPARES or insn.format in jit_moves.NOT_PREDICATED or not insn.qp:
-        how(code, insn)
-    elif insn.format in _GUARDED:
-        code.guard = code.predicate(insn.qp)
+    if result or insn.format in _GUARDED:
+        code.guard = code.predicate(insn.qp) if insn.qp else ""
         try:
-            how(code, insn)
+            if result:
+                code.result(result, insn)
+            elif how:
+                how(code, insn)
         finally:
             code.guard = ""
-    else:
+    elif how and (
+        insn.format in _COMPARES or insn.format in jit_moves.NOT_PREDICATED or not insn.qp
+    ):
+        how(code, insn)
+    elif how:
         with code.when(code.predicate(insn.qp)):
             how(code, insn)

@@ -13,30 +13,28 @@ from msgspec import Struct
 from engine.arch.ia64.bundle import SIZE, next_slot
 from engine.arch.ia64.decode import SlotInsn, decode_raw
 from engine.cpu.ia64 import (
-    emit_alu,
     emit_branch,
     emit_float,
     emit_memory,
     emit_system,
 )
 from engine.cpu.ia64.emitter import Emitter
+from engine.cpu.ia64.insns_integer import COMPARES, RESULTS
 from engine.cpu.ia64.memory import SHIFT, Ia64Memory
 from engine.cpu.ia64.stops import OutOfMemory, PageFault
+from engine.cpu.ia64.writer import IllegalInsn
 from engine.cpu.ram import PAGE
 
 FIRST_LINE: Final = 3
 LONGEST: Final = 48
 """Slots of a block at the most."""
 _EMIT: Final = {
-    **emit_alu.EMIT,
     **emit_branch.EMIT,
     **emit_float.EMIT,
     **emit_memory.EMIT,
     **emit_system.EMIT,
 }
-_SELF_PREDICATED: Final = frozenset(
-    ("A6", "A7", "A8", "I16", "I17", "I30", "F4", "F5", "F6", "F7")
-)
+_SELF_PREDICATED: Final = frozenset(("F4", "F5", "F6", "F7"))
 _UNPREDICATED: Final = emit_branch.UNPREDICATED | {"M25", "M34"}
 _NAMES: Final = "g=g, n=n, p=p, f=f, b=b, A=A, F=F, U=U"
 
@@ -150,6 +148,21 @@ def emit(emitter: Emitter, insn: SlotInsn) -> None:
         with emitter.predicated(0):
             emitter.illegal("a reserved encoding")
             emitter.ends = True
+        return
+    if result := RESULTS.get(insn.format):
+        with emitter.predicated(insn.qp):
+            try:
+                emitter.result(result, insn)
+            except IllegalInsn as why:
+                emitter.illegal(str(why))
+        return
+    if action := COMPARES.get(insn.format):
+        emitter.sources.clear()
+        try:
+            action(emitter, insn)
+        except IllegalInsn as why:
+            with emitter.predicated(insn.qp):
+                emitter.illegal(str(why))
         return
     how = _EMIT[insn.format]
     while_loop = insn.format == "B1" and insn.field("btype")
