@@ -111,11 +111,6 @@ def b9(e: Emitter, insn: SlotInsn) -> None:
         stop(e, insn)
 
 
-def move_long(e: Emitter, insn: SlotInsn) -> None:
-    """`movl`."""
-    e.put(insn.field("r1"), hex(insn.immediate("imm64")))
-
-
 def nothing(e: Emitter, insn: SlotInsn) -> None:
     """nop, hint, brp."""
 
@@ -138,7 +133,6 @@ EMIT: Final[dict[str, Emit]] = {
     "F15": stop,
     "F16": nothing,
     "X1": stop,
-    "X2": move_long,
     "X3": branch,
     "X4": call,
     "X5": nothing,

@@ -1,4 +1,4 @@
-"""Python source of one block: what all units' emitters share.
+"""Python source of one block: the writer of described instructions, and tools for the others.
 
 Generated code reads and writes the lists of `State` by constant index. Its names: g n p f b A F U
 are State's g n p f b a frame um; R1 to R8 and W1 to W8 views of memory; L the ALAT; S the state.
@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from engine.arch.ia64.decode import SlotInsn
 from engine.cpu.ia64.python_value import MASK, REGISTERS, PythonValue
-from engine.cpu.ia64.writer import Operand, Result, Value, Writer
+from engine.cpu.ia64.writer import Argument, Operand, Relation, Result, Value
 
 _SIGN: Final = {32: 1 << 31, 64: 1 << 63}
 _LOW: Final = (1 << 32) - 1
@@ -26,7 +26,7 @@ _OPERATORS: Final = {
 """Operators of relations, and of their opposites."""
 
 
-class Condition(NamedTuple):
+class PythonCondition(NamedTuple):
     """An expression for a relation, and one for its opposite."""
 
     text: str
@@ -39,18 +39,18 @@ def part(value: Value) -> str:
     return value.part
 
 
-def _argument(value: Value | int | bool | str) -> str:
+def _argument(value: Argument) -> str:
     if isinstance(value, PythonValue):
         return value.part
     return repr(value)
 
 
-class Emitter(Writer):
+class Emitter:
     """Collects the lines of a block.
 
     Attributes:
         nats: whether NaT bits are kept by this version of the code.
-        sources: general registers whose NaT bits go to what the instruction writes.
+        sources: NaT bits of what a described instruction has read, which go to what it writes.
         lines: source lines.
         places: the slot address that each line belongs to.
         required: how many registers the frame must have at the block's start.
@@ -67,7 +67,7 @@ class Emitter(Writer):
         self._loop = str(loop)
         self.nats = nats
         self.clocked = clocked
-        self.sources: list[int] = []
+        self.sources: list[str] = []
         self.lines: list[str] = []
         self.places: list[int] = []
         self.required = self.required_if = 0
@@ -90,11 +90,13 @@ class Emitter(Writer):
         self.line(head)
         count = len(self.lines)
         self._depth += 1
-        yield
-        self._depth -= 1
-        if len(self.lines) == count:
-            self.lines.pop()
-            self.places.pop()
+        try:
+            yield
+        finally:
+            self._depth -= 1
+            if len(self.lines) == count:
+                self.lines.pop()
+                self.places.pop()
 
     @contextmanager
     def predicated(self, qp: int) -> Iterator[None]:
@@ -103,9 +105,11 @@ class Emitter(Writer):
             yield
             return
         self.conditional, self._qp = True, qp
-        with self.block(f"if p[{qp}]:"):
-            yield
-        self.conditional, self._qp = False, 0
+        try:
+            with self.block(f"if p[{qp}]:"):
+                yield
+        finally:
+            self.conditional, self._qp = False, 0
 
     # -- values ------------------------------------------------------------------------------
 
@@ -127,15 +131,15 @@ class Emitter(Writer):
         """The lower half of 128 shifted bits."""
         return PythonValue(f"(({high.text} << 64 | {part(low)}) >> {count} & {MASK})")
 
-    def call(self, name: str, *arguments: Value | int | bool | str) -> Value:
-        """What a function of the namespace makes of its arguments."""
+    def call(self, name: str, *arguments: Argument) -> Value:
+        """The result of a function of the namespace (`Helpers.namespace`)."""
         return PythonValue(f"{name}({', '.join(map(_argument, arguments))})")
 
     def pairwise(self, name: str, left: Value, right: Value) -> Value:
-        """What a function of `integers.PARALLEL` makes of two values."""
+        """The result of a function of `integers.PARALLEL`."""
         return PythonValue(f"PARALLEL[{name!r}]({part(left)}, {part(right)})")
 
-    def relation(self, what: str, left: Value, right: Operand, bits: int = 64) -> Condition:
+    def relation(self, what: str, left: Value, right: Operand, bits: int = 64) -> PythonCondition:
         """The condition that two values are in a relation."""
         operator, opposite = _OPERATORS[what]
         if isinstance(right, int):
@@ -147,34 +151,30 @@ class Emitter(Writer):
         if what[0] == "s":
             left, right = left ^ _SIGN[bits], right ^ _SIGN[bits]
         one, other = part(left), part(right)
-        return Condition(f"{one} {operator} {other}", f"{one} {opposite} {other}")
+        return PythonCondition(f"{one} {operator} {other}", f"{one} {opposite} {other}")
 
     # -- described instructions ----------------------------------------------------------------
 
     def general(self, register: int) -> Value:
-        """A general register."""
+        """A general register, whose NaT bit is passed on."""
         if register and self.nats:
-            self.sources.append(register)
+            self.sources.append(f"n[{register}]")
         return REGISTERS[register]
 
     def nat_of(self, register: int) -> Value:
         """The NaT bit of a general register."""
         return PythonValue(f"n[{register}]", 1) if self.nats and register else REGISTERS[0]
 
-    def result(self, how: Result, insn: SlotInsn) -> None:
+    def result(self, insn: SlotInsn, how: Result) -> None:
         """Write an instruction that only writes a general register."""
-        register = insn.field("r1")
-        self.sources.clear()
         value = how(self, insn)
         assert isinstance(value, PythonValue)
-        if self.check_target(register):
-            self.line(f"g[{register}] = {value.whole}")
-            if self.nats:
-                self.line(f"n[{register}] = {self.nat(*self.sources)}")
+        self.put(insn.field("r1"), value.whole, nat=" | ".join(self.sources) or "0")
 
-    def compare(self, insn: SlotInsn, condition: Condition, kind: str) -> None:
+    def compare(self, insn: SlotInsn, condition: Relation, kind: str) -> None:
         """Write two predicates."""
-        compare(self, insn, *condition, kind, tuple(self.sources))
+        assert not isinstance(condition, str)
+        compare(self, insn, *condition, kind, " | ".join(self.sources))
 
     # -- operands ----------------------------------------------------------------------------
 
@@ -265,9 +265,7 @@ class Emitter(Writer):
         self.line("if X: trap()")
 
 
-def compare(
-    e: Emitter, insn: SlotInsn, condition: str, inverse: str, kind: str, sources: tuple[int, ...]
-) -> None:
+def compare(e: Emitter, insn: SlotInsn, condition: str, inverse: str, kind: str, nat: str) -> None:
     """Write two predicates.
 
     Args:
@@ -276,7 +274,7 @@ def compare(
         condition: expression for the relation.
         inverse: for its opposite.
         kind: "", "unc", "and", "or" or "or.andcm".
-        sources: registers whose NaT decides.
+        nat: an expression of the NaT bits that decide, "" for none.
     """
     first, second, qp = insn.field("p1"), insn.field("p2"), insn.qp
     if first == second:
@@ -285,21 +283,20 @@ def compare(
         return
     targets = [at for at in (first, second) if at]
     clear = " = ".join(f"p[{at}]" for at in targets)
-    nat = e.nat(*sources) if e.nats else "0"
     with e.predicated(qp):
         if kind in ("", "unc"):
-            if nat != "0" and targets:
+            if nat and targets:
                 e.line(f"if {nat}: {clear} = 0")
                 with e.block("else:"):
                     _assign(e, first, second, condition, inverse)
             else:
                 _assign(e, first, second, condition, inverse)
         elif kind == "and":
-            also = f"{nat} or " if nat != "0" else ""
+            also = f"{nat} or " if nat else ""
             if targets:
                 e.line(f"if {also}{inverse}: {clear} = 0")
         else:
-            also = f"not ({nat}) and " if nat != "0" else ""
+            also = f"not ({nat}) and " if nat else ""
             with e.block(f"if {also}({condition}):"):
                 if first:
                     e.line(f"p[{first}] = 1")

@@ -1,4 +1,4 @@
-"""What integer instructions do: formats A and I, but for moves."""
+"""Descriptions of integer instructions: formats A and I without moves from other registers."""
 
 from typing import Final
 
@@ -76,7 +76,7 @@ _KINDS: Final = {12: "and", 13: "or", 14: "or.andcm"}
 
 
 def a6(w: Writer, insn: SlotInsn) -> None:
-    """All integer compares."""
+    """`cmp`, cmp4."""
     word = insn.word
     major, c, ta = word >> 37, word >> 12 & 1, word >> 33 & 1
     kind = _KINDS[major]
@@ -212,6 +212,11 @@ def i29(w: Writer, insn: SlotInsn) -> Value:
     return value.cut(0, 8 << (x6 & 3), bool(x6 & 4))
 
 
+def x2(w: Writer, insn: SlotInsn) -> Value:
+    """`movl`."""
+    return w.number(insn.immediate("imm64"))
+
+
 RESULTS: Final[dict[str, Result]] = {
     "A1": a1,
     "A2": a2,
@@ -236,7 +241,9 @@ RESULTS: Final[dict[str, Result]] = {
     "I14": dep,
     "I15": dep,
     "I29": i29,
+    "X2": x2,
 }
+"""Instructions that only write a general register, by format."""
 COMPARES: Final[dict[str, Action]] = {
     "A6": a6,
     "A7": a6,
@@ -245,3 +252,4 @@ COMPARES: Final[dict[str, Action]] = {
     "I17": i16,
     "I30": i16,
 }
+"""Instructions that only write predicates, by format."""

@@ -31,7 +31,7 @@ from engine.cpu.ia64.jit_words import (
     TURN,
     UM,
 )
-from engine.cpu.ia64.writer import Operand, Result, Value, Writer
+from engine.cpu.ia64.writer import Argument, Operand, Relation, Result, Value
 
 PARAMETERS: Final = "ptr noundef nonnull %s, i64 %at"
 """Of a region's function, and of those that enter it."""
@@ -44,7 +44,7 @@ def stub(name: str, function: str, at: int) -> str:
     return f"define i64 @{name}({PARAMETERS}) nounwind {{\n{call}\n  ret i64 %value\n}}"
 
 
-class JitCode(JitLines, Writer):
+class JitCode(JitLines):
     """Collects a function.
 
     Attributes:
@@ -187,15 +187,15 @@ class JitCode(JitLines, Writer):
         given = (("i64", text) for text in (high.text, low.text, str(count)))
         return JitValue(self, self.intrinsic("llvm.fshr.i64", "i64", *given))
 
-    def call(self, name: str, *arguments: Value | int | bool | str) -> Value:
-        """What a function that has LLVM text of its own makes of its arguments."""
+    def call(self, name: str, *arguments: Argument) -> Value:
+        """The result of a function of Python's namespace that has LLVM text, too."""
         if name not in CALLS:
             raise Unsupported
-        given = (each.text if isinstance(each, Value) else each for each in arguments)
+        given = (each.text if isinstance(each, JitValue) else each for each in arguments)
         return JitValue(self, CALLS[name](self, *given))
 
     def pairwise(self, name: str, left: Value, right: Value) -> Value:
-        """The same of a function of the elements of two registers."""
+        """The result of a function of the elements of two registers."""
         if name not in PAIRWISE:
             raise Unsupported
         function, *given = PAIRWISE[name]
@@ -266,15 +266,16 @@ class JitCode(JitLines, Writer):
                 nat = self.choose(self.guard, nat, self.nat(register))
             self.emit(f"store i64 {nat}, ptr {self._general(register, NATS)}")
 
-    def result(self, how: Result, insn: SlotInsn) -> None:
+    def result(self, insn: SlotInsn, how: Result) -> None:
         """Write an instruction that only writes a general register."""
         register = insn.field("r1")
         self.check_target(register)
         self.put(register, how(self, insn).text)
 
-    def compare(self, insn: SlotInsn, condition: str, kind: str) -> None:
+    def compare(self, insn: SlotInsn, condition: Relation, kind: str) -> None:
         """Write two predicates; a NaT among the sources clears both, or leaves both."""
         first, second, qp = insn.field("p1"), insn.field("p2"), insn.qp
+        assert isinstance(condition, str)
         if first == second:
             raise Unsupported
         one, two = (1 << first) & ~1, (1 << second) & ~1

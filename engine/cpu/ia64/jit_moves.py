@@ -23,12 +23,6 @@ def from_branch(c: JitCode, insn: SlotInsn) -> None:
     c.put(insn.field("r1"), c.load(BRANCH + insn.field("b2")))
 
 
-def move_long(c: JitCode, insn: SlotInsn) -> None:
-    """`movl`."""
-    c.check_target(insn.field("r1"))
-    c.put(insn.field("r1"), number(insn.immediate("imm64")))
-
-
 def _with_rotating(c: JitCode, pr: str, by: str) -> str:
     """All predicates with the rotating ones turned."""
     rotating = turned(c, c.binary("lshr", pr, "16"), by)
@@ -139,7 +133,6 @@ EMIT: Final[dict[str, Emit]] = {
     "M36": user_mask,
     "M48": nothing,
     "M51": nothing,
-    "X2": move_long,
     "X5": nothing,
 }
 NOT_PREDICATED: Final = UNPREDICATED | {"M34"}

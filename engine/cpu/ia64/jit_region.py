@@ -7,6 +7,7 @@ region where that is possible.
 """
 
 from collections.abc import Callable, Container, Iterator, Sequence
+from functools import partial
 from typing import Final
 
 from msgspec import Struct
@@ -31,12 +32,14 @@ MOST: Final = 1024
 """Slots of a region at the most."""
 
 _EMIT: Final[dict[str, Emit]] = {
+    **{name: partial(JitCode.result, how=how) for name, how in RESULTS.items()},
+    **COMPARES,
     **jit_moves.EMIT,
     **jit_float.EMIT,
     **jit_memory.EMIT,
     **jit_alat.EMIT,
 }
-_GUARDED: Final = frozenset(("I22", "I25", "I28", "M31", "X2"))
+_GUARDED: Final = RESULTS.keys() | {"I22", "I25", "I28", "M31"}
 """Formats that only write a general register: their predicate chooses a value."""
 _COMPARES: Final = COMPARES.keys() | {"F4", "F5", "F6", "F7"}
 _BREAKS: Final = frozenset(("I19", "M37", "F15", "B9", "X1"))
@@ -257,9 +260,7 @@ class JitRegion:
         """True if machine code does anything at an entry."""
         place = self.places.get(entry)
         insn = place.insn if place is not None else None
-        return insn is not None and any(
-            insn.format in known for known in (RESULTS, COMPARES, _EMIT, jit_branch.EMIT)
-        )
+        return insn is not None and (insn.format in _EMIT or insn.format in jit_branch.EMIT)
 
 
 def _goes_on(insn: SlotInsn) -> bool:
@@ -287,29 +288,22 @@ def emit(code: JitCode, insn: SlotInsn) -> None:
         Unsupported: Python does it.
         IllegalInsn: Python reports it.
     """
+    kind, qp = insn.format, insn.qp
     code.sources.clear()
-    if action := COMPARES.get(insn.format):
-        action(code, insn)
+    if kind in jit_branch.EMIT:
+        jit_branch.EMIT[kind](code, insn)
         return
-    if insn.format in jit_branch.EMIT:
-        jit_branch.EMIT[insn.format](code, insn)
-        return
-    result, how = RESULTS.get(insn.format), _EMIT.get(insn.format)
-    if result is None and how is None:
+    how = _EMIT.get(kind)
+    if how is None:
         raise Unsupported
-    if result or insn.format in _GUARDED:
-        code.guard = code.predicate(insn.qp) if insn.qp else ""
+    if not qp or kind in _COMPARES or kind in jit_moves.NOT_PREDICATED:
+        how(code, insn)
+    elif kind in _GUARDED:
+        code.guard = code.predicate(qp)
         try:
-            if result:
-                code.result(result, insn)
-            elif how:
-                how(code, insn)
+            how(code, insn)
         finally:
             code.guard = ""
-    elif how and (
-        insn.format in _COMPARES or insn.format in jit_moves.NOT_PREDICATED or not insn.qp
-    ):
-        how(code, insn)
-    elif how:
-        with code.when(code.predicate(insn.qp)):
+    else:
+        with code.when(code.predicate(qp)):
             how(code, insn)

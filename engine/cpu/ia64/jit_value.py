@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from engine.cpu.ia64.writer import Operand, Value
+from engine.cpu.ia64.writer import Operand
 
 _SIGNED: Final = 1 << 63
 _EXTENDED: Final = (8, 16, 32)
@@ -68,10 +68,10 @@ class JitLines:
         return self.op(f"call {result} @{name}({given})")
 
 
-class JitValue(Value):
+class JitValue:
     """A name or a constant in some lines."""
 
-    __slots__ = ("lines",)
+    __slots__ = ("lines", "text")
 
     def __init__(self, lines: JitLines, text: str) -> None:
         self.lines, self.text = lines, text
@@ -111,11 +111,11 @@ class JitValue(Value):
         return high._with("ashr" if signed else "lshr", 64 - length) if length < 64 else high
 
     def ones(self) -> "JitValue":
-        """How many bits are set."""
+        """The number of bits that are set."""
         made = self.lines.intrinsic("llvm.ctpop.i64", "i64", ("i64", self.text))
         return JitValue(self.lines, made)
 
     def leading_zeros(self) -> "JitValue":
-        """How many bits above the highest one that is set; 64 for 0."""
+        """The number of bits above the highest one that is set; 64 for 0."""
         given = ("i64", self.text), ("i1", "false")
         return JitValue(self.lines, self.lines.intrinsic("llvm.ctlz.i64", "i64", *given))

@@ -2,14 +2,14 @@
 
 from typing import Final
 
-from engine.cpu.ia64.writer import Operand, Value
+from engine.cpu.ia64.writer import Operand
 
 MASK: Final = "0xFFFFFFFFFFFFFFFF"
 _M: Final = 0xFFFFFFFFFFFFFFFF
 _WIDE: Final = 1000
 
 
-class PythonValue(Value):
+class PythonValue:
     """An expression.
 
     Attributes:
@@ -19,7 +19,7 @@ class PythonValue(Value):
         known: the value of a constant, which may be negative.
     """
 
-    __slots__ = ("bits", "known")
+    __slots__ = ("bits", "known", "text")
 
     def __init__(self, text: str, bits: int = 64, known: int | None = None) -> None:
         self.text, self.bits, self.known = text, bits, known
@@ -123,11 +123,11 @@ class PythonValue(Value):
         return PythonValue(f"({(field ^ top).text} - {top:#x})", _WIDE)
 
     def ones(self) -> "PythonValue":
-        """How many bits are set."""
+        """The number of bits that are set."""
         return PythonValue(f"(({self.part}).bit_count())")
 
     def leading_zeros(self) -> "PythonValue":
-        """How many bits above the highest one that is set."""
+        """The number of bits above the highest one that is set."""
         return PythonValue(f"(64 - ({self.part}).bit_length())")
 
 

@@ -6,6 +6,7 @@ line that raised tells the slot, and every slot checks before it changes anythin
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from msgspec import Struct
@@ -18,7 +19,7 @@ from engine.cpu.ia64 import (
     emit_memory,
     emit_system,
 )
-from engine.cpu.ia64.emitter import Emitter
+from engine.cpu.ia64.emitter import Emit, Emitter
 from engine.cpu.ia64.insns_integer import COMPARES, RESULTS
 from engine.cpu.ia64.memory import SHIFT, Ia64Memory
 from engine.cpu.ia64.stops import OutOfMemory, PageFault
@@ -28,14 +29,18 @@ from engine.cpu.ram import PAGE
 FIRST_LINE: Final = 3
 LONGEST: Final = 48
 """Slots of a block at the most."""
-_EMIT: Final = {
+_EMIT: Final[dict[str, Emit]] = {
+    **{name: partial(Emitter.result, how=how) for name, how in RESULTS.items()},
+    **COMPARES,
     **emit_branch.EMIT,
     **emit_float.EMIT,
     **emit_memory.EMIT,
     **emit_system.EMIT,
 }
-_SELF_PREDICATED: Final = frozenset(("F4", "F5", "F6", "F7"))
-_UNPREDICATED: Final = emit_branch.UNPREDICATED | {"M25", "M34"}
+_SELF_PREDICATED: Final = frozenset(
+    ("F4", "F5", "F6", "F7", "M25", "M34", *COMPARES, *emit_branch.UNPREDICATED)
+)
+"""Formats that see to their predicate themselves, or that have none."""
 _NAMES: Final = "g=g, n=n, p=p, f=f, b=b, A=A, F=F, U=U"
 
 Block = Callable[[], int]
@@ -145,29 +150,19 @@ class Translator:
 def emit(emitter: Emitter, insn: SlotInsn) -> None:
     """Source of one instruction."""
     if insn.form is None:
-        with emitter.predicated(0):
-            emitter.illegal("a reserved encoding")
-            emitter.ends = True
+        emitter.illegal("a reserved encoding")
+        emitter.ends = True
         return
-    if result := RESULTS.get(insn.format):
-        with emitter.predicated(insn.qp):
-            try:
-                emitter.result(result, insn)
-            except IllegalInsn as why:
-                emitter.illegal(str(why))
-        return
-    if action := COMPARES.get(insn.format):
-        emitter.sources.clear()
-        try:
-            action(emitter, insn)
-        except IllegalInsn as why:
-            with emitter.predicated(insn.qp):
-                emitter.illegal(str(why))
-        return
-    how = _EMIT[insn.format]
-    while_loop = insn.format == "B1" and insn.field("btype")
-    if insn.format in _SELF_PREDICATED or insn.format in _UNPREDICATED or while_loop:
-        how(emitter, insn)
-    else:
-        with emitter.predicated(insn.qp):
+    kind = insn.form.format
+    how, qp = _EMIT[kind], insn.qp
+    own = kind in _SELF_PREDICATED or (kind == "B1" and insn.field("btype"))
+    emitter.sources.clear()
+    try:
+        if own or not qp:
             how(emitter, insn)
+        else:
+            with emitter.predicated(qp):
+                how(emitter, insn)
+    except IllegalInsn as why:
+        with emitter.predicated(qp):
+            emitter.illegal(str(why))
