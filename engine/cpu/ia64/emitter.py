@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from engine.arch.ia64.decode import SlotInsn
 from engine.cpu.ia64.python_value import MASK, REGISTERS, PythonValue
-from engine.cpu.ia64.writer import Argument, Operand, Relation, Result, Value
+from engine.cpu.ia64.value import Argument, Operand, Value
 
 _SIGN: Final = {32: 1 << 31, 64: 1 << 63}
 _LOW: Final = (1 << 32) - 1
@@ -113,11 +113,11 @@ class Emitter:
 
     # -- values ------------------------------------------------------------------------------
 
-    def number(self, value: int) -> Value:
+    def number(self, value: int) -> PythonValue:
         """A constant."""
         return PythonValue.number(value)
 
-    def shift(self, kind: str, value: Value, count: Value) -> Value:
+    def shift(self, kind: str, value: Value, count: Value) -> PythonValue:
         """A shift by any count."""
         text, few = part(value), f"(c := {part(count)}) < 64"
         if kind == "l":
@@ -127,15 +127,15 @@ class Emitter:
         signed = f"(({text} ^ {_SIGN[64]:#x}) - {_SIGN[64]:#x})"
         return PythonValue(f"({signed} >> (c if {few} else 63) & {MASK})")
 
-    def funnel(self, high: Value, low: Value, count: int) -> Value:
+    def funnel(self, high: Value, low: Value, count: int) -> PythonValue:
         """The lower half of 128 shifted bits."""
         return PythonValue(f"(({high.text} << 64 | {part(low)}) >> {count} & {MASK})")
 
-    def call(self, name: str, *arguments: Argument) -> Value:
+    def call(self, name: str, *arguments: Argument) -> PythonValue:
         """The result of a function of the namespace (`Helpers.namespace`)."""
         return PythonValue(f"{name}({', '.join(map(_argument, arguments))})")
 
-    def pairwise(self, name: str, left: Value, right: Value) -> Value:
+    def pairwise(self, name: str, left: Value, right: Value) -> PythonValue:
         """The result of a function of `integers.PARALLEL`."""
         return PythonValue(f"PARALLEL[{name!r}]({part(left)}, {part(right)})")
 
@@ -144,6 +144,8 @@ class Emitter:
         operator, opposite = _OPERATORS[what]
         if isinstance(right, int):
             right = PythonValue.number(right)
+        assert isinstance(left, PythonValue)
+        assert isinstance(right, PythonValue)
         if bits == 32 and what in ("eq", "ne"):
             left, right = left ^ right, PythonValue.number(0)
         if bits == 32:
@@ -155,25 +157,25 @@ class Emitter:
 
     # -- described instructions ----------------------------------------------------------------
 
-    def general(self, register: int) -> Value:
+    def general(self, register: int) -> PythonValue:
         """A general register, whose NaT bit is passed on."""
         if register and self.nats:
             self.sources.append(f"n[{register}]")
         return REGISTERS[register]
 
-    def nat_of(self, register: int) -> Value:
+    def nat_of(self, register: int) -> PythonValue:
         """The NaT bit of a general register."""
         return PythonValue(f"n[{register}]", 1) if self.nats and register else REGISTERS[0]
 
-    def result(self, insn: SlotInsn, how: Result) -> None:
+    def result(self, insn: SlotInsn, how: "Callable[[Emitter, SlotInsn], Value]") -> None:
         """Write an instruction that only writes a general register."""
         value = how(self, insn)
         assert isinstance(value, PythonValue)
         self.put(insn.field("r1"), value.whole, nat=" | ".join(self.sources) or "0")
 
-    def compare(self, insn: SlotInsn, condition: Relation, kind: str) -> None:
+    def compare(self, insn: SlotInsn, condition: object, kind: str) -> None:
         """Write two predicates."""
-        assert not isinstance(condition, str)
+        assert isinstance(condition, PythonCondition)
         compare(self, insn, *condition, kind, " | ".join(self.sources))
 
     # -- operands ----------------------------------------------------------------------------

@@ -1,11 +1,25 @@
-"""Descriptions of integer instructions: formats A and I without moves from other registers."""
+"""Descriptions of integer instructions: formats A and I without moves from other registers.
 
-from typing import Final
+A description is a function that says once what an instruction does, with the values and operations
+of a writer. There are two: `Emitter` writes the source of a Python function, `JitCode` the text of
+an LLVM one. Descriptions are checked against both: an operation that one of them lacks is a type
+error.
+"""
+
+from collections.abc import Callable
+from typing import Final, TypeAlias
 
 from engine.arch.ia64.decode import SlotInsn
 from engine.arch.ia64.operands import completer
+from engine.cpu.ia64.emitter import Emitter
 from engine.cpu.ia64.integers import mux1_known
-from engine.cpu.ia64.writer import Action, IllegalInsn, Result, Value, Writer
+from engine.cpu.ia64.jit_code import JitCode
+from engine.cpu.ia64.jit_value import JitValue
+from engine.cpu.ia64.python_value import PythonValue
+from engine.cpu.ia64.value import IllegalInsn
+
+Writer: TypeAlias = Emitter | JitCode
+Value: TypeAlias = PythonValue | JitValue
 
 _LOW: Final = 0xFFFFFFFF
 
@@ -217,7 +231,7 @@ def x2(w: Writer, insn: SlotInsn) -> Value:
     return w.number(insn.immediate("imm64"))
 
 
-RESULTS: Final[dict[str, Result]] = {
+RESULTS: Final[dict[str, Callable[[Writer, SlotInsn], Value]]] = {
     "A1": a1,
     "A2": a2,
     "A3": a3,
@@ -244,7 +258,7 @@ RESULTS: Final[dict[str, Result]] = {
     "X2": x2,
 }
 """Instructions that only write a general register, by format."""
-COMPARES: Final[dict[str, Action]] = {
+COMPARES: Final[dict[str, Callable[[Writer, SlotInsn], None]]] = {
     "A6": a6,
     "A7": a6,
     "A8": a6,

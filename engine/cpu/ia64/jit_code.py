@@ -31,7 +31,7 @@ from engine.cpu.ia64.jit_words import (
     TURN,
     UM,
 )
-from engine.cpu.ia64.writer import Argument, Operand, Relation, Result, Value
+from engine.cpu.ia64.value import Argument, Operand, Value
 
 PARAMETERS: Final = "ptr noundef nonnull %s, i64 %at"
 """Of a region's function, and of those that enter it."""
@@ -169,11 +169,11 @@ class JitCode(JitLines):
 
     # -- values ----------------------------------------------------------------------------------
 
-    def number(self, value: int) -> Value:
+    def number(self, value: int) -> JitValue:
         """A constant."""
         return JitValue(self, number(value))
 
-    def shift(self, kind: str, value: Value, count: Value) -> Value:
+    def shift(self, kind: str, value: Value, count: Value) -> JitValue:
         """A shift by any count; that of the machine's is modulo 64."""
         few = self.test("ult", count.text, "64")
         low = self.masked(count.text, 63)
@@ -182,19 +182,19 @@ class JitCode(JitLines):
         shifted = self.binary("shl" if kind == "l" else "lshr", value.text, low)
         return JitValue(self, self.choose(few, shifted, "0"))
 
-    def funnel(self, high: Value, low: Value, count: int) -> Value:
+    def funnel(self, high: Value, low: Value, count: int) -> JitValue:
         """The lower half of 128 shifted bits."""
         given = (("i64", text) for text in (high.text, low.text, str(count)))
         return JitValue(self, self.intrinsic("llvm.fshr.i64", "i64", *given))
 
-    def call(self, name: str, *arguments: Argument) -> Value:
+    def call(self, name: str, *arguments: Argument) -> JitValue:
         """The result of a function of Python's namespace that has LLVM text, too."""
         if name not in CALLS:
             raise Unsupported
         given = (each.text if isinstance(each, JitValue) else each for each in arguments)
         return JitValue(self, CALLS[name](self, *given))
 
-    def pairwise(self, name: str, left: Value, right: Value) -> Value:
+    def pairwise(self, name: str, left: Value, right: Value) -> JitValue:
         """The result of a function of the elements of two registers."""
         if name not in PAIRWISE:
             raise Unsupported
@@ -210,13 +210,13 @@ class JitCode(JitLines):
 
     # -- registers -------------------------------------------------------------------------------
 
-    def general(self, register: int) -> Value:
+    def general(self, register: int) -> JitValue:
         """A general register, whose NaT bit is passed on."""
         if self.nats and register:
             self.sources.append(self.nat(register))
         return JitValue(self, self.value(register))
 
-    def nat_of(self, register: int) -> Value:
+    def nat_of(self, register: int) -> JitValue:
         """The NaT bit of a general register."""
         return JitValue(self, self.nat(register))
 
@@ -266,13 +266,13 @@ class JitCode(JitLines):
                 nat = self.choose(self.guard, nat, self.nat(register))
             self.emit(f"store i64 {nat}, ptr {self._general(register, NATS)}")
 
-    def result(self, insn: SlotInsn, how: Result) -> None:
+    def result(self, insn: SlotInsn, how: "Callable[[JitCode, SlotInsn], Value]") -> None:
         """Write an instruction that only writes a general register."""
         register = insn.field("r1")
         self.check_target(register)
         self.put(register, how(self, insn).text)
 
-    def compare(self, insn: SlotInsn, condition: Relation, kind: str) -> None:
+    def compare(self, insn: SlotInsn, condition: object, kind: str) -> None:
         """Write two predicates; a NaT among the sources clears both, or leaves both."""
         first, second, qp = insn.field("p1"), insn.field("p2"), insn.qp
         assert isinstance(condition, str)

@@ -26,7 +26,7 @@ from engine.cpu.ia64.jit_code import Emit, JitCode, stub
 from engine.cpu.ia64.jit_value import Unsupported
 from engine.cpu.ia64.memory import OFFSET, SHIFT, Ia64Memory
 from engine.cpu.ia64.stops import OutOfMemory, PageFault
-from engine.cpu.ia64.writer import IllegalInsn
+from engine.cpu.ia64.value import IllegalInsn
 
 MOST: Final = 1024
 """Slots of a region at the most."""

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from engine.cpu.ia64.writer import Operand
+from engine.cpu.ia64.value import Operand, Value
 
 _SIGNED: Final = 1 << 63
 _EXTENDED: Final = (8, 16, 32)
@@ -68,10 +68,10 @@ class JitLines:
         return self.op(f"call {result} @{name}({given})")
 
 
-class JitValue:
+class JitValue(Value):
     """A name or a constant in some lines."""
 
-    __slots__ = ("lines", "text")
+    __slots__ = ("lines",)
 
     def __init__(self, lines: JitLines, text: str) -> None:
         self.lines, self.text = lines, text

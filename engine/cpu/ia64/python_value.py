@@ -2,14 +2,14 @@
 
 from typing import Final
 
-from engine.cpu.ia64.writer import Operand
+from engine.cpu.ia64.value import Operand, Value
 
 MASK: Final = "0xFFFFFFFFFFFFFFFF"
 _M: Final = 0xFFFFFFFFFFFFFFFF
 _WIDE: Final = 1000
 
 
-class PythonValue:
+class PythonValue(Value):
     """An expression.
 
     Attributes:
@@ -19,7 +19,7 @@ class PythonValue:
         known: the value of a constant, which may be negative.
     """
 
-    __slots__ = ("bits", "known", "text")
+    __slots__ = ("bits", "known")
 
     def __init__(self, text: str, bits: int = 64, known: int | None = None) -> None:
         self.text, self.bits, self.known = text, bits, known

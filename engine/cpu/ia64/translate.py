@@ -23,7 +23,7 @@ from engine.cpu.ia64.emitter import Emit, Emitter
 from engine.cpu.ia64.insns_integer import COMPARES, RESULTS
 from engine.cpu.ia64.memory import SHIFT, Ia64Memory
 from engine.cpu.ia64.stops import OutOfMemory, PageFault
-from engine.cpu.ia64.writer import IllegalInsn
+from engine.cpu.ia64.value import IllegalInsn
 from engine.cpu.ram import PAGE
 
 FIRST_LINE: Final = 3
