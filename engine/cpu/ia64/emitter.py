@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from engine.arch.ia64.decode import SlotInsn
 from engine.cpu.ia64.python_value import MASK, REGISTERS, PythonValue
-from engine.cpu.ia64.value import Argument, Operand, Value
+from engine.cpu.ia64.value import Argument, CodeValue, Operand
 
 _SIGN: Final = {32: 1 << 31, 64: 1 << 63}
 _LOW: Final = (1 << 32) - 1
@@ -33,7 +33,7 @@ class PythonCondition(NamedTuple):
     inverse: str
 
 
-def part(value: Value) -> str:
+def part(value: CodeValue) -> str:
     """A value between 0 and 2**64, as an operand."""
     assert isinstance(value, PythonValue)
     return value.part
@@ -117,7 +117,7 @@ class Emitter:
         """A constant."""
         return PythonValue.number(value)
 
-    def shift(self, kind: str, value: Value, count: Value) -> PythonValue:
+    def shift(self, kind: str, value: CodeValue, count: CodeValue) -> PythonValue:
         """A shift by any count."""
         text, few = part(value), f"(c := {part(count)}) < 64"
         if kind == "l":
@@ -127,7 +127,7 @@ class Emitter:
         signed = f"(({text} ^ {_SIGN[64]:#x}) - {_SIGN[64]:#x})"
         return PythonValue(f"({signed} >> (c if {few} else 63) & {MASK})")
 
-    def funnel(self, high: Value, low: Value, count: int) -> PythonValue:
+    def funnel(self, high: CodeValue, low: CodeValue, count: int) -> PythonValue:
         """The lower half of 128 shifted bits."""
         return PythonValue(f"(({high.text} << 64 | {part(low)}) >> {count} & {MASK})")
 
@@ -135,11 +135,13 @@ class Emitter:
         """The result of a function of the namespace (`Helpers.namespace`)."""
         return PythonValue(f"{name}({', '.join(map(_argument, arguments))})")
 
-    def pairwise(self, name: str, left: Value, right: Value) -> PythonValue:
+    def pairwise(self, name: str, left: CodeValue, right: CodeValue) -> PythonValue:
         """The result of a function of `integers.PARALLEL`."""
         return PythonValue(f"PARALLEL[{name!r}]({part(left)}, {part(right)})")
 
-    def relation(self, what: str, left: Value, right: Operand, bits: int = 64) -> PythonCondition:
+    def relation(
+        self, what: str, left: CodeValue, right: Operand, bits: int = 64
+    ) -> PythonCondition:
         """The condition that two values are in a relation."""
         operator, opposite = _OPERATORS[what]
         if isinstance(right, int):
@@ -167,7 +169,7 @@ class Emitter:
         """The NaT bit of a general register."""
         return PythonValue(f"n[{register}]", 1) if self.nats and register else REGISTERS[0]
 
-    def result(self, insn: SlotInsn, how: "Callable[[Emitter, SlotInsn], Value]") -> None:
+    def result(self, insn: SlotInsn, how: "Callable[[Emitter, SlotInsn], CodeValue]") -> None:
         """Write an instruction that only writes a general register."""
         value = how(self, insn)
         assert isinstance(value, PythonValue)

@@ -31,7 +31,7 @@ from engine.cpu.ia64.jit_words import (
     TURN,
     UM,
 )
-from engine.cpu.ia64.value import Argument, Operand, Value
+from engine.cpu.ia64.value import Argument, CodeValue, Operand
 
 PARAMETERS: Final = "ptr noundef nonnull %s, i64 %at"
 """Of a region's function, and of those that enter it."""
@@ -173,7 +173,7 @@ class JitCode(JitLines):
         """A constant."""
         return JitValue(self, number(value))
 
-    def shift(self, kind: str, value: Value, count: Value) -> JitValue:
+    def shift(self, kind: str, value: CodeValue, count: CodeValue) -> JitValue:
         """A shift by any count; that of the machine's is modulo 64."""
         few = self.test("ult", count.text, "64")
         low = self.masked(count.text, 63)
@@ -182,7 +182,7 @@ class JitCode(JitLines):
         shifted = self.binary("shl" if kind == "l" else "lshr", value.text, low)
         return JitValue(self, self.choose(few, shifted, "0"))
 
-    def funnel(self, high: Value, low: Value, count: int) -> JitValue:
+    def funnel(self, high: CodeValue, low: CodeValue, count: int) -> JitValue:
         """The lower half of 128 shifted bits."""
         given = (("i64", text) for text in (high.text, low.text, str(count)))
         return JitValue(self, self.intrinsic("llvm.fshr.i64", "i64", *given))
@@ -194,14 +194,14 @@ class JitCode(JitLines):
         given = (each.text if isinstance(each, JitValue) else each for each in arguments)
         return JitValue(self, CALLS[name](self, *given))
 
-    def pairwise(self, name: str, left: Value, right: Value) -> JitValue:
+    def pairwise(self, name: str, left: CodeValue, right: CodeValue) -> JitValue:
         """The result of a function of the elements of two registers."""
         if name not in PAIRWISE:
             raise Unsupported
         function, *given = PAIRWISE[name]
         return JitValue(self, function(self, *given, left.text, right.text))
 
-    def relation(self, what: str, left: Value, right: Operand, bits: int = 64) -> str:
+    def relation(self, what: str, left: CodeValue, right: Operand, bits: int = 64) -> str:
         """The condition that two values are in a relation."""
         one, other = left.text, number(right) if isinstance(right, int) else right.text
         if bits == 32:
@@ -266,7 +266,7 @@ class JitCode(JitLines):
                 nat = self.choose(self.guard, nat, self.nat(register))
             self.emit(f"store i64 {nat}, ptr {self._general(register, NATS)}")
 
-    def result(self, insn: SlotInsn, how: "Callable[[JitCode, SlotInsn], Value]") -> None:
+    def result(self, insn: SlotInsn, how: "Callable[[JitCode, SlotInsn], CodeValue]") -> None:
         """Write an instruction that only writes a general register."""
         register = insn.field("r1")
         self.check_target(register)

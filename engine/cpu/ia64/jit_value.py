@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from engine.cpu.ia64.value import Operand, Value
+from engine.cpu.ia64.value import CodeValue, Operand
 
 _SIGNED: Final = 1 << 63
 _EXTENDED: Final = (8, 16, 32)
@@ -68,7 +68,7 @@ class JitLines:
         return self.op(f"call {result} @{name}({given})")
 
 
-class JitValue(Value):
+class JitValue(CodeValue):
     """A name or a constant in some lines."""
 
     __slots__ = ("lines",)

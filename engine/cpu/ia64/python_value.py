@@ -2,14 +2,14 @@
 
 from typing import Final
 
-from engine.cpu.ia64.value import Operand, Value
+from engine.cpu.ia64.value import CodeValue, Operand
 
 MASK: Final = "0xFFFFFFFFFFFFFFFF"
 _M: Final = 0xFFFFFFFFFFFFFFFF
 _WIDE: Final = 1000
 
 
-class PythonValue(Value):
+class PythonValue(CodeValue):
     """An expression.
 
     Attributes:

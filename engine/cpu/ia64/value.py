@@ -7,7 +7,7 @@ class IllegalInsn(Exception):  # noqa: N818 - what the guest meets, no error of 
     """The instruction is an illegal operation whenever its predicate is set; says why."""
 
 
-class Value:
+class CodeValue:
     """A value of 64 bits that generated code computes; operators are modulo 2**64.
 
     Attributes:
@@ -18,5 +18,5 @@ class Value:
     text: str
 
 
-Operand: TypeAlias = Value | int
-Argument: TypeAlias = Value | int | str
+Operand: TypeAlias = CodeValue | int
+Argument: TypeAlias = CodeValue | int | str
