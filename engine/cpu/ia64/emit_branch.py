@@ -3,8 +3,7 @@
 from typing import Final
 
 from engine.arch.ia64.decode import SlotInsn
-from engine.cpu.ia64.emit_alu import Emit
-from engine.cpu.ia64.emitter import Emitter
+from engine.cpu.ia64.emitter import Emit, Emitter
 
 SYSCALL: Final = 0x100000
 """Immediate of the break that calls the kernel."""
@@ -112,11 +111,6 @@ def b9(e: Emitter, insn: SlotInsn) -> None:
         stop(e, insn)
 
 
-def move_long(e: Emitter, insn: SlotInsn) -> None:
-    """`movl`."""
-    e.put(insn.field("r1"), hex(insn.immediate("imm64")))
-
-
 def nothing(e: Emitter, insn: SlotInsn) -> None:
     """nop, hint, brp."""
 
@@ -139,7 +133,6 @@ EMIT: Final[dict[str, Emit]] = {
     "F15": stop,
     "F16": nothing,
     "X1": stop,
-    "X2": move_long,
     "X3": branch,
     "X4": call,
     "X5": nothing,

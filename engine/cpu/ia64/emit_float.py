@@ -3,8 +3,8 @@
 from typing import Final
 
 from engine.arch.ia64.decode import SlotInsn
-from engine.cpu.ia64.emit_alu import Emit, name
-from engine.cpu.ia64.emitter import Emitter, compare
+from engine.cpu.ia64.emitter import Emit, Emitter, compare
+from engine.cpu.ia64.insns_integer import name
 
 _FORMS: Final = {(8, 0): "", (8, 1): "s", (9, 0): "d"}
 
@@ -46,7 +46,7 @@ def _decided(e: Emitter, insn: SlotInsn, call: str, unc: bool) -> None:
     """A relation that is None where an operand is a NaTVal: both predicates become 0."""
     first, second = insn.field("p1"), insn.field("p2")
     if first == second:
-        compare(e, insn, "0", "1", "unc" if unc else "", ())
+        compare(e, insn, "0", "1", "unc" if unc else "", "")
         return
     targets = [at for at in (first, second) if at]
     clear = " = ".join(f"p[{at}]" for at in targets)

@@ -3,8 +3,8 @@
 from typing import Final
 
 from engine.arch.ia64.decode import SlotInsn
-from engine.cpu.ia64.emit_alu import Emit
-from engine.cpu.ia64.emitter import MASK, Emitter
+from engine.cpu.ia64.emitter import Emit, Emitter
+from engine.cpu.ia64.python_value import MASK
 
 _PLAIN, _S, _A, _SA, _BIAS, _ACQ, _FILL = range(7)
 _CLR, _NC, _CLR_ACQ = 8, 9, 10

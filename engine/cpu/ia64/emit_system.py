@@ -3,8 +3,8 @@
 from typing import Final
 
 from engine.arch.ia64.decode import SlotInsn
-from engine.cpu.ia64.emit_alu import Emit
-from engine.cpu.ia64.emitter import MASK, Emitter
+from engine.cpu.ia64.emitter import Emit, Emitter
+from engine.cpu.ia64.python_value import MASK
 
 _KERNEL: Final = range(8)
 _RSC, _BSP, _BSPSTORE, _RNAT, _FPSR, _ITC, _RUC = 16, 17, 18, 19, 40, 44, 45

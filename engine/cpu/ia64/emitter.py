@@ -1,15 +1,48 @@
-"""Python source of one block: what all units' emitters share.
+"""Python source of one block: the writer of described instructions, and tools for the others.
 
 Generated code reads and writes the lists of `State` by constant index. Its names: g n p f b A F U
 are State's g n p f b a frame um; R1 to R8 and W1 to W8 views of memory; L the ALAT; S the state.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Final, NamedTuple
 
 from engine.arch.ia64.decode import SlotInsn
+from engine.cpu.ia64.python_value import MASK, REGISTERS, PythonValue
+from engine.cpu.ia64.value import Argument, CodeValue, Operand
 
-MASK = "0xFFFFFFFFFFFFFFFF"
+_SIGN: Final = {32: 1 << 31, 64: 1 << 63}
+_LOW: Final = (1 << 32) - 1
+_OPERATORS: Final = {
+    "eq": ("==", "!="),
+    "ne": ("!=", "=="),
+    "slt": ("<", ">="),
+    "sle": ("<=", ">"),
+    "sgt": (">", "<="),
+    "sge": (">=", "<"),
+    "ult": ("<", ">="),
+}
+"""Operators of relations, and of their opposites."""
+
+
+class PythonCondition(NamedTuple):
+    """An expression for a relation, and one for its opposite."""
+
+    text: str
+    inverse: str
+
+
+def part(value: CodeValue) -> str:
+    """A value between 0 and 2**64, as an operand."""
+    assert isinstance(value, PythonValue)
+    return value.part
+
+
+def _argument(value: Argument) -> str:
+    if isinstance(value, PythonValue):
+        return value.part
+    return repr(value)
 
 
 class Emitter:
@@ -17,6 +50,7 @@ class Emitter:
 
     Attributes:
         nats: whether NaT bits are kept by this version of the code.
+        sources: NaT bits of what a described instruction has read, which go to what it writes.
         lines: source lines.
         places: the slot address that each line belongs to.
         required: how many registers the frame must have at the block's start.
@@ -33,6 +67,7 @@ class Emitter:
         self._loop = str(loop)
         self.nats = nats
         self.clocked = clocked
+        self.sources: list[str] = []
         self.lines: list[str] = []
         self.places: list[int] = []
         self.required = self.required_if = 0
@@ -55,11 +90,13 @@ class Emitter:
         self.line(head)
         count = len(self.lines)
         self._depth += 1
-        yield
-        self._depth -= 1
-        if len(self.lines) == count:
-            self.lines.pop()
-            self.places.pop()
+        try:
+            yield
+        finally:
+            self._depth -= 1
+            if len(self.lines) == count:
+                self.lines.pop()
+                self.places.pop()
 
     @contextmanager
     def predicated(self, qp: int) -> Iterator[None]:
@@ -68,9 +105,80 @@ class Emitter:
             yield
             return
         self.conditional, self._qp = True, qp
-        with self.block(f"if p[{qp}]:"):
-            yield
-        self.conditional, self._qp = False, 0
+        try:
+            with self.block(f"if p[{qp}]:"):
+                yield
+        finally:
+            self.conditional, self._qp = False, 0
+
+    # -- values ------------------------------------------------------------------------------
+
+    def number(self, value: int) -> PythonValue:
+        """A constant."""
+        return PythonValue.number(value)
+
+    def shift(self, kind: str, value: CodeValue, count: CodeValue) -> PythonValue:
+        """A shift by any count."""
+        text, few = part(value), f"(c := {part(count)}) < 64"
+        if kind == "l":
+            return PythonValue(f"({text} << c & {MASK} if {few} else 0)")
+        if kind == "u":
+            return PythonValue(f"({text} >> c if {few} else 0)")
+        signed = f"(({text} ^ {_SIGN[64]:#x}) - {_SIGN[64]:#x})"
+        return PythonValue(f"({signed} >> (c if {few} else 63) & {MASK})")
+
+    def funnel(self, high: CodeValue, low: CodeValue, count: int) -> PythonValue:
+        """The lower half of 128 shifted bits."""
+        return PythonValue(f"(({high.text} << 64 | {part(low)}) >> {count} & {MASK})")
+
+    def call(self, name: str, *arguments: Argument) -> PythonValue:
+        """The result of a function of the namespace (`Helpers.namespace`)."""
+        return PythonValue(f"{name}({', '.join(map(_argument, arguments))})")
+
+    def pairwise(self, name: str, left: CodeValue, right: CodeValue) -> PythonValue:
+        """The result of a function of `integers.PARALLEL`."""
+        return PythonValue(f"PARALLEL[{name!r}]({part(left)}, {part(right)})")
+
+    def relation(
+        self, what: str, left: CodeValue, right: Operand, bits: int = 64
+    ) -> PythonCondition:
+        """The condition that two values are in a relation."""
+        operator, opposite = _OPERATORS[what]
+        if isinstance(right, int):
+            right = PythonValue.number(right)
+        assert isinstance(left, PythonValue)
+        assert isinstance(right, PythonValue)
+        if bits == 32 and what in ("eq", "ne"):
+            left, right = left ^ right, PythonValue.number(0)
+        if bits == 32:
+            left, right = left & _LOW, right & _LOW
+        if what[0] == "s":
+            left, right = left ^ _SIGN[bits], right ^ _SIGN[bits]
+        one, other = part(left), part(right)
+        return PythonCondition(f"{one} {operator} {other}", f"{one} {opposite} {other}")
+
+    # -- described instructions ----------------------------------------------------------------
+
+    def general(self, register: int) -> PythonValue:
+        """A general register, whose NaT bit is passed on."""
+        if register and self.nats:
+            self.sources.append(f"n[{register}]")
+        return REGISTERS[register]
+
+    def nat_of(self, register: int) -> PythonValue:
+        """The NaT bit of a general register."""
+        return PythonValue(f"n[{register}]", 1) if self.nats and register else REGISTERS[0]
+
+    def result(self, insn: SlotInsn, how: "Callable[[Emitter, SlotInsn], CodeValue]") -> None:
+        """Write an instruction that only writes a general register."""
+        value = how(self, insn)
+        assert isinstance(value, PythonValue)
+        self.put(insn.field("r1"), value.whole, nat=" | ".join(self.sources) or "0")
+
+    def compare(self, insn: SlotInsn, condition: object, kind: str) -> None:
+        """Write two predicates."""
+        assert isinstance(condition, PythonCondition)
+        compare(self, insn, *condition, kind, " | ".join(self.sources))
 
     # -- operands ----------------------------------------------------------------------------
 
@@ -161,9 +269,7 @@ class Emitter:
         self.line("if X: trap()")
 
 
-def compare(
-    e: Emitter, insn: SlotInsn, condition: str, inverse: str, kind: str, sources: tuple[int, ...]
-) -> None:
+def compare(e: Emitter, insn: SlotInsn, condition: str, inverse: str, kind: str, nat: str) -> None:
     """Write two predicates.
 
     Args:
@@ -172,7 +278,7 @@ def compare(
         condition: expression for the relation.
         inverse: for its opposite.
         kind: "", "unc", "and", "or" or "or.andcm".
-        sources: registers whose NaT decides.
+        nat: an expression of the NaT bits that decide, "" for none.
     """
     first, second, qp = insn.field("p1"), insn.field("p2"), insn.qp
     if first == second:
@@ -181,21 +287,20 @@ def compare(
         return
     targets = [at for at in (first, second) if at]
     clear = " = ".join(f"p[{at}]" for at in targets)
-    nat = e.nat(*sources) if e.nats else "0"
     with e.predicated(qp):
         if kind in ("", "unc"):
-            if nat != "0" and targets:
+            if nat and targets:
                 e.line(f"if {nat}: {clear} = 0")
                 with e.block("else:"):
                     _assign(e, first, second, condition, inverse)
             else:
                 _assign(e, first, second, condition, inverse)
         elif kind == "and":
-            also = f"{nat} or " if nat != "0" else ""
+            also = f"{nat} or " if nat else ""
             if targets:
                 e.line(f"if {also}{inverse}: {clear} = 0")
         else:
-            also = f"not ({nat}) and " if nat != "0" else ""
+            also = f"not ({nat}) and " if nat else ""
             with e.block(f"if {also}({condition}):"):
                 if first:
                     e.line(f"p[{first}] = 1")
@@ -213,3 +318,7 @@ def _assign(e: Emitter, first: int, second: int, condition: str, inverse: str) -
         e.line(f"p[{first}] = {condition}")
     elif second:
         e.line(f"p[{second}] = {inverse}")
+
+
+Emit = Callable[[Emitter, SlotInsn], None]
+"""Writes an instruction that is not described for both writers."""

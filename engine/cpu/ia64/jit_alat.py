@@ -7,8 +7,8 @@ stores that none is theirs.
 from typing import Final
 
 from engine.arch.ia64.decode import SlotInsn
-from engine.cpu.ia64.jit_alu import Emit
-from engine.cpu.ia64.jit_code import JitCode, number
+from engine.cpu.ia64.jit_code import Emit, JitCode
+from engine.cpu.ia64.jit_value import number
 from engine.cpu.ia64.jit_words import (
     ALAT_COUNT,
     ALAT_FILTER,

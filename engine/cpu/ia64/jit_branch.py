@@ -4,10 +4,10 @@ from typing import Final
 
 from engine.arch.ia64.decode import SlotInsn
 from engine.cpu.ia64.jit_alat import float_key, general_key, take
-from engine.cpu.ia64.jit_alu import Emit
-from engine.cpu.ia64.jit_code import PARAMETERS, JitCode, Unsupported, number
+from engine.cpu.ia64.jit_code import PARAMETERS, Emit, JitCode
 from engine.cpu.ia64.jit_memory import is_natval
 from engine.cpu.ia64.jit_stack import enter_frame, leave_frame, rotate
+from engine.cpu.ia64.jit_value import Unsupported, number
 from engine.cpu.ia64.jit_words import APPLICATION, BRANCH, PLACE_TABLE, PLACES, PR
 from engine.cpu.ia64.state import EC, LC
 

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from typing import Final
 
 from engine.arch.ia64.decode import SlotInsn
+from engine.cpu.ia64.jit_parallel import CALLS, PAIRWISE
+from engine.cpu.ia64.jit_value import JitLines, JitValue, Unsupported, number
 from engine.cpu.ia64.jit_words import (
     ASSIST,
     END,
@@ -29,21 +31,10 @@ from engine.cpu.ia64.jit_words import (
     TURN,
     UM,
 )
+from engine.cpu.ia64.value import Argument, CodeValue, Operand
 
 PARAMETERS: Final = "ptr noundef nonnull %s, i64 %at"
 """Of a region's function, and of those that enter it."""
-
-_SIGNED: Final = 1 << 63
-
-
-class Unsupported(Exception):  # noqa: N818 - an answer, no error
-    """Machine code does not do this; Python does."""
-
-
-def number(value: int) -> str:
-    """A constant of 64 bits."""
-    value &= 0xFFFFFFFFFFFFFFFF
-    return str(value - (1 << 64) if value & _SIGNED else value)
 
 
 def stub(name: str, function: str, at: int) -> str:
@@ -53,14 +44,14 @@ def stub(name: str, function: str, at: int) -> str:
     return f"define i64 @{name}({PARAMETERS}) nounwind {{\n{call}\n  ret i64 %value\n}}"
 
 
-class JitCode:
+class JitCode(JitLines):
     """Collects a function.
 
     Attributes:
         clocked: whether the block clock runs.
         nats: whether any general register may be a NaT; Python sees to an instruction that reads
             one, but for those that ask for it, keep it or pass it on.
-        sources: NaT bits of what an instruction has read that passes them on, else None.
+        sources: NaT bits of what a described instruction has read, which go to what it writes.
         insn: the instruction at hand.
         slot: its slot address.
         behind: the slot address behind it.
@@ -68,7 +59,6 @@ class JitCode:
         frame: the frame's size where it is known.
         ends: nothing goes on behind the instruction.
         assists: slots that Python executes.
-        helpers: declarations that the text needs.
     """
 
     def __init__(
@@ -82,29 +72,23 @@ class JitCode:
             inside: entries that a branch may go to in this function.
             cells: the word that holds the function of a region, by its entry.
         """
+        super().__init__()
         self._cells = cells
         self.ends = False
         self.clocked, self.nats = clocked, nats
         self._inside = inside
-        self._lines: list[str] = []
         self._aside: list[str] = []
         self._pointers: dict[tuple[str, int], str] = {}
         self._has_top = False
         self._tails: dict[str, list[str]] = {}
-        self._count = 0
         self.slot = self.behind = 0
         self.guard = ""
-        self.sources: list[str] | None = None
+        self.sources: list[str] = []
         self.frame: int | None = None
         self.insn: SlotInsn
         self.assists: set[int] = set()
-        self.helpers: set[str] = set()
 
     # -- text --------------------------------------------------------------------------------
-
-    def emit(self, text: str) -> None:
-        """Add a line."""
-        self._lines.append("  " + text)
 
     def mark(self) -> tuple[int, int]:
         """A place to go back to."""
@@ -127,17 +111,6 @@ class JitCode:
             self._aside += self._lines
         finally:
             self._lines, self._pointers = usual, known
-
-    def name(self, prefix: str = "t") -> str:
-        """A fresh name, without its sign."""
-        self._count += 1
-        return f"{prefix}{self._count}"
-
-    def op(self, text: str) -> str:
-        """Add an instruction that has a value; its name."""
-        fresh = "%" + self.name()
-        self._lines.append(f"  {fresh} = {text}")
-        return fresh
 
     def label(self, name: str) -> None:
         """A block begins."""
@@ -194,31 +167,62 @@ class JitCode:
         self._has_top = True
         return self._pointer("%top", register - 32)
 
-    # -- arithmetic ------------------------------------------------------------------------------
+    # -- values ----------------------------------------------------------------------------------
 
-    def binary(self, what: str, left: str, right: str) -> str:
-        """An operation of two values of 64 bits."""
-        return self.op(f"{what} i64 {left}, {right}")
+    def number(self, value: int) -> JitValue:
+        """A constant."""
+        return JitValue(self, number(value))
 
-    def masked(self, value: str, mask: int) -> str:
-        """`value` & mask."""
-        return self.op(f"and i64 {value}, {number(mask)}")
+    def shift(self, kind: str, value: CodeValue, count: CodeValue) -> JitValue:
+        """A shift by any count; that of the machine's is modulo 64."""
+        few = self.test("ult", count.text, "64")
+        low = self.masked(count.text, 63)
+        if kind == "r":
+            return JitValue(self, self.binary("ashr", value.text, self.choose(few, low, "63")))
+        shifted = self.binary("shl" if kind == "l" else "lshr", value.text, low)
+        return JitValue(self, self.choose(few, shifted, "0"))
 
-    def test(self, what: str, left: str, right: str) -> str:
-        """A relation of two values of 64 bits."""
-        return self.op(f"icmp {what} i64 {left}, {right}")
+    def funnel(self, high: CodeValue, low: CodeValue, count: int) -> JitValue:
+        """The lower half of 128 shifted bits."""
+        given = (("i64", text) for text in (high.text, low.text, str(count)))
+        return JitValue(self, self.intrinsic("llvm.fshr.i64", "i64", *given))
 
-    def choose(self, condition: str, left: str, right: str) -> str:
-        """One of two values."""
-        return self.op(f"select i1 {condition}, i64 {left}, i64 {right}")
+    def call(self, name: str, *arguments: Argument) -> JitValue:
+        """The result of a function of Python's namespace that has LLVM text, too."""
+        if name not in CALLS:
+            raise Unsupported
+        given = (each.text if isinstance(each, JitValue) else each for each in arguments)
+        return JitValue(self, CALLS[name](self, *given))
+
+    def pairwise(self, name: str, left: CodeValue, right: CodeValue) -> JitValue:
+        """The result of a function of the elements of two registers."""
+        if name not in PAIRWISE:
+            raise Unsupported
+        function, *given = PAIRWISE[name]
+        return JitValue(self, function(self, *given, left.text, right.text))
+
+    def relation(self, what: str, left: CodeValue, right: Operand, bits: int = 64) -> str:
+        """The condition that two values are in a relation."""
+        one, other = left.text, number(right) if isinstance(right, int) else right.text
+        if bits == 32:
+            one, other = (self.op(f"trunc i64 {text} to i32") for text in (one, other))
+        return self.op(f"icmp {what} i{bits} {one}, {other}")
 
     # -- registers -------------------------------------------------------------------------------
 
-    def gr(self, register: int) -> str:
-        """A general register's value; Python goes on where it is a NaT that is not passed on."""
-        if self.nats and register and self.sources is not None:
+    def general(self, register: int) -> JitValue:
+        """A general register, whose NaT bit is passed on."""
+        if self.nats and register:
             self.sources.append(self.nat(register))
-        elif self.nats and register:
+        return JitValue(self, self.value(register))
+
+    def nat_of(self, register: int) -> JitValue:
+        """The NaT bit of a general register."""
+        return JitValue(self, self.nat(register))
+
+    def gr(self, register: int) -> str:
+        """A general register's value; Python goes on where it is a NaT."""
+        if self.nats and register:
             self.leave_if(self.test("ne", self.nat(register), "0"))
         return self.value(register)
 
@@ -256,11 +260,47 @@ class JitCode:
             value = self.choose(self.guard, value, self.value(register))
         self.emit(f"store i64 {value}, ptr {self._general(register)}")
         if self.nats:
-            for source in self.sources or ():
+            for source in self.sources:
                 nat = source if nat == "0" else self.binary("or", nat, source)
             if self.guard:
                 nat = self.choose(self.guard, nat, self.nat(register))
             self.emit(f"store i64 {nat}, ptr {self._general(register, NATS)}")
+
+    def result(self, insn: SlotInsn, how: "Callable[[JitCode, SlotInsn], CodeValue]") -> None:
+        """Write an instruction that only writes a general register."""
+        register = insn.field("r1")
+        self.check_target(register)
+        self.put(register, how(self, insn).text)
+
+    def compare(self, insn: SlotInsn, condition: object, kind: str) -> None:
+        """Write two predicates; a NaT among the sources clears both, or leaves both."""
+        first, second, qp = insn.field("p1"), insn.field("p2"), insn.qp
+        assert isinstance(condition, str)
+        if first == second:
+            raise Unsupported
+        one, two = (1 << first) & ~1, (1 << second) & ~1
+        both = one | two
+        old = self.load(PR)
+        cleared = self.masked(old, ~both)
+        if kind in ("", "unc"):
+            bits = self.choose(condition, number(one), number(two))
+            new = self.binary("or", cleared, bits)
+            other = cleared if kind else old
+        elif kind == "and":
+            new, other = self.choose(condition, old, cleared), old
+        elif kind == "or":
+            new, other = self.choose(condition, self.binary("or", old, number(both)), old), old
+        else:
+            new, other = self.choose(condition, self.binary("or", cleared, number(one)), old), old
+        if self.sources:
+            nat = self.sources[0]
+            for source in self.sources[1:]:
+                nat = self.binary("or", nat, source)
+            unknown = cleared if kind in ("", "unc", "and") else old
+            new = self.choose(self.test("eq", nat, "0"), new, unknown)
+        if qp:
+            new = self.choose(self.predicate(qp), new, other)
+        self.store(PR, new)
 
     def predicate(self, register: int) -> str:
         """Condition that a predicate is set."""
@@ -391,3 +431,7 @@ class JitCode:
     def inside(self, target: int) -> bool:
         """True if an entry is in this function."""
         return target in self._inside
+
+
+Emit = Callable[[JitCode, SlotInsn], None]
+"""Writes an instruction that is not described for both writers."""

@@ -6,9 +6,9 @@ from typing import Final
 
 from engine.arch.ia64.decode import SlotInsn
 from engine.cpu.ia64.floatformats import BIAS, INTEGER_EXPONENT, NAN_EXPONENT
-from engine.cpu.ia64.jit_alu import Emit
-from engine.cpu.ia64.jit_code import JitCode, Unsupported, number
+from engine.cpu.ia64.jit_code import Emit, JitCode
 from engine.cpu.ia64.jit_memory import from_memory, is_natval, to_memory
+from engine.cpu.ia64.jit_value import Unsupported, number
 from engine.cpu.ia64.jit_words import APPLICATION, FUSED, PR
 from engine.cpu.ia64.state import FPSR, NATVAL
 
@@ -174,8 +174,7 @@ def from_integer(c: JitCode, insn: SlotInsn) -> None:
         negative = c.test("slt", x[0], "0")
         value = c.choose(negative, c.binary("sub", "0", x[0]), x[0])
         zero = c.test("eq", value, "0")
-        c.helpers.add("declare i64 @llvm.ctlz.i64(i64, i1)")
-        shift = c.op(f"call i64 @llvm.ctlz.i64(i64 {value}, i1 false)")
+        shift = c.intrinsic("llvm.ctlz.i64", "i64", ("i64", value), ("i1", "false"))
         shift = c.masked(shift, 63)
         exponent = c.binary("sub", number(INTEGER_EXPONENT), shift)
         exponent = c.choose(zero, "0", exponent)

@@ -5,9 +5,9 @@ from typing import Final
 from engine.arch.ia64.decode import SlotInsn
 from engine.cpu.ia64.emit_branch import UNPREDICATED
 from engine.cpu.ia64.jit_alat import forget_all
-from engine.cpu.ia64.jit_alu import Emit
-from engine.cpu.ia64.jit_code import JitCode, Unsupported, number
+from engine.cpu.ia64.jit_code import Emit, JitCode
 from engine.cpu.ia64.jit_stack import alloc, frame, turned
+from engine.cpu.ia64.jit_value import Unsupported, number
 from engine.cpu.ia64.jit_words import APPLICATION, BRANCH, PR, RRB_PR_WORD, UM
 from engine.cpu.ia64.state import EC, LC, PFS
 
@@ -21,12 +21,6 @@ def from_branch(c: JitCode, insn: SlotInsn) -> None:
     """`mov` r1=b2."""
     c.check_target(insn.field("r1"))
     c.put(insn.field("r1"), c.load(BRANCH + insn.field("b2")))
-
-
-def move_long(c: JitCode, insn: SlotInsn) -> None:
-    """`movl`."""
-    c.check_target(insn.field("r1"))
-    c.put(insn.field("r1"), number(insn.immediate("imm64")))
 
 
 def _with_rotating(c: JitCode, pr: str, by: str) -> str:
@@ -139,7 +133,6 @@ EMIT: Final[dict[str, Emit]] = {
     "M36": user_mask,
     "M48": nothing,
     "M51": nothing,
-    "X2": move_long,
     "X5": nothing,
 }
 NOT_PREDICATED: Final = UNPREDICATED | {"M34"}

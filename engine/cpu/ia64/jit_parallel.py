@@ -1,140 +1,97 @@
-"""LLVM text of operations on the elements of general registers."""
+"""LLVM text of operations on the elements of general registers, by the names of Python's."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
-from engine.arch.ia64.decode import SlotInsn
-from engine.cpu.ia64.integers import mux1_known, mux1_places
-from engine.cpu.ia64.jit_alu import Emit, put
-from engine.cpu.ia64.jit_code import JitCode, Unsupported
+from engine.cpu.ia64.integers import mux1_places
+from engine.cpu.ia64.jit_value import JitLines, Unsupported
 
 
-def _lanes(c: JitCode, value: str, size: int) -> str:
-    return c.op(f"bitcast i64 {value} to <{8 // size} x i{8 * size}>")
+def _kind(size: int) -> str:
+    return f"<{8 // size} x i{8 * size}>"
 
 
-def _whole(c: JitCode, value: str, size: int) -> str:
-    return c.op(f"bitcast <{8 // size} x i{8 * size}> {value} to i64")
+def _lanes(c: JitLines, value: str, size: int) -> str:
+    return c.op(f"bitcast i64 {value} to {_kind(size)}")
 
 
-def a9(c: JitCode, insn: SlotInsn) -> None:
-    """`padd`, psub without saturation, pcmp; Python does the others."""
-    word = insn.word
-    size = 4 if word >> 36 & 1 else 1 + (word >> 33 & 1)
-    x4, x2b = word >> 29 & 15, word >> 27 & 3
-    kind = f"<{8 // size} x i{8 * size}>"
-    if (x4, x2b) not in ((0, 0), (1, 0), (9, 0), (9, 1)):
-        raise Unsupported
-
-    def value() -> str:
-        left = _lanes(c, c.gr(insn.field("r2")), size)
-        right = _lanes(c, c.gr(insn.field("r3")), size)
-        if x4 < 2:
-            return _whole(c, c.op(f"{('add', 'sub')[x4]} {kind} {left}, {right}"), size)
-        found = c.op(f"icmp {('eq', 'sgt')[x2b]} {kind} {left}, {right}")
-        return _whole(c, c.op(f"sext <{8 // size} x i1> {found} to {kind}"), size)
-
-    put(c, insn, value)
+def _whole(c: JitLines, value: str, size: int) -> str:
+    return c.op(f"bitcast {_kind(size)} {value} to i64")
 
 
-def i6(c: JitCode, insn: SlotInsn) -> None:
-    """Parallel shifts by an immediate."""
-    size = 4 if insn.word >> 36 & 1 else 2
-    bits = 8 * size
-    left = insn.format == "I8"
-    count = insn.immediate("ccount5" if left else "count5")
-    signed = not left and insn.word >> 28 & 3 == 3
-
-    def value() -> str:
-        operand = c.gr(insn.field("r2" if left else "r3"))
-        if count >= bits and not signed:
-            return "0"
-        lanes = ", ".join([f"i{bits} {min(count, bits - 1)}"] * (8 // size))
-        how = "shl" if left else "ashr" if signed else "lshr"
-        shifted = c.op(f"{how} <{8 // size} x i{bits}> {_lanes(c, operand, size)}, <{lanes}>")
-        return _whole(c, shifted, size)
-
-    put(c, insn, value)
+def _each(c: JitLines, what: str, size: int, left: str, right: str) -> str:
+    """`padd`, psub without saturation."""
+    left, right = _lanes(c, left, size), _lanes(c, right, size)
+    return _whole(c, c.op(f"{what} {_kind(size)} {left}, {right}"), size)
 
 
-def _chosen(c: JitCode, first: str, second: str, size: int, places: Sequence[int]) -> str:
+def _compare(c: JitLines, what: str, size: int, left: str, right: str) -> str:
+    """`pcmp`."""
+    left, right = _lanes(c, left, size), _lanes(c, right, size)
+    found = c.op(f"icmp {what} {_kind(size)} {left}, {right}")
+    return _whole(c, c.op(f"sext <{8 // size} x i1> {found} to {_kind(size)}"), size)
+
+
+def _chosen(c: JitLines, first: str, second: str, size: int, places: Sequence[int]) -> str:
     """Elements of two registers, numbered from the lowest of the first one."""
-    count = 8 // size
-    kind = f"<{count} x i{8 * size}>"
-    left, right = _lanes(c, first, size), _lanes(c, second, size)
+    kind, left, right = _kind(size), _lanes(c, first, size), _lanes(c, second, size)
     order = ", ".join(f"i32 {place}" for place in places)
-    picked = c.op(f"shufflevector {kind} {left}, {kind} {right}, <{count} x i32> <{order}>")
+    picked = c.op(f"shufflevector {kind} {left}, {kind} {right}, <{len(places)} x i32> <{order}>")
     return _whole(c, picked, size)
 
 
-def i2(c: JitCode, insn: SlotInsn) -> None:
-    """`mix` and unpack; Python does the others."""
-    word = insn.word
-    x2a, x2b, x2c = word >> 34 & 3, word >> 28 & 3, word >> 30 & 3
-    if x2a != 2 or (x2b, x2c) not in ((0, 2), (2, 2), (0, 1), (2, 1)):
+def _pairs(c: JitLines, starts: range, size: int, left: str, right: str) -> str:
+    """`mix`, unpack: elements of both registers in turn."""
+    places = [place for at in starts for place in (8 // size + at, at)]
+    return _chosen(c, left, right, size, places)
+
+
+def _mux1(c: JitLines, value: str, kind: int) -> str:
+    return _chosen(c, value, value, 1, mux1_places(kind))
+
+
+def _mux2(c: JitLines, value: str, kind: int) -> str:
+    return _chosen(c, value, value, 2, [kind >> 2 * at & 3 for at in range(4)])
+
+
+def _shift(c: JitLines, value: str, count: str | int, size: int, how: str) -> str:
+    """`pshl`, pshr, pshr.u by an immediate."""
+    bits = 8 * size
+    if isinstance(count, str):
         raise Unsupported
-    size = 4 if word >> 36 & 1 else 1 + (word >> 33 & 1)
-    count = 8 // size
-    if x2c == 2:
-        starts = range(int(x2b == 2), count, 2)
-    else:
-        starts = range(0 if x2b == 2 else count // 2, count if x2b == 0 else count // 2)
-    places = [place for at in starts for place in (count + at, at)]
-    put(
-        c,
-        insn,
-        lambda: _chosen(c, c.gr(insn.field("r2")), c.gr(insn.field("r3")), size, places),
-    )
+    if count >= bits and how != "r":
+        return "0"
+    lanes = ", ".join([f"i{bits} {min(count, bits - 1)}"] * (8 // size))
+    what = {"l": "shl", "r": "ashr", "u": "lshr"}[how]
+    return _whole(c, c.op(f"{what} {_kind(size)} {_lanes(c, value, size)}, <{lanes}>"), size)
 
 
-def i3(c: JitCode, insn: SlotInsn) -> None:
-    """`mux1`."""
-    kind = insn.immediate("mbt4")
-    if not mux1_known(kind):
-        raise Unsupported
-    put(c, insn, lambda: _chosen(c, r2 := c.gr(insn.field("r2")), r2, 1, mux1_places(kind)))
-
-
-def i4(c: JitCode, insn: SlotInsn) -> None:
-    """`mux2`."""
-    kind = insn.immediate("mht8")
-    places = [kind >> 2 * at & 3 for at in range(4)]
-    put(c, insn, lambda: _chosen(c, r2 := c.gr(insn.field("r2")), r2, 2, places))
-
-
-def _first_zero(c: JitCode, value: str, size: int, left: bool) -> str:
+def _first_zero(c: JitLines, value: str, size: int, left: bool) -> str:
     """Index of the first element that is 0, from the highest one if `left`, else their number."""
     count = 8 // size
-    what = "ctlz" if left else "cttz"
-    c.helpers.add(f"declare i{count} @llvm.{what}.i{count}(i{count}, i1)")
-    kind = f"<{count} x i{8 * size}>"
-    found = c.op(f"icmp eq {kind} {_lanes(c, value, size)}, zeroinitializer")
-    bits = c.op(f"bitcast <{count} x i1> {found} to i{count}")
-    index = c.op(f"call i{count} @llvm.{what}.i{count}(i{count} {bits}, i1 false)")
-    return c.op(f"zext i{count} {index} to i64")
+    found = c.op(f"icmp eq {_kind(size)} {_lanes(c, value, size)}, zeroinitializer")
+    kind = f"i{count}"
+    bits = c.op(f"bitcast <{count} x i1> {found} to {kind}")
+    what = f"llvm.{'ctlz' if left else 'cttz'}.{kind}"
+    return c.op(f"zext {kind} {c.intrinsic(what, kind, (kind, bits), ('i1', 'false'))} to i64")
 
 
-def i29(c: JitCode, insn: SlotInsn) -> None:
-    """Extensions; where the first zero element is."""
-    x6 = insn.word >> 27 & 63
-    bits = 8 << (x6 & 3)
-    if x6 >= 0x18:
-        put(c, insn, lambda: _first_zero(c, c.gr(insn.field("r3")), bits // 8, x6 < 0x1C))
-        return
-
-    def value() -> str:
-        narrow = c.op(f"trunc i64 {c.gr(insn.field('r3'))} to i{bits}")
-        return c.op(f"{'sext' if x6 & 4 else 'zext'} i{bits} {narrow} to i64")
-
-    put(c, insn, value)
-
-
-EMIT: Final[dict[str, Emit]] = {
-    "A9": a9,
-    "I2": i2,
-    "I3": i3,
-    "I4": i4,
-    "I6": i6,
-    "I8": i6,
-    "I29": i29,
+CALLS: Final[dict[str, Callable[..., str]]] = {
+    "mux1": _mux1,
+    "mux2": _mux2,
+    "parallel_shift": _shift,
+    "count_zero": _first_zero,
 }
+"""By the name of the function that Python calls; Python does what is not here."""
+
+PAIRWISE: Final[dict[str, tuple[Callable[..., str], object, int]]] = {
+    **{f"padd{size}": (_each, "add", size) for size in (1, 2, 4)},
+    **{f"psub{size}": (_each, "sub", size) for size in (1, 2, 4)},
+    **{f"pcmp{size}.eq": (_compare, "eq", size) for size in (1, 2, 4)},
+    **{f"pcmp{size}.gt": (_compare, "sgt", size) for size in (1, 2, 4)},
+    **{f"mix{size}.l": (_pairs, range(1, 8 // size, 2), size) for size in (1, 2, 4)},
+    **{f"mix{size}.r": (_pairs, range(0, 8 // size, 2), size) for size in (1, 2, 4)},
+    **{f"unpack{size}.h": (_pairs, range(4 // size, 8 // size), size) for size in (1, 2, 4)},
+    **{f"unpack{size}.l": (_pairs, range(4 // size), size) for size in (1, 2, 4)},
+}
+"""The same of `integers.PARALLEL`: a function, and what it is given before the operands."""

@@ -7,6 +7,7 @@ region where that is possible.
 """
 
 from collections.abc import Callable, Container, Iterator, Sequence
+from functools import partial
 from typing import Final
 
 from msgspec import Struct
@@ -15,57 +16,32 @@ from engine.arch.ia64.bundle import SIZE, next_slot
 from engine.arch.ia64.decode import SlotInsn, decode_raw
 from engine.cpu.ia64 import (
     jit_alat,
-    jit_alu,
     jit_branch,
     jit_float,
     jit_memory,
     jit_moves,
-    jit_parallel,
 )
-from engine.cpu.ia64.jit_alu import Emit
-from engine.cpu.ia64.jit_code import JitCode, Unsupported, stub
+from engine.cpu.ia64.insns_integer import COMPARES, RESULTS
+from engine.cpu.ia64.jit_code import Emit, JitCode, stub
+from engine.cpu.ia64.jit_value import Unsupported
 from engine.cpu.ia64.memory import OFFSET, SHIFT, Ia64Memory
 from engine.cpu.ia64.stops import OutOfMemory, PageFault
+from engine.cpu.ia64.value import IllegalInsn
 
 MOST: Final = 1024
 """Slots of a region at the most."""
 
 _EMIT: Final[dict[str, Emit]] = {
-    **jit_alu.EMIT,
-    **jit_parallel.EMIT,
+    **{name: partial(JitCode.result, how=how) for name, how in RESULTS.items()},
+    **COMPARES,
     **jit_moves.EMIT,
     **jit_float.EMIT,
     **jit_memory.EMIT,
     **jit_alat.EMIT,
 }
-_GUARDED: Final = frozenset(
-    (
-        *(
-            "A1",
-            "A2",
-            "A3",
-            "A4",
-            "A5",
-            "A9",
-            "I2",
-            "I3",
-            "I4",
-            "I5",
-            "I6",
-            "I7",
-            "I8",
-            "I9",
-            "I10",
-            "I11",
-            "I12",
-        ),
-        *("I13", "I14", "I15", "I22", "I25", "I28", "I29", "M31", "X2"),
-    )
-)
+_GUARDED: Final = RESULTS.keys() | {"I22", "I25", "I28", "M31"}
 """Formats that only write a general register: their predicate chooses a value."""
-_COMPARES: Final = frozenset(("A6", "A7", "A8", "I16", "I17", "I30", "F4", "F5", "F6", "F7"))
-_PASS_NATS: Final = _GUARDED | {"A6", "A7", "A8", "I16"}
-"""Formats whose result says that a general register was a NaT."""
+_COMPARES: Final = COMPARES.keys() | {"F4", "F5", "F6", "F7"}
 _BREAKS: Final = frozenset(("I19", "M37", "F15", "B9", "X1"))
 _GENERAL: Final = frozenset(("A9", "A10", "I1", "I2", "I3", "I4", "I5", "I6", "I7", "I8", "I29"))
 _FLOAT: Final = frozenset(f"F{at}" for at in range(1, 14))
@@ -266,7 +242,7 @@ class JitRegion:
         mark = code.mark()
         try:
             emit(code, insn)
-        except Unsupported:
+        except (Unsupported, IllegalInsn):
             code.back(mark)
             if assisted(insn) is None:
                 if insn.qp and _may_be_passed(insn):
@@ -310,22 +286,24 @@ def emit(code: JitCode, insn: SlotInsn) -> None:
 
     Raises:
         Unsupported: Python does it.
+        IllegalInsn: Python reports it.
     """
-    code.sources = [] if insn.format in _PASS_NATS else None
-    if insn.format in jit_branch.EMIT:
-        jit_branch.EMIT[insn.format](code, insn)
+    kind, qp = insn.format, insn.qp
+    code.sources.clear()
+    if kind in jit_branch.EMIT:
+        jit_branch.EMIT[kind](code, insn)
         return
-    how = _EMIT.get(insn.format)
+    how = _EMIT.get(kind)
     if how is None:
         raise Unsupported
-    if insn.format in _COMPARES or insn.format in jit_moves.NOT_PREDICATED or not insn.qp:
+    if not qp or kind in _COMPARES or kind in jit_moves.NOT_PREDICATED:
         how(code, insn)
-    elif insn.format in _GUARDED:
-        code.guard = code.predicate(insn.qp)
+    elif kind in _GUARDED:
+        code.guard = code.predicate(qp)
         try:
             how(code, insn)
         finally:
             code.guard = ""
     else:
-        with code.when(code.predicate(insn.qp)):
+        with code.when(code.predicate(qp)):
             how(code, insn)

@@ -3,7 +3,8 @@
 from typing import Final
 
 from engine.arch.ia64.decode import SlotInsn
-from engine.cpu.ia64.jit_code import JitCode, Unsupported, number
+from engine.cpu.ia64.jit_code import JitCode
+from engine.cpu.ia64.jit_value import Unsupported, number
 from engine.cpu.ia64.jit_words import (
     APPLICATION,
     BOTTOM,

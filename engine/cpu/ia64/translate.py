@@ -6,6 +6,7 @@ line that raised tells the slot, and every slot checks before it changes anythin
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from msgspec import Struct
@@ -13,31 +14,33 @@ from msgspec import Struct
 from engine.arch.ia64.bundle import SIZE, next_slot
 from engine.arch.ia64.decode import SlotInsn, decode_raw
 from engine.cpu.ia64 import (
-    emit_alu,
     emit_branch,
     emit_float,
     emit_memory,
     emit_system,
 )
-from engine.cpu.ia64.emitter import Emitter
+from engine.cpu.ia64.emitter import Emit, Emitter
+from engine.cpu.ia64.insns_integer import COMPARES, RESULTS
 from engine.cpu.ia64.memory import SHIFT, Ia64Memory
 from engine.cpu.ia64.stops import OutOfMemory, PageFault
+from engine.cpu.ia64.value import IllegalInsn
 from engine.cpu.ram import PAGE
 
 FIRST_LINE: Final = 3
 LONGEST: Final = 48
 """Slots of a block at the most."""
-_EMIT: Final = {
-    **emit_alu.EMIT,
+_EMIT: Final[dict[str, Emit]] = {
+    **{name: partial(Emitter.result, how=how) for name, how in RESULTS.items()},
+    **COMPARES,
     **emit_branch.EMIT,
     **emit_float.EMIT,
     **emit_memory.EMIT,
     **emit_system.EMIT,
 }
 _SELF_PREDICATED: Final = frozenset(
-    ("A6", "A7", "A8", "I16", "I17", "I30", "F4", "F5", "F6", "F7")
+    ("F4", "F5", "F6", "F7", "M25", "M34", *COMPARES, *emit_branch.UNPREDICATED)
 )
-_UNPREDICATED: Final = emit_branch.UNPREDICATED | {"M25", "M34"}
+"""Formats that see to their predicate themselves, or that have none."""
 _NAMES: Final = "g=g, n=n, p=p, f=f, b=b, A=A, F=F, U=U"
 
 Block = Callable[[], int]
@@ -147,14 +150,19 @@ class Translator:
 def emit(emitter: Emitter, insn: SlotInsn) -> None:
     """Source of one instruction."""
     if insn.form is None:
-        with emitter.predicated(0):
-            emitter.illegal("a reserved encoding")
-            emitter.ends = True
+        emitter.illegal("a reserved encoding")
+        emitter.ends = True
         return
-    how = _EMIT[insn.format]
-    while_loop = insn.format == "B1" and insn.field("btype")
-    if insn.format in _SELF_PREDICATED or insn.format in _UNPREDICATED or while_loop:
-        how(emitter, insn)
-    else:
-        with emitter.predicated(insn.qp):
+    kind = insn.form.format
+    how, qp = _EMIT[kind], insn.qp
+    own = kind in _SELF_PREDICATED or (kind == "B1" and insn.field("btype"))
+    emitter.sources.clear()
+    try:
+        if own or not qp:
             how(emitter, insn)
+        else:
+            with emitter.predicated(qp):
+                how(emitter, insn)
+    except IllegalInsn as why:
+        with emitter.predicated(qp):
+            emitter.illegal(str(why))

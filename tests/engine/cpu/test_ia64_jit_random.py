@@ -1,5 +1,10 @@
-"""Machine code against generated Python: random code, registers, memory and clock."""
+"""Machine code against generated Python: random code, registers, memory and clock.
 
+KPROBE_TUI_IA64_PROGRAMS=2000 has so many programs executed in all ways; KPROBE_TUI_IA64_SEED names
+the first.
+"""
+
+import os
 import random
 from typing import Final
 
@@ -12,7 +17,7 @@ from engine.arch.ia64.bundle import TEMPLATES, Bundle
 from engine.arch.ia64.decode import SlotInsn, decode_slot
 from engine.arch.ia64.opcodes import Form, forms
 from engine.arch.ia64.operands import FIELDS
-from engine.cpu.base import StopKind
+from engine.cpu.base import Stop, StopKind
 from engine.cpu.ia64.jit import available
 from engine.cpu.ram import PAGE
 
@@ -47,6 +52,9 @@ _NAMES: Final = (
     *("psr", "csd"),
 )
 _BUNDLES: Final = 10
+PROGRAMS: Final = int(os.environ.get("KPROBE_TUI_IA64_PROGRAMS", "24"))
+SEED: Final = int(os.environ.get("KPROBE_TUI_IA64_SEED", "64"))
+_PARTS: Final = 4
 _NOP: Final = 1 << 27
 _NOP_B: Final = 2 << 37
 
@@ -253,3 +261,34 @@ def test_code_with_loops_is_in_the_same_state_at_every_quantum(seed: int, quantu
                 break
     finally:
         _close(cores)
+
+
+@pytest.mark.parametrize("part", range(_PARTS))
+def test_slots_blocks_and_machine_code_end_in_the_same_state(part: int) -> None:
+    """Code without loops, slot by slot, as blocks of Python and as machine code."""
+    for seed in range(SEED + part, SEED + PROGRAMS, _PARTS):
+        program = _program(random.Random(seed), True)
+        cores = _pair(program, seed, True)
+        slots = BareIa64(program, emulate_unaligned=bool(seed & 1))
+        _prepare(slots, random.Random(seed), True)
+        try:
+            for _ in range(3):
+                stops = [cpu.run() for cpu in cores]
+                states = [_seen(cpu) for cpu in cores]
+                assert (stops[0], states[0]) == (stops[1], states[1]), seed
+                assert _steps(slots) == stops[0], seed
+                registers, below, _, memory = _seen(slots)  # only blocks keep the clock
+                assert (registers, below, memory) == (*states[0][:2], states[0][3]), seed
+                for cpu in (*cores, slots):
+                    cpu.write_register("ip", (cpu.read_register("ip") & ~15) + 16)
+        finally:
+            _close([*cores, slots])
+
+
+def _steps(cpu: BareIa64) -> Stop | None:
+    """Execute slot by slot up to a stop."""
+    for _ in range(3 * (_BUNDLES + 1)):
+        stop = cpu.step()
+        if stop is not None:
+            return stop
+    return None
