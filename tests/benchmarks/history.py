@@ -23,8 +23,8 @@ from engine.history.livecheckpoints import LiveCheckpoints
 from engine.history.recording import RunRecorder
 from engine.linux.fs.stdio import FeedStream, SinkStream
 from engine.session import GuestConfig, Session
-from engine.session.control.backwards import Backwards
 from engine.session.control.control import Control
+from engine.session.control.past.backwards import Backwards
 from engine.session.guest.past import PastSession
 from engine.session.guest.terminal import CapturedStreams
 from engine.session.protocol import commands as cmd
@@ -37,7 +37,7 @@ _PROGRAM: Final = (
     "d = {}\nfor i in range(60000): d[i % 1000] = str(i)\nprint(len(d))",
 )
 _SEEKS: Final = 60
-_SHORT: Final = "engine.session.control.refill.SHORT"
+_SHORT: Final = "engine.session.control.past.refill.SHORT"
 _LATE: Final = "p:late python3:PyObject_Str"
 
 

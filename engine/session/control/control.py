@@ -16,27 +16,21 @@ from engine.arch.plan import Mode
 from engine.errors import CommandError, KprobeTuiError
 from engine.escaping import escaped
 from engine.linux.space import AddressSpace
-from engine.session.control.asking import StopQuestions
-from engine.session.control.branched_runs import BranchedRuns
-from engine.session.control.branches import KeptRun
 from engine.session.control.entries import ProbeRow
-from engine.session.control.guest_views import GuestViews
+from engine.session.control.guest import GuestStand
 from engine.session.control.heard_commands import HeardCommands
+from engine.session.control.past.position import Standpoint
 from engine.session.control.probe_list import ProbeList
-from engine.session.control.run_starts import RunStarts
-from engine.session.control.running import Abandoned
-from engine.session.control.sight import RunSight
-from engine.session.control.stand import GuestStand
-from engine.session.control.standpoint import Standpoint
+from engine.session.control.running import Abandoned, StopQuestions
+from engine.session.control.runs import EventTeller, KeptRun, RunStarts, ToldEvents
+from engine.session.control.sight import GuestViews, RunSight
 from engine.session.control.still_commands import StillCommands
-from engine.session.control.switches import (
+from engine.session.control.tracing_choices import (
     GraphSwitch,
     HandlersSwitch,
     KernelSwitch,
     RunSwitches,
 )
-from engine.session.control.telling import EventTeller
-from engine.session.control.told_events import ToldEvents
 from engine.session.guest.calling import CallArguments, FunctionCalls
 from engine.session.guest.session import Session
 from engine.session.guest.terminal import FrontEndStreams
@@ -47,6 +41,7 @@ from engine.session.protocol.config import GuestConfig
 from engine.session.protocol.kinds import CommandKind, kind_of
 from engine.session.protocol.views import (
     GuestView,
+    HistoryView,
     OriginLink,
     ProbeView,
     RunState,
@@ -56,16 +51,15 @@ from engine.session.tracing.handlers import blamed
 from engine.trace.tracepoints import GROUPS
 
 if TYPE_CHECKING:
-    from engine.session.control.branching import BranchLeap
-    from engine.session.control.past_stops import WatchPlace
-    from engine.session.control.truths import Condition
+    from engine.session.control.past.branches import BranchedRuns, BranchLeap
+    from engine.session.control.past.conditions import Condition
+    from engine.session.control.past.search import WatchPlace
 
 
 class Control:
     """One guest, run after run.
 
     Attributes:
-        branches: runs that go on from moments of the past, this one among them.
         heard: hears commands while the guest runs, and keeps those that wait for their turn.
         before_end: called when the guest has ended, before that is told.
         watch_places: gives the accesses of the past at which the user wants to stop.
@@ -109,9 +103,7 @@ class Control:
         self.sight = sight = RunSight(self._telling)
         self._still = StillCommands(sight, self._telling, terminal)
         self.heard = HeardCommands(sight, self._still, self._telling, self.dispatch, self.refresh)
-        self.branches = BranchedRuns(
-            sight, self._telling, mode, self.heard.listens, self._begin_branch
-        )
+        self._branches: BranchedRuns | None = None
         self._mode = mode
         self.before_end: Callable[[], object] = lambda: None
         self.refills = False
@@ -121,7 +113,7 @@ class Control:
         self.links: tuple[OriginLink, ...] = ()
         self.looks: Callable[[], str] = lambda: ""
         self._on_foot = False
-        self._views = GuestViews(self.branches)
+        self._views = GuestViews(self._with_branches)
         self._starts = RunStarts(self._telling, mode, terminal)
         fresh = self._starts.fresh(config, opened)
         self._first, self._damage = fresh.opened, set[str]()
@@ -186,8 +178,8 @@ class Control:
             self._tell(ev.Notice(failure))
         told.declare(tracing)
         if travel is not None:
-            from engine.session.control.past_log import RecordedSources  # few runs are recorded
-            from engine.session.control.refill import LogRefill
+            from engine.session.control.past.log import RecordedSources  # few runs are recorded
+            from engine.session.control.past.refill import LogRefill
 
             recorded = RecordedSources(self.probes, switches.graph, switches.kernel)
             refill = LogRefill(travel, tracing, recorded, self._mode, self._tell, told)
@@ -342,6 +334,21 @@ class Control:
 
     # -- branches ---------------------------------------------------------------------------
 
+    @property
+    def branches(self) -> "BranchedRuns":
+        """The runs that go on from moments of the past, the run at hand among them."""
+        if self._branches is None:
+            from engine.session.control.past.branches import BranchedRuns  # few runs are branched
+
+            self._branches = BranchedRuns(
+                self.sight, self._telling, self._mode, self.heard.listens, self._begin_branch
+            )
+        return self._branches
+
+    def _with_branches(self, history: HistoryView | None) -> HistoryView | None:
+        """A run as a line, with the branches that there are."""
+        return history if self._branches is None else self._branches.view(history)
+
     def _begin_branch(self, leap: "BranchLeap", run: KeptRun) -> None:
         """Have a run at hand that was brought to a moment of the one that was.
 
@@ -450,7 +457,8 @@ class Control:
         rows = self.probes.rows
         fresh = self._starts.fresh(self.config)  # if it fails, the old run goes on
         self._end_run()
-        self.branches.restarted()
+        if self._branches is not None:
+            self._branches.restarted()
         self._tell(ev.Restarted())
         self._begin(fresh, rows, self.sight.run.switches, self.sight.place.changes + 1)
         self.sight.moves_on()
@@ -552,7 +560,8 @@ class Control:
         if not self.sight.is_open:
             return
         self._end_run()
-        self.branches.close()
+        if self._branches is not None:
+            self._branches.close()
         self.sight.close()
 
     def _end_run(self) -> None:

@@ -9,7 +9,7 @@ from engine.linux.space import AddressSpace
 from engine.probes.kprobe import Kprobe, ProbeFlags
 from engine.probes.kretprobe import Kretprobe
 from engine.probes.point import ProbePoint
-from engine.session.control.event_rules import NO_TEXTS, EventTexts
+from engine.session.control.tracing_choices import NO_TEXTS, EventTexts
 from engine.session.guest.probed_space import ProbedSpace
 from engine.session.guest.probing import Probing
 from engine.session.program.places import Place

@@ -4,12 +4,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from engine.session.control.branches import KeptRun
+from engine.session.control.guest import GuestStand
 from engine.session.control.running import Abandoned
+from engine.session.control.runs import EventTeller, KeptRun
 from engine.session.control.sight import RunSight
-from engine.session.control.stand import GuestStand
 from engine.session.control.still_commands import StillCommands
-from engine.session.control.telling import EventTeller
 from engine.session.protocol import commands as cmd
 from engine.session.protocol import events as ev
 from engine.session.protocol.kinds import CommandKind, kind_of

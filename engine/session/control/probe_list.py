@@ -16,7 +16,7 @@ from engine.linux.space import AddressSpace
 from engine.probes.kprobe import Kprobe, Uprobe
 from engine.probes.kretprobe import KretprobeInstance
 from engine.session.control.entries import ProbeEntry, ProbeRow, ProbeRows, ProbeViews
-from engine.session.control.event_rules import NO_TEXTS, EventRules, EventTexts
+from engine.session.control.tracing_choices import NO_TEXTS, EventRules, EventTexts
 from engine.session.guest.probed_space import Wanted
 from engine.session.guest.probing import Probing
 from engine.session.program.places import Place, PlaceError

@@ -3,18 +3,19 @@
 from collections.abc import Callable
 from typing import Final
 
+from msgspec import Struct
+
 from engine.arch.base import TrapKind
 from engine.arch.plan import Mode, Rules
 from engine.cpu.base import Stop, StopKind
 from engine.errors import CommandError, ProbeRejectedError
-from engine.guest.hooks import SignalAnswer
+from engine.guest.hooks import PASSED, SignalAnswer
 from engine.image.symtab import shown_place
 from engine.linux import signals as sig
 from engine.linux.thread import Thread
 from engine.probes.hit_machine import HitMachine, PhaseWatch
 from engine.probes.manager import ProbeManager
 from engine.probes.point import ProbePoint
-from engine.session.control.asking import StopQuestions
 from engine.session.control.entries import ProbeEntry
 from engine.session.control.focus import Focus
 from engine.session.control.motions import Motion, Motions
@@ -27,6 +28,30 @@ from engine.session.kernel.call_results import CallResult
 from engine.session.kernel.supervisor import KernelSupervisor
 from engine.session.protocol import commands as cmd
 from engine.session.protocol.views import HitView, Origin, PhaseView, RunState, StopCause
+
+
+class StopQuestions(Struct):
+    """The questions; texts say why to stop, "" is to run on.
+
+    Attributes:
+        accepts: (id of a breakpoint or probe) at each hit that would stop the guest, with the
+            guest at the hit's address.
+        signal: (number) before a signal is delivered to the current thread.
+        call: (number, name) before its system call is carried out; None for no interest.
+        returned: (number, name) after it; None for no interest.
+        forked: (process id, name of the call): it has made a process.
+        mapped: code of a file has come.
+        executed: (path): it has begun another program.
+    """
+
+    accepts: Callable[[int], bool] = lambda row: True
+    signal: Callable[[int], SignalAnswer] = lambda number: PASSED
+    call: Callable[[int, str], str] | None = None
+    returned: Callable[[int, str], str] | None = None
+    forked: Callable[[int, str], str] = lambda pid, call: ""
+    mapped: Callable[[], object] = lambda: None
+    executed: Callable[[str], str] = lambda path: ""
+
 
 _OFTEN: Final = 256
 """Steps between two looks at whether the user wants something."""

@@ -3,11 +3,10 @@
 from typing import Final
 
 from engine.errors import CommandError
-from engine.session.control.branches import KeptRun
+from engine.session.control.guest import GuestStand
 from engine.session.control.probe_list import ProbeList
+from engine.session.control.runs import EventTeller, KeptRun
 from engine.session.control.sight import RunSight
-from engine.session.control.stand import GuestStand
-from engine.session.control.telling import EventTeller
 from engine.session.guest.terminal import FrontEndStreams
 from engine.session.protocol import commands as cmd
 from engine.session.protocol import events as ev

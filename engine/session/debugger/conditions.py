@@ -15,7 +15,7 @@ from engine.session.inspect.frame_scope import FrameScope, Uses
 from engine.session.inspect.watched_expressions import dependence
 
 if TYPE_CHECKING:
-    from engine.session.control.truths import Condition, Pieces
+    from engine.session.control.past.conditions import Condition, Pieces
 
 
 class _Asked(Struct, frozen=True):
@@ -122,7 +122,7 @@ class PastConditions:
         Raises:
             CommandError: there is nothing to ask.
         """
-        from engine.session.control.truths import Condition  # few go back
+        from engine.session.control.past.conditions import Condition  # few go back
 
         debugger, asked = self._debugger, self._asked
         if asked is None:
