@@ -16,7 +16,10 @@ from pathlib import Path
 from typing import Final
 from unittest.mock import patch
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from controlkit import Given
 
 from engine.history.journal import Journal
 from engine.history.livecheckpoints import LiveCheckpoints
@@ -51,9 +54,9 @@ class _LateProbe:
         guest, *args = words
         config = GuestConfig(guest, tuple(args), env=("PATH=/usr/bin:/bin",), history=True)
         self._control = Control(config, self._tell, terminal=CapturedStreams())
-        self._control.refills = True
+        self._control.loop.refills = True
         began = time.process_time()
-        self._control.execute(cmd.Continue())
+        self._control.loop.execute(cmd.Continue())
         self.run = time.process_time() - began
 
     def _tell(self, event: ev.SessionEvent) -> None:
@@ -64,10 +67,10 @@ class _LateProbe:
         """Place it, fill the log, and take it away."""
         before = time.process_time(), _of_children()
         self._first, self._began = None, time.monotonic()
-        self._control.execute(cmd.Define(self._line))
+        self._control.loop.execute(cmd.Define(self._line))
         wall = time.monotonic() - self._began
         found = {"own": time.process_time() - before[0], "others": _of_children() - before[1]}
-        self._control.execute(cmd.Delete((self._control.view().probes[-1].id,)))
+        self._control.loop.execute(cmd.Delete((self._control.view().probes[-1].id,)))
         return {**found, "wall": wall, "first": self._first or 0.0}
 
     def ended(self, after: float) -> float:
@@ -81,8 +84,8 @@ class _LateProbe:
             asked = time.monotonic()
             return cmd.Halt()
 
-        self._control.heard.waiting = waiting
-        self._control.execute(cmd.Define(self._line))
+        self._control.queue.source = Given(waiting)
+        self._control.loop.execute(cmd.Define(self._line))
         return time.monotonic() - asked if asked else 0.0
 
     def close(self) -> None:

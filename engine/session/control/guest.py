@@ -5,7 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from engine.arch.plan import Mode
-from engine.session.control.editing import Editing
+from engine.session.control.editing import ChangeHistory, Editing
 from engine.session.control.focus import Focus
 from engine.session.control.probe_list import ProbeList
 from engine.session.control.running import Running, StopQuestions
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from engine.session.control.past.search import StopPlace
 
 
-class GuestStand:
+class DebuggedGuest:
     """A guest, and what looks at it, moves it and changes it.
 
     Attributes:
@@ -36,6 +36,7 @@ class GuestStand:
         focus: the thread in sight.
         viewing: looks at it.
         running: moves it.
+        history: its changes that can be taken back.
         editing: changes it.
     """
 
@@ -64,7 +65,8 @@ class GuestStand:
         self.session = session
         self.tracing = Tracing(session, TraceOptions(mode=mode), consumer=take, keep=keep)
         self.probing = session.probes(mode)
-        self.probes = ProbeList(self.probing, self.tracing, mode)
+        self.history = ChangeHistory()
+        self.probes = ProbeList(self.probing, self.tracing, mode, self.history)
         self.histograms = Histograms(self.tracing)
         self.troubles = Troubles(session)
         self.focus = Focus(session, alone=alone)
@@ -73,7 +75,7 @@ class GuestStand:
         self.running = Running(
             session, self.probing, self.probes, self.viewing, self.focus, questions
         )
-        self.editing = Editing(session, self.probes, self.focus)
+        self.editing = Editing(session, self.focus, self.history)
         self._questions = questions
         self._told = 0
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from engine.arch.plan import Mode
 from engine.errors import CommandError, KprobeTuiError, ProbeSyntaxError
 from engine.linux.fs.stdio import HostStream
-from engine.session.control.past.position import Standpoint
+from engine.session.control.past.position import RunPosition
 from engine.session.control.running import Abandoned, Running
 from engine.session.control.tracing_choices import RunSwitches
 from engine.session.guest.session import Session
@@ -160,7 +160,7 @@ class KeptRun(Struct):
         exit_code: of its end; None before.
     """
 
-    place: Standpoint
+    place: RunPosition
     told: ToldEvents
     switches: RunSwitches
     context: list[ev.SessionEvent]

@@ -8,14 +8,15 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from engine.errors import CommandError
-from engine.session.control.guest import GuestStand
-from engine.session.control.past.position import Standpoint
+from engine.session.control.guest import DebuggedGuest
+from engine.session.control.past.position import RunPosition
 from engine.session.control.runs import EventTeller, KeptRun
 from engine.session.protocol import commands as cmd
 from engine.session.protocol.views import (
     DisplayView,
     GuestView,
     HistoryView,
+    OriginLink,
     PartsView,
     ProbeView,
     RunState,
@@ -64,19 +65,21 @@ class RunSight:
 
     Attributes:
         words: carries lines of gdb's words out; None before the first of these lines.
-        learn: called before the first line: may set `words`.
+        links: of the value that was followed back last.
         moves: counts what the guest has done, threads that were chosen and fresh starts.
         frame: number of the frame that is looked at; the guest's motions make it 0.
     """
 
-    def __init__(self, telling: EventTeller) -> None:
+    def __init__(self, telling: EventTeller, learn: Callable[[], object] | None) -> None:
         """No run is at hand.
 
         Args:
             telling: gets the context of each run that comes to hand.
+            learn: called before the first line of words: sets `words`; None where nobody does.
         """
         self.words: TypedWords | None = None
-        self.learn: Callable[[], object] = lambda: None
+        self._learn = learn
+        self.links: tuple[OriginLink, ...] = ()
         self.moves = self.frame = 0
         self._telling = telling
         self._gate = threading.Lock()
@@ -100,12 +103,12 @@ class RunSight:
         return self._kept
 
     @property
-    def place(self) -> Standpoint:
+    def place(self) -> RunPosition:
         """The place in the run at hand at which the front end stands."""
         return self.run.place
 
     @property
-    def here(self) -> GuestStand:
+    def here(self) -> DebuggedGuest:
         """The guest in which the front end stands, and all that works on it."""
         return self.place.here
 
@@ -164,8 +167,8 @@ class RunSight:
         Raises:
             CommandError: the front end knows no words.
         """
-        if self.words is None:
-            self.learn()
+        if self.words is None and self._learn is not None:
+            self._learn()
         if self.words is None:
             raise CommandError("nobody knows words here")
         return self.words
@@ -283,8 +286,8 @@ class GuestViews:
             exit_code=run.exit_code,
             troubles=here.troubles.summary,
             changed=place.changes,
-            undo=place.present.editing.undo_text,
-            redo=place.present.editing.redo_text,
+            undo=place.present.history.undo_text,
+            redo=place.present.history.redo_text,
             histograms=place.present.histograms.texts(running=running.state is RunState.RUNNING),
             detours=viewing.detours.counts(),
             history=self._branched(place.view()),

@@ -54,7 +54,7 @@ class PastConditions:
         """Nothing is asked for."""
         self._debugger = debugger
         self._asked: _Asked | None = None
-        debugger.control.condition = self._condition
+        debugger.control.questions.condition = self._condition
 
     def ask(self, text: str) -> None:
         """Look at an expression where the user stands.

@@ -71,7 +71,7 @@ class Watching:
         self._expressions: dict[int, _WatchState] = {}  # by identity of the watchpoint
         self._told: dict[int, list[WatchEvent]] = {}
         debugger.watches = self._looks
-        debugger.control.watch_places = self._in_past
+        debugger.control.questions.watches = self._in_past
 
     # -- words ------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from engine.arch.machine import Insn
 from engine.errors import CommandError
 from engine.history.livecheckpoints import LiveCheckpoints
 from engine.history.timeline import Moment, Timeline
-from engine.session.control.past.conditions import Condition, Truths
+from engine.session.control.past.conditions import Condition, ConditionSearch
 from engine.session.control.past.origins import FollowedPlace, NameAt, Origins
 from engine.session.control.past.search import PastStretches, StopPlace, StopSearch, WatchPlace
 from engine.session.control.past.writes import MemoryWrites, RegisterWrites
@@ -483,14 +483,16 @@ class Backwards:
         now = self.timeline.now()
         return self._when(condition, lambda truths, floor: truths.last(condition, floor, now))
 
-    def _when(self, condition: Condition, find: Callable[[Truths, Moment | None], str]) -> str:
+    def _when(
+        self, condition: Condition, find: Callable[[ConditionSearch, Moment | None], str]
+    ) -> str:
         session, now = self._session, self.timeline.now()
         ended = self.timeline.ended
         text = ""
         try:
             floor = None if condition.call is None else self._entered(*condition.call)
             if not self.cut():
-                text = find(Truths(session, self._stretches, self.cut), floor)
+                text = find(ConditionSearch(session, self._stretches, self.cut), floor)
         except CommandError:
             self._back_to(now, ended=ended)
             raise

@@ -12,8 +12,8 @@ from engine.errors import CommandError
 from engine.history.inputs import HostInputs
 from engine.history.recording import RunRecorder
 from engine.linux.fs.vfs import OpenFile
-from engine.session.control.guest import GuestStand
-from engine.session.control.past.position import Standpoint
+from engine.session.control.guest import DebuggedGuest
+from engine.session.control.past.position import RunPosition
 from engine.session.control.past.travel import Travel
 from engine.session.control.runs import EventTeller, KeptRun
 from engine.session.control.sight import RunSight
@@ -213,7 +213,7 @@ class BranchLeap:
         remarks: what the user has to know of the branch.
     """
 
-    def __init__(self, place: Standpoint) -> None:
+    def __init__(self, place: RunPosition) -> None:
         """Go to where a front end stands.
 
         Raises:
@@ -264,7 +264,7 @@ class BranchLeap:
             return RecordedBranchSession(self._old.config, streams, opened, parent)
         return BranchSession(self._old.config, streams, opened)
 
-    def carry_out(self, travel: Travel, stand: GuestStand, goes_on: Callable[[], bool]) -> None:
+    def carry_out(self, travel: Travel, stand: DebuggedGuest, goes_on: Callable[[], bool]) -> None:
         """Bring the guest there.
 
         Args:
@@ -324,31 +324,66 @@ class BranchedRuns:
         self._telling = telling
         self._branches = Branches()
 
-    def carry_out(self, command: cmd.Command) -> str:
-        """Carry a command out; what it came to.
+    def compare(self, command: cmd.CompareBranches) -> str:
+        """Compare two branches; the table, in words.
 
         Raises:
-            KprobeTuiError: it cannot be.
+            KprobeTuiError: they cannot be compared.
         """
-        run, branches = self._sight.run, self._branches
+        run = self._recorded()
+        other = command.other or self._branches.current
+        return "\n".join(self._compare(command.one, other, run))
+
+    def delete(self, command: cmd.DeleteBranch) -> str:
+        """Give a branch up; in words.
+
+        Raises:
+            CommandError: there is none of that name, or it is at hand.
+        """
+        self._recorded()
+        self._branches.remove(command.name).place.close()
+        return f"branch {command.name} is gone"
+
+    def start(self, command: cmd.StartBranch) -> str:
+        """Go on from the moment at hand in a run of its own; in words.
+
+        Raises:
+            KprobeTuiError: no branch can leave there.
+        """
+        return self._leave(lambda run: self._start(command.name, run))
+
+    def switch(self, command: cmd.SwitchBranch) -> str:
+        """Go to another branch; in words.
+
+        Raises:
+            CommandError: there is none of that name, or it is at hand.
+        """
+        return self._leave(lambda run: self._switch(command.name, run))
+
+    def _recorded(self) -> KeptRun:
+        """The run at hand, which has to be recorded.
+
+        Raises:
+            CommandError: it is not.
+        """
+        run = self._sight.run
         run.place.need_history()
-        match command:
-            case cmd.CompareBranches(one, other):
-                return "\n".join(self._compare(one, other or branches.current, run))
-            case cmd.DeleteBranch(name):
-                branches.remove(name).place.close()
-                return f"branch {name} is gone"
+        return run
+
+    def _leave(self, go: Callable[[KeptRun], str]) -> str:
+        """Have another run at hand.
+
+        Args:
+            go: leads to it from the one at hand; in words.
+        """
+        run = self._recorded()
         running = run.place.here.running
         if running.machine is not None:
             raise CommandError("in the middle of a hit; let it finish first")
         if running.state is RunState.RUNNING:
             raise CommandError("the program is running; Ctrl-C stops it")
         self._sight.leave()
-        if isinstance(command, cmd.SwitchBranch):
-            said = self._switch(command.name, run)
-        else:
-            assert isinstance(command, cmd.StartBranch)
-            said = self._start(command.name, run)
+        said = go(run)
         self._sight.arrive()
         return said
 
@@ -436,9 +471,7 @@ class BranchedRuns:
         Raises:
             CommandError: the run is not recorded.
         """
-        run = self._sight.run
-        run.place.need_history()
-        return self._branches.lines(run)
+        return self._branches.lines(self._recorded())
 
     def view(self, history: HistoryView | None) -> HistoryView | None:
         """A run as a line, with the branches that there are."""

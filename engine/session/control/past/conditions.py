@@ -57,7 +57,7 @@ class Turn(Struct, frozen=True):
     there: Moment | None = None
 
 
-class _TruthNotes(Struct):
+class _ConditionNotes(Struct):
     """The notes of a condition while a stretch is lived through.
 
     Attributes:
@@ -81,7 +81,7 @@ class _TruthNotes(Struct):
         self.holds = holds
 
 
-class Truths:
+class ConditionSearch:
     """Finds the first and the last moment at which a condition becomes true.
 
     One that reads memory only is looked at behind each instruction and each system call that
@@ -158,7 +158,7 @@ class Truths:
 
     # -- stretches --------------------------------------------------------------------------
 
-    def _live(self, condition: Condition, end: Moment, *, first: bool = False) -> _TruthNotes:
+    def _live(self, condition: Condition, end: Moment, *, first: bool = False) -> _ConditionNotes:
         """Go on to a moment, and see where a condition becomes true in front of it.
 
         Args:
@@ -166,7 +166,7 @@ class Truths:
             end: the moment.
             first: one such place is enough.
         """
-        look = _TruthNotes()
+        look = _ConditionNotes()
         live = self._on_foot if condition.registers else self._watched
         live(condition, end, look, lambda: self._cut() or (first and bool(look.turns)))
         return look
@@ -175,7 +175,7 @@ class Truths:
         self,
         condition: Condition,
         end: Moment,
-        look: _TruthNotes,
+        look: _ConditionNotes,
         enough: Callable[[], bool],
     ) -> None:
         """Look behind each write to what the condition reads."""
@@ -216,7 +216,7 @@ class Truths:
         self,
         condition: Condition,
         end: Moment,
-        look: _TruthNotes,
+        look: _ConditionNotes,
         enough: Callable[[], bool],
     ) -> None:
         """Look in front of each instruction of the thread where something has changed."""

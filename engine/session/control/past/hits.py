@@ -21,7 +21,7 @@ from engine.probes.kprobe import Kprobe, Uprobe
 from engine.probes.kretprobe import Kretprobe, KretprobeInstance, Uretprobe
 from engine.probes.point_state import Stage
 from engine.session.control.entries import ProbeEntry
-from engine.session.control.guest import GuestStand
+from engine.session.control.guest import DebuggedGuest
 from engine.session.control.past.epochs import is_without_state
 from engine.session.control.past.log import LogContent, Patience, RecordedSources, begin, run_on
 from engine.session.control.past.travel import Travel
@@ -222,7 +222,7 @@ class LivedHits:
         done: phases that were carried out there.
     """
 
-    def __init__(self, stand: GuestStand, past: PastSession) -> None:
+    def __init__(self, stand: DebuggedGuest, past: PastSession) -> None:
         """The guest stands in front of its first instruction."""
         self.stand = stand
         self.past = past
@@ -340,7 +340,7 @@ class PastHits:
     def __init__(
         self,
         travel: Travel,
-        stand_in: Callable[[PastSession], GuestStand],
+        stand_in: Callable[[PastSession], DebuggedGuest],
         recorded: RecordedSources,
         mode: Mode,
         goes_on: GoesOn,

@@ -12,7 +12,7 @@ from engine.arch.plan import Mode
 from engine.errors import ProbeError
 from engine.history.timeline import Moment
 from engine.session.control.entries import ProbeEntry, ProbeRow
-from engine.session.control.guest import GuestStand
+from engine.session.control.guest import DebuggedGuest
 from engine.session.control.probe_list import ProbeList
 from engine.session.control.running import StopQuestions
 from engine.session.control.tracing_choices import GraphSwitch, KernelSwitch
@@ -76,7 +76,7 @@ def run_on(past: PastSession, at: int, clock: int, look: Callable[[], object]) -
 
 
 def begin(
-    stand: GuestStand,
+    stand: DebuggedGuest,
     rows: tuple[ProbeRow, ...],
     globs: tuple[str, ...],
     depth: int,
@@ -182,7 +182,7 @@ class PastLog:
         self._take = take
         self._numbers: dict[int, int] = {}
         self._same = True
-        self._stand = stand = GuestStand(
+        self._stand = stand = DebuggedGuest(
             past, mode, StopQuestions(), take=self._rows, keep=lambda: None
         )
         self.tracing = stand.tracing

@@ -5,8 +5,8 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from engine.errors import CommandError
-from engine.session.control.guest import GuestStand
-from engine.session.control.running import Abandoned
+from engine.session.control.guest import DebuggedGuest
+from engine.session.control.running import Abandoned, StopQuestions
 from engine.session.guest.session import Session
 from engine.session.protocol import commands as cmd
 from engine.session.protocol.views import HistoryView, RunState, StopCause
@@ -14,14 +14,13 @@ from engine.session.protocol.views import HistoryView, RunState, StopCause
 if TYPE_CHECKING:
     from engine.arch.plan import Mode
     from engine.history.timeline import Moment
-    from engine.session.control.past.conditions import Condition
     from engine.session.control.past.hits import HitPosition, PastHits
     from engine.session.control.past.log import RecordedSources
     from engine.session.control.past.search import WatchPlace
     from engine.session.control.past.travel import Travel
 
 
-class Standpoint:
+class RunPosition:
     """A run, and the guest of it in which a front end stands.
 
     Attributes:
@@ -33,9 +32,10 @@ class Standpoint:
 
     def __init__(
         self,
-        present: GuestStand,
+        present: DebuggedGuest,
         travel: "Travel | None",
-        make_past: Callable[[Session], GuestStand],
+        make_past: Callable[[Session], DebuggedGuest],
+        questions: StopQuestions,
         changed: int = 0,
     ) -> None:
         """Stand in the run itself.
@@ -44,12 +44,14 @@ class Standpoint:
             present: the run.
             travel: the way to its past, if it is recorded.
             make_past: makes somewhere to stand of the guest of the past.
+            questions: say where motions of the past stop.
             changed: how often the code in sight has changed before.
         """
+        self._questions = questions
         self.present = self.here = present
         self.travel = travel
         self._make_past = make_past
-        self._past: GuestStand | None = None
+        self._past: DebuggedGuest | None = None
         self.hits: PastHits | None = None
         self._changed = changed
 
@@ -72,7 +74,7 @@ class Standpoint:
         """The same addresses may have other code now."""
         self._changed += 1
 
-    def _stand_in(self, stand: GuestStand) -> None:
+    def _stand_in(self, stand: DebuggedGuest) -> None:
         seen = self.changes
         self.here = stand
         self._changed = seen + 1 - stand.probing.changes
@@ -100,22 +102,31 @@ class Standpoint:
             return None
         return travel.landmarks.call()
 
-    def mark(self, command: cmd.SetMark | cmd.DeleteMark) -> str:
-        """Make the moment at hand a bookmark, or forget one; in words.
+    def mark(self, command: cmd.SetMark) -> str:
+        """Make the moment at hand a bookmark; in words.
 
         Raises:
             CommandError: it cannot be done.
         """
-        travel = self.travel
-        if travel is None:
-            raise CommandError("the run is not recorded: no moment of it can be found again")
-        if isinstance(command, cmd.DeleteMark):
-            travel.landmarks.unmark(command.name)
-            return f"bookmark {command.name} is gone"
+        travel = self._marked()
         if not self.here.stands:
             raise CommandError("the program is running; Ctrl-C stops it")
         moment = travel.now()
         return f"bookmark {travel.landmarks.mark(command.name, moment)} at tick {moment.clock}"
+
+    def unmark(self, command: cmd.DeleteMark) -> str:
+        """Forget a bookmark; in words.
+
+        Raises:
+            CommandError: there is none of that name.
+        """
+        self._marked().landmarks.unmark(command.name)
+        return f"bookmark {command.name} is gone"
+
+    def _marked(self) -> "Travel":
+        if self.travel is None:
+            raise CommandError("the run is not recorded: no moment of it can be found again")
+        return self.travel
 
     @contextmanager
     def edited(self) -> Iterator[None]:
@@ -176,18 +187,11 @@ class Standpoint:
         if self.here.running.machine is not None:
             raise CommandError("in the middle of a hit; let it finish first")
 
-    def go(
-        self,
-        command: cmd.Command,
-        watches: "Callable[[], Sequence[WatchPlace]]",
-        condition: "Callable[[str], Condition]",
-    ) -> None:
+    def go(self, command: cmd.Command) -> None:
         """Carry a motion out that begins or ends in the past of a recorded run.
 
-        Args:
-            command: the motion.
-            watches: gives the accesses at which the user wants to stop.
-            condition: gives an expression a meaning where the guest stands.
+        Raises:
+            CommandError: it cannot be carried out.
         """
         travel = self.travel
         assert travel is not None, "the run is recorded"
@@ -202,7 +206,7 @@ class Standpoint:
             return
         failure: CommandError | None = None
         try:
-            text, cause = travel.carry_out(command, self.present.stop_places, watches, condition)
+            text, cause = travel.carry_out(command, self.present.stop_places, self._questions)
         except CommandError as error:
             failure, text, cause = error, str(error), StopCause.CUT_SHORT
         except Abandoned:
@@ -294,11 +298,8 @@ class Standpoint:
 
         self._to_phase(find)
 
-    def to_hit(self, watches: "Callable[[], Sequence[WatchPlace]]") -> None:
+    def to_hit(self) -> None:
         """Go on in the past to the next hit of any probe, or to the present.
-
-        Args:
-            watches: gives the accesses at which the user wants to stop on the way.
 
         Raises:
             CommandError: the hit cannot be gone to.
@@ -313,7 +314,7 @@ class Standpoint:
         # where a return has led to its own place.
         at_once = position is None or (finished and position.moment != travel.now())
         self.leave_hit()
-        self._to_phase(lambda: self._next_hit(watches(), at_once=at_once))
+        self._to_phase(lambda: self._next_hit(self._questions.watches(), at_once=at_once))
 
     def _next_hit(
         self, watches: "Sequence[WatchPlace]", *, at_once: bool

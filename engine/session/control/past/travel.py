@@ -19,9 +19,9 @@ from engine.linux.machine import Machine
 from engine.linux.schedule import Why
 from engine.linux.thread import Thread
 from engine.session.control.past.backwards import Backwards
-from engine.session.control.past.conditions import Condition
 from engine.session.control.past.origins import FollowedPlace
-from engine.session.control.past.search import StopPlace, WatchPlace
+from engine.session.control.past.search import StopPlace
+from engine.session.control.running import StopQuestions
 from engine.session.guest.past import PastSession, record
 from engine.session.guest.session import Session
 from engine.session.program.recorded import RecordedGuest
@@ -389,16 +389,14 @@ class Travel:
         self,
         command: cmd.Command,
         places: Callable[[], Sequence[StopPlace]],
-        watches: Callable[[], Sequence[WatchPlace]],
-        condition: Callable[[str], Condition],
+        questions: StopQuestions,
     ) -> PastStop:
         """Carry a motion out in the past.
 
         Args:
             command: the motion.
             places: where the user wants to stop.
-            watches: at which accesses.
-            condition: gives an expression a meaning where the guest stands.
+            questions: at which accesses the user does, and what an expression means.
 
         Raises:
             CommandError: it cannot be done.
@@ -412,10 +410,10 @@ class Travel:
             case cmd.FinishBack():
                 backwards.finish()
             case cmd.ContinueBack():
-                hit = backwards.to_last(places(), watches())
+                hit = backwards.to_last(places(), questions.watches())
                 return PastStop(hit, StopCause.HIT) if hit else PastStop(OVER, StopCause.CUT_SHORT)
             case cmd.Continue():
-                hit = backwards.to_next(places(), self.present(), watches()) or ""
+                hit = backwards.to_next(places(), self.present(), questions.watches()) or ""
                 return PastStop(hit, StopCause.HIT) if hit else PastStop()
             case cmd.LastWrite(address, size):
                 by = backwards.last_write(address, size)
@@ -426,9 +424,9 @@ class Travel:
             case cmd.Origin(_, register, first, size, tid, callee):
                 self.links = backwards.origin(FollowedPlace(register, first, size, tid), callee)
             case cmd.FirstTime(text):
-                return _found(backwards.first_time(condition(text), self.present()))
+                return _found(backwards.first_time(questions.condition(text), self.present()))
             case cmd.LastTime(text):
-                return _found(backwards.last_time(condition(text)))
+                return _found(backwards.last_time(questions.condition(text)))
             case cmd.Seek(clock, pc):
                 self._seek(clock, pc)
             case cmd.SeekMark(name):

@@ -413,7 +413,7 @@ def test_nothing_is_asked_of_a_closed_guest(history: bool) -> None:
         lambda: control.state,
         lambda: control.thread,
         lambda: control.call(0, CallArguments(()), ()),
-        lambda: control.carry_out(cmd.StepInsn()),
+        lambda: control.loop.carry_out(cmd.StepInsn()),
         control.sight.visit().__enter__,
     ]
     for ask in asked:

@@ -19,7 +19,7 @@ def _run(control: Control) -> tuple[int | None, int, int, dict[StopCause, int]]:
     """Run to the end: the exit code, its time, its calls, and how often it stopped for what."""
     stops: dict[StopCause, int] = {}
     while True:
-        control.carry_out(cmd.Continue())
+        control.loop.carry_out(cmd.Continue())
         view = control.view()
         if view.state is RunState.ENDED:
             return view.exit_code, view.time, view.system_calls, stops

@@ -6,7 +6,7 @@ from pathlib import Path
 import archkit
 import pytest
 from archkit import FIRST_COMPILED
-from controlkit import Held, held, sample
+from controlkit import Given, Held, held, sample
 from guestrun import run
 
 from engine.session.protocol import commands as cmd
@@ -157,7 +157,7 @@ def test_rules_change_while_the_guest_runs() -> None:
             cmd.ChangeTrigger("demo/mix", "hist:keys=common_pid"),
             cmd.SetFilter("demo/mix", ""),
         ]
-        guest.control.heard.waiting = lambda: given.pop() if given else None
+        guest.control.queue.source = Given(lambda: given.pop() if given else None)
         guest.control.sight.attention()
         view = guest.do(cmd.Continue())
         assert view.state is RunState.ENDED

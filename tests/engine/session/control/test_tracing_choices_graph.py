@@ -38,20 +38,20 @@ class Heard:
 def test_on_off_and_again_after_a_restart(capfd: pytest.CaptureFixture[str]) -> None:
     heard = Heard()
     control = Control(GuestConfig(sample("x86_64", "recursion")), heard)
-    control.execute(cmd.TraceFunctions(("fibonacci", "print"), depth=3))
+    control.loop.execute(cmd.TraceFunctions(("fibonacci", "print"), depth=3))
     assert heard.texts[-1] == "2 functions traced, 3 deep"
-    control.execute(cmd.Continue())
+    control.loop.execute(cmd.Continue())
     assert heard.names.count(ENTRY) == heard.names.count(EXIT) > 10
     first = list(heard.names)
-    control.execute(cmd.Restart())
-    control.execute(cmd.Continue())
+    control.loop.execute(cmd.Restart())
+    control.loop.execute(cmd.Continue())
     assert heard.names == first
-    control.execute(cmd.Restart())
-    control.execute(cmd.TraceFunctions(("print",), on=False))
+    control.loop.execute(cmd.Restart())
+    control.loop.execute(cmd.TraceFunctions(("print",), on=False))
     assert heard.texts[-1] == "1 functions are no longer traced"
-    control.execute(cmd.TraceFunctions((), on=False))
-    control.execute(cmd.Continue())
+    control.loop.execute(cmd.TraceFunctions((), on=False))
+    control.loop.execute(cmd.Continue())
     assert heard.names == []
-    control.execute(cmd.TraceFunctions(("nobody*",)))
+    control.loop.execute(cmd.TraceFunctions(("nobody*",)))
     assert heard.texts[-1] == "-f nobody*: no function matches"
     assert "fibonacci" in capfd.readouterr().out

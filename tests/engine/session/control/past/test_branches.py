@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from controlkit import sample
+from controlkit import Given, sample
 from guestrun import run
 from historykit import state_of
 from sessionkit import SAMPLES
@@ -72,43 +72,43 @@ def _failures(told: list[ev.SessionEvent]) -> list[str]:
 
 def _to_end(control: Control) -> None:
     while control.state is not RunState.ENDED:
-        control.execute(cmd.Continue())
+        control.loop.execute(cmd.Continue())
 
 
 def test_all_that_the_user_did_is_done_again(told: list[ev.SessionEvent]) -> None:
     """Changes, signals and threads that run alone are part of what a branch goes through."""
     control = Control(GuestConfig(sample("x86_64", "race"), history=True), told.append)
     try:
-        control.execute(cmd.StepInsn(200))
-        control.execute(cmd.WriteRegister("r12", 77))
-        control.execute(cmd.StepInsn(700))
+        control.loop.execute(cmd.StepInsn(200))
+        control.loop.execute(cmd.WriteRegister("r12", 77))
+        control.loop.execute(cmd.StepInsn(700))
         assert len(control.session.machine.threads) > 1
         other = next(tid for tid in control.session.machine.threads if tid != control.thread)
-        control.execute(cmd.ChooseThread(other))
-        control.execute(cmd.WriteRegister("r14", 78))
-        control.execute(cmd.ChooseThread(0))
-        control.execute(cmd.Signal(23))  # which is ignored
-        control.execute(cmd.StepInsn(100))
-        control.execute(cmd.StepAlone())
-        control.execute(cmd.StepInsn(400))
-        control.execute(cmd.StepAlone(on=False))
-        control.execute(cmd.StepInsn(200))
+        control.loop.execute(cmd.ChooseThread(other))
+        control.loop.execute(cmd.WriteRegister("r14", 78))
+        control.loop.execute(cmd.ChooseThread(0))
+        control.loop.execute(cmd.Signal(23))  # which is ignored
+        control.loop.execute(cmd.StepInsn(100))
+        control.loop.execute(cmd.StepAlone())
+        control.loop.execute(cmd.StepInsn(400))
+        control.loop.execute(cmd.StepAlone(on=False))
+        control.loop.execute(cmd.StepInsn(200))
         now = state_of(control.session)
         end = control.view().time
-        control.execute(cmd.StartBranch("copy"))
+        control.loop.execute(cmd.StartBranch("copy"))
         assert not _failures(told)
         assert state_of(control.session) == now
         assert control.view().time == end
         _to_end(control)
         last = control.view().time, control.view().exit_code
-        control.execute(cmd.SwitchBranch("main"))
+        control.loop.execute(cmd.SwitchBranch("main"))
         assert state_of(control.session) == now
         _to_end(control)
         assert (control.view().time, control.view().exit_code) == last
-        assert "they do the same" in control.carry_out(cmd.CompareBranches("copy"))
-        control.execute(cmd.Seek(end // 2))
+        assert "they do the same" in control.loop.carry_out(cmd.CompareBranches("copy"))
+        control.loop.execute(cmd.Seek(end // 2))
         there = state_of(control.session)
-        control.execute(cmd.StartBranch())
+        control.loop.execute(cmd.StartBranch())
         assert state_of(control.session) == there
         view = control.view().history
         assert view is not None
@@ -124,16 +124,16 @@ def test_log_and_output_are_those_of_the_branch(told: list[ev.SessionEvent]) -> 
     control = Control(
         GuestConfig(sample("aarch64", "structs"), history=True), told.append, terminal=terminal
     )
-    control.refills = True
+    control.loop.refills = True
     try:
-        control.execute(cmd.Define("p deposit"))
+        control.loop.execute(cmd.Define("p deposit"))
         _to_end(control)
         events, end = control.view().events, control.view().time
         assert events
         terminal.read()
-        control.execute(cmd.Seek(end - 1))
+        control.loop.execute(cmd.Seek(end - 1))
         before = len(told)
-        control.execute(cmd.StartBranch("again"))
+        control.loop.execute(cmd.StartBranch("again"))
         fresh = told[before:]
         assert isinstance(fresh[0], ev.Viewed | ev.Branched)
         written = b"".join(each.data for each in fresh if isinstance(each, ev.Output))
@@ -141,8 +141,8 @@ def test_log_and_output_are_those_of_the_branch(told: list[ev.SessionEvent]) -> 
         assert not terminal.pending()
         assert control.view().events == events
         assert [view.definition for view in control.probe_views()] == ["p deposit"]
-        control.execute(cmd.Delete((1,)))
-        control.execute(cmd.SwitchBranch("main"))
+        control.loop.execute(cmd.Delete((1,)))
+        control.loop.execute(cmd.SwitchBranch("main"))
         assert not control.probe_views()
         assert not _failures(told)
     finally:
@@ -162,9 +162,9 @@ def test_typed_input_comes_again(told: list[ev.SessionEvent]) -> None:
         inputs = control.branches.run("main").travel.recorder.inputs
         assert inputs is not None
         assert b"three\n" in inputs.calls
-        control.execute(cmd.Seek(end - 1))
+        control.loop.execute(cmd.Seek(end - 1))
         there = state_of(control.session)
-        control.execute(cmd.StartBranch())
+        control.loop.execute(cmd.StartBranch())
         assert not _failures(told)
         assert state_of(control.session) == there
         _to_end(control)
@@ -177,14 +177,14 @@ def test_typed_input_comes_again(told: list[ev.SessionEvent]) -> None:
 def test_there_is_an_end_to_them(told: list[ev.SessionEvent]) -> None:
     control = Control(GuestConfig(sample("x86_64", "sort"), history=True), told.append)
     try:
-        control.execute(cmd.StepInsn(10))
+        control.loop.execute(cmd.StepInsn(10))
         for _ in range(7):
-            control.carry_out(cmd.StartBranch())
+            control.loop.carry_out(cmd.StartBranch())
         with pytest.raises(CommandError, match="8 branches already; branch -d NAME gives one up"):
-            control.carry_out(cmd.StartBranch())
-        control.carry_out(cmd.DeleteBranch("main"))
-        control.carry_out(cmd.StartBranch("main"))
-        control.carry_out(cmd.Restart())
+            control.loop.carry_out(cmd.StartBranch())
+        control.loop.carry_out(cmd.DeleteBranch("main"))
+        control.loop.carry_out(cmd.StartBranch("main"))
+        control.loop.carry_out(cmd.Restart())
         assert control.view().time == 0
         assert len(control.branches.lines()) == 9
     finally:
@@ -194,17 +194,17 @@ def test_there_is_an_end_to_them(told: list[ev.SessionEvent]) -> None:
 def test_an_interrupt_leaves_all_as_it_was(told: list[ev.SessionEvent]) -> None:
     control = Control(GuestConfig(sample("x86_64", "sort"), history=True), told.append)
     try:
-        control.execute(cmd.StepInsn(2000))
+        control.loop.execute(cmd.StepInsn(2000))
         before = state_of(control.session)
         commands: list[cmd.Command] = [cmd.Halt()]
-        control.heard.waiting = lambda: commands.pop() if commands else None
+        control.queue.source = Given(lambda: commands.pop() if commands else None)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("engine.session.control.past.branches._ASK", 0)
             with pytest.raises(CommandError, match="interrupted: there is no new branch"):
-                control.carry_out(cmd.StartBranch())
+                control.loop.carry_out(cmd.StartBranch())
         assert state_of(control.session) == before
         assert control.view().history is not None
-        control.carry_out(cmd.StartBranch())
+        control.loop.carry_out(cmd.StartBranch())
     finally:
         control.close()
 
@@ -213,7 +213,7 @@ def test_where_there_is_no_history() -> None:
     control = Control(GuestConfig(sample("x86_64", "sort")), lambda event: None)
     try:
         with pytest.raises(CommandError, match="the run is not recorded"):
-            control.carry_out(cmd.StartBranch())
+            control.loop.carry_out(cmd.StartBranch())
     finally:
         control.close()
 
@@ -231,13 +231,13 @@ def test_a_share_is_written_once(tmp_path: Path, told: list[ev.SessionEvent]) ->
         _to_end(control)
         end = control.view().time
         for share in (30, 90):
-            control.execute(cmd.Seek(end * share // 100))
-            said = control.carry_out(cmd.StartBranch())
+            control.loop.execute(cmd.Seek(end * share // 100))
+            said = control.loop.carry_out(cmd.StartBranch())
             assert "stays its own, in memory" in said
             _to_end(control)
             assert control.view().exit_code == 0
             assert log.read_text() == "base\nx\ny\n"
-            control.execute(cmd.SwitchBranch("main"))
+            control.loop.execute(cmd.SwitchBranch("main"))
         assert not _failures(told)
     finally:
         control.close()
@@ -248,12 +248,12 @@ def test_of_a_run_that_forks(line: str, told: list[ev.SessionEvent]) -> None:
     """Where the pages of the program are does not depend on the probes in it."""
     control = Control(GuestConfig(sample("x86_64", "forkserver"), history=True), told.append)
     try:
-        control.execute(cmd.Define(line))
+        control.loop.execute(cmd.Define(line))
         _to_end(control)
-        control.execute(cmd.Seek(control.view().time // 2))
-        control.execute(cmd.StartBranch())
+        control.loop.execute(cmd.Seek(control.view().time // 2))
+        control.loop.execute(cmd.StartBranch())
         assert not _failures(told)
         _to_end(control)
-        assert "they do the same\n" in control.carry_out(cmd.CompareBranches("main"))
+        assert "they do the same\n" in control.loop.carry_out(cmd.CompareBranches("main"))
     finally:
         control.close()

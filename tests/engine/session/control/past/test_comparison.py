@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from controlkit import Held, held, sample
+from controlkit import Given, Held, held, sample
 
 from engine.session.protocol import commands as cmd
 from engine.session.protocol.views import RunState
@@ -35,7 +35,7 @@ def parted(guest: Held, arch: str) -> tuple[list[Event], list[Event]]:
 
 
 def lines_of(guest: Held, one: str, other: str) -> list[str]:
-    text = guest.control.carry_out(cmd.CompareBranches(one, other))
+    text = guest.control.loop.carry_out(cmd.CompareBranches(one, other))
     return text.split("they have come to:")[1].splitlines()[3:]
 
 
@@ -89,5 +89,5 @@ def test_a_branch_that_has_not_come_as_far(monkeypatch: pytest.MonkeyPatch) -> N
         assert lines[2].split()[:2] == ["a/call", "2"]
         monkeypatch.setattr("engine.session.control.past.log._ASK", 0)
         commands: list[cmd.Command] = [cmd.Halt()]
-        guest.control.heard.waiting = lambda: commands.pop() if commands else None
+        guest.control.queue.source = Given(lambda: commands.pop() if commands else None)
         assert any("interrupted" in line for line in lines_of(guest, "young", "main"))

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 import pytest
-from controlkit import held, sample
+from controlkit import Given, held, sample
 from refillkit import FIELDS, from_the_start, log, recorded
 
 from engine.history import timeline
@@ -126,7 +126,7 @@ def test_what_is_cut_short_is_as_it_was() -> None:
         control = guest.control
         guest.do(WORDS[0], cmd.Continue())
         asked = iter([*[None] * 6, cmd.Halt()])
-        control.heard.waiting = lambda: next(asked, None)
+        control.queue.source = Given(lambda: next(asked, None))
         guest.do(WORDS[1])
         (before,) = [event.before for event in guest.all(ev.Refilled)]
 

@@ -366,11 +366,11 @@ def test_forwards_something_else_may_stop() -> None:
             True,
             "deposit+0x0",
         )
-        guest.control.watch_places = lambda: (place,)
+        guest.control.questions.watches = lambda: (place,)
         view = guest.do(cmd.ContinueToHit())
         assert (view.reason, view.at_hit, len(arrived)) == ("watchpoint 1", False, 1)
         assert first.time <= view.time <= end.moment[0]
-        guest.control.watch_places = lambda: ()
+        guest.control.questions.watches = lambda: ()
         guest.do(cmd.Seek(*end.moment), cmd.StepBack())
         view = guest.do(cmd.ContinueToHit())
         assert view.history is not None
@@ -448,7 +448,7 @@ def test_from_checkpoints_on(
     if "{" in line:
         line = line.format(where=uprobe_place(Path(sample(arch, name)), "deposit"))
     with recorded(arch, name, line, technique=technique) as guest:
-        guest.control.refills = True
+        guest.control.loop.refills = True
         check(guest, hits)
     assert any(lent)
 
@@ -467,7 +467,7 @@ def test_threads_from_checkpoints_on(
     lent: list[Moment | None], arch: str, name: str, line: str, passed: int, threads: int
 ) -> None:
     with recorded(arch, name, line, args=("3",), technique="breakpoint") as guest:
-        guest.control.refills = True
+        guest.control.loop.refills = True
         guest.do(*[cmd.ContinueToHit()] * passed)
         seen: set[int] = set()
         check(guest, 4, seen)
@@ -522,7 +522,7 @@ def test_as_a_jump_or_as_a_breakpoint(
             monkeypatch.setattr(Travel, "lendable", lambda travel, moment, distance: None)
         lent.clear()
         with recorded("x86_64", "recursion", "p fibonacci") as guest:
-            guest.control.refills = True
+            guest.control.loop.refills = True
             guest.do(cmd.Continue())
             assert guest.view.state is RunState.ENDED
             assert (guest.view.probes[0].technique == "jump") == (after == 3)

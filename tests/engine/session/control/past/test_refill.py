@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from controlkit import held, sample
+from controlkit import Given, held, sample
 from msgspec.structs import replace
 from refillkit import FIELDS, from_the_start, log, recorded
 
@@ -136,7 +136,7 @@ def test_it_can_be_ended_and_taken_up_again() -> None:
         guest.do(lines[0], cmd.Continue())
         before = log(guest)
         asked = iter([None, cmd.Refresh(), cmd.Halt()])
-        control.heard.waiting = lambda: next(asked, None)
+        control.queue.source = Given(lambda: next(asked, None))
         guest.do(lines[1])
         (cut,) = [event.before for event in guest.all(ev.Refilled)]
         if cut:  # else it was quicker

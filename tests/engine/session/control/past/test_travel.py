@@ -80,20 +80,20 @@ def test_back_from_the_end_with_probes() -> None:
     said: list[ev.SessionEvent] = []
     control = Control(GuestConfig(sample("x86_64", "structs"), history=True), said.append)
     try:
-        control.execute(cmd.Define("p deposit", stops=True))
-        control.execute(cmd.Continue())
+        control.loop.execute(cmd.Define("p deposit", stops=True))
+        control.loop.execute(cmd.Continue())
         first = control.view()
-        control.execute(cmd.Continue())
+        control.loop.execute(cmd.Continue())
         second = control.view()
         assert first.time < second.time
         while control.state is not RunState.ENDED:
-            control.execute(cmd.Continue())
+            control.loop.execute(cmd.Continue())
         events, end = control.view().events, control.view().time
         assert events > 2
         control.session.attend()  # as a front end does that has something to say
         for wanted in (second, first):
             while (view := control.view()).time > wanted.time or view.state is RunState.ENDED:
-                control.execute(cmd.ContinueBack())
+                control.loop.execute(cmd.ContinueBack())
                 control.sight.attention()
             assert (view.pc, view.time) == (wanted.pc, wanted.time)
             names = [row.name for row in view.registers if row.group == "general"]
@@ -101,13 +101,13 @@ def test_back_from_the_end_with_probes() -> None:
                 row.name: row.value for row in wanted.registers if row.name in names
             }
         assert control.view().events == events
-        control.execute(cmd.Seek(None))
+        control.loop.execute(cmd.Seek(None))
         assert (control.state, control.view().time) == (RunState.ENDED, end)
-        control.execute(cmd.StepBack())
+        control.loop.execute(cmd.StepBack())
         assert control.view().state is RunState.STOPPED
-        control.execute(cmd.Restart())
+        control.loop.execute(cmd.Restart())
         assert (control.state, control.view().time) == (RunState.READY, 0)
-        control.execute(cmd.Continue())
+        control.loop.execute(cmd.Continue())
         assert control.view().pc == first.pc
         assert not [each for each in said if isinstance(each, ev.Failed)]
     finally:
@@ -177,18 +177,18 @@ def test_there_and_on_and_there_again(
         path = str(build(tmp_path, name, _TOGGLE, "-static", "-O1"))
     control = Control(GuestConfig(path, history=True), lambda event: None)
     try:
-        control.execute(cmd.Define(f"p {symbol}", stops=True))
+        control.loop.execute(cmd.Define(f"p {symbol}", stops=True))
         for _ in range(6):
             for _ in range(9):
-                control.execute(cmd.Continue())
+                control.loop.execute(cmd.Continue())
             end = control.view().time
             for _ in range(3):
-                control.execute(cmd.Seek(choose.randrange(1, end)))
-            control.execute(cmd.Seek(None))
+                control.loop.execute(cmd.Seek(choose.randrange(1, end)))
+            control.loop.execute(cmd.Seek(None))
         travel = control.sight.place.travel
         assert travel is not None
         past, timeline = travel.past, travel.backwards.timeline
-        control.execute(cmd.Seek(end // 2))
+        control.loop.execute(cmd.Seek(end // 2))
         marks = timeline.marks()
         assert len(marks) >= 12
         fresh = travel.fresh()

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from controlkit import Held, held, sample
+from controlkit import Given, Held, held, sample
 
 from engine.history.recording import RunRecorder
 from engine.history.timeline import Moment, Timeline
@@ -32,7 +32,7 @@ def cut(
     run, steps = Timeline.run_to_tick, PastStretches.steps
 
     def ask() -> None:
-        guest.control.heard.waiting = lambda: next(asked, None)
+        guest.control.queue.source = Given(lambda: next(asked, None))
         guest.control.sight.attention()
 
     def first(*args: Any, **options: Any) -> None:
@@ -66,7 +66,7 @@ def test_a_cut_motion_reaches_nothing(ended: Held, monkeypatch: pytest.MonkeyPat
     behind = ended.do(cmd.FinishBack(), cmd.StepOver())
     assert inside.time < behind.time
     middle = ended.do(cmd.Delete((1,)), cmd.Seek(end // 2))
-    ended.control.condition = partial(never, stack)
+    ended.control.questions.condition = partial(never, stack)
     for motion, begun in (
         (cmd.ContinueBack(), middle),
         (cmd.LastWrite(stack, 8), middle),
@@ -109,7 +109,7 @@ def test_a_motion_that_is_cut_in_the_code_of_a_probe(
             inside = program.cpu.read_register(pc) != timeline.now().pc
             if inside and not asked:
                 asked.append(inside)
-                ended.control.heard.waiting = lambda: next(halts, None)
+                ended.control.queue.source = Given(lambda: next(halts, None))
                 program.hooks.attention()
             return until()
 
@@ -143,7 +143,7 @@ def test_the_first_way_back_is_seen_and_can_be_cut(ended: Held) -> None:
         seen.append(ended.view.state)
         return cmd.Halt() if len(seen) == 1 else None
 
-    ended.control.heard.waiting = halt
+    ended.control.queue.source = Given(halt)
     view = ended.do(cmd.Seek(5))
     assert seen[0] is RunState.RUNNING
     assert view.history is not None
@@ -157,7 +157,7 @@ def test_the_first_way_back_is_cut_in_the_middle_of_a_run(command: cmd.Command) 
     with held(sample("x86_64", "sort"), history=True) as guest:
         stands = guest.do(cmd.ToggleBreak("quicksort"), *[cmd.Continue()] * 5)
         asked = iter([command])
-        guest.control.heard.waiting = lambda: next(asked, None)
+        guest.control.queue.source = Given(lambda: next(asked, None))
         view = guest.do(cmd.Seek(5))
         if command == cmd.Restart():
             assert (view.state, view.time) == (RunState.READY, 0)

@@ -20,8 +20,8 @@ def ended(name: str, *lines: str, arch: str = "x86_64") -> Iterator[Held]:
     """A recorded run to its end, with probes."""
     with held(sample(arch, name), history=True) as guest:
         for line in lines:
-            guest.control.execute(cmd.Define(line))
-        guest.control.execute(cmd.Continue())
+            guest.control.loop.execute(cmd.Define(line))
+        guest.control.loop.execute(cmd.Continue())
         assert guest.control.state is RunState.ENDED
         yield guest
 
@@ -45,15 +45,15 @@ def moment(event: Event, source: EventSource) -> tuple[int, int | None]:
 def test_every_event_is_a_place(arch: str, name: str, function: str) -> None:
     """Entries, returns and system calls of all threads, in an order of no order."""
     with ended(name, f"p {function}", f"r {function}", arch=arch) as guest:
-        guest.control.execute(cmd.TraceKernel(("write",)))
-        guest.control.execute(cmd.Restart())
-        guest.control.execute(cmd.Continue())
+        guest.control.loop.execute(cmd.TraceKernel(("write",)))
+        guest.control.loop.execute(cmd.Restart())
+        guest.control.loop.execute(cmd.Continue())
         rows = guest.events
         assert len(rows) > 40
         table = guest.table
         for event in rows[:: max(len(rows) // 12, 1)][::-1]:
             clock, pc = moment(event, table[event.id].source)
-            guest.control.execute(cmd.Seek(clock, pc))
+            guest.control.loop.execute(cmd.Seek(clock, pc))
             view = guest.control.view()
             assert view.history is not None
             assert view.history.past
@@ -65,9 +65,9 @@ def test_every_event_is_a_place(arch: str, name: str, function: str) -> None:
 
 def test_a_place_that_is_none() -> None:
     with ended("words", "p main") as guest:
-        guest.control.execute(cmd.Seek(5))
+        guest.control.loop.execute(cmd.Seek(5))
         before = guest.control.view()
-        guest.control.execute(cmd.Seek(20, 0x1234))
+        guest.control.loop.execute(cmd.Seek(20, 0x1234))
         view = guest.control.view()
         assert (view.pc, view.time) == (before.pc, before.time)
         assert "nothing at 0x1234 executes in tick 20" in view.reason
@@ -76,19 +76,19 @@ def test_a_place_that_is_none() -> None:
 def test_bookmarks() -> None:
     with ended("words", "p main") as guest:
         control = guest.control
-        control.execute(cmd.Seek(30))
+        control.loop.execute(cmd.Seek(30))
         there = control.view()
-        control.execute(cmd.SetMark("here"))
-        control.execute(cmd.Seek(10))
-        control.execute(cmd.SetMark())
+        control.loop.execute(cmd.SetMark("here"))
+        control.loop.execute(cmd.Seek(10))
+        control.loop.execute(cmd.SetMark())
         history = control.view().history
         assert history is not None
         assert [(one.name, one.time) for one in history.marks] == [("m1", 10), ("here", 30)]
-        control.execute(cmd.SeekMark("here"))
+        control.loop.execute(cmd.SeekMark("here"))
         assert (control.view().pc, control.view().time) == (there.pc, there.time)
-        control.execute(cmd.SeekMark("m1"))
+        control.loop.execute(cmd.SeekMark("m1"))
         assert control.view().time == 10
-        control.execute(cmd.DeleteMark("m1"))
+        control.loop.execute(cmd.DeleteMark("m1"))
         for refused, why in (
             (cmd.DeleteMark("m1"), "there is no bookmark m1; there are here"),
             (cmd.SeekMark("gone"), "there is no bookmark gone"),
@@ -96,15 +96,15 @@ def test_bookmarks() -> None:
             (cmd.SetMark("4x"), "begins with a letter"),
         ):
             guest.said.clear()
-            control.execute(refused)
+            control.loop.execute(refused)
             texts = [each.text for each in guest.said if isinstance(each, ev.Failed)]
             assert any(why in text for text in (*texts, control.view().reason)), (refused, texts)
-        control.execute(cmd.Seek())
-        control.execute(cmd.SetMark("over"))
-        control.execute(cmd.Seek(0))
-        control.execute(cmd.SeekMark("over"))
+        control.loop.execute(cmd.Seek())
+        control.loop.execute(cmd.SetMark("over"))
+        control.loop.execute(cmd.Seek(0))
+        control.loop.execute(cmd.SeekMark("over"))
         assert control.state is RunState.ENDED
-        control.execute(cmd.Restart())
+        control.loop.execute(cmd.Restart())
         history = control.view().history
         assert history is not None
         assert (history.marks, history.end) == ((), 0)
@@ -120,7 +120,7 @@ def test_the_run_as_a_line() -> None:
         assert {1000, 1001, 1002} >= set(history.threads) > {1001}
         assert any(history.written)
         assert not any(history.checkpoints)
-        guest.control.execute(cmd.Seek(view.time // 2))
+        guest.control.loop.execute(cmd.Seek(view.time // 2))
         history = guest.control.view().history
         assert history is not None
         assert (history.now, history.past) == (view.time // 2, True)
