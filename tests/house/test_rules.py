@@ -62,7 +62,7 @@ RIDDLES = {
     "engine.language": 8,
     "engine.linux": 104,
     "engine.probes": 40,
-    "engine.session": 92,
+    "engine.session": 77,
     "engine.trace": 11,
     "engine.unwind": 3,
     "tui": 11,

@@ -5,6 +5,7 @@ guest. A command is added by a line there and a line in one of the tables here.
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from msgspec import Struct
@@ -43,17 +44,23 @@ class CommandHandler(Struct, frozen=True):
         carry_out: carries the command out; what it came to, in words.
         in_past: is asked first where the front end stands in the past; None as its answer, or in
             its place: the command means the same there as in the present.
+        declares: the command may add events, of which is told then.
     """
 
     carry_out: Callable[[Any], str]
     in_past: Callable[[Any], str | None] | None = None
+    declares: bool = False
 
 
 Handlers = Mapping[type[cmd.Command], CommandHandler]
 
 
 class CommandTable:
-    """Finds the handler of a command, and has it carried out."""
+    """Finds the handler of a command, and has it carried out.
+
+    Attributes:
+        parts: the tables that this one is made of.
+    """
 
     def __init__(self, sight: RunSight, *parts: Handlers) -> None:
         """Join the tables of parts, which have no command in common.
@@ -63,6 +70,7 @@ class CommandTable:
             parts: the handlers of each part.
         """
         self._sight = sight
+        self.parts = parts
         self._handlers = {kind: found for part in parts for kind, found in part.items()}
 
     def carry_out(self, command: cmd.Command) -> str:
@@ -76,7 +84,11 @@ class CommandTable:
             done = handler.in_past(command)
             if done is not None:
                 return done
-        return handler.carry_out(command)
+        said = handler.carry_out(command)
+        if handler.declares:
+            run = self._sight.run
+            run.told.declare(run.place.present.tracing)
+        return said
 
 
 class StandingCommands:
@@ -157,18 +169,11 @@ class StandingCommands:
         }
         return {
             **{kind: CommandHandler(carry_out) for kind, carry_out in made.items()},
-            **{kind: CommandHandler(self._declaring(work)) for kind, work in recorded.items()},
+            **{
+                kind: CommandHandler(carry_out, declares=True)
+                for kind, carry_out in recorded.items()
+            },
         }
-
-    def _declaring(self, work: Callable[[Any], str]) -> Callable[[Any], str]:
-        """Tell of the events that a command has added, once it is carried out."""
-
-        def carry_out(command: cmd.Command) -> str:
-            said = work(command)
-            self._run.told.declare(self._present.tracing)
-            return said
-
-        return carry_out
 
     @property
     def _run(self) -> KeptRun:
@@ -383,7 +388,7 @@ class MotionCommands:
         found: dict[type[cmd.Command], CommandHandler] = {}
         for runs, motions in ((True, _RUNS), (False, _STEPS)):
             for kind, motion in motions.items():
-                found[kind] = CommandHandler(self._mover(motion, runs=runs), self._leave_hit)
+                found[kind] = CommandHandler(partial(self._move, motion, runs), self._leave_hit)
         for kind in (cmd.StepInsn, cmd.StepOver, cmd.FinishHit):
             found[kind] = CommandHandler(found[kind].carry_out, self._finish_hit)
         found[cmd.StepPhase] = CommandHandler(found[cmd.StepPhase].carry_out, self._phase_on)
@@ -410,10 +415,7 @@ class MotionCommands:
 
     # -- motions of the guest itself ------------------------------------------------------------
 
-    def _mover(self, motion: Motion, *, runs: bool) -> Callable[[cmd.Command], str]:
-        return lambda command: self._move(motion, command, runs)
-
-    def _move(self, motion: Motion, command: cmd.Command, runs: bool) -> str:
+    def _move(self, motion: Motion, runs: bool, command: cmd.Command) -> str:
         """Let the guest move: in the present, or in the past that is looked at."""
         run, here = self._sight.run, self._place.here
         running = here.running
@@ -427,7 +429,7 @@ class MotionCommands:
         self._begins_to_move()
         try:
             with blamed(run.switches.handlers.path or None):
-                running.move(lambda: motion(running, command), runs=runs)
+                running.move(partial(motion, running, command), runs=runs)
         except Abandoned:
             pass
         if run.place.in_past:

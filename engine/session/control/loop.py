@@ -103,6 +103,7 @@ class CommandLoop:
     """Carries commands out while the guest stands or runs, and while its past is lived through.
 
     Attributes:
+        table: the table of all commands.
         refills: what is told of events is, of a recorded run, at each stop as if all that is
             recorded now had been so from its start on.
         following: what is to be carried out behind the command at hand, in front of the queue.
@@ -131,7 +132,8 @@ class CommandLoop:
         self.refills = refills
         self.following: cmd.Command | None = None
         self._stepping = False
-        self._queue, self._sight, self._table = queue, sight, table
+        self.table = table
+        self._queue, self._sight = queue, sight
         self._telling, self._refresh = telling, refresh
 
     @property
@@ -157,7 +159,7 @@ class CommandLoop:
         """
         self._begin(command)
         try:
-            return self._dispatch(command)
+            return self.table.carry_out(command)
         finally:
             if self.following is not None:
                 self._queue.ahead.appendleft(self.following)
@@ -165,13 +167,10 @@ class CommandLoop:
 
     def _begin(self, command: cmd.Command) -> None:
         """A command is about to be carried out; nothing is to follow it yet."""
-        self.following = None
-        self._stepping = kind_of(command) is CommandKind.STEP
-
-    def _dispatch(self, command: cmd.Command) -> str:
         if kind_of(command) in (CommandKind.BRANCH, CommandKind.LINE):
             self._queue.cut = False  # what has ended the last of them does not end this one
-        return self._table.carry_out(command)
+        self.following = None
+        self._stepping = kind_of(command) is CommandKind.STEP
 
     def _catch_up(self, *, changed: bool) -> None:
         """Carry out what has come in meanwhile, and tell a view of what came of it.
@@ -184,7 +183,7 @@ class CommandLoop:
             following: cmd.Command | None = queue.ahead.popleft()
             while following is not None:
                 self._begin(following)
-                self._telling.attempt(following, self._dispatch)
+                self._telling.attempt(following, self.table.carry_out)
                 changed = changed or kind_of(following).changes_view
                 following = self.following
             if not queue.ahead and changed:
@@ -206,7 +205,7 @@ class CommandLoop:
         for command in self._queue.arriving():
             kind = kind_of(command)
             if kind in _AT_ONCE:
-                self._telling.attempt(command, self._dispatch)
+                self._telling.attempt(command, self.table.carry_out)
                 changed = changed or kind.changes_view
                 continue
             self._queue.put_off(command)
@@ -284,7 +283,7 @@ class CommandLoop:
             where = f"in {blocked_in}()" if running.state is RunState.STOPPED else "running"
             self._telling.tell(ev.Failed(command, f"the program is {where}", "let that end first"))
         elif kind in _AT_ONCE:
-            self._telling.attempt(command, self._dispatch)
+            self._telling.attempt(command, self.table.carry_out)
         elif running.state is RunState.STOPPED:
             # The call has to end before anything else can happen. For a step that is all.
             running.want(f"{blocked_in}() ended", StopCause.CUT_SHORT)
@@ -305,4 +304,5 @@ class CommandLoop:
             running.want(f"{self._here.session.kernel.waiting_in}() ended", StopCause.ARRIVED)
             running.state, self.following = RunState.RUNNING, command
         else:
-            self._telling.attempt(command, self._dispatch)
+            self._queue.cut = False
+            self._telling.attempt(command, self.table.carry_out)

@@ -355,10 +355,11 @@ class ProbeList:
             self._define(row, index)
 
     def _define(self, row: ProbeRow, index: int) -> ProbeEntry | None:
-        defined = self._tracing.definitions.define(row.line)
-        if defined is None:
+        made = self._tracing.definitions.define_shown(row.line)
+        if made is None:
             return None
-        entry = ProbeEntry(row, self._probing.verdicts.of_definition(defined.definition), defined)
+        defined, placed = made
+        entry = ProbeEntry(row, placed, defined)
         self.entries.insert(index, entry)
         try:
             if row.stops:

@@ -39,10 +39,10 @@ class TypedWords(Protocol):
         """The guest is about to move."""
 
     def moved(self) -> None:
-        """It has moved."""
+        """The guest has moved."""
 
     def branched(self) -> None:
-        """Another branch of the run is at hand."""
+        """The run at hand is another branch than before."""
 
     def remark(self, row: int) -> str:
         """When a row of the list of probes stops the guest, in words."""

@@ -1,4 +1,4 @@
-"""What is recorded of a guest: filters, triggers, functions, kernel events, handlers.
+"""The choices of what is recorded: filters, triggers, functions, kernel events, handlers.
 
 A user's choices are remembered by text, and carried out in run after run.
 """
@@ -163,7 +163,7 @@ class GraphSwitch:
     """
 
     def __init__(self) -> None:
-        """It is off."""
+        """Trace no function."""
         self.globs: tuple[str, ...] = ()
         self.depth = 0
         self._tracing: Tracing | None = None
@@ -188,7 +188,7 @@ class GraphSwitch:
                 self.turn(other.globs, on=True, depth=other.depth)
 
     def begin(self, tracing: Tracing) -> None:
-        """Another run: what was traced in the last one is traced in it."""
+        """Trace in a run that begins what was traced in the last one."""
         self._tracing, self._graphing = tracing, None
         if self.globs:
             self.turn(self.globs, on=True, depth=self.depth)
@@ -249,7 +249,7 @@ class HandlersSwitch:
                 self.unload()
 
     def begin(self, session: Session) -> str:
-        """Another run: the file is read again; what is wrong with it now, "" for nothing."""
+        """Read the file again for a run that begins; what is wrong with it now, "" for nothing."""
         self._session, self._names = session, {}
         if self.path:
             try:
@@ -332,7 +332,7 @@ class KernelSwitch:
                 self.turn(other.globs, on=True)
 
     def begin(self, tracing: Tracing) -> None:
-        """Another run: what was recorded in the last one is recorded in it."""
+        """Record in a run that begins what was recorded in the last one."""
         self._tracing = tracing
         for glob in self.globs:
             tracing.definitions.define(f"{self._group}/{glob}")
@@ -369,7 +369,7 @@ class RunSwitches(Struct):
     kernel: dict[str, KernelSwitch]
 
     def again(self) -> "RunSwitches":
-        """Those of another run, in which the same is to be traced."""
+        """Make the switches of another run, in which the same is to be traced."""
         kernel = {group: switch.again() for group, switch in self.kernel.items()}
         return RunSwitches(self.graph.again(), self.handlers.again(), kernel)
 
@@ -388,7 +388,7 @@ class RunSwitches(Struct):
                 yield str(error)
 
     def begin(self, tracing: Tracing, session: Session) -> str:
-        """Another run: what was traced in the last one is; what cannot be, in words, or "".
+        """Trace in a run that begins what was traced in the last one; what cannot be, in words.
 
         Args:
             tracing: records its events.

@@ -129,7 +129,7 @@ class Branches:
         self.current = name
 
     def switch(self, name: str, old: KeptRun) -> KeptRun:
-        """Another branch is at hand; its run.
+        """Take another branch to hand: the run of it.
 
         Raises:
             CommandError: there is none of that name, or it is at hand.

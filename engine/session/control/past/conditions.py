@@ -310,7 +310,7 @@ class _BytesRead:
         return before is not layout
 
     def are(self, pieces: Pieces) -> None:
-        """They are these from now on."""
+        """Watch other bytes from now on: (address, size) of each piece."""
         ranges = self.watch.ranges
         if pieces != tuple((one.start, one.size) for one in ranges):
             fresh = [WatchedRange(start, size) for start, size in pieces if size]

@@ -160,7 +160,7 @@ _FEWEST: Final = 12
 """Checkpoints that a stretch has, at least: of 0.1 seconds of the processor's time each. A process
 takes 0.3 to 0.6 seconds to look at the code around probes, and to translate its stretch, anew."""
 _FIRST: Final = 4
-"""Those of the first one on the way to the present, which shows the first rows."""
+"""Checkpoints of the first stretch on the way to the present, which shows the first rows."""
 _STRETCHES: Final = 16
 """Stretches of a run, about."""
 _GAP: Final = 4

@@ -116,7 +116,7 @@ class FoundHits:
 
         def returned(call: KretprobeInstance, regs: object) -> None:
             # From a trampoline the program goes on in the next tick.
-            note(call.ret_addr, cpu.now() + (probing.here.manager.trampoline() is not None))
+            note(call.ret_addr, cpu.now() + (probing.here.manager.returns.trampoline is not None))
 
         made.handler = returned
         return made
@@ -346,7 +346,7 @@ class PastHits:
         goes_on: GoesOn,
         counts: Callable[[], bool],
     ) -> None:
-        """Nobody has asked for any.
+        """Look for hits when somebody asks for them.
 
         Args:
             travel: the way to the run's past.

@@ -67,7 +67,7 @@ class RunPosition:
 
     @property
     def changes(self) -> int:
-        """Another number whenever the code in sight may be other code than before."""
+        """Count the moments from which on the code in sight may be other code than before."""
         return self._changed + self.here.probing.changes
 
     def change(self) -> None:

@@ -309,7 +309,7 @@ class Travel:
 
     @property
     def backwards(self) -> Backwards:
-        """Its motions."""
+        """The motions of the guest of the past."""
         if self._backwards is None:
             self._backwards = Backwards(self.past, self._kept)
         return self._backwards
