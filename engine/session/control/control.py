@@ -192,7 +192,7 @@ class Control:
         self.sight.hear(on=True)
 
     def _past_of(self, session: Session) -> DebuggedGuest:
-        """Somewhere to stand in a guest of the past."""
+        """Make a guest under control of a run that is lived through."""
         past = DebuggedGuest(
             session,
             self._mode,
@@ -356,8 +356,8 @@ class Control:
             return
         if not self.sight.here.running.ended:
             self.sight.here.tracing.drain()
-        for stand in dict.fromkeys((self.sight.place.present, self.sight.place.here)):
-            for text in stand.fresh_notices():
+        for guest in dict.fromkeys((self.sight.place.present, self.sight.place.here)):
+            for text in guest.fresh_notices():
                 self._tell(ev.Notice(text))
         self._tell_damage()
         self._tell_troubles()

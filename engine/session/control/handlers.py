@@ -385,15 +385,20 @@ class MotionCommands:
 
     def handlers(self) -> Handlers:
         """The table of these commands."""
-        found: dict[type[cmd.Command], CommandHandler] = {}
-        for runs, motions in ((True, _RUNS), (False, _STEPS)):
-            for kind, motion in motions.items():
-                found[kind] = CommandHandler(partial(self._move, motion, runs), self._leave_hit)
-        for kind in (cmd.StepInsn, cmd.StepOver, cmd.FinishHit):
-            found[kind] = CommandHandler(found[kind].carry_out, self._finish_hit)
-        found[cmd.StepPhase] = CommandHandler(found[cmd.StepPhase].carry_out, self._phase_on)
-        found[cmd.ContinueToHit] = CommandHandler(found[cmd.ContinueToHit].carry_out, self._to_hit)
-        found[cmd.Continue] = CommandHandler(found[cmd.Continue].carry_out, self._continue)
+        in_past: dict[type[cmd.Command], Callable[[Any], str | None]] = {
+            cmd.Continue: self._continue,
+            cmd.ContinueToHit: self._to_hit,
+            cmd.StepPhase: self._phase_on,
+            cmd.StepInsn: self._finish_hit,
+            cmd.StepOver: self._finish_hit,
+            cmd.FinishHit: self._finish_hit,
+        }
+        found = {
+            kind: CommandHandler(
+                partial(self._move, motion, kind in _RUNS), in_past.get(kind, self._leave_hit)
+            )
+            for kind, motion in (_RUNS | _STEPS).items()
+        }
         found |= {kind: CommandHandler(self._travel) for kind in _TRAVELS}
         found[cmd.PhaseBack] = CommandHandler(self._phase_back)
         found[cmd.Origin] = CommandHandler(self._follow_value)

@@ -264,19 +264,19 @@ class BranchLeap:
             return RecordedBranchSession(self._old.config, streams, opened, parent)
         return BranchSession(self._old.config, streams, opened)
 
-    def carry_out(self, travel: Travel, stand: DebuggedGuest, goes_on: Callable[[], bool]) -> None:
+    def carry_out(self, travel: Travel, guest: DebuggedGuest, goes_on: Callable[[], bool]) -> None:
         """Bring the guest there.
 
         Args:
             travel: the way to its past.
-            stand: it, in front of its first instruction.
+            guest: it, in front of its first instruction.
             goes_on: asked now and then: False ends it.
 
         Raises:
             CommandError: that was cut.
             ReenactmentError: it does something else than the other one.
         """
-        session, recorder = stand.session, travel.recorder
+        session, recorder = guest.session, travel.recorder
         assert isinstance(session, BranchSession), "it was made here"
         assert isinstance(recorder, RunRecorder), "it is recorded"
         due = time.monotonic() + _ASK
@@ -293,7 +293,7 @@ class BranchLeap:
         ):
             raise CommandError("interrupted: there is no new branch")
         travel.landmarks.marks.update(self._marks)
-        stand.running.state = RunState.STOPPED
+        guest.running.state = RunState.STOPPED
 
 
 class BranchedRuns:

@@ -216,15 +216,15 @@ class LivedHits:
     """A guest of the past in which the probes stand, and which goes through hits phase by phase.
 
     Attributes:
-        stand: the guest of the past, and what works on it.
+        guest: the guest of the past, and what works on it.
         past: the same.
         moment: of the hits at which it stands, or has stood last.
         done: phases that were carried out there.
     """
 
-    def __init__(self, stand: DebuggedGuest, past: PastSession) -> None:
+    def __init__(self, guest: DebuggedGuest, past: PastSession) -> None:
         """The guest stands in front of its first instruction."""
-        self.stand = stand
+        self.guest = guest
         self.past = past
         self.moment = Moment(-1, -1, 0)
         self.done = 0
@@ -233,7 +233,7 @@ class LivedHits:
     @property
     def between(self) -> bool:
         """True if a hit is over, and nothing else is hit at its moment."""
-        running = self.stand.running
+        running = self.guest.running
         if running.machine is not None:
             return False
         point = running.meets()
@@ -249,7 +249,7 @@ class LivedHits:
         Raises:
             Cut: it was not to go on.
         """
-        past, running = self.past, self.stand.running
+        past, running = self.past, self.guest.running
         moved = running.machine is not None or self.now() != moment
         if running.machine is not None:
             self._pass()
@@ -285,17 +285,17 @@ class LivedHits:
         Args:
             earlier: says whether there were fewer hits of an address than a number, all told.
         """
-        point = self.stand.running.meets()
+        point = self.guest.running.meets()
         if point is None:
             return False
         if point.replacement is not None and point.state.stage is not Stage.CHECK:
             return True
-        hits = self.stand.probing.here.manager.techniques.waits(point)
+        hits = self.guest.probing.here.manager.techniques.waits(point)
         return not hits or earlier(point.address, hits)
 
     def _pass(self) -> None:
         """Carry out the hit at hand, if there is one."""
-        running = self.stand.running
+        running = self.guest.running
         if running.machine is not None or running.meets() is not None:
             running.step_phase()
             while running.machine is not None:
@@ -303,7 +303,7 @@ class LivedHits:
 
     def advance(self) -> None:
         """Carry out the next phase of the hits at the moment."""
-        running = self.stand.running
+        running = self.guest.running
         if running.machine is None:
             point = running.meets()
             self._last = point.address if point is not None else 0
@@ -313,12 +313,12 @@ class LivedHits:
 
     def _look(self) -> None:
         """Take what has been recorded, as at each stop of a run: what code records starts anew."""
-        self.stand.tracing.drain()
-        self.stand.probing.collect()
+        self.guest.tracing.drain()
+        self.guest.probing.collect()
 
     def close(self) -> None:
         """Give the run back."""
-        self.stand.tracing.finish()
+        self.guest.tracing.finish()
         self.past.close()
 
 
@@ -340,7 +340,7 @@ class PastHits:
     def __init__(
         self,
         travel: Travel,
-        stand_in: Callable[[PastSession], DebuggedGuest],
+        make_guest: Callable[[PastSession], DebuggedGuest],
         recorded: RecordedSources,
         mode: Mode,
         goes_on: GoesOn,
@@ -350,14 +350,14 @@ class PastHits:
 
         Args:
             travel: the way to the run's past.
-            stand_in: makes somewhere to stand of that.
+            make_guest: makes a guest under control of the run that is lived through.
             recorded: what is placed.
             mode: strictness of placement.
             goes_on: asked now and then: False ends what takes long.
             counts: says whether hits that are counted are those of all of the past.
         """
         self._travel = travel
-        self._stand_in = stand_in
+        self._make_guest = make_guest
         self._recorded = recorded
         self._probes = recorded.probes
         self._mode = mode
@@ -532,7 +532,7 @@ class PastHits:
 
     @staticmethod
     def _is_over(lived: LivedHits) -> bool:
-        return lived.stand.session.machine.exit is not None
+        return lived.guest.session.machine.exit is not None
 
     def _brought(self, moment: Moment, patience: Patience) -> tuple[LivedHits, bool]:
         """A guest with the probes on its way to the hits of a moment, and whether it stands there.
@@ -569,14 +569,14 @@ class PastHits:
 
     def _begin(self, past: PastSession, content: LogContent) -> LivedHits:
         """A guest with the probes, where it stands."""
-        stand = self._stand_in(past)
+        guest = self._make_guest(past)
         # A hit of what is refused there does not come about, and whoever goes to it is told so.
-        begin(stand, self._probes.rows, content.graph, content.depth, content.kernel)
-        return LivedHits(stand, past)
+        begin(guest, self._probes.rows, content.graph, content.depth, content.kernel)
+        return LivedHits(guest, past)
 
     def goes_as(self, seen: HitView) -> bool:
         """True if the hit at hand goes the way of one that was seen, as far as both have come."""
-        now = self.lived.stand.running.hit if self.lived is not None else None
+        now = self.lived.guest.running.hit if self.lived is not None else None
         return now is None or all(
             one.name == other.name for one, other in zip(seen.done, now.done, strict=False)
         )

@@ -76,7 +76,7 @@ def run_on(past: PastSession, at: int, clock: int, look: Callable[[], object]) -
 
 
 def begin(
-    stand: DebuggedGuest,
+    guest: DebuggedGuest,
     rows: tuple[ProbeRow, ...],
     globs: tuple[str, ...],
     depth: int,
@@ -85,15 +85,15 @@ def begin(
     """Begin a run with probes and tracers in place; what could not be placed, in words.
 
     Args:
-        stand: the guest, in front of its first instruction.
+        guest: the guest, in front of its first instruction.
         rows: the probes.
         globs: patterns of traced functions.
         depth: how deep calls of them are followed, 0 for all.
         kernel: patterns of the kernel's events, by group.
     """
-    tracing = stand.tracing
+    tracing = guest.tracing
     tracing.start()
-    refused = list(stand.probes.restore(rows))
+    refused = list(guest.probes.restore(rows))
     graph = GraphSwitch()
     graph.globs, graph.depth = globs, depth
     try:
@@ -182,11 +182,11 @@ class PastLog:
         self._take = take
         self._numbers: dict[int, int] = {}
         self._same = True
-        self._stand = stand = DebuggedGuest(
+        self._guest = guest = DebuggedGuest(
             past, mode, StopQuestions(), take=self._rows, keep=lambda: None
         )
-        self.tracing = stand.tracing
-        self.refused = begin(stand, wanted.rows, wanted.graph, wanted.depth, wanted.kernel)
+        self.tracing = guest.tracing
+        self.refused = begin(guest, wanted.rows, wanted.graph, wanted.depth, wanted.kernel)
 
     def _rows(self, data: bytes) -> None:
         if len(self._numbers) != len(self.tracing.table):
@@ -232,7 +232,7 @@ class PastLog:
             if now >= end or now == before:
                 return
             before = now
-            self._stand.running.steps(1, over=False)
+            self._guest.running.steps(1, over=False)
 
     def _now(self) -> Moment:
         past = self._past
@@ -243,8 +243,8 @@ class PastLog:
     @property
     def entries(self) -> list[ProbeEntry]:
         """The definitions and what they have come to."""
-        self._stand.probing.collect()
-        return self._stand.probes.entries
+        self._guest.probing.collect()
+        return self._guest.probes.entries
 
     def hits(self) -> dict[int, int]:
         """Hits of the definitions, by the ids of their rows."""

@@ -43,7 +43,7 @@ class RunPosition:
         Args:
             present: the run.
             travel: the way to its past, if it is recorded.
-            make_past: makes somewhere to stand of the guest of the past.
+            make_past: makes a guest under control of the run that is lived through.
             questions: say where motions of the past stop.
             changed: how often the code in sight has changed before.
         """
@@ -74,10 +74,10 @@ class RunPosition:
         """The same addresses may have other code now."""
         self._changed += 1
 
-    def _stand_in(self, stand: DebuggedGuest) -> None:
+    def _stand_in(self, guest: DebuggedGuest) -> None:
         seen = self.changes
-        self.here = stand
-        self._changed = seen + 1 - stand.probing.changes
+        self.here = guest
+        self._changed = seen + 1 - guest.probing.changes
 
     # -- the history ----------------------------------------------------------------------------
 
@@ -379,7 +379,7 @@ class RunPosition:
         except (Cut, Abandoned, CommandError) as error:
             running.state = RunState.STOPPED
             travel.there = there
-            lives = hits.lived is not None and hits.lived.stand is here
+            lives = hits.lived is not None and hits.lived.guest is here
             if here is self.present or (shown and lives):  # else outside of hits
                 hits.shown = shown
                 self._stand_in(here)
@@ -465,8 +465,8 @@ class RunPosition:
             looked_at.state = state
         assert lived is not None, "it has been gone to"
         hits.shown = True
-        self._stand_in(lived.stand)
-        running = lived.stand.running
+        self._stand_in(lived.guest)
+        running = lived.guest.running
         running.state, running.cause = RunState.STOPPED, StopCause.ARRIVED
         running.origin = "insn"
         if not done:
