@@ -325,6 +325,7 @@ class Control:
         self._end_run()
         if self._branches is not None:
             self._branches.restarted()
+        self._telling.context = []
         self._tell(ev.Restarted())
         self._begin(fresh, rows, self.sight.run.switches, self.sight.place.changes + 1)
         self.sight.moves_on()

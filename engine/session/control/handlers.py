@@ -77,16 +77,15 @@ class CommandTable:
         """Carry a command out; what it came to.
 
         Raises:
-            KprobeTuiError: it cannot be carried out.
+            KprobeTuiError: it cannot be carried out; a guest that is closed carries nothing out.
         """
-        handler = self._handlers[type(command)]
-        if handler.in_past is not None and self._sight.place.in_past:
+        handler, run = self._handlers[type(command)], self._sight.run
+        if handler.in_past is not None and run.place.in_past:
             done = handler.in_past(command)
             if done is not None:
                 return done
         said = handler.carry_out(command)
         if handler.declares:
-            run = self._sight.run
             run.told.declare(run.place.present.tracing)
         return said
 
@@ -412,11 +411,9 @@ class MotionCommands:
         if self._sight.words is not None:
             self._sight.words.begins_to_move()
 
-    def _moved(self) -> str:
-        """Tell words that the guest has moved; why it has stopped."""
+    def _moved(self) -> None:
         if self._sight.words is not None:
             self._sight.words.moved()
-        return self._place.here.running.reason
 
     # -- motions of the guest itself ------------------------------------------------------------
 
@@ -441,8 +438,7 @@ class MotionCommands:
             run.place.look_for_present()
         elif running.ended:
             self._ended()
-        if self._sight.words is not None:
-            self._sight.words.moved()
+        self._moved()
         return running.reason
 
     # -- phases of hits in the past -------------------------------------------------------------
@@ -450,7 +446,8 @@ class MotionCommands:
     def _by_phase(self) -> str:
         """A phase of a hit of the past was come to."""
         self._sight.moves_on()
-        return self._moved()
+        self._moved()
+        return self._place.here.running.reason
 
     def _phase_back(self, command: cmd.PhaseBack) -> str:
         self._place.need_history()
@@ -498,13 +495,13 @@ class MotionCommands:
         self._sight.moves_on()
         self._begins_to_move()
         place.go(command)
-        return self._moved()
+        self._moved()
+        return place.here.running.reason
 
     def _follow_value(self, command: cmd.Origin) -> str:
         """Follow a value back; the guest stands where it stood afterwards, at the same frame."""
-        frame = self._sight.frame
+        place, frame = self._place, self._sight.frame
         self._travel(command)
-        place = self._place
         travel, running = place.travel, place.here.running
         assert travel is not None, "it was followed in the past"
         cut = running.cause is StopCause.INTERRUPTED

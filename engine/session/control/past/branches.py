@@ -483,7 +483,6 @@ class BranchedRuns:
     def restarted(self) -> None:
         """The run at hand has been started afresh."""
         self._branches.restarted()
-        self._telling.context = []
 
     def close(self) -> None:
         """End the runs that are not at hand."""

@@ -49,3 +49,12 @@ def test_what_changes_the_guest_is_refused_in_its_past() -> None:
         assert failed.text.startswith("the past cannot be changed")
         guest.do(cmd.Delete((1,)), cmd.Undo())  # the list of probes can be
         assert guest.probe(1).definition == "p:first factorial"
+
+
+@pytest.mark.parametrize("command", [cmd.Refresh(), cmd.Input(b"x"), cmd.Continue()], ids=str)
+def test_a_closed_guest_carries_nothing_out(command: cmd.Command) -> None:
+    with held(sample("x86_64", "recursion")) as guest:
+        guest.control.close()
+        failed = guest.fail(command)
+        assert failed is not None
+        assert failed.text == "the guest is closed: nothing can be asked of it any more"
