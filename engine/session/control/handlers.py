@@ -12,10 +12,9 @@ from msgspec import Struct
 
 from engine.errors import CommandError
 from engine.session.control.guest import DebuggedGuest
-from engine.session.control.past.position import RunPosition
 from engine.session.control.probe_list import ProbeList
 from engine.session.control.running import Abandoned, Running
-from engine.session.control.runs import EventTeller, KeptRun
+from engine.session.control.runs import EventTeller
 from engine.session.control.sight import RunSight
 from engine.session.guest.terminal import FrontEndStreams
 from engine.session.protocol import commands as cmd
@@ -127,8 +126,8 @@ class StandingCommands:
             cmd.ReadParts: self._read_parts,
             cmd.AskWords: self._ask_words,
             cmd.ListDefinitions: self._list_definitions,
-            cmd.SetMark: lambda mark: self._run.place.mark(mark),
-            cmd.DeleteMark: lambda mark: self._run.place.unmark(mark),
+            cmd.SetMark: lambda mark: self._sight.place.mark(mark),
+            cmd.DeleteMark: lambda mark: self._sight.place.unmark(mark),
             cmd.Refill: self._refill,
             cmd.SelectFrame: self._select_frame,
             cmd.Unwind: self._unwind,
@@ -139,10 +138,10 @@ class StandingCommands:
         recorded: dict[type[cmd.Command], Callable[[Any], str]] = {
             cmd.Restore: self._restore,
             cmd.LoadHandlers: self._load_handlers,
-            cmd.TraceFunctions: lambda given: self._run.switches.graph.turn(
+            cmd.TraceFunctions: lambda given: self._sight.run.switches.graph.turn(
                 given.globs, on=given.on, depth=given.depth
             ),
-            cmd.TraceKernel: lambda given: self._run.switches.kernel[given.group].turn(
+            cmd.TraceKernel: lambda given: self._sight.run.switches.kernel[given.group].turn(
                 given.globs, on=given.on
             ),
             cmd.Define: lambda given: self._probes.define(
@@ -175,16 +174,8 @@ class StandingCommands:
         }
 
     @property
-    def _run(self) -> KeptRun:
-        return self._sight.run
-
-    @property
-    def _here(self) -> DebuggedGuest:
-        return self._run.place.here
-
-    @property
     def _present(self) -> DebuggedGuest:
-        return self._run.place.present
+        return self._sight.place.present
 
     @property
     def _probes(self) -> ProbeList:
@@ -206,37 +197,37 @@ class StandingCommands:
         return ""
 
     def _signal(self, command: cmd.Signal) -> str:
-        if self._run.place.of_recording:
+        if self._sight.place.of_recording:
             raise CommandError("a recording gets the signals that were recorded")
-        if self._run.place.in_past:
+        if self._sight.place.in_past:
             raise CommandError(_UNCHANGED)
         if command.number not in _SIGNALS:
             raise CommandError(f"there is no signal {command.number}")
-        self._here.session.interrupt(command.number)
+        self._sight.here.session.interrupt(command.number)
         return f"signal {command.number} sent"
 
     # -- questions ------------------------------------------------------------------------------
 
     def _read_memory(self, command: cmd.ReadMemory) -> str:
-        pieces = self._here.editing.read(command.address, command.size, command.original)
-        self._tell(ev.MemoryRead(command, pieces, self._run.place.changes))
+        pieces = self._sight.here.editing.read(command.address, command.size, command.original)
+        self._tell(ev.MemoryRead(command, pieces, self._sight.place.changes))
         return ""
 
     def _read_words(self, command: cmd.ReadWords) -> str:
-        words = self._here.viewing.words(command.address, command.count)
+        words = self._sight.here.viewing.words(command.address, command.count)
         self._tell(ev.WordsRead(command, words))
         return ""
 
     def _read_parts(self, command: cmd.ReadParts) -> str:
-        if command.moment == self._sight.moves and self._here.stands:
+        if command.moment == self._sight.moves and self._sight.here.stands:
             self._tell(ev.PartsRead(command, self._parts(command.branches)))
         return ""
 
     def _parts(self, branches: tuple[cmd.Branch, ...]) -> tuple[PartsView | None, ...]:
         """Parts of values."""
-        variables, words = self._here.viewing.variables, self._sight.words
+        variables, words = self._sight.here.viewing.variables, self._sight.words
         found: list[PartsView | None] = []
-        with self._here.focus.visit():
+        with self._sight.here.focus.visit():
             for branch in branches:
                 if branch.frame != cmd.DISPLAYS:
                     parts = variables.parts(
@@ -259,7 +250,7 @@ class StandingCommands:
     # -- what is looked at ----------------------------------------------------------------------
 
     def _refill(self, command: cmd.Refill) -> str:
-        self._run.told.forget()
+        self._sight.run.told.forget()
         return ""
 
     def _select_frame(self, command: cmd.SelectFrame) -> str:
@@ -267,26 +258,26 @@ class StandingCommands:
         return ""
 
     def _unwind(self, command: cmd.Unwind) -> str:
-        viewing = self._here.viewing
-        said = viewing.choose(command.unwinder, now=self._here.stands)
+        viewing = self._sight.here.viewing
+        said = viewing.choose(command.unwinder, now=self._sight.here.stands)
         self.unwinder = viewing.unwinder.name
         return said
 
     def _choose_thread(self, command: cmd.ChooseThread) -> str:
         """Look at another thread."""
-        running, machine = self._here.running, self._here.session.machine
-        if not self._here.stands:
+        running, machine = self._sight.here.running, self._sight.here.session.machine
+        if not self._sight.here.stands:
             raise CommandError("the program is not standing; Ctrl-C stops it")
         if running.machine is not None and command.tid not in (0, machine.tid):
             raise CommandError(_MID_HIT)
-        said = self._here.focus.choose(command.tid or machine.tid)
+        said = self._sight.here.focus.choose(command.tid or machine.tid)
         self._sight.moves_on()
-        self._run.place.change()  # the same addresses may have other code now
+        self._sight.place.change()  # the same addresses may have other code now
         running.origin = ""
         return said
 
     def _step_alone(self, command: cmd.StepAlone) -> str:
-        said = self._here.focus.step_alone(on=command.on)
+        said = self._sight.here.focus.step_alone(on=command.on)
         self.alone = command.on
         return said
 
@@ -303,9 +294,9 @@ class StandingCommands:
         return f"{counted(len(command.probes) + len(command.stops), 'thing')} of the last time"
 
     def _load_handlers(self, command: cmd.LoadHandlers) -> str:
-        handlers = self._run.switches.handlers
+        handlers = self._sight.run.switches.handlers
         said = handlers.load(command.path) if command.on else handlers.unload()
-        self._run.place.change()
+        self._sight.place.change()
         return said
 
     # -- changes of the guest -------------------------------------------------------------------
@@ -320,7 +311,7 @@ class StandingCommands:
 
     def _edit(self, change: Callable[[], str], *, of_list: bool = False) -> str:
         """Change the guest, or the list of probes, which can be changed while the guest runs."""
-        place, running = self._run.place, self._here.running
+        place, running = self._sight.place, self._sight.here.running
         if not of_list:
             if place.in_past:
                 raise CommandError(_RECORDED if place.of_recording else _UNCHANGED)
@@ -328,7 +319,7 @@ class StandingCommands:
                 raise CommandError("the program is running; Ctrl-C stops it")
             if running.machine is not None:
                 raise CommandError(_MID_HIT)
-        with place.edited(), self._here.focus.visit():
+        with place.edited(), self._sight.here.focus.visit():
             said = change()
         place.change()
         running.origin = ""
@@ -403,10 +394,6 @@ class MotionCommands:
         found[cmd.Origin] = CommandHandler(self._follow_value)
         return found
 
-    @property
-    def _place(self) -> RunPosition:
-        return self._sight.run.place
-
     def _begins_to_move(self) -> None:
         if self._sight.words is not None:
             self._sight.words.begins_to_move()
@@ -419,7 +406,7 @@ class MotionCommands:
 
     def _move(self, motion: Motion, runs: bool, command: cmd.Command) -> str:
         """Let the guest move: in the present, or in the past that is looked at."""
-        run, here = self._sight.run, self._place.here
+        run, here = self._sight.run, self._sight.place.here
         running = here.running
         if running.ended:
             standing = here.session.left_standing
@@ -447,49 +434,50 @@ class MotionCommands:
         """A phase of a hit of the past was come to."""
         self._sight.moves_on()
         self._moved()
-        return self._place.here.running.reason
+        return self._sight.place.here.running.reason
 
     def _phase_back(self, command: cmd.PhaseBack) -> str:
-        self._place.need_history()
+        self._sight.place.need_history()
         self._begins_to_move()
-        self._place.phase_back()
+        self._sight.place.phase_back()
         return self._by_phase()
 
     def _phase_on(self, command: cmd.StepPhase) -> str | None:
         self._begins_to_move()
-        if self._place.phase_on():
+        if self._sight.place.phase_on():
             return self._by_phase()
-        self._place.leave_hit()  # behind it a phase is an instruction of the past like any other
+        # Behind it a phase is an instruction of the past like any other.
+        self._sight.place.leave_hit()
         return None
 
     def _to_hit(self, command: cmd.ContinueToHit) -> str:
         self._begins_to_move()
-        self._place.to_hit()
+        self._sight.place.to_hit()
         return self._by_phase()
 
     def _finish_hit(self, command: cmd.Command) -> str | None:
         """Carry out what is left of a hit: that is all of a step."""
         self._begins_to_move()
-        if self._place.finish_hit():
+        if self._sight.place.finish_hit():
             return self._by_phase()
-        self._place.leave_hit()
+        self._sight.place.leave_hit()
         return None
 
     def _leave_hit(self, command: cmd.Command) -> str | None:
         """Carry out what is left of a hit, and go on without probes."""
         self._begins_to_move()
-        self._place.finish_hit()
-        self._place.leave_hit()
+        self._sight.place.finish_hit()
+        self._sight.place.leave_hit()
         return None
 
     def _continue(self, command: cmd.Continue) -> str | None:
         self._leave_hit(command)
-        return self._travel(command) if self._place.in_past else None
+        return self._travel(command) if self._sight.place.in_past else None
 
     # -- motions that begin or end in the past --------------------------------------------------
 
     def _travel(self, command: cmd.Command) -> str:
-        place = self._place
+        place = self._sight.place
         place.leave_hit()
         place.check()
         self._sight.moves_on()
@@ -500,7 +488,7 @@ class MotionCommands:
 
     def _follow_value(self, command: cmd.Origin) -> str:
         """Follow a value back; the guest stands where it stood afterwards, at the same frame."""
-        place, frame = self._place, self._sight.frame
+        place, frame = self._sight.place, self._sight.frame
         self._travel(command)
         travel, running = place.travel, place.here.running
         assert travel is not None, "it was followed in the past"

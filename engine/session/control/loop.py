@@ -4,10 +4,9 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Final, Protocol
 
-from engine.session.control.guest import DebuggedGuest
 from engine.session.control.handlers import CommandTable
 from engine.session.control.running import Abandoned
-from engine.session.control.runs import EventTeller, KeptRun
+from engine.session.control.runs import EventTeller
 from engine.session.control.sight import RunSight
 from engine.session.protocol import commands as cmd
 from engine.session.protocol import events as ev
@@ -136,14 +135,6 @@ class CommandLoop:
         self._queue, self._sight = queue, sight
         self._telling, self._refresh = telling, refresh
 
-    @property
-    def _run(self) -> KeptRun:
-        return self._sight.run
-
-    @property
-    def _here(self) -> DebuggedGuest:
-        return self._run.place.here
-
     # -- while the guest stands ---------------------------------------------------------------
 
     def execute(self, command: cmd.Command) -> None:
@@ -193,9 +184,9 @@ class CommandLoop:
 
     def _keep_log(self) -> None:
         """Make the log what it would be if all that is recorded had been so from the start."""
-        if self.refills and self._sight.is_open and self._run.told.refill is not None:
+        if self.refills and self._sight.is_open and self._sight.run.told.refill is not None:
             self._queue.cut = False
-            self._run.told.keep(self._run.place.present.running, self.goes_on)
+            self._sight.run.told.keep(self._sight.place.present.running, self.goes_on)
 
     # -- while something takes long -----------------------------------------------------------
 
@@ -218,7 +209,7 @@ class CommandLoop:
     def lives_on(self) -> bool:
         """Hear what has come in while the past is lived through: whether to go on."""
         self.hear()
-        return not self._here.running.wanted
+        return not self._sight.here.running.wanted
 
     # -- while the guest runs -----------------------------------------------------------------
 
@@ -237,7 +228,9 @@ class CommandLoop:
             changed = changed or kind_of(command).changes_view
         if self._stand_in_call() or changed:
             self._refresh()
-        while self._here.running.state is RunState.STOPPED:  # in the middle of a blocked call
+        while (
+            self._sight.here.running.state is RunState.STOPPED
+        ):  # in the middle of a blocked call
             waited = self._queue.source.wait()
             if waited is None:
                 raise Abandoned
@@ -251,7 +244,7 @@ class CommandLoop:
         Returns:
             True if the guest stands there from now on.
         """
-        running, blocked_in = self._here.running, self._here.session.kernel.waiting_in
+        running, blocked_in = self._sight.here.running, self._sight.here.session.kernel.waiting_in
         if not (blocked_in and running.wanted and running.cause is StopCause.INTERRUPTED):
             return False
         stood = running.state is RunState.STOPPED
@@ -260,7 +253,7 @@ class CommandLoop:
 
     def _obey(self, command: cmd.Command) -> None:
         """Carry out a command in the middle of a run."""
-        here, kind, queue = self._here, kind_of(command), self._queue
+        here, kind, queue = self._sight.here, kind_of(command), self._queue
         running, blocked_in = here.running, here.session.kernel.waiting_in
         room = len(queue.ahead) < _AHEAD
         if kind is CommandKind.RESTART:
@@ -275,7 +268,7 @@ class CommandLoop:
             queue.ahead.clear()
         elif isinstance(command, cmd.TypedLine):
             self._type(command)
-        elif kind.travels and self._run.place.in_past and room:
+        elif kind.travels and self._sight.place.in_past and room:
             if kind is CommandKind.SEEK:
                 queue.ahead = deque(each for each in queue.ahead if kind_of(each) is not kind)
             queue.ahead.append(command)
@@ -297,11 +290,13 @@ class CommandLoop:
 
     def _type(self, command: cmd.TypedLine) -> None:
         """Carry a line of words out in the middle of a run."""
-        running = self._here.running
+        running = self._sight.here.running
         if running.state is not RunState.STOPPED:
             self._telling.tell(ev.Failed(command, "the program is running", "Ctrl-C stops it"))
         elif self._sight.known_words().moves(command.text):
-            running.want(f"{self._here.session.kernel.waiting_in}() ended", StopCause.ARRIVED)
+            running.want(
+                f"{self._sight.here.session.kernel.waiting_in}() ended", StopCause.ARRIVED
+            )
             running.state, self.following = RunState.RUNNING, command
         else:
             self._queue.cut = False
