@@ -228,9 +228,8 @@ class CommandLoop:
             changed = changed or kind_of(command).changes_view
         if self._stand_in_call() or changed:
             self._refresh()
-        while (
-            self._sight.here.running.state is RunState.STOPPED
-        ):  # in the middle of a blocked call
+        # In the middle of a blocked call the next command is waited for.
+        while self._sight.here.running.state is RunState.STOPPED:
             waited = self._queue.source.wait()
             if waited is None:
                 raise Abandoned
@@ -290,13 +289,12 @@ class CommandLoop:
 
     def _type(self, command: cmd.TypedLine) -> None:
         """Carry a line of words out in the middle of a run."""
-        running = self._sight.here.running
+        here = self._sight.here
+        running = here.running
         if running.state is not RunState.STOPPED:
             self._telling.tell(ev.Failed(command, "the program is running", "Ctrl-C stops it"))
         elif self._sight.known_words().moves(command.text):
-            running.want(
-                f"{self._sight.here.session.kernel.waiting_in}() ended", StopCause.ARRIVED
-            )
+            running.want(f"{here.session.kernel.waiting_in}() ended", StopCause.ARRIVED)
             running.state, self.following = RunState.RUNNING, command
         else:
             self._queue.cut = False
