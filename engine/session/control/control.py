@@ -102,7 +102,7 @@ class Control:
         self._telling = EventTeller(tell)
         self._tell = self._telling.tell
         self.sight = sight = RunSight(self._telling, learn)
-        self.queue = CommandQueue(source or NoCommands())
+        self.queue = CommandQueue(NoCommands() if source is None else source)
         self._standing = StandingCommands(sight, self._telling, terminal)
         table = CommandTable(
             sight,
