@@ -146,7 +146,7 @@ class Guest:
         Raises:
             KprobeTuiError: it is not accepted.
         """
-        self._control.carry_out(cmd.Define(definition))
+        self._control.loop.carry_out(cmd.Define(definition))
 
     def stop_at(self, place: str) -> None:
         """Stop whenever a place is reached: SYM[+OFF], LIB:SYM, 0xADDR, FILE:LINE. Again: no more.
@@ -154,7 +154,7 @@ class Guest:
         Raises:
             KprobeTuiError: there is no such place.
         """
-        self._control.carry_out(cmd.ToggleBreak(place))
+        self._control.loop.carry_out(cmd.ToggleBreak(place))
 
     def events(self) -> Iterator[RecordedEvent]:
         """The events that were recorded since this was asked last, in their order; each once."""
@@ -264,7 +264,7 @@ class Guest:
         Raises:
             KprobeTuiError: there is none of that name.
         """
-        self._control.carry_out(cmd.WriteRegister(name, value))
+        self._control.loop.carry_out(cmd.WriteRegister(name, value))
 
     def read(self, address: int, size: int) -> bytes:
         """Memory as the program has it, without what probes have planted.
@@ -284,7 +284,7 @@ class Guest:
         Raises:
             KprobeTuiError: nothing is mapped there.
         """
-        self._control.carry_out(cmd.WriteMemory(address, data))
+        self._control.loop.carry_out(cmd.WriteMemory(address, data))
 
     def backtrace(self) -> list[GuestFrame]:
         """The frames of the thread that runs, innermost first, those of inlined calls too.

@@ -82,6 +82,44 @@ class Outbox:
             self._room.notify_all()
 
 
+class Inbox:
+    """Commands on their way from the front end's thread to the engine's: its `CommandSource`."""
+
+    def __init__(self) -> None:
+        """No command has come in."""
+        self._commands: deque[cmd.Command | None] = deque()
+        self._more = threading.Semaphore(0)
+
+    def __len__(self) -> int:
+        """Count the commands that nobody has taken."""
+        return len(self._commands)
+
+    def put(self, command: cmd.Command | None) -> None:
+        """Add a command, None for the end; from any thread."""
+        self._commands.append(command)
+        self._more.release()
+
+    def wait(self) -> cmd.Command | None:
+        """Wait for the next command; None at the end."""
+        self._more.acquire()
+        return self._commands.popleft()
+
+    def waiting(self) -> cmd.Command | None:
+        """Give the next command, None if none has come in.
+
+        Raises:
+            Abandoned: the end has come.
+        """
+        if not self._more.acquire(blocking=False):
+            return None
+        command = self._commands.popleft()
+        if command is None:  # the end: for whoever waits next
+            self._commands.appendleft(None)
+            self._more.release()
+            raise Abandoned
+        return command
+
+
 class Worker:
     """A guest in a thread of its own.
 
@@ -113,6 +151,7 @@ class Worker:
         """
         self.outbox = Outbox(wake)
         self._terminal = GuestTerminal(*size)
+        self._inbox = Inbox()
         try:
             self._control = Control(
                 config,
@@ -120,18 +159,15 @@ class Worker:
                 mode=Mode.KERNEL if kernel_rules else Mode.STRICT,
                 terminal=self._terminal,
                 opened=opened,
+                source=self._inbox,
+                learn=self._learn,
+                before_end=self._all_out,
+                refills=True,
             )
         except BaseException:
             self._terminal.close()
             raise
-        self._control.sight.learn = self._learn
-        self._inbox: deque[cmd.Command | None] = deque()
-        self._more = threading.Semaphore(0)
         self._closing = False
-        self._control.heard.waiting = self._next
-        self._control.heard.wait = self._await
-        self._control.before_end = self._all_out
-        self._control.refills = True
         self._passing = threading.Lock()
         self._terminal.writing = self._writing
         self._threads = (
@@ -148,8 +184,7 @@ class Worker:
 
     def post(self, command: cmd.Command) -> None:
         """Have a command carried out; from the front end's thread."""
-        self._inbox.append(command)
-        self._more.release()
+        self._inbox.put(command)
         self._control.sight.attention()
 
     def nudge(self) -> None:
@@ -160,8 +195,7 @@ class Worker:
         """End the run and the threads."""
         self._closing = True
         self.outbox.close()
-        self._inbox.append(None)
-        self._more.release()
+        self._inbox.put(None)
         started = self._threads[0].ident is not None  # it may have ended by now
         while self._threads[0].is_alive():
             self._control.sight.attention()
@@ -176,27 +210,11 @@ class Worker:
 
     # -- the threads ----------------------------------------------------------------------------
 
-    def _await(self) -> cmd.Command | None:
-        """The next command; waits for one. None at the end."""
-        self._more.acquire()
-        return self._inbox.popleft()
-
-    def _next(self) -> cmd.Command | None:
-        """The next command, None if none has come in."""
-        if not self._more.acquire(blocking=False):
-            return None
-        command = self._inbox.popleft()
-        if command is None:  # the end: for whoever waits next
-            self._inbox.appendleft(None)
-            self._more.release()
-            raise Abandoned
-        return command
-
     def _work(self) -> None:
         try:
             self._control.refresh()
-            while not self._closing and (command := self._await()) is not None:
-                self._control.execute(command)
+            while not self._closing and (command := self._inbox.wait()) is not None:
+                self._control.loop.execute(command)
         except BaseException as error:  # whatever it is: nobody obeys any more
             self.outbox.put(ev.Crashed(repr(error), traceback.format_exc()))
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from engine.arch.base import Arch
-from engine.arch.plan import InsnPlan, Mode, Rules
+from engine.arch.plan import Mode
 from engine.cpu.base import Cpu
 from engine.guest.memory import Memory
 from engine.guest.text import TextOverlay
@@ -22,7 +22,6 @@ from engine.probes.engine_window import EngineWindow
 from engine.probes.hit_machine import HitMachine
 from engine.probes.hits import HitDispatcher
 from engine.probes.kprobe import Kprobe
-from engine.probes.kretprobe import Kretprobe
 from engine.probes.point import ProbePoint
 from engine.probes.recorded_breakpoints import RecordedBreakpoints
 from engine.probes.registry import ProbeRegistry, Unmapped
@@ -53,6 +52,14 @@ class ProbeManager:
         hits: the state machine of hits.
         code: the engine's own code in the guest.
         counters: reference counters of uprobes.
+        register: registers and arms one probe (`ProbeRegistry.register`), `register_all` several;
+            `unregister` and `unregister_all` take them out, `disable` keeps one quiet and `enable`
+            lets it run again. What cannot be is a `ProbeRejectedError`.
+        refresh: brings a point in line with its probes, which do something else now.
+        check: the plan of a probe that could be registered (`Admission.check`).
+        plan: that for the instruction at an address (`Admission.plan`).
+        allow_return: refuses a return probe that cannot be placed.
+        traps: True if a point's breakpoint would trap with the registers as they are.
         handle: sees to a stop of the CPU (`HitDispatcher.handle`).
         withdraw: gives a step up for a signal, where it can (`HitDispatcher.withdraw`).
         busy: True if the guest stands in the machinery (`EngineCode.busy`).
@@ -186,7 +193,13 @@ class ProbeManager:
             self.code,
             registry.unregister,
         )
-        # What is asked at each stop of the guest goes straight to who knows the answer.
+        # What is asked goes straight to who knows the answer.
+        self.register, self.register_all = registry.register, registry.register_all
+        self.unregister, self.unregister_all = registry.unregister, registry.unregister_all
+        self.enable, self.disable = registry.enable, registry.disable
+        self.refresh = arming.refresh
+        self.check, self.plan = admission.check, admission.plan
+        self.allow_return, self.traps = admission.allow_return, self.hits.traps
         self.handle, self.withdraw = self.hits.handle, self.hits.withdraw
         self.busy, self.original_pc, self.name = (
             self.code.busy,
@@ -194,57 +207,6 @@ class ProbeManager:
             self.code.name,
         )
         self.resolve_return = self.returns.resolve
-
-    # -- registration ---------------------------------------------------------------------
-
-    def register(self, probe: Kprobe) -> None:
-        """Register and arm one probe; ProbeRejectedError if it cannot be."""
-        self._registry.register(probe)
-
-    def register_all(self, probes: Sequence[Kprobe]) -> None:
-        """Register all or none; ProbeRejectedError of the first that cannot be."""
-        self._registry.register_all(probes)
-
-    def unregister(self, probe: Kprobe) -> None:
-        """Take one probe out; ProbeRejectedError if it is not registered."""
-        self._registry.unregister(probe)
-
-    def unregister_all(self, probes: Sequence[Kprobe]) -> None:
-        """Take probes out; ProbeRejectedError of one that is not registered."""
-        self._registry.unregister_all(probes)
-
-    def enable(self, probe: Kprobe) -> None:
-        """Let a probe's handlers run again; ProbeRejectedError if it is gone."""
-        self._registry.enable(probe)
-
-    def disable(self, probe: Kprobe) -> None:
-        """Keep a probe, but quiet; ProbeRejectedError if it is gone."""
-        self._registry.disable(probe)
-
-    def refresh(self, point: ProbePoint) -> None:
-        """Bring a point in line with its probes, which do something else now."""
-        self._arming.refresh(point)
-
-    def check(self, address: int, rules: Rules, mode: Mode) -> InsnPlan:
-        """The plan of a probe that could be registered; ProbeRejectedError if it could not."""
-        return self._admission.check(address, rules, mode)
-
-    def plan(self, address: int, rules: Rules, mode: Mode) -> InsnPlan:
-        """The plan for the instruction at an address; ProbeRejectedError if it has none."""
-        return self._admission.plan(address, rules, mode)
-
-    def allow_return(self, probe: Kretprobe, address: int) -> None:
-        """Refuse a return probe that cannot be placed (ProbeRejectedError)."""
-        self._admission.allow_return(probe, address)
-
-    @property
-    def kernel_maxactive(self) -> bool:
-        """A return kprobe gets as many instances as the kernel would give it, if it says none."""
-        return self.returns.pool.kernel_maxactive
-
-    @kernel_maxactive.setter
-    def kernel_maxactive(self, value: bool) -> None:
-        self.returns.pool.kernel_maxactive = value
 
     def follow(
         self,
@@ -266,10 +228,6 @@ class ProbeManager:
         self.returns.follow(other.returns, twins)
 
     # -- hits -----------------------------------------------------------------------------
-
-    def traps(self, point: ProbePoint) -> bool:
-        """True if the breakpoint of a point would trap with the registers as they are."""
-        return self.hits.traps(point)
 
     def machine(self, point: ProbePoint) -> HitMachine:
         """Carries out, a phase at a time, the hit of the point that the guest stands at."""
@@ -313,14 +271,6 @@ class ProbeManager:
         if self.returns.in_guest is not None:
             self.returns.in_guest.calls.enter()
         self.techniques.enter()
-
-    def trampoline(self) -> tuple[int, int] | None:
-        """(start, end) of the return trampoline; None while nothing returns to one.
-
-        At its pc the frame is gone: the canonical frame address is the stack pointer, and the
-        return address is what `original_pc` says.
-        """
-        return self.returns.trampoline
 
 
 def _slots(

@@ -96,7 +96,9 @@ class ReturnCatcher(Protocol):
 
     Attributes:
         told: what was done with the last call or return outside of the emulator, in words.
-        trampoline: (where calls return to, end) of the code there, None if there is none.
+        trampoline: (where calls return to, end) of the code there, None if there is none. At its
+            pc the frame is gone: the canonical frame address is the stack pointer, and the return
+            address is what `original_pc` says.
         changes: what it changes of the program's own.
         in_guest: what code in the guest may do about calls; None where it may not.
         damaged: calls lost, at least, as the program has written to what such code records.

@@ -16,15 +16,18 @@ from pathlib import Path
 from typing import Final
 from unittest.mock import patch
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from controlkit import Given
 
 from engine.history.journal import Journal
 from engine.history.livecheckpoints import LiveCheckpoints
 from engine.history.recording import RunRecorder
 from engine.linux.fs.stdio import FeedStream, SinkStream
 from engine.session import GuestConfig, Session
-from engine.session.control.backwards import Backwards
 from engine.session.control.control import Control
+from engine.session.control.past.backwards import Backwards
 from engine.session.guest.past import PastSession
 from engine.session.guest.terminal import CapturedStreams
 from engine.session.protocol import commands as cmd
@@ -37,7 +40,7 @@ _PROGRAM: Final = (
     "d = {}\nfor i in range(60000): d[i % 1000] = str(i)\nprint(len(d))",
 )
 _SEEKS: Final = 60
-_SHORT: Final = "engine.session.control.refill.SHORT"
+_SHORT: Final = "engine.session.control.past.refill.SHORT"
 _LATE: Final = "p:late python3:PyObject_Str"
 
 
@@ -51,9 +54,9 @@ class _LateProbe:
         guest, *args = words
         config = GuestConfig(guest, tuple(args), env=("PATH=/usr/bin:/bin",), history=True)
         self._control = Control(config, self._tell, terminal=CapturedStreams())
-        self._control.refills = True
+        self._control.loop.refills = True
         began = time.process_time()
-        self._control.execute(cmd.Continue())
+        self._control.loop.execute(cmd.Continue())
         self.run = time.process_time() - began
 
     def _tell(self, event: ev.SessionEvent) -> None:
@@ -64,10 +67,10 @@ class _LateProbe:
         """Place it, fill the log, and take it away."""
         before = time.process_time(), _of_children()
         self._first, self._began = None, time.monotonic()
-        self._control.execute(cmd.Define(self._line))
+        self._control.loop.execute(cmd.Define(self._line))
         wall = time.monotonic() - self._began
         found = {"own": time.process_time() - before[0], "others": _of_children() - before[1]}
-        self._control.execute(cmd.Delete((self._control.view().probes[-1].row.id,)))
+        self._control.loop.execute(cmd.Delete((self._control.view().probes[-1].row.id,)))
         return {**found, "wall": wall, "first": self._first or 0.0}
 
     def ended(self, after: float) -> float:
@@ -81,8 +84,8 @@ class _LateProbe:
             asked = time.monotonic()
             return cmd.Halt()
 
-        self._control.heard.waiting = waiting
-        self._control.execute(cmd.Define(self._line))
+        self._control.queue.source = Given(waiting)
+        self._control.loop.execute(cmd.Define(self._line))
         return time.monotonic() - asked if asked else 0.0
 
     def close(self) -> None:

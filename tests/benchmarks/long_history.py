@@ -23,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from cguest import compiled_from
+from controlkit import Given
 
 from engine.session import GuestConfig
 from engine.session.control.control import Control
@@ -71,7 +72,7 @@ class _LongRun:
         self._first: float | None = None
         self._began = 0.0
         self._control = Control(config, self._tell, terminal=CapturedStreams())
-        self._control.refills = True
+        self._control.loop.refills = True
         began = time.process_time()
         over = threading.Event()
 
@@ -85,13 +86,13 @@ class _LongRun:
             while not over.wait(0.1):
                 self._control.sight.attention()
 
-        self._control.heard.waiting = ended
+        self._control.queue.source = Given(ended)
         asking = threading.Thread(target=ask)
         asking.start()
-        self._control.execute(cmd.Continue())
+        self._control.loop.execute(cmd.Continue())
         over.set()
         asking.join()
-        self._control.heard.waiting = lambda: None
+        self._control.queue.source = Given(lambda: None)
         self.ran = time.process_time() - began
 
     def _tell(self, event: ev.SessionEvent) -> None:
@@ -106,7 +107,7 @@ class _LongRun:
 
     def _spent(self, command: cmd.Command) -> float:
         began = time.process_time()
-        self._control.execute(command)
+        self._control.loop.execute(command)
         return (time.process_time() - began) * 1e3
 
     def look(self, *, late: str) -> dict[str, float]:
@@ -142,9 +143,9 @@ class _LongRun:
             asked = time.monotonic()
             return cmd.Halt()
 
-        self._control.heard.waiting = waiting
+        self._control.queue.source = Given(waiting)
         self._first, self._began = None, time.monotonic()
-        self._control.execute(cmd.Define(line))
+        self._control.loop.execute(cmd.Define(line))
         ended = time.monotonic() - asked if asked else 0.0
         return {
             "late probe, first rows, wall, s": self._first or 0.0,

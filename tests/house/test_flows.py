@@ -16,15 +16,16 @@ from controlkit import Held, held, sample
 
 import engine
 from engine.cli.check import check as check_command
+from engine.session.control.probe_list import ProbeList
 from engine.session.protocol import commands as cmd
 
 OURS = f"{Path(engine.__file__).parent}/"
 
 # Functions and files of each action.
 CEILINGS = {
-    "define": (535, 116),
-    "step": (330, 94),
-    "seek": (540, 132),
+    "define": (530, 113),
+    "step": (332, 93),
+    "seek": (538, 129),
     "check": (550, 74),
 }
 
@@ -112,6 +113,28 @@ def test_an_action_passes_no_more_functions_and_files(flow: Callable[[Passed], N
     most = CEILINGS[flow.__name__]
     assert 100 < functions <= most[0], f"{functions} functions"
     assert files <= most[1], f"{files} files"
+
+
+def test_a_definition_passes_six_functions_before_work_begins() -> None:
+    """From the loop of commands, or a worker's thread in front of it, to the list of probes."""
+    passed: list[str] = []
+
+    def look(frame: FrameType, event: str, argument: object) -> None:
+        if event == "call" and frame.f_code is ProbeList.define.__code__:
+            above = frame.f_back
+            while above is not None and above.f_code.co_filename.startswith(OURS):
+                passed.append(above.f_code.co_qualname)
+                above = above.f_back
+
+    with held(sample("x86_64", "recursion")) as guest:
+        before = sys.getprofile()
+        sys.setprofile(look)
+        try:
+            guest.do(cmd.Define("p:first factorial"))
+        finally:
+            sys.setprofile(before)
+    assert passed[-1].endswith(".execute")
+    assert len(passed) + 1 <= 6, passed
 
 
 def test_a_function_is_counted_once() -> None:

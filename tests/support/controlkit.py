@@ -30,6 +30,22 @@ _FLAGS = "-O1 -g -ffreestanding -fno-stack-protector -fno-pie -nostdlib -static 
 Told = TypeVar("Told")
 
 
+class Given:
+    """A source of commands that a test gives.
+
+    Attributes:
+        waiting: gives the next command that has come in, None for none.
+        wait: the same, but waits for one; None gives the run up.
+    """
+
+    def __init__(
+        self,
+        waiting: Callable[[], cmd.Command | None] = lambda: None,
+        wait: Callable[[], cmd.Command | None] = lambda: None,
+    ) -> None:
+        self.waiting, self.wait = waiting, wait
+
+
 def sample(arch: str, name: str) -> str:
     """A shipped sample."""
     return str(SAMPLES / arch / name)
@@ -118,7 +134,7 @@ class Held:
     def fail(self, command: cmd.Command) -> ev.Failed | None:
         """Carry a command out: how it failed."""
         before = len(self.said)
-        self.control.execute(command)
+        self.control.loop.execute(command)
         return next((e for e in self.said[before:] if isinstance(e, ev.Failed)), None)
 
     @property
@@ -221,4 +237,4 @@ def script(control: Control, *steps: cmd.Command | Callable[[], cmd.Command | No
         step = queue.pop(0)
         return step() if callable(step) else step
 
-    control.heard.wait = following
+    control.queue.source = Given(control.queue.source.waiting, following)

@@ -16,7 +16,7 @@ from textual.app import App
 from textual.events import Key
 from textual.keys import REPLACED_KEYS, _character_to_key, _get_unicode_name_from_key
 
-from engine.worker import Worker
+from engine.worker import Inbox, Worker
 from tui.key_queue import KeyQueue
 
 _PATIENCE = 60.0
@@ -64,12 +64,12 @@ class Rest:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Watch the engine that is made next."""
         self._waits = False
-        self._await = Worker._await
-        monkeypatch.setattr(Worker, "_await", lambda worker: self._resting(worker))
+        self._wait = Inbox.wait
+        monkeypatch.setattr(Inbox, "wait", lambda inbox: self._resting(inbox))
 
-    def _resting(self, worker: Worker) -> Any:
+    def _resting(self, inbox: Inbox) -> Any:
         self._waits = True
-        command = self._await(worker)
+        command = self._wait(inbox)
         self._waits = False
         return command
 

@@ -52,7 +52,7 @@ def _row(event: Event) -> Row:
 @contextmanager
 def recorded(arch: str, name: str, *args: str, technique: str = "auto") -> Iterator[Held]:
     with held(sample(arch, name), *args, history=True, technique=technique) as guest:
-        guest.control.refills = True
+        guest.control.loop.refills = True
         yield guest
 
 

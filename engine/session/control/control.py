@@ -1,7 +1,7 @@
 """A guest under control: runs, stops, steps, and is asked things in between.
 
 `Control` belongs to one thread. It gets its commands from `execute`, and while the guest runs
-from `heard.waiting`, which the guest's kernel asks whenever `sight.attention` was called (from any
+from a source, which the guest's kernel asks whenever `sight.attention` was called (from any
 thread). What happens is told through `tell`. A worker thread, a test or a script may stand behind
 both.
 """
@@ -16,26 +16,26 @@ from engine.arch.plan import Mode
 from engine.errors import CommandError, KprobeTuiError
 from engine.escaping import escaped
 from engine.linux.space import AddressSpace
-from engine.session.control.asking import StopQuestions
-from engine.session.control.branched_runs import BranchedRuns
-from engine.session.control.branches import KeptRun
-from engine.session.control.guest_views import GuestViews
-from engine.session.control.heard_commands import HeardCommands
+from engine.session.control.guest import DebuggedGuest
+from engine.session.control.handlers import (
+    CommandHandler,
+    CommandTable,
+    Handlers,
+    MotionCommands,
+    StandingCommands,
+)
+from engine.session.control.loop import CommandLoop, CommandQueue, CommandSource, NoCommands
+from engine.session.control.past.position import RunPosition
 from engine.session.control.probe_list import ProbeList
-from engine.session.control.run_starts import RunStarts
-from engine.session.control.running import Abandoned
-from engine.session.control.sight import RunSight
-from engine.session.control.stand import GuestStand
-from engine.session.control.standpoint import Standpoint
-from engine.session.control.still_commands import StillCommands
-from engine.session.control.switches import (
+from engine.session.control.running import StopQuestions
+from engine.session.control.runs import EventTeller, KeptRun, RunStarts, ToldEvents
+from engine.session.control.sight import GuestViews, RunSight
+from engine.session.control.tracing_choices import (
     GraphSwitch,
     HandlersSwitch,
     KernelSwitch,
     RunSwitches,
 )
-from engine.session.control.telling import EventTeller
-from engine.session.control.told_events import ToldEvents
 from engine.session.guest.calling import CallArguments, FunctionCalls
 from engine.session.guest.session import Session
 from engine.session.guest.terminal import FrontEndStreams
@@ -43,35 +43,26 @@ from engine.session.program.opening import OpenedProgram
 from engine.session.protocol import commands as cmd
 from engine.session.protocol import events as ev
 from engine.session.protocol.config import GuestConfig
-from engine.session.protocol.kinds import CommandKind, kind_of
 from engine.session.protocol.probes import ProbeRow, ProbeView
-from engine.session.protocol.views import GuestView, OriginLink, RunState, StopCause
-from engine.session.tracing.handlers import blamed
+from engine.session.protocol.views import (
+    GuestView,
+    HistoryView,
+    RunState,
+)
 from engine.trace.tracepoints import GROUPS
 
 if TYPE_CHECKING:
-    from engine.session.control.branching import BranchLeap
-    from engine.session.control.past_stops import WatchPlace
-    from engine.session.control.truths import Condition
+    from engine.session.control.past.branches import BranchedRuns, BranchLeap
 
 
 class Control:
     """One guest, run after run.
 
     Attributes:
-        branches: runs that go on from moments of the past, this one among them.
-        heard: hears commands while the guest runs, and keeps those that wait for their turn.
-        before_end: called when the guest has ended, before that is told.
-        watch_places: gives the accesses of the past at which the user wants to stop.
-        condition: gives an expression a meaning where the guest stands, to be asked when it was
-            true.
-        refills: what is told of events is, of a recorded run, at each stop as if all that is
-            recorded now had been so from its start on.
-        questions: what a debugger is asked while the guest runs.
-        links: of the value that was followed back last.
+        queue: commands that have come in and wait for their turn.
+        loop: carries commands out.
+        questions: what a debugger is asked while the guest runs, or its past is searched.
         config: what to run; a change holds from the next start.
-        looks: asked between two instructions of the guest once `notice` was called: why it is to
-            stop, "" for no reason.
         sight: the run at hand, and what is looked at.
     """
 
@@ -83,6 +74,10 @@ class Control:
         mode: Mode = Mode.STRICT,
         terminal: FrontEndStreams | None = None,
         opened: OpenedProgram | None = None,
+        source: CommandSource | None = None,
+        learn: Callable[[], object] | None = None,
+        before_end: Callable[[], object] | None = None,
+        refills: bool = False,
     ) -> None:
         """Load the program.
 
@@ -92,6 +87,11 @@ class Control:
             mode: strictness of placement.
             terminal: the guest's standard streams; the host's own if None.
             opened: the program for the first run, if it is open already.
+            source: gives commands while the guest runs; None: there are none.
+            learn: called before the first line of gdb's words: sets `sight.words`.
+            before_end: called when the guest has ended, before that is told.
+            refills: what is told of events is, of a recorded run, at each stop as if all that is
+                recorded now had been so from its start on.
 
         Raises:
             ImageError: the file cannot be run.
@@ -100,22 +100,24 @@ class Control:
         self.config = config
         self._telling = EventTeller(tell)
         self._tell = self._telling.tell
-        self.sight = sight = RunSight(self._telling)
-        self._still = StillCommands(sight, self._telling, terminal)
-        self.heard = HeardCommands(sight, self._still, self._telling, self.dispatch, self.refresh)
-        self.branches = BranchedRuns(
-            sight, self._telling, mode, self.heard.listens, self._begin_branch
+        self.sight = sight = RunSight(self._telling, learn)
+        self.queue = CommandQueue(NoCommands() if source is None else source)
+        self._standing = StandingCommands(sight, self._telling, terminal)
+        table = CommandTable(
+            sight,
+            self._standing.handlers(),
+            MotionCommands(sight, self._telling, self._ended).handlers(),
+            self._handlers(),
         )
+        self.loop = CommandLoop(
+            self.queue, sight, table, self._telling, self.refresh, refills=refills
+        )
+        self._branches: BranchedRuns | None = None
         self._mode = mode
-        self.before_end: Callable[[], object] = lambda: None
-        self.refills = False
-        self.watch_places: Callable[[], Sequence[WatchPlace]] = lambda: ()
-        self.condition: Callable[[str], Condition] = _no_condition
+        self._before_end = before_end
         self.questions = StopQuestions()
-        self.links: tuple[OriginLink, ...] = ()
-        self.looks: Callable[[], str] = lambda: ""
         self._on_foot = False
-        self._views = GuestViews(self.branches)
+        self._views = GuestViews(self._with_branches)
         self._starts = RunStarts(self._telling, mode, terminal)
         fresh = self._starts.fresh(config, opened)
         self._first, self._damage = fresh.opened, set[str]()
@@ -150,29 +152,28 @@ class Control:
         """
         told = ToldEvents(self._tell)
         travel = self._starts.travel(self.config, session, leap)
-        present = GuestStand(
+        present = DebuggedGuest(
             session,
             self._mode,
             StopQuestions() if leap is not None else self.questions,
             take=told.rows,
             keep=lambda: self._tell(ev.Snapshot()),
-            alone=self._still.alone,
-            unwinder=self._still.unwinder,  # as the run before had it
+            alone=self._standing.alone,
+            unwinder=self._standing.unwinder,  # as the run before had it
         )
-        place = Standpoint(present, travel, self._past_of, changed)
+        place = RunPosition(present, travel, self._past_of, self.questions, changed)
         self.sight.begin(KeptRun(place, told, switches, self._telling.context))
         tracing = present.tracing
         tracing.programs.tell = self._tell
         present.probing.mapped.append(self._mapped)
-        present.running.looks = lambda: self.looks()
         present.running.on_foot = self._on_foot
-        self.heard.following = None
+        self.loop.following = None
         tracing.start()
         if leap is not None:
             assert travel is not None, "it is recorded"
-            leap.carry_out(travel, present, self.heard.listens)
+            leap.carry_out(travel, present, self.queue.listens)
             present.ask(self.questions)
-        session.hooks.attention = self.heard.hear
+        session.hooks.attention = self.loop.hear
         for failure in self.probes.restore(tuple(rows)):
             self._tell(ev.Notice(failure))
         failure = switches.begin(tracing, session)
@@ -180,25 +181,25 @@ class Control:
             self._tell(ev.Notice(failure))
         told.declare(tracing)
         if travel is not None:
-            from engine.session.control.past_log import RecordedSources  # few runs are recorded
-            from engine.session.control.refill import LogRefill
+            from engine.session.control.past.log import RecordedSources  # few runs are recorded
+            from engine.session.control.past.refill import LogRefill
 
             recorded = RecordedSources(self.probes, switches.graph, switches.kernel)
             refill = LogRefill(travel, tracing, recorded, self._mode, self._tell, told)
             told.refill = refill
-            place.begin_history(recorded, self._mode, self.heard.lives_on, lambda: refill.counts)
+            place.begin_history(recorded, self._mode, self.loop.lives_on, lambda: refill.counts)
         self.sight.hear(on=True)
 
-    def _past_of(self, session: Session) -> GuestStand:
-        """Somewhere to stand in a guest of the past."""
-        past = GuestStand(
+    def _past_of(self, session: Session) -> DebuggedGuest:
+        """Make a guest under control of a run that is lived through."""
+        past = DebuggedGuest(
             session,
             self._mode,
             StopQuestions(),
             take=lambda data: None,
-            unwinder=self._still.unwinder,
+            unwinder=self._standing.unwinder,
         )
-        session.hooks.attention = self.heard.hear
+        session.hooks.attention = self.loop.hear
         past.running.state = RunState.STOPPED
         return past
 
@@ -216,7 +217,9 @@ class Control:
     def undisturbed(self) -> Iterator[None]:
         """Let the run pass the user's breakpoints, signals and events meanwhile."""
         present = self.sight.place.present
-        present.ask(StopQuestions(accepts=lambda row: False, mapped=self.questions.mapped))
+        asked = self.questions
+        passed = StopQuestions(accepts=lambda row: False, mapped=asked.mapped, looks=asked.looks)
+        present.ask(passed)
         try:
             yield
         finally:
@@ -239,102 +242,41 @@ class Control:
     # -- stops of those above ------------------------------------------------------------------
 
     def notice(self) -> None:
-        """Something has happened in the guest that may be a reason to stop: `looks` is asked."""
+        """Have `questions.looks` asked: something in the guest may be a reason to stop."""
         self.sight.here.running.notice()
 
     def look_at_each(self, *, on: bool) -> None:
-        """Have `looks` asked behind each instruction: nothing runs freely then."""
+        """Have `questions.looks` asked behind each instruction: nothing runs freely then."""
         self._on_foot = self.sight.here.running.on_foot = on
 
     # -- commands -----------------------------------------------------------------------------
 
-    def execute(self, command: cmd.Command) -> None:
-        """Carry a command out; the guest stands, and stands again afterwards."""
-        self.heard.ahead.append(command)
-        self._catch_up(changed=False)
-
-    def carry_out(self, command: cmd.Command) -> str:
-        """The same for one who wants to know whether it can be done; what it came to.
-
-        Raises:
-            KprobeTuiError: it cannot.
-        """
-        heard = self.heard
-        heard.begin(command)
-        try:
-            return self.dispatch(command)
-        finally:
-            if heard.following is not None:
-                heard.ahead.appendleft(heard.following)
-            self._catch_up(changed=kind_of(command).changes_view)
-
-    def _catch_up(self, *, changed: bool) -> None:
-        """Carry out what has come in meanwhile, and tell a view of what came of it.
-
-        Args:
-            changed: something was carried out already that a view may show.
-        """
-        heard = self.heard
-        while heard.ahead:
-            following: cmd.Command | None = heard.ahead.popleft()
-            while following is not None:
-                heard.begin(following)
-                self._telling.attempt(following, self.dispatch)
-                changed = changed or kind_of(following).changes_view
-                following = heard.following
-            if not heard.ahead and changed:
-                self._keep_log()
-        if changed:
-            self.refresh()
-
-    def dispatch(self, command: cmd.Command) -> str:
-        """Carry out any command; the guest stands.
-
-        Raises:
-            KprobeTuiError: it cannot be.
-        """
-        kind = kind_of(command)
-        if kind is CommandKind.RESTART:
-            self.config = replace(self.config, core=None)
-            return self._restart()
-        if kind is CommandKind.BRANCH:
-            self.heard.cut = False
-            return self.branches.carry_out(command)
-        if isinstance(command, cmd.PhaseBack) or self.sight.place.in_past:
-            done = self._by_phase(command)
-            if done is not None:
-                return done
-        if kind.travels or (self.sight.place.in_past and isinstance(command, cmd.Continue)):
-            return self._travelled(command)
-        if isinstance(command, cmd.TypedLine):
-            self.heard.cut = False
-            return self.sight.known_words().carry_out(command.text)
-        if not kind.moves:
-            return self._still.carry_out(command)
-        running = self.sight.here.running
-        if running.ended:
-            standing = self.session.left_standing
-            what = f"cannot go on: {running.reason}" if standing else "has ended"
-            raise CommandError(f"the program {what}; r starts it afresh")
-        if self.session.core is not None:
-            raise CommandError("a core file does not move; r runs the program from its beginning")
-        self.sight.moves_on()
-        if self.sight.words is not None:
-            self.sight.words.begins_to_move()
-        try:
-            with blamed(self.sight.run.switches.handlers.path or None):
-                running.move(command)
-        except Abandoned:
-            pass
-        if self.sight.place.in_past:
-            self.sight.place.look_for_present()
-        elif running.ended:
-            self._ended()
-        if self.sight.words is not None:
-            self.sight.words.moved()
-        return running.reason
+    def _handlers(self) -> Handlers:
+        """The table of commands that begin another run, or lead to one."""
+        return {
+            cmd.Restart: CommandHandler(lambda _: self._restart()),
+            cmd.StartBranch: CommandHandler(lambda given: self.branches.start(given)),
+            cmd.SwitchBranch: CommandHandler(lambda given: self.branches.switch(given)),
+            cmd.DeleteBranch: CommandHandler(lambda given: self.branches.delete(given)),
+            cmd.CompareBranches: CommandHandler(lambda given: self.branches.compare(given)),
+        }
 
     # -- branches ---------------------------------------------------------------------------
+
+    @property
+    def branches(self) -> "BranchedRuns":
+        """The runs that go on from moments of the past, the run at hand among them."""
+        if self._branches is None:
+            from engine.session.control.past.branches import BranchedRuns  # few runs are branched
+
+            self._branches = BranchedRuns(
+                self.sight, self._telling, self._mode, self.queue.listens, self._begin_branch
+            )
+        return self._branches
+
+    def _with_branches(self, history: HistoryView | None) -> HistoryView | None:
+        """A run as a line, with the branches that there are."""
+        return history if self._branches is None else self._branches.view(history)
 
     def _begin_branch(self, leap: "BranchLeap", run: KeptRun) -> None:
         """Have a run at hand that was brought to a moment of the one that was.
@@ -364,44 +306,6 @@ class Control:
 
     # -- the past ---------------------------------------------------------------------------
 
-    def _by_phase(self, command: cmd.Command) -> str | None:
-        """Carry out what is about phases of a hit in the past; None where there is more to do."""
-        place = self.sight.place
-        back, moves = isinstance(command, cmd.PhaseBack), False
-        if back:
-            place.need_history()
-        elif isinstance(command, cmd.StepPhase):
-            pass
-        elif kind_of(command).moves:
-            moves = True
-        else:
-            if kind_of(command).travels:
-                place.leave_hit()
-            return None
-        if self.sight.words is not None:
-            self.sight.words.begins_to_move()
-        if back:
-            place.phase_back()
-            moved = True
-        elif isinstance(command, cmd.ContinueToHit):
-            place.to_hit(self.watch_places)
-            moved = True
-        elif moves:
-            moved = place.finish_hit()
-            moved = moved and isinstance(command, cmd.StepInsn | cmd.StepOver | cmd.FinishHit)
-            if not moved:
-                place.leave_hit()
-        else:
-            moved = place.phase_on()
-            if not moved:
-                place.leave_hit()  # behind it a phase is an instruction of the past like any other
-        if not moved:
-            return None
-        self.sight.moves_on()
-        if self.sight.words is not None:
-            self.sight.words.moved()
-        return self.sight.here.running.reason
-
     def history(self) -> tuple[int, int, bool] | None:
         """Ticks at which the guest stands, and the run; whether it stands in the past.
 
@@ -413,38 +317,14 @@ class Control:
         """Tick and instruction of the call that is carried out; None where none is recorded."""
         return self.sight.place.call_at_hand()
 
-    def _travelled(self, command: cmd.Command) -> str:
-        """Carry out a motion that begins or ends in the past."""
-        place, frame = self.sight.place, self.sight.frame
-        place.check()
-        self.sight.moves_on()
-        if self.sight.words is not None:
-            self.sight.words.begins_to_move()
-        place.go(command, self.watch_places, self.condition)
-        if self.sight.words is not None:
-            self.sight.words.moved()
-        if isinstance(command, cmd.Origin):
-            travel = place.travel
-            assert travel is not None, "it was followed in the past"
-            cut = place.here.running.cause is StopCause.INTERRUPTED
-            self.sight.look_at(frame)
-            self.links = travel.links
-            travel.links = ()
-            self._tell(ev.OriginFound(command.text, self.links, cut))
-            return "" if not cut else place.here.running.reason
-        return place.here.running.reason
-
-    def _keep_log(self) -> None:
-        """Make the log what it would be if all that is recorded had been so from the start."""
-        if self.refills and self.sight.is_open and self.sight.run.told.refill is not None:
-            self.heard.cut = False
-            self.sight.run.told.keep(self.sight.place.present.running, self.heard.goes_on)
-
     def _restart(self) -> str:
+        self.config = replace(self.config, core=None)
         rows = self.probes.rows
         fresh = self._starts.fresh(self.config)  # if it fails, the old run goes on
         self._end_run()
-        self.branches.restarted()
+        if self._branches is not None:
+            self._branches.restarted()
+        self._telling.context = []
         self._tell(ev.Restarted())
         self._begin(fresh, rows, self.sight.run.switches, self.sight.place.changes + 1)
         self.sight.moves_on()
@@ -454,7 +334,8 @@ class Control:
         """The program is over: everything that was recorded goes out, and what is to be said."""
         end = self.session.machine.exit
         assert end is not None
-        self.before_end()
+        if self._before_end is not None:
+            self._before_end()
         try:
             self.sight.run.switches.handlers.over()
         except KprobeTuiError as error:
@@ -475,8 +356,8 @@ class Control:
             return
         if not self.sight.here.running.ended:
             self.sight.here.tracing.drain()
-        for stand in dict.fromkeys((self.sight.place.present, self.sight.place.here)):
-            for text in stand.fresh_notices():
+        for guest in dict.fromkeys((self.sight.place.present, self.sight.place.here)):
+            for text in guest.fresh_notices():
                 self._tell(ev.Notice(text))
         self._tell_damage()
         self._tell_troubles()
@@ -530,7 +411,7 @@ class Control:
             raise CommandError("The program does not stand where a function can be called.")
         if self.sight.here.focus.chosen is not None:
             raise CommandError("Functions are called by the thread that runs.")
-        calls = FunctionCalls(self.session, self.sight.here.probing, self.heard.halted)
+        calls = FunctionCalls(self.session, self.sight.here.probing, self.queue.halted)
         machine = self.session.machine
         recorder, machine.recorder = machine.recorder, None  # it leaves no trace
         try:
@@ -546,7 +427,8 @@ class Control:
         if not self.sight.is_open:
             return
         self._end_run()
-        self.branches.close()
+        if self._branches is not None:
+            self._branches.close()
         self.sight.close()
 
     def _end_run(self) -> None:
@@ -556,7 +438,3 @@ class Control:
             self.sight.here.tracing.finish()
         self.sight.hear(on=False)
         self.sight.place.close()
-
-
-def _no_condition(text: str) -> "Condition":
-    raise CommandError(f"{text}: nobody knows expressions here")

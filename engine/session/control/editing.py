@@ -10,17 +10,22 @@ from engine.cpu.ram import PAGE
 from engine.errors import CommandError, GuestFaultError
 from engine.insn.asm import assemble
 from engine.session.control.focus import Focus
-from engine.session.control.probe_list import ProbeList
 from engine.session.guest.session import Session
 from engine.session.inspect.backtrace import LOOKED_AT
-from engine.session.protocol import commands as cmd
 
 _KEPT: Final = 200
 _READ_MAX: Final = 1 << 24
 
 
-class _UndoableChange(Struct, frozen=True):
-    """Something that was done: how it is taken back and done again."""
+class UndoableChange(Struct, frozen=True):
+    """A change of a guest or of the list of probes: how it is taken back and done again.
+
+    Attributes:
+        text: the change in words.
+        back: takes it back.
+        forth: does it again.
+        of_list: it is one of the list of probes.
+    """
 
     text: str
     back: Callable[[], object]
@@ -28,17 +33,19 @@ class _UndoableChange(Struct, frozen=True):
     of_list: bool = False
 
 
-class Editing:
-    """Carries the changes out and remembers them, those of the probe list included."""
+class ChangeHistory:
+    """The changes of one guest that can be taken back, those of its list of probes included."""
 
-    def __init__(self, session: Session, probes: ProbeList, focus: Focus) -> None:
-        """Nothing has been changed; what is, belongs to the thread in sight."""
-        self._session = session
-        self._probes = probes
-        self._focus = focus
-        self._done: list[_UndoableChange] = []
-        self._undone: list[_UndoableChange] = []
-        probes.on_change = self._listed
+    def __init__(self) -> None:
+        """Nothing has been changed."""
+        self._done: list[UndoableChange] = []
+        self._undone: list[UndoableChange] = []
+
+    def note(self, change: UndoableChange) -> None:
+        """Remember a change that was made."""
+        self._done.append(change)
+        del self._done[:-_KEPT]
+        self._undone.clear()
 
     @property
     def undo_text(self) -> str:
@@ -50,31 +57,57 @@ class Editing:
         """The change that `Redo` would do again, "" for none."""
         return self._undone[-1].text if self._undone else ""
 
-    def is_of_list(self, command: cmd.Command) -> bool:
-        """True if a command takes back (or does again) a change of the list of probes."""
-        undo = isinstance(command, cmd.Undo) and self._done and self._done[-1].of_list
-        redo = isinstance(command, cmd.Redo) and self._undone and self._undone[-1].of_list
-        return bool(undo or redo)
+    @property
+    def undoes_list(self) -> bool:
+        """True if `Undo` would take back a change of the list of probes."""
+        return bool(self._done) and self._done[-1].of_list
 
-    def carry_out(self, command: cmd.Command) -> str:
-        """Carry a change out; what was done in words.
+    @property
+    def redoes_list(self) -> bool:
+        """True if `Redo` would do a change of the list of probes again."""
+        return bool(self._undone) and self._undone[-1].of_list
+
+    def undo(self) -> str:
+        """Take the last change back; what it was, in words.
 
         Raises:
-            CommandError: it cannot be done.
+            CommandError: there is none, or it cannot be taken back.
         """
-        if isinstance(command, cmd.Undo):
-            return self._undo()
-        if isinstance(command, cmd.Redo):
-            return self._redo()
-        if self._focus.elsewhere is not None:
-            raise CommandError(LOOKED_AT)
-        if isinstance(command, cmd.WriteRegister):
-            return self._register(command.name, command.value)
-        if isinstance(command, cmd.WriteMemory):
-            return self._memory(command.address, command.data, f"{len(command.data)} bytes")
-        if isinstance(command, cmd.Assemble):
-            return self._assemble(command.address, command.text)
-        raise CommandError(f"{command} is no change")
+        if not self._done:
+            raise CommandError("nothing to undo")
+        change = self._done[-1]
+        change.back()
+        self._undone.append(self._done.pop())
+        return f"undone: {change.text}"
+
+    def redo(self) -> str:
+        """Do again what was taken back; what it was, in words.
+
+        Raises:
+            CommandError: there is nothing, or it cannot be done again.
+        """
+        if not self._undone:
+            raise CommandError("nothing to redo")
+        change = self._undone[-1]
+        change.forth()
+        self._done.append(self._undone.pop())
+        return f"done again: {change.text}"
+
+
+class Editing:
+    """Carries changes of a standing guest out."""
+
+    def __init__(self, session: Session, focus: Focus, history: ChangeHistory) -> None:
+        """Change what belongs to the thread in sight.
+
+        Args:
+            session: the guest.
+            focus: the thread in sight.
+            history: remembers the changes.
+        """
+        self._session = session
+        self._focus = focus
+        self._history = history
 
     def read(self, address: int, size: int, original: bool) -> tuple[tuple[int, bytes], ...]:
         """Read what can be read of a range, in stretches.
@@ -117,7 +150,13 @@ class Editing:
 
     # -- changes --------------------------------------------------------------------------
 
-    def _register(self, name: str, value: int) -> str:
+    def write_register(self, name: str, value: int) -> str:
+        """Write a register of the thread in sight; what was done, in words.
+
+        Raises:
+            CommandError: there is no such register, or nothing can be changed.
+        """
+        self._check()
         cpu, arch = self._session.cpu, self._session.arch
         found = next((r for r in arch.registers if name in (r.name, *r.aliases)), None)
         if found is None:
@@ -133,7 +172,18 @@ class Editing:
 
         return self._do(f"{found.name} = {value:#x}", lambda: put(old), lambda: put(value))
 
-    def _memory(self, address: int, data: bytes, what: str) -> str:
+    def write_memory(self, address: int, data: bytes, what: str = "") -> str:
+        """Write memory; what was done, in words.
+
+        Args:
+            address: where.
+            data: the bytes.
+            what: they are, in words; how many if "".
+
+        Raises:
+            CommandError: there is no memory, or nothing can be changed.
+        """
+        self._check()
         space = self._focus.space
         probed = self._session.probes().spaces.get(space)
         read: Callable[[int, int], bytes] = space.memory.peek
@@ -144,10 +194,16 @@ class Editing:
             old = read(address, len(data))
         except GuestFaultError as error:
             raise CommandError(str(error)) from error
-        where = f"{what} at {address:#x}"
+        where = f"{what or f'{len(data)} bytes'} at {address:#x}"
         return self._do(where, lambda: write(address, old), lambda: write(address, data))
 
-    def _assemble(self, address: int, text: str) -> str:
+    def assemble(self, address: int, text: str) -> str:
+        """Put instructions in the place of others; what was done, in words.
+
+        Raises:
+            CommandError: they do not fit, there is no memory, or nothing can be changed.
+        """
+        self._check()
         session = self._session
         code = assemble(session.arch, address, text)
         size = 0
@@ -158,36 +214,18 @@ class Editing:
         rest = size - len(code)
         if rest % len(nop):
             raise CommandError(f"{text}: {rest} bytes are left over that no nop fills")
-        return self._memory(address, code + nop * (rest // len(nop)), text)
-
-    # -- taking back ----------------------------------------------------------------------
+        return self.write_memory(address, code + nop * (rest // len(nop)), text)
 
     def _do(self, text: str, back: Callable[[], object], forth: Callable[[], object]) -> str:
         forth()
-        self._note(_UndoableChange(text, back, forth))
+        self._history.note(UndoableChange(text, back, forth))
         return text
 
-    def _listed(self, text: str) -> None:
-        """The list of probes has changed; it can go back by itself."""
-        self._note(_UndoableChange(text, self._probes.undo, self._probes.redo, of_list=True))
+    def _check(self) -> None:
+        """Refuse changes where the memory of another program is looked at.
 
-    def _note(self, change: _UndoableChange) -> None:
-        self._done.append(change)
-        del self._done[:-_KEPT]
-        self._undone.clear()
-
-    def _undo(self) -> str:
-        if not self._done:
-            raise CommandError("nothing to undo")
-        change = self._done[-1]
-        change.back()
-        self._undone.append(self._done.pop())
-        return f"undone: {change.text}"
-
-    def _redo(self) -> str:
-        if not self._undone:
-            raise CommandError("nothing to redo")
-        change = self._undone[-1]
-        change.forth()
-        self._done.append(self._undone.pop())
-        return f"done again: {change.text}"
+        Raises:
+            CommandError: a frame of the program that has called the kernel is.
+        """
+        if self._focus.elsewhere is not None:
+            raise CommandError(LOOKED_AT)

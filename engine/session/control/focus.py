@@ -28,7 +28,12 @@ class Focus:
     """
 
     def __init__(self, session: Session, *, alone: bool = False) -> None:
-        """Nobody is chosen."""
+        """Look at the thread that runs.
+
+        Args:
+            session: the run.
+            alone: the thread in sight gets the processor whenever it can run.
+        """
         self._session = session
         self._views = ThreadViews(session)
         self._listed: tuple[ThreadView, ...] = ()

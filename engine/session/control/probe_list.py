@@ -4,7 +4,7 @@ The list outlives a run of the program: `rows` is all that is needed to place th
 in a fresh one.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
@@ -15,14 +15,13 @@ from engine.errors import CommandError, KprobeTuiError, ProbeError
 from engine.linux.space import AddressSpace
 from engine.probes.kprobe import Kprobe, Uprobe
 from engine.probes.kretprobe import KretprobeInstance
+from engine.session.control.editing import ChangeHistory, UndoableChange
 from engine.session.control.entries import ProbeEntry, ProbeRows, ProbeViews
-from engine.session.control.event_rules import EventRules
+from engine.session.control.tracing_choices import EventRules
 from engine.session.guest.probed_space import Wanted
 from engine.session.guest.probing import Probing
 from engine.session.program.places import Place, PlaceError
 from engine.session.program.verdicts import Placed
-from engine.session.protocol import commands as cmd
-from engine.session.protocol import events as ev
 from engine.session.protocol.probes import NO_TEXTS, ProbeRow, ProbeView
 from engine.session.tracing.tracing import Tracing
 
@@ -37,11 +36,19 @@ class ProbeList:
 
     Attributes:
         entries: in the order they were placed.
-        on_change: told, in words, of every change but those by `undo` and `redo`.
     """
 
-    def __init__(self, probing: Probing, tracing: Tracing, mode: Mode) -> None:
-        """Start with an empty list."""
+    def __init__(
+        self, probing: Probing, tracing: Tracing, mode: Mode, history: ChangeHistory
+    ) -> None:
+        """Start with an empty list.
+
+        Args:
+            probing: places the probes.
+            tracing: records their events.
+            mode: strictness of placement.
+            history: remembers changes of the list.
+        """
         self._probing = probing
         self._tracing = tracing
         self._mode = mode
@@ -51,7 +58,7 @@ class ProbeList:
         self._rules = EventRules(tracing)
         self._views = ProbeViews(probing)
         self.entries: list[ProbeEntry] = []
-        self.on_change: Callable[[str], object] = lambda text: None
+        self._history = history
 
     # -- asking ---------------------------------------------------------------------------
 
@@ -125,38 +132,6 @@ class ProbeList:
         }
 
     # -- editing --------------------------------------------------------------------------
-
-    def carry_out(
-        self, command: cmd.Command, tell: Callable[[ev.SessionEvent], object]
-    ) -> str | None:
-        """Carry a command out if it is about the list.
-
-        Args:
-            command: any command.
-            tell: takes what else is to be known.
-
-        Returns:
-            In words what was done; None for another command.
-
-        Raises:
-            KprobeTuiError: it cannot be done.
-        """
-        match command:
-            case cmd.Define(line, replaces, stops):
-                return self.define(line, replaces, stops=stops)
-            case cmd.ToggleBreak(place):
-                return self.toggle_break(place)
-            case cmd.Delete(ids):
-                return self.delete(ids)
-            case cmd.Enable(ids, on):
-                return self.enable(ids, on=on)
-            case cmd.StopOnHit(ids, on):
-                return self.stop_on_hit(ids, on=on)
-            case cmd.SetFilter(event, wanted):
-                return self.set_filter(event, wanted)
-            case cmd.ChangeTrigger(event, wanted):
-                return self.add_trigger(event, wanted)
-        return None
 
     def define(self, line: str, replaces: int | None = None, *, stops: bool = False) -> str:
         """Carry out a line of `kprobe_events`; what came of it in words.
@@ -326,7 +301,7 @@ class ProbeList:
         self._undo.append((text, before))
         del self._undo[:-_UNDO]
         self._redo.clear()
-        self.on_change(text)
+        self._history.note(UndoableChange(text, self.undo, self.redo, of_list=True))
 
     # -- the machinery --------------------------------------------------------------------
 
@@ -364,10 +339,11 @@ class ProbeList:
             self._define(row, index)
 
     def _define(self, row: ProbeRow, index: int) -> ProbeEntry | None:
-        defined = self._tracing.definitions.define(row.line)
-        if defined is None:
+        made = self._tracing.definitions.define_shown(row.line)
+        if made is None:
             return None
-        entry = ProbeEntry(row, self._probing.verdicts.of_definition(defined.definition), defined)
+        defined, placed = made
+        entry = ProbeEntry(row, placed, defined)
         self.entries.insert(index, entry)
         try:
             if row.stops:

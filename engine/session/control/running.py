@@ -1,20 +1,21 @@
 """Moves a guest and stops it: free runs, steps, and hits carried out phase by phase."""
 
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from engine.arch.base import TrapKind
 from engine.arch.plan import Mode, Rules
 from engine.cpu.base import Stop, StopKind
 from engine.errors import CommandError, ProbeRejectedError
-from engine.guest.hooks import SignalAnswer
+from engine.guest.hooks import PASSED, SignalAnswer
 from engine.image.symtab import shown_place
 from engine.linux import signals as sig
 from engine.linux.thread import Thread
 from engine.probes.hit_machine import HitMachine, PhaseWatch
 from engine.probes.manager import ProbeManager
 from engine.probes.point import ProbePoint
-from engine.session.control.asking import StopQuestions
 from engine.session.control.entries import ProbeEntry
 from engine.session.control.focus import Focus
 from engine.session.control.motions import Motion, Motions
@@ -25,8 +26,48 @@ from engine.session.guest.session import Session
 from engine.session.inspect.viewing import Viewing
 from engine.session.kernel.call_results import CallResult
 from engine.session.kernel.supervisor import KernelSupervisor
-from engine.session.protocol import commands as cmd
 from engine.session.protocol.views import HitView, Origin, PhaseView, RunState, StopCause
+
+if TYPE_CHECKING:
+    from engine.session.control.past.conditions import Condition
+    from engine.session.control.past.search import WatchPlace
+
+
+def _no_condition(text: str) -> "Condition":
+    raise CommandError(f"{text}: nobody knows expressions here")
+
+
+class StopQuestions(Struct):
+    """The questions to a debugger while the guest runs; texts say why to stop, "" is to run on.
+
+    Every field has an answer of its own; a debugger replaces those that it wants to give.
+
+    Attributes:
+        accepts: (id of a breakpoint or probe) at each hit that would stop the guest, with the
+            guest at the hit's address.
+        signal: (number) before a signal is delivered to the current thread.
+        call: (number, name) before its system call is carried out; None for no interest.
+        returned: (number, name) after it; None for no interest.
+        forked: (process id, name of the call): it has made a process.
+        mapped: code of a file has come.
+        executed: (path): it has begun another program.
+        looks: asked between two instructions once `Running.notice` was called.
+        watches: gives the accesses of the past at which the user wants to stop.
+        condition: gives an expression a meaning where the guest stands, to be asked when it was
+            true.
+    """
+
+    accepts: Callable[[int], bool] = lambda row: True
+    signal: Callable[[int], SignalAnswer] = lambda number: PASSED
+    call: Callable[[int, str], str] | None = None
+    returned: Callable[[int, str], str] | None = None
+    forked: Callable[[int, str], str] = lambda pid, call: ""
+    mapped: Callable[[], object] = lambda: None
+    executed: Callable[[str], str] = lambda path: ""
+    looks: Callable[[], str] = lambda: ""
+    watches: Callable[[], "Sequence[WatchPlace]"] = lambda: ()
+    condition: Callable[[str], "Condition"] = _no_condition
+
 
 _OFTEN: Final = 256
 """Steps between two looks at whether the user wants something."""
@@ -45,9 +86,7 @@ class Running:
         origin: who changed registers since `origin` was last taken; None for no motion since.
         wanted: why the guest is to stop as soon as it can, "" for no reason.
         cause: the kind of the reason.
-        looks: asked between two instructions once `notice` was called: why the guest is to stop,
-            "" to run on.
-        on_foot: it is asked behind each instruction; nothing runs freely then.
+        on_foot: the questions' `looks` is asked behind each instruction; nothing runs freely then.
     """
 
     def __init__(
@@ -83,7 +122,6 @@ class Running:
             self.state, self.reason = RunState.STOPPED, f"core file of a process, {ended}"
         self.origin: Origin | None = ""
         self.wanted, self.cause = "", StopCause.ARRIVED
-        self.looks: Callable[[], str] = lambda: ""
         self.on_foot = self._noticed = False
         probing.watch_stops(self._stopped)
         self._listen()
@@ -171,7 +209,7 @@ class Running:
         self.wanted, self.cause = text, cause
 
     def notice(self) -> None:
-        """Something has happened that may be a reason to stop: ask `looks` as soon as one can."""
+        """Have `looks` asked as soon as it can be: something may be a reason to stop."""
         self._noticed = True
         self._session.nudge()
 
@@ -297,14 +335,17 @@ class Running:
             raise CommandError("the guest stands at no probe")
         self._move(self._step)
 
-    def move(self, command: cmd.Command) -> None:
-        """Carry out a command that moves the guest.
+    def move(self, motion: Callable[[], object], *, runs: bool) -> None:
+        """Carry out a motion of the thread in sight.
+
+        Args:
+            motion: one of the methods above.
+            runs: all threads run on; else the thread gets the processor first.
 
         Raises:
             KprobeTuiError: it cannot be carried out.
         """
-        motion, thread = self._motion(command), self._focus.begin()
-        runs = isinstance(command, cmd.Continue | cmd.ContinueToHit | cmd.RunTo | cmd.CallFunction)
+        thread = self._focus.begin()
         if runs or self._reached(thread):
             motion()
 
@@ -333,30 +374,6 @@ class Running:
 
         self._move(go)
         return machine.current is thread and self.cause is StopCause.ARRIVED
-
-    def _motion(self, command: cmd.Command) -> Callable[[], None]:
-        match command:
-            case cmd.Continue():
-                return self.on
-            case cmd.ContinueToHit():
-                return self.to_hit
-            case cmd.StepInsn(count):
-                return lambda: self.steps(count, over=False)
-            case cmd.StepOver(count):
-                return lambda: self.steps(count, over=True)
-            case cmd.StepLine(over):
-                return lambda: self.step_line(over=over)
-            case cmd.StepPhase():
-                return self.step_phase
-            case cmd.FinishHit():
-                return self.finish_hit
-            case cmd.RunTo(address):
-                return lambda: self.to(address)
-            case cmd.Finish():
-                return self.out
-            case cmd.CallFunction(text):
-                return lambda: self.call(text)
-        raise CommandError("that moves nothing")
 
     # -- how they are done ----------------------------------------------------------------------
 
@@ -426,7 +443,7 @@ class Running:
         self._noticed = False
         if self._machine is None:
             self._settle()
-        text = self.looks()
+        text = self._questions.looks()
         if text:
             self.want(text, StopCause.HIT)
 

@@ -1,15 +1,63 @@
-"""The run that a front end has at hand, and the moment and the frame of it that are looked at."""
+"""The run that a front end has at hand: what is looked at in this run, and the views of it."""
 
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from typing import Protocol
+
+from msgspec.structs import replace
 
 from engine.errors import CommandError
-from engine.session.control.branches import KeptRun
-from engine.session.control.stand import GuestStand
-from engine.session.control.standpoint import Standpoint
-from engine.session.control.telling import EventTeller
-from engine.session.control.typed_words import TypedWords
+from engine.session.control.guest import DebuggedGuest
+from engine.session.control.past.position import RunPosition
+from engine.session.control.runs import EventTeller, KeptRun
+from engine.session.protocol import commands as cmd
+from engine.session.protocol.probes import ProbeView
+from engine.session.protocol.views import (
+    DisplayView,
+    GuestView,
+    HistoryView,
+    OriginLink,
+    PartsView,
+    RunState,
+)
+
+
+class TypedWords(Protocol):
+    """Carries lines of gdb's words out, and is told what else happens to the guest."""
+
+    def words(self) -> tuple[tuple[tuple[str, ...], str], ...]:
+        """Names of all words, and what each does."""
+
+    def carry_out(self, text: str) -> str:
+        """Carry a line out; what it printed."""
+
+    def moves(self, line: str) -> bool:
+        """True if a line may let the guest move."""
+
+    def begins_to_move(self) -> None:
+        """The guest is about to move."""
+
+    def moved(self) -> None:
+        """The guest has moved."""
+
+    def branched(self) -> None:
+        """The run at hand is another branch than before."""
+
+    def remark(self, row: int) -> str:
+        """When a row of the list of probes stops the guest, in words."""
+
+    def saved(self) -> tuple[cmd.SavedStop, ...]:
+        """The stops that words know more of than the list of probes, for another session."""
+
+    def restore(self, stops: tuple[cmd.SavedStop, ...]) -> list[str]:
+        """Ask it again; what cannot be done, in words."""
+
+    def displays(self) -> tuple[DisplayView, ...]:
+        """The expressions that are shown at each stop."""
+
+    def display_parts(self, branch: cmd.Branch) -> PartsView | None:
+        """The value of one of them, and what is in it."""
 
 
 class RunSight:
@@ -17,19 +65,21 @@ class RunSight:
 
     Attributes:
         words: carries lines of gdb's words out; None before the first of these lines.
-        learn: called before the first line: may set `words`.
+        links: of the value that was followed back last.
         moves: counts what the guest has done, threads that were chosen and fresh starts.
         frame: number of the frame that is looked at; the guest's motions make it 0.
     """
 
-    def __init__(self, telling: EventTeller) -> None:
+    def __init__(self, telling: EventTeller, learn: Callable[[], object] | None) -> None:
         """No run is at hand.
 
         Args:
             telling: gets the context of each run that comes to hand.
+            learn: called before the first line of words: sets `words`; None where nobody does.
         """
         self.words: TypedWords | None = None
-        self.learn: Callable[[], object] = lambda: None
+        self._learn = learn
+        self.links: tuple[OriginLink, ...] = ()
         self.moves = self.frame = 0
         self._telling = telling
         self._gate = threading.Lock()
@@ -53,12 +103,12 @@ class RunSight:
         return self._kept
 
     @property
-    def place(self) -> Standpoint:
+    def place(self) -> RunPosition:
         """The place in the run at hand at which the front end stands."""
         return self.run.place
 
     @property
-    def here(self) -> GuestStand:
+    def here(self) -> DebuggedGuest:
         """The guest in which the front end stands, and all that works on it."""
         return self.place.here
 
@@ -117,8 +167,8 @@ class RunSight:
         Raises:
             CommandError: the front end knows no words.
         """
-        if self.words is None:
-            self.learn()
+        if self.words is None and self._learn is not None:
+            self._learn()
         if self.words is None:
             raise CommandError("nobody knows words here")
         return self.words
@@ -138,3 +188,138 @@ class RunSight:
         """Have the processor hold the thread in sight, to be looked at, while the guest stands."""
         with self.here.focus.visit() if self.here.stands else nullcontext():
             yield
+
+
+class GuestViews:
+    """Makes views of the run at hand, one after the other.
+
+    While the guest runs a view shows what the one before has shown of its last stop.
+    """
+
+    def __init__(self, branched: Callable[[HistoryView | None], HistoryView | None]) -> None:
+        """Start without a view.
+
+        Args:
+            branched: adds the branches that there are to the line of a run.
+        """
+        self._branched = branched
+        self._last = GuestView()
+
+    def make(
+        self, run: KeptRun, words: TypedWords | None, *, frame: int, moment: int
+    ) -> GuestView:
+        """The view of this moment.
+
+        Args:
+            run: the one at hand.
+            words: who carries typed words out; None before the first of them.
+            frame: number of the frame that is looked at.
+            moment: counts motions of the guest.
+        """
+        place, here, last = run.place, run.place.here, self._last
+        session, viewing, kernel = here.session, here.viewing, here.session.kernel
+        running, focus, stands = here.running, here.focus, here.stands
+        state = running.state
+        if state is RunState.RUNNING and kernel.waiting_in:
+            state = RunState.WAITING
+        looks = stands and self._moved(run)
+        mid_hit = running.machine is not None
+        listed = focus.threads(stands=stands, looks=looks and not mid_hit)
+        raw, pc = last.raw_pc, last.pc
+        with focus.visit() if stands else nullcontext():
+            waiting = kernel.waiting_in
+            modules = focus.space.modules
+            own = running.own if focus.chosen is None else {}
+            if stands:
+                raw = session.cpu.read_register(session.arch.roles.pc)
+                pc = running.stands_at(raw) if focus.chosen is None else focus.original_pc(raw)
+            if looks:
+                registers, frames = (
+                    viewing.registers(run.origin),
+                    viewing.frames(waiting, own),
+                )
+            else:
+                registers, frames = viewing.same_registers(), viewing.same_frames()
+            thread = session.machine.tid
+        looked_at = running.state is not RunState.RUNNING and not focus.chosen
+        hit = running.hit if looked_at else None
+        module = modules.at(pc) if stands else None
+        self._last = GuestView(
+            state=state,
+            reason="" if running.state is RunState.RUNNING else running.reason,
+            cause=running.cause,
+            arch=session.arch.name,
+            program=session.paths.guest,
+            build_id=viewing.build_id,
+            pc=pc,
+            raw_pc=raw,
+            location=str(modules.locate(pc)) if stands else last.location,
+            line=module.line_at(pc) if module is not None else None,
+            registers=registers,
+            frames=frames[0],
+            frames_end=frames[1],
+            frame=frame,
+            moment=moment,
+            stops=words.saved() if words is not None else (),
+            displays=words.displays() if words is not None else (),
+            unwinder=viewing.unwinder.name,
+            hit=hit,
+            at_hit=looked_at and not running.ended and (mid_hit or running.meets() is not None),
+            probes=self.probes(run, words),
+            planted=viewing.planted(),
+            modules=viewing.modules(),
+            mappings=viewing.mappings() if stands else last.mappings,
+            comms={
+                thread: name.decode(errors="replace")
+                for thread, name in session.machine.comms.items()
+            },
+            pids=dict(session.machine.pids),
+            thread=thread,
+            threads=len(session.machine.threads),
+            listed=listed,
+            alone=focus.alone,
+            program_in_sight=here.tracing.programs.number(focus.seen),
+            time=session.cpu.coming() if place.in_past else session.cpu.blocks(),
+            system_calls=session.machine.syscall_count,
+            waiting_in=waiting,
+            events=run.told.count,
+            exit_code=run.exit_code,
+            troubles=here.troubles.summary,
+            changed=place.changes,
+            undo=place.present.history.undo_text,
+            redo=place.present.history.redo_text,
+            histograms=place.present.histograms.texts(running=running.state is RunState.RUNNING),
+            detours=viewing.detours.counts(),
+            history=self._branched(place.view()),
+        )
+        return self._last
+
+    @staticmethod
+    def probes(run: KeptRun, words: TypedWords | None) -> tuple[ProbeView, ...]:
+        """The list of a run's probes, with what words ask of their stops.
+
+        Args:
+            run: the run whose list is shown.
+            words: who carries typed words out; None before the first of them.
+        """
+        place = run.place
+        views = place.present.probes.views(place.here.focus.space)
+        if words is None:
+            return views
+        return tuple(
+            replace(view, only=only) if (only := words.remark(view.row.id)) else view
+            for view in views
+        )
+
+    @staticmethod
+    def _moved(run: KeptRun) -> bool:
+        """True if the guest has moved since this was asked last: looks are taken once a stop."""
+        here = run.place.here
+        running, calls = here.running, here.session.machine.syscall_count
+        blocked = running.state is RunState.RUNNING and calls != run.calls
+        run.calls = calls
+        origin, running.origin = running.origin, None
+        if origin is None and not blocked:
+            return False
+        run.origin = origin or "insn"
+        return True

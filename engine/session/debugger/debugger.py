@@ -121,7 +121,7 @@ class Debugger:
         self._values: list[TypedValue] = []
         self._asking = self._came = False
         self.watches: Callable[[], str] = lambda: ""
-        control.looks = self._looks
+        control.questions.looks = self._looks
         control.questions.mapped = self._code_came
         self.renew()
 
@@ -184,7 +184,7 @@ class Debugger:
         Raises:
             CommandError: the user wants an end.
         """
-        if self.control.heard.cuts_short():
+        if self.control.queue.cuts_short():
             raise CommandError("Quit")
         now = monotonic()
         if now - self._breathed > _BREATH:
@@ -201,7 +201,7 @@ class Debugger:
             KprobeTuiError: it cannot.
         """
         with self._guard():
-            return self.control.carry_out(command)
+            return self.control.loop.carry_out(command)
 
     def move(self, command: cmd.Command) -> str:
         """Have it move; what it came to. What held for the place where it stood is forgotten.

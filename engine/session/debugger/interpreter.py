@@ -280,23 +280,38 @@ def _filled(command: ScriptLine, words: list[str]) -> ScriptLine:
     )
 
 
+class HaltWish:
+    """The wish that a guest stops, as its source of commands.
+
+    Attributes:
+        wanted: the guest is to stop; its next question takes the wish back.
+    """
+
+    def __init__(self) -> None:
+        """Nobody wants a stop."""
+        self.wanted = False
+
+    def waiting(self) -> cmd.Command | None:
+        """Give the command that stops the guest, if it is to stop."""
+        wanted, self.wanted = self.wanted, False
+        return cmd.Halt() if wanted else None
+
+    def wait(self) -> cmd.Command | None:
+        """Give up: there is nobody to wait for."""
+        return None
+
+
 class Halting:
     """Stops a guest from any thread."""
 
-    def __init__(self, control: Control) -> None:
-        """Take the guest to stop; nothing asks for a stop yet."""
-        self._control = control
-        self._wanted = False
-        control.heard.waiting = self._asked
+    def __init__(self, control: Control, wish: HaltWish) -> None:
+        """Stop a guest that gets its commands from a wish."""
+        self._control, self._wish = control, wish
 
     def __call__(self) -> None:
         """Stop it where it is."""
-        self._wanted = True
+        self._wish.wanted = True
         self._control.sight.attention()
-
-    def _asked(self) -> cmd.Command | None:
-        wanted, self._wanted = self._wanted, False
-        return cmd.Halt() if wanted else None
 
 
 def batch(
@@ -333,8 +348,9 @@ def batch(
         elif isinstance(event, ev.Output) and control.lives_again:
             put(event.data.replace(b"\r\n", b"\n").decode(errors="replace"))
 
-    control = Control(config, told, mode=mode)
-    halting = Halting(control)
+    wish = HaltWish()
+    control = Control(config, told, mode=mode, source=wish)
+    halting = Halting(control, wish)
 
     @contextmanager
     def guarded() -> Iterator[None]:

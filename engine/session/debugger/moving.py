@@ -303,7 +303,7 @@ class Moving:
     def origin(self, rest: str) -> None:
         """Tell where a value came from: origin EXPR; origin N goes to link N, origin: again."""
         debugger, number = self._debugger, rest.strip()
-        links = debugger.control.links
+        links = debugger.control.sight.links
         if number.isdecimal() or not number:
             self.need_past()
             if not links:
@@ -321,7 +321,7 @@ class Moving:
         view = debugger.control.view()
         if debugger.frames.all:
             debugger.frames.select(selected)
-        self._tell_links(debugger.control.links)
+        self._tell_links(debugger.control.sight.links)
         if view.cause is StopCause.INTERRUPTED:
             debugger.put("Cut off: the value is from further back.")
 

@@ -15,7 +15,7 @@ from engine.session.inspect.watched_expressions import dependence
 from engine.session.protocol.frames import GuestFrame
 
 if TYPE_CHECKING:
-    from engine.session.control.truths import Condition, Pieces
+    from engine.session.control.past.conditions import Condition, Pieces
 
 
 class _Asked(Struct, frozen=True):
@@ -54,7 +54,7 @@ class PastConditions:
         """Nothing is asked for."""
         self._debugger = debugger
         self._asked: _Asked | None = None
-        debugger.control.condition = self._condition
+        debugger.control.questions.condition = self._condition
 
     def ask(self, text: str) -> None:
         """Look at an expression where the user stands.
@@ -122,7 +122,7 @@ class PastConditions:
         Raises:
             CommandError: there is nothing to ask.
         """
-        from engine.session.control.truths import Condition  # few go back
+        from engine.session.control.past.conditions import Condition  # few go back
 
         debugger, asked = self._debugger, self._asked
         if asked is None:

@@ -333,14 +333,14 @@ class UserStops:
                 if one is not wanted and one.probe and one.place.address == address:
                     wanted.probe = one.probe
                     if self._shared and not (other.on and one.is_live):
-                        self._control.carry_out(cmd.Enable((one.probe,)))
+                        self._control.loop.carry_out(cmd.Enable((one.probe,)))
                     return
         toggle = self._control.probes.toggle_break if self._running else self._toggle
         toggle(self._place_text(address))
         wanted.probe = self._control.probes.rows[-1].id
 
     def _toggle(self, place: str) -> None:
-        self._control.carry_out(cmd.ToggleBreak(place))
+        self._control.loop.carry_out(cmd.ToggleBreak(place))
 
     def _place_text(self, address: int) -> str:
         """An address of the guest as the list of probes takes it: in a file.
@@ -371,12 +371,12 @@ class UserStops:
             return
         if used:
             if self._shared and not self._is_live(probe):
-                self._control.carry_out(cmd.Enable((probe,), on=False))
+                self._control.loop.carry_out(cmd.Enable((probe,), on=False))
             return
         if self._running:
             self._control.probes.delete((probe,))
         else:
-            self._control.carry_out(cmd.Delete((probe,)))
+            self._control.loop.carry_out(cmd.Delete((probe,)))
 
     def _is_live(self, probe: int) -> bool:
         """True for a row that somebody wants to stop at."""
@@ -415,7 +415,7 @@ class UserStops:
         for one in stop.locations:
             wanted = stop.on and one.is_live
             if self._shared and one.probe:
-                self._control.carry_out(cmd.Enable((one.probe,), self._is_live(one.probe)))
+                self._control.loop.carry_out(cmd.Enable((one.probe,), self._is_live(one.probe)))
             elif wanted and not one.probe:
                 self._arm(stop, one)
             elif not wanted:
@@ -462,7 +462,7 @@ class UserStops:
             placed = [one for stop in self._breakpoints() for one in stop.locations if one.probe]
             there = {row.id for row in self._control.probes.rows}
             gone = there.intersection(one.probe for one in placed)
-            self._control.carry_out(cmd.Delete(tuple(gone)))
+            self._control.loop.carry_out(cmd.Delete(tuple(gone)))
             for one in placed:
                 one.probe = 0
             for stop in self._breakpoints():

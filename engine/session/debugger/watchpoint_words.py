@@ -33,7 +33,7 @@ from engine.session.inspect.frame_scope import FrameScope
 from engine.session.inspect.watched_expressions import Dependence, dependence, location
 
 if TYPE_CHECKING:
-    from engine.session.control.past_stops import WatchPlace
+    from engine.session.control.past.search import WatchPlace
 
 _UNREADABLE = "<unreadable>"
 
@@ -71,7 +71,7 @@ class Watching:
         self._expressions: dict[int, _WatchState] = {}  # by identity of the watchpoint
         self._told: dict[int, list[WatchEvent]] = {}
         debugger.watches = self._looks
-        debugger.control.watch_places = self._in_past
+        debugger.control.questions.watches = self._in_past
 
     # -- words ------------------------------------------------------------------------------
 
@@ -264,7 +264,7 @@ class Watching:
 
     def _in_past(self) -> "list[WatchPlace]":
         """The accesses of the past to stop at: those to the bytes that are watched now."""
-        from engine.session.control.past_stops import WatchPlace  # few go back
+        from engine.session.control.past.search import WatchPlace  # few go back
 
         return [
             WatchPlace(

@@ -537,7 +537,7 @@ class ProbedSpace:
         self.overlay.lift_in(memory)
         self.manager.counters.lower_in(memory)
         regs, word = self.manager.regs, self._arch.bits // 8
-        trampoline = self.manager.trampoline()
+        trampoline = self.manager.returns.trampoline
         stack = memory.find(regs.sp)
         if trampoline is None or stack is None:
             return

@@ -185,7 +185,7 @@ class Probing:
         guest = self._guest
         pc = guest.cpu.read_register(guest.arch.roles.pc)
         manager = self.here.manager
-        trampoline = manager.trampoline()
+        trampoline = manager.returns.trampoline
         point = manager.points.get(pc) if trampoline is not None and trampoline[0] == pc else None
         calls = manager.returns.arriving(point) if point is not None else ()
         if calls:
@@ -219,7 +219,7 @@ class Probing:
         """
         manager, probe = self.first.manager, one.probe
         strict = (probe.mode or manager.mode) is Mode.STRICT
-        if not strict or not isinstance(probe, Kretprobe) or manager.trampoline() is None:
+        if not strict or not isinstance(probe, Kretprobe) or manager.returns.trampoline is None:
             return
         from engine.session.program.return_places import refusal, spoiled_return  # few have one
 

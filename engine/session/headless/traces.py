@@ -59,7 +59,7 @@ class TraceRun:
         self._request = request
         self._tracing = tracing
         if request.linux_instances:
-            session.probes().manager.kernel_maxactive = True
+            session.probes().manager.returns.pool.kernel_maxactive = True
         self._instances = tuple(zip(request.instances, instances, strict=True))
         self._all = (tracing, *instances)
         refused: list[str] = []

@@ -134,7 +134,7 @@ class Backtraces:
     def trampoline(self) -> int:
         """The return probes' trampoline, or the address where it would be."""
         probing = self._session.probing
-        known = probing.manager.trampoline() if probing is not None else None
+        known = probing.manager.returns.trampoline if probing is not None else None
         return known[0] if known is not None else self._session.arch.plan.trampoline[0] + _PAGE
 
     def registers(self) -> dict[str, int]:

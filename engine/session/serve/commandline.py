@@ -74,7 +74,7 @@ class PassedLines:
         if not _may_define(text):
             return False
         try:
-            self._control.carry_out(cmd.Define(text))
+            self._control.loop.carry_out(cmd.Define(text))
         except KprobeTuiError:
             if text[:2] != "p ":
                 raise

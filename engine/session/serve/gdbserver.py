@@ -22,7 +22,7 @@ from engine.linux import signals as sig
 from engine.session.control.control import Control
 from engine.session.debugger.command_table import split_word
 from engine.session.debugger.debugger import Debugger
-from engine.session.debugger.interpreter import Halting, Interpreter
+from engine.session.debugger.interpreter import Halting, HaltWish, Interpreter
 from engine.session.debugger.places import CodePlace
 from engine.session.debugger.stops import UserStop, UserWatchpoint
 from engine.session.protocol import commands as cmd
@@ -109,8 +109,11 @@ class GdbServer:
         self.put: Callable[[bytes], object] = lambda body: None
         self.running = self._monitors = False
         self._streams = PipedStreams(self._written) if sends_output else None
-        self._control = control = Control(config, self._told, mode=mode, terminal=self._streams)
-        self._halt = Halting(control)
+        wish = HaltWish()
+        self._control = control = Control(
+            config, self._told, mode=mode, terminal=self._streams, source=wish
+        )
+        self._halt = Halting(control, wish)
         self._interrupted = False
         # As in an interface breakpoints are kprobes with names: what Linux emulates takes no slot.
         # Words come from whoever has connected: files and shell of the host are not for them.
@@ -271,7 +274,7 @@ class GdbServer:
 
     def _look_at(self, tid: int) -> None:
         if tid != self._control.thread:
-            self._control.carry_out(cmd.ChooseThread(tid))
+            self._control.loop.carry_out(cmd.ChooseThread(tid))
 
     def _alive(self, rest: bytes) -> bytes:
         return _OK if _thread(rest) in dict(self._thread_rows()) else _REFUSED
@@ -323,7 +326,7 @@ class GdbServer:
             before = self._value(register)
         if register.source and data != before:
             value = int.from_bytes(data, "little")
-            self._control.carry_out(cmd.WriteRegister(register.source, value))
+            self._control.loop.carry_out(cmd.WriteRegister(register.source, value))
 
     # -- memory -----------------------------------------------------------------------------
 
@@ -347,7 +350,7 @@ class GdbServer:
             return _DAMAGED
         self._need_program()
         if data:
-            self._control.carry_out(cmd.WriteMemory(address, data))
+            self._control.loop.carry_out(cmd.WriteMemory(address, data))
         return _OK
 
     @property

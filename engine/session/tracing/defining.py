@@ -132,24 +132,42 @@ class Definitions:
         Raises:
             ProbeError: it is not accepted; what came before stays.
         """
+        definition = self._definition(line)
+        return None if definition is None else self._define(definition, line, bare=True)[0]
+
+    def define_shown(self, line: str) -> tuple[Defined, tuple[Placed, ...]] | None:
+        """Carry out a line for somebody who shows the verdicts on its places, those on jumps too.
+
+        Returns:
+            The probes that it has defined, and the verdicts; None if it has not.
+
+        Raises:
+            ProbeError: it is not accepted; what came before stays.
+        """
+        definition = self._definition(line)
+        return None if definition is None else self._define(definition, line, bare=False)
+
+    def _definition(self, line: str) -> Definition | None:
+        """The definition that a line is; what else it may be is carried out."""
         selected = selection(line)
         if selected is not None:
             self._choose(selected)
             return None
         lookup = self._probing.verdicts.lookup
         parsed = parse(line, self._session.arch, mode=self._mode, lookup=lookup)
-        if isinstance(parsed, Definition):
-            return self._define(parsed, line)
-        if parsed is not None:
-            self._delete(parsed, line)
+        if parsed is None or isinstance(parsed, Definition):
+            return parsed
+        self._delete(parsed, line)
         return None
 
-    def _define(self, definition: Definition, line: str) -> Defined:
+    def _define(
+        self, definition: Definition, line: str, *, bare: bool
+    ) -> tuple[Defined, tuple[Placed, ...]]:
         known = self._events.events.get((definition.group, definition.event))
         self.defined.agree(definition, known.defined if known is not None else ())
         mode = Mode.KERNEL if definition.strict_override else self._mode
         try:
-            placed = self._probing.verdicts.of_definition(definition, bare=True)
+            placed = self._probing.verdicts.of_definition(definition, bare=bare)
         except PlaceError as error:
             raise _explained(definition, error.code, str(error)) from error
         for item in placed:
@@ -186,7 +204,7 @@ class Definitions:
         done = Defined(what, wanted[0] if len(wanted) == 1 else wanted, event, self._read)
         event.add(done)
         self.defined.add(done, definition)
-        return done
+        return done, placed
 
     def _warn(self, definition: Definition, item: Placed) -> None:
         """Tell of what kernel mode damages at a place, as Linux does."""

@@ -232,7 +232,7 @@ class Recorders:
             *values, sp = registers()
             known: dict[str | int, int] = dict(zip(names, values, strict=True))
             known[RETURN_ADDRESS] = ret_addr
-            trampoline = manager.trampoline()
+            trampoline = manager.returns.trampoline
             if trampoline is not None:
                 known[TRAMPOLINE_ADDRESS] = trampoline[0]
                 words = [known.get(word, word) for word in reversed(pushes)]

@@ -679,7 +679,7 @@ class Tracing:
     def _named(self, location: Location) -> str:
         address = location.address
         if location.symbol is None:
-            start, end = self._probing.manager.trampoline() or (0, 0)
+            start, end = self._probing.manager.returns.trampoline or (0, 0)
             if start <= address < end:
                 return f"{TRAMPOLINE_NAME}+{address - start:#x}/{end - start:#x}"
             return f"{address:#x}"

@@ -145,12 +145,12 @@ def test_the_interface_tells_it(tmp_path: Path) -> None:
     terminal = GuestTerminal()
     control = Control(config, said.append, terminal=terminal, opened=opened)
     try:
-        control.execute(cmd.Define("p main", stops=True))
-        control.execute(cmd.Continue())
-        control.execute(cmd.Restart())
+        control.loop.execute(cmd.Define("p main", stops=True))
+        control.loop.execute(cmd.Continue())
+        control.loop.execute(cmd.Restart())
         opened.image.damage.note("seen while it was shown")
-        control.execute(cmd.Continue())
-        control.execute(cmd.Continue())
+        control.loop.execute(cmd.Continue())
+        control.loop.execute(cmd.Continue())
     finally:
         control.close()
         terminal.close()

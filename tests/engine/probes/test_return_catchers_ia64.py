@@ -29,7 +29,7 @@ PROGRAMS = (
 
 def state(one: Guest) -> dict[str, int]:
     """The registers but for what the trampolines leave in them."""
-    landing = one.manager.trampoline() or (0, 0)
+    landing = one.manager.returns.trampoline or (0, 0)
     return {name: value for name, value in one.registers().items() if value != landing[0]}
 
 

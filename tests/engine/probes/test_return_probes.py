@@ -78,7 +78,7 @@ def test_the_kernels_default_is_an_option_and_kernel_modes_rule(arch: str) -> No
         (Mode.KERNEL, True, 10),
     ):
         guest = guest_of(arch, RECURSION[arch], mode, n=14)
-        guest.manager.kernel_maxactive = asked
+        guest.manager.returns.pool.kernel_maxactive = asked
         probe = registered(guest)
         guest.run_to_trap()
         assert probe.limit == limit

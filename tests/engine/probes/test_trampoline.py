@@ -63,7 +63,7 @@ def test_the_trampoline(arch: str) -> None:
     phases = {row.phase: row for row in PhaseWatch(BreakpointMachine(manager.hits)).run()}
     assert "replaced" in phases[Phase.PRE].text
     link = guest.arch.roles.link
-    start, end = manager.trampoline() or (0, 0)
+    start, end = manager.returns.trampoline or (0, 0)
     slot = guest.sp
     read = guest[link] if link else int.from_bytes(guest.memory.read(slot, 8), "little")
     assert start == read < end
@@ -93,7 +93,7 @@ def test_the_trampoline(arch: str) -> None:
 def test_a_return_to_the_trampoline_that_nobody_made_is_illegal(arch: str) -> None:
     guest = guest_of(arch, TAIL[arch], Mode.KERNEL)
     registered(guest)
-    guest.pc = (guest.manager.trampoline() or (0, 0))[0]
+    guest.pc = (guest.manager.returns.trampoline or (0, 0))[0]
     stop = guest.run()
     assert (stop.kind, stop.trap) == (StopKind.TRAP, TrapKind.ILLEGAL)
 

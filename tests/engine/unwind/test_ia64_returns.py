@@ -82,7 +82,7 @@ def test_the_whole_trace_at_every_slot(path: Path, way: str) -> None:
                 assert all(frame.source == "trampoline" for frame in marks)
             if trace.frames[0].pc in windows(probed) or (at >= 0 and frames == known[at]):
                 continue
-            if way == "mainline" and pc == (probed.manager.trampoline() or (0, 0))[0]:
+            if way == "mainline" and pc == (probed.manager.returns.trampoline or (0, 0))[0]:
                 continue  # the frame is that of the caller already
             # Slots that run in a boosted copy are not seen.
             at = known.index(frames, at + 1, at + 5)
@@ -102,7 +102,7 @@ def test_every_slot_of_the_trampoline_with_unwind_data() -> None:
     with guest(GUESTS / "deep_O2.elf", "owens") as one:
         one.hook_all()
         cpu, traces = one.session.cpu, Backtraces(one.session)
-        start, end = one.manager.trampoline() or (0, 0)
+        start, end = one.manager.returns.trampoline or (0, 0)
         left: dict[str, int] = {}
         for pc in steps(one, 2000):
             if left:

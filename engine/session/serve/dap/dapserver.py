@@ -228,7 +228,7 @@ class DapServer:
         finally:
             self._progress.running = before
 
-    def _asked(self) -> cmd.Command | None:
+    def waiting(self) -> cmd.Command | None:
         """Answer the messages that have come while the guest runs.
 
         Returns:
@@ -241,6 +241,10 @@ class DapServer:
         if self._gone and not self.over:
             self._progress.over = halts = True
         return cmd.Halt() if halts else cmd.Refresh() if came else None
+
+    def wait(self) -> cmd.Command | None:
+        """Give the run up: what stands in a blocked call is not waited for."""
+        return None
 
     # -- a session's begin and end ----------------------------------------------------------
 
@@ -289,7 +293,7 @@ class DapServer:
         streams = None if config.tty else ConsoleStreams(self._editor.output)
         editor, announcer, progress = self._editor, self._announcer, self._progress
         try:
-            control = Control(config, announcer.told, mode=mode, terminal=streams)
+            control = Control(config, announcer.told, mode=mode, terminal=streams, source=self)
         except KprobeTuiError:
             if streams is not None:
                 streams.close()
@@ -297,7 +301,6 @@ class DapServer:
         self._streams = streams
         self._guest = guest = Debuggee(control, wanted, self._events, editor, self._moving)
         announcer.debuggee = guest
-        control.heard.waiting = self._asked
         self._handlers = {
             **self._handlers,
             "terminate": Handler(

@@ -416,7 +416,7 @@ def test_nothing_is_asked_of_a_closed_guest(history: bool) -> None:
         lambda: control.state,
         lambda: control.thread,
         lambda: control.call(0, CallArguments(()), ()),
-        lambda: control.carry_out(cmd.StepInsn()),
+        lambda: control.loop.carry_out(cmd.StepInsn()),
         control.sight.visit().__enter__,
     ]
     for ask in asked:
@@ -432,3 +432,14 @@ def test_nothing_is_asked_of_a_closed_guest(history: bool) -> None:
     control.refresh()
     assert all(isinstance(each, ev.Failed | ev.Done) for each in guest.said[before:])
     guest.terminal.close()
+
+
+def test_what_is_told_of_a_run_is_forgotten_at_a_fresh_start() -> None:
+    """A branch that is gone to tells this context again: it is that of one run."""
+    kinds = (ev.Declared, ev.ProgramBegan, ev.FileMapped, ev.FileRead)
+    with held(sample("x86_64", "recursion")) as guest:
+        guest.do(cmd.Define("p:first factorial"), cmd.Continue(), cmd.Restart())
+        begun = next(n for n, event in enumerate(guest.said) if isinstance(event, ev.Restarted))
+        told = [event for event in guest.said[begun:] if isinstance(event, kinds)]
+        assert any(isinstance(event, ev.Declared) for event in told)
+        assert guest.control.sight.run.context == told

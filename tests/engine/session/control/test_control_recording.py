@@ -29,7 +29,7 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def guest(recording: Path) -> Iterator[Held]:
     found = Held.of(GuestConfig(str(recording), recording=str(recording)))
-    found.control.refills = True
+    found.control.loop.refills = True
     yield found
     found.control.close()
     found.terminal.close()
@@ -140,7 +140,7 @@ def test_a_branch_that_changes_nothing_has_the_same_events(name: str, tmp_path: 
     )
     path = str(tmp_path / "run.rec")
     guest = Held.of(GuestConfig(path, recording=path))
-    guest.control.refills = True
+    guest.control.loop.refills = True
     try:
         guest.do(cmd.Continue())
         end = guest.view.time
@@ -150,7 +150,7 @@ def test_a_branch_that_changes_nothing_has_the_same_events(name: str, tmp_path: 
         guest.do(cmd.Seek(end // 3), cmd.StartBranch("same"), cmd.Continue())
         assert guest.view.state is RunState.ENDED
         assert guest.view.time == end
-        said = guest.control.carry_out(cmd.CompareBranches("main", "same"))
+        said = guest.control.loop.carry_out(cmd.CompareBranches("main", "same"))
         assert "they do the same" in said
         assert "no event differs" in said
     finally:

@@ -31,10 +31,10 @@ def test_a_question_makes_no_view(question: cmd.Command) -> None:
         guest.do(cmd.StepInsn())
         tell = guest.control._telling
         tell.out = told.append
-        guest.control.execute(question)
+        guest.control.loop.execute(question)
         assert kind_of(question) is CommandKind.QUESTION
         assert [type(event) for event in told][-1] is ev.Done
         assert not any(isinstance(event, ev.Viewed) for event in told)
         told.clear()
-        guest.control.execute(cmd.StepInsn())
+        guest.control.loop.execute(cmd.StepInsn())
         assert sum(isinstance(event, ev.Viewed) for event in told) == 1
