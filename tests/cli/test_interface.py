@@ -8,17 +8,11 @@ from pathlib import Path
 
 import pytest
 from cguest import CHECKOUT
+from guestrun import called
 
 
 def _batch(*words: str, cwd: Path | None = None) -> tuple[int, str, str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "tui", *words],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=cwd or CHECKOUT,
-        stdin=subprocess.DEVNULL,
-    )
+    done = called(*words, cwd=cwd or CHECKOUT)
     return done.returncode, done.stdout, done.stderr
 
 

@@ -46,7 +46,7 @@ def _main() -> None:
     from sysroot import SysrootUnavailable, sysroot
 
     is_slow = "slow" in sys.argv
-    trees = ("x86_64", "aarch64", *(("riscv64",) if is_slow else ()))
+    trees = ("x86_64", *(("aarch64", "riscv64") if is_slow else ()))
     images = (AMD64_61, UML_61, *((ARM64_61, AMD64_612) if is_slow else ()))
 
     def fetch(name: str) -> None:
