@@ -50,7 +50,7 @@ def _run(command: list[str], cwd: Path, user: int | None) -> str:
         cwd=cwd,
         stdin=subprocess.DEVNULL,
         capture_output=True,
-        timeout=60,
+        timeout=400,
         check=False,
         user=user,
         group=user,
@@ -74,7 +74,7 @@ def natively(program: Path, cwd: Path, *args: str, under: str | None = None) -> 
 def emulated(program: Path, cwd: Path, *args: str, options: tuple[str, ...] = ()) -> str:
     """Standard output and exit code in the emulator."""
     done = run(
-        *("run", *options, "--timeout", "40", "--clean-env", "--env", "PATH=/usr/bin:/bin"),
+        *("run", *options, "--timeout", "400", "--clean-env", "--env", "PATH=/usr/bin:/bin"),
         *("--env", "LANG=C", str(program), *args),
         cwd=cwd,
     )

@@ -14,7 +14,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -204,6 +204,22 @@ def package_file(package: str, debian: str, work: Path, source: str = "") -> Pat
     config = own_apt(debian, work, source)
     _run("apt-get", f"--config-file={config}", "-qq", "download", package, cwd=work)
     return next(work.glob("*.deb"))
+
+
+def unpacked_packages(debian: str, packages: Sequence[str], work: Path) -> Path:
+    """Packages with all that they depend on, unpacked into a new folder in `work`.
+
+    Raises:
+        SysrootUnavailable: they cannot be fetched, or there is no apt.
+    """
+    config = own_apt(debian, work, "")
+    _run("apt-get", f"--config-file={config}", "-qq", "--download-only", "install", *packages)
+    tree = work / "root"
+    tree.mkdir()
+    for archive in sorted((work / "cache" / "archives").glob("*.deb")):
+        _run("dpkg-deb", "-x", str(archive), str(tree))
+    _finish(tree)
+    return tree
 
 
 def own_apt(debian: str, work: Path, source: str) -> Path:

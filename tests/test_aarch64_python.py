@@ -1,0 +1,34 @@
+"""The project on 64-bit ARM: its wheels, README's first command and a part of the tests."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from foreignpython import aarch64_python, run_there
+from sysroot import CHECKOUT, SysrootUnavailable
+
+pytestmark = pytest.mark.slow
+
+PART = (
+    "tests/engine/fetch",
+    "tests/engine/cpu/test_unicorn_cpu.py",
+)
+
+
+@pytest.fixture(scope="module")
+def python() -> Path:
+    try:
+        return aarch64_python()
+    except SysrootUnavailable as error:
+        pytest.skip(f"no Python of 64-bit ARM: {error}")
+
+
+def test_the_command_of_the_readme(python: Path) -> None:
+    text = (CHECKOUT / "README.md").read_text()
+    found = re.search(r"<!-- run -->\n```sh\n.*&& \S+/kprobe-tui (.*)\n```", text)
+    assert found is not None
+    done = run_there(python, "tui", *shlex.split(found[1]))
+    assert done.returncode == 0, done.stderr
+    assert "fibonacci(15) = 610\n" in done.stdout
+    assert re.search(r" ack: \(ackermann\+0x0/0x54\) m=2 n=3$", done.stderr, re.MULTILINE)
