@@ -32,3 +32,11 @@ def test_the_command_of_the_readme(python: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "fibonacci(15) = 610\n" in done.stdout
     assert re.search(r" ack: \(ackermann\+0x0/0x54\) m=2 n=3$", done.stderr, re.MULTILINE)
+
+
+def test_a_part_of_the_tests(python: Path) -> None:
+    done = run_there(python, "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow", *PART)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+    passed = re.search(r"(\d+) passed", done.stdout)
+    assert passed is not None
+    assert int(passed[1]) > 400

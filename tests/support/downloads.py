@@ -2,7 +2,7 @@
 
 Trees of packages and images of kernels are hundreds of megabytes. Without this they are fetched
 when a test first asks, while its worker waits. A test that asks for what is being fetched waits
-for the rest. Tests that ask come last (`comes_last`), so that few have to.
+for the rest. Tests that ask come last (`turn`), so that few have to.
 """
 
 import contextlib
@@ -13,8 +13,9 @@ import threading
 from types import ModuleType
 from typing import Final
 
-_ASKING: Final = ("sysroot", "kernelimages", "goldenruns", "umlkit", "calledkernel", "surveykit")
+_ASKING: Final = {"sysroot", "kernelimages", "goldenruns", "calledkernel", "surveykit"}
 """Modules of support whose functions download."""
+_BOOTING: Final = "umlkit"
 
 
 def start(markers: str) -> "subprocess.Popen[bytes]":
@@ -32,12 +33,14 @@ def start(markers: str) -> "subprocess.Popen[bytes]":
     )
 
 
-def comes_last(module: ModuleType) -> bool:
-    """Whether tests of a module use functions that download."""
-    return any(
-        callable(value) and getattr(value, "__module__", "") in _ASKING
-        for value in vars(module).values()
-    )
+def turn(module: ModuleType) -> int:
+    """When the tests of a module run: 0, or 2 if they use functions that download.
+
+    Before those, 1, come tests that boot whole kernels: at the end one of them would keep a worker
+    busy for a minute while the others have nothing left to do.
+    """
+    used = {getattr(value, "__module__", "") for value in vars(module).values() if callable(value)}
+    return 1 if _BOOTING in used else 2 if used & _ASKING else 0
 
 
 def _main() -> None:
