@@ -7,6 +7,7 @@ import gc
 import os
 import re
 import signal
+import subprocess
 import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -23,7 +24,7 @@ settings.register_profile("tests", deadline=None, suppress_health_check=[HealthC
 settings.load_profile("tests")
 
 RUN_FOLDER = pytest.StashKey[RunFolder]()
-DOWNLOADS = pytest.StashKey["subprocess.Popen[bytes]"]()
+DOWNLOADS = pytest.StashKey[subprocess.Popen[bytes]]()
 
 # Tests that may be skipped even there: pattern of the name, pattern of the reason.
 MAY_BE_SKIPPED: tuple[tuple[str, str], ...] = (
@@ -62,7 +63,7 @@ MAY_BE_SKIPPED: tuple[tuple[str, str], ...] = (
     (r"test_graphing\.py::\w+\[python3-riscv64\]", "no python3 for riscv64"),
     # Debian's archive keeps only its latest kernels.
     (r"", r"no kernel image"),
-    # Without the network, or while Debian's mirror or the package index has a wheel or a package less.
+    # Debian's mirror or the package index may lack a package or a wheel for a while.
     (r"test_aarch64_python\.py", "no Python of 64-bit ARM"),
     # While a release is brought to it, a mirror gives an index that its own list contradicts.
     (r"riscv64", "riscv64.*Mirror sync in progress"),

@@ -31,7 +31,7 @@ def compiled_from(source: Path, arch: str) -> Path:
     compiler = archkit.compiler(arch)
     key = hashlib.sha256(os.fsencode(source) + source.read_bytes()).hexdigest()[:16]
     program = run_folder(f"guest-{key}") / f"{source.stem}.{arch}"
-    words = ["-static", "-O1", "-g", "-w", "-o", program, source, "-lm"]
+    words: list[str | Path] = ["-static", "-O1", "-g", "-w", "-o", program, source, "-lm"]
     with locked(program):
         if program.exists():
             return program
