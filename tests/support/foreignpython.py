@@ -21,8 +21,8 @@ import tui
 
 _PYTHON: Final = "3.11"
 _MACHINE: Final = {"platform_machine": "aarch64", "python_version": _PYTHON}
-_TOOLS: Final = ("hypothesis", "packaging", "pytest", "pytest-xdist")
-"""What conftest.py and the tests that run there import."""
+_TOOLS: Final = ("hypothesis", "llvmlite", "packaging", "pytest", "pytest-xdist")
+"""What conftest.py and the tests that run there import, and the extra `jit`."""
 
 
 def aarch64_python() -> Path:
@@ -37,18 +37,20 @@ def aarch64_python() -> Path:
     home = cache_directory() / "python-aarch64"
     with locked(home):
         tree, site = home / "tree", home / "lib" / f"python{_PYTHON}" / "site-packages"
+        fresh, wheels, stamp = home / "fresh", _wanted_wheels(), home / "wheels"
         if not tree.is_dir():
             with tempfile.TemporaryDirectory(dir=home.parent) as work:
-                packages = (f"python{_PYTHON}", f"libpython{_PYTHON}-stdlib")
-                fresh = unpacked_packages("arm64", packages, Path(work))
+                packages = (f"python{_PYTHON}", f"libpython{_PYTHON}-stdlib", "libstdc++6")
+                unpacked = unpacked_packages("arm64", packages, Path(work))
                 home.mkdir(exist_ok=True)
-                fresh.rename(tree)
-        if not site.is_dir():
-            with tempfile.TemporaryDirectory(dir=home) as work:
-                _install_wheels(Path(work))
-                site.parent.mkdir(parents=True, exist_ok=True)
-                Path(work).rename(site)
-                Path(work).mkdir()  # its owner removes it
+                unpacked.rename(tree)
+        if not stamp.is_file() or stamp.read_text() != "\n".join(wheels):
+            for folder in (fresh, site):
+                shutil.rmtree(folder, ignore_errors=True)
+            _install_wheels(wheels, fresh)
+            site.parent.mkdir(parents=True, exist_ok=True)
+            fresh.rename(site)
+            stamp.write_text("\n".join(wheels))
         for package in (engine, tui):
             _copy(Path(package.__file__ or "").parent, site)
         _copy(CHECKOUT / "samples", site / "tui")
@@ -76,21 +78,26 @@ def run_there(python: Path, *words: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
-def _install_wheels(site: Path) -> None:
-    """Fetch the wheels of what the project needs there, and of pytest.
+def _wanted_wheels() -> list[str]:
+    """What the project needs there, and pytest.
 
     pip judges markers by the machine that it runs on, so they are judged here.
     """
     project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
-    wanted = [
+    needed = [
         f"{one.name}{one.specifier}"
         for one in map(Requirement, project["dependencies"])
         if one.marker is None or one.marker.evaluate(dict(_MACHINE))
     ]
+    return [*needed, *_TOOLS]
+
+
+def _install_wheels(wheels: list[str], site: Path) -> None:
+    """Fetch wheels for the machine into a new folder."""
     words = ["install", "-q", "--disable-pip-version-check", "--only-binary=:all:"]
     words += ["--platform", "manylinux2014_aarch64", "--python-version", _PYTHON]
     done = subprocess.run(
-        [sys.executable, "-m", "pip", *words, "--target", site, *wanted, *_TOOLS],
+        [sys.executable, "-m", "pip", *words, "--target", site, *wheels],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
