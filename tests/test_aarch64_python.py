@@ -12,8 +12,13 @@ pytestmark = pytest.mark.slow
 
 PART = (
     "tests/engine/fetch",
+    "tests/engine/cpu/test_native.py",
     "tests/engine/cpu/test_unicorn_cpu.py",
+    "tests/engine/cpu/test_unicorn_library.py",
+    "tests/engine/cpu/test_unicorn_linkage.py",
+    "tests/engine/insn/test_asm.py",
 )
+"""None that forks runs: qemu-user has no PR_SET_CHILD_SUBREAPER."""
 
 
 @pytest.fixture(scope="module")
