@@ -137,7 +137,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     """Leave ten thousand collected tests out of what Python's collector looks through."""
-    gc.collect()
     gc.freeze()
 
 
