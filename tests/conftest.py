@@ -1,14 +1,30 @@
-"""What .ci/run asks of a machine: nothing may be missing there, so no test may be skipped."""
+"""How the tests run: what a run has in common, in which order, and what may not be skipped.
 
+`.ci/run` wants nothing missing on its machine, so no test may be skipped there.
+"""
+
+import gc
 import os
 import re
 import signal
+import subprocess
+import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
+import downloads
 import pytest
+from hypothesis import HealthCheck, settings
+from runfolder import RunFolder
 
 import engine
+
+# How long an example takes depends on what else the machine does.
+settings.register_profile("tests", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("tests")
+
+RUN_FOLDER = pytest.StashKey[RunFolder]()
+DOWNLOADS = pytest.StashKey[subprocess.Popen[bytes]]()
 
 # Tests that may be skipped even there: pattern of the name, pattern of the reason.
 MAY_BE_SKIPPED: tuple[tuple[str, str], ...] = (
@@ -47,6 +63,8 @@ MAY_BE_SKIPPED: tuple[tuple[str, str], ...] = (
     (r"test_graphing\.py::\w+\[python3-riscv64\]", "no python3 for riscv64"),
     # Debian's archive keeps only its latest kernels.
     (r"", r"no kernel image"),
+    # Debian's mirror or the package index may lack a package or a wheel for a while.
+    (r"test_aarch64_python\.py", "no Python of 64-bit ARM"),
     # While a release is brought to it, a mirror gives an index that its own list contradicts.
     (r"riscv64", "riscv64.*Mirror sync in progress"),
 )
@@ -65,9 +83,61 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     cache = Path(os.environ.get("KPROBE_TUI_CACHE") or config.rootpath / ".cache")
     os.environ.setdefault("KPROBE_TUI_KERNEL_CACHE", str(cache / "kernel-cache"))
+    keep_bytecode(cache / "bytecode")
+    if not is_worker(config):
+        config.stash[RUN_FOLDER] = RunFolder()
     strict = config.getoption("--nothing-missing")
     if strict and Path(engine.__file__).is_relative_to(config.rootpath / "engine"):
         raise pytest.UsageError(f"this is not what was installed: {engine.__file__}")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if RUN_FOLDER in config.stash:
+        config.stash[RUN_FOLDER].remove()
+
+
+def is_worker(config: pytest.Config) -> bool:
+    """Whether this is one of the processes that xdist starts."""
+    return hasattr(config, "workerinput")
+
+
+def keep_bytecode(folder: Path) -> None:
+    """Compile each file once, not once a process, even where the environment wants no bytecode.
+
+    The tests start hundreds of Pythons. The bytecode goes to a folder of its own then.
+    """
+    if sys.dont_write_bytecode:
+        sys.dont_write_bytecode, sys.pycache_prefix = False, str(folder)
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        os.environ["PYTHONPYCACHEPREFIX"] = str(folder)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Begin to download what a run of all tests needs; a run of some fetches what they ask for."""
+    config = session.config
+    is_whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS
+    if is_whole and not is_worker(config) and not config.option.collectonly:
+        config.stash[DOWNLOADS] = downloads.start(config.option.markexpr)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if process := session.config.stash.get(DOWNLOADS, None):
+        process.wait()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the files whose tests download last; the order is the same otherwise."""
+    turns = {
+        module: downloads.turn(module)
+        for module in {item.module for item in items if isinstance(item, pytest.Function)}
+    }
+    items.sort(key=lambda item: turns[item.module] if isinstance(item, pytest.Function) else 0)
+
+
+def pytest_collection_finish() -> None:
+    """Leave ten thousand collected tests out of what Python's collector looks through."""
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

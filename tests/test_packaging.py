@@ -26,14 +26,15 @@ def test_a_run_starts_without_what_it_may_not_need() -> None:
     assert not {"capstone", "keystone", "elftools", "pydemumble"} & loaded
 
 
-def test_the_wheel_holds_two_packages() -> None:
+def test_the_wheel_holds_two_packages_and_the_commands_name() -> None:
     files = distribution("kprobe-tui").files
     assert files is not None
     tops = {path.parts[0] for path in files} - {"..", "__pycache__"}
     if not any(top.endswith(".pth") for top in tops):  # else it is the checkout that is installed
         version = distribution("kprobe-tui").version
-        assert tops == {"engine", "tui", f"kprobe_tui-{version}.dist-info"}
+        assert tops == {"engine", "tui", "kprobe_tui", f"kprobe_tui-{version}.dist-info"}
         assert not {path.parts[1] for path in files} & {"tests", "data"}
+    assert PurePosixPath("kprobe_tui/__main__.py") in files
     assert PurePosixPath("tui/samples/bin/aarch64/recursion") in files
 
 
@@ -85,9 +86,16 @@ def strange(folder: Path, name: str) -> Path:
 @pytest.mark.parametrize("stranger", STRANGERS)
 def test_the_current_directory_shadows_nothing(stranger: str, tmp_path: Path) -> None:
     strange(tmp_path, stranger)
-    for words in (("-m", "tui"), ("-P", "-m", "tui"), (SCRIPT,)):
+    for words in (("-m", "tui"), ("-P", "-m", "tui"), ("-m", "kprobe_tui"), (SCRIPT,)):
         done = started(*words, "disasm", "--raw", "--arch", "x86_64", "/dev/null", cwd=tmp_path)
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_the_name_of_the_command_is_shadowed_by_no_tui(tmp_path: Path) -> None:
+    strange(tmp_path, "tui/__init__.py")
+    done = started("-m", "kprobe_tui", "--version", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("kprobe-tui, version ")
 
 
 def test_workers_of_a_sweep_are_not_shadowed(tmp_path: Path) -> None:

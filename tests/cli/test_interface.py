@@ -8,17 +8,11 @@ from pathlib import Path
 
 import pytest
 from cguest import CHECKOUT
+from guestrun import called
 
 
 def _batch(*words: str, cwd: Path | None = None) -> tuple[int, str, str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "tui", *words],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=cwd or CHECKOUT,
-        stdin=subprocess.DEVNULL,
-    )
+    done = called(*words, cwd=cwd or CHECKOUT)
     return done.returncode, done.stdout, done.stderr
 
 
@@ -118,7 +112,7 @@ def test_an_interrupt_stops_the_guest_and_the_next_word_is_carried_out() -> None
     assert process.stdout is not None
     assert process.stdout.readline() == "runs\n"
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=300)
     assert (process.returncode, err) == (0, "")
     lines = out.splitlines()
     assert lines[1] == "Program received signal SIGINT, Interrupt."

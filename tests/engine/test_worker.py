@@ -25,7 +25,7 @@ from engine.worker import OUTPUT_MAX, ROWS_MAX, Outbox, Worker
 
 both = pytest.mark.parametrize("arch", FIRST_COMPILED)
 BLOCKED = {"r": "read", "p": "ppoll", "n": "nanosleep"}
-PATIENCE = 60.0
+PATIENCE = 240.0
 
 Told = TypeVar("Told")
 

@@ -10,6 +10,7 @@ import pytest
 from warmed import SAME_CODE
 
 CONFTEST = Path(__file__).parents[1] / "conftest.py"
+SETTINGS = f"[pytest]\npythonpath = {CONFTEST.parent / 'support'}\n"
 
 TESTS = {
     "test_a.py": "import pytest\ndef test_it(): pytest.skip('no gcc')\ndef test_more(): ...\n",
@@ -24,7 +25,7 @@ TESTS = {
 def closing_line(folder: Path, *options: str) -> tuple[int, str]:
     """The exit code of a run of the tests above, and the last line."""
     shutil.copy(CONFTEST, folder)
-    (folder / "pytest.ini").write_text("[pytest]\naddopts = --import-mode=importlib\n")
+    (folder / "pytest.ini").write_text(f"{SETTINGS}addopts = --import-mode=importlib\n")
     for name, text in TESTS.items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text)
@@ -55,7 +56,7 @@ def test_otherwise_it_is_skipped(tmp_path: Path) -> None:
 def test_the_checkout_is_not_what_was_installed(tmp_path: Path) -> None:
     (tmp_path / "engine").mkdir()
     (tmp_path / "engine" / "__init__.py").touch()
-    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    (tmp_path / "pytest.ini").write_text(SETTINGS)
     shutil.copy(CONFTEST, tmp_path)
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "--nothing-missing"],

@@ -35,6 +35,7 @@ SUITES = (
     "house/*",  # the house itself
     "samples/*",  # the programs in samples/
     "test_packaging.py",
+    "test_aarch64_python.py",  # the whole on another machine
     "engine/test_*.py",  # the engine as a whole against known results
     "engine/hostile/*",  # programs that mean harm
     "engine/arch/test_*.py",  # all architectures, as they are known by their records

@@ -68,7 +68,7 @@ def test_expectation_is_what_the_program_really_does(
         words.insert(0, emulator)
 
     done = subprocess.run(
-        words, input=case.stdin.encode(), cwd=tmp_path, capture_output=True, timeout=60
+        words, input=case.stdin.encode(), cwd=tmp_path, capture_output=True, timeout=300
     )
 
     code = done.returncode if done.returncode >= 0 else 128 - done.returncode

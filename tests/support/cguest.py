@@ -1,25 +1,20 @@
 """Guests in C, compiled by the tests for every architecture that has a compiler."""
 
+import hashlib
 import os
 import subprocess
-import tempfile
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 
 import archkit
 import pytest
 from guestrun import run
+from runfolder import run_folder
+from sysroot import locked
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 SOURCES = CHECKOUT / "tests" / "data" / "syscalls"
 _NOBODY = 65534
-
-
-@lru_cache(maxsize=1)
-def _folder() -> Path:
-    folder = Path(tempfile.mkdtemp(prefix="kprobe-tui-cguest-"))
-    folder.chmod(0o755)
-    return folder
 
 
 def compiled(name: str, arch: str) -> Path:
@@ -29,25 +24,22 @@ def compiled(name: str, arch: str) -> Path:
 
 @cache
 def compiled_from(source: Path, arch: str) -> Path:
-    """A static program of a source file; skips the test without a compiler."""
+    """A static program of a source file; skips the test without a compiler.
+
+    It is compiled once a run of the tests: all workers share it.
+    """
     compiler = archkit.compiler(arch)
-    name = source.stem
-    program = _folder() / f"{name}.{arch}"
-    command: list[str | Path] = [
-        compiler,
-        "-static",
-        "-O1",
-        "-g",
-        "-w",
-        "-o",
-        program,
-        source,
-        "-lm",
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    key = hashlib.sha256(os.fsencode(source) + source.read_bytes()).hexdigest()[:16]
+    program = run_folder(f"guest-{key}") / f"{source.stem}.{arch}"
+    words: list[str | Path] = ["-static", "-O1", "-g", "-w", "-o", program, source, "-lm"]
+    with locked(program):
+        if program.exists():
+            return program
+        done = subprocess.run([compiler, *words], capture_output=True, text=True, check=False)
     if done.returncode:
         if "cannot find -lc" in done.stderr or "guest.h" not in done.stderr:
-            pytest.skip(f"{compiler} cannot compile {name}.c: {done.stderr.splitlines()[-1]}")
+            why = done.stderr.splitlines()[-1]
+            pytest.skip(f"{compiler} cannot compile {source.name}: {why}")
         pytest.fail(done.stderr)
     return program
 
@@ -58,7 +50,7 @@ def _run(command: list[str], cwd: Path, user: int | None) -> str:
         cwd=cwd,
         stdin=subprocess.DEVNULL,
         capture_output=True,
-        timeout=60,
+        timeout=400,
         check=False,
         user=user,
         group=user,
@@ -82,7 +74,7 @@ def natively(program: Path, cwd: Path, *args: str, under: str | None = None) -> 
 def emulated(program: Path, cwd: Path, *args: str, options: tuple[str, ...] = ()) -> str:
     """Standard output and exit code in the emulator."""
     done = run(
-        *("run", *options, "--timeout", "40", "--clean-env", "--env", "PATH=/usr/bin:/bin"),
+        *("run", *options, "--timeout", "400", "--clean-env", "--env", "PATH=/usr/bin:/bin"),
         *("--env", "LANG=C", str(program), *args),
         cwd=cwd,
     )

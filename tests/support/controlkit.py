@@ -1,16 +1,15 @@
 """Guests under control in the test's own thread: what they say, and what they would do alone."""
 
 import subprocess
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
-from pathlib import Path
 from typing import TypeVar
 
 import archkit
 from msgspec.structs import replace
-from sysroot import CHECKOUT
+from runfolder import run_folder
+from sysroot import CHECKOUT, locked
 
 from engine.arch.plan import Mode
 from engine.session import GuestConfig
@@ -55,19 +54,12 @@ def sample(arch: str, name: str) -> str:
 def moods(arch: str) -> str:
     """`tests/data/control/moods.c`, compiled; skips the test without a compiler."""
     compiler = archkit.compiler(arch)
-    program = Path(tempfile.mkdtemp(prefix="kprobe-tui-moods-")) / f"moods.{arch}"
-    subprocess.run(
-        [
-            compiler,
-            *_FLAGS.split(),
-            f"-I{CHECKOUT / 'samples'}",
-            "-fasynchronous-unwind-tables",
-            "-o",
-            program,
-            _SOURCES / "moods.c",
-        ],
-        check=True,
-    )
+    program = run_folder("moods") / f"moods.{arch}"
+    words = [*_FLAGS.split(), f"-I{CHECKOUT / 'samples'}", "-fasynchronous-unwind-tables"]
+    with locked(program):
+        if not program.exists():
+            source = _SOURCES / "moods.c"
+            subprocess.run([compiler, *words, "-o", program, source], check=True)
     return str(program)
 
 

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ from typing import Any
 import archkit
 import pytest
 from guestrun import run
+from runfolder import run_folder
+from sysroot import locked
 
 SOURCE = Path(__file__).resolve().parents[1] / "data" / "variables" / "guest.c"
 FUNCTIONS = ("work", "byval", "many")
@@ -64,19 +67,20 @@ json.dump(out, open(job["out"], "w"))
 
 
 @cache
-def _folder() -> Path:
-    return Path(tempfile.mkdtemp(prefix="kprobe-tui-variables-"))
-
-
-@cache
 def debugged(arch: str, *flags: str) -> Path:
     """The program compiled with -g and these options; skips the test without a compiler."""
     compiler = archkit.compiler(arch)
     name = "-".join(["guest", arch, *(flag.strip("-").replace("=", "") for flag in flags)])
-    folder = _folder() / name
-    folder.mkdir()
-    linked = ["-static"] if os.uname().machine != arch else []
-    for step in (["-c", SOURCE, "-o", "guest.o"], ["guest.o", "-o", name, *linked]):
+    folder = run_folder("variables") / name
+    with locked(folder):
+        if not (folder / name).exists():
+            folder.mkdir(exist_ok=True)
+            _build(compiler, folder, flags, [] if os.uname().machine == arch else ["-static"])
+    return folder / name
+
+
+def _build(compiler: str, folder: Path, flags: Sequence[str], linked: Sequence[str]) -> None:
+    for step in (["-c", SOURCE, "-o", "guest.o"], ["guest.o", "-o", folder.name, *linked]):
         done = subprocess.run(
             [compiler, "-g", *flags, *step],
             cwd=folder,
@@ -86,7 +90,6 @@ def debugged(arch: str, *flags: str) -> Path:
         )
         if done.returncode:
             pytest.skip(f"{compiler} cannot build: {done.stderr.splitlines()[-1]}")
-    return folder / name
 
 
 def ask_gdb(program: Path, job: dict[str, Any]) -> Any:

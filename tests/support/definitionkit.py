@@ -13,11 +13,15 @@ NAMES = "ax bx cx dx si di bp sp ip flags cs ss orig_ax r8 r9 r10 r11 r12 r13 r1
 
 
 def arch_of(name: str = "x86_64") -> Arch:
-    """An architecture with the kernel's register names, which are data of their own."""
+    """An architecture with the kernel's register names, which are data of their own.
+
+    It has a name of its own, too: read arguments are kept by the architecture's name.
+    """
     arch = by_name(name)
     names = {name: name for name in NAMES.split()}
     probes = replace(arch.probes, fetch_registers=names)
-    return replace(arch, probes=probes, parts=tuple(names), bench=None)
+    own = f"{name} with the kernel's names"
+    return replace(arch, name=own, probes=probes, parts=tuple(names), bench=None)
 
 
 X86 = arch_of()

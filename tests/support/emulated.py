@@ -31,7 +31,7 @@ _STILL = 0.03
 """Seconds without a paint after which a screen is taken to be at rest."""
 _LONG = 0.2
 """The same where it seemed to be wrong: something may have been under way still."""
-_PATIENCE = 30.0
+_PATIENCE = 120.0
 
 
 class Emulator:

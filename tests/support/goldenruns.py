@@ -22,7 +22,7 @@ from guestrun import captured
 from sysroot import CHECKOUT, SysrootUnavailable, cache_directory, locked, sysroot, target
 
 GUESTS = CHECKOUT / "tests" / "data" / "guests"
-TIME_LIMIT = 120
+TIME_LIMIT = 600
 
 _PT_INTERP = 3
 _HEAD_LINES = 12

@@ -53,7 +53,7 @@ _MODULES = (
 _missing: dict[str, str] = {}
 
 
-def _fetched(name: str) -> Path:
+def fetched(name: str) -> Path:
     """An image from its package; the modules of the first one come with it.
 
     Raises:
@@ -133,7 +133,7 @@ def image_path(name: str) -> Path:
             pytest.skip(f"no kernel image: no {name} in KPROBE_TUI_KERNEL_IMAGES")
         return path
     try:
-        return _fetched(name)
+        return fetched(name)
     except SysrootUnavailable as error:
         pytest.skip(f"no kernel image: {name}: {error}")
 

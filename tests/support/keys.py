@@ -19,7 +19,7 @@ from textual.keys import REPLACED_KEYS, _character_to_key, _get_unicode_name_fro
 from engine.worker import Inbox, Worker
 from tui.key_queue import KeyQueue
 
-_PATIENCE = 60.0
+_PATIENCE = 240.0
 
 
 async def _hand_over(*_: float) -> None:

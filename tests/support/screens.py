@@ -84,7 +84,7 @@ async def settle(
     paints: Paints,
     until: Callable[[], bool] = lambda: True,
     still: float = 0.07,
-    patience: float = 20,
+    patience: float = 120,
 ) -> None:
     """Wait until something is true and nothing has been painted for some seconds."""
     app, end = pilot.app, monotonic() + patience

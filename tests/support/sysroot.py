@@ -14,10 +14,12 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from runfolder import run_folder
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
@@ -204,8 +206,26 @@ def package_file(package: str, debian: str, work: Path, source: str = "") -> Pat
     return next(work.glob("*.deb"))
 
 
+def unpacked_packages(debian: str, packages: Sequence[str], work: Path) -> Path:
+    """Packages with all that they depend on, unpacked into a new folder in `work`.
+
+    Raises:
+        SysrootUnavailable: they cannot be fetched, or there is no apt.
+    """
+    config = own_apt(debian, work, "")
+    _run("apt-get", f"--config-file={config}", "-qq", "--download-only", "install", *packages)
+    tree = work / "root"
+    tree.mkdir()
+    for archive in sorted((work / "cache" / "archives").glob("*.deb")):
+        _run("dpkg-deb", "-x", str(archive), str(tree))
+    _finish(tree)
+    return tree
+
+
 def own_apt(debian: str, work: Path, source: str) -> Path:
     """The configuration of an apt of our own, which knows what there is.
+
+    The lists of packages are fetched once a run of the tests.
 
     Args:
         debian: the architecture as Debian names it.
@@ -215,11 +235,26 @@ def own_apt(debian: str, work: Path, source: str) -> Path:
     for tool in ("apt-get", "apt-cache", "dpkg-deb"):
         if shutil.which(tool) is None:
             raise SysrootUnavailable(f"{tool} is not installed")
-    state, cache = work / "state", work / "cache"
-    for folder in (state / "lists" / "partial", cache / "archives" / "partial"):
-        folder.mkdir(parents=True)
-    (state / "status").touch()
-    config = work / "apt.conf"
+    key = hashlib.sha256(f"{debian} {source}".encode()).hexdigest()[:16]
+    state, cache = run_folder("apt") / key, work / "cache"
+    with locked(state):
+        is_known = state.is_dir()
+        for folder in (state / "lists" / "partial", cache / "archives" / "partial"):
+            folder.mkdir(parents=True, exist_ok=True)
+        (state / "status").touch()
+        config = _configuration(debian, work, source, state)
+        if not is_known:
+            try:
+                _run("apt-get", f"--config-file={config}", "-qq", "update")
+            except SysrootUnavailable:
+                shutil.rmtree(state)
+                raise
+    return config
+
+
+def _configuration(debian: str, work: Path, source: str, state: Path) -> Path:
+    """Write the file that has all that this apt is told; `state`: its lists of packages."""
+    cache, config = work / "cache", work / "apt.conf"
     sources = ""
     if source:
         (work / "sources.list").write_text(f"{source}\n")
@@ -252,7 +287,6 @@ def own_apt(debian: str, work: Path, source: str) -> Path:
         {sources}
         """
     )
-    _run("apt-get", f"--config-file={config}", "-qq", "update")
     return config
 
 

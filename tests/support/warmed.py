@@ -3,19 +3,24 @@
 A thousand tests start the command, and half of what each would cost is reading the same modules.
 The process forks twice, so that the run is an orphan, which the kernel gives to its "child
 subreaper" (prctl(2)): the process of the tests, which waits for it as for a child of its own. What
-a fork can't show (the entry point, what is read at import) is tested by real starts: see
-`guestrun.start`, test_in_tmux.py and test_packaging.py.
+a fork can't show (the entry point, what is read at import, Python's own end) is tested by real
+starts: see `guestrun.start`, test_in_tmux.py and test_packaging.py.
 """
 
 import atexit
+import contextlib
 import ctypes
+import gc
 import importlib
 import json
 import os
+import pkgutil
+import re
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -26,6 +31,9 @@ assert _ENGINE.origin is not None
 SAME_CODE = {"PYTHONPATH": str(Path(_ENGINE.origin).parents[1]), "PYTHONSAFEPATH": "1"}
 """Variables with which a new Python imports the project from where this one does: from the
 checkout or, if a wheel is installed, from there, even if it is started in the checkout."""
+
+_OF_EXTRAS = re.compile(r"\.(sweep\w*|web|jit\w*|columns)(\.|$)")
+"""Modules that import pyarrow, distributed, aiohttp or LLVM."""
 
 _HEAD = 8  # bytes that say how long a request is
 _PR_SET_CHILD_SUBREAPER = 36
@@ -110,9 +118,42 @@ def _received(listening: socket.socket, size: int) -> bytearray:
     return data
 
 
+def _import_engine() -> None:
+    """Import what commands load late, but no library that only extras bring: those are large."""
+    package = importlib.import_module("engine")
+    for module in pkgutil.walk_packages(package.__path__, "engine."):
+        if not module.name.endswith(".vdso") and not _OF_EXTRAS.search(module.name):
+            importlib.import_module(module.name)
+
+
+def _end_at_once(run: Callable[[], object]) -> None:
+    """Run, and end as Python ends, but without taking apart what was imported.
+
+    That touches all of it, and every page that is touched has to be copied after a fork: it takes
+    longer than most runs.
+    """
+    code: object = None
+    try:
+        run()
+    except SystemExit as ended:
+        code = ended.code
+    if isinstance(code, int):
+        for thread in threading.enumerate():
+            if thread is not threading.current_thread() and not thread.daemon:
+                thread.join()
+        atexit._run_exitfuncs()
+        with contextlib.suppress(OSError, ValueError, AttributeError):  # or Python tells it below
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code & 0xFF)
+    sys.exit(code)  # type: ignore[arg-type]
+
+
 if __name__ == "__main__":
-    importlib.import_module("engine.cpu.unicorn_cpu")  # loaded late by itself
+    _import_engine()
     from tui.__main__ import main
 
+    gc.collect()
+    gc.freeze()  # a run's collector looks through its own objects only
     _serve(socket.socket(fileno=int(sys.argv[1])))
-    main()
+    _end_at_once(main)

@@ -45,7 +45,7 @@ class Terminal:
 
     def _run(self, *words: str) -> str:
         done = subprocess.run(
-            [*self._tmux, *words], capture_output=True, text=True, timeout=20, check=True
+            [*self._tmux, *words], capture_output=True, text=True, timeout=120, check=True
         )
         return done.stdout
 
@@ -77,7 +77,7 @@ class Terminal:
         """A variable of tmux about the terminal."""
         return self._run("display-message", "-p", f"#{{{what}}}").strip()
 
-    def wait(self, pattern: str, seconds: float = 20) -> str:
+    def wait(self, pattern: str, seconds: float = 120) -> str:
         """The screen once something stands on it.
 
         Raises:
@@ -252,7 +252,7 @@ def test_without_a_terminal_it_says_so(tmp_path: Path) -> None:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
     )
     assert done.returncode == 2
     assert "needs a terminal" in done.stderr

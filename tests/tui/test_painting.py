@@ -383,7 +383,7 @@ class Line:
         self._winsize(columns, rows)
         self.rest()
 
-    def rest(self, wanted: str = "", seconds: float = 30) -> None:
+    def rest(self, wanted: str = "", seconds: float = 120) -> None:
         """Show what is painted until a text is there and nothing has come for a while.
 
         Raises:

@@ -16,7 +16,7 @@ import struct
 from array import array
 from collections.abc import Callable, Iterator
 from itertools import islice
-from operator import le
+from operator import itemgetter, le
 from typing import Final
 
 from msgspec import Struct
@@ -226,18 +226,45 @@ def _names(
     for used in range(len(markers), max(1, len(markers) - 3), -1):
         last = markers[used - 1]
         low, high = 256 * (used - 1), 256 * used
+        first = (markers_at - last) // 4 * 4
         lowest = max(0, markers_at - last - _STEP_MAX - 16)
-        for at in range((markers_at - last) // 4 * 4, lowest, -4):
-            # Behind the count are 4 bytes of padding, but none since 7.x. It had 64 bits before
-            # 5.0, of which big-endian ones have it in the second half.
-            for count_at in (at - 8, at - 4):
-                (count,) = struct.unpack_from(f"{order}I", data, count_at)
-                if not low < count <= high:
-                    continue
-                names = _walk(data, at, count, markers[:used], markers_at)
-                if names is not None:
-                    return count, at - 8, names
+        for at, count_at, count in _counts(data, order, lowest, first, low, high):
+            names = _walk(data, at, count, markers[:used], markers_at)
+            if names is not None:
+                return count, count_at, names
     return None
+
+
+def _counts(
+    data: Buffer, order: str, lowest: int, first: int, low: int, high: int
+) -> list[tuple[int, int, int]]:
+    """Every (position of names, position of the count, count) with a count in (low, high].
+
+    Args:
+        data: the unpacked image.
+        order: byte order.
+        lowest: names begin behind it.
+        first: names begin here or in front, on a word; the last ones come first.
+        low: counts are greater.
+        high: the greatest count.
+    """
+    begin = max(0, lowest - 8) // 4 * 4
+    if first <= begin:
+        return []
+    words = array("I")
+    words.frombytes(data[begin:first])
+    if order == ">":
+        words.byteswap()
+    found = []
+    # Behind the count are 4 bytes of padding, but none since 7.x. It had 64 bits before 5.0, of
+    # which big-endian ones have it in the second half.
+    for number in [number for number, word in enumerate(words) if low < word <= high]:
+        for distance in (8, 4):
+            at = begin + 4 * number + distance
+            if lowest < at <= first:
+                found.append((at, at - 8, words[number]))
+    found.sort(key=itemgetter(0), reverse=True)
+    return found
 
 
 def _walk(

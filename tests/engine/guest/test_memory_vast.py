@@ -186,7 +186,7 @@ def _natively(program: Path, mode: int) -> subprocess.CompletedProcess[str]:
         pytest.skip("no setarch")
     native = subprocess.run(
         [setarch, "-R", str(program), str(mode)],
-        capture_output=True, text=True, check=False, cwd=program.parent, timeout=60,
+        capture_output=True, text=True, check=False, cwd=program.parent, timeout=300,
         env={"PATH": "/usr/bin:/bin"},
     )  # fmt: skip
     if "unexpected memory mapping" in native.stderr or "ptrace" in native.stderr:

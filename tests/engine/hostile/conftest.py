@@ -33,7 +33,7 @@ def attack(arch: str, home: Path) -> Attack:
     """Call with a program, the words of its mode, and options of `run`."""
 
     def go(program: str, *words: object, options: tuple[str, ...] = ()) -> Outcome:
-        limits = () if "--timeout" in options else ("--timeout", "30")
+        limits = () if "--timeout" in options else ("--timeout", "300")
         return run("run", *limits, *options, guest(arch, program), *map(str, words), cwd=home)
 
     return go

@@ -21,7 +21,7 @@ def test_a_fork_bomb_has_the_children_that_there_is_memory_for(attack: Attack) -
 
 
 def test_other_processes_are_out_of_reach(attack: Attack) -> None:
-    victim = subprocess.Popen(["sleep", "60"])
+    victim = subprocess.Popen(["sleep", "600"])
     try:
         done = attack("process", "attack", victim.pid)
         assert victim.poll() is None
@@ -59,7 +59,7 @@ def test_the_block_limit_stops_loops(attack: Attack, mode: str) -> None:
 
 
 def _signalled(arch: str, home: Path, words: list[str], *numbers: int) -> Outcome:
-    process = start("run", "--timeout", "20", guest(arch, "process"), *words, cwd=home)
+    process = start("run", "--timeout", "300", guest(arch, "process"), *words, cwd=home)
     assert process.stdout is not None
     process.stdout.readline()
     for number in numbers:

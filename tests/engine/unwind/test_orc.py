@@ -13,6 +13,7 @@ from kernelimages import (
     DATA,
     GOLDEN,
     MODULES,
+    SLOW_612,
     kernel_image,
     module_path,
     open_module,
@@ -178,7 +179,7 @@ def _follows_a_call(image: KernelImage, address: int) -> bool:
     return False
 
 
-@pytest.mark.parametrize("name", [AMD64_61, AMD64_612])
+@pytest.mark.parametrize("name", [AMD64_61, SLOW_612])
 def test_recorded_return_addresses(name: str) -> None:
     """Those that return probes printed: "(ksys_write+0x6b/0xf0 <- vfs_write)"."""
     image = kernel_image(name)

@@ -64,7 +64,7 @@ def test_calls_by_the_old_interrupt(tmp_path: Path) -> None:
     source = SOURCE.with_name("i386_calls.c").read_text()
     program = build(tmp_path, "calls", source, "-static", "-O1", "-w", "-mno-red-zone")
     command = (sys.executable, "-m", "tui", "run", program)
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 7, done.stderr
     assert done.stdout.splitlines() == [
         *("getpid 1", "upper half of the number 1", "written", "write 8", "written"),

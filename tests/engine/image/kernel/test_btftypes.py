@@ -259,6 +259,7 @@ def test_modules_go_on_where_their_kernel_ends(title: str) -> None:
     assert module.layout("orc_entry") == kernel.layout("orc_entry")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("title", MODULES)
 def test_modules_for_another_kernel_are_told(title: str) -> None:
     path = module_path(title)

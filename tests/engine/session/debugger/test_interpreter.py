@@ -68,7 +68,7 @@ def _gdb(program: Path, words: list[str]) -> tuple[str, int]:
         stderr=subprocess.STDOUT,
         text=True,
         check=False,
-        timeout=60,
+        timeout=300,
         env={"PATH": "/usr/bin:/bin", "LANG": "C", "HOME": "/nonexistent"},
     )
     if "Error disabling address space randomization" in done.stdout or "ptrace" in done.stdout:
@@ -87,7 +87,7 @@ def _ours(program: Path, words: list[str]) -> tuple[str, int]:
         stderr=subprocess.STDOUT,
         text=True,
         check=False,
-        timeout=60,
+        timeout=300,
         cwd=CHECKOUT,
     )
     return done.stdout, done.returncode

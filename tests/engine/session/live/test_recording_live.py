@@ -186,7 +186,7 @@ def test_signals_end_it(
 ) -> None:
     with recording("--pid", str(looping.pid), folder=tmp_path, tracefs=tracefs) as process:
         process.send_signal(number)
-        assert process.wait(20) == code
+        assert process.wait(120) == code
     assert left(tracefs) == []
     assert looping.poll() is None
 
@@ -211,7 +211,7 @@ def test_two_at_once_do_not_meet(
         assert values(run("live", *TICK, tree, "x", cwd=tmp_path)) == [50]
         assert len(left(tracefs)) == 2
         process.send_signal(signal.SIGINT)
-        process.wait(20)
+        process.wait(120)
     assert b'"n":50' not in (tmp_path / "out").read_bytes()
 
 

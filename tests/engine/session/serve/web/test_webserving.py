@@ -30,7 +30,7 @@ from textual_serve.download_manager import DownloadManager
 from engine.session.serve.web import webserving
 
 SAMPLE = str(CHECKOUT / "samples" / "bin" / "x86_64" / "structs")
-PATIENCE = 60.0
+PATIENCE = 240.0
 
 
 class Serving:
