@@ -2,13 +2,13 @@
 
 import pytest
 from controlkit import held, sample
-from engine.trace.definition import Definition
 
 from engine.session.control.control import Control
 from engine.session.program.verdicts import Placed, Verdicts
 from engine.session.protocol import commands as cmd
 from engine.session.protocol.config import GuestConfig
 from engine.session.protocol.kinds import KINDS
+from engine.trace.definition import Definition
 
 
 def test_each_command_has_a_handler() -> None:
