@@ -48,15 +48,15 @@ class ConsoleDescriptor:
         """Give what has come; b"" at the end, and after so many nanoseconds without any."""
         until = time.monotonic() + nanoseconds / _SECOND
         while not self.over:
-            if self._waits:
-                rest = min(max(0.0, until - time.monotonic()), _PATIENCE)
-                if not select.select((self._descriptor,), (), (), rest)[0]:
-                    if time.monotonic() >= until:
-                        break
-                    continue
             try:
+                if self._waits:
+                    rest = min(max(0.0, until - time.monotonic()), _PATIENCE)
+                    if not select.select((self._descriptor,), (), (), rest)[0]:
+                        if time.monotonic() >= until:
+                            break
+                        continue
                 data = os.read(self._descriptor, _CHUNK)
-            except OSError:  # a terminal that is gone
+            except OSError:  # a terminal that is gone, a descriptor that was closed
                 data = b""
             self.over = not data
             return self._keys(data) if self._leave is not None else data

@@ -15,7 +15,7 @@ _LOOP: Final = 0x10
 _OUT2: Final = 8
 _RECEIVED, _EMPTY, _NO_INTERRUPT = 4, 2, 1
 _ENABLE_RECEIVED, _ENABLE_EMPTY = 1, 2
-_FIFO, _FIFO_ON = 1, 0xC0
+_FIFO, _FIFO_ON, _FIFO_SIZE = 1, 0xC0, 16
 _READY, _SENT = 1, 0x60
 
 
@@ -109,6 +109,7 @@ class SerialPort:
     def _send(self, value: int) -> None:
         self._empty = True
         if self._registers[_MCR] & _LOOP:
-            self._received.append(value)
+            if len(self._received) < _FIFO_SIZE:  # what is more is lost, as on the chip
+                self._received.append(value)
         else:
             self._put(bytes((value,)))

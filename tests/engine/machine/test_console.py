@@ -28,6 +28,14 @@ def test_a_pipe_is_waited_for_until_its_end() -> None:
     os.close(reading)
 
 
+def test_a_descriptor_that_cannot_be_read_is_at_its_end() -> None:
+    closed = os.open(os.devnull, os.O_PATH)
+    given = ConsoleDescriptor(closed)
+    assert given.take(10**12) == b""
+    assert given.over
+    os.close(closed)
+
+
 def test_control_a_x_leaves_and_control_a_twice_is_one() -> None:
     reading, writing = os.pipe()
     left: list[bool] = []

@@ -185,5 +185,8 @@ def test_the_serial_port_loops_back_and_keeps_its_divisor_apart() -> None:
     assert not sent
     assert port.read(0x3F8) == 0x55
     assert port.read(0x3FE) & 0xF0 == 0x90  # as autoconfig of drivers/tty/serial/8250 looks for
+    for value in range(20):
+        port.write(0x3F8, value)
+    assert [port.read(0x3F8) for _ in range(18)] == [*range(16), 0, 0]
     port.write(0x3FB, 0x83)
     assert (port.read(0x3F8), port.read(0x3F9)) == (1, 0)
