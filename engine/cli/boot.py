@@ -96,6 +96,8 @@ def boot(kernel: str, **values: Any) -> int:
     with _all_keys(stdin):
         end, stopped = _run(booted, values["timeout"])
     told = ended(end, booted.place(end.pc))
+    if end.reason is BootEnd.HALTED and os.isatty(1):
+        console.write_raw(b"\n")  # its console is in the middle of a line
     if stopped == _TIMED_OUT:
         console.remark(TIMED_OUT, color=values["color"])
     if told:

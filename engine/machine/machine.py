@@ -30,7 +30,7 @@ class BootEnd(Enum):
     FAULT = "the processor has shut down: an exception could not be delivered"
     ASTRAY = "the processor was led to where no memory is"
     STUCK = "the processor waits, and nothing will ever wake it"
-    HALTED = "somebody has stopped it"
+    HALTED = "the machine was stopped"
 
 
 class MachineEnd(Struct, frozen=True):

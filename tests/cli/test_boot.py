@@ -98,7 +98,7 @@ def test_a_panic_and_a_limit_of_time_are_told(tmp_path: Path) -> None:
     assert done.code == 124
     first, second = done.err.splitlines()
     assert first == "kprobe-tui: stopped: the time limit (--timeout) ran out"
-    assert second.startswith("kprobe-tui: somebody has stopped it at 0x")
+    assert second.startswith("kprobe-tui: the machine was stopped at 0x")
 
 
 @needs_host_code
