@@ -10,6 +10,7 @@ from engine.cpu.base import Stop, StopKind
 from engine.errors import EngineError, GuestFaultError
 from engine.probes.kretprobe import KretprobeInstance
 from engine.probes.point import ProbePoint
+from engine.probes.point_state import Replacement
 from engine.probes.target import ProbeTarget
 
 WORD: Final = 8
@@ -78,31 +79,38 @@ class BufferPart(Struct, frozen=True):
     original: int | None = None
 
 
+class BufferedReplacement(Replacement, Protocol):
+    """A replacement whose hits are led through code of the engine's in the guest."""
+
+    @property
+    def address(self) -> int:
+        """Guest address of the probe."""
+
+    @property
+    def original(self) -> bytes:
+        """The program's bytes that it stands in place of."""
+
+    @property
+    def jump(self) -> bytes:
+        """The bytes there that lead to the buffer; none where a breakpoint does."""
+
+    @property
+    def start(self) -> int:
+        """Guest address of the buffer, which is its `code`."""
+
+
 class HitBuffer(Struct, frozen=True):
-    """The code of the engine's in the guest that hits are led through instead of a trap.
+    """The code of the engine's in the guest that a hit is led through instead of a trap.
 
     Attributes:
         what: how hits come there: "detour" for a jump, "called" for a call.
-        address: of the probe.
-        original: bytes of the program's that something else stands for.
-        jump: the bytes that lead to the buffer; nothing where a breakpoint does.
-        start: guest address of the buffer.
-        code: all of its bytes.
-        parts: what they do, in their order.
+        replacement: has the code.
+        parts: what its bytes do, in their order.
     """
 
     what: Literal["detour", "called"]
-    address: int
-    original: bytes
-    jump: bytes
-    start: int
-    code: bytes
+    replacement: BufferedReplacement
     parts: tuple[BufferPart, ...]
-
-    @property
-    def end(self) -> int:
-        """One past its last byte."""
-        return self.start + len(self.code)
 
 
 class HitMachine(Protocol):

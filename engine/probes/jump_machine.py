@@ -63,15 +63,7 @@ class JumpMachine:
         self._memory, self._regs = target.memory, target.regs
         self._detour = detour
         self._parts = parts(detour)
-        self.buffer: HitBuffer | None = HitBuffer(
-            "detour",
-            detour.address,
-            detour.original,
-            detour.jump,
-            detour.start,
-            detour.code,
-            self._parts,
-        )
+        self.buffer: HitBuffer | None = HitBuffer("detour", detour, self._parts)
         self._entry = _PAST_IT if point.state.stage is Stage.CHECK else _TO_THE_START
         served = serving(point)
         self._enters = any(isinstance(probe, Kretprobe) for probe in served)

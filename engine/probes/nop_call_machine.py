@@ -73,9 +73,7 @@ class NopCallMachine:
             BufferPart(Phase.RESTORE, start + calls.behind, restored),
             BufferPart(Phase.RETURN, restored, restored + 1),
         )
-        self.buffer: HitBuffer | None = HitBuffer(
-            "called", call.address, call.original, call.jump, start, call.code, parts
-        )
+        self.buffer: HitBuffer | None = HitBuffer("called", call, parts)
         self.phases: Mapping[Phase, Callable[[], str]] = {
             Phase.ARMED: self._armed,
             Phase.CALL: self._call,

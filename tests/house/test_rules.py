@@ -63,7 +63,6 @@ RIDDLES = {
     "engine.language": 5,
     "engine.linux": 104,
     "engine.probes": 29,
-    "engine.session": 16,
     "engine.trace": 2,
 }
 BARE: dict[str, int] = {}

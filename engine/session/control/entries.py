@@ -36,7 +36,7 @@ class ProbeEntry(Struct, eq=False):
 
     @property
     def probes(self) -> tuple[Kprobe, ...]:
-        """Its probes; a breakpoint's own ones."""
+        """The probes of the definition, or those that stop a breakpoint."""
         return self.defined.probes if self.defined else tuple(self.stoppers)
 
     @property

@@ -288,7 +288,7 @@ class HaltWish:
     """
 
     def __init__(self) -> None:
-        """Nobody wants a stop."""
+        """Want no stop yet."""
         self.wanted = False
 
     def waiting(self) -> cmd.Command | None:

@@ -346,15 +346,16 @@ class DetourViews:
             return None
         if self._known[0] != buffer:
             self._known = buffer, tuple(self._part(part, buffer) for part in buffer.parts)
-        jump = session.disassembler.decode(buffer.address, buffer.jump)
+        standing = buffer.replacement
+        jump = session.disassembler.decode(standing.address, standing.jump)
         pc = session.cpu.read_register(session.arch.roles.pc)
         return DetourView(
-            window=buffer.original,
+            window=standing.original,
             jump=jump[0].text if jump else "",
             held=machine.point.state.held,
             parts=self._known[1],
             what=buffer.what,
-            at=pc if buffer.start <= pc < buffer.end else None,
+            at=pc if 0 <= pc - standing.start < len(standing.code) else None,
         )
 
     def counts(self) -> DetourCounts:
@@ -366,10 +367,11 @@ class DetourViews:
         return DetourCounts(found.standing, len(found.waits), found.waits, found.freed)
 
     def _part(self, part: BufferPart, buffer: HitBuffer) -> DetourPart:
-        code = buffer.code[part.start - buffer.start : part.end - buffer.start]
+        standing = buffer.replacement
+        code = standing.code[part.start - standing.start : part.end - standing.start]
         original = None
         if part.original is not None:
-            rest = buffer.original[part.original - buffer.address :]
+            rest = standing.original[part.original - standing.address :]
             texts = self._listed(part.original, rest)
             original = texts[0] if texts else (part.original, "")
         listed = tuple(self._listed(part.start, code))

@@ -128,7 +128,21 @@ class SharedProcess:
         return ", ".join(dict.fromkeys(self._healed))
 
     def _ignored(self, about: "sys.UnraisableHookArgs") -> None:
-        """Python's `sys.unraisablehook`: an exception that nobody could catch."""
+        """Python's `sys.unraisablehook`: an exception that nobody could catch.
+
+        A timer of the file's may go off here as anywhere: its signal waits, and what it raises as
+        it is let through, or was on its way, is the same once more.
+        """
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        try:
+            self._tell_ignored(about)
+        except BaseException:
+            self._tell_ignored(about)
+        finally:
+            with suppress(BaseException):
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    def _tell_ignored(self, about: "sys.UnraisableHookArgs") -> None:
         self.heal()
         error = about.exc_value
         if error is not None and lines_in(error, self.path):
