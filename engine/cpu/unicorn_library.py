@@ -135,7 +135,12 @@ class Emulator:
             raise EngineError(f"{_FILE} is of Unicorn {major.value}.{minor.value}")
         self.handle = _VOID()
         _check(_open(arch, mode, ctypes.byref(self.handle)))
-        weakref.finalize(self, _close, self.handle).atexit = False
+        self._closing = weakref.finalize(self, _close, self.handle)
+        self._closing.atexit = False
+
+    def close(self) -> None:
+        """Give its memory back now; nothing of it may be used again."""
+        self._closing()
 
     def set_translations(self, memory: int) -> None:
         """Choose the room for translated code, before anything else.

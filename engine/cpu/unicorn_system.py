@@ -217,7 +217,8 @@ class SystemCpu:
         if placed is None or not redirect(slots, placed[0]):
             _refuse("the host refuses to change the emulator's calls")
         _placed.extend((placed[1], record))
-        weakref.finalize(self, _forget, record).atexit = False
+        self._forgetting = weakref.finalize(self, _forget, record)
+        self._forgetting.atexit = False
 
     def _map_nothing(self, size: int) -> None:
         """Have reads give ones, and writes lost, at addresses without memory."""
@@ -230,6 +231,11 @@ class SystemCpu:
                 address_in(write), 0,
             ):  # fmt: skip
                 _refuse(f"the emulator refuses memory at {start:#x}")
+
+    def close(self) -> None:
+        """Give the emulator's memory back now; the processor must not be used again."""
+        self._forgetting()
+        self._emulator.close()
 
     # -- registers ----------------------------------------------------------------------
 

@@ -150,6 +150,10 @@ class BareMachine:
         self._halted.set()
         self._stop_soon()
 
+    def close(self) -> None:
+        """Give the processor's memory back now; the machine must not be used again."""
+        self.cpu.close()
+
     def _stop_soon(self) -> None:
         self.cpu.record.waits = 0
         self.cpu.record.limit = 0

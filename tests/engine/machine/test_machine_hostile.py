@@ -156,6 +156,8 @@ def run_one(number: int) -> BootEnd:
         return machine.run().reason
     finally:
         timer.cancel()
+        timer.join()
+        machine.close()
 
 
 @pytest.mark.slow
@@ -177,4 +179,4 @@ if __name__ == "__main__":
         print(each, flush=True)
         run_one(each)
     taken = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print("done" if taken < LIMIT else f"{taken} KB")
+    print("done" if taken < LIMIT else f"{taken}KB")
