@@ -55,6 +55,8 @@ class SharedProcess:
         self._depth = min(sys.getrecursionlimit(), _DEEP)
         self._set_depth = sys.setrecursionlimit
         self._handlers = {number: signal.getsignal(number) for number in signal.valid_signals()}
+        self._all_signals = signal.valid_signals()
+        self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
         self._timers = [signal.getitimer(each) != (0.0, 0.0) for each in _TIMERS]
         self._unraisable = sys.unraisablehook
         self._healed: list[str] = []
@@ -133,14 +135,18 @@ class SharedProcess:
         A timer of the file's may go off here as anywhere: its signal waits, and what it raises as
         it is let through, or was on its way, is the same once more.
         """
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        try:
+            self._tell_undisturbed(about)
+        except BaseException:
+            with suppress(BaseException):
+                self._tell_undisturbed(about)
+
+    def _tell_undisturbed(self, about: "sys.UnraisableHookArgs") -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, self._all_signals)
         try:
             self._tell_ignored(about)
-        except BaseException:
-            self._tell_ignored(about)
         finally:
-            with suppress(BaseException):
-                signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
 
     def _tell_ignored(self, about: "sys.UnraisableHookArgs") -> None:
         self.heal()
