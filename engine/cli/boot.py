@@ -16,7 +16,7 @@ import click
 from engine.cli import console
 from engine.cli.grouped import Group, GroupedCommand, option
 from engine.cli.options import seconds, size
-from engine.errors import TIMED_OUT
+from engine.errors import TIMED_OUT, CutOff
 from engine.session.headless.booting import (
     COMMAND_LINE,
     Booted,
@@ -29,6 +29,9 @@ from engine.session.headless.booting import (
 _FAILED: Final = 1
 _TIMED_OUT: Final = 124
 _SWITCHED_OFF: Final = (BootEnd.OFF, BootEnd.RESET, BootEnd.HALTED)
+_ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+_GRACE: Final = 2.0
+"""Seconds that a machine has to stop: it cannot while nobody reads what its console writes."""
 _OFTEN: Final = 0.1
 """Seconds between two looks at whether the boot is over: signals are heard between them."""
 
@@ -112,7 +115,10 @@ def _run(booted: Booted, timeout: float | None) -> tuple[MachineEnd, int]:
     """Run the machine in a thread of its own, as signals are heard in this one.
 
     Returns:
-        How it has ended, and the exit code of whoever has stopped it, 0 for nobody.
+        The end of the boot, and the exit code of whoever has stopped it, 0 for nobody.
+
+    Raises:
+        CutOff: it was to stop, and did not.
     """
     results: list[MachineEnd | BaseException] = []
 
@@ -122,7 +128,7 @@ def _run(booted: Booted, timeout: float | None) -> tuple[MachineEnd, int]:
         except BaseException as error:
             results.append(error)
 
-    stopped = 0
+    stopped, since = 0, 0.0
     until = time.monotonic() + timeout if timeout is not None else None
     worker = threading.Thread(target=work, name="machine", daemon=True)
     with _heard() as signals:
@@ -135,6 +141,9 @@ def _run(booted: Booted, timeout: float | None) -> tuple[MachineEnd, int]:
                 stopped = _TIMED_OUT
             if stopped:
                 booted.halt()
+                since = since or time.monotonic()
+                if time.monotonic() - since > _GRACE:
+                    raise CutOff(stopped)
     (result,) = results
     if isinstance(result, BaseException):
         raise result
@@ -147,7 +156,8 @@ def _heard() -> Iterator[list[int]]:
     found: list[int] = []
     before = {
         number: signal.signal(number, lambda number, frame: found.append(number))
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+        for number in _ENDING
+        if signal.getsignal(number) is not signal.SIG_IGN  # nohup has its meaning
     }
     try:
         yield found

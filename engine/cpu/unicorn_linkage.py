@@ -128,6 +128,19 @@ def known(pieces: Iterable[tuple[int, int, int]]) -> int:
     return found.base if alike else 0
 
 
+def code_checks(functions: Iterable[tuple[str, int]], target: str) -> str:
+    """The CRC-32 of the code of functions, in hex, one after the other; "" if one is missing.
+
+    Args:
+        functions: name without its target, and bytes of each.
+        target: how the library's functions of an architecture end.
+    """
+    found = [(address_of(f"{name}_{target}"), size) for name, size in functions]
+    if not all(place for place, _ in found):
+        return ""
+    return "".join(f"{zlib.crc32(ctypes.string_at(place, size)):08x}" for place, size in found)
+
+
 def tables() -> tuple[int, int] | None:
     """(address, size) of the read-only pages that hold the tables; None if they are not found.
 

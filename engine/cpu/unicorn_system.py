@@ -17,7 +17,14 @@ from engine.cpu import native
 from engine.cpu import unicorn_system_code as code
 from engine.cpu.unicorn_api import Hooks, OnIn, OnInsn, OnOut
 from engine.cpu.unicorn_library import Emulator, UnicornError, constants, uc_const, uclib
-from engine.cpu.unicorn_linkage import address_in, address_of, cpu_of, redirect, slots_of
+from engine.cpu.unicorn_linkage import (
+    address_in,
+    address_of,
+    code_checks,
+    cpu_of,
+    redirect,
+    slots_of,
+)
 from engine.errors import CommandError
 
 PAGE: Final = 4096
@@ -33,6 +40,7 @@ GENERAL: Final = (
 """The general registers as their numbers go."""
 
 _X86: Final = constants("x86")
+_TARGET: Final = "x86_64"
 _ENV: Final = 0x8A50
 _NO_EXIT_REQUEST: Final = 0x7F2
 _EIP, _EFLAGS, _HFLAGS, _HFLAGS2, _SEGMENTS, _GDT = 0x80, 0x88, 0xB0, 0xB4, 0xB8, 0x178
@@ -67,6 +75,17 @@ _map_io = ctypes.CFUNCTYPE(
     ctypes.c_int, _VOID, _WORD, ctypes.c_size_t, _VOID, _VOID, _VOID, _VOID
 )(("uc_mmio_map", uclib))
 
+_KNOWN: Final = (
+    *(("tlb_set_dirty", 0x1F8), ("tlb_reset_dirty", 0x21D), ("tlb_protect_code", 0x12)),
+    *(("tlb_unprotect_code", 1), ("do_interrupt_x86_hardirq", 0x16), ("cpu_loop_exit", 0x53)),
+    *(("x86_cpu_do_interrupt", 0x51), ("cpu_x86_update_cr0", 0xFE), ("cpu_x86_update_cr4", 0xB1)),
+    *(("helper_syscall", 0xF7), ("helper_sysret", 0x2D7)),
+)
+"""Functions of the pinned build whose code has the offsets that stand here, and their bytes."""
+_CHECKS: Final = (
+    "ed17f2f76d68b6be44fdbc1dd06f7c8779eb78d0b0424dc74eabc7e726f72b528d9b758c3332d6feca01979a"
+)
+"""CRC-32 of each."""
 _SLOTS: Final = (b"tlb_protect_code_x86_64", b"tlb_unprotect_code_x86_64", b"tlb_set_dirty_x86_64")
 _placed: list[object] = []
 """Host code that the library calls for as long as the process lives."""
@@ -145,8 +164,8 @@ class SystemCpu:
         self._emulator.read_register(_X86.UC_X86_REG_RIP)  # the processor is made at this
         self._uc = self._emulator.handle.value or 0
         self._cpu = cpu_of(self._uc)
-        if not self._cpu:
-            _refuse("this build of Unicorn keeps its processor elsewhere")
+        if not self._cpu or code_checks(_KNOWN, _TARGET) != _CHECKS:
+            _refuse("this build of Unicorn is laid out otherwise")
         self._env = self._cpu + _ENV
         self._registers = (_WORD * len(GENERAL)).from_address(self._env)
         ctypes.c_uint8.from_address(self._uc + _NO_EXIT_REQUEST).value = 1
@@ -418,7 +437,7 @@ def _refuse(why: str) -> NoReturn:
 
 
 def _function(name: str) -> int:
-    found = address_of(f"{name}_x86_64")
+    found = address_of(f"{name}_{_TARGET}")
     if not found:
         _refuse(f"this build of Unicorn has no {name}")
     return found

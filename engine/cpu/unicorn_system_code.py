@@ -2,7 +2,8 @@
 
 `engine.cpu.unicorn_system` places it. Each piece gets the address of a `MachineRecord`, whose
 offsets stand in the code, as do those of the pinned build's CPUState (exception_index 0x81a0, env
-0x8a50) and env (eflags 0x88, hflags 0xb0, exception_is_int 0x150c), which are checked at start.
+0x8a50) and env (eflags 0x88, hflags 0xb0, exception_is_int 0x150c): a machine begins only where
+the code of functions that use such offsets is the known one.
 
 No frame of Python's may lie below what raises an exception in the guest: a fault while it is
 delivered leaves by longjmp.

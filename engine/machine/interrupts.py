@@ -90,7 +90,7 @@ class InterruptControllers:
     """The pair, with lines 0 to 15."""
 
     def __init__(self) -> None:
-        """All lines are low, nothing is set up."""
+        """Begin with all lines low, as after power-on."""
         self._first, self._second = _Controller(), _Controller()
 
     @property
@@ -102,6 +102,10 @@ class InterruptControllers:
     def set_line(self, line: int, level: bool) -> None:
         """Set a device's line."""
         (self._first if line < 8 else self._second).set_line(line & 7, level)
+
+    def masks(self, line: int) -> bool:
+        """True if the guest does not want the interrupts of a line."""
+        return bool((self._first if line < 8 else self._second).mask >> (line & 7) & 1)
 
     def pulse(self, line: int) -> None:
         """Raise a line and let it go, its request stays: the timer."""

@@ -169,13 +169,14 @@ class BareMachine:
         Returns:
             False if neither can come.
         """
-        self._listen(max(0, self.clock.event - self.clock.now))
-        if self._pic.waits:
-            return True
-        if self.clock.event >= NO_EVENT:
-            return not self._given.over
-        self.clock.wait()
-        self._pit.pass_time()
+        while not self._pic.waits and not self._halted.is_set():
+            ticks = self.clock.event < NO_EVENT and not self._pic.masks(_TIMER)
+            if not ticks and (self._given.over or not self._serial.listens):
+                return False
+            self._listen(max(0, self.clock.event - self.clock.now))
+            if not self._pic.waits and self.clock.event < NO_EVENT:
+                self.clock.wait()
+                self._pit.pass_time()
         return True
 
     def _listen(self, nanoseconds: int) -> None:

@@ -23,7 +23,7 @@ class SerialPort:
     """A 16550A whose line is never busy."""
 
     def __init__(self, put: Callable[[bytes], None], line: Callable[[bool], None]) -> None:
-        """Nothing is set up.
+        """Begin as after power-on.
 
         Args:
             put: takes what the guest writes.

@@ -110,7 +110,7 @@ class IntervalTimer:
     """The 8254."""
 
     def __init__(self, clock: MachineClock, tick: Callable[[], None]) -> None:
-        """Nothing counts.
+        """Begin with counters that stand.
 
         Args:
             clock: the machine's; its event is set to the next tick.

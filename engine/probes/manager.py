@@ -193,7 +193,7 @@ class ProbeManager:
             self.code,
             registry.unregister,
         )
-        # What is asked goes straight to who knows the answer.
+        # Calls go straight to the part that answers them.
         self.register, self.register_all = registry.register, registry.register_all
         self.unregister, self.unregister_all = registry.unregister, registry.unregister_all
         self.enable, self.disable = registry.enable, registry.disable

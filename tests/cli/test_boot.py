@@ -1,11 +1,14 @@
 """`kprobe-tui boot`: Debian's kernels to their power-off, twice the same, and what cannot be."""
 
+import fcntl
 import os
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import threading
 import time
 from pathlib import Path
@@ -115,6 +118,31 @@ def test_a_signal_ends_a_boot(tmp_path: Path) -> None:
         process.communicate()
         assert process.returncode == 128 + signal.SIGTERM
         assert time.monotonic() - began < 60
+
+
+@needs_host_code
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [((), 128 + signal.SIGTERM), (("--timeout", "3"), 124)],
+    ids=["signal", "time"],
+)
+def test_a_boot_ends_though_nobody_reads_its_console(words: tuple[str, ...], code: int) -> None:
+    """The pipe is full long before the kernel has said all: the machine waits in a write."""
+    command = [sys.executable, "-m", "tui", "boot", *words, str(image_path(AMD64_61))]
+    reading, writing = os.pipe()
+    fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 4096)
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=writing, stderr=subprocess.DEVNULL
+    ) as process:
+        os.close(writing)
+        while struct.unpack("i", fcntl.ioctl(reading, termios.FIONREAD, bytes(4)))[0] < 4096 - 200:
+            assert process.poll() is None
+            time.sleep(0.1)
+        if not words:
+            process.send_signal(signal.SIGTERM)
+        assert process.wait(120) == code
+    os.close(reading)
 
 
 def test_what_cannot_be_booted_is_told(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ class ChangeHistory:
     """The changes of one guest that can be taken back, those of its list of probes included."""
 
     def __init__(self) -> None:
-        """Nothing has been changed."""
+        """Begin without changes."""
         self._done: list[UndoableChange] = []
         self._undone: list[UndoableChange] = []
 

@@ -100,7 +100,7 @@ class StandingCommands:
     def __init__(
         self, sight: RunSight, telling: EventTeller, terminal: FrontEndStreams | None
     ) -> None:
-        """Nothing was chosen.
+        """Begin with the usual unwinder, all threads stepping together.
 
         Args:
             sight: the run at hand, and what is looked at.

@@ -118,7 +118,7 @@ class CommandLoop:
         *,
         refills: bool,
     ) -> None:
-        """Nothing has come in.
+        """Begin with no command.
 
         Args:
             queue: the commands that wait.

@@ -37,7 +37,7 @@ class EventTeller:
     """
 
     def __init__(self, out: Callable[[ev.SessionEvent], object]) -> None:
-        """Nothing has happened."""
+        """Tell a front end from now on."""
         self.out = out
         self.context: list[ev.SessionEvent] = []
         self._held: list[ev.SessionEvent] | None = None
@@ -80,7 +80,7 @@ class ToldEvents:
     """
 
     def __init__(self, tell: Callable[[ev.SessionEvent], object]) -> None:
-        """Nothing was told yet."""
+        """Begin with no row told."""
         self.refill: LogRefill | None = None
         self.count = 0
         self._tell = tell

@@ -69,7 +69,7 @@ class EventRules:
         known = self._triggers.setdefault(info.id, [])
         now = self._tracing.controls.of(info).triggers
         known[:] = [item for item in known if item[0] in now]
-        # What only pauses or clears a histogram adds none.
+        # A text that only pauses or clears a histogram adds no trigger.
         present = [armed for armed, _ in known]
         known += [(armed, text) for armed in now if armed not in present]
 

@@ -27,6 +27,8 @@ __all__ = ["COMMAND_LINE", "BootEnd", "BootRequest", "Booted", "MachineEnd", "en
 
 _BEGAN: Final = datetime(2026, 1, 1, tzinfo=UTC)
 _INITRD_MOST: Final = 1 << 30
+_LINE_MOST: Final = 4096
+"""Bytes of a line that are kept until it ends."""
 _X86_64: Final = 62  # e_machine
 
 
@@ -47,11 +49,7 @@ class BootRequest(Struct, frozen=True):
 
 
 class Booted:
-    """A machine with a kernel in it, ready to run.
-
-    Attributes:
-        release: of the kernel.
-    """
+    """A machine with a kernel in it, ready to run."""
 
     def __init__(
         self, request: BootRequest, put: Callable[[bytes], None], stdin: int | None
@@ -85,7 +83,6 @@ class Booted:
                 f"{elf.name}: no kernel for a machine: it has no startup_64. User-mode Linux is a "
                 "program: kprobe-tui run"
             )
-        self.release = self._kernel.release.release
         initrd = _contents(request.initrd) if request.initrd else b""
         self._put, self._waiting = put, bytearray()
         given = os.open(os.devnull, os.O_RDONLY) if stdin is None else stdin
@@ -120,7 +117,7 @@ class Booted:
     def _written(self, data: bytes) -> None:
         """Collect a line: one byte a time would cost a system call each."""
         self._waiting += data
-        if data == b"\n" or not self._input.over:
+        if data == b"\n" or not self._input.over or len(self._waiting) > _LINE_MOST:
             self._flush()
 
     def _flush(self) -> None:

@@ -1,9 +1,13 @@
 """A machine with a few instructions: exceptions, interrupts, changed code, and how it ends."""
 
+import re
 import struct
 import threading
+from pathlib import Path
 
+import capstone
 import pytest
+from controlkit import sample
 from machinekit import (
     CLI_HLT,
     CODE,
@@ -15,8 +19,9 @@ from machinekit import (
     map_page,
     ran,
 )
+from sessionkit import loaded
 
-from engine.cpu import native
+from engine.cpu import native, unicorn_system, unicorn_system_code
 from engine.errors import CommandError
 from engine.machine.machine import BareMachine, BootEnd
 
@@ -145,6 +150,54 @@ def test_a_masked_interrupt_waits() -> None:
     """With interrupts disabled nothing is delivered, and a halt then is the end."""
     assert ran(CLI_HLT)[1].reason is BootEnd.OFF
     assert ran(b"\xfb\xf4")[1].reason is BootEnd.STUCK
+
+
+def test_a_processor_that_waits_is_woken_by_an_interrupt_alone() -> None:
+    """A timer whose line is masked ticks, and nobody goes on behind the hlt."""
+    setup = b"".join(
+        b"\xb0" + bytes((value,)) + b"\xe6" + bytes((port,))
+        for port, value in (
+            *((0x20, 0x11), (0x21, 0x20), (0x21, 4), (0x21, 1), (0x21, 0xFF)),
+            *((0x43, 0x34), (0x40, 0x00), (0x40, 0x10)),
+        )
+    )
+    end = ran(setup + b"\xfb\xf4\xbb\x01\x00\x00\x00" + CLI_HLT)
+    assert end[1].reason is BootEnd.STUCK
+    assert end[0].cpu["rbx"] == 0
+
+
+def test_another_build_of_the_emulator_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The offsets in the host code are those of a build whose code is known."""
+    monkeypatch.setattr(unicorn_system, "_CHECKS", "0" * 8)
+    with pytest.raises(CommandError, match="laid out otherwise"):
+        bare(CLI_HLT)
+
+
+def test_bytes_are_the_instructions_beside_them() -> None:
+    """As the assembler sees them: the texts of the listing, and jumps that stay inside."""
+    engine = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
+    source = Path(unicorn_system_code.__file__).read_text(encoding="utf-8")
+    listed = re.findall(r'^    "([0-9a-f]+)"  # (\w+)', source, re.MULTILINE)
+    assert len(listed) > 80
+    for digits, name in listed:
+        (insn,) = engine.disasm_lite(bytes.fromhex(digits), 0)
+        assert insn[2] == name, (digits, name)
+    for piece in ("BLOCK", "EXCEPTION", "INVALID", "PROTECT", "UNPROTECT", "SET_DIRTY"):
+        code = getattr(unicorn_system_code, piece)
+        decoded = list(engine.disasm_lite(code, 0))
+        starts = {at for at, _, _, _ in decoded}
+        jumps = [
+            int(text, 16) for _, _, name, text in decoded if name[0] == "j" and "[" not in text
+        ]
+        assert sum(size for _, size, _, _ in decoded) == len(code)
+        assert set(jumps) <= starts
+
+
+def test_a_guest_of_the_other_kind_in_the_process_changes_nothing() -> None:
+    """User-mode guests change the emulator's code for all engines of the process."""
+    with loaded(sample("x86_64", "recursion")) as guest:
+        assert guest.run().exit_code == 0
+        test_code_that_is_written_over_through_another_mapping_is_run_as_it_is()
 
 
 def test_memory_that_is_not_there_reads_as_ones() -> None:

@@ -54,7 +54,7 @@ class _BranchRecord(Struct):
 
 
 class Branches:
-    """All branches of one front end's guest.
+    """The branches of one front end's guest.
 
     Attributes:
         current: name of the one at hand.
@@ -67,7 +67,7 @@ class Branches:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All of them."""
+        """The names of all branches."""
         return tuple(self._all)
 
     def name(self, wanted: str) -> str:

@@ -134,7 +134,7 @@ def _outputs(
 
 
 class _OutputReader:
-    """All that a run has written to the host, piece by piece."""
+    """Gives what a run has written to the host, piece by piece."""
 
     def __init__(self, journal: Journal) -> None:
         self._pieces = journal.outputs()

@@ -31,7 +31,7 @@ class PastStretches:
     """
 
     def __init__(self, session: PastSession, timeline: Timeline) -> None:
-        """Nothing is lived through yet."""
+        """Take a past of which no stretch has been lived through."""
         self._session = session
         self._kernel = session.kernel
         self.timeline = timeline
@@ -192,7 +192,7 @@ class StopSearch:
     def __init__(
         self, session: PastSession, stretches: PastStretches, cut: Callable[[], bool]
     ) -> None:
-        """Nothing is looked for yet.
+        """Take the past that hits are looked for in.
 
         Args:
             session: the guest.
