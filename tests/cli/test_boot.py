@@ -18,6 +18,7 @@ from controlkit import sample
 from guestrun import Outcome, run
 from kernelimages import AMD64_61, AMD64_612, UML_61, image_path
 
+from engine.chapters import load_chapter
 from engine.cpu import native
 
 SCRIPT = Path(__file__).parents[2] / "samples" / "initrd.sh"
@@ -37,14 +38,14 @@ poweroff -f
 needs_host_code = pytest.mark.skipif(not native.possible(), reason="boots on x86-64 hosts only")
 
 
-def initrd(folder: Path, init: str = INIT) -> Path:
-    """An initial ramdisk with an init of ours."""
+def initrd(folder: Path, init: str | None = INIT) -> Path:
+    """An initial ramdisk with an init of ours; None: with the one of the script."""
     dynamic = subprocess.run(["ldd", BUSYBOX], capture_output=True, check=False).returncode == 0
     if not os.path.exists(BUSYBOX) or dynamic or shutil.which("gzip") is None:
         pytest.skip("needs busybox-static and gzip")
     script, made = folder / "init", folder / "initrd.gz"
-    script.write_text(init)
-    environment = {**os.environ, "INIT": str(script)}
+    script.write_text(init or "")
+    environment = {**os.environ, "INIT": str(script) if init is not None else ""}
     subprocess.run(["sh", SCRIPT, made], env=environment, check=True)
     return made
 
@@ -85,6 +86,23 @@ def test_a_kernel_boots_to_its_power_off_twice_the_same(name: str, tmp_path: Pat
     assert "System halted" in text.splitlines()[-1]
     for word in ("WARNING", "BUG", "Oops", "cut here", "Call Trace"):
         assert word not in text
+
+
+@needs_host_code
+@pytest.mark.slow
+def test_the_chapter_shows_what_a_boot_prints(tmp_path: Path) -> None:
+    """Each line of the example, but for its time, which goes with the busybox of the ramdisk."""
+    chapter = load_chapter("booting").text
+    example = re.search(r"(?s)```console\n.*?\.gz (\S+)\n(.*?)```", chapter)
+    assert example is not None
+    assert example[1] == AMD64_61
+    made = initrd(tmp_path, None)
+    done = boot(tmp_path, "--initrd", str(made), str(image_path(AMD64_61)))
+    said = [re.sub(r"^\[ *[\d.]+\] ", "", line) for line in done.out.splitlines()]
+    lines = [re.sub(r"^\[ *[\d.]+\] ", "", line) for line in example[2].splitlines()]
+    lines.remove("...")
+    assert len(lines) == 9
+    assert [line for line in lines if line not in said] == []
 
 
 @needs_host_code
