@@ -15,7 +15,7 @@ import click
 
 from engine.cli import console
 from engine.cli.grouped import Group, GroupedCommand, option
-from engine.cli.options import seconds, size
+from engine.cli.options import color_option, size, timeout_option
 from engine.errors import TIMED_OUT, CutOff
 from engine.session.headless.booting import (
     COMMAND_LINE,
@@ -67,15 +67,8 @@ _OFTEN: Final = 0.1
     help="Memory of the machine.",
     group=Group.LIMITS,
 )
-@option("--timeout", type=seconds, metavar="S", help="Stop after S seconds.", group=Group.LIMITS)
-@option(
-    "--color",
-    type=click.Choice(["auto", "always", "never"]),
-    default="auto",
-    show_default=True,
-    help="Color in the engine's own messages.",
-    group=Group.OUTPUT,
-)
+@timeout_option
+@color_option
 @option(
     "--debug",
     is_flag=True,

@@ -7,7 +7,7 @@ import click
 from engine.cli import console
 from engine.cli.grouped import Group, GroupedCommand, option
 from engine.cli.host import attached
-from engine.cli.options import kernel_choice, kernel_options
+from engine.cli.options import color_option, kernel_choice, kernel_options
 from engine.escaping import json_text
 from engine.session.headless.calls import CallResult, call_functions
 from engine.session.protocol.requests import CallRequest
@@ -41,13 +41,7 @@ _BLOCKS: Final = 100_000_000
     help="End a call that takes more basic blocks.",
     group=Group.LIMITS,
 )
-@option(
-    "--color",
-    type=click.Choice(["auto", "always", "never"]),
-    default="auto",
-    help="Colour of remarks.",
-    group=Group.OUTPUT,
-)
+@color_option
 @click.argument("image", type=click.Path())
 @click.argument("calls", nargs=-1, required=True)
 def call(as_json: bool, max_blocks: int, image: str, calls: tuple[str, ...], **values: Any) -> int:

@@ -96,7 +96,7 @@ def turns(text: str) -> TurnKind:
     return found
 
 
-_TIMEOUT: Final = option(
+timeout_option: Final = option(
     "--timeout", type=seconds, metavar="S", help="Stop after S seconds.", group=Group.LIMITS
 )
 _ENVIRONMENT: Final = (
@@ -116,15 +116,16 @@ _ENVIRONMENT: Final = (
 _ARGV0: Final = option(
     "--argv0", metavar="NAME", help="The program's name for itself.", group=Group.GUEST
 )
+color_option: Final = option(
+    "--color",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    show_default=True,
+    help="Color in the engine's own messages.",
+    group=Group.OUTPUT,
+)
 _MESSAGES: Final = (
-    option(
-        "--color",
-        type=click.Choice(["auto", "always", "never"]),
-        default="auto",
-        show_default=True,
-        help="Color in the engine's own messages.",
-        group=Group.OUTPUT,
-    ),
+    color_option,
     option(
         "--debug",
         is_flag=True,
@@ -189,7 +190,7 @@ _GUEST_OPTIONS: Final = (
         help="Stop after N guest blocks.",
         group=Group.LIMITS,
     ),
-    _TIMEOUT,
+    timeout_option,
     option(
         "--memory",
         type=size,
@@ -497,7 +498,7 @@ def file_options(command: Command) -> Command:
 def open_options(command: Command) -> Command:
     """Add what says how a guest is started, but not which."""
     command = image_options(command)
-    for add in reversed([each for each in _GUEST_OPTIONS[:-2] if each is not _TIMEOUT]):
+    for add in reversed([each for each in _GUEST_OPTIONS[:-2] if each is not timeout_option]):
         command = add(command)
     return command
 

@@ -19,7 +19,7 @@ from engine.cli.instances import (
     probes_of,
     trace_options,
 )
-from engine.cli.options import file_options, seconds
+from engine.cli.options import color_option, file_options, timeout_option
 from engine.cli.probe_options import guest_probe_options, probe_options
 from engine.cli.run import show
 from engine.errors import KprobeTuiError
@@ -89,15 +89,8 @@ def _output(descriptor: int, data: bytes) -> None:
 @file_options
 @probe_options
 @guest_probe_options
-@option("--timeout", type=seconds, metavar="S", help="Stop after S seconds.", group=Group.LIMITS)
-@option(
-    "--color",
-    type=click.Choice(["auto", "always", "never"]),
-    default="auto",
-    show_default=True,
-    help="Color in the engine's own messages.",
-    group=Group.OUTPUT,
-)
+@timeout_option
+@color_option
 @option("--debug", is_flag=True, help="Show tracebacks.", group=Group.OUTPUT)
 @click.argument("file", type=click.Path())
 @click.pass_context
