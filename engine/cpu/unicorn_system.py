@@ -25,6 +25,7 @@ from engine.cpu.unicorn_linkage import (
     redirect,
     slots_of,
 )
+from engine.cpu.unicorn_places import ToldPlaces
 from engine.errors import CommandError
 
 PAGE: Final = 4096
@@ -38,13 +39,15 @@ GENERAL: Final = (
     *("r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"),
 )
 """The general registers as their numbers go."""
+SEGMENTS: Final = ("es", "cs", "ss", "ds", "fs", "gs")
+"""The segment registers likewise."""
 
 _X86: Final = constants("x86")
 _TARGET: Final = "x86_64"
 _ENV: Final = 0x8A50
 _NO_EXIT_REQUEST: Final = 0x7F2
 _EIP, _EFLAGS, _HFLAGS, _HFLAGS2, _SEGMENTS, _GDT = 0x80, 0x88, 0xB0, 0xB4, 0xB8, 0x178
-_EFER, _STAR, _LSTAR, _FMASK = 0x250, 0x12D8, 0x12E8, 0x12F8
+_CR3, _EFER, _STAR, _LSTAR, _FMASK = 0x1C0, 0x250, 0x12D8, 0x12E8, 0x12F8
 _TSC_AUX, _XCR0, _PAT, _OLD_EXCEPTION = 0x1320, 0x1328, 0x14A0, 0x1578
 _SEGMENT: Final = 24  # bytes of a segment: selector, base, limit, flags
 _CS, _SS = 1, 2
@@ -79,11 +82,12 @@ _KNOWN: Final = (
     *(("tlb_set_dirty", 0x1F8), ("tlb_reset_dirty", 0x21D), ("tlb_protect_code", 0x12)),
     *(("tlb_unprotect_code", 1), ("do_interrupt_x86_hardirq", 0x16), ("cpu_loop_exit", 0x53)),
     *(("x86_cpu_do_interrupt", 0x51), ("cpu_x86_update_cr0", 0xFE), ("cpu_x86_update_cr4", 0xB1)),
-    *(("helper_syscall", 0xF7), ("helper_sysret", 0x2D7)),
+    *(("helper_syscall", 0xF7), ("helper_sysret", 0x2D7), ("cpu_x86_update_cr3", 0x24)),
 )
 """Functions of the pinned build whose code has the offsets that stand here, and their bytes."""
 _CHECKS: Final = (
     "ed17f2f76d68b6be44fdbc1dd06f7c8779eb78d0b0424dc74eabc7e726f72b528d9b758c3332d6feca01979a"
+    "3fdc0d4f"
 )
 """CRC-32 of each."""
 _SLOTS: Final = (b"tlb_protect_code_x86_64", b"tlb_unprotect_code_x86_64", b"tlb_set_dirty_x86_64")
@@ -92,7 +96,7 @@ _placed: list[object] = []
 
 
 class MachineRecord(ctypes.Structure):
-    """The words that the host code and Python share.
+    """The words that the host code and Python share; the last four are of `ToldPlaces`.
 
     `blocks` have begun; at `limit` the code asks. `waits` is not 0 while an interrupt does; `ask`
     and what follows are addresses of functions; `bits` has one for each page with translations, of
@@ -118,6 +122,10 @@ class MachineRecord(ctypes.Structure):
         ("protect", _WORD),
         ("unprotect", _WORD),
         ("dirty", _WORD),
+        ("watch", _WORD),
+        ("table", _WORD),
+        ("mask", _WORD),
+        ("watched", _WORD),
     )
 
 
@@ -143,6 +151,7 @@ class SystemCpu:
     Attributes:
         memory: physical, from address 0 on.
         record: of the host code.
+        places: of code whose execution is told.
     """
 
     def __init__(self, size: int, board: Board) -> None:
@@ -168,6 +177,7 @@ class SystemCpu:
             _refuse("this build of Unicorn is laid out otherwise")
         self._env = self._cpu + _ENV
         self._registers = (_WORD * len(GENERAL)).from_address(self._env)
+        self._readers = self._registers_by_name()
         ctypes.c_uint8.from_address(self._uc + _NO_EXIT_REQUEST).value = 1
         self.memory = mmap.mmap(-1, size)
         host = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
@@ -193,6 +203,7 @@ class SystemCpu:
         )
         self._install()
         self._map_nothing(size)
+        self.places = ToldPlaces(self.record, self._hooks, self._fail)
 
     def _install(self) -> None:
         """Have the host code called, and the callbacks of Python's."""
@@ -259,12 +270,50 @@ class SystemCpu:
     # -- registers ----------------------------------------------------------------------
 
     def __getitem__(self, name: str) -> int:
-        """A general register, "rip" or "rflags"."""
-        if name == "rip":
-            return self._word(_EIP).value
-        if name == "rflags":
-            return self._emulator.read_register(_X86.UC_X86_REG_EFLAGS)
-        return self._registers[GENERAL.index(name)]
+        """A general register, "rip", "eflags", a segment's selector or base ("gs", "gs_base").
+
+        Raises:
+            KeyError: it is none of these.
+        """
+        return self._readers[name]()
+
+    def _registers_by_name(self) -> dict[str, Callable[[], int]]:
+        """The functions that read each register."""
+
+        def general(number: int) -> Callable[[], int]:
+            return lambda: self._registers[number]
+
+        def selector(number: int) -> Callable[[], int]:
+            at = self._env + _SEGMENTS + number * _SEGMENT
+            return lambda: _LONG.from_address(at).value
+
+        def base(number: int) -> Callable[[], int]:
+            at = self._env + _SEGMENTS + number * _SEGMENT + 8
+            return lambda: _WORD.from_address(at).value
+
+        found = {name: general(number) for number, name in enumerate(GENERAL)}
+        found |= {name: selector(number) for number, name in enumerate(SEGMENTS)}
+        found |= {f"{name}_base": base(SEGMENTS.index(name)) for name in ("fs", "gs")}
+        found["rip"] = lambda: self._word(_EIP).value
+        found["eflags"] = lambda: self._emulator.read_register(_X86.UC_X86_REG_EFLAGS)
+        return found
+
+    def reader(self, names: tuple[str, ...]) -> Callable[[], tuple[int, ...]]:
+        """A function that reads registers at once.
+
+        Raises:
+            KeyError: one is none of `__getitem__`.
+        """
+        if all(name in GENERAL for name in names):
+            values, numbers = self._registers, tuple(GENERAL.index(name) for name in names)
+            return lambda: tuple([values[number] for number in numbers])
+        reads = tuple(self._readers[name] for name in names)
+        return lambda: tuple([read() for read in reads])
+
+    @property
+    def tables(self) -> int:
+        """Physical address of the page tables (CR3), with its flags."""
+        return self._word(_CR3).value
 
     def __setitem__(self, name: str, value: int) -> None:
         """Write a general register, or "rip"."""
@@ -386,7 +435,7 @@ class SystemCpu:
 
     def _syscall(self, uc: int, data: int) -> None:
         """SYSCALL in 64-bit mode (Intel's manual); the emulator adds its length to rip."""
-        flags = self["rflags"]
+        flags = self["eflags"]
         registers = self._registers
         registers[1], registers[11] = self._word(_EIP).value + _SYSCALL, flags & ~_RF
         masked = flags & ~(self._word(_FMASK).value | _RF)

@@ -15,23 +15,54 @@ from typing import Final
 #   rdi            rsi      edx   rcx
 # Counts a block. At the limit, and while an interrupt waits that the guest takes, it asks; a
 # vector is delivered, -1 is nothing, and -2 stops in front of the block, which is not counted.
+# Then it looks the address up where places are told (`engine.cpu.unicorn_places`): in 2^19 bits,
+# and where its bit is set in a table, which has an empty word.
 BLOCK: Final = bytes.fromhex(
     "488b01"  # mov rax, [rcx]
     "48ffc0"  # inc rax
-    "488901"  # mov [rcx], rax                  blocks
-    "483b4108"  # cmp rax, [rcx+8]              limit
-    "7301"  # jae due
+    "488901"  # mov [rcx], rax  blocks
+    "483b4108"  # cmp rax, [rcx+8]  limit
+    "7358"  # jae due
+    # watch:
+    "488b8190000000"  # mov rax, [rcx+144]  watch
+    "4885c0"  # test rax, rax
+    "7413"  # je done
+    "89f2"  # mov edx, esi
+    "c1ea05"  # shr edx, 5
+    "81e2ff3f0000"  # and edx, 0x3fff
+    "8b0490"  # mov eax, [rax+rdx*4]
+    "0fa3f0"  # bt eax, esi  the bit of the address modulo 32
+    "7201"  # jb seek
+    # done:
     "c3"  # ret
+    # seek:
+    "4c8b8198000000"  # mov r8, [rcx+152]  table
+    "48b8157c4a7fb979379e"  # movabs rax, 0x9e3779b97f4a7c15
+    "480fafc6"  # imul rax, rsi
+    "48c1e820"  # shr rax, 32
+    # next:
+    "482381a0000000"  # and rax, [rcx+160]  mask
+    "498b14c0"  # mov rdx, [r8+rax*8]
+    "4839f2"  # cmp rdx, rsi
+    "7409"  # je found
+    "48ffc0"  # inc rax
+    "4885d2"  # test rdx, rdx
+    "75e8"  # jne next
+    "c3"  # ret
+    # found:
+    "ffa1a8000000"  # jmp qword ptr [rcx+168]  watched(uc, address, size, record)
     # due:
-    "4883791000"  # cmp qword ptr [rcx+16], 0   an interrupt waits
+    "4883791000"  # cmp qword ptr [rcx+16], 0  an interrupt waits
     "741c"  # je ask
-    "488b5118"  # mov rdx, [rcx+24]             env
-    "f7828800000000020000"  # test dword ptr [rdx+0x88], 0x200   IF
-    "7455"  # je out
-    "f782b000000008000000"  # test dword ptr [rdx+0xb0], 8   the shadow of sti and of mov ss
-    "7549"  # jne out
+    "488b5118"  # mov rdx, [rcx+24]  env
+    "f7828800000000020000"  # test dword ptr [rdx+0x88], 0x200  IF
+    "7491"  # je watch
+    "f782b000000008000000"  # test dword ptr [rdx+0xb0], 8  the shadow of sti and of mov ss
+    "7585"  # jne watch
     # ask:
     "53"  # push rbx
+    "56"  # push rsi
+    "51"  # push rcx
     "4889cb"  # mov rbx, rcx
     "ff5128"  # call qword ptr [rcx+40]
     "83f8ff"  # cmp eax, -1
@@ -40,21 +71,22 @@ BLOCK: Final = bytes.fromhex(
     "488b7b18"  # mov rdi, [rbx+24]
     "89c6"  # mov esi, eax
     "ba01000000"  # mov edx, 1
-    "ff5330"  # call qword ptr [rbx+48]         do_interrupt_x86_hardirq(env, vector, 1)
+    "ff5330"  # call qword ptr [rbx+48]  do_interrupt_x86_hardirq(env, vector, 1)
     "488b7b20"  # mov rdi, [rbx+32]
     "c787a0810000ffffffff"  # mov dword ptr [rdi+0x81a0], -1
-    "ff5338"  # call qword ptr [rbx+56]         cpu_loop_exit(cpu), which does not return
+    "ff5338"  # call qword ptr [rbx+56]  cpu_loop_exit(cpu)
     # stop:
     "48ff0b"  # dec qword ptr [rbx]
     "488b7b48"  # mov rdi, [rbx+72]
-    "ff5350"  # call qword ptr [rbx+80]         uc_emu_stop(uc)
+    "ff5350"  # call qword ptr [rbx+80]  uc_emu_stop(uc)
     "488b7b20"  # mov rdi, [rbx+32]
-    "c787a081000001000100"  # mov dword ptr [rdi+0x81a0], 0x10001   EXCP_HLT
-    "ff5338"  # call qword ptr [rbx+56]
+    "c787a081000001000100"  # mov dword ptr [rdi+0x81a0], 0x10001  EXCP_HLT
+    "ff5338"  # call qword ptr [rbx+56]  cpu_loop_exit(cpu)
     # over:
+    "59"  # pop rcx
+    "5e"  # pop rsi
     "5b"  # pop rbx
-    # out:
-    "c3"  # ret
+    "e933ffffff"  # jmp watch
 )
 
 # void exception(uc, number, MachineRecord *record)

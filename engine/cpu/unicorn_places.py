@@ -1,0 +1,138 @@
+"""Places of a machine's code whose execution is told: nothing of the guest's memory changes.
+
+A place that begins a block of code is found by host code, which looks each block up in a table:
+a few instructions, whatever the number of places. Any other place has a hook of the emulator's,
+which becomes a part of the code that is translated there.
+"""
+
+import ctypes
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from engine.cpu.unicorn_api import Hooks, OnCode
+from engine.cpu.unicorn_library import uc_const
+from engine.cpu.unicorn_linkage import address_in
+
+LOWEST: Final = 1 << 12
+"""The first address that a place may have."""
+_BITS: Final = 1 << 19
+"""Bits of the first look, one for each address modulo this number."""
+_HASH: Final = 0x9E37_79B9_7F4A_7C15
+"""Multiplies an address; the upper half of the product's 64 bits says where its search begins."""
+_MASK: Final = (1 << 64) - 1
+_FIRST: Final = 1 << 8
+_EMPTY, _GONE = 0, 1
+
+
+class PlaceWords(Protocol):
+    """The words that the host code reads.
+
+    Attributes:
+        watch: address of the bits of the first look; 0 while no block is told.
+        table: address of the table, whose words are addresses of blocks.
+        mask: number of its words, less one.
+        watched: address of a function that is called with the address of a block.
+    """
+
+    watch: int
+    table: int
+    mask: int
+    watched: int
+
+
+class ToldPlaces:
+    """The places of one machine."""
+
+    def __init__(
+        self, words: PlaceWords, hooks: Hooks, fail: Callable[[BaseException], None]
+    ) -> None:
+        """None yet.
+
+        Args:
+            words: of the host code.
+            hooks: of the emulator.
+            fail: told what an action raises: nothing may be raised through the emulator.
+        """
+        self._words = words
+        self._hooks = hooks
+        self._fail = fail
+        self._blocks: dict[int, Callable[[], None]] = {}
+        self._bits = (ctypes.c_uint32 * (_BITS // 32))()
+        self._size = self._used = 0
+        self._table = (ctypes.c_uint64 * 1)()
+        called = OnCode(self._begins)
+        hooks.keep(called)
+        words.watched = address_in(called)
+
+    def tell_block(self, address: int, action: Callable[[], None]) -> None:
+        """Have an action called whenever a block of code is about to begin at an address.
+
+        Args:
+            address: from `LOWEST` on.
+            action: replaces the one that the address has.
+        """
+        assert address >= LOWEST, "smaller numbers have meanings of their own"
+        known = address in self._blocks
+        self._blocks[address] = action
+        if not known:
+            if 2 * (self._used + 1) > self._size:
+                self._make_room()
+            else:
+                self._put(address)
+
+    def forget_block(self, address: int) -> None:
+        """Have nothing called there any more."""
+        if self._blocks.pop(address, None) is None:
+            return
+        at = self._start(address)
+        while self._table[at] != address:
+            at = at + 1 & self._size - 1
+        self._table[at] = _GONE
+
+    def tell_instruction(self, address: int, action: Callable[[], None]) -> None:
+        """Have an action called in front of each execution of an instruction.
+
+        Each iteration of a repeated one is an execution. No code of the place may have been
+        translated yet.
+        """
+
+        def called(uc: int, address: int, size: int, data: int) -> None:
+            self._act(action)
+
+        self._hooks.add(uc_const.UC_HOOK_CODE, OnCode(called), begin=address, end=address)
+
+    def _begins(self, uc: int, address: int, size: int, data: int) -> None:
+        action = self._blocks.get(address)
+        if action is not None:
+            self._act(action)
+
+    def _act(self, action: Callable[[], None]) -> None:
+        try:
+            action()
+        except BaseException as error:
+            self._fail(error)
+
+    def _start(self, address: int) -> int:
+        return (address * _HASH & _MASK) >> 32 & self._size - 1
+
+    def _put(self, address: int) -> None:
+        at = self._start(address)
+        while self._table[at] > _GONE:
+            at = at + 1 & self._size - 1
+        self._used += self._table[at] == _EMPTY
+        self._table[at] = address
+        self._bits[address % _BITS // 32] |= 1 << address % 32
+
+    def _make_room(self) -> None:
+        """Make the table anew, four times as large as it has to be."""
+        size = _FIRST
+        while size < 4 * len(self._blocks):
+            size *= 2
+        self._size, self._used = size, 0
+        self._table = (ctypes.c_uint64 * size)()
+        ctypes.memset(self._bits, 0, ctypes.sizeof(self._bits))
+        for address in self._blocks:
+            self._put(address)
+        words = self._words
+        words.watch = ctypes.addressof(self._bits)
+        words.table, words.mask = ctypes.addressof(self._table), size - 1
