@@ -11,6 +11,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Mapping
 from enum import Enum, auto
+from functools import cached_property
 from itertools import islice, pairwise
 from operator import add, le
 from typing import Final
@@ -185,7 +186,7 @@ class OrcTable:
             return None
         return self._entry(place if self._order is None else self._order[place])
 
-    @property
+    @cached_property
     def reads_before_moving(self) -> bool:
         """True if a stack pointer kept on the stack is read first and moved afterwards."""
         version = _version(self._image)
