@@ -49,7 +49,12 @@ class BootRequest(Struct, frozen=True):
 
 
 class Booted:
-    """A machine with a kernel in it, ready to run."""
+    """A machine with a kernel in it, ready to run.
+
+    Attributes:
+        kernel: the image.
+        machine: with its memory laid out.
+    """
 
     def __init__(
         self, request: BootRequest, put: Callable[[bytes], None], stdin: int | None
@@ -73,12 +78,12 @@ class Booted:
             raise ImageError(
                 f"{request.kernel}: no kernel image; a program is not booted: kprobe-tui run"
             )
-        self._kernel = open_kernel(request.kernel)
-        elf = self._kernel.elf
+        self.kernel = open_kernel(request.kernel)
+        elf = self.kernel.elf
         if elf.machine != _X86_64:
             name = MACHINES.get(elf.machine, hex(elf.machine))
             raise ImageError(f"{elf.name}: kernels of x86-64 are booted, and this one is {name}")
-        if self._kernel.symbol("startup_64") is None:
+        if self.kernel.symbol("startup_64") is None:
             raise ImageError(
                 f"{elf.name}: no kernel for a machine: it has no startup_64. User-mode Linux is a "
                 "program: kprobe-tui run"
@@ -87,31 +92,31 @@ class Booted:
         self._put, self._waiting = put, bytearray()
         given = os.open(os.devnull, os.O_RDONLY) if stdin is None else stdin
         self._input = ConsoleDescriptor(given, self.halt if os.isatty(given) else None)
-        self._machine = BareMachine(request.memory & -4096, self._written, self._input, _BEGAN)
-        prepare(self._machine.cpu, Boot(elf, command_line(request.append), initrd))
+        self.machine = BareMachine(request.memory & -4096, self._written, self._input, _BEGAN)
+        prepare(self.machine.cpu, Boot(elf, command_line(request.append), initrd))
 
     def run(self) -> MachineEnd:
         """Run until the kernel switches the machine off, or it is halted."""
         try:
-            return self._machine.run()
+            return self.machine.run()
         finally:
             self._flush()
 
     def halt(self) -> None:
         """Stop the machine, from any thread."""
         self._input.close()
-        self._machine.halt()
+        self.machine.halt()
 
     @property
     def progress(self) -> str:
         """The blocks and the time so far, in words."""
-        machine = self._machine
+        machine = self.machine
         blocks, now = machine.cpu.record.blocks, machine.clock.now
         return f"{blocks} blocks, {now / 1e9:.3f} s of the machine's time"
 
     def place(self, address: int) -> str:
         """The name of a place in the kernel; "" outside of it."""
-        found = self._kernel.names.at(address)
+        found = self.kernel.names.at(address)
         return f"{found.name}+{address - found.start:#x}" if found is not None else ""
 
     def _written(self, data: bytes) -> None:

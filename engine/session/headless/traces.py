@@ -1,9 +1,9 @@
 """Runs whose events are recorded, and definitions as text for other tools."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from fnmatch import fnmatchcase
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, Protocol
 
 from msgspec.structs import replace
 
@@ -27,12 +27,27 @@ from engine.trace.export import FORMS
 from engine.trace.fields import format_text
 from engine.trace.formats import FORMAT_NAMES as FORMAT_NAMES
 from engine.trace.formats import format_named
+from engine.trace.rows import EventInfo
 
 LIST_FORMS: Final = (KERNEL_FORM, *FORMS)
 """Forms in which definitions can be listed."""
 
 _ARGS: Final = frozenset({"funcgraph-args", "func-args"})
 _RETVALS: Final = frozenset({"funcgraph-retval", "funcgraph-retval-hex"})
+
+
+class Controlled(Protocol):
+    """A trace whose events take filters and triggers."""
+
+    @property
+    def infos(self) -> Mapping[tuple[str, str], EventInfo]:
+        """The events by group and name."""
+
+    def set_filter(self, group: str, name: str, text: str) -> str:
+        """Give an event a filter; what was refused in kernel mode, "" for nothing."""
+
+    def add_trigger(self, group: str, name: str, text: str) -> str:
+        """Give an event a trigger; likewise."""
 
 
 class TraceRun:
@@ -67,9 +82,9 @@ class TraceRun:
         for wanted, made in (*sets, *self._instances):
             made.definitions.place(wanted.probes)
             for text in wanted.filters:
-                refused += _control(made, "--filter", text)
+                refused += controlled(made, "--filter", text)
             for text in wanted.triggers:
-                refused += _control(made, "--trigger", text)
+                refused += controlled(made, "--trigger", text)
         self.refused = tuple(text for text in refused if text)
 
     def described(self) -> Iterator[str]:
@@ -310,7 +325,7 @@ def _empty_trace(
         session.close()
 
 
-def _control(tracing: Tracing, option: str, given: str) -> Iterator[str]:
+def controlled(tracing: Controlled, option: str, given: str) -> Iterator[str]:
     """Give events a filter or a trigger; yields what was refused in kernel mode.
 
     The event may be a pattern. As with a filter for a whole group under tracefs, those of the

@@ -157,12 +157,12 @@ def defined_rows(
         if not sequence:
             events = KprobeEvents(kernel)
         kernel.judged = None
-        for placed in _placed(opened, line):
+        for placed in placed_lines(opened, line):
             kernel.judged = None
             yield _row(opened, kernel, line, events.take(placed, file))
 
 
-def _placed(opened: OpenedKernel, line: str) -> tuple[str, ...]:
+def placed_lines(opened: OpenedKernel, line: str) -> tuple[str, ...]:
     """The line with SYM+OFF in place of FILE:LINE, once for each place that this means.
 
     No kernel understands FILE:LINE; a line that has none stays as it is.

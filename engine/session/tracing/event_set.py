@@ -37,6 +37,12 @@ class Sharer(Protocol):
         """Find it, for rows of an event and of a layout; None where nothing can."""
 
 
+def unprepared(
+    probe: Kprobe, space: ProbedSpace, place: Place, number: int, layout: RecordLayout
+) -> None:
+    """The events have no probes of a session; a `Preparer`."""
+
+
 def never_shared(
     probe: Kprobe, space: ProbedSpace, number: int, layout: RecordLayout
 ) -> RowOfAny | None:
@@ -272,7 +278,9 @@ class EventSet:
         table: the same by number, with the events that have no name of the user's.
     """
 
-    def __init__(self, limit: EventLimit, prepare: Preparer, share: Sharer = never_shared) -> None:
+    def __init__(
+        self, limit: EventLimit, prepare: Preparer = unprepared, share: Sharer = never_shared
+    ) -> None:
         """None yet.
 
         Args:

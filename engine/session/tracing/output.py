@@ -371,13 +371,13 @@ def probing_remarks(probing: Probing) -> Iterator[Report]:
     yield from placing_remarks(probing)
     pending = probing.never_placed()
     if pending:
-        yield _list("never placed, as their file was not mapped:", pending)
+        yield some_lines("never placed, as their file was not mapped:", pending)
     changes = [text for text in probing.notices if text not in probing.indirect] + [
         f"{item.probe}: the guest has taken its code away from {item.fate.left:#x}"
         for item in probing.left_behind()
     ]
     if changes:
-        yield _list("changes to probes:", changes)
+        yield some_lines("changes to probes:", changes)
     damaged = probing.damaged
     if damaged:
         yield Report(
@@ -392,14 +392,14 @@ def placing_remarks(probing: Probing) -> Iterator[Report]:
     """Remarks about what places were taken to mean, whether or not the guest ran."""
     yield from assumed(probing.verdicts)
     if probing.indirect:
-        yield _list("indirect functions:", probing.indirect)
+        yield some_lines("indirect functions:", probing.indirect)
 
 
 def assumed(verdicts: Verdicts) -> Iterator[Report]:
     """The remark about libraries that no loader finds by their names, if there are any."""
     found = [f"{name}: {path}" for name, path in verdicts.assumed.items()]
     if found:
-        yield _list("libraries that the program opens later are taken to be these:", found)
+        yield some_lines("libraries that the program opens later are taken to be these:", found)
 
 
 def remarks(
@@ -418,7 +418,7 @@ def remarks(
         yield Report((f"{output}: {failure.strerror}; {missing}",))
     missed = [f"{p}: {p.nmissed} of {p.hits} hits missed" for p in probes if p.nmissed]
     if missed:
-        yield _list("missed hits:", missed)
+        yield some_lines("missed hits:", missed)
     unwatched = [
         f"{probe}: {probe.unwatched} of {probe.hits} calls"
         for probe in probes
@@ -426,10 +426,11 @@ def remarks(
         if isinstance(probe, Kretprobe) and probe.unwatched and not isinstance(probe, GraphProbe)
     ]
     if unwatched:
-        yield _list("calls that do not return, or to where no probe can stand:", unwatched)
+        yield some_lines("calls that do not return, or to where no probe can stand:", unwatched)
 
 
-def _list(head: str, lines: Iterable[str]) -> Report:
+def some_lines(head: str, lines: Iterable[str]) -> Report:
+    """A remark with the first of many lines below its head."""
     found = list(lines)
     more = len(found) - _SHOWN
     tail = (f"and {more} more",) if more > 0 else ()

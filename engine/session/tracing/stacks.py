@@ -1,17 +1,50 @@
 """Call stacks as rows of a trace, behind the events they belong to."""
 
 import struct
-from typing import Final
+from collections.abc import Mapping
+from typing import Final, Protocol
 
 from engine.arch.program import ROW_HEAD, row_head
 from engine.fetch.evaluate import FetchContext
-from engine.session.inspect.backtrace import Backtraces
-from engine.session.tracing.syscalls import SyscallEvents
 from engine.trace.rows import EventInfo
 
 LIMIT: Final = 128
 """Frames of a stack that are recorded."""
 _HEAD: Final = struct.Struct("<IIQQ")
+
+
+class StackSource(Protocol):
+    """Gives the call stacks of a guest; see `engine.session.inspect.backtrace.Backtraces`."""
+
+    def registers(self) -> dict[str, int]:
+        """The registers now."""
+
+    def remembered(
+        self, place: int, *, syscall: str = "", limit: int = LIMIT
+    ) -> tuple[int, ...] | None:
+        """Addresses of the frames of a stack that has been walked before; None for any other."""
+
+    def places(
+        self, registers: Mapping[str, int], *, syscall: str = "", limit: int = LIMIT
+    ) -> tuple[int, ...]:
+        """Addresses of the frames, innermost first."""
+
+    def divided_places(
+        self, registers: Mapping[str, int], *, syscall: str = "", limit: int = LIMIT
+    ) -> tuple[tuple[int, ...], int]:
+        """The same, and how many of them, the first ones, are frames of a kernel."""
+
+
+class CallSource(Protocol):
+    """Knows whether a system call is being made.
+
+    Attributes:
+        making: its name; "" for none.
+    """
+
+    @property
+    def making(self) -> str:
+        """See the class."""
 
 
 class StackRecorder:
@@ -22,7 +55,7 @@ class StackRecorder:
     """
 
     def __init__(
-        self, backtraces: Backtraces, pc: str, context: FetchContext, syscalls: SyscallEvents
+        self, backtraces: StackSource, pc: str, context: FetchContext, syscalls: CallSource
     ) -> None:
         """Set up.
 

@@ -1,15 +1,31 @@
 """The threads whose events a trace takes: those of some processes, or those of some names."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from fnmatch import fnmatchcase
-from typing import Final
+from typing import Final, Protocol
 
 from engine.escaping import escaped
-from engine.linux.machine import Machine
 from engine.session.protocol.report import Report
 from engine.session.protocol.requests import TaskChoice
 
 _SHOWN: Final = 10
+
+
+class NamedTasks(Protocol):
+    """The threads that have run.
+
+    Attributes:
+        comms: their names by id.
+        pids: their processes by id.
+    """
+
+    @property
+    def comms(self) -> Mapping[int, bytes]:
+        """See the class."""
+
+    @property
+    def pids(self) -> Mapping[int, int]:
+        """See the class."""
 
 
 class Tasks:
@@ -20,11 +36,11 @@ class Tasks:
             now; None where all are.
     """
 
-    def __init__(self, machine: Machine, choice: TaskChoice) -> None:
-        """Choose of the threads of a machine; both its options have to hold where both are given.
+    def __init__(self, machine: NamedTasks, choice: TaskChoice) -> None:
+        """Choose of threads; both options have to hold where both are given.
 
         Args:
-            machine: it; threads may come and go.
+            machine: has the threads, which may come and go.
             choice: a process's id stands for all of its threads, a thread's for itself.
         """
         self._machine = machine

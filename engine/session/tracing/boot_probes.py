@@ -1,0 +1,215 @@
+"""The probes of a booted kernel: definitions judged by its own rules, and where they stand."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from engine.arch.program import FetchArg, RecordLayout, Source
+from engine.errors import ProbeError
+from engine.probes.kernel_places import FTRACE, KernelVerdict
+from engine.session.kernel.definition_answers import ImageKernel, placed_lines
+from engine.session.kernel.opened import OpenedKernel
+from engine.session.kernel.verdict_rows import matching_starts
+from engine.session.protocol.report import Report
+from engine.session.protocol.requests import ProbeRequest
+from engine.session.tracing.output import some_lines
+from engine.trace.kprobe_events import (
+    DYNAMIC_EVENTS,
+    KPROBE_EVENTS,
+    DefinedProbe,
+    KprobeEvents,
+)
+from engine.trace.tracepoints import selection
+
+_FUNCTION_EVENTS: Final = ("f", "t")
+_UNKNOWN: Final = (Source.CURRENT, Source.PER_CPU)
+
+
+class BootProbe(Struct, frozen=True):
+    """A probe of a booted kernel.
+
+    Attributes:
+        group: of its event.
+        event: name of it.
+        address: that its rows show.
+        begins: the function that it stands at the entry of; None for another place.
+        layout: of its rows.
+        is_return: it records returns.
+        maxactive: calls that it follows at a time, 0 for Linux's default.
+        technique: what serves it in Linux: "ftrace", "jump", "breakpoint".
+        line: its definition as the kernel lists it; "" for that of a pattern.
+    """
+
+    group: str
+    event: str
+    address: int
+    begins: int | None
+    layout: RecordLayout
+    is_return: bool
+    maxactive: int
+    technique: str
+    line: str = ""
+
+    @property
+    def place(self) -> int:
+        """The address that the code comes to when the probe is hit."""
+        return self.address if self.begins is None else self.begins
+
+
+class BootProbes:
+    """Carries out the definitions of a trace of a booted kernel.
+
+    Attributes:
+        remarks: about places that were left out.
+    """
+
+    def __init__(self, opened: OpenedKernel) -> None:
+        """None yet.
+
+        Args:
+            opened: the kernel that is booted.
+        """
+        self.remarks: list[Report] = []
+        self._opened = opened
+        self._kernel = ImageKernel(opened)
+        self._events = KprobeEvents(self._kernel)
+
+    def probes(self, request: ProbeRequest) -> Iterator[BootProbe]:
+        """The probes that a request names, in order.
+
+        Raises:
+            ProbeError: one is not accepted, with the kernel's own words.
+            CommandError: a FILE:LINE is not found.
+        """
+        if request.watches:
+            raise ProbeError("--watch: no memory of a booted kernel is watched")
+        for line in request.definitions:
+            self._take(line)
+        waiting: list[str] = []
+        for done in self._events.defined:
+            if done.address is None:
+                waiting.append(done.probe.definition.command)
+            else:
+                yield self._defined(done, done.address)
+        if waiting:
+            head = "never placed: probes in modules that the kernel loads itself are not placed:"
+            self.remarks.append(some_lines(head, waiting))
+        yield from self.functions(request.entries, "-f", is_return=False)
+        yield from self.functions(request.returns, "-r", is_return=True)
+
+    def listing(self) -> str:
+        """The definitions as the kernel lists them."""
+        return self._events.listing(DYNAMIC_EVENTS)
+
+    def _take(self, line: str) -> None:
+        selected = selection(line)
+        if selected is not None:
+            raise ProbeError(
+                f"{line.strip()}: a booted kernel's own events are not recorded; its functions "
+                "are: p:EVENT FUNCTION"
+            )
+        words = line.split()
+        if len(words) > 1 and "/" in words[1] and words[0][:1] in "pr":
+            raise ProbeError(
+                f"{line.strip()}: programs of a booted system are not probed; its kernel is"
+            )
+        file = DYNAMIC_EVENTS if line.strip()[:1] in _FUNCTION_EVENTS else KPROBE_EVENTS
+        for placed in placed_lines(self._opened, line):
+            outcome = self._events.take(placed, file)
+            if outcome.error is not None:
+                judged = self._kernel.judged
+                if judged is not None and judged.refusal is not None:
+                    _explain(outcome.error, judged)
+                raise outcome.error
+            self._kernel.judged = None
+
+    def _defined(self, done: DefinedProbe, address: int) -> BootProbe:
+        one = done.probe.definition
+        if done.probe.tracepoint:
+            raise ProbeError(
+                f"{one.command}: tracepoints of a booted kernel are not recorded; its functions "
+                "are: p:EVENT FUNCTION"
+            )
+        unknown = next((arg for arg in one.args if _asks(arg, _UNKNOWN)), None)
+        if unknown is not None:
+            raise ProbeError(f"{one.command}: {unknown.text}: this base is not carried out here")
+        verdict = self._kernel.verdict(address, is_return=one.is_return)
+        return BootProbe(
+            one.group,
+            one.event,
+            verdict.address,
+            self._begins(verdict),
+            RecordLayout.of(one.args, one.is_return),
+            one.is_return,
+            done.maxactive,
+            verdict.kind,
+            done.probe.listing(done.maxactive),
+        )
+
+    def _begins(self, verdict: KernelVerdict) -> int | None:
+        """The function whose entry a probe stands at, where that is sure to begin a block.
+
+        Only compiled code has ftrace's sites, and the compiler's code falls into no function from
+        the one in front.
+        """
+        bounds = self._opened.at(verdict.address).names.bounds(verdict.address)
+        if verdict.kind != FTRACE or bounds is None:
+            return None
+        start = bounds[1]
+        return start if self._kernel.at_entry(start, verdict.address - start) else None
+
+    def functions(
+        self, globs: Sequence[str], option: str, *, is_return: bool
+    ) -> Iterator[BootProbe]:
+        """A probe on each function that patterns match; those that are refused are told.
+
+        Args:
+            globs: the patterns.
+            option: what gave them, for messages.
+            is_return: the probe records returns.
+
+        Raises:
+            ProbeError: no function matches a pattern, or none of those takes a probe.
+        """
+        refused: list[str] = []
+        layout = RecordLayout.of((), is_return)
+        for glob in globs:
+            try:
+                starts = matching_starts(self._opened, (glob,))
+            except ProbeError as error:
+                raise ProbeError(f"{option} {glob}: no function matches") from error
+            taken = 0
+            for start in starts:
+                verdict = self._kernel.verdict(start, is_return=is_return)
+                name = (self._opened.names.bounds(start) or (f"{start:#x}", 0, 0))[0]
+                if verdict.refusal is not None:
+                    refused.append(f"{name}: {verdict.refusal.detail}")
+                    continue
+                taken += 1
+                event = f"{'r' if is_return else 'p'}_{_identifier(name)}_0"
+                begins = self._begins(verdict)
+                limit = self._kernel.instances if is_return else 0
+                yield BootProbe(
+                    *("kprobes", event, verdict.address, begins, layout, is_return, limit),
+                    verdict.kind,
+                )
+            if not taken:
+                raise ProbeError(f"{option} {glob}: no function that matches takes a probe")
+        if refused:
+            self.remarks.append(some_lines("no probe on these:", refused))
+
+
+def _identifier(name: str) -> str:
+    return "".join(one if one.isalnum() or one == "_" else "_" for one in name)
+
+
+def _asks(arg: FetchArg, sources: Iterable[Source]) -> bool:
+    base = arg.base
+    return base.source in sources or (base.fetch is not None and base.fetch[0].source in sources)
+
+
+def _explain(error: ProbeError, verdict: KernelVerdict) -> None:
+    explain = getattr(error, "explain", None)
+    if explain is not None and verdict.refusal is not None:
+        explain(verdict.refusal.detail)
