@@ -1,39 +1,16 @@
 """`kprobe-tui boot`: boot a kernel image in an emulated machine."""
 
-import os
-import signal
-import sys
-import termios
-import threading
 import time
-import tty
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from typing import Any, Final
+from typing import Any
 
 import click
 
 from engine.cli import console
-from engine.cli.grouped import Group, GroupedCommand, option
-from engine.cli.options import color_option, size, timeout_option
-from engine.errors import TIMED_OUT, CutOff
-from engine.session.headless.booting import (
-    COMMAND_LINE,
-    Booted,
-    BootEnd,
-    BootRequest,
-    MachineEnd,
-    ended,
-)
-
-_FAILED: Final = 1
-_TIMED_OUT: Final = 124
-_SWITCHED_OFF: Final = (BootEnd.OFF, BootEnd.RESET, BootEnd.HALTED)
-_ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
-_GRACE: Final = 2.0
-"""Seconds that a machine has to stop: it cannot while nobody reads what its console writes."""
-_OFTEN: Final = 0.1
-"""Seconds between two looks at whether the boot is over: signals are heard between them."""
+from engine.cli.boot_options import boot_options, boot_request
+from engine.cli.grouped import GroupedCommand
+from engine.cli.machine_run import console_input, run_machine, show_figures
+from engine.cli.options import color_option, debug_option, timeout_option
+from engine.session.headless.booting import Booted
 
 
 @click.command(
@@ -44,37 +21,10 @@ _OFTEN: Final = 0.1
         ("Stopped after a minute, with 512 MB", "--timeout 60 --memory 512M vmlinuz"),
     ),
 )
-@option(
-    "--initrd",
-    metavar="FILE",
-    default="",
-    help="The initial ramdisk, as it is packed.",
-    group=Group.GUEST,
-)
-@option(
-    "--append",
-    metavar="TEXT",
-    default="",
-    help=f"More words of the kernel's command line, behind: {COMMAND_LINE}.",
-    group=Group.GUEST,
-)
-@option(
-    "--memory",
-    type=size,
-    default="256M",
-    show_default=True,
-    metavar="SIZE",
-    help="Memory of the machine.",
-    group=Group.LIMITS,
-)
+@boot_options
 @timeout_option
 @color_option
-@option(
-    "--debug",
-    is_flag=True,
-    help="Show the engine's own figures and tracebacks.",
-    group=Group.OUTPUT,
-)
+@debug_option
 @click.argument("kernel")
 def boot(kernel: str, **values: Any) -> int:
     """Boot KERNEL, a vmlinuz or vmlinux of x86-64; its console is stdin and stdout.
@@ -85,90 +35,11 @@ def boot(kernel: str, **values: Any) -> int:
     Exit code: 0 once the kernel has halted, powered off or reset the machine, 1 if it panics or
     cannot go on, 124 if the time ran out, 2 for a bad file or bad usage.
     """
-    request = BootRequest(kernel, values["initrd"], values["append"], values["memory"])
+    timeout, color, debug = values["timeout"], values["color"], values["debug"]
     began = time.process_time()
-    stdin = sys.stdin.fileno() if sys.stdin is not None else None
-    booted = Booted(request, console.write_raw, stdin)
-    with _all_keys(stdin):
-        end, stopped = _run(booted, values["timeout"])
-    told = ended(end, booted.place(end.pc))
-    if end.reason is BootEnd.HALTED and os.isatty(1):
-        console.write_raw(b"\n")  # its console is in the middle of a line
-    if stopped == _TIMED_OUT:
-        console.remark(TIMED_OUT, color=values["color"])
-    if told:
-        console.remark(told, color=values["color"])
-    if values["debug"]:
-        used = time.process_time() - began
-        console.remark(f"{booted.progress}, {used:.1f} s of CPU", color=values["color"])
-    return stopped or (0 if end.reason in _SWITCHED_OFF else _FAILED)
-
-
-def _run(booted: Booted, timeout: float | None) -> tuple[MachineEnd, int]:
-    """Run the machine in a thread of its own, as signals are heard in this one.
-
-    Returns:
-        The end of the boot, and the exit code of whoever has stopped it, 0 for nobody.
-
-    Raises:
-        CutOff: it was to stop, and did not.
-    """
-    results: list[MachineEnd | BaseException] = []
-
-    def work() -> None:
-        try:
-            results.append(booted.run())
-        except BaseException as error:
-            results.append(error)
-
-    stopped, since = 0, 0.0
-    until = time.monotonic() + timeout if timeout is not None else None
-    worker = threading.Thread(target=work, name="machine", daemon=True)
-    with _heard() as signals:
-        worker.start()
-        while worker.is_alive():
-            worker.join(_OFTEN)
-            if signals:
-                stopped = 128 + signals[0]
-            elif until is not None and time.monotonic() > until:
-                stopped = _TIMED_OUT
-            if stopped:
-                booted.halt()
-                since = since or time.monotonic()
-                if time.monotonic() - since > _GRACE:
-                    raise CutOff(stopped)
-    (result,) = results
-    if isinstance(result, BaseException):
-        raise result
-    return result, stopped if result.reason is BootEnd.HALTED else 0
-
-
-@contextmanager
-def _heard() -> Iterator[list[int]]:
-    """Note the signals that end a command."""
-    found: list[int] = []
-    before = {
-        number: signal.signal(number, lambda number, frame: found.append(number))
-        for number in _ENDING
-        if signal.getsignal(number) is not signal.SIG_IGN  # nohup has its meaning
-    }
-    try:
-        yield found
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-@contextmanager
-def _all_keys(stdin: int | None) -> Iterator[None]:
-    """Have a terminal pass every key on, Ctrl-C among them."""
-    if stdin is None or not os.isatty(stdin):
-        yield
-        return
-    before = termios.tcgetattr(stdin)
-    try:
-        tty.setraw(stdin)
-        yield
-    finally:
-        with suppress(termios.error):
-            termios.tcsetattr(stdin, termios.TCSADRAIN, before)
+    stdin = console_input()
+    booted = Booted(boot_request(kernel, values), console.write_raw, stdin)
+    code = run_machine(booted, booted.run, timeout=timeout, color=color, stdin=stdin)
+    if debug:
+        show_figures(booted, began, color)
+    return code

@@ -124,15 +124,13 @@ color_option: Final = option(
     help="Color in the engine's own messages.",
     group=Group.OUTPUT,
 )
-_MESSAGES: Final = (
-    color_option,
-    option(
-        "--debug",
-        is_flag=True,
-        help="Show the engine's own figures and tracebacks.",
-        group=Group.OUTPUT,
-    ),
+debug_option: Final = option(
+    "--debug",
+    is_flag=True,
+    help="Show the engine's own figures and tracebacks.",
+    group=Group.OUTPUT,
 )
+_MESSAGES: Final = (color_option, debug_option)
 _FILES: Final = (
     option(
         "--root",

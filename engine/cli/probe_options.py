@@ -9,7 +9,7 @@ from engine.cli.options import Command
 from engine.session.protocol.config import AUTO, Mode
 from engine.session.protocol.requests import TaskChoice
 
-_mode_option: Final = option(
+mode_option: Final = option(
     "--mode",
     "mode_name",
     type=click.Choice([mode.value for mode in Mode]),
@@ -126,4 +126,4 @@ def guest_probe_options(command: Command) -> Command:
 
 def probe_options(command: Command) -> Command:
     """Add the options of every subcommand that places or judges probes."""
-    return _mode_option(_technique_option(command))
+    return mode_option(_technique_option(command))

@@ -9,6 +9,7 @@ import click
 from msgspec.structs import replace
 
 from engine.cli import console
+from engine.cli.boot_flag import Bootable, boot_flag
 from engine.cli.grouped import Group, option
 from engine.cli.host import attached
 from engine.cli.instances import (
@@ -27,8 +28,19 @@ from engine.session.protocol.config import Mode
 from engine.session.protocol.requests import ProbeRequest, TraceInstance, TraceRequest
 
 
+class _Trace(Bootable, WithInstances):
+    """`trace`, which is another command with --boot."""
+
+    @property
+    def booted(self) -> click.Command:
+        """The command that boots."""
+        from engine.cli.boot_trace import boot_trace  # few traces boot a machine
+
+        return boot_trace
+
+
 @click.command(
-    cls=WithInstances,
+    cls=_Trace,
     context_settings={"allow_interspersed_args": False},
     uses=(
         (
@@ -82,6 +94,7 @@ from engine.session.protocol.requests import ProbeRequest, TraceInstance, TraceR
     help="List them as commands for another tool, and do not run.",
     group=Group.OUTPUT,
 )
+@boot_flag
 @probe_options
 @guest_probe_options
 @schedule_options

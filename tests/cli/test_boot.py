@@ -3,7 +3,6 @@
 import fcntl
 import os
 import re
-import shutil
 import signal
 import struct
 import subprocess
@@ -14,40 +13,13 @@ import time
 from pathlib import Path
 
 import pytest
+from bootkit import initrd, needs_host_code
 from controlkit import sample
 from guestrun import Outcome, run
 from kernelimages import AMD64_61, AMD64_612, UML_61, image_path
 
 from engine.chapters import load_chapter
 from engine.cpu import native
-
-SCRIPT = Path(__file__).parents[2] / "samples" / "initrd.sh"
-BUSYBOX = "/usr/bin/busybox"
-INIT = """#!/bin/sh
-mount -t devtmpfs dev /dev
-mount -t proc proc /proc
-echo "release $(uname -r)"
-grep -c "XT-PIC *timer" /proc/interrupts
-(sleep 0.5; echo slept) &
-wait
-for n in 1 2 3 4 5 6 7 8; do echo $n; done | sort -r | head -1
-read line < /dev/console && echo "typed $line"
-poweroff -f
-"""
-
-needs_host_code = pytest.mark.skipif(not native.possible(), reason="boots on x86-64 hosts only")
-
-
-def initrd(folder: Path, init: str | None = INIT) -> Path:
-    """An initial ramdisk with an init of ours; None: with the one of the script."""
-    dynamic = subprocess.run(["ldd", BUSYBOX], capture_output=True, check=False).returncode == 0
-    if not os.path.exists(BUSYBOX) or dynamic or shutil.which("gzip") is None:
-        pytest.skip("needs busybox-static and gzip")
-    script, made = folder / "init", folder / "initrd.gz"
-    script.write_text(init or "")
-    environment = {**os.environ, "INIT": str(script) if init is not None else ""}
-    subprocess.run(["sh", SCRIPT, made], env=environment, check=True)
-    return made
 
 
 def boot(folder: Path, *words: str, stdin: bytes | None = None) -> Outcome:

@@ -1,0 +1,119 @@
+"""`kprobe-tui trace --boot`: boot a kernel image with events."""
+
+import time
+from typing import Any
+
+import click
+from msgspec.structs import replace
+
+from engine.cli import console
+from engine.cli.boot_options import boot_options, boot_request
+from engine.cli.grouped import Group, GroupedCommand, option
+from engine.cli.instances import probes_of, recorded_options, trace_options
+from engine.cli.machine_run import console_input, run_machine, show_figures
+from engine.cli.options import (
+    color_option,
+    debug_option,
+    kernel_choice,
+    kernel_options,
+    timeout_option,
+)
+from engine.cli.probe_options import mode_option, task_options
+from engine.session.headless.boot_traces import (
+    BootRun,
+    BootTraceRequest,
+    opened_boot_trace,
+)
+from engine.session.headless.booting import MachineEnd
+from engine.session.protocol.config import Mode
+from engine.session.protocol.report import NOT_WHOLE, Report
+from engine.session.protocol.requests import ProbeRequest
+
+
+@click.command(
+    cls=GroupedCommand,
+    uses=(
+        (
+            "Files that programs of the booted system open",
+            "--initrd initrd.gz -e 'p:open do_sys_openat2 name=+0($arg2):ustring' vmlinuz",
+        ),
+        ("What a function returns, with its callers", "-r vfs_read --stack -o out.txt vmlinuz"),
+        ("Calls counted by name", "-f 'ext4_*' --profile -o /dev/null vmlinuz"),
+    ),
+)
+@recorded_options
+@task_options
+@mode_option
+@option(
+    "--list",
+    "listing",
+    is_flag=True,
+    help="List the definitions and do not boot.",
+    group=Group.OUTPUT,
+)
+@boot_options
+@kernel_options
+@timeout_option
+@color_option
+@debug_option
+@click.argument("kernel_image", metavar="KERNEL")
+def boot_trace(kernel_image: str, listing: bool, **values: Any) -> int:
+    """Boot KERNEL as a machine and record events of it; its console is stdin and stdout.
+
+    Definitions are accepted and refused as KERNEL itself would. Its text is not changed: the
+    processor says when it comes to a probe, which takes none of the machine's time. The trace goes
+    to stderr, or to the file of -o; times are nanoseconds since power-on.
+
+    Exit code: as of `kprobe-tui boot`.
+    """
+    timeout, color, debug = values["timeout"], values["color"], values["debug"]
+    mode = Mode(values.pop("mode_name"))
+    probes = probes_of(values)
+    if probes == ProbeRequest():
+        raise click.UsageError("nothing to trace: give -e DEF, -f GLOB or -r GLOB")
+    request = BootTraceRequest(
+        boot_request(kernel_image, values),
+        probes,
+        replace(trace_options(values, keeps=not listing), mode=mode),
+        values["filters"],
+        values["triggers"],
+        kernel_choice(values),
+    )
+    stdin = None if listing else console_input()
+    began = time.process_time()
+    with opened_boot_trace(request, console.write_raw, stdin, console.errors()) as traced:
+        for text in traced.refused:
+            console.text(text)
+        if listing:
+            for line in traced.listed():
+                console.put(line)
+            console.remarks(traced.remarks, color)
+            return 0
+        code = run_traced(traced, timeout=timeout, color=color, stdin=stdin)
+        if debug:
+            show_figures(traced.booted, began, color)
+        return code
+
+
+def run_traced(traced: BootRun, *, timeout: float | None, color: str, stdin: int | None) -> int:
+    """Run a traced machine to its end, and show the remarks about the trace.
+
+    Args:
+        traced: the machine with its trace.
+        timeout: seconds that it has; None for any number.
+        color: when messages have some.
+        stdin: the console's input.
+
+    Returns:
+        The exit code of the command.
+    """
+    said: list[Report] = []
+
+    def run() -> MachineEnd:
+        end, reports = traced.run(traced.booted.run)
+        said.extend(reports)
+        return end
+
+    code = run_machine(traced.booted, run, timeout=timeout, color=color, stdin=stdin)
+    console.remarks((*traced.remarks, *said), color)
+    return NOT_WHOLE if traced.incomplete else code

@@ -1,0 +1,149 @@
+"""A machine that runs until it ends, a signal comes, or its time is over."""
+
+import os
+import signal
+import sys
+import termios
+import threading
+import time
+import tty
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Final
+
+from engine.cli import console
+from engine.errors import TIMED_OUT, CutOff
+from engine.session.headless.booting import Booted, BootEnd, MachineEnd, ended
+
+FAILED: Final = 1
+_TIMED_OUT: Final = 124
+_SWITCHED_OFF: Final = (BootEnd.OFF, BootEnd.RESET, BootEnd.HALTED)
+_ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+_GRACE: Final = 2.0
+"""Seconds that a machine has to stop: it cannot while nobody reads what its console writes."""
+_OFTEN: Final = 0.1
+"""Seconds between two looks at whether the boot is over: signals are heard between them."""
+
+
+def console_input() -> int | None:
+    """The descriptor that a console's input is read from; None where there is none."""
+    return sys.stdin.fileno() if sys.stdin is not None else None
+
+
+def run_machine(
+    booted: Booted,
+    run: Callable[[], MachineEnd],
+    *,
+    timeout: float | None,
+    color: str,
+    stdin: int | None,
+) -> int:
+    """Run a machine to its end, and tell how it ended where it has not switched itself off.
+
+    Args:
+        booted: the machine.
+        run: runs it.
+        timeout: seconds that it has; None for any number.
+        color: when messages have some.
+        stdin: the console's input; a terminal passes every key on.
+
+    Returns:
+        The exit code of the command.
+
+    Raises:
+        CutOff: it was to stop, and did not.
+    """
+    with _all_keys(stdin):
+        end, stopped = _run(booted, run, timeout)
+    told = ended(end, booted.place(end.pc))
+    if end.reason is BootEnd.HALTED and os.isatty(1):
+        console.write_raw(b"\n")  # its console is in the middle of a line
+    if stopped == _TIMED_OUT:
+        console.remark(TIMED_OUT, color=color)
+    if told:
+        console.remark(told, color=color)
+    return stopped or (0 if end.reason in _SWITCHED_OFF else FAILED)
+
+
+def show_figures(booted: Booted, began: float, color: str) -> None:
+    """Print the machine's figures, for --debug.
+
+    Args:
+        booted: the machine, which has ended.
+        began: CPU time of this process when the command began, in seconds.
+        color: when messages have some.
+    """
+    used = time.process_time() - began
+    console.remark(f"{booted.progress}, {used:.1f} s of CPU", color=color)
+
+
+def _run(
+    booted: Booted, run: Callable[[], MachineEnd], timeout: float | None
+) -> tuple[MachineEnd, int]:
+    """Run the machine in a thread of its own, as signals are heard in this one.
+
+    Returns:
+        The end of the boot, and the exit code of whoever has stopped it, 0 for nobody.
+
+    Raises:
+        CutOff: it was to stop, and did not.
+    """
+    results: list[MachineEnd | BaseException] = []
+
+    def work() -> None:
+        try:
+            results.append(run())
+        except BaseException as error:
+            results.append(error)
+
+    stopped, since = 0, 0.0
+    until = time.monotonic() + timeout if timeout is not None else None
+    worker = threading.Thread(target=work, name="machine", daemon=True)
+    with _heard() as signals:
+        worker.start()
+        while worker.is_alive():
+            worker.join(_OFTEN)
+            if signals:
+                stopped = 128 + signals[0]
+            elif until is not None and time.monotonic() > until:
+                stopped = _TIMED_OUT
+            if stopped:
+                booted.halt()
+                since = since or time.monotonic()
+                if time.monotonic() - since > _GRACE:
+                    raise CutOff(stopped)
+    (result,) = results
+    if isinstance(result, BaseException):
+        raise result
+    return result, stopped if result.reason is BootEnd.HALTED else 0
+
+
+@contextmanager
+def _heard() -> Iterator[list[int]]:
+    """Note the signals that end a command."""
+    found: list[int] = []
+    before = {
+        number: signal.signal(number, lambda number, frame: found.append(number))
+        for number in _ENDING
+        if signal.getsignal(number) is not signal.SIG_IGN  # nohup has its meaning
+    }
+    try:
+        yield found
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _all_keys(stdin: int | None) -> Iterator[None]:
+    """Have a terminal pass every key on, Ctrl-C among them."""
+    if stdin is None or not os.isatty(stdin):
+        yield
+        return
+    before = termios.tcgetattr(stdin)
+    try:
+        tty.setraw(stdin)
+        yield
+    finally:
+        with suppress(termios.error):
+            termios.tcsetattr(stdin, termios.TCSADRAIN, before)

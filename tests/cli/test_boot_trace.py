@@ -1,0 +1,303 @@
+"""`kprobe-tui trace --boot`: what is recorded is what the kernel's own kprobes record inside."""
+
+import re
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from bootkit import initrd, needs_host_code
+from guestrun import Outcome, run
+from kernelimages import AMD64_61, AMD64_612, image_path
+
+from engine.chapters import load_chapter
+
+DEFINITIONS = """\
+p:k/open do_sys_openat2 dfd=%di:s32 name=+0($arg2):ustring flags=+0(%dx):x64
+r:k/opened do_sys_openat2 ret=$retval:s32
+p:k/read vfs_read file=$arg1 count=$arg3:u64
+r:k/was_read vfs_read ret=$retval:s64
+p:k/inside vfs_read+INSIDE mode=+0x10(%di):x32 sp=$stack name=$comm
+p:k/write vfs_write count=$arg3:u64 bytes=+0(%si):x8[4]
+r:k/written vfs_write ret=$retval:s64 low=$retval:b4@0/64
+p:k/exec bprm_execve bprm=$arg1
+r:k/executed bprm_execve ret=$retval:s32
+p:k/fork kernel_clone args=+0($arg1):x64
+r:k/forked kernel_clone pid=$retval:s32
+p:k/exit do_exit code=$arg1:s64
+p:k/stat vfs_statx dfd=$arg1:s32
+r:k/done_stat vfs_statx ret=$retval:s32
+p:k/name getname_flags name=+0($arg1):ustring
+r:k/named getname_flags name=+0(+0($retval)):string
+p:k/map vm_mmap_pgoff length=$arg3:u64 prot=$arg4:x64
+r:k/mapped vm_mmap_pgoff address=$retval:x64
+p:k/fault handle_mm_fault address=$arg2:x64 flags=$arg3:x32
+r:k/faulted handle_mm_fault ret=$retval:x32
+p:k/walk path_openat flags=$arg3
+p:k/pipe pipe_write iocb=$arg1
+r:k/piped pipe_write ret=$retval:s64
+p:k/dup ksys_dup3 old=$arg1:u32 new=$arg2:u32
+r:k/duplicated ksys_dup3 ret=$retval:s32
+p:k/put mmput mm=$arg1 caller=+0(%sp):symbol
+p:k/flags ksys_write flags=%flags:x16 cs=%cs ss=%ss idle=@init_task:u64
+r:k/slept schedule_timeout left=$retval:s64
+"""
+INIT = f"""#!/bin/sh
+mount -t proc proc /proc
+mount -t sysfs sys /sys
+mount -t tracefs tracefs /sys/kernel/tracing
+cd /sys/kernel/tracing
+echo x86-tsc > trace_clock
+echo 20000 > buffer_size_kb
+while read -r line; do
+    echo "$line" >> kprobe_events || echo "refused $line"
+done << 'END'
+{DEFINITIONS}END
+echo 1 > events/k/enable
+(echo one; echo two) | sort | cat > /tmp/lines
+ls /proc/self > /dev/null
+grep -c root /proc/1/status
+sleep 0.1
+echo 0 > tracing_on
+echo "=== missed"
+grep -v ' 0$' kprobe_profile
+echo "=== trace"
+cat trace
+echo "=== end"
+poweroff -f
+"""
+ROW = re.compile(r"^ *(?:.*)-(\d+) +\[000\] \S+ +(\d+): (\w+): (.*)$")
+Row = tuple[int, str, str]
+
+
+def trace(folder: Path, *words: str) -> Outcome:
+    return run("trace", "--boot", *words, cwd=folder, deadline=600)
+
+
+def rows(text: str) -> Iterator[tuple[int, Row]]:
+    """The time, and thread, event and its values, of each line of a trace."""
+    for line in text.splitlines():
+        match = ROW.match(line)
+        if match is not None:
+            yield int(match[2]), (int(match[1]), match[3], match[4])
+
+
+@needs_host_code
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "inside"), [(AMD64_61, "0x21"), (AMD64_612, "0x25")], ids=["6.1", "6.12"]
+)
+def test_the_kernels_own_kprobes_record_the_same(name: str, inside: str, tmp_path: Path) -> None:
+    """In the same run, with the same definitions: each event, its thread, its values, the order.
+
+    Names of threads are not compared: the kernel prints those that they have at the end. All
+    events are on when the shell forks for the first time; what comes last is of switching off.
+    """
+    definitions = tmp_path / "definitions"
+    definitions.write_text(DEFINITIONS.replace("INSIDE", inside))
+    disk = initrd(tmp_path, INIT.replace("INSIDE", inside))
+    words = ("--mode", "kernel", "-e", f"@{definitions}", "--initrd", str(disk))
+    done = trace(tmp_path, *words, "-o", "ours", "--profile", str(image_path(name)))
+    assert done.code == 0, done.err
+    assert "refused" not in done.out
+    missed, inner = re.split(r"=== \w+\r?\n", done.out)[1:3]
+    assert missed.strip() == ""
+    theirs = list(rows(inner))
+    begin = next(time for time, row in theirs if row[:2] == (1, "fork"))
+    last = next(time for time, row in reversed(theirs) if row[1] == "slept")
+    expected = [row for time, row in theirs if begin <= time <= last]
+    ours = list(rows((tmp_path / "ours").read_text()))
+    first = max(at for at, (time, row) in enumerate(ours) if row == expected[0] and time <= begin)
+    found = [row for _, row in ours[first : first + len(expected)]]
+    assert len(expected) > 1000
+    assert len(Counter(event for _, event, _ in expected)) == len(DEFINITIONS.splitlines())
+    assert found == expected
+
+
+@needs_host_code
+@pytest.mark.slow
+def test_a_trace_changes_nothing_and_shows_who_has_called(tmp_path: Path) -> None:
+    """Console, blocks and time are those of a boot without; stacks go through an interrupt.
+
+    The lines of the chapter's example are recorded, too, but for their times.
+    """
+    example = load_chapter("booting").text.split("sed -n '12,17p' out.txt\n")[1].split("```")[0]
+    image, disk = str(image_path(AMD64_61)), str(initrd(tmp_path, None))
+    plain = run("boot", "--debug", "--initrd", disk, image, cwd=tmp_path, deadline=600)
+    done = trace(
+        tmp_path,
+        *("--debug", "--initrd", disk, "-o", "out", "--profile", "--stack"),
+        *("-e", "p:tick tick_periodic", "-f", "ksys_w*", "-r", "vfs_op*"),
+        *("-e", "p:page handle_mm_fault", "--filter", "kprobes/page:common_pid==1"),
+        *("-e", "p:idle schedule_idle", "--trigger", "kprobes/idle:hist:keys=common_pid"),
+        *("-e", "p:open do_sys_openat2 dfd=%di:s32 name=+0($arg2):ustring"),
+        *("-e", "r:opened do_sys_openat2 ret=$retval:s32"),
+        image,
+    )
+    assert (done.code, done.out) == (0, plain.out)
+    assert re.findall(r"(\d+ blocks, .* time)", done.err) == re.findall(
+        r"(\d+ blocks, .* time)", plain.err
+    )
+    text = (tmp_path / "out").read_text()
+    assert len(example.splitlines()) == 6
+    assert [row for _, row in rows(example) if row not in [row for _, row in rows(text)]] == []
+    stacks = text.split("<stack trace>\n")
+    tick = next(stack for stack in stacks if stack.startswith(" => tick_periodic\n"))
+    names = re.findall(r"=> (\S+)", tick)
+    through = ["timer_interrupt", "asm_common_interrupt", "start_kernel"]
+    assert [name for name in names if name in through] == through
+    pages = re.findall(r"-(\d+) .*: page: ", text)
+    assert set(pages) == {"1"}
+    assert re.search(r"-> |<- vfs_open\)", text)
+    counts = dict(re.findall(r"^  (\w+) +(\d+) +0$", text, re.MULTILINE))
+    assert int(counts["page"]) > len(pages)
+    assert re.search(r"(?s)# event: kprobes/idle\n.*\{ common_pid: +0 \} hitcount: +\d+", text)
+
+
+@needs_host_code
+@pytest.mark.slow
+def test_what_was_recorded_up_to_a_signal_is_written(tmp_path: Path) -> None:
+    command = [
+        *(sys.executable, "-m", "tui", "trace", "--boot", "-e", "p:tick tick_periodic"),
+        *("--buffer", "5", "--overwrite", "-o", "out", str(image_path(AMD64_61))),
+    ]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=tmp_path
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if b"Calibrating delay loop" in line:
+                break
+        while b"smpboot" not in process.stdout.readline():
+            pass
+        process.send_signal(signal.SIGINT)
+        process.communicate()
+        assert process.returncode == 128 + signal.SIGINT
+    text = (tmp_path / "out").read_text()
+    assert re.search(r"entries-in-buffer/entries-written: 5/\d\d+", text)
+    assert text.count("tick: (tick_periodic+0x0/0x80)") == 5
+
+
+@needs_host_code
+def test_definitions_are_refused_in_the_kernels_words_before_it_is_booted(tmp_path: Path) -> None:
+    image = str(image_path(AMD64_61))
+    caret = "\n  Command: {}\n"
+    said = {
+        "p:x no_such": "Invalid probed address or symbol" + caret.format("p:x no_such"),
+        "p do_int3": "do_int3 is on the kernel's blacklist",
+        "p vfs_read+1": "inside of the instruction at 0xffffffff813669e0",
+        "p vfs_read $arg": "Invalid $-variable specified",
+        "p vfs_read x=$retval": "$retval is not available",
+        "p /bin/ls:0x10": "programs of a booted system are not probed",
+        "sched:*": "a booted kernel's own events are not recorded",
+        "t:x sched_switch": "a definition is p[:[GRP/]EVENT] PLACE [ARG...]",
+        "p:x nowhere.c:12": "no debug information of this kernel is found",
+    }
+    for line, text in said.items():
+        done = trace(tmp_path, "-e", line, image)
+        assert (done.code, done.out) == (2, ""), line
+        assert text in done.err, (line, done.err)
+    done = trace(tmp_path, "-e", "t:x sched_switch", str(image_path(AMD64_612)))
+    assert (done.code, done.out) == (2, "")
+    assert "tracepoints of a booted kernel are not recorded" in done.err
+    for words, text in {
+        ("-f", "no_such_*"): "-f no_such_*: no function matches",
+        ("-e", "p vfs_read", "--filter", "kprobes/x:1"): "there is no event kprobes/x",
+        ("-e", "p vfs_read", "-o", "/no/such"): "-o /no/such: No such file or directory",
+        ("-e", "p vfs_read", "--share", "/tmp"): "No such option '--share'",
+        ("-e", "p vfs_read", "--format", "perfetto", "--initrd", "none"): "none: No such file",
+        (): "nothing to trace",
+    }.items():
+        done = trace(tmp_path, *words, image)
+        assert (done.code, done.out) == (2, ""), words
+        assert text in done.err, (words, done.err)
+
+
+@needs_host_code
+def test_definitions_are_listed_as_the_kernel_lists_them(tmp_path: Path) -> None:
+    words = ("-e", "p:a vfs_read n=%dx:u32", "-e", "r3:g/b vfs_write $retval", "-e", "-:a")
+    done = trace(tmp_path, *words, "-f", "vfs_getatt?", "--list", str(image_path(AMD64_61)))
+    assert done.code == 0, done.err
+    assert done.out == (
+        "r3:g/b vfs_write arg1=$retval\np:kprobes/p_vfs_getattr_0 vfs_getattr+0x0\n"
+    )
+
+
+def test_boot_is_a_flag_in_front_of_the_guest_alone(tmp_path: Path) -> None:
+    """Behind the guest the word is the guest's."""
+    done = run("trace", "-e", "p main", "/bin/true", "--boot", cwd=tmp_path)
+    assert "KERNEL" not in done.err
+    done = run("trace", "--boot", "--help", cwd=tmp_path)
+    assert done.code == 0
+    assert "Usage: kprobe-tui trace --boot [OPTIONS] KERNEL" in done.out
+
+
+GRAPHED = (
+    *("vfs_read", "vfs_write", "path_openat", "lookup_fast", "do_dentry_open", "filp_close"),
+    *("handle_mm_fault", "__handle_mm_fault", "kmem_cache_alloc", "vm_mmap_pgoff", "bprm_execve"),
+)
+GRAPH_INIT = f"""#!/bin/sh
+mount -t sysfs sys /sys
+mount -t tracefs tracefs /sys/kernel/tracing
+cd /sys/kernel/tracing
+echo 20000 > buffer_size_kb
+echo nofuncgraph-irqs > trace_options
+for name in {" ".join(GRAPHED)}; do echo $name >> set_ftrace_filter; done
+echo function_graph > current_tracer
+(echo one; echo two) | sort | cat > /tmp/lines
+ls / > /dev/null
+echo 0 > tracing_on
+echo "=== graph"
+cat trace
+echo "=== end"
+poweroff -f
+"""
+
+
+def calls_of(text: str) -> list[str]:
+    """The calls and ends of calls of a function graph, with their depth."""
+    found = re.findall(r"(?m)^ 0\)[^|]*\|(  .*?)(?:\r)?$", text)
+    return [re.sub(r" /\*.*", "", line).rstrip() for line in found]
+
+
+@needs_host_code
+@pytest.mark.slow
+def test_the_kernels_own_function_graph_shows_the_same_calls(tmp_path: Path) -> None:
+    """Its calls come one after the other in ours, which goes on from power-on to power-off."""
+    image, disk = str(image_path(AMD64_61)), str(initrd(tmp_path, GRAPH_INIT))
+    words = [word for name in GRAPHED for word in ("-f", name)]
+    done = run(
+        *("graph", "--boot", "--retval", "-o", "graph", "--initrd", disk, *words, image),
+        cwd=tmp_path,
+        deadline=600,
+    )
+    assert (done.code, done.err) == (0, "")
+    theirs = calls_of(re.split(r"=== \w+\r?\n", done.out)[1])
+    text = (tmp_path / "graph").read_text()
+    ours = calls_of(text)
+    begins = next(at for at, line in enumerate(theirs) if line == "  bprm_execve() {")
+    ends = max(at for at, line in enumerate(theirs) if line == "  }")
+    expected = theirs[begins : ends + 1]
+    assert len(expected) > 500
+    assert {name for name in GRAPHED for line in expected if f" {name}()" in line} == {*GRAPHED}
+    assert "\n".join(expected) in "\n".join(ours)
+    assert re.search(r"(?m)\| +vfs_write\(\); /\* ret=0x\w+ \*/$", text)
+
+
+@needs_host_code
+def test_a_graph_of_a_boot_names_its_functions(tmp_path: Path) -> None:
+    image = str(image_path(AMD64_61))
+    for words, text in {
+        (): "nothing to trace: give -f GLOB",
+        ("-f", "no_such_*"): "-f no_such_*: no function matches",
+        ("-f", "vfs_read", "--under", "no_such"): "--under no_such: no function matches",
+        ("-f", "do_int3"): "-f do_int3: no function that matches takes a probe",
+        ("-f", "vfs_read", "--tracer", "function", "--retval"): "--retval is for calls",
+        ("-f", "vfs_read", "--args"): "No such option '--args'",
+    }.items():
+        done = run("graph", "--boot", *words, image, cwd=tmp_path)
+        assert (done.code, done.out) == (2, ""), words
+        assert text in done.err, (words, done.err)
