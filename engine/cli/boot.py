@@ -40,6 +40,7 @@ _OFTEN: Final = 0.1
     cls=GroupedCommand,
     uses=(
         ("To the shell of an initial ramdisk", "--initrd initrd.gz /boot/vmlinuz-6.1.0-56-amd64"),
+        ("A static program as the first and only one", "--init hello vmlinuz"),
         ("With words of your own for the kernel", "--append 'quiet init=/bin/sh' vmlinuz"),
         ("Stopped after a minute, with 512 MB", "--timeout 60 --memory 512M vmlinuz"),
     ),
@@ -49,6 +50,29 @@ _OFTEN: Final = 0.1
     metavar="FILE",
     default="",
     help="The initial ramdisk, as it is packed.",
+    group=Group.GUEST,
+)
+@option(
+    "--init",
+    metavar="FILE|DIR",
+    default="",
+    help="A static program or a script that the kernel runs first, or a folder with such an init "
+    "that becomes the root; over --initrd.",
+    group=Group.GUEST,
+)
+@option(
+    "--modules",
+    metavar="DIR",
+    default="",
+    help="Put the kernel's modules, in DIR or below it, into the ramdisk's /lib/modules.",
+    group=Group.GUEST,
+)
+@option(
+    "--module",
+    "chosen",
+    metavar="NAME",
+    multiple=True,
+    help="Of --modules only this one and what it needs.",
     group=Group.GUEST,
 )
 @option(
@@ -85,7 +109,8 @@ def boot(kernel: str, **values: Any) -> int:
     Exit code: 0 once the kernel has halted, powered off or reset the machine, 1 if it panics or
     cannot go on, 124 if the time ran out, 2 for a bad file or bad usage.
     """
-    request = BootRequest(kernel, values["initrd"], values["append"], values["memory"])
+    taken = ("initrd", "append", "memory", "init", "modules", "chosen")
+    request = BootRequest(kernel, **{name: values[name] for name in taken})
     began = time.process_time()
     stdin = sys.stdin.fileno() if sys.stdin is not None else None
     booted = Booted(request, console.write_raw, stdin)

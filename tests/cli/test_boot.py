@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from controlkit import sample
 from guestrun import Outcome, run
-from kernelimages import AMD64_61, AMD64_612, UML_61, image_path
+from kernelimages import AMD64_61, AMD64_612, UML_61, fetched_modules, image_path
 
 from engine.chapters import load_chapter
 from engine.cpu import native
@@ -105,6 +105,41 @@ def test_the_chapter_shows_what_a_boot_prints(tmp_path: Path) -> None:
     assert [line for line in lines if line not in said] == []
 
 
+def busybox_root(folder: Path, init: str) -> Path:
+    """A root with busybox in it, and an init."""
+    root = folder / "root"
+    for name in ("bin", "dev", "proc", "sbin", "sys"):
+        (root / name).mkdir(parents=True)
+    shutil.copy(BUSYBOX, root / "bin" / "busybox")
+    for name in ("cat", "ls", "mount", "poweroff", "sh", "sha256sum"):
+        (root / "bin" / name).symlink_to("busybox")
+    (root / "sbin" / "modprobe").symlink_to("../bin/busybox")
+    script = root / "init"
+    script.write_text(init)
+    script.chmod(0o755)
+    return root
+
+
+@needs_host_code
+@pytest.mark.slow
+def test_a_folder_becomes_the_root_with_modules_in_it(tmp_path: Path) -> None:
+    """Over a packed ramdisk whose init never runs; ext4 brings its modules along."""
+    image = image_path(AMD64_61)
+    packed = initrd(tmp_path)
+    tree = tmp_path / "modules" / "lib" / "modules" / "6.1.0-56-amd64" / "kernel"
+    tree.mkdir(parents=True)
+    for path in fetched_modules(AMD64_61, ("ext4", "jbd2", "mbcache", "crc16", "crc32c_generic")):
+        shutil.copy(path, tree)
+    script = "#!/bin/sh\nmount -t proc p /proc\nmodprobe ext4 && cat /proc/modules\npoweroff -f\n"
+    root = busybox_root(tmp_path, script)
+    words = ("--initrd", str(packed), "--init", str(root), "--modules", str(tmp_path / "modules"))
+    done = boot(tmp_path, *words, "--module", "ext4", "--append", "quiet", str(image))
+    assert done.code == 0, done
+    assert {line.split()[0] for line in done.out.splitlines() if " Live " in line} == {
+        *("ext4", "jbd2", "mbcache", "crc16")
+    }
+
+
 @needs_host_code
 @pytest.mark.slow
 def test_a_panic_and_a_limit_of_time_are_told(tmp_path: Path) -> None:
@@ -175,6 +210,10 @@ def test_what_cannot_be_booted_is_told(tmp_path: Path) -> None:
         (str(cut),): "cut",
         ("--initrd", "none", image): "none: No such file or directory",
         ("--initrd", str(empty), image): "the file is empty",
+        ("--init", "/nowhere", image): "/nowhere: No such file or directory",
+        ("--init", str(empty), image): "neither an ELF program nor a script with #!",
+        ("--modules", str(tmp_path), image): "there are no modules of 6.1.0-56-amd64",
+        ("--module", "ext4", image): "--modules DIR",
         ("--memory", "32M", image): "a machine has 64 MB to 3072 MB",
         ("--memory", "8G", image): "a machine has 64 MB to 3072 MB",
     }

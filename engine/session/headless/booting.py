@@ -9,11 +9,13 @@ from msgspec import Struct
 
 from engine.errors import CommandError, ImageError
 from engine.image.headers import MACHINES
+from engine.image.kernel.kernelimage import KernelImage
 from engine.image.kernel.opening import open_kernel
 from engine.image.kernel.recognition import is_kernel_image
 from engine.machine.console import ConsoleDescriptor
 from engine.machine.linuxboot import LEAST, MOST, Boot, prepare
 from engine.machine.machine import BareMachine, BootEnd, MachineEnd
+from engine.machine.ramdisk import Ramdisk, assembled
 
 COMMAND_LINE: Final = (
     "console=ttyS0 nokaslr nosmp noapic nolapic acpi=off mitigations=off tsc=reliable "
@@ -26,7 +28,6 @@ DEFAULT_MEMORY: Final = 256 << 20
 __all__ = ["COMMAND_LINE", "BootEnd", "BootRequest", "Booted", "MachineEnd", "ended"]
 
 _BEGAN: Final = datetime(2026, 1, 1, tzinfo=UTC)
-_INITRD_MOST: Final = 1 << 30
 _LINE_MOST: Final = 4096
 """Bytes of a line that are kept until it ends."""
 _X86_64: Final = 62  # e_machine
@@ -40,12 +41,18 @@ class BootRequest(Struct, frozen=True):
         initrd: path of the initial ramdisk, "" for none.
         append: more words of the command line, which win over the usual ones.
         memory: bytes.
+        init: path of the first program, or of a folder that becomes the root; "" for none.
+        modules: path of a folder of modules, "" for none.
+        chosen: names of modules; none for all of the folder.
     """
 
     kernel: str
     initrd: str = ""
     append: str = ""
     memory: int = DEFAULT_MEMORY
+    init: str = ""
+    modules: str = ""
+    chosen: tuple[str, ...] = ()
 
 
 class Booted:
@@ -83,7 +90,7 @@ class Booted:
                 f"{elf.name}: no kernel for a machine: it has no startup_64. User-mode Linux is a "
                 "program: kprobe-tui run"
             )
-        initrd = _contents(request.initrd) if request.initrd else b""
+        initrd = _ramdisk(request, self._kernel)
         self._put, self._waiting = put, bytearray()
         given = os.open(os.devnull, os.O_RDONLY) if stdin is None else stdin
         self._input = ConsoleDescriptor(given, self.halt if os.isatty(given) else None)
@@ -145,14 +152,9 @@ def ended(end: MachineEnd, place: str) -> str:
     return f"{end.reason.value}{at}"
 
 
-def _contents(path: str) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            data = file.read(_INITRD_MOST + 1)
-    except OSError as error:
-        raise ImageError(f"{path}: {error.strerror}") from error
-    if not data:
-        raise ImageError(f"{path}: the file is empty, an initial ramdisk is not")
-    if len(data) > _INITRD_MOST:
-        raise ImageError(f"{path}: more than {_INITRD_MOST >> 20} MB are no initial ramdisk")
-    return data
+def _ramdisk(request: BootRequest, kernel: KernelImage) -> bytes:
+    if request.chosen and not request.modules:
+        raise CommandError("--module names one of the modules in a folder: --modules DIR")
+    looks = not any(word.startswith("rdinit=") for word in request.append.split())
+    wanted = Ramdisk(request.initrd, request.init, request.modules, request.chosen, looks)
+    return assembled(wanted, kernel.release.release if request.modules else "")
