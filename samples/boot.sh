@@ -40,14 +40,19 @@ Dir::Cache "$work/cache";
 END
 if [ -n "${SUITE:-}" ]; then
     keys=/usr/share/keyrings/debian-archive-keyring.gpg
-    cat > "$work/sources.list" <<END
-deb [signed-by=$keys] $mirror $SUITE main
-deb [signed-by=$keys] $mirror-security $SUITE-security main
-END
+    {
+        echo "deb [signed-by=$keys] $mirror $SUITE main"
+        case $SUITE in
+        *-backports) echo "deb [signed-by=$keys] $mirror ${SUITE%-backports} main" ;;
+        sid | unstable | testing | experimental) ;;
+        *) echo "deb [signed-by=$keys] $mirror-security $SUITE-security main" ;;
+        esac
+    } > "$work/sources.list"
     cat >> "$work/apt.conf" <<END
 Dir::Etc::sourcelist "$work/sources.list";
 Dir::Etc::sourceparts "/dev/null";
 END
+    case $SUITE in *-backports) echo "APT::Default-Release \"$SUITE\";" >> "$work/apt.conf" ;; esac
 fi
 export APT_CONFIG="$work/apt.conf"
 

@@ -83,6 +83,15 @@ _OFTEN: Final = 0.1
     group=Group.GUEST,
 )
 @option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="Of the kernel's random numbers.",
+    group=Group.GUEST,
+)
+@option(
     "--memory",
     type=size,
     default="256M",
@@ -109,7 +118,7 @@ def boot(kernel: str, **values: Any) -> int:
     Exit code: 0 once the kernel has halted, powered off or reset the machine, 1 if it panics or
     cannot go on, 124 if the time ran out, 2 for a bad file or bad usage.
     """
-    taken = ("initrd", "append", "memory", "init", "modules", "chosen")
+    taken = ("initrd", "append", "memory", "init", "modules", "chosen", "seed")
     request = BootRequest(kernel, **{name: values[name] for name in taken})
     began = time.process_time()
     stdin = sys.stdin.fileno() if sys.stdin is not None else None

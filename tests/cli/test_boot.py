@@ -142,6 +142,24 @@ def test_a_folder_becomes_the_root_with_modules_in_it(tmp_path: Path) -> None:
 
 @needs_host_code
 @pytest.mark.slow
+def test_random_numbers_follow_from_the_seed(tmp_path: Path) -> None:
+    """The generator is ready from the first line of the boot on, and its numbers are repeated."""
+    script = "#!/bin/sh\nmount -t devtmpfs d /dev\nmount -t proc p /proc\n"
+    script += "sha256sum /proc/sys/kernel/random/uuid\npoweroff -f\n"
+    root = busybox_root(tmp_path, script)
+    said = []
+    for words in ((), ("--seed", "0"), ("--seed", "7")):
+        done = boot(tmp_path, "--init", str(root), *words, str(image_path(AMD64_61)))
+        assert done.code == 0, done
+        assert "[    0.000000] random: crng init done" in done.out
+        said.append(re.findall(r"(?m)^([0-9a-f]{64}) ", done.out))
+    assert said[0] == said[1]
+    assert len(said[0]) == 1
+    assert said[0] != said[2]
+
+
+@needs_host_code
+@pytest.mark.slow
 def test_a_panic_and_a_limit_of_time_are_told(tmp_path: Path) -> None:
     image = str(image_path(AMD64_61))
     done = boot(tmp_path, "--append", "quiet", image)

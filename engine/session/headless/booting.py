@@ -31,6 +31,8 @@ _BEGAN: Final = datetime(2026, 1, 1, tzinfo=UTC)
 _LINE_MOST: Final = 4096
 """Bytes of a line that are kept until it ends."""
 _X86_64: Final = 62  # e_machine
+_LOADER_SEEDS: Final = (6, 0)
+"""The version from which on a kernel takes a seed from its loader."""
 
 
 class BootRequest(Struct, frozen=True):
@@ -44,6 +46,7 @@ class BootRequest(Struct, frozen=True):
         init: path of the first program, or of a folder that becomes the root; "" for none.
         modules: path of a folder of modules, "" for none.
         chosen: names of modules; none for all of the folder.
+        seed: what the kernel's random numbers follow from.
     """
 
     kernel: str
@@ -53,6 +56,7 @@ class BootRequest(Struct, frozen=True):
     init: str = ""
     modules: str = ""
     chosen: tuple[str, ...] = ()
+    seed: int = 0
 
 
 class Booted:
@@ -95,7 +99,8 @@ class Booted:
         given = os.open(os.devnull, os.O_RDONLY) if stdin is None else stdin
         self._input = ConsoleDescriptor(given, self.halt if os.isatty(given) else None)
         self._machine = BareMachine(request.memory & -4096, self._written, self._input, _BEGAN)
-        prepare(self._machine.cpu, Boot(elf, command_line(request.append), initrd))
+        line = command_line(_seed_word(self._kernel, request.seed), request.append)
+        prepare(self._machine.cpu, Boot(elf, line, initrd, request.seed))
 
     def run(self) -> MachineEnd:
         """Run until the kernel switches the machine off, or it is halted."""
@@ -133,9 +138,18 @@ class Booted:
             self._put(waiting)
 
 
-def command_line(append: str) -> str:
+def command_line(*append: str) -> str:
     """The usual command line, with more words behind: a kernel takes the last one of a name."""
-    return f"{COMMAND_LINE} {append}".strip()
+    return " ".join(filter(None, (COMMAND_LINE, *append)))
+
+
+def _seed_word(kernel: KernelImage, seed: int) -> str:
+    """The word by which a seed comes to kernels that take none from their loader.
+
+    Such kernels mix their command line into the pool (5.18, and the stable series of that time);
+    a word with a dot is for a module, and nobody misses it.
+    """
+    return f"kprobe_tui.seed={seed}" if seed and kernel.version < _LOADER_SEEDS else ""
 
 
 def ended(end: MachineEnd, place: str) -> str:
