@@ -93,12 +93,17 @@ mount -t proc proc /proc
 mount -t sysfs sys /sys
 mount -t devtmpfs dev /dev
 for module in virtio_pci virtio_blk ext4; do modprobe -q "$module"; done
-disk=
+disk= how=ro next=/sbin/init
 for word in $(cat /proc/cmdline); do
-    case $word in root=*) disk=${word#root=} ;; esac
+    case $word in
+    root=*) disk=${word#root=} ;;
+    init=*) next=${word#init=} ;;
+    rw) how=rw ;;
+    esac
 done
-if [ -n "$disk" ] && mount -o ro "$disk" /mnt; then
-    exec switch_root /mnt /sbin/init
+if [ -n "$disk" ] && mount -o "$how" "$disk" /mnt; then
+    for place in dev proc sys; do mount --move "/$place" "/mnt/$place"; done
+    exec switch_root /mnt "$next"
 fi
 echo "Linux $(uname -r); poweroff -f ends it"
 while :; do
@@ -109,3 +114,4 @@ chmod 755 "$root/init"
 
 echo "kprobe-tui boot --init $root --modules $modules \\"
 echo "    --module virtio_pci --module virtio_blk --module ext4 $target/vmlinuz"
+echo "# A system on a disk: --disk IMAGE --append 'root=/dev/vda rw'" >&2

@@ -83,6 +83,15 @@ _OFTEN: Final = 0.1
     group=Group.GUEST,
 )
 @option(
+    "--disk",
+    "disks",
+    metavar="FILE",
+    multiple=True,
+    help="A raw image as a disk, /dev/vda. The image is never written: changes are kept in "
+    "memory. May be repeated.",
+    group=Group.GUEST,
+)
+@option(
     "--seed",
     type=click.IntRange(min=0),
     default=0,
@@ -98,6 +107,15 @@ _OFTEN: Final = 0.1
     show_default=True,
     metavar="SIZE",
     help="Memory of the machine.",
+    group=Group.LIMITS,
+)
+@option(
+    "--disk-memory",
+    type=size,
+    default="512M",
+    show_default=True,
+    metavar="SIZE",
+    help="Memory for what the guest changes on disks.",
     group=Group.LIMITS,
 )
 @timeout_option
@@ -118,8 +136,10 @@ def boot(kernel: str, **values: Any) -> int:
     Exit code: 0 once the kernel has halted, powered off or reset the machine, 1 if it panics or
     cannot go on, 124 if the time ran out, 2 for a bad file or bad usage.
     """
-    taken = ("initrd", "append", "memory", "init", "modules", "chosen", "seed")
-    request = BootRequest(kernel, **{name: values[name] for name in taken})
+    taken = ("initrd", "append", "memory", "init", "modules", "chosen", "seed", "disks")
+    request = BootRequest(
+        kernel, disk_memory=values["disk_memory"], **{n: values[n] for n in taken}
+    )
     began = time.process_time()
     stdin = sys.stdin.fileno() if sys.stdin is not None else None
     booted = Booted(request, console.write_raw, stdin)

@@ -130,7 +130,7 @@ class ModuleTree:
     def _needed(self, chosen: Iterable[str]) -> list[str]:
         """Modules with all that they need, directly or not."""
         wanted: dict[str, None] = {}
-        waiting = [self._chosen(name) for name in chosen]
+        waiting = [each for each in map(self._chosen, chosen) if each]
         while waiting:
             name = waiting.pop()
             if name in wanted:
@@ -147,10 +147,13 @@ class ModuleTree:
         return sorted(wanted)
 
     def _chosen(self, name: str) -> str:
+        """The name of a module as kernels write it; "" for one that is built in."""
         plain = _plain(name.removesuffix(".ko"))
-        if plain not in self._paths:
-            _refuse(self.folder, f"there is no module {name}; one that is built in needs no file")
-        return plain
+        if plain in self._paths:
+            return plain
+        if plain not in self._built_in:
+            _refuse(self.folder, f"there is no module {name}")
+        return ""
 
     def _rows(self, names: Iterable[str]) -> Iterator[bytes]:
         """Lines of `modules.dep`: a module and what it needs, whatever needs another before it."""

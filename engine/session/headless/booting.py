@@ -14,8 +14,9 @@ from engine.image.kernel.opening import open_kernel
 from engine.image.kernel.recognition import is_kernel_image
 from engine.machine.console import ConsoleDescriptor
 from engine.machine.linuxboot import LEAST, MOST, Boot, prepare
-from engine.machine.machine import BareMachine, BootEnd, MachineEnd
+from engine.machine.machine import DISKS_MOST, BareMachine, BootEnd, MachineEnd
 from engine.machine.ramdisk import Ramdisk, assembled
+from engine.machine.rawdisk import DEFAULT_CHANGES, ChangeBudget, RawDisk
 
 COMMAND_LINE: Final = (
     "console=ttyS0 nokaslr nosmp noapic nolapic acpi=off mitigations=off tsc=reliable "
@@ -47,6 +48,8 @@ class BootRequest(Struct, frozen=True):
         modules: path of a folder of modules, "" for none.
         chosen: names of modules; none for all of the folder.
         seed: what the kernel's random numbers follow from.
+        disks: paths of raw images.
+        disk_memory: bytes of changed blocks that are kept at the most.
     """
 
     kernel: str
@@ -57,6 +60,8 @@ class BootRequest(Struct, frozen=True):
     modules: str = ""
     chosen: tuple[str, ...] = ()
     seed: int = 0
+    disks: tuple[str, ...] = ()
+    disk_memory: int = DEFAULT_CHANGES
 
 
 class Booted:
@@ -89,6 +94,8 @@ class Booted:
         if elf.machine != _X86_64:
             name = MACHINES.get(elf.machine, hex(elf.machine))
             raise ImageError(f"{elf.name}: kernels of x86-64 are booted, and this one is {name}")
+        if len(request.disks) > DISKS_MOST:
+            raise CommandError(f"--disk: a machine has {DISKS_MOST} disks at the most")
         if self._kernel.symbol("startup_64") is None:
             raise ImageError(
                 f"{elf.name}: no kernel for a machine: it has no startup_64. User-mode Linux is a "
@@ -99,6 +106,9 @@ class Booted:
         given = os.open(os.devnull, os.O_RDONLY) if stdin is None else stdin
         self._input = ConsoleDescriptor(given, self.halt if os.isatty(given) else None)
         self._machine = BareMachine(request.memory & -4096, self._written, self._input, _BEGAN)
+        budget = ChangeBudget(request.disk_memory)
+        for path in request.disks:
+            self._machine.add_disk(RawDisk(path, budget))
         line = command_line(_seed_word(self._kernel, request.seed), request.append)
         prepare(self._machine.cpu, Boot(elf, line, initrd, request.seed))
 
