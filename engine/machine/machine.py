@@ -19,10 +19,15 @@ from engine.machine.virtqueue import SplitQueue
 DISKS_MOST: Final = 16
 _TIMER: Final = 0
 _KEYBOARD, _PULSE_RESET = 0x64, 0xFE
+_NO_KEYBOARD: Final = 0xFD
+"""Status of a keyboard controller that is none, and takes a command at once: a kernel that resets
+the machine through it does not wait for room."""
 _RESET, _RESETS = 0xCF9, (6, 14)
 _SILENT: Final = frozenset((0x80, 0xED))
 """Ports that delays are made with."""
 _PANIC: Final = b"Kernel panic - not syncing: "
+_LEAVING: Final = b"reboot: "
+"""The words of Linux before it powers off or restarts, in kernel/reboot.c and arch/x86."""
 _LINE_MOST: Final = 1024
 
 
@@ -116,6 +121,7 @@ class BareMachine:
         self._virtio: list[VirtioFunction] = []
         self._line = bytearray()
         self._panic = ""
+        self._leaving = False
         self._reset = False
         self._halted = threading.Event()
         self._reads = {
@@ -125,6 +131,7 @@ class BareMachine:
             **dict.fromkeys(realtime.PORTS, self._cmos.read),
             **dict.fromkeys(serial.PORTS, self._serial.read),
             **dict.fromkeys(_SILENT, _zero),
+            _KEYBOARD: _keyboard_status,
         }
         self._writes = {
             **dict.fromkeys(interrupts.PORTS, self._pic.write),
@@ -156,12 +163,12 @@ class BareMachine:
                 return self._end(BootEnd.HALTED)
             if self._reset:
                 return self._end(BootEnd.PANIC if self._panic else BootEnd.RESET)
-            if self.cpu.is_down:
-                return self._end(BootEnd.FAULT)
+            if self.cpu.is_down:  # on purpose where nothing else has reset the machine
+                return self._end(BootEnd.RESET if self._leaving else BootEnd.FAULT)
             if not self.cpu.enabled:
                 return self._end(BootEnd.PANIC if self._panic else BootEnd.OFF)
             if not self._idle():
-                return self._end(BootEnd.STUCK)
+                return self._end(BootEnd.OFF if self._leaving else BootEnd.STUCK)
 
     def halt(self) -> None:
         """Stop the machine, from any thread: `run` returns."""
@@ -273,8 +280,13 @@ class BareMachine:
             at = self._line.find(_PANIC)
             if at >= 0 and not self._panic:
                 self._panic = self._line[at + len(_PANIC) :].decode("utf-8", "replace").strip()
+            self._leaving = self._leaving or _LEAVING in self._line
             self._line.clear()
 
 
 def _zero(port: int) -> int:
     return 0
+
+
+def _keyboard_status(port: int) -> int:
+    return _NO_KEYBOARD

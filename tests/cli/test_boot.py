@@ -206,6 +206,28 @@ def test_random_numbers_follow_from_the_seed(tmp_path: Path) -> None:
 
 @needs_host_code
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("command", "append", "code", "said"),
+    [
+        ("reboot -f", "", 0, "the kernel has reset the machine"),
+        ("reboot -f", "reboot=t", 0, "the kernel has reset the machine"),
+        ("echo o > /proc/sysrq-trigger; cat", "", 0, ""),
+        ("echo c > /proc/sysrq-trigger", "", 1, "the kernel has panicked: sysrq triggered crash"),
+    ],
+    ids=["reset", "triple-fault", "power-off", "crash"],
+)
+def test_each_way_off_is_an_end(
+    command: str, append: str, code: int, said: str, tmp_path: Path
+) -> None:
+    root = busybox_root(tmp_path, f"#!/bin/sh\nmount -t proc proc /proc\n{command}\n")
+    (root / "bin" / "reboot").symlink_to("busybox")
+    words = ("--init", str(root), "--append", f"quiet {append}", "--timeout", "300")
+    done = boot(tmp_path, *words, str(image_path(AMD64_61)))
+    assert (done.code, done.err) == (code, f"kprobe-tui: {said}\n" if said else "")
+
+
+@needs_host_code
+@pytest.mark.slow
 def test_a_panic_and_a_limit_of_time_are_told(tmp_path: Path) -> None:
     image = str(image_path(AMD64_61))
     done = boot(tmp_path, "--append", "quiet", image)
@@ -218,7 +240,7 @@ def test_a_panic_and_a_limit_of_time_are_told(tmp_path: Path) -> None:
     assert done.code == 124
     first, second = done.err.splitlines()
     assert first == "kprobe-tui: stopped: the time limit (--timeout) ran out"
-    assert second.startswith("kprobe-tui: the machine was stopped at 0x")
+    assert re.fullmatch(r"kprobe-tui: the machine was stopped at 0x[0-9a-f]+( \(.+\))?", second)
 
 
 @needs_host_code

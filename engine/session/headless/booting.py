@@ -132,7 +132,9 @@ class Booted:
         return f"{blocks} blocks, {now / 1e9:.3f} s of the machine's time"
 
     def place(self, address: int) -> str:
-        """The name of a place in the kernel; "" outside of it."""
+        """The name of a place in the kernel; "" for other code of ring 0, such as a module's."""
+        if self._machine.cpu.privilege:
+            return "in a program"
         found = self._kernel.names.at(address)
         return f"{found.name}+{address - found.start:#x}" if found is not None else ""
 
