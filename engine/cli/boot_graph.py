@@ -15,8 +15,8 @@ from engine.cli.machine_run import console_input, show_figures
 from engine.cli.options import (
     color_option,
     debug_option,
-    kernel_choice,
-    kernel_options,
+    names_choice,
+    names_options,
     timeout_option,
 )
 from engine.cli.probe_options import mode_option, task_options
@@ -38,7 +38,7 @@ from engine.session.headless.boot_traces import BootGraphRequest, opened_boot_gr
 @task_options
 @mode_option
 @boot_options
-@kernel_options
+@names_options
 @timeout_option
 @color_option
 @debug_option
@@ -59,7 +59,7 @@ def boot_graph(
     graph, options = graph_choice(values)
     options = replace(options, text=text_options)
     boot = boot_request(kernel_image, values)
-    request = BootGraphRequest(boot, globs, graph, options, kernel_choice(values))
+    request = BootGraphRequest(boot, globs, graph, options, names_choice(values))
     stdin = console_input()
     began = time.process_time()
     with opened_boot_graph(request, console.write_raw, stdin, console.errors()) as traced:

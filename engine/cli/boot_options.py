@@ -2,6 +2,8 @@
 
 from typing import Any, Final
 
+import click
+
 from engine.cli.grouped import Group, option
 from engine.cli.options import Command, size
 from engine.session.headless.booting import COMMAND_LINE, BootRequest
@@ -15,10 +17,51 @@ _OPTIONS: Final = (
         group=Group.GUEST,
     ),
     option(
+        "--init",
+        metavar="FILE|DIR",
+        default="",
+        help="A static program or a script that the kernel runs first, or a folder with such an init "
+        "that becomes the root; over --initrd.",
+        group=Group.GUEST,
+    ),
+    option(
+        "--modules",
+        metavar="DIR",
+        default="",
+        help="Put the kernel's modules, in DIR or below it, into the ramdisk's /lib/modules.",
+        group=Group.GUEST,
+    ),
+    option(
+        "--module",
+        "chosen",
+        metavar="NAME",
+        multiple=True,
+        help="Of --modules only this one and what it needs.",
+        group=Group.GUEST,
+    ),
+    option(
         "--append",
         metavar="TEXT",
         default="",
         help=f"More words of the kernel's command line, behind: {COMMAND_LINE}.",
+        group=Group.GUEST,
+    ),
+    option(
+        "--disk",
+        "disks",
+        metavar="FILE",
+        multiple=True,
+        help="A raw image as a disk, /dev/vda. The image is never written: changes are kept in "
+        "memory. May be repeated.",
+        group=Group.GUEST,
+    ),
+    option(
+        "--seed",
+        type=click.IntRange(min=0),
+        default=0,
+        show_default=True,
+        metavar="N",
+        help="Of the kernel's random numbers.",
         group=Group.GUEST,
     ),
     option(
@@ -30,6 +73,18 @@ _OPTIONS: Final = (
         help="Memory of the machine.",
         group=Group.LIMITS,
     ),
+    option(
+        "--disk-memory",
+        type=size,
+        default="512M",
+        show_default=True,
+        metavar="SIZE",
+        help="Memory for what the guest changes on disks.",
+        group=Group.LIMITS,
+    ),
+)
+_NAMES: Final = (
+    *("initrd", "init", "modules", "chosen", "append", "disks", "seed", "memory", "disk_memory"),
 )
 
 
@@ -47,4 +102,4 @@ def boot_request(kernel: str, values: dict[str, Any]) -> BootRequest:
         kernel: path of the image.
         values: of all options.
     """
-    return BootRequest(kernel, values.pop("initrd"), values.pop("append"), values.pop("memory"))
+    return BootRequest(kernel, **{name: values.pop(name) for name in _NAMES})

@@ -14,8 +14,8 @@ from engine.cli.machine_run import console_input, run_machine, show_figures
 from engine.cli.options import (
     color_option,
     debug_option,
-    kernel_choice,
-    kernel_options,
+    names_choice,
+    names_options,
     timeout_option,
 )
 from engine.cli.probe_options import mode_option, task_options
@@ -52,7 +52,7 @@ from engine.session.protocol.requests import ProbeRequest
     group=Group.OUTPUT,
 )
 @boot_options
-@kernel_options
+@names_options
 @timeout_option
 @color_option
 @debug_option
@@ -77,7 +77,7 @@ def boot_trace(kernel_image: str, listing: bool, **values: Any) -> int:
         replace(trace_options(values, keeps=not listing), mode=mode),
         values["filters"],
         values["triggers"],
-        kernel_choice(values),
+        names_choice(values),
     )
     stdin = None if listing else console_input()
     began = time.process_time()

@@ -258,14 +258,7 @@ _ASKED_OPTIONS: Final = (
         group=Group.IMAGES,
     ),
 )
-_IMAGE_OPTIONS: Final = (
-    option(
-        "--kernel",
-        "kernel",
-        type=click.Path(),
-        help="Of a module: the kernel image that it is for.",
-        group=Group.IMAGES,
-    ),
+_NAMES_OPTIONS: Final = (
     option(
         "--debug-file",
         type=click.Path(),
@@ -279,6 +272,16 @@ _IMAGE_OPTIONS: Final = (
         help="Of a kernel image: a System.map with names that kallsyms does not have.",
         group=Group.IMAGES,
     ),
+)
+_IMAGE_OPTIONS: Final = (
+    option(
+        "--kernel",
+        "kernel",
+        type=click.Path(),
+        help="Of a module: the kernel image that it is for.",
+        group=Group.IMAGES,
+    ),
+    *_NAMES_OPTIONS,
     option(
         "--cpu",
         metavar="CPU",
@@ -294,6 +297,18 @@ _IMAGE_OPTIONS: Final = (
         group=Group.IMAGES,
     ),
 )
+
+
+def names_options(command: Command) -> Command:
+    """Add the options that say where names and lines of a kernel image are found."""
+    for add in _NAMES_OPTIONS:
+        command = add(command)
+    return command
+
+
+def names_choice(values: dict[str, Any]) -> KernelChoice:
+    """Take these options out of a command's."""
+    return KernelChoice(debug_file=values.pop("debug_file"), system_map=values.pop("system_map"))
 
 
 def image_options(command: Command) -> Command:

@@ -201,6 +201,7 @@ class SystemCpu:
             pages=size // PAGE,
             reset=_function("tlb_reset_dirty"),
         )
+        self._invalidate = _call("tb_invalidate_phys_range", _VOID, _WORD, _WORD)
         self._install()
         self._map_nothing(size)
         self.places = ToldPlaces(self.record, self._hooks, self._fail)
@@ -266,6 +267,14 @@ class SystemCpu:
         """Give the emulator's memory back now; the processor must not be used again."""
         self._forgetting()
         self._emulator.close()
+
+    def store(self, address: int, data: bytes) -> None:
+        """Write to the memory as a device does: code that was translated there is forgotten."""
+        end = address + len(data)
+        self.memory[address:end] = data
+        for page in range(address // PAGE, -(-end // PAGE)):
+            if self._bits[page // 8][0] >> page % 8 & 1:
+                self._invalidate(self._uc, page * PAGE, (page + 1) * PAGE)
 
     # -- registers ----------------------------------------------------------------------
 

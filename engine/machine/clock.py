@@ -22,14 +22,20 @@ class MachineClock:
     """Time, and when it has to be looked at next.
 
     Attributes:
-        event: time of the next event of a device.
+        event: time of the next tick of the timer.
+        later: time of the next interrupt of another device.
     """
 
     def __init__(self, record: MachineRecord) -> None:
         """Begin at 0."""
         self._record = record
         self._skew = 0
-        self.event = NO_EVENT
+        self.event = self.later = NO_EVENT
+
+    @property
+    def next(self) -> int:
+        """The time of whatever comes first."""
+        return min(self.event, self.later)
 
     @property
     def now(self) -> int:
@@ -42,10 +48,10 @@ class MachineClock:
 
     def wait(self) -> None:
         """Let the time pass until the next event."""
-        self._skew += max(0, self.event - self.now)
+        self._skew += max(0, self.next - self.now)
 
     def limit(self) -> int:
         """The number of blocks at which the next event is due."""
-        if self.event >= NO_EVENT:
+        if self.next >= NO_EVENT:
             return NEVER
-        return max(0, -(-(self.event - self._skew) // BLOCK))
+        return max(0, -(-(self.next - self._skew) // BLOCK))

@@ -1,7 +1,7 @@
 """Two 8259A interrupt controllers, the second one at line 2 of the first. Source: Intel's 8259A.
 
-Fully nested mode, edge-triggered; what Linux uses of them, and nothing of the modes for other
-processors.
+Fully nested mode; what Linux uses of them, and nothing of the modes for other processors. A line
+is triggered by its edge, or by its level where a bit of the ports 0x4d0 and 0x4d1 says so (EISA).
 """
 
 from typing import Final
@@ -12,19 +12,22 @@ _INIT, _OCW3, _READ_ISR, _READS = 0x10, 0x08, 1, 2
 _EOI, _SPECIFIC_EOI = (1, 5), (3, 7)
 _WANTS_ICW4: Final = 1
 PORTS: Final = (0x20, 0x21, 0xA0, 0xA1)
+LEVELS: Final = (0x4D0, 0x4D1)
+_ALWAYS_EDGES: Final = (0x07, 0x21)
+"""Lines that have no level: timer, keyboard, cascade; clock and coprocessor."""
 
 
 class _Controller:
     """One 8259A."""
 
     def __init__(self) -> None:
-        self.requests = self.service = self.mask = self.base = self.lines = 0
+        self.requests = self.service = self.mask = self.base = self.lines = self.levels = 0
         self._step = self._wants_4 = 0
         self._reads_service = False
 
     def next(self) -> int:
         """The line to be served next; -1 for none."""
-        wanted = self.requests & ~self.mask
+        wanted = (self.requests | self.lines & self.levels) & ~self.mask
         for line in range(8):
             if self.service >> line & 1:
                 return -1
@@ -122,6 +125,19 @@ class InterruptControllers:
             return vector
         line = self._second.next()
         return self._second.serve(line) if line >= 0 else self._second.base + _SPURIOUS
+
+    def trigger_by_level(self, line: int) -> None:
+        """Have the level of a line ask, as firmware does for those of PCI."""
+        (self._first if line < 8 else self._second).levels |= 1 << (line & 7)
+
+    def read_levels(self, port: int) -> int:
+        """Serve an IN of one of `LEVELS`."""
+        return (self._second if port & 1 else self._first).levels
+
+    def write_levels(self, port: int, value: int) -> None:
+        """Serve an OUT of one of `LEVELS`."""
+        controller = self._second if port & 1 else self._first
+        controller.levels = value & 0xFF & ~_ALWAYS_EDGES[port & 1]
 
     def read(self, port: int) -> int:
         """Serve an IN of one of `PORTS`."""

@@ -6,6 +6,7 @@ arch/x86/include/uapi/asm/bootparam.h.
 """
 
 import mmap
+from hashlib import sha256
 from struct import pack_into
 from typing import Final
 
@@ -23,6 +24,8 @@ COMMAND_MOST: Final = 2047
 """Bytes of a command line."""
 
 _GDT, _PARAMETERS, _STACK, _TABLES, _COMMAND = 0x6000, 0x7000, 0x8000, 0x9000, 0x20000
+_SETUP: Final = 0x21000
+_RNG_SEED: Final = 9  # SETUP_RNG_SEED, which kernels know from 6.0 on; older ones skip it
 _CODE_AT, _DATA_AT = 0x10, 0x18
 _CODE, _DATA = 0x00AF9B000000FFFF, 0x00CF93000000FFFF
 _LOW_END, _HIGH_ROM, _HIGH = 0x9FC00, 0xF0000, 0x100000
@@ -42,11 +45,13 @@ class Boot(Struct, frozen=True):
         kernel: the unpacked image.
         command: its command line.
         initrd: the initial ramdisk, as it is packed; b"" for none.
+        seed: what the kernel's random numbers follow from.
     """
 
     kernel: ElfImage
     command: str
     initrd: bytes = b""
+    seed: int = 0
 
 
 def prepare(cpu: SystemCpu, boot: Boot) -> None:
@@ -73,6 +78,7 @@ def prepare(cpu: SystemCpu, boot: Boot) -> None:
     memory[initrd : initrd + len(boot.initrd)] = boot.initrd
     memory[_COMMAND : _COMMAND + len(command) + 1] = command + b"\0"
     _parameters(memory, initrd if boot.initrd else 0, len(boot.initrd))
+    _setup_data(memory, boot.seed)
     pack_into("<2Q", memory, _GDT + _CODE_AT, _CODE, _DATA)
     pack_into("<Q", memory, _TABLES, _TABLES + PAGE | _TABLE)
     pack_into("<Q", memory, _TABLES + PAGE, _TABLES + 2 * PAGE | _TABLE)
@@ -117,3 +123,15 @@ def _parameters(memory: mmap.mmap, initrd: int, size: int) -> None:
     pack_into("<B", memory, page + 0x1E8, len(rows))
     for number, row in enumerate(rows):
         pack_into("<QQI", memory, page + 0x2D0 + 20 * number, *row)
+
+
+def _setup_data(memory: mmap.mmap, seed: int) -> None:
+    """Write the list behind the zero page: a seed of randomness, which the kernel wipes out.
+
+    With it the kernel's generator is ready at once. Without it entropy would have to be gathered
+    from the jitter of the clock, which this machine does not have.
+    """
+    data = sha256(b"kprobe-tui boot %d" % seed).digest()
+    pack_into("<Q2I", memory, _SETUP, 0, _RNG_SEED, len(data))
+    memory[_SETUP + 16 : _SETUP + 16 + len(data)] = data
+    pack_into("<Q", memory, _PARAMETERS + 0x250, _SETUP)

@@ -9,15 +9,25 @@ from typing import Final, Protocol
 from msgspec import Struct
 
 from engine.cpu.unicorn_system import NOTHING, STOP, SystemCpu
-from engine.machine import interrupts, realtime, serial, timer
+from engine.machine import interrupts, pci, realtime, serial, timer
 from engine.machine.clock import COUNTER, NO_EVENT, PORT, MachineClock
+from engine.machine.rawdisk import RawDisk
+from engine.machine.virtioblock import VirtioBlock
+from engine.machine.virtiopci import SUBSYSTEM, VirtioFunction
+from engine.machine.virtqueue import SplitQueue
 
+DISKS_MOST: Final = 16
 _TIMER: Final = 0
 _KEYBOARD, _PULSE_RESET = 0x64, 0xFE
+_NO_KEYBOARD: Final = 0xFD
+"""Status of a keyboard controller that is none, and takes a command at once: a kernel that resets
+the machine through it does not wait for room."""
 _RESET, _RESETS = 0xCF9, (6, 14)
-_SILENT: Final = frozenset((0x80, 0xED, 0x4D0, 0x4D1))
-"""Ports that delays are made with, and those of the controllers' triggers."""
+_SILENT: Final = frozenset((0x80, 0xED))
+"""Ports that delays are made with."""
 _PANIC: Final = b"Kernel panic - not syncing: "
+_LEAVING: Final = b"reboot: "
+"""The words of Linux before it powers off or restarts, in kernel/reboot.c and arch/x86."""
 _LINE_MOST: Final = 1024
 
 
@@ -107,25 +117,40 @@ class BareMachine:
         self._serial = serial.SerialPort(
             self._written, lambda level: self._pic.set_line(serial.LINE, level)
         )
+        self._bus = pci.PciBus(self._pic.set_line)
+        self._virtio: list[VirtioFunction] = []
         self._line = bytearray()
         self._panic = ""
+        self._leaving = False
         self._reset = False
         self._halted = threading.Event()
         self._reads = {
             **dict.fromkeys(interrupts.PORTS, self._pic.read),
+            **dict.fromkeys(interrupts.LEVELS, self._pic.read_levels),
             **dict.fromkeys((*timer.PORTS, timer.GATE), self._pit.read),
             **dict.fromkeys(realtime.PORTS, self._cmos.read),
             **dict.fromkeys(serial.PORTS, self._serial.read),
             **dict.fromkeys(_SILENT, _zero),
+            _KEYBOARD: _keyboard_status,
         }
         self._writes = {
             **dict.fromkeys(interrupts.PORTS, self._pic.write),
+            **dict.fromkeys(interrupts.LEVELS, self._pic.write_levels),
             **dict.fromkeys((*timer.PORTS, timer.GATE), self._pit.write),
             **dict.fromkeys(realtime.PORTS, self._cmos.write),
             **dict.fromkeys(serial.PORTS, self._serial.write),
             _KEYBOARD: self._command_keyboard,
             _RESET: self._command_reset,
         }
+
+    def add_disk(self, disk: RawDisk) -> None:
+        """Put a disk into the next slot of the bus, before the machine runs."""
+        memory, number = self.cpu.memory, len(self._virtio)
+        block = VirtioBlock(disk, f"disk{number}", memory, self.cpu.store)
+        device = VirtioFunction(block, SplitQueue(memory, self.cpu.store), self.clock)
+        self._virtio.append(device)
+        self._bus.add(device.function, device, SUBSYSTEM)
+        self._pic.trigger_by_level(pci.LINES[number % len(pci.LINES)])
 
     def run(self) -> MachineEnd:
         """Run until the kernel has switched the machine off, or somebody has halted it."""
@@ -138,12 +163,12 @@ class BareMachine:
                 return self._end(BootEnd.HALTED)
             if self._reset:
                 return self._end(BootEnd.PANIC if self._panic else BootEnd.RESET)
-            if self.cpu.is_down:
-                return self._end(BootEnd.FAULT)
+            if self.cpu.is_down:  # on purpose where nothing else has reset the machine
+                return self._end(BootEnd.RESET if self._leaving else BootEnd.FAULT)
             if not self.cpu.enabled:
                 return self._end(BootEnd.PANIC if self._panic else BootEnd.OFF)
             if not self._idle():
-                return self._end(BootEnd.STUCK)
+                return self._end(BootEnd.OFF if self._leaving else BootEnd.STUCK)
 
     def halt(self) -> None:
         """Stop the machine, from any thread: `run` returns."""
@@ -171,17 +196,27 @@ class BareMachine:
         """
         while not self._pic.waits and not self._halted.is_set():
             ticks = self.clock.event < NO_EVENT and not self._pic.masks(_TIMER)
-            if not ticks and (self._given.over or not self._serial.listens):
+            comes = ticks or self.clock.later < NO_EVENT
+            if not comes and (self._given.over or not self._serial.listens):
                 return False
-            self._listen(max(0, self.clock.event - self.clock.now))
-            if not self._pic.waits and self.clock.event < NO_EVENT:
+            self._listen(max(0, self.clock.next - self.clock.now))
+            if not self._pic.waits and self.clock.next < NO_EVENT:
                 self.clock.wait()
-                self._pit.pass_time()
+                self._pass_time()
         return True
 
     def _listen(self, nanoseconds: int) -> None:
         if self._serial.listens and (data := self._given.take(nanoseconds)):
             self._serial.give(data)
+
+    def _pass_time(self) -> None:
+        """Have devices do what is due."""
+        self._pit.pass_time()
+        if self.clock.now >= self.clock.later:
+            for device in self._virtio:
+                device.pass_time()
+            self.clock.later = min((device.due for device in self._virtio), default=NO_EVENT)
+            self._bus.update_lines()
 
     def _plan(self) -> None:
         """Say when the host code asks next."""
@@ -197,7 +232,7 @@ class BareMachine:
         """Let devices see the time; a vector if one waits that the processor takes."""
         if self._halted.is_set() or self._reset:
             return STOP
-        self._pit.pass_time()
+        self._pass_time()
         self._listen(0)
         vector = NOTHING
         if self._pic.waits and self.cpu.interrupts:
@@ -209,7 +244,7 @@ class BareMachine:
         """Serve an IN: ones where nothing is."""
         self.clock.spend(PORT)
         read = self._reads.get(port)
-        value = read(port) if read is not None else (1 << 8 * size) - 1
+        value = read(port) if read is not None else self._bus.read(port, size)
         self._plan()
         return value
 
@@ -219,6 +254,9 @@ class BareMachine:
         write = self._writes.get(port)
         if write is not None:
             write(port, value)
+        else:
+            self._bus.write(port, size, value)
+            self.clock.later = min((device.due for device in self._virtio), default=NO_EVENT)
         self._plan()
 
     def counter(self) -> int:
@@ -242,8 +280,13 @@ class BareMachine:
             at = self._line.find(_PANIC)
             if at >= 0 and not self._panic:
                 self._panic = self._line[at + len(_PANIC) :].decode("utf-8", "replace").strip()
+            self._leaving = self._leaving or _LEAVING in self._line
             self._line.clear()
 
 
 def _zero(port: int) -> int:
     return 0
+
+
+def _keyboard_status(port: int) -> int:
+    return _NO_KEYBOARD

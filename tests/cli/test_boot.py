@@ -1,8 +1,11 @@
 """`kprobe-tui boot`: Debian's kernels to their power-off, twice the same, and what cannot be."""
 
 import fcntl
+import hashlib
 import os
+import random
 import re
+import shutil
 import signal
 import struct
 import subprocess
@@ -13,10 +16,10 @@ import time
 from pathlib import Path
 
 import pytest
-from bootkit import initrd, needs_host_code
+from bootkit import BUSYBOX, initrd, needs_host_code
 from controlkit import sample
 from guestrun import Outcome, run
-from kernelimages import AMD64_61, AMD64_612, UML_61, image_path
+from kernelimages import AMD64_61, AMD64_612, UML_61, fetched_modules, image_path
 
 from engine.chapters import load_chapter
 from engine.cpu import native
@@ -77,6 +80,125 @@ def test_the_chapter_shows_what_a_boot_prints(tmp_path: Path) -> None:
     assert [line for line in lines if line not in said] == []
 
 
+def busybox_root(folder: Path, init: str) -> Path:
+    """A root with busybox in it, and an init."""
+    root = folder / "root"
+    for name in ("bin", "dev", "proc", "sbin", "sys"):
+        (root / name).mkdir(parents=True)
+    shutil.copy(BUSYBOX, root / "bin" / "busybox")
+    for name in ("cat", "ls", "mount", "poweroff", "sh", "sha256sum"):
+        (root / "bin" / name).symlink_to("busybox")
+    (root / "sbin" / "modprobe").symlink_to("../bin/busybox")
+    script = root / "init"
+    script.write_text(init)
+    script.chmod(0o755)
+    return root
+
+
+@needs_host_code
+@pytest.mark.slow
+def test_a_folder_becomes_the_root_with_modules_in_it(tmp_path: Path) -> None:
+    """Over a packed ramdisk whose init never runs; ext4 brings its modules along."""
+    image = image_path(AMD64_61)
+    packed = initrd(tmp_path)
+    tree = tmp_path / "modules" / "lib" / "modules" / "6.1.0-56-amd64" / "kernel"
+    tree.mkdir(parents=True)
+    for path in fetched_modules(AMD64_61, ("ext4", "jbd2", "mbcache", "crc16", "crc32c_generic")):
+        shutil.copy(path, tree)
+    script = "#!/bin/sh\nmount -t proc p /proc\nmodprobe ext4 && cat /proc/modules\npoweroff -f\n"
+    root = busybox_root(tmp_path, script)
+    words = ("--initrd", str(packed), "--init", str(root), "--modules", str(tmp_path / "modules"))
+    done = boot(tmp_path, *words, "--module", "ext4", "--append", "quiet", str(image))
+    assert done.code == 0, done
+    assert {line.split()[0] for line in done.out.splitlines() if " Live " in line} == {
+        *("ext4", "jbd2", "mbcache", "crc16")
+    }
+
+
+@needs_host_code
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [AMD64_61, AMD64_612])
+def test_disks_are_read_and_changed_and_their_images_are_not(name: str, tmp_path: Path) -> None:
+    """The second one shares no line with the first, the third does; two boots are the same."""
+    image, release = image_path(name), name.removeprefix("vmlinuz-")
+    tree = tmp_path / "modules" / release / "kernel"
+    tree.mkdir(parents=True)
+    wanted = ["virtio_blk"]
+    if name == AMD64_61:  # what later kernels have built in
+        wanted += ["virtio", "virtio_ring", "virtio_pci", "virtio_pci_modern_dev"]
+        wanted += ["virtio_pci_legacy_dev"]
+    for path in fetched_modules(name, wanted):
+        shutil.copy(path, tree)
+    script = "#!/bin/sh\nmount -t devtmpfs d /dev\nmount -t proc p /proc\n"
+    script += "modprobe virtio_pci; modprobe virtio_blk\n"
+    script += "sha256sum /dev/vda /dev/vdb /dev/vdc\n"
+    script += "cat /dev/vda > /dev/vdc && cat /proc/version > /dev/vdb\n"
+    script += "echo 3 > /proc/sys/vm/drop_caches\nsha256sum /dev/vdc\nls /dev/vd*\n"
+    script += "cat /proc/interrupts\npoweroff -f\n"
+    root = busybox_root(tmp_path, script)
+    words = ["--init", str(root), "--modules", str(tmp_path / "modules"), "--append", "quiet"]
+    contents = [random.Random(n).randbytes((3, 1, 3)[n] << 20) for n in range(3)]
+    for number, data in enumerate(contents):
+        (tmp_path / f"disk{number}").write_bytes(data)
+        words += ["--disk", f"disk{number}"]
+    done = boot(tmp_path, "--debug", *words, str(image))
+    assert done.code == 0, done
+    sums = [hashlib.sha256(data).hexdigest() for data in (*contents, contents[0])]
+    assert re.findall(r"(?m)^([0-9a-f]{64})  /dev/vd", done.out) == sums
+    lines = re.findall(r"(?m)^ *(\d+): +\d+ +XT-PIC +(virtio.*)$", done.out)
+    assert [(line, names.strip()) for line, names in lines] == [
+        ("10", "virtio1"),
+        ("11", "virtio0, virtio2"),
+    ]
+    again = boot(tmp_path, "--debug", *words, str(image))
+    assert again.out == done.out
+    assert again.err.split(",")[0] == done.err.split(",")[0]
+    assert [(tmp_path / f"disk{n}").read_bytes() for n in range(3)] == contents
+    done = boot(tmp_path, *words, "--disk-memory", "1M", str(image))
+    assert done.code == 2
+    assert "the guest has changed more than 1 MB on its disks" in done.err
+
+
+@needs_host_code
+@pytest.mark.slow
+def test_random_numbers_follow_from_the_seed(tmp_path: Path) -> None:
+    """The generator is ready from the first line of the boot on, and its numbers are repeated."""
+    script = "#!/bin/sh\nmount -t devtmpfs d /dev\nmount -t proc p /proc\n"
+    script += "sha256sum /proc/sys/kernel/random/uuid\npoweroff -f\n"
+    root = busybox_root(tmp_path, script)
+    said = []
+    for words in ((), ("--seed", "0"), ("--seed", "7")):
+        done = boot(tmp_path, "--init", str(root), *words, str(image_path(AMD64_61)))
+        assert done.code == 0, done
+        assert "[    0.000000] random: crng init done" in done.out
+        said.append(re.findall(r"(?m)^([0-9a-f]{64}) ", done.out))
+    assert said[0] == said[1]
+    assert len(said[0]) == 1
+    assert said[0] != said[2]
+
+
+@needs_host_code
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("command", "append", "code", "said"),
+    [
+        ("reboot -f", "", 0, "the kernel has reset the machine"),
+        ("reboot -f", "reboot=t", 0, "the kernel has reset the machine"),
+        ("echo o > /proc/sysrq-trigger; cat", "", 0, ""),
+        ("echo c > /proc/sysrq-trigger", "", 1, "the kernel has panicked: sysrq triggered crash"),
+    ],
+    ids=["reset", "triple-fault", "power-off", "crash"],
+)
+def test_each_way_off_is_an_end(
+    command: str, append: str, code: int, said: str, tmp_path: Path
+) -> None:
+    root = busybox_root(tmp_path, f"#!/bin/sh\nmount -t proc proc /proc\n{command}\n")
+    (root / "bin" / "reboot").symlink_to("busybox")
+    words = ("--init", str(root), "--append", f"quiet {append}", "--timeout", "300")
+    done = boot(tmp_path, *words, str(image_path(AMD64_61)))
+    assert (done.code, done.err) == (code, f"kprobe-tui: {said}\n" if said else "")
+
+
 @needs_host_code
 @pytest.mark.slow
 def test_a_panic_and_a_limit_of_time_are_told(tmp_path: Path) -> None:
@@ -91,7 +213,7 @@ def test_a_panic_and_a_limit_of_time_are_told(tmp_path: Path) -> None:
     assert done.code == 124
     first, second = done.err.splitlines()
     assert first == "kprobe-tui: stopped: the time limit (--timeout) ran out"
-    assert second.startswith("kprobe-tui: the machine was stopped at 0x")
+    assert re.fullmatch(r"kprobe-tui: the machine was stopped at 0x[0-9a-f]+( \(.+\))?", second)
 
 
 @needs_host_code
@@ -138,8 +260,9 @@ def test_a_boot_ends_though_nobody_reads_its_console(words: tuple[str, ...], cod
 
 def test_what_cannot_be_booted_is_told(tmp_path: Path) -> None:
     image = str(image_path(AMD64_61))
-    empty, cut = tmp_path / "empty", tmp_path / "cut"
+    empty, cut, odd = tmp_path / "empty", tmp_path / "cut", tmp_path / "odd"
     empty.touch()
+    odd.write_bytes(bytes(513))
     cut.write_bytes(Path(image).read_bytes()[:3_000_000])
     lines = {
         (sample("x86_64", "recursion"),): "a program is not booted: kprobe-tui run",
@@ -147,6 +270,15 @@ def test_what_cannot_be_booted_is_told(tmp_path: Path) -> None:
         (str(cut),): "cut",
         ("--initrd", "none", image): "none: No such file or directory",
         ("--initrd", str(empty), image): "the file is empty",
+        ("--init", "/nowhere", image): "/nowhere: No such file or directory",
+        ("--init", str(empty), image): "neither an ELF program nor a script with #!",
+        ("--modules", str(tmp_path), image): "there are no modules of 6.1.0-56-amd64",
+        ("--module", "ext4", image): "--modules DIR",
+        ("--disk", "none", image): "none: No such file or directory",
+        ("--disk", str(empty), image): "the file is empty, a disk is not",
+        ("--disk", str(tmp_path), image): "neither a file nor a block device",
+        ("--disk", str(odd), image): "513 bytes are no disk: sectors have 512",
+        (*("--disk", str(cut)) * 17, image): "a machine has 16 disks at the most",
         ("--memory", "32M", image): "a machine has 64 MB to 3072 MB",
         ("--memory", "8G", image): "a machine has 64 MB to 3072 MB",
     }

@@ -92,9 +92,11 @@ def fetched_modules(name: str, modules: Sequence[str]) -> list[Path]:
             package, debian, source = _PACKAGES[name]
             with tempfile.TemporaryDirectory(dir=folder) as work:
                 archive = package_file(package, debian, Path(work), source)
-                tree = _extracted(archive, [f"./*/{path.name}" for path in found], Path(work))
+                tree = _extracted(archive, [f"./*/{path.name}*" for path in found], Path(work))
                 for path in found:
-                    next(tree.rglob(path.name)).rename(path)
+                    stored = next(tree.rglob(f"{path.name}*"))
+                    data = stored.read_bytes()
+                    path.write_bytes(lzma.decompress(data) if stored.suffix == ".xz" else data)
     return found
 
 

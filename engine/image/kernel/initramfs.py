@@ -1,4 +1,4 @@
-"""The files of an initramfs: what a kernel unpacks as its first file system.
+"""The entries of an initramfs: what a kernel unpacks as its first file system.
 
 Source: Documentation/driver-api/early-userspace/buffer-format.rst. An initramfs is a row of
 archives of cpio's formats `newc` and `crc`, with zeros between; the last may be compressed, in
@@ -26,19 +26,36 @@ _DEPTH: Final = 3
 
 
 class ArchivedFile(Struct, frozen=True):
-    """A regular file of an initramfs.
+    """An entry of an initramfs: a file, a folder, a link.
 
     Attributes:
         path: from the root on, with a slash in front.
-        data: its content.
+        data: its content; a symbolic link's target.
+        mode: kind and permissions, as `stat` has them.
     """
 
     path: str
     data: memoryview
+    mode: int
 
 
 def initramfs_files(data: Buffer, name: str) -> Iterator[ArchivedFile]:
     """The regular files in an initramfs, in their order; of links to one it is the last name.
+
+    Args:
+        data: the whole file.
+        name: of it, for messages.
+
+    Raises:
+        ImageError: what is compressed in it is damaged.
+    """
+    return (
+        file for file in initramfs_entries(data, name) if stat.S_ISREG(file.mode) and file.data
+    )
+
+
+def initramfs_entries(data: Buffer, name: str) -> Iterator[ArchivedFile]:
+    """All entries of an initramfs, in their order.
 
     Args:
         data: the whole file.
@@ -65,9 +82,9 @@ def initramfs_files(data: Buffer, name: str) -> Iterator[ArchivedFile]:
         end = start + size
         if end > len(rest):
             return
-        if stat.S_ISREG(mode) and size and path != _TRAILER:
+        if path != _TRAILER:
             plain = path.removeprefix(b"./").lstrip(b"/").decode(errors="surrogateescape")
-            yield ArchivedFile(f"/{plain}", rest[start:end])
+            yield ArchivedFile(f"/{plain}", rest[start:end], mode)
         at = end + (-end & 3)
 
 

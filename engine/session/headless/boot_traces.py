@@ -184,7 +184,7 @@ def _traced(
     boot: BootRequest, kernel: KernelChoice, options: TraceOptions, ends: _Ends, tracer: str = ""
 ) -> Iterator[tuple[Booted, BootTracing]]:
     """A machine and its empty trace, closed at the end."""
-    outputs = OutputFiles(boot.kernel, *filter(None, (boot.initrd,)))
+    outputs = OutputFiles(boot.kernel, *filter(None, (boot.initrd, boot.init)), *boot.disks)
     tracing: BootTracing | None = None
 
     def written(data: bytes) -> None:

@@ -9,11 +9,14 @@ from msgspec import Struct
 
 from engine.errors import CommandError, ImageError
 from engine.image.headers import MACHINES
+from engine.image.kernel.kernelimage import KernelImage
 from engine.image.kernel.opening import open_kernel
 from engine.image.kernel.recognition import is_kernel_image
 from engine.machine.console import ConsoleDescriptor
 from engine.machine.linuxboot import LEAST, MOST, Boot, prepare
-from engine.machine.machine import BareMachine, BootEnd, MachineEnd
+from engine.machine.machine import DISKS_MOST, BareMachine, BootEnd, MachineEnd
+from engine.machine.ramdisk import Ramdisk, assembled
+from engine.machine.rawdisk import DEFAULT_CHANGES, ChangeBudget, RawDisk
 
 COMMAND_LINE: Final = (
     "console=ttyS0 nokaslr nosmp noapic nolapic acpi=off mitigations=off tsc=reliable "
@@ -26,10 +29,11 @@ DEFAULT_MEMORY: Final = 256 << 20
 __all__ = ["COMMAND_LINE", "BootEnd", "BootRequest", "Booted", "MachineEnd", "ended"]
 
 _BEGAN: Final = datetime(2026, 1, 1, tzinfo=UTC)
-_INITRD_MOST: Final = 1 << 30
 _LINE_MOST: Final = 4096
 """Bytes of a line that are kept until it ends."""
 _X86_64: Final = 62  # e_machine
+_LOADER_SEEDS: Final = (6, 0)
+"""The version from which on a kernel takes a seed from its loader."""
 
 
 class BootRequest(Struct, frozen=True):
@@ -40,12 +44,24 @@ class BootRequest(Struct, frozen=True):
         initrd: path of the initial ramdisk, "" for none.
         append: more words of the command line, which win over the usual ones.
         memory: bytes.
+        init: path of the first program, or of a folder that becomes the root; "" for none.
+        modules: path of a folder of modules, "" for none.
+        chosen: names of modules; none for all of the folder.
+        seed: what the kernel's random numbers follow from.
+        disks: paths of raw images.
+        disk_memory: bytes of changed blocks that are kept at the most.
     """
 
     kernel: str
     initrd: str = ""
     append: str = ""
     memory: int = DEFAULT_MEMORY
+    init: str = ""
+    modules: str = ""
+    chosen: tuple[str, ...] = ()
+    seed: int = 0
+    disks: tuple[str, ...] = ()
+    disk_memory: int = DEFAULT_CHANGES
 
 
 class Booted:
@@ -83,17 +99,23 @@ class Booted:
         if elf.machine != _X86_64:
             name = MACHINES.get(elf.machine, hex(elf.machine))
             raise ImageError(f"{elf.name}: kernels of x86-64 are booted, and this one is {name}")
+        if len(request.disks) > DISKS_MOST:
+            raise CommandError(f"--disk: a machine has {DISKS_MOST} disks at the most")
         if self.kernel.symbol("startup_64") is None:
             raise ImageError(
                 f"{elf.name}: no kernel for a machine: it has no startup_64. User-mode Linux is a "
                 "program: kprobe-tui run"
             )
-        initrd = _contents(request.initrd) if request.initrd else b""
+        initrd = _ramdisk(request, self.kernel)
         self._put, self._waiting = put, bytearray()
         given = os.open(os.devnull, os.O_RDONLY) if stdin is None else stdin
         self._input = ConsoleDescriptor(given, self.halt if os.isatty(given) else None)
         self.machine = BareMachine(request.memory & -4096, self._written, self._input, _BEGAN)
-        prepare(self.machine.cpu, Boot(elf, command_line(request.append), initrd))
+        budget = ChangeBudget(request.disk_memory)
+        for path in request.disks:
+            self.machine.add_disk(RawDisk(path, budget))
+        line = command_line(_seed_word(self.kernel, request.seed), request.append)
+        prepare(self.machine.cpu, Boot(elf, line, initrd, request.seed))
 
     def run(self) -> MachineEnd:
         """Run until the kernel switches the machine off, or it is halted."""
@@ -115,7 +137,9 @@ class Booted:
         return f"{blocks} blocks, {now / 1e9:.3f} s of the machine's time"
 
     def place(self, address: int) -> str:
-        """The name of a place in the kernel; "" outside of it."""
+        """The name of a place in the kernel; "" for other code of ring 0, such as a module's."""
+        if self.machine.cpu.privilege:
+            return "in a program"
         found = self.kernel.names.at(address)
         return f"{found.name}+{address - found.start:#x}" if found is not None else ""
 
@@ -131,9 +155,18 @@ class Booted:
             self._put(waiting)
 
 
-def command_line(append: str) -> str:
+def command_line(*append: str) -> str:
     """The usual command line, with more words behind: a kernel takes the last one of a name."""
-    return f"{COMMAND_LINE} {append}".strip()
+    return " ".join(filter(None, (COMMAND_LINE, *append)))
+
+
+def _seed_word(kernel: KernelImage, seed: int) -> str:
+    """The word by which a seed comes to kernels that take none from their loader.
+
+    Such kernels mix their command line into the pool (5.18, and the stable series of that time);
+    a word with a dot is for a module, and nobody misses it.
+    """
+    return f"kprobe_tui.seed={seed}" if seed and kernel.version < _LOADER_SEEDS else ""
 
 
 def ended(end: MachineEnd, place: str) -> str:
@@ -150,14 +183,9 @@ def ended(end: MachineEnd, place: str) -> str:
     return f"{end.reason.value}{at}"
 
 
-def _contents(path: str) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            data = file.read(_INITRD_MOST + 1)
-    except OSError as error:
-        raise ImageError(f"{path}: {error.strerror}") from error
-    if not data:
-        raise ImageError(f"{path}: the file is empty, an initial ramdisk is not")
-    if len(data) > _INITRD_MOST:
-        raise ImageError(f"{path}: more than {_INITRD_MOST >> 20} MB are no initial ramdisk")
-    return data
+def _ramdisk(request: BootRequest, kernel: KernelImage) -> bytes:
+    if request.chosen and not request.modules:
+        raise CommandError("--module names one of the modules in a folder: --modules DIR")
+    looks = not any(word.startswith("rdinit=") for word in request.append.split())
+    wanted = Ramdisk(request.initrd, request.init, request.modules, request.chosen, looks)
+    return assembled(wanted, kernel.release.release if request.modules else "")

@@ -24,6 +24,7 @@ from sessionkit import loaded
 from engine.cpu import native, unicorn_system, unicorn_system_code
 from engine.errors import CommandError
 from engine.machine.machine import BareMachine, BootEnd
+from engine.machine.rawdisk import ChangeBudget, RawDisk
 
 pytestmark = pytest.mark.skipif(
     not native.possible(), reason="host code is for x86-64 hosts without KPROBE_TUI_PORTABLE"
@@ -69,6 +70,55 @@ def test_code_that_is_written_over_through_another_mapping_is_run_as_it_is() -> 
         2,
         2,
     ]
+
+
+def test_code_that_a_device_writes_over_is_run_as_it_is() -> None:
+    """A function has run; a disk's content comes to its page; the function is run again."""
+    code = call(0x20000) + b"\x89\xc3" + b"\x66\xba\x34\x12\xee" + call(0x20000) + CLI_HLT
+    machine = bare(code)
+    machine.cpu.memory[0x20000 : 0x20000 + 6] = RET_1
+
+    def come(port: int, size: int, value: int) -> None:
+        if port == 0x1234:
+            machine.cpu.store(0x1FFFF, b"\x90\xb8\x02")
+
+    machine.write_port = come  # type: ignore[method-assign]
+    assert machine.run().reason is BootEnd.OFF
+    assert (machine.cpu["rbx"], machine.cpu["rax"]) == (1, 2)
+
+
+def test_a_disk_interrupts_and_wakes_a_processor(tmp_path: Path) -> None:
+    """The driver of a bare machine: a request, then hlt until line 11 comes, which is level."""
+    (tmp_path / "image").write_bytes(b"0123456789abcdef" * 64)
+    times = []
+    for _ in range(2):
+        setup = b"".join(
+            b"\x66\xba" + struct.pack("<H", port) + b"\xb8" + struct.pack("<I", value) + out
+            for port, value, out in (
+                *((port, value, b"\xee") for port, value in (
+                    *((0x20, 0x11), (0x21, 0x20), (0x21, 4), (0x21, 1), (0x21, 0xFB)),
+                    *((0xA0, 0x11), (0xA1, 0x28), (0xA1, 2), (0xA1, 1), (0xA1, 0xF7)),
+                    *((0xC014, 3),),
+                )),
+                *((0xC008, 1, b"\xef"), (0xC00C, 1, b"\xef"), (0xC014, 11, b"\xee")),
+                *((0xC020, 0x9000, b"\xef"), (0xC028, 0xA000, b"\xef"), (0xC030, 0xB000, b"\xef")),
+                *((0xC01C, 1, b"\x66\xef"), (0xC014, 15, b"\xee"), (0xC03C, 0, b"\x66\xef")),
+            )
+        )  # fmt: skip
+        ended = b"\x66\xba\x38\xc0\xec\x88\xc3\xb0\x20\xe6\xa0\xe6\x20\x48\xcf"
+        machine = with_table(setup + b"\xfb\xf4" + CLI_HLT, v43=ended)
+        machine.add_disk(RawDisk(str(tmp_path / "image"), ChangeBudget(0)))
+        memory = machine.cpu.memory
+        struct.pack_into("<QI2H", memory, 0x9000, 0xC000, 16, 1, 1)
+        struct.pack_into("<QI2H", memory, 0x9010, 0xD000, 513, 2, 0)
+        struct.pack_into("<3H", memory, 0xA000, 0, 1, 0)
+        struct.pack_into("<I4xQ", memory, 0xC000, 0, 1)
+        end = machine.run()
+        assert (end.reason, machine.cpu["rbx"] & 0xFF) == (BootEnd.OFF, 1)
+        assert memory[0xD000:0xD201] == b"0123456789abcdef" * 32 + b"\0"
+        assert end.nanoseconds > 20_000
+        times.append((end.nanoseconds, end.blocks))
+    assert times[0] == times[1]
 
 
 def test_two_machines_do_not_meet() -> None:

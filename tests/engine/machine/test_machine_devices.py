@@ -190,3 +190,22 @@ def test_the_serial_port_loops_back_and_keeps_its_divisor_apart() -> None:
     assert [port.read(0x3F8) for _ in range(18)] == [*range(16), 0, 0]
     port.write(0x3FB, 0x83)
     assert (port.read(0x3F8), port.read(0x3F9)) == (1, 0)
+
+
+def test_a_line_with_a_level_asks_until_it_falls() -> None:
+    """Two functions share it: the second one's request is not lost at the end of the first."""
+    pair = controllers()
+    pair.trigger_by_level(11)
+    assert (pair.read_levels(0x4D0), pair.read_levels(0x4D1)) == (0, 8)
+    pair.set_line(11, True)
+    for _ in range(2):
+        assert pair.waits
+        assert pair.acknowledge() == 0x3B
+        assert not pair.waits
+        for port in (0xA0, 0x20):
+            pair.write(port, 0x20)
+        assert pair.waits
+    pair.set_line(11, False)
+    assert not pair.waits
+    pair.write_levels(0x4D0, 0xFF)
+    assert pair.read_levels(0x4D0) == 0xF8  # timer, keyboard and cascade have no level

@@ -1,4 +1,4 @@
-"""Random programs at ring 0 neither end the process nor make it grow.
+"""Random programs at ring 0 neither end the process nor make it grow; a disk is beside them.
 
 `KPROBE_TUI_MACHINE_FUZZ=20000` runs so many; a program that ends the process is named by the last
 number in the message.
@@ -9,6 +9,7 @@ import random
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
@@ -16,7 +17,8 @@ import pytest
 from machinekit import CODE, bare, gate
 
 from engine.cpu import native
-from engine.machine.machine import BootEnd
+from engine.machine.machine import BareMachine, BootEnd
+from engine.machine.rawdisk import ChangeBudget, RawDisk
 
 COUNT = int(os.environ.get("KPROBE_TUI_MACHINE_FUZZ", "150"))
 LONGEST = 2.0
@@ -106,6 +108,7 @@ MSRS = (
 PORTS = (
     *(0x20, 0x21, 0xA0, 0xA1, 0x40, 0x41, 0x42, 0x43, 0x61, 0x70, 0x71, 0x64, 0x80, 0xCF8, 0xCFC),
     *range(0x3F8, 0x400),
+    *(0xCFD, 0xCFE, 0xCFF, *range(0xC000, 0xC080, 4), 0xC014, 0xC016, 0xC018, 0xC01C, 0xC03C),
 )
 
 
@@ -134,10 +137,35 @@ def program(source: random.Random) -> bytes:
     return bytes(out)
 
 
+def lay_out_a_queue(machine: BareMachine, source: random.Random) -> None:
+    """Be a driver up to its last step, with requests that are half sensible."""
+    for port, size, value in (
+        *((0xC014, 1, 3), (0xC008, 4, 1), (0xC00C, 4, 1), (0xC014, 1, 11)),
+        *((0xC020, 4, 0x9000), (0xC028, 4, 0xA000), (0xC030, 4, 0xB000), (0xC01C, 2, 1)),
+        (0xC014, 1, 15),
+    ):
+        machine.write_port(port, size, value)
+    for number in range(64):
+        address = source.choice((CODE, 0x9000, 0xA000, 0xB000, source.getrandbits(24)))
+        size = source.choice((1, 16, 512, 513, 4096, source.getrandbits(32)))
+        row = address, size, source.getrandbits(3), source.randrange(66)
+        struct.pack_into("<QI2H", machine.cpu.memory, 0x9000 + 16 * number, *row)
+    kind = source.choice((0, 1, 4, 8, source.getrandbits(32)))
+    struct.pack_into("<I4xQ", machine.cpu.memory, CODE + 0x800, kind, source.randrange(9))
+    struct.pack_into("<QI2H", machine.cpu.memory, 0x9000, CODE + 0x800, 16, 1, 1)
+    struct.pack_into("<2H64H", machine.cpu.memory, 0xA000, 0, source.randrange(66), *bytes(64))
+    machine.write_port(0xC03C, 2, 0)
+
+
 def run_one(number: int) -> BootEnd:
     """Run the program of a number, with tables that are half sensible."""
     source = random.Random(number)
     machine = bare(b"\x0f\x01\x1c\x25" + struct.pack("<I", 0x7000) + program(source))
+    with tempfile.NamedTemporaryFile() as image:
+        image.truncate(1 << 16)
+        machine.add_disk(RawDisk(image.name, ChangeBudget(1 << 20)))
+    if source.random() < 0.5:
+        lay_out_a_queue(machine, source)
     table = 0x8000 if source.random() < 0.9 else source.getrandbits(48)
     struct.pack_into("<HQ", machine.cpu.memory, 0x7000, 0xFFF, table)
     if source.random() < 0.7:
