@@ -4,7 +4,8 @@ Fully nested mode, edge-triggered; what Linux uses of them, and nothing of the m
 processors.
 """
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 _CASCADE: Final = 2
 _SPURIOUS: Final = 7
@@ -12,6 +13,11 @@ _INIT, _OCW3, _READ_ISR, _READS = 0x10, 0x08, 1, 2
 _EOI, _SPECIFIC_EOI = (1, 5), (3, 7)
 _WANTS_ICW4: Final = 1
 PORTS: Final = (0x20, 0x21, 0xA0, 0xA1)
+_FIELDS: Final = (
+    *("requests", "service", "mask", "base", "lines"),
+    *("_step", "_wants_4", "_reads_service"),
+)
+"""Attributes that are the state of a controller."""
 
 
 class _Controller:
@@ -21,6 +27,15 @@ class _Controller:
         self.requests = self.service = self.mask = self.base = self.lines = 0
         self._step = self._wants_4 = 0
         self._reads_service = False
+
+    def state(self) -> dict[str, Any]:
+        """The state as plain values."""
+        return {name: int(getattr(self, name)) for name in _FIELDS}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go back to a state."""
+        for name in _FIELDS:
+            setattr(self, name, int(state[name]) & 0xFF)
 
     def next(self) -> int:
         """The line to be served next; -1 for none."""
@@ -130,3 +145,12 @@ class InterruptControllers:
     def write(self, port: int, value: int) -> None:
         """Serve an OUT of one of `PORTS`."""
         (self._first if port < 0xA0 else self._second).write(port, value & 0xFF)
+
+    def state(self) -> dict[str, Any]:
+        """The state as plain values."""
+        return {"first": self._first.state(), "second": self._second.state()}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go back to a state."""
+        self._first.restore(state["first"])
+        self._second.restore(state["second"])
