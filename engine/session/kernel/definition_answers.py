@@ -117,6 +117,11 @@ class ImageKernel(ProbedKernel):
             self.judged = places.event(address)
         return untraced
 
+    def traced_names(self) -> Sequence[str]:
+        """Names of the functions that ftrace knows."""
+        found = [self._images[0].names.at(site) for site in self._opened.tables.ftrace]
+        return [each.name for each in found if each is not None]
+
     def register(self, address: int, *, is_return: bool) -> str:
         """Name of the error with which register_kprobe refuses a place; "" for none."""
         self.judged = self.verdict(address, is_return=is_return)
@@ -157,12 +162,12 @@ def defined_rows(
         if not sequence:
             events = KprobeEvents(kernel)
         kernel.judged = None
-        for placed in _placed(opened, line):
+        for placed in placed_lines(opened, line):
             kernel.judged = None
             yield _row(opened, kernel, line, events.take(placed, file))
 
 
-def _placed(opened: OpenedKernel, line: str) -> tuple[str, ...]:
+def placed_lines(opened: OpenedKernel, line: str) -> tuple[str, ...]:
     """The line with SYM+OFF in place of FILE:LINE, once for each place that this means.
 
     No kernel understands FILE:LINE; a line that has none stays as it is.
