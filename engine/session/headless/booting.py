@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from engine.errors import CommandError, ImageError
 from engine.image.headers import MACHINES
+from engine.image.kernel.kernelimage import KernelImage
 from engine.image.kernel.opening import open_kernel
 from engine.image.kernel.recognition import is_kernel_image
 from engine.machine.console import ConsoleDescriptor
@@ -25,7 +26,7 @@ boot."""
 DEFAULT_MEMORY: Final = 256 << 20
 __all__ = ["COMMAND_LINE", "BootEnd", "BootRequest", "Booted", "MachineEnd", "ended"]
 
-_BEGAN: Final = datetime(2026, 1, 1, tzinfo=UTC)
+BEGAN: Final = datetime(2026, 1, 1, tzinfo=UTC)
 _INITRD_MOST: Final = 1 << 30
 _LINE_MOST: Final = 4096
 """Bytes of a line that are kept until it ends."""
@@ -74,21 +75,13 @@ class Booted:
                 f"{request.kernel}: no kernel image; a program is not booted: kprobe-tui run"
             )
         self._kernel = open_kernel(request.kernel)
-        elf = self._kernel.elf
-        if elf.machine != _X86_64:
-            name = MACHINES.get(elf.machine, hex(elf.machine))
-            raise ImageError(f"{elf.name}: kernels of x86-64 are booted, and this one is {name}")
-        if self._kernel.symbol("startup_64") is None:
-            raise ImageError(
-                f"{elf.name}: no kernel for a machine: it has no startup_64. User-mode Linux is a "
-                "program: kprobe-tui run"
-            )
+        check_bootable(self._kernel)
         initrd = _contents(request.initrd) if request.initrd else b""
         self._put, self._waiting = put, bytearray()
         given = os.open(os.devnull, os.O_RDONLY) if stdin is None else stdin
         self._input = ConsoleDescriptor(given, self.halt if os.isatty(given) else None)
-        self._machine = BareMachine(request.memory & -4096, self._written, self._input, _BEGAN)
-        prepare(self._machine.cpu, Boot(elf, command_line(request.append), initrd))
+        self._machine = BareMachine(request.memory & -4096, self._written, self._input, BEGAN)
+        prepare(self._machine.cpu, Boot(self._kernel.elf, command_line(request.append), initrd))
 
     def run(self) -> MachineEnd:
         """Run until the kernel switches the machine off, or it is halted."""
@@ -124,6 +117,23 @@ class Booted:
         if self._waiting:
             waiting, self._waiting = bytes(self._waiting), bytearray()
             self._put(waiting)
+
+
+def check_bootable(kernel: KernelImage) -> None:
+    """Refuse a kernel image that no machine boots.
+
+    Raises:
+        ImageError: it is of another architecture, or for no machine.
+    """
+    elf = kernel.elf
+    if elf.machine != _X86_64:
+        name = MACHINES.get(elf.machine, hex(elf.machine))
+        raise ImageError(f"{elf.name}: kernels of x86-64 are booted, and this one is {name}")
+    if kernel.symbol("startup_64") is None:
+        raise ImageError(
+            f"{elf.name}: no kernel for a machine: it has no startup_64. User-mode Linux is a "
+            "program: kprobe-tui run"
+        )
 
 
 def command_line(append: str) -> str:
