@@ -34,6 +34,7 @@ def test_the_wheel_holds_two_packages_and_the_commands_name() -> None:
         version = distribution("kprobe-tui").version
         assert tops == {"engine", "tui", "kprobe_tui", f"kprobe_tui-{version}.dist-info"}
         assert not {path.parts[1] for path in files} & {"tests", "data"}
+        assert PurePosixPath("engine/machine/agent.elf") in files
     assert PurePosixPath("kprobe_tui/__main__.py") in files
     assert PurePosixPath("tui/samples/bin/aarch64/recursion") in files
 

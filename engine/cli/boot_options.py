@@ -20,8 +20,8 @@ _OPTIONS: Final = (
         "--init",
         metavar="FILE|DIR",
         default="",
-        help="A static program or a script that the kernel runs first, or a folder with such an init "
-        "that becomes the root; over --initrd.",
+        help="A static program or a script that the kernel runs first, or a folder with such an "
+        "init that becomes the root; over --initrd.",
         group=Group.GUEST,
     ),
     option(

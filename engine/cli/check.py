@@ -9,7 +9,7 @@ import click
 
 from engine.cli import console
 from engine.cli.grouped import Group, GroupedCommand, option
-from engine.cli.kernel_verdicts import show_checked
+from engine.cli.kernel_verdicts import show_asked, show_checked
 from engine.cli.options import config_of, kernel_choice, kernel_options, lines_of, program_options
 from engine.cli.probe_options import probe_options
 from engine.errors import ProbeSyntaxError
@@ -30,6 +30,7 @@ _REASONS: Final = 20
         ("May a probe stand there?", "-e 'p fibonacci+4' samples/bin/x86_64/recursion"),
         ("The entries of all functions that match", "-f 'f*' samples/bin/x86_64/recursion"),
         ("All instructions of a program, counted", "--all --summary samples/bin/x86_64/recursion"),
+        ("And what says the kernel?", "--ask-kernel -e 'p vfs_read+9' vmlinuz-6.1.0-56-amd64"),
     ),
 )
 @program_options
@@ -97,6 +98,20 @@ _REASONS: Final = 20
     help="Of a kernel image: write the definitions as a real machine's tools take them.",
     group=Group.IMAGES,
 )
+@option(
+    "--ask-kernel",
+    is_flag=True,
+    help="Of a kernel image: boot it in an emulated machine, have it judge the definitions, too, "
+    "and mark where it differs. A later call goes on from a snapshot of the booted machine.",
+    group=Group.IMAGES,
+)
+@option(
+    "--append",
+    metavar="TEXT",
+    default="",
+    help="With --ask-kernel: more words of the kernel's command line.",
+    group=Group.IMAGES,
+)
 @kernel_options
 @probe_options
 @click.argument("guest", type=click.Path())
@@ -117,13 +132,19 @@ def check(
     functions of GUEST are checked.
 
     GUEST may be a kernel image or module: its own rules decide then, those of its version, on
-    its text as it is once it runs. Each definition meets a kernel without other events.
+    its text as it is once it runs. Each definition meets a kernel without other events. With
+    --ask-kernel the kernel itself is asked, too; what differs is marked, and the verdicts and
+    the exit code stay ours.
 
     Exit code: 0 if every place given with -e is accepted, 1 if one is rejected, 2 for bad
     usage, a bad definition, or a place that does not exist. With --json the last two are rows,
     too: each definition has its own, and the exit code is 1.
     """
     request = check_request(ctx)
+    if values["ask_kernel"]:
+        return _ask(request, values, summary=summary, as_json=as_json, form=form)
+    if values["append"]:
+        raise click.UsageError("--append: words for the kernel that --ask-kernel boots")
     if form is not None:
         from engine.session.headless.kernel_checks import list_as
 
@@ -154,6 +175,32 @@ def check(
     console.remarks(result.damage(), values["color"])
     refused = any(each.error is not None for each in result.lines)
     return int(refused or any(not placed.judgement.ok for placed in result.asked))
+
+
+def _ask(
+    request: CheckRequest,
+    values: dict[str, Any],
+    *,
+    summary: bool,
+    as_json: bool,
+    form: str | None,
+) -> int:
+    """Show the verdicts and the kernel's own answers."""
+    if form is not None:
+        raise click.UsageError("--list-as asks no kernel: leave --ask-kernel out")
+    from engine.session.headless.kernel_answers import ask_kernel  # few ask
+
+    asked = ask_kernel(request, values["append"], values["timeout"])
+    code = show_asked(asked, summary=summary, as_json=as_json)
+    if values["debug"]:
+        console.remarks(asked.remarks, values["color"])
+    differing = sum(1 for row in asked.rows if row.differences)
+    if differing:
+        console.remark(
+            f"{differing} of {len(asked.rows)} definitions: the kernel's answer differs",
+            color=values["color"],
+        )
+    return code
 
 
 def check_request(ctx: click.Context) -> CheckRequest:

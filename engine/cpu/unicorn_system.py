@@ -49,6 +49,12 @@ _NO_EXIT_REQUEST: Final = 0x7F2
 _EIP, _EFLAGS, _HFLAGS, _HFLAGS2, _SEGMENTS, _GDT = 0x80, 0x88, 0xB0, 0xB4, 0xB8, 0x178
 _CR3, _EFER, _STAR, _LSTAR, _FMASK = 0x1C0, 0x250, 0x12D8, 0x12E8, 0x12F8
 _TSC_AUX, _XCR0, _PAT, _OLD_EXCEPTION = 0x1320, 0x1328, 0x14A0, 0x1578
+_BREAKPOINTS, _BREAKPOINTS_END = 0x1558, 0x1578  # addresses of the host's, of hardware breakpoints
+_STATE: Final = _OLD_EXCEPTION + 4
+"""Bytes of env that a reset clears: the registers of all kinds."""
+_VECTORS, _VECTOR, _VECTOR_USED, _VECTOR_COUNT = 0x338, 64, 16, 33
+"""Vector registers and one that helps; of each the first bytes are used, and the emulator leaves
+what it likes in the rest."""
 _SEGMENT: Final = 24  # bytes of a segment: selector, base, limit, flags
 _CS, _SS = 1, 2
 _CPL: Final = 3
@@ -386,6 +392,33 @@ class SystemCpu:
         ctypes.c_int32.from_address(self._env + _OLD_EXCEPTION).value = -1
         self._word(_XCR0).value = 1
         self._word(_PAT).value = 0x0007_0406_0007_0406
+
+    def state(self) -> bytes:
+        """The registers of all kinds; the processor must not run.
+
+        Raises:
+            ValueError: the guest has hardware breakpoints, which are not part of it.
+        """
+        raw = bytearray(ctypes.string_at(self._env, _STATE))
+        if any(raw[_BREAKPOINTS:_BREAKPOINTS_END]):
+            raise ValueError("hardware breakpoints are set")
+        for number in range(_VECTOR_COUNT):
+            start = _VECTORS + number * _VECTOR
+            raw[start + _VECTOR_USED : start + _VECTOR] = bytes(_VECTOR - _VECTOR_USED)
+        return bytes(raw)
+
+    def restore(self, state: bytes) -> None:
+        """Go back to a state; the memory is put back first.
+
+        Raises:
+            ValueError: the state is none of such a processor.
+        """
+        if len(state) != _STATE or any(state[_BREAKPOINTS:_BREAKPOINTS_END]):
+            raise ValueError("no state of such a processor")
+        ctypes.memmove(self._env, state, _STATE)
+        self._emulator.flush_code()
+        self._emulator.flush_translations()
+        ctypes.memset(self._bits, 0, len(self._bits))
 
     # -- running ------------------------------------------------------------------------
 

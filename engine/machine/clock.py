@@ -4,7 +4,8 @@ A block of code takes a fixed time, and so does what asks the hardware; a proces
 an interrupt jumps to it. The host's clock is no part of it: the same boot twice is the same.
 """
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from engine.cpu.unicorn_system import NEVER, MachineRecord
 
@@ -55,3 +56,14 @@ class MachineClock:
         if self.next >= NO_EVENT:
             return NEVER
         return max(0, -(-(self.next - self._skew) // BLOCK))
+
+    def state(self) -> dict[str, Any]:
+        """The state as plain values."""
+        blocks = int(self._record.blocks)
+        return {"blocks": blocks, "skew": self._skew, "event": self.event, "later": self.later}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go back to a state."""
+        self._record.blocks = state["blocks"]
+        self._skew = int(state["skew"])
+        self.event, self.later = int(state["event"]), int(state["later"])

@@ -4,7 +4,8 @@ Fully nested mode; what Linux uses of them, and nothing of the modes for other p
 is triggered by its edge, or by its level where a bit of the ports 0x4d0 and 0x4d1 says so (EISA).
 """
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 _CASCADE: Final = 2
 _SPURIOUS: Final = 7
@@ -15,6 +16,11 @@ PORTS: Final = (0x20, 0x21, 0xA0, 0xA1)
 LEVELS: Final = (0x4D0, 0x4D1)
 _ALWAYS_EDGES: Final = (0x07, 0x21)
 """Lines that have no level: timer, keyboard, cascade; clock and coprocessor."""
+_FIELDS: Final = (
+    *("requests", "service", "mask", "base", "lines", "levels"),
+    *("_step", "_wants_4", "_reads_service"),
+)
+"""Attributes that are the state of a controller."""
 
 
 class _Controller:
@@ -24,6 +30,15 @@ class _Controller:
         self.requests = self.service = self.mask = self.base = self.lines = self.levels = 0
         self._step = self._wants_4 = 0
         self._reads_service = False
+
+    def state(self) -> dict[str, Any]:
+        """The state as plain values."""
+        return {name: int(getattr(self, name)) for name in _FIELDS}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go back to a state."""
+        for name in _FIELDS:
+            setattr(self, name, int(state[name]) & 0xFF)
 
     def next(self) -> int:
         """The line to be served next; -1 for none."""
@@ -146,3 +161,12 @@ class InterruptControllers:
     def write(self, port: int, value: int) -> None:
         """Serve an OUT of one of `PORTS`."""
         (self._first if port < 0xA0 else self._second).write(port, value & 0xFF)
+
+    def state(self) -> dict[str, Any]:
+        """The state as plain values."""
+        return {"first": self._first.state(), "second": self._second.state()}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go back to a state."""
+        self._first.restore(state["first"])
+        self._second.restore(state["second"])

@@ -1,10 +1,10 @@
 """The machine: a processor, its devices, and the end of a boot."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from enum import Enum
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
@@ -41,6 +41,7 @@ class BootEnd(Enum):
     ASTRAY = "the processor was led to where no memory is"
     STUCK = "the processor waits, and nothing will ever wake it"
     HALTED = "the machine was stopped"
+    PAUSED = "a device has paused the machine"
 
 
 class MachineEnd(Struct, frozen=True):
@@ -86,12 +87,33 @@ class NoInput:
         return b""
 
 
+class Device(Protocol):
+    """A part of the machine whose state a snapshot keeps."""
+
+    def state(self) -> dict[str, Any]:
+        """The state as plain values: numbers, bytes, lists and dictionaries of such."""
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go back to a state, which `state` of such a device has given."""
+
+
+class PortDevice(Device, Protocol):
+    """A device behind ports."""
+
+    def read(self, port: int) -> int:
+        """Serve an IN."""
+
+    def write(self, port: int, value: int) -> None:
+        """Serve an OUT."""
+
+
 class BareMachine:
     """A machine of one processor.
 
     Attributes:
         cpu: its processor.
         clock: its time.
+        devices: whatever else has a state, by name.
     """
 
     def __init__(
@@ -121,9 +143,15 @@ class BareMachine:
         self._virtio: list[VirtioFunction] = []
         self._line = bytearray()
         self._panic = ""
-        self._leaving = False
-        self._reset = False
+        self._leaving = self._reset = self._paused = False
         self._halted = threading.Event()
+        self.devices: dict[str, Device] = {
+            "clock": self.clock,
+            "interrupts": self._pic,
+            "timer": self._pit,
+            "realtime": self._cmos,
+            "serial": self._serial,
+        }
         self._reads = {
             **dict.fromkeys(interrupts.PORTS, self._pic.read),
             **dict.fromkeys(interrupts.LEVELS, self._pic.read_levels),
@@ -153,7 +181,11 @@ class BareMachine:
         self._pic.trigger_by_level(pci.LINES[number % len(pci.LINES)])
 
     def run(self) -> MachineEnd:
-        """Run until the kernel has switched the machine off, or somebody has halted it."""
+        """Run until the kernel has switched the machine off, or somebody has stopped it.
+
+        A machine that was paused goes on at the next call.
+        """
+        self._paused = False
         while True:
             self._plan()
             why = self.cpu.run()
@@ -161,6 +193,8 @@ class BareMachine:
                 return self._end(BootEnd.ASTRAY, why)
             if self._halted.is_set():
                 return self._end(BootEnd.HALTED)
+            if self._paused:
+                return self._end(BootEnd.PAUSED)
             if self._reset:
                 return self._end(BootEnd.PANIC if self._panic else BootEnd.RESET)
             if self.cpu.is_down:  # on purpose where nothing else has reset the machine
@@ -174,6 +208,49 @@ class BareMachine:
         """Stop the machine, from any thread: `run` returns."""
         self._halted.set()
         self._stop_soon()
+
+    def pause(self) -> None:
+        """Stop the machine before the next block, from a device: `run` returns."""
+        self._paused = True
+
+    def plug(self, name: str, device: PortDevice, ports: Iterable[int]) -> None:
+        """Add a device behind ports, which no other one has."""
+        self.devices[name] = device
+        for port in ports:
+            self._reads[port], self._writes[port] = device.read, device.write
+
+    def state(self) -> dict[str, Any]:
+        """The state of all but the memory, as plain values; the machine must not run.
+
+        It has no disks: what they hold is no part of a state.
+        """
+        assert not self._virtio, "a disk has no state here"
+        return {
+            "cpu": self.cpu.state(),
+            "devices": {name: device.state() for name, device in self.devices.items()},
+            "line": bytes(self._line),
+            "panic": self._panic,
+            "leaving": self._leaving,
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go back to a state of a machine that had the same devices; the memory is put back first.
+
+        Raises:
+            ValueError: the state is none of such a machine.
+        """
+        try:
+            devices = state["devices"]
+            if devices.keys() != self.devices.keys():
+                raise ValueError("other devices")
+            self.cpu.restore(state["cpu"])
+            for name, device in self.devices.items():
+                device.restore(devices[name])
+            self._line = bytearray(state["line"])
+            self._panic, self._leaving = str(state["panic"]), bool(state["leaving"])
+        except (KeyError, TypeError, AttributeError, OverflowError) as error:
+            raise ValueError(f"no state of a machine: {error}") from error
+        self._reset = self._paused = False
 
     def close(self) -> None:
         """Give the processor's memory back now; the machine must not be used again."""
@@ -223,14 +300,14 @@ class BareMachine:
         record = self.cpu.record
         record.waits = self._pic.waits
         record.limit = 0 if record.waits else self.clock.limit()
-        if self._halted.is_set() or self._reset:
+        if self._halted.is_set() or self._reset or self._paused:
             self._stop_soon()
 
     # -- a `Board` ------------------------------------------------------------------------
 
     def ask(self) -> int:
         """Let devices see the time; a vector if one waits that the processor takes."""
-        if self._halted.is_set() or self._reset:
+        if self._halted.is_set() or self._reset or self._paused:
             return STOP
         self._pass_time()
         self._listen(0)

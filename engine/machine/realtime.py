@@ -4,8 +4,9 @@ Linux sets its clock from it. The time is a constant of the machine unless anoth
 a boot can be repeated.
 """
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 from engine.machine.clock import MachineClock
 
@@ -53,3 +54,12 @@ class RealTimeClock:
             self._index = value & 0x7F
         else:
             self._bytes[self._index] = value & 0xFF
+
+    def state(self) -> dict[str, Any]:
+        """The state as plain values; the time of power-on is the machine's own."""
+        return {"bytes": bytes(self._bytes), "index": self._index}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go back to a state."""
+        self._bytes[:] = state["bytes"].ljust(128, b"\0")[:128]
+        self._index = int(state["index"]) & 0x7F

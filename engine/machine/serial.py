@@ -4,8 +4,8 @@ What is written goes out at once, and what comes in waits until the guest reads 
 """
 
 from collections import deque
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 PORTS: Final = range(0x3F8, 0x400)
 LINE: Final = 4
@@ -113,3 +113,20 @@ class SerialPort:
                 self._received.append(value)
         else:
             self._put(bytes((value,)))
+
+    def state(self) -> dict[str, Any]:
+        """The state as plain values."""
+        return {
+            "registers": list(self._registers),
+            "divisor": list(self._divisor),
+            "fifo": self._fifo,
+            "empty": self._empty,
+            "received": bytes(self._received),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go back to a state; the interrupt's line is a part of the controller's."""
+        self._registers[:] = (bytes(state["registers"]) + bytes(8))[:8]
+        self._divisor[:] = (bytes(state["divisor"]) + bytes(2))[:2]
+        self._fifo, self._empty = int(state["fifo"]), bool(state["empty"])
+        self._received = deque(state["received"])

@@ -3,8 +3,8 @@
 Counter 0 interrupts (line 0), counter 2 is what Linux measures the processor with.
 """
 
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 from engine.machine.clock import NO_EVENT, MachineClock
 
@@ -20,6 +20,12 @@ _READ_BACK: Final = 3
 _REFRESH: Final = 15_000
 """Nanoseconds after which bit 4 of port 0x61 changes."""
 
+_FIELDS: Final = (
+    *("mode", "count", "start", "loaded"),
+    *("_access", "_latch", "_low", "_high_next"),
+)
+"""Attributes that are the state of a counter."""
+
 
 class _Counter:
     """One of the three counters."""
@@ -34,6 +40,15 @@ class _Counter:
         self._latch: int | None = None
         self._low: int | None = None
         self._high_next = False
+
+    def state(self) -> dict[str, Any]:
+        """The state as plain values."""
+        return {name: getattr(self, name) for name in _FIELDS}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go back to a state."""
+        for name in _FIELDS:
+            setattr(self, name, state[name])
 
     def _passed(self) -> int:
         return (self._clock.now - self.start) * HERTZ // SECOND
@@ -154,3 +169,13 @@ class IntervalTimer:
             self._counters[number].control(value)
         if not number:
             self._clock.event = self._counters[0].due(behind=self._clock.now)
+
+    def state(self) -> dict[str, Any]:
+        """The state as plain values."""
+        return {"gate": self._gate, "counters": [each.state() for each in self._counters]}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go back to a state."""
+        self._gate = int(state["gate"])
+        for counter, kept in zip(self._counters, state["counters"], strict=True):
+            counter.restore(kept)

@@ -27,7 +27,7 @@ from engine.trace.probed_kernel import ProbedKernel
 
 _MAX_OFFSET: Final = 0xFFFFFFFF
 _RESULT: Final = re.compile(r"\$retval(?![A-Za-z0-9_])")
-_NAME_ENDS: Final = str.maketrans(":.", "__")
+_NAME_ENDS: Final = str.maketrans(":.*", "___")
 
 
 class KernelProbe(Struct, frozen=True):

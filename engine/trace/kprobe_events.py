@@ -19,6 +19,7 @@ from engine.trace.definition import (
 )
 from engine.trace.errors import TEXTS
 from engine.trace.fields import format_text
+from engine.trace.function_filter import filter_matches
 from engine.trace.head_syntax import HEAD
 from engine.trace.kernel_lines import KernelLines, KernelProbe, UnclaimedError, find_symbol
 from engine.trace.place_syntax import Address
@@ -255,8 +256,11 @@ class KprobeEvents:
             symbol = function
         address = find_symbol(self._kernel, symbol)
         if address is None or (not probe.tracepoint and self._kernel.notrace(address)):
-            sought = not probe.tracepoint and self._kernel.era.functions_sought
-            return "ENOENT" if sought else "EINVAL"
+            if probe.tracepoint:
+                return "EINVAL"
+            if self._kernel.era.functions_sought:
+                return "ENOENT"
+            return None if filter_matches(symbol, self._kernel.traced_names()) else "EINVAL"
         return address
 
 

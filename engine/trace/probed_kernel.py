@@ -77,6 +77,10 @@ class ProbedKernel(Protocol):
         """
         ...
 
+    def traced_names(self) -> Sequence[str]:
+        """Names of the functions that ftrace knows."""
+        ...
+
     def has_event(self, group: str, name: str) -> bool:
         """True if the kernel itself has an event of that group and name."""
         ...

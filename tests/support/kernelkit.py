@@ -109,6 +109,9 @@ class GoldenKernel:
     def notrace(self, address: int) -> bool:
         return not self.traceable
 
+    def traced_names(self) -> Sequence[str]:
+        return ["vfs_read", "vfs_write"] if self.traceable else []
+
     def register(self, address: int, *, is_return: bool) -> str:
         return self.refusal
 

@@ -41,7 +41,8 @@ _SOURCES: Final = ("image/kernel", "arch", "session/kernel")
 """Folders of the code that derives columns, which is in the folders below them too."""
 
 
-def _folder() -> Path:
+def cache_folder() -> Path:
+    """The folder of the cache: of $KPROBE_TUI_KERNEL_CACHE, or in the user's cache."""
     given = os.environ.get(_ENVIRONMENT)
     if given:
         return Path(given)
@@ -279,7 +280,7 @@ class ImageCache:
         Args:
             folder: where; None = that of $KPROBE_TUI_KERNEL_CACHE, or in the user's cache.
         """
-        self._folder = _folder() if folder is None else folder
+        self._folder = cache_folder() if folder is None else folder
 
     def entry(self, packed: Buffer, identity: str) -> KeptKernel:
         """The files that are kept of the image in a file.

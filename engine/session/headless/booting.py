@@ -28,7 +28,7 @@ boot."""
 DEFAULT_MEMORY: Final = 256 << 20
 __all__ = ["COMMAND_LINE", "BootEnd", "BootRequest", "Booted", "MachineEnd", "ended"]
 
-_BEGAN: Final = datetime(2026, 1, 1, tzinfo=UTC)
+BEGAN: Final = datetime(2026, 1, 1, tzinfo=UTC)
 _LINE_MOST: Final = 4096
 """Bytes of a line that are kept until it ends."""
 _X86_64: Final = 62  # e_machine
@@ -94,28 +94,20 @@ class Booted:
             raise ImageError(
                 f"{request.kernel}: no kernel image; a program is not booted: kprobe-tui run"
             )
-        self.kernel = open_kernel(request.kernel)
-        elf = self.kernel.elf
-        if elf.machine != _X86_64:
-            name = MACHINES.get(elf.machine, hex(elf.machine))
-            raise ImageError(f"{elf.name}: kernels of x86-64 are booted, and this one is {name}")
         if len(request.disks) > DISKS_MOST:
             raise CommandError(f"--disk: a machine has {DISKS_MOST} disks at the most")
-        if self.kernel.symbol("startup_64") is None:
-            raise ImageError(
-                f"{elf.name}: no kernel for a machine: it has no startup_64. User-mode Linux is a "
-                "program: kprobe-tui run"
-            )
+        self.kernel = open_kernel(request.kernel)
+        check_bootable(self.kernel)
         initrd = _ramdisk(request, self.kernel)
         self._put, self._waiting = put, bytearray()
         given = os.open(os.devnull, os.O_RDONLY) if stdin is None else stdin
         self._input = ConsoleDescriptor(given, self.halt if os.isatty(given) else None)
-        self.machine = BareMachine(request.memory & -4096, self._written, self._input, _BEGAN)
+        self.machine = BareMachine(request.memory & -4096, self._written, self._input, BEGAN)
         budget = ChangeBudget(request.disk_memory)
         for path in request.disks:
             self.machine.add_disk(RawDisk(path, budget))
         line = command_line(_seed_word(self.kernel, request.seed), request.append)
-        prepare(self.machine.cpu, Boot(elf, line, initrd, request.seed))
+        prepare(self.machine.cpu, Boot(self.kernel.elf, line, initrd, request.seed))
 
     def run(self) -> MachineEnd:
         """Run until the kernel switches the machine off, or it is halted."""
@@ -153,6 +145,23 @@ class Booted:
         if self._waiting:
             waiting, self._waiting = bytes(self._waiting), bytearray()
             self._put(waiting)
+
+
+def check_bootable(kernel: KernelImage) -> None:
+    """Refuse a kernel image that no machine boots.
+
+    Raises:
+        ImageError: it is of another architecture, or for no machine.
+    """
+    elf = kernel.elf
+    if elf.machine != _X86_64:
+        name = MACHINES.get(elf.machine, hex(elf.machine))
+        raise ImageError(f"{elf.name}: kernels of x86-64 are booted, and this one is {name}")
+    if kernel.symbol("startup_64") is None:
+        raise ImageError(
+            f"{elf.name}: no kernel for a machine: it has no startup_64. User-mode Linux is a "
+            "program: kprobe-tui run"
+        )
 
 
 def command_line(*append: str) -> str:

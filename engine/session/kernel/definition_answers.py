@@ -117,6 +117,11 @@ class ImageKernel(ProbedKernel):
             self.judged = places.event(address)
         return untraced
 
+    def traced_names(self) -> Sequence[str]:
+        """Names of the functions that ftrace knows."""
+        found = [self._images[0].names.at(site) for site in self._opened.tables.ftrace]
+        return [each.name for each in found if each is not None]
+
     def register(self, address: int, *, is_return: bool) -> str:
         """Name of the error with which register_kprobe refuses a place; "" for none."""
         self.judged = self.verdict(address, is_return=is_return)

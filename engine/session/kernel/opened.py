@@ -18,7 +18,7 @@ from engine.arch.kernelsites import TextPatch
 from engine.errors import CommandError, ImageError
 from engine.image.elf import ElfImage
 from engine.image.kernel.columnfile import Column, ColumnSet, columns_of
-from engine.image.kernel.cpumodel import cpu_named
+from engine.image.kernel.cpumodel import cpu_named, cpu_of
 from engine.image.kernel.kernelimage import KernelImage
 from engine.image.kernel.opening import find_module, laid_out_module, open_kernel
 from engine.image.kernel.recognition import unsupported
@@ -337,6 +337,14 @@ class OpenedKernel:
         made.kernel, made.kept = elf.kernel, elf.kept
         made.debug_file, made.debug_places = elf.debug_file, elf.debug_places
         return made
+
+    def boot_on(self, cpuinfo: str) -> None:
+        """Take a CPU in place of the chosen one, before the live text is asked for.
+
+        Args:
+            cpuinfo: text of its /proc/cpuinfo, with a line `command line`.
+        """
+        self._cpu = cpu_of(cpuinfo)
 
     @cached_property
     def _cpu(self) -> CpuModel | None:
