@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from engine.errors import CommandError
 from engine.image.datatypes import TypeKind
 from engine.language import value_types as ct
+from engine.language.convenience_functions import call
 from engine.language.operators import Operators
 from engine.language.reach import Reach
 from engine.language.surroundings import Surroundings
@@ -202,7 +203,13 @@ class Evaluator:
         raise CommandError("this expression has no value")
 
     def _called(self, node: Expression) -> TypedValue:
-        """The result of a function of the program."""
+        """The result of a function of the program, or of one of the debugger's own."""
+        called = node.parts[0]
+        if called.kind == "dollar":
+            own = self._around.function(called.text[1:])
+            if own is not None:
+                given = [self.operand(part) for part in node.parts[1:]]
+                return call(called.text[1:], own, self._around, given)
         function = self.operand(node.parts[0])
         if function.type.resolved.kind is TypeKind.POINTER:
             function = self.reach.pointed(function)

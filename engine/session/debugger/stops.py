@@ -207,6 +207,22 @@ class UserWatchpoint(UserStop, kw_only=True):
         return self.text
 
 
+class DynamicPrint(UserBreakpoint, kw_only=True):
+    """A place at which values are printed, and where nothing stops: `dprintf`.
+
+    Attributes:
+        text: the format and the expressions.
+    """
+
+    name: ClassVar[str] = "dprintf"
+    text: str = ""
+
+    @property
+    def kind(self) -> str:
+        """The words of `info breakpoints` for it."""
+        return "dprintf"
+
+
 class UserProbe(UserBreakpoint, kw_only=True):
     """A probe of the list that an interface shares with these words."""
 
