@@ -181,10 +181,10 @@ class DescribingWords:
             return
         heads: tuple[str, ...] = ("Type", "Provider", "Name", "Where", "Semaphore", "Object")
         table = [heads, *sorted(rows, key=lambda row: (row[1:3], row[3]))]
-        kept = [n for n in range(6) if n != 4 or any(row[4] for row in rows)]
-        wide = {n: max(len(row[n]) for row in table) for n in kept}
+        wide = [max(len(row[n]) for row in table) for n in range(len(heads))]
         for row in table:
-            self._debugger.put(" ".join(f"{row[n]:<{wide[n]}}" for n in kept) + " ")
+            cells = (f"{text:<{width}}" for text, width in zip(row, wide, strict=True))
+            self._debugger.put(" ".join(cells) + " ")
 
     # -- the process ------------------------------------------------------------------------
 
