@@ -1,6 +1,5 @@
 """Values as gdb prints them (gdb/valprint.c, gdb/c-valprint.c, gdb/printcmd.c)."""
 
-import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from fractions import Fraction
@@ -18,6 +17,7 @@ from engine.language.containers import Containers
 from engine.language.print_options import DEFAULT, PrintOptions
 from engine.language.reach import Reach
 from engine.language.surroundings import Surroundings
+from engine.language.user_types import bare_type
 from engine.language.value_types import CType, is_reference
 from engine.language.values import MOST, MemoryPlace, Order, TypedValue, as_float, extended
 
@@ -73,6 +73,9 @@ class Printer(Struct, frozen=True):
                 return value.label
             if kind.kind is TypeKind.POINTER and is_reference(value.type):
                 inner = self.referred(value)
+                shown = self._container(inner, letter, 0) if letter != "r" else None
+                if shown is not None:
+                    return shown
                 at = f"@{value.number:#x}: " if self.options.address else ""
                 return f"({escaped(value.type.text)}) {at}{self._part(inner, '', 0)}"
             if kind.kind is TypeKind.POINTER and not self._is_text(kind):
@@ -113,6 +116,9 @@ class Printer(Struct, frozen=True):
         match kind.kind:
             case TypeKind.POINTER:
                 if is_reference(value.type):
+                    inner = self.referred(value)
+                    if (shown := self._container(inner, "", 1)) is not None:
+                        return shown
                     at = f"@{value.number:#x}: " if self.options.address else ""
                     return f"{at}{self._part(self.referred(value), '', 1)}"
                 return self._pointer(value)
@@ -221,7 +227,7 @@ class Printer(Struct, frozen=True):
             held = containers.held(value)
         except GuestFaultError as error:
             return _unread(error)
-        if held is None:
+        if held is None or not held.shown:
             return None
         if held.text is not None:
             more = "..." if held.length > len(held.text) else ""
@@ -246,6 +252,26 @@ class Printer(Struct, frozen=True):
         shown = self._braces(parts, depth, own_lines=own_lines and bool(parts), more=more)
         title = escaped(held.title)
         return f"{title} = {shown}" if title and parts else title or shown
+
+    def summary(self, value: TypedValue) -> str:
+        """A structure or array in a line that holds others: "..." or what its container says.
+
+        Raises:
+            GuestFaultError: it cannot be read.
+        """
+        if is_reference(value.type) and not value.missing:
+            value = self.referred(value)
+        containers = Containers(self.around, self.options.elements)
+        held = containers.held(value) if containers.knows(value.type) else None
+        if held is None or not held.shown:
+            return "..."
+        if held.text is not None:
+            more = "..." if held.length > len(held.text) else ""
+            return quoted(held.text, self.options.repeats) + more
+        assert held.children is not None, "what is no string has children"
+        if next(iter(held.children()), None) is None:
+            return escaped(held.title)
+        return f"{escaped(held.title)} = {{...}}" if held.title else "{...}"
 
     @staticmethod
     def _braces(parts: list[str], depth: int, *, own_lines: bool, more: str = "") -> str:
@@ -369,11 +395,6 @@ class Printer(Struct, frozen=True):
 
     def _index(self, number: int) -> str:
         return f"[{number}] = " if self.options.indexes else ""
-
-
-def bare_type(text: str) -> str:
-    """A type's name without the keyword in front: "struct point" is "point"."""
-    return re.sub(r"^(struct|class|union|enum) ", "", text)
 
 
 def _unread(error: GuestFaultError) -> str:

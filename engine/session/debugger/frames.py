@@ -301,11 +301,12 @@ class SelectedFrames:
             value = scope.of_variable(variable)
             kind = value.type.resolved
             kind = kind.target.resolved if is_reference(kind) else kind
-            if shown == "none" or (kind.kind in _MANY and shown == "scalars"):
+            if shown == "none":
                 parts.append(f"{variable.name}=...")
                 continue
+            brief = kind.kind in _MANY and shown == "scalars"
             try:
-                text = printer.text(value)
+                text = printer.summary(value) if brief else printer.text(value)
             except (CommandError, GuestFaultError) as error:
                 text = f"<error: {error}>"
             parts.append(f"{variable.name}={_bare(text)}")

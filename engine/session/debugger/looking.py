@@ -14,6 +14,7 @@ from engine.language.print_options import PrintOptions
 from engine.language.printing import FORMATS, lines_of, printed
 from engine.language.tokens import characters
 from engine.language.typetexts import definition_of
+from engine.language.user_types import user_type
 from engine.language.value_types import CType
 from engine.language.values import TypedValue
 from engine.linux import vdso
@@ -195,7 +196,8 @@ class Looking:
         if not rest:
             raise CommandError("The history is empty.")
         kind, named = type_of(rest, self._debugger.scope)
-        self._debugger.put(f"type = {kind.resolved.text if named else kind.text}")
+        text = kind.resolved.text if named else kind.text
+        self._debugger.put(f"type = {user_type(text)}")
 
     def ptype(self, rest: str) -> None:
         """A type with all that it is made of."""
@@ -203,7 +205,7 @@ class Looking:
         found = scope.type((rest.strip(),)) if "<" in rest else None  # "Box<int>"
         kind = found if found is not None else type_of(rest, scope)[0]
         for line in definition_of(kind).splitlines():
-            self._debugger.put(line)
+            self._debugger.put(user_type(line))
 
     # -- frames -----------------------------------------------------------------------------
 

@@ -576,7 +576,7 @@ class UserStops:
         return bool(wanted)
 
     def _event_of(self, probe: int) -> str:
-        """What a row of the list of probes catches, in words; "" for a place that is passed."""
+        """Say what a row of the list of probes catches; "" for a mere place."""
         for stop in self._breakpoints():
             if stop.event and stop.number and any(one.probe == probe for one in stop.locations):
                 return f"{stop.name} {stop.number}: {stop.event}"
