@@ -5,6 +5,7 @@ history is `$1`, `$`, `$$`.
 """
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Final
 
 from msgspec.structs import replace
@@ -87,7 +88,6 @@ class Evaluator:
     Attributes:
         reach: what can be reached from values there.
         operators: what is done with them.
-        methods: of containers.
     """
 
     def __init__(self, around: Surroundings) -> None:
@@ -96,7 +96,11 @@ class Evaluator:
         self._order = around.order
         self.reach = Reach(around)
         self.operators = Operators(self.reach)
-        self.methods = ContainerMethods(around)
+
+    @cached_property
+    def methods(self) -> ContainerMethods:
+        """Methods of containers; conditions that are asked at each hit rarely want any."""
+        return ContainerMethods(self._around)
 
     def type(self, name: TypeName) -> CType:
         """The type that is written.
