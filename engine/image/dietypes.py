@@ -432,7 +432,7 @@ def _declared(die: Die | None, inner: str, depth: int) -> str:
         return _declared(die.type, f"{inner}({_parameters(die, depth)})", depth + 1)
     name = (defined(die) or die).name or ""
     word = RECORDS.get(tag) or ("enum" if tag == ENUM else "")
-    if word and name and not _is_c(die):
+    if (word or tag == _TYPEDEF) and name and not _is_c(die):
         return _behind(qualified(defined(die) or die), inner)
     return _behind(f"{word} {name or '{...}'}" if word else SHORTER.get(name, name) or "?", inner)
 

@@ -111,6 +111,11 @@ class DieVariable(Struct, eq=False, dict=True):
     _file: str
 
     @property
+    def entry(self) -> Die:
+        """The entry of the debug information that describes it."""
+        return self._die
+
+    @property
     def is_inlined(self) -> bool:
         """True if it belongs to a function that was inlined."""
         return self.depth > 0

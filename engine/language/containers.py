@@ -14,12 +14,14 @@ from itertools import islice
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.errors import CommandError
 from engine.image.datatypes import TypeKind
 from engine.language import value_types as ct
 from engine.language.reach import Reach
 from engine.language.surroundings import Surroundings
+from engine.language.user_types import bare_type, user_type
 from engine.language.value_types import CType
 from engine.language.values import TypedValue
 
@@ -44,6 +46,11 @@ class Held(Struct, frozen=True):
         length: of a string: all of its bytes.
         children: made one by one; reading one may fail.
         named: keys are shown.
+        count: the number of things in it; None where they have to be counted.
+        at: gives the thing of a number, which is not checked; None where only the order is known.
+        keyed: keys are values, by which things are found.
+        points: the pointer that it owns, or to its first character; None for no such thing.
+        shown: it is printed so; else as the structure that it is made as.
     """
 
     title: str
@@ -51,6 +58,11 @@ class Held(Struct, frozen=True):
     length: int = 0
     children: Callable[[], Children] | None = None
     named: bool = False
+    count: int | None = None
+    at: Callable[[int], TypedValue] | None = None
+    keyed: bool = False
+    points: TypedValue | None = None
+    shown: bool = True
 
 
 class _OtherError(Exception):
@@ -113,9 +125,12 @@ class Containers:
         return int.from_bytes(self._read(address, self._pointer), self._order)
 
     def _run(self, kind: CType, first: int, count: int) -> Children:
+        at = self._nth(kind, first)
+        return (("", at(number)) for number in range(count))
+
+    def _nth(self, kind: CType, first: int) -> Callable[[int], TypedValue]:
         size = kind.size or 1
-        for number in range(count):
-            yield "", self._reach.at(kind, first + number * size)
+        return lambda number: self._reach.at(kind, first + number * size)
 
     # -- each kind --------------------------------------------------------------------------
 
@@ -125,7 +140,20 @@ class Containers:
         letter = start.type.resolved.target
         if letter.kind not in ct.CHARS or letter.size != 1 or length >= 1 << 62:
             raise _OtherError
-        return Held("", self._read(start.number, min(length, self._most)), length)
+        return self._text(start, length)
+
+    def _view(self, value: TypedValue, name: str) -> Held:
+        start, length = self._part(value, "_M_str"), self._part(value, "_M_len").number
+        letter = start.type.resolved.target
+        if letter.kind not in ct.CHARS or letter.size != 1 or length >= 1 << 62:
+            raise _OtherError
+        return self._text(start, length)
+
+    def _text(self, start: TypedValue, length: int) -> Held:
+        """A text by the pointer to its first character."""
+        raw = self._read(start.number, min(length, self._most)) if length else b""
+        at = self._nth(start.type.resolved.target, start.number)
+        return Held("", raw, length, count=length, at=at, points=start)
 
     def _vector(self, value: TypedValue, name: str) -> Held:
         store = self._part(value, "_M_impl")
@@ -139,7 +167,13 @@ class Containers:
             raise _OtherError
         length, room = (finish - start) // size, (end - start) // size
         title = f"{name} of length {length}, capacity {room}"
-        return Held(title, children=lambda: self._run(kind, start, length))
+        return Held(
+            title,
+            children=lambda: self._run(kind, start, length),
+            count=length,
+            at=self._nth(kind, start),
+            points=self._part(store, "_M_start"),
+        )
 
     def _bits(self, store: TypedValue) -> Held:
         start, finish = self._part(store, "_M_start"), self._part(store, "_M_finish")
@@ -150,14 +184,18 @@ class Containers:
         if not 0 <= bits <= room:
             raise _OtherError
 
-        def children() -> Children:
-            for at in range(bits):
-                where = first.number + at // (8 * word) * word
-                number = int.from_bytes(self._read(where, word), self._order)
-                raw = bytes([number >> at % (8 * word) & 1])
-                yield "", TypedValue(ct.BOOL, partial(bytes, raw), order=self._order)
+        def bit(at: int) -> TypedValue:
+            where = first.number + at // (8 * word) * word
+            number = int.from_bytes(self._read(where, word), self._order)
+            raw = bytes([number >> at % (8 * word) & 1])
+            return TypedValue(ct.BOOL, partial(bytes, raw), order=self._order)
 
-        return Held(f"std::vector<bool> of length {bits}, capacity {room}", children=children)
+        return Held(
+            f"std::vector<bool> of length {bits}, capacity {room}",
+            children=lambda: (("", bit(at)) for at in range(bits)),
+            count=bits,
+            at=bit,
+        )
 
     def _tree(self, value: TypedValue, name: str) -> Held:
         tree = self._part(value, "_M_t")
@@ -176,7 +214,7 @@ class Containers:
                 else:
                     yield f"[{number}]", item
 
-        return Held(_counted(name, count), children=children, named=True)
+        return Held(_counted(name, count), children=children, named=True, count=count, keyed=keyed)
 
     def _nodes(self, header: int) -> Iterator[int]:
         """Nodes of a red-black tree in order."""
@@ -223,7 +261,7 @@ class Containers:
                     yield f"[{number}]", item
                 node = self._word(node)
 
-        return Held(_counted(name, count), children=children, named=True)
+        return Held(_counted(name, count), children=children, named=True, count=count, keyed=keyed)
 
     def _list(self, value: TypedValue, name: str) -> Held:
         head = self._part(value, "_M_impl", "_M_node").address
@@ -257,17 +295,23 @@ class Containers:
         if not 0 <= skipped <= piece or not 0 <= last <= piece or not 0 <= count < 1 << 48:
             raise _OtherError
 
-        def children() -> Children:
-            for number in range(skipped, skipped + count):
-                start = self._word(node + number // piece * self._size)
-                yield "", self._reach.at(kind, start + number % piece * element)
+        def item(number: int) -> TypedValue:
+            number += skipped
+            start = self._word(node + number // piece * self._size)
+            return self._reach.at(kind, start + number % piece * element)
 
-        return Held(_counted(name, count), children=children)
+        return Held(
+            _counted(name, count),
+            children=lambda: (("", item(number)) for number in range(count)),
+            count=count,
+            at=item,
+        )
 
     def _owner(self, value: TypedValue, name: str) -> Held:
         pointer = self._head(self._part(value, "_M_t", "_M_t"))
-        title = f"{name}<{_bare(self._argument(value.type).text)}>"
-        return Held(title, children=lambda: iter([("get()", pointer)]), named=True)
+        title = f"{name}<{bare_type(self._argument(value.type).text)}>"
+        children = [("get()", pointer)]
+        return Held(title, children=lambda: iter(children), named=True, points=pointer)
 
     def _head(self, pair: TypedValue) -> TypedValue:
         """The pointer in a tuple of pointer and deleter, whatever the deleter is."""
@@ -286,7 +330,7 @@ class Containers:
 
     def _shared(self, value: TypedValue, name: str) -> Held:
         pointer, counts = self._part(value, "_M_ptr"), self._part(value, "_M_refcount", "_M_pi")
-        title = f"{name}<{_bare(self._argument(value.type).text)}>"
+        title = f"{name}<{bare_type(self._argument(value.type).text)}>"
         state = "empty"
         if counts.number:
             block = self._reach.pointed(counts)
@@ -295,7 +339,73 @@ class Containers:
             state = f"use count {uses}, weak count {weak - bool(uses)}"
             if not uses:
                 state = f"expired, weak count {weak}"
-        return Held(f"{title} ({state})", children=lambda: iter([("get()", pointer)]), named=True)
+        children = [("get()", pointer)]
+        whole = f"{title} ({state})"
+        return Held(whole, children=lambda: iter(children), named=True, points=pointer)
+
+    def _optional(self, value: TypedValue, name: str) -> Held:
+        outer = self._part(value, "_M_payload")
+        title = f"{name}<{user_type(bare_type(self._argument(value.type).text))}>"
+        if not self._part(outer, "_M_engaged").number:
+            return Held(f"{title} [no contained value]", children=lambda: iter(()), count=0)
+        stored = self._part(outer, "_M_payload", "_M_value")
+        children = [("[contained value]", stored)]
+        return Held(
+            title, children=lambda: iter(children), named=True, count=1, at=lambda number: stored
+        )
+
+    def _tuple(self, value: TypedValue, name: str) -> Held:
+        parts: list[TypedValue] = []
+        here: TypedValue | None = value
+        for _ in range(_STEPS):
+            if here is None:
+                break
+            following: TypedValue | None = None
+            for member in here.type.resolved.members:
+                part = self._reach.part(here, member)
+                text = part.type.resolved.text
+                if text.startswith("std::_Tuple_impl<"):
+                    following = part
+                elif text.startswith("std::_Head_base<"):
+                    parts.append(self._part(part, "_M_head_impl"))
+            here = following
+        if not parts:
+            return Held(f"empty {name}", children=lambda: iter(()))
+        named = [(f"[{number}]", part) for number, part in enumerate(parts, 1)]
+        title = f"{name} containing"
+        return Held(title, children=lambda: iter(named), named=True)
+
+    def _array(self, value: TypedValue, name: str) -> Held:
+        """Something like an array of C; it is printed as a structure, as there is no printer."""
+        elements = self._part(value, "_M_elems")
+        count = elements.type.resolved.count
+        if count is None:
+            raise _OtherError
+        return Held(
+            "",
+            children=lambda: (("", self._reach.element(elements, n)) for n in range(count)),
+            count=count,
+            at=lambda number: self._reach.element(elements, number),
+            shown=False,
+        )
+
+    def _adapter(self, value: TypedValue, name: str) -> Held:
+        inner = self.held(self._part(value, "c"))
+        if inner is None:
+            raise _OtherError
+        return replace(inner, title=f"{name} wrapping: {inner.title}", at=None)
+
+    def _forward_list(self, value: TypedValue, name: str) -> Held:
+        first = self._part(value, "_M_impl", "_M_head", "_M_next").number
+        kind, size = self._argument(value.type), self._size
+
+        def children() -> Children:
+            node, number = first, 0
+            while node:
+                yield f"[{number}]", self._reach.at(kind, node + size)
+                node, number = self._word(node), number + 1
+
+        return Held(name if first else f"empty {name}", children=children, named=True)
 
     @property
     def _size(self) -> int:
@@ -304,11 +414,6 @@ class Containers:
 
 def _counted(name: str, count: int) -> str:
     return f"{name} with {count} element{'' if count == 1 else 's'}"
-
-
-def _bare(text: str) -> str:
-    """A type as the printers write it: without the keyword in front."""
-    return re.sub(r"^(struct|class|union) ", "", text)
 
 
 _Look = Callable[[Containers, TypedValue, str], Held]
@@ -329,6 +434,12 @@ _LOOKS: Final[dict[str, _Look]] = {
     "std::deque": Containers._deque,
     "std::unique_ptr": Containers._owner,
     "std::pair": Containers._pair,
+    "std::basic_string_view": Containers._view,
+    "std::optional": Containers._optional,
+    "std::tuple": Containers._tuple,
+    "std::array": Containers._array,
+    "std::forward_list": Containers._forward_list,
+    **dict.fromkeys(("std::stack", "std::queue", "std::priority_queue"), Containers._adapter),
     **dict.fromkeys(("std::shared_ptr", "std::weak_ptr"), Containers._shared),
 }
 """Templates, and how each is looked into."""

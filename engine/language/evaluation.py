@@ -5,6 +5,7 @@ history is `$1`, `$`, `$$`.
 """
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Final
 
 from msgspec.structs import replace
@@ -12,14 +13,19 @@ from msgspec.structs import replace
 from engine.errors import CommandError
 from engine.image.datatypes import TypeKind
 from engine.language import value_types as ct
+from engine.language.container_methods import ContainerMethods
+from engine.language.convenience_functions import call
 from engine.language.operators import Operators
 from engine.language.reach import Reach
 from engine.language.surroundings import Surroundings
 from engine.language.syntax import Expression, TypeName, parse, parse_type
 from engine.language.tokens import characters
+from engine.language.user_types import bare_type
 from engine.language.value_types import CType
 from engine.language.values import MemoryPlace, TypedValue
 
+_BASES: Final = 16
+"""Classes above each other whose methods are looked through."""
 _DIRECT: Final = frozenset((TypeKind.POINTER, TypeKind.ARRAY))
 
 
@@ -90,6 +96,11 @@ class Evaluator:
         self._order = around.order
         self.reach = Reach(around)
         self.operators = Operators(self.reach)
+
+    @cached_property
+    def methods(self) -> ContainerMethods:
+        """Methods of containers; conditions that are asked at each hit rarely want any."""
+        return ContainerMethods(self._around)
 
     def type(self, name: TypeName) -> CType:
         """The type that is written.
@@ -163,6 +174,10 @@ class Evaluator:
                 return self.value(node.parts[1])
             case "index":
                 base, index = (self.operand(part) for part in node.parts)
+                if base.type.resolved.kind is TypeKind.RECORD:
+                    found = self.methods.element(base, index)
+                    if found is not None:
+                        return found
                 if base.type.kind not in _DIRECT:
                     base, index = index, base
                 if base.type.kind not in _DIRECT:
@@ -170,10 +185,11 @@ class Evaluator:
                         "cannot subscript something of type `" + base.type.text + "'"
                     )
                 return self.reach.element(base, index.number)
-            case "member":
-                return self.reach.member(self.operand(node.parts[0]), node.text)
-            case "arrow":
-                return self.reach.member(self.operand(node.parts[0]), node.text)
+            case "member" | "arrow":
+                base = self._object(node)
+                if self._is_method(base, node.text):
+                    return self._method(base, node.text)
+                return self.reach.member(base, node.text)
         return self._with_type(node)
 
     def operand(self, node: Expression) -> TypedValue:
@@ -202,7 +218,21 @@ class Evaluator:
         raise CommandError("this expression has no value")
 
     def _called(self, node: Expression) -> TypedValue:
-        """The result of a function of the program."""
+        """The result of a function of the program, or of one of the debugger's own."""
+        called = node.parts[0]
+        if called.kind == "dollar":
+            own = self._around.function(called.text[1:])
+            if own is not None:
+                given = [self.operand(part) for part in node.parts[1:]]
+                return call(called.text[1:], own, self._around, given)
+        this: list[TypedValue] = []
+        if called.kind in ("member", "arrow"):
+            base = self._object(called)
+            known = self.methods.method(base, called.text)
+            if known is not None:
+                return known([self.operand(part) for part in node.parts[1:]])
+            if self._is_method(base, called.text):
+                this = [self.reach.address_of(self._whole(base))]
         function = self.operand(node.parts[0])
         if function.type.resolved.kind is TypeKind.POINTER:
             function = self.reach.pointed(function)
@@ -212,7 +242,7 @@ class Evaluator:
         if not kind.target.text or kind.target.text == "?":
             raise CommandError("The function's type is not known.")
         wanted, more = kind.parameters
-        given = [self.operand(part) for part in node.parts[1:]]
+        given = this + [self.operand(part) for part in node.parts[1:]]
         if len(given) < len(wanted):
             raise CommandError("Too few arguments in function call.")
         if len(given) > len(wanted) and not more:
@@ -221,6 +251,46 @@ class Evaluator:
         for at, type_ in enumerate(wanted):
             values[at] = self._passed(given[at], type_)
         return self._around.call(function.address, kind.target, values)
+
+    def _object(self, node: Expression) -> TypedValue:
+        """The structure whose member is asked for; smart pointers before `->` are followed."""
+        base = self.operand(node.parts[0])
+        if node.kind == "arrow" and base.type.resolved.kind is TypeKind.RECORD:
+            return self.methods.pointed(base) or base
+        return base
+
+    def _whole(self, base: TypedValue) -> TypedValue:
+        """A structure, or the one that a pointer points at."""
+        is_pointer = base.type.resolved.kind is TypeKind.POINTER
+        return self.reach.pointed(base) if is_pointer else base
+
+    def _is_method(self, base: TypedValue, name: str) -> bool:
+        """True for the name of a method of the program's, which is no member with a place."""
+        kind = base.type.resolved
+        kind = kind.target.resolved if kind.kind is TypeKind.POINTER else kind
+        return (
+            kind.kind is TypeKind.RECORD
+            and kind.member(name) is None
+            and self._found_method(kind, name, 0) is not None
+        )
+
+    def _method(self, base: TypedValue, name: str) -> TypedValue:
+        found = self._found_method(self._whole(base).type.resolved, name, 0)
+        assert found is not None, "it was found before"
+        return found
+
+    def _found_method(self, kind: CType, name: str, depth: int) -> TypedValue | None:
+        """The function behind a method of a class or of its bases; None for none."""
+        whole = f"{bare_type(kind.text)}::{name}"
+        found = self._around.variable(whole)
+        if found is not None and found.type.resolved.kind is TypeKind.FUNCTION:
+            return found
+        for member in kind.members if depth < _BASES else ():
+            if member.is_base:
+                found = self._found_method(member.type.resolved, name, depth + 1)
+                if found is not None:
+                    return found
+        return None
 
     def _passed(self, value: TypedValue, kind: CType | None) -> TypedValue:
         """An argument in the type that a function takes it in (C11 6.5.2.2)."""
@@ -300,7 +370,7 @@ class Evaluator:
             raise CommandError("Attempt to take address of value not located in memory.")
         value = self.operand(part)
         if word == "*":
-            return self.reach.pointed(value)
+            return self.methods.pointed(value) or self.reach.pointed(value)
         if word == "&":
             return self.reach.address_of(value)
         if word == "!":

@@ -1,6 +1,7 @@
 """Values as gdb prints them (gdb/valprint.c, gdb/c-valprint.c, gdb/printcmd.c)."""
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from fractions import Fraction
 from functools import partial
 from itertools import groupby
@@ -13,18 +14,15 @@ from engine.escaping import escaped
 from engine.image.datatypes import TypeKind
 from engine.language import value_types as ct
 from engine.language.containers import Containers
+from engine.language.print_options import DEFAULT, PrintOptions
 from engine.language.reach import Reach
 from engine.language.surroundings import Surroundings
+from engine.language.user_types import bare_type
 from engine.language.value_types import CType, is_reference
 from engine.language.values import MOST, MemoryPlace, Order, TypedValue, as_float, extended
 
 FORMATS: Final = "xduotacfszr"
 """Letters behind the slash of `print`."""
-ELEMENTS: Final = 200
-"""Elements and characters that are printed (`set print elements`)."""
-REPEATS: Final = 10
-"""Equal elements in a row that are printed as one (`set print repeats`)."""
-_DEEP: Final = 20
 _ESCAPES: Final = {
     7: "\\a",
     8: "\\b",
@@ -45,10 +43,12 @@ class Printer(Struct, frozen=True):
     Attributes:
         around: the place that they are from.
         symbol: an address as "main+4", "" where no symbol is.
+        options: how much is printed, and in what form.
     """
 
     around: Surroundings
     symbol: Callable[[int], str]
+    options: PrintOptions = DEFAULT
 
     @property
     def _reach(self) -> Reach:
@@ -73,9 +73,13 @@ class Printer(Struct, frozen=True):
                 return value.label
             if kind.kind is TypeKind.POINTER and is_reference(value.type):
                 inner = self.referred(value)
-                return f"({value.type.text}) @{value.number:#x}: {self._part(inner, '', 0)}"
+                shown = self._container(inner, letter, 0) if letter != "r" else None
+                if shown is not None:
+                    return shown
+                at = f"@{value.number:#x}: " if self.options.address else ""
+                return f"({escaped(value.type.text)}) {at}{self._part(inner, '', 0)}"
             if kind.kind is TypeKind.POINTER and not self._is_text(kind):
-                return f"({value.type.text}) {self._pointer(value)}"
+                return f"({escaped(value.type.text)}) {self._pointer(value)}"
         return self._part(value, letter, 0)
 
     def referred(self, reference: TypedValue) -> TypedValue:
@@ -97,7 +101,7 @@ class Printer(Struct, frozen=True):
             case TypeKind.ARRAY:
                 return self._array(value, letter, depth)
             case TypeKind.FUNCTION if letter in ("", "s", "r"):
-                return f"{{{value.type.text}}} {self.address(value.address or 0)}"
+                return f"{{{escaped(value.type.text)}}} {self._of_symbol(value.address or 0)}"
             case TypeKind.VOID:
                 return "void"
             case TypeKind.FUNCTION:
@@ -112,14 +116,18 @@ class Printer(Struct, frozen=True):
         match kind.kind:
             case TypeKind.POINTER:
                 if is_reference(value.type):
-                    return f"@{value.number:#x}: {self._part(self.referred(value), '', 1)}"
+                    inner = self.referred(value)
+                    if (shown := self._container(inner, "", 1)) is not None:
+                        return shown
+                    at = f"@{value.number:#x}: " if self.options.address else ""
+                    return f"{at}{self._part(self.referred(value), '', 1)}"
                 return self._pointer(value)
             case TypeKind.BOOL:
                 return {0: "false", 1: "true"}.get(value.number, str(value.number))
             case TypeKind.CHAR | TypeKind.UNSIGNED_CHAR if kind.size == 1:
                 return f"{value.number} {character(value.number)}"
             case TypeKind.ENUM:
-                return _enumerator(value.number, kind)
+                return escaped(_enumerator(value.number, kind))
             case TypeKind.FLOAT:
                 return real(value.raw, self.around.order)
             case TypeKind.OTHER:
@@ -129,12 +137,24 @@ class Printer(Struct, frozen=True):
     def _pointer(self, value: TypedValue) -> str:
         target, number = value.type.resolved.target, value.number
         if target.kind in ct.CHARS and target.size == 1:
-            return f"{number:#x}{self._pointed_text(number)}"
+            shown = f"{number:#x}" if self.options.address or not number else ""
+            return f"{shown}{self._pointed_text(number)}".lstrip()
+        if target.resolved.kind is TypeKind.FUNCTION:
+            return self._of_symbol(number)
         return self.address(number)
 
     def address(self, number: int) -> str:
         """An address and its symbol: "0x401136 <main+4>"."""
-        name = self.symbol(number) if number else ""
+        if not self.options.symbol:
+            return f"{number:#x}" if self.options.address else ""
+        return self._of_symbol(number)
+
+    def _of_symbol(self, number: int) -> str:
+        name = escaped(self.symbol(number)) if number else ""
+        if name and not self.options.address:
+            return f"<{name}>"
+        if not self.options.address and number:
+            return ""
         return f"{number:#x} <{name}>" if name else f"{number:#x}"
 
     def _pointed_text(self, address: int) -> str:
@@ -145,15 +165,19 @@ class Printer(Struct, frozen=True):
         except GuestFaultError as error:
             return f" {_unread(error)}"
 
-    def string_at(self, address: int, most: int = ELEMENTS) -> tuple[str, int]:
+    def string_at(self, address: int, most: int | None = None) -> tuple[str, int]:
         """A string in memory in quotes, and the bytes that it takes with its NUL.
 
         Raises:
             GuestFaultError: not even its first byte can be read.
         """
+        most = self.options.elements if most is None else most
         data, ends = self.until_nul(address, most)
         size = len(data) + ends
-        return quoted(data) + ("" if ends else "..."), size
+        if not ends and len(data) == most:
+            with suppress(GuestFaultError):  # its end may be just behind
+                ends = self.around.read(address + most, 1) == b"\0"
+        return quoted(data, self.options.repeats) + ("" if ends else "..."), size
 
     def until_nul(self, address: int, most: int) -> tuple[bytes, bool]:
         """Bytes of a string in memory, at most so many; True if it ends there.
@@ -194,7 +218,8 @@ class Printer(Struct, frozen=True):
 
     def _container(self, value: TypedValue, letter: str, depth: int) -> str | None:
         """A container of C++ by the things in it; None for no container."""
-        containers = Containers(self.around, ELEMENTS)
+        options = self.options
+        containers = Containers(self.around, options.elements)
         if not containers.knows(value.type):
             return None
         _ = value.raw  # if that cannot be read, there is nothing to be shown
@@ -202,17 +227,18 @@ class Printer(Struct, frozen=True):
             held = containers.held(value)
         except GuestFaultError as error:
             return _unread(error)
-        if held is None:
+        if held is None or not held.shown:
             return None
         if held.text is not None:
-            return quoted(held.text) + ("..." if held.length > len(held.text) else "")
+            more = "..." if held.length > len(held.text) else ""
+            return quoted(held.text, options.repeats) + more
         parts: list[str] = []
         assert held.children is not None, "what is no string has children"
         children = held.children()
         more = ""
         try:
             for number, (key, part) in enumerate(children):
-                if number >= ELEMENTS:
+                if number >= options.elements:
                     more = "..."
                     break
                 text = self._part(part, letter, depth + 1)
@@ -222,52 +248,121 @@ class Printer(Struct, frozen=True):
                     parts.append(f"{key} = {text}" if held.named else text)
         except GuestFaultError as error:
             parts.append(_unread(error))
-        shown = f"{{{', '.join(parts)}{more}}}"
-        return f"{held.title} = {shown}" if held.title and parts else held.title or shown
+        own_lines = options.pretty if held.named else options.array
+        shown = self._braces(parts, depth, own_lines=own_lines and bool(parts), more=more)
+        title = escaped(held.title)
+        return f"{title} = {shown}" if title and parts else title or shown
 
-    def _record(self, value: TypedValue, letter: str, depth: int) -> str:
-        if depth > _DEEP:
+    def summary(self, value: TypedValue) -> str:
+        """A structure or array in a line that holds others: "..." or what its container says.
+
+        Raises:
+            GuestFaultError: it cannot be read.
+        """
+        if is_reference(value.type) and not value.missing:
+            value = self.referred(value)
+        containers = Containers(self.around, self.options.elements)
+        held = containers.held(value) if containers.knows(value.type) else None
+        if held is None or not held.shown:
+            return "..."
+        if held.text is not None:
+            more = "..." if held.length > len(held.text) else ""
+            return quoted(held.text, self.options.repeats) + more
+        assert held.children is not None, "what is no string has children"
+        if next(iter(held.children()), None) is None:
+            return escaped(held.title)
+        return f"{escaped(held.title)} = {{...}}" if held.title else "{...}"
+
+    @staticmethod
+    def _braces(parts: list[str], depth: int, *, own_lines: bool, more: str = "") -> str:
+        """Parts between braces, each on a line of its own or all on one."""
+        if not own_lines:
+            return "{" + ", ".join(parts) + more + "}"
+        inner = "\n" + "  " * (depth + 1)
+        return "{" + inner + f",{inner}".join(parts) + more + "\n" + "  " * depth + "}"
+
+    def _is_cut(self, depth: int) -> bool:
+        return depth >= self.options.depth
+
+    def _record(
+        self, value: TypedValue, letter: str, depth: int, *, nameless: bool = False
+    ) -> str:
+        if self._is_cut(depth) and not nameless:
             return "{...}"
         if letter != "r":
             shown = self._container(value, letter, depth)
             if shown is not None:
                 return shown
+        kind, options = value.type.resolved, self.options
+        if kind.keyword == "union" and depth and not options.union:
+            return "{...}"
+        bases: list[str] = []
         parts: list[str] = []
-        kind = value.type.resolved
-        statics = list(kind.statics)
+        statics = list(kind.statics) if options.statics else []
         for number, member in enumerate(kind.members):
             while statics and statics[0][0] <= number:
                 parts.append(self._static(statics.pop(0)[1], letter, depth))
             part = self._reach.part(value, member)
             inner = member.type.resolved
             if member.name:
-                parts.append(f"{member.name} = {self._part(part, letter, depth + 1)}")
+                name = escaped(member.name)  # of lines, only those between members are meant
+                parts.append(f"{name} = {self._part(part, letter, depth + 1)}")
             elif member.is_base:
                 shown = self._part(part, letter, depth + 1)
-                parts.append(f"<{member.type.text}> = {shown}")
+                bases.append(f"<{escaped(member.type.text)}> = {shown}")
             elif inner.kind is TypeKind.RECORD:
-                parts.append(self._part(part, letter, depth + 1))
+                parts.append(self._record(part, letter, depth + 1, nameless=True))
         parts += [self._static(name, letter, depth) for _, name in statics]
-        if not kind.statics and all(member.is_base for member in kind.members):
-            parts.append("<No data fields>")
-        return "{" + ", ".join(parts) + "}"
+        empty = not kind.statics and all(member.is_base for member in kind.members)
+        if not options.pretty:
+            return self._braces(
+                [*bases, *parts, *(["<No data fields>"] if empty else [])], depth, own_lines=False
+            )
+        return self._pretty_record(kind, bases, parts, depth)
+
+    def _pretty_record(self, kind: CType, bases: list[str], parts: list[str], depth: int) -> str:
+        """A structure on lines of its own; the members behind base classes have a heading."""
+        inner = "\n" + "  " * (depth + 1)
+        text = "".join(f"{inner}{base}, " for base in bases)
+        if not parts:
+            return "{" + text + "<No data fields>}"
+        if bases:
+            text += f"{inner}members of {escaped(bare_type(kind.text))}:"
+        text += ",".join(f"{inner}{part}" for part in parts)
+        return "{" + text + "\n" + "  " * depth + "}"
 
     def _static(self, name: str, letter: str, depth: int) -> str:
         """A class's static variable."""
         found = self.around.variable(name)
         text = "<optimized out>" if found is None else self._part(found, letter, depth + 1)
-        return f"static {name.rpartition('::')[2]} = {text}"
+        return f"static {escaped(name.rpartition('::')[2])} = {text}"
+
+    def _text_array(self, data: bytes) -> str:
+        """An array of characters as a text.
+
+        Equal characters in a row count as one step, so that a run is never cut in two
+        (gdb/valprint.c, generic_printstr).
+        """
+        options, more = self.options, ""
+        if options.null_stop:
+            data = data.partition(b"\0")[0]
+        elif data.endswith(b"\0"):
+            data = data[:-1]
+        end = 0
+        for _, run in groupby(data):
+            if end >= options.elements:
+                more = "..."
+                break
+            end += sum(1 for _ in run)
+        return quoted(data[:end], options.repeats) + more
 
     def _array(self, value: TypedValue, letter: str, depth: int) -> str:
-        kind = value.type.resolved
+        kind, options = value.type.resolved, self.options
         element, count = kind.element, kind.count or 0
         if element.kind in ct.CHARS and element.size == 1 and letter in ("", "s", "r"):
-            data = value.raw
-            if not data:
-                return '""'
-            if data.endswith(b"\0") and len(data) <= ELEMENTS:
-                data = data[:-1]
-            return quoted(data[:ELEMENTS]) + ("..." if len(data) > ELEMENTS else "")
+            return self._text_array(value.raw)
+        if self._is_cut(depth):
+            return "{...}"
         size = element.size or 0
         if not count or not size:
             return "{}" if not count else "{...}"
@@ -276,25 +371,30 @@ class Printer(Struct, frozen=True):
         parts: list[str] = []
         pieces = [raw[at : at + size] for at in range(0, min(count * size, len(raw)), size)]
         place = value.address
-        at = 0
+        at, more = 0, ""
         for piece, run in groupby(pieces):
             length = sum(1 for _ in run)
-            if shown >= ELEMENTS:
-                return "{" + ", ".join(parts) + "...}"
+            if shown >= options.elements:
+                more = "..."
+                break
             there = None if place is None else MemoryPlace(place + at * size)
             one = TypedValue(element, partial(bytes, piece), there, order=self.around.order)
             text = self._part(one, letter, depth + 1)
-            if length > REPEATS:
-                parts.append(f"{text} <repeats {length} times>")
-                shown += REPEATS
+            if length > options.repeats:
+                parts.append(f"{self._index(at)}{text} <repeats {length} times>")
+                shown += options.repeats
             else:
-                fit = min(length, ELEMENTS - shown)
-                parts += [text] * fit
+                fit = min(length, options.elements - shown)
+                parts += [f"{self._index(at + n)}{text}" for n in range(fit)]
                 shown += fit
                 if fit < length:
-                    return "{" + ", ".join(parts) + "...}"
+                    more = "..."
+                    break
             at += length
-        return "{" + ", ".join(parts) + "}"
+        return self._braces(parts, depth, own_lines=options.array, more=more)
+
+    def _index(self, number: int) -> str:
+        return f"[{number}] = " if self.options.indexes else ""
 
 
 def _unread(error: GuestFaultError) -> str:
@@ -332,13 +432,13 @@ def _escaped(code: int, quote: str) -> str:
     return chr(code) if 32 <= code < 127 else f"\\{code:03o}"
 
 
-def quoted(data: bytes) -> str:
+def quoted(data: bytes, repeats: int = DEFAULT.repeats) -> str:
     r"""A string in quotes; what repeats stands once: "abc", '\\000' <repeats 12 times>."""
     parts: list[str] = []
     plain = ""
     for code, run in groupby(data):
         length = sum(1 for _ in run)
-        if length <= REPEATS:
+        if length <= repeats:
             plain += _escaped(code, '"') * length
             continue
         if plain:
@@ -361,7 +461,7 @@ def real(raw: bytes, order: Order) -> str:
     if digits is not None:
         return f"{number:.{digits}g}"
     exact = extended(raw)
-    return _long(exact, 21) if isinstance(exact, Fraction) else str(exact)
+    return exact_text(exact, 21) if isinstance(exact, Fraction) else str(exact)
 
 
 def _nan(raw: bytes, order: Order) -> str:
@@ -374,7 +474,7 @@ def _nan(raw: bytes, order: Order) -> str:
     return f"{'-' if whole >> 8 * size - 1 else ''}nan({whole & (1 << bits) - 1:#x})"
 
 
-def _long(number: Fraction, digits: int) -> str:
+def exact_text(number: Fraction, digits: int) -> str:
     """A number with so many significant digits, as %Lg gives them."""
     if not number:
         return "0"

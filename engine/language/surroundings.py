@@ -1,9 +1,12 @@
 """The meaning of an expression's names: what a place in a program gives an expression."""
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from engine.language.value_types import CType
 from engine.language.values import Order, Place, TypedValue
+
+if TYPE_CHECKING:
+    from engine.language.convenience_functions import ConvenienceFunction
 
 
 class Surroundings(Protocol):
@@ -38,6 +41,9 @@ class Surroundings(Protocol):
 
     def convenience(self, name: str) -> TypedValue | None:
         """A variable of the user's own, `$i`; None while it has no value."""
+
+    def function(self, name: str) -> "ConvenienceFunction | None":
+        """A function of the debugger's own, `$_strlen`, by name without the dollar; None: none."""
 
     def set_convenience(self, name: str, value: TypedValue) -> None:
         """Give one a value."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from engine.errors import CommandError, GuestFaultError
 from engine.language import value_types as ct
+from engine.language.convenience_functions import FUNCTIONS, ConvenienceFunction
 from engine.language.value_types import CType
 from engine.language.values import MemoryPlace, Order, Place, RegisterPlace, TypedValue
 
@@ -45,6 +46,9 @@ class MemoryScope:
 
     def convenience(self, name: str) -> TypedValue | None:
         return self.own.get(name)
+
+    def function(self, name: str) -> ConvenienceFunction | None:
+        return FUNCTIONS.get(name)
 
     def set_convenience(self, name: str, value: TypedValue) -> None:
         self.own[name] = value

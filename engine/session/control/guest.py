@@ -103,7 +103,9 @@ class DebuggedGuest:
         for view in self.probes.views(self.focus.space):
             if view.row.stops and view.row.enabled:
                 kind = "breakpoint" if view.kind == "b" else "probe"
-                text = f"{kind} {view.row.id}: {view.row.line}"
+                text = self._questions.named(view.row.id) or (
+                    f"{kind} {view.row.id}: {view.row.line}"
+                )
                 for address in view.addresses:
                     accepts = partial(self._questions.accepts, view.row.id)
                     found.append(StopPlace(address, accepts, text))

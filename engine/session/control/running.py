@@ -45,6 +45,7 @@ class StopQuestions(Struct):
     Attributes:
         accepts: (id of a breakpoint or probe) at each hit that would stop the guest, with the
             guest at the hit's address.
+        named: (id of a breakpoint or probe) gives what is caught there, in words; "" for a place.
         signal: (number) before a signal is delivered to the current thread.
         call: (number, name) before its system call is carried out; None for no interest.
         returned: (number, name) after it; None for no interest.
@@ -58,6 +59,7 @@ class StopQuestions(Struct):
     """
 
     accepts: Callable[[int], bool] = lambda row: True
+    named: Callable[[int], str] = lambda row: ""
     signal: Callable[[int], SignalAnswer] = lambda number: PASSED
     call: Callable[[int, str], str] | None = None
     returned: Callable[[int, str], str] | None = None
@@ -592,7 +594,8 @@ class Running:
         if not here:
             return False
         entry, what = here[0]
-        self.want(f"{_hit_text(entry)}{what}{self._process()}", StopCause.HIT)
+        text = self._questions.named(entry.row.id) or f"{_hit_text(entry)}{what}"
+        self.want(f"{text}{self._process()}", StopCause.HIT)
         self._stays = True
         return True
 

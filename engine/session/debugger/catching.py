@@ -5,6 +5,7 @@ from typing import ClassVar, Final
 from engine.errors import CommandError
 from engine.guest.hooks import SignalAnswer
 from engine.session.debugger.debugger import Debugger, unknown
+from engine.session.debugger.places import PlaceMissingError, WantedPlace
 from engine.session.debugger.signal_rules import (
     HEADING,
     OWN,
@@ -106,15 +107,7 @@ class Catching:
         debugger.set_condition(asked, condition.strip())
         stop: UserStop
         if kind in _EXCEPTIONS:
-            place = debugger.places.entry(_EXCEPTIONS[kind][0])
-            stop = ExceptionCatch(
-                locations=[BreakLocation(place)],
-                catches=kind,
-                temporary=temporary,
-                event=_EXCEPTIONS[kind][1],
-            )
-            debugger.stops.arm(stop)
-            said = kind
+            stop, said = self._exceptions(kind), kind
         elif kind == "syscall":
             numbers = [self._call(name) for name in names]
             stop = Catchpoint(catches=kind, names=tuple(n for n, _ in numbers))
@@ -128,10 +121,28 @@ class Catching:
             stop, said = Catchpoint(catches=kind), kind
         stop.temporary, stop.condition, stop.tree = temporary, asked.condition, asked.tree
         debugger.stops.numbered(stop)
-        debugger.put(f"Catchpoint {stop.number} ({said})")
+        title = "Catchpoint"
+        if temporary and kind in _EXCEPTIONS:
+            title = "Temporary catchpoint "  # with two spaces, as gdb has it
+        debugger.put(f"{title} {stop.number} ({said})")
         questions = debugger.control.questions
         if kind == "syscall":
             questions.call, questions.returned = self._called, self._returned
+
+    def _exceptions(self, kind: str) -> ExceptionCatch:
+        """A catchpoint in the C++ library; it waits for the library where that comes later."""
+        debugger = self._debugger
+        name, event = _EXCEPTIONS[kind]
+        probe = "libstdcxx", kind
+        wanted = WantedPlace(f"-function {name}", function=name, whole=True, probe=probe)
+        try:
+            places = debugger.places.find(wanted)
+        except PlaceMissingError:
+            places = ()
+        locations = [BreakLocation(place) for place in places]
+        stop = ExceptionCatch(wanted=wanted, locations=locations, catches=kind, event=event)
+        debugger.stops.arm(stop)
+        return stop
 
     def _call(self, word: str) -> tuple[str, int]:
         """A system call's name and number."""

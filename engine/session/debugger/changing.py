@@ -1,32 +1,20 @@
 """Words that change the guest's state, how it is started, and settings."""
 
+import os
 import re
+import shlex
+from collections.abc import Callable
 from typing import Final
 
 from msgspec.structs import replace
 
 from engine.errors import CommandError
 from engine.session.debugger.debugger import Debugger
+from engine.session.debugger.elsewhere import unavailable
 
-_NOTHING: Final = re.compile(
-    r"(pagination|width|height|style\b.*|debuginfod\b.*|verbose|logging\b.*|history\b.*"
-    r"|startup-with-shell|disable-randomization|osabi|non-stop|prompt|editing|complaints"
-    r"|print\s+(address|symbol|pretty|thread-events|inferior-events|sevenbit-strings)"
-    r"|can-use-hw-watchpoints|auto-load\b.*|max-value-size|listsize\s+10)"
-    r"(\s+(?P<value>\S.*))?$"
-)
-"""Settings that change nothing here, or that are given the value that always holds here."""
 _CHOICE: Final = re.compile(r"(confirm|breakpoint\s+pending)\b(.*)$")
 _SETTING: Final = re.compile(r"[a-z][a-z-]+\s+[\w\"'/]")
 """Two words in a row are no expression."""
-_FIXED: Final = {
-    "print address": ("on",),
-    "print symbol": ("on",),
-    "print pretty": ("off",),
-    "print sevenbit-strings": ("on", "off"),
-    "disable-randomization": ("on",),
-    "non-stop": ("off",),
-}
 
 
 class Changing:
@@ -42,9 +30,7 @@ class Changing:
             raise CommandError("Argument required (expression to compute).")
         if choice := _CHOICE.match(rest):
             self._choose(choice[1], choice[2].strip() or "on")
-        elif _NOTHING.match(rest) or _SETTING.match(rest):
-            self._setting(rest)
-        else:
+        elif not self._setting(rest):
             self._debugger.value(rest)
 
     def set_variable(self, rest: str) -> None:
@@ -79,21 +65,87 @@ class Changing:
         else:
             debugger.pending_breakpoints = value
 
-    def _setting(self, rest: str) -> None:
-        """A setting of gdb's: those that change nothing here are taken, others are refused."""
-        match = _NOTHING.match(rest)
-        if match is None:
-            raise CommandError(f'The setting "{rest}" has no meaning here.')
-        value = match["value"] or "on"
-        fixed = _FIXED.get(" ".join(match[1].split()))
-        if fixed is not None and value not in fixed:
-            raise CommandError(f'"{match[1]}" is always {fixed[0]} here.')
+    def _setting(self, rest: str) -> bool:
+        """Give a setting of gdb's a value; False where the text is an expression."""
+        if re.match(r"\w+\s*([-+*/%&|^]|<<|>>)?=|\w+\s*(\[|\.|->|\+\+|--)", rest):
+            return False
+        debugger = self._debugger
+        found = debugger.settings.find(rest)
+        if found is not None:
+            debugger.settings.set(*found, debugger.number)
+        elif _SETTING.match(rest):
+            raise CommandError(
+                unavailable("set ", rest) or f'The setting "{rest}" has no meaning here.'
+            )
+        return found is not None
+
+    def with_(self, rest: str, line: Callable[[str], object]) -> None:
+        """Carry a word out under a setting: with SETTING [VALUE] -- WORD.
+
+        Args:
+            rest: the setting and the word.
+            line: carries a word out.
+
+        Raises:
+            CommandError: there is no such setting, or no word.
+        """
+        if not rest:
+            raise CommandError("Missing arguments.")
+        wanted, dashes, word = rest.partition("--")
+        debugger = self._debugger
+        if not dashes or not word.strip():
+            raise CommandError("No previous command to relaunch")
+        found = debugger.settings.find(wanted)
+        if found is None:
+            raise CommandError(f'Undefined set command: "{wanted.strip()}".  Try "help set".')
+        with debugger.settings.held():
+            debugger.settings.set(*found, debugger.number)
+            line(word)
+
+    # -- source files -----------------------------------------------------------------------
+
+    def directory(self, rest: str) -> None:
+        """Look for source files in folders, too: directory [FOLDER...]; none: in no others."""
+        sources = self._debugger.settings.sources
+        if not rest:
+            sources.folders.clear()
+        fresh = [word for word in re.split(r"[:\s]+", rest) if word and word[0] != "$"]
+        sources.folders[:0] = [os.path.abspath(os.path.expanduser(word)) for word in fresh]
+        kept = list(dict.fromkeys(sources.folders))
+        sources.folders[:] = kept
+        for folder in fresh:
+            if not os.path.isdir(os.path.expanduser(folder)):
+                self._debugger.complain(f"Warning: {folder}: No such file or directory.")
+        self._debugger.settings.changed()
+
+    def substitute_path(self, rest: str) -> None:
+        """Look for source files elsewhere: set substitute-path FROM TO."""
+        words = shlex.split(rest)
+        if len(words) != 2:
+            raise CommandError(
+                "Incorrect usage, too many arguments in command"
+                if len(words) > 2
+                else "Incorrect usage, too few arguments in command"
+            )
+        begin, other = (word if word == "/" else word.rstrip("/") for word in words)
+        sources = self._debugger.settings.sources
+        sources.rules[:] = [rule for rule in sources.rules if rule[0] != begin]
+        sources.rules.append((begin, other))
+        self._debugger.settings.changed()
 
     def unset(self, rest: str) -> None:
-        """Take something back: unset env [NAME]."""
+        """Take something back: unset env [NAME], unset substitute-path [FROM]."""
         word, _, name = rest.partition(" ")
+        if word == "substitute-path":
+            rules = self._debugger.settings.sources.rules
+            kept = [rule for rule in rules if name and rule[0] != name.strip().rstrip("/")]
+            if name and len(kept) == len(rules):
+                raise CommandError(f"No substitution rule defined for `{name}'")
+            rules[:] = kept
+            self._debugger.settings.changed()
+            return
         if word not in ("env", "environment"):
-            raise CommandError('"unset" must be followed by: env')
+            raise CommandError('"unset" must be followed by: env, substitute-path')
         self._environment(name.strip(), None)
 
     def _environment(self, name: str, value: str | None) -> None:
@@ -131,7 +183,22 @@ class Changing:
             put(f"Debugger's behavior regarding pending breakpoints is {held}.")
         elif word == "version":
             put("These are gdb's words in kprobe-tui.")
+        elif word == "directories":
+            folders = "".join(f"{one}:" for one in self._debugger.settings.sources.folders)
+            put(f"Source directories searched: {folders}$cdir:$cwd")
+        elif word == "substitute-path":
+            put("List of all source path substitution rules:")
+            for begin, other in self._debugger.settings.sources.rules:
+                put(f"  `{begin}' -> `{other}'.")
         else:
+            self._show_setting(rest)
+
+    def _show_setting(self, rest: str) -> None:
+        settings = self._debugger.settings
+        found = settings.find(rest)
+        if found is None:
             raise CommandError(
-                f'"show {rest}" has no meaning here; there are args, env, convenience.'
+                f'"show {rest}" has no meaning here; there are args, env, convenience,'
+                " directories, substitute-path and settings such as print elements."
             )
+        self._debugger.put(settings.sentence(found[0]))

@@ -5,24 +5,30 @@ words that are marked so here, and no others: words that neither read nor write 
 by a path that is given, run nothing there, and change nothing that a later run would do so by.
 """
 
+import re
 from collections.abc import Callable
 from typing import TypeVar
 
 from msgspec import Struct
 
 from engine.errors import CommandError
+from engine.session.debugger.applying import ApplyWords
 from engine.session.debugger.assembly import Assembly
 from engine.session.debugger.branching import BranchWords
 from engine.session.debugger.breaking import Breaking
 from engine.session.debugger.catching import Catching
 from engine.session.debugger.changing import Changing
 from engine.session.debugger.debugger import Debugger, unknown
+from engine.session.debugger.describing import DescribingWords
+from engine.session.debugger.dumping import DumpWords
 from engine.session.debugger.filetexts import FileWords
 from engine.session.debugger.looking import Looking
+from engine.session.debugger.many_breaks import ManyBreaks
 from engine.session.debugger.moments import MomentWords
 from engine.session.debugger.moving import Moving
 from engine.session.debugger.script import ScriptLine
 from engine.session.debugger.searching import Searching
+from engine.session.debugger.skipping import SkipWords
 from engine.session.debugger.stoptables import StopTables
 from engine.session.debugger.tasks import ThreadWords
 from engine.session.debugger.watchpoint_words import Watching
@@ -83,11 +89,17 @@ class WordTable:
         self.breaking = breaking = Breaking(debugger)
         watching = Watching(debugger)
         self.catching = catching = Catching(debugger)
-        changing = Changing(debugger)
+        self.changing = changing = Changing(debugger)
         self.tasks = tasks = ThreadWords(debugger, looking)
         branching = BranchWords(debugger, looking)
         searching = Searching(debugger)
         files = FileWords(debugger, looking)
+        self.applying = applying = ApplyWords(debugger, looking, tasks)
+        self.skipping = skipping = SkipWords(debugger)
+        moving.skips = skipping.skips
+        describing = DescribingWords(debugger, looking)
+        dumping, listing = DumpWords(debugger), looking.listing
+        many = ManyBreaks(debugger, breaking, searching, looking)
         tables = StopTables(debugger)
         self.info = (
             Word(("registers", "r"), looking.info_registers, remote=True),
@@ -112,12 +124,23 @@ class WordTable:
             Word(("variables", "var"), searching.info_variables, remote=True),
             Word(("types",), searching.info_types, remote=True),
             Word(("stack", "s"), looking.backtrace, remote=True),
+            Word(("scope",), describing.info_scope, remote=True),
+            Word(("address",), describing.info_address, remote=True),
+            Word(("auxv",), describing.info_auxv, remote=True),
+            Word(("program",), describing.info_program, remote=True),
+            Word(("inferiors",), describing.info_inferiors, remote=True),
+            Word(("all-registers",), describing.info_all_registers, remote=True),
+            Word(("float",), describing.info_float, remote=True),
+            Word(("vector",), describing.info_vector, remote=True),
+            Word(("probes",), describing.info_probes, remote=True),
+            Word(("skip",), skipping.info_skip, remote=True),
         )
         self.settings = (
             Word(("variable", "var"), changing.set_variable, remote=True),
             Word(("environment", "env"), changing.set_environment, remote=True),
             Word(("args",), changing.set_args),
             Word(("inferior-tty", "tty"), changing.tty),
+            Word(("substitute-path",), changing.substitute_path),
         )
         self._set_other = changing.set_other
         self.all: tuple[AnyWord, ...] = (
@@ -130,16 +153,27 @@ class WordTable:
             Word(("whatis",), looking.whatis, remote=True),
             Word(("ptype",), looking.ptype, remote=True),
             Word(("backtrace", "bt", "where"), looking.backtrace, remote=True),
-            Word(("frame", "f"), looking.frame, remote=True),
+            Word(("frame", "f"), applying.frame, remote=True),
+            Word(("faas",), applying.faas, moves=True),
+            Word(("taas",), applying.taas, moves=True),
+            Word(("tfaas",), applying.tfaas, moves=True),
+            Word(("pipe", "|"), applying.pipe, moves=True),
             Word(("up",), looking.up, remote=True),
             Word(("down", "dow"), looking.down, remote=True),
-            Word(("list", "l"), looking.list),
+            Word(("list", "l"), listing.show),
+            Word(("forward-search", "search", "fo"), listing.forward_search),
+            Word(("reverse-search", "rev"), listing.reverse_search),
+            Word(("directory", "dir"), changing.directory),
             Word(("disassemble", "disas"), Assembly(debugger).disassemble, remote=True),
             Word(("info", "inf", "i"), self._info, remote=True),
             Word(("break", "b", "br", "brea"), breaking.break_, remote=True),
             Word(("tbreak", "tb", "tbr"), breaking.tbreak, remote=True),
             Word(("hbreak", "hb"), breaking.hbreak, remote=True),
             Word(("thbreak", "th"), breaking.thbreak, remote=True),
+            Word(("rbreak", "rb"), many.rbreak, remote=True),
+            Word(("dprintf",), many.dprintf, remote=True),
+            Word(("save",), many.save),
+            Word(("skip",), skipping.skip, remote=True),
             Word(("watch", "wa"), watching.watch, remote=True),
             Word(("rwatch", "rw"), watching.rwatch, remote=True),
             Word(("awatch", "aw"), watching.awatch, remote=True),
@@ -188,12 +222,17 @@ class WordTable:
             Word(("advance",), moving.advance, moves=True),
             Word(("kill", "k"), moving.kill, moves=True),
             Word(("generate-core-file", "gcore"), tasks.gcore),
+            Word(("dump",), dumping.dump),
+            Word(("append",), dumping.append),
+            Word(("restore",), dumping.restore),
+            Word(("compare-sections",), many.compare_sections, remote=True),
             Word(("set",), self._set, remote=True),
             Word(("unset",), changing.unset, remote=True),
             Word(("show",), changing.show, remote=True),
             Word(("tty",), changing.tty),
             Word(("echo",), looking.echo, remote=True),
             Word(("help", "h"), self._help, remote=True),
+            Word(("apropos", "apr"), self._apropos, remote=True),
             *of_lines,
         )
 
@@ -210,6 +249,10 @@ class WordTable:
             CommandError: there is none, or there are several.
         """
         return _find(name, self.all)
+
+    def is_name(self, name: str) -> bool:
+        """True for a whole name of a word."""
+        return any(name in word.names for word in self.all)
 
     def _info_word(self, name: str) -> Word:
         return self.permitted(_find(name, self.info, "info "), "info ")
@@ -256,6 +299,19 @@ class WordTable:
         session = self._debugger.control.session
         self._debugger.put(f"process {session.machine.first.pid}")
         self._debugger.put(f"exe = '{session.paths.guest}'")
+
+    def _apropos(self, rest: str) -> None:
+        """List the words whose names or sentences match: apropos REGEXP."""
+        if not rest:
+            raise CommandError("REGEXP string is empty")
+        try:
+            pattern = re.compile(rest, re.IGNORECASE)
+        except re.error as error:
+            raise CommandError(f"Invalid regexp: {error}") from None
+        for names, text in sorted(self.listed()):
+            first = text.strip().partition("\n")[0]
+            if any(pattern.search(name) for name in names) or pattern.search(text):
+                self._debugger.put(f"{', '.join(names)} -- {first}")
 
     def _help(self, rest: str) -> None:
         """List the words, or say what one does."""

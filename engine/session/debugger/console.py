@@ -65,7 +65,8 @@ class Console:
             word = self._interpreter.words.find(split_word(line.strip())[0])
         except CommandError:
             return False
-        return not isinstance(word, Word) or word.moves
+        applies = re.match(r"\w+\s+apply\b", line.strip()) is not None
+        return not isinstance(word, Word) or word.moves or applies
 
     def carry_out(self, text: str) -> str:
         """Carry a line out, or several of which the first holds the others; what it printed.

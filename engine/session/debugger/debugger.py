@@ -1,8 +1,8 @@
 """The state behind gdb's words: a guest, what is asked of it, and how values are found."""
 
 import shlex
-from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from difflib import get_close_matches
 from time import monotonic
 from typing import Final
@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from engine.errors import CommandError, GuestFaultError, KprobeTuiError
 from engine.escaping import escaped
 from engine.image.reader import DamagedError
+from engine.language.convenience_functions import FUNCTIONS
 from engine.language.evaluation import Evaluator, checked, evaluate
 from engine.language.printing import Printer
 from engine.language.syntax import Expression
@@ -20,9 +21,12 @@ from engine.language.values import TypedValue
 from engine.linux.signals import SI_USER, PendingSignal, info_kill
 from engine.linux.thread import KeptSignal
 from engine.session.control.control import Control
+from engine.session.debugger.elsewhere import unavailable
 from engine.session.debugger.frames import SelectedFrames, Sources
+from engine.session.debugger.own_functions import OwnFunctions
 from engine.session.debugger.places import BlockKey, CodePlace, PlaceFinder, WantedPlace
 from engine.session.debugger.script import ScriptLine
+from engine.session.debugger.settings import SettingValues
 from engine.session.debugger.signal_rules import SignalTable
 from engine.session.debugger.stops import UserBreakpoint, UserStop, UserStops
 from engine.session.guest.calling import CallArguments
@@ -70,6 +74,7 @@ class Debugger:
         signal: the one that stops it, 0 for none.
         displays: expressions that are shown at each stop.
         frames: of the guest as it stands.
+        settings: the values behind `set` and `show`.
         attached: it is in the hands of an interface.
         interactive: somebody types the words: they hear of what is understood, too.
         remote: the words come from a client of a server: none of them may touch the host.
@@ -104,6 +109,9 @@ class Debugger:
             remote: the words come from a client of a server.
         """
         self.control = control
+        self.settings = SettingValues()
+        own = OwnFunctions(self)
+        self._functions, self._computed = {**FUNCTIONS, **own.all}, own.variables
         self._out = out
         self._complaints = complaints
         self._guard = guard
@@ -148,10 +156,12 @@ class Debugger:
         self.frames = SelectedFrames(
             self.control,
             self._scope,
-            Sources(self.files.written, closed=self.remote),
+            Sources(self.files.written, self.settings.sources, closed=self.remote),
             self.places.begun_at,
             self._stopped_in,
+            self.settings,
         )
+        self.settings.changed = self.frames.sources.forget
 
     def _stopped_in(self) -> set[BlockKey]:
         """The blocks of code at whose first instruction a breakpoint of theirs has stopped it."""
@@ -167,6 +177,10 @@ class Debugger:
         """Print a line; what a program calls its own things by is made fit for a terminal."""
         self._out(escaped(text, keep="\t") + "\n")
 
+    def put_value(self, text: str) -> None:
+        """Print a value, which may have several lines; the printer has made its names fit."""
+        self._out(escaped(text, keep="\t\n") + "\n")
+
     def complain(self, text: str) -> None:
         """Print a line of what went wrong, where it did not end a command."""
         if self._complaints is None:
@@ -177,6 +191,16 @@ class Debugger:
     def write(self, text: str) -> None:
         """Print a text of the user's own as it is, without a newline."""
         self._out(text)
+
+    @contextmanager
+    def captured(self) -> Iterator[list[str]]:
+        """Collect what words print meanwhile in place of printing it."""
+        found: list[str] = []
+        before, self._out = self._out, found.append
+        try:
+            yield found
+        finally:
+            self._out = before
 
     def breathe(self) -> None:
         """Between two words of many: show what was printed, and hear whether it is enough.
@@ -466,6 +490,20 @@ class Debugger:
             self._asking = False
             self.frames.moved()
 
+    def at_hit(self, ask: Callable[[], object]) -> None:
+        """Ask about the innermost frame at a hit, without a stop.
+
+        Raises:
+            KprobeTuiError: what was asked cannot be answered.
+        """
+        self.frames.moved()
+        self._asking = True
+        try:
+            ask()
+        finally:
+            self._asking = False
+            self.frames.moved()
+
     # -- expressions ------------------------------------------------------------------------
 
     def scope_of(
@@ -490,12 +528,14 @@ class Debugger:
             frame,
             number=number,
             exact=exact,
-            write_memory=self._write_memory,
+            write_memory=self.write_memory,
             write_register=self._write_register,
             convenience=self._convenience,
             values=self._values,
             call=self._call_function,
             depth=depth,
+            functions=self._functions,
+            computed=self._computed,
         )
 
     def _call_function(
@@ -509,7 +549,12 @@ class Debugger:
         with self._guard():
             return self.control.call(address, given, results)
 
-    def _write_memory(self, address: int, data: bytes) -> None:
+    def write_memory(self, address: int, data: bytes) -> None:
+        """Change memory of the guest.
+
+        Raises:
+            KprobeTuiError: it cannot be changed.
+        """
         self.execute(cmd.WriteMemory(address, data))
         self.refresh()
 
@@ -545,6 +590,14 @@ class Debugger:
             CommandError: it has none.
         """
         return evaluate(text, self.scope)
+
+    def number(self, text: str) -> int:
+        """The number that an expression is.
+
+        Raises:
+            CommandError: it is none.
+        """
+        return self.value(text).number
 
     def place(self, text: str) -> CodePlace:
         """The first place that a text names.
@@ -643,6 +696,9 @@ def unknown(word: str, words: tuple[str, ...], before: str = "") -> CommandError
         words: those there are.
         before: the word that it stands behind, with a space.
     """
+    elsewhere = unavailable(before, word) if before in ("", "info ") else ""
+    if elsewhere:
+        return CommandError(elsewhere)
     near = get_close_matches(word, words, 1)
     if near:
         return CommandError(

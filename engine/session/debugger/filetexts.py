@@ -62,7 +62,7 @@ class FileWords:
     def info_source(self, rest: str) -> None:
         """The source file that is looked at."""
         debugger = self._debugger
-        put, file = debugger.put, self._looking.source_file
+        put, file = debugger.put, self._looking.listing.source_file
         if not file:
             put("No current source file.")
             return

@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
+from msgspec.structs import replace
+
 from engine.errors import CommandError, GuestFaultError
 from engine.image.datatypes import TypeKind
 from engine.language.printing import Printer
@@ -13,6 +15,7 @@ from engine.linux.space import AddressSpace
 from engine.message_text import bare_name
 from engine.session.control.control import Control
 from engine.session.debugger.places import BlockKey
+from engine.session.debugger.settings import SettingValues, SourceRules
 from engine.session.inspect.backtrace import Backtraces, space_of
 from engine.session.inspect.frame_scope import FrameScope
 from engine.session.protocol.frames import GuestFrame
@@ -29,31 +32,34 @@ class Sources:
         written: gives a source file as its compiler was given it.
     """
 
-    def __init__(self, written: Callable[[str], str], *, closed: bool = False) -> None:
+    def __init__(
+        self, written: Callable[[str], str], rules: SourceRules, *, closed: bool = False
+    ) -> None:
         """No file is read yet.
 
         Args:
             written: gives a source file as its compiler was given it.
+            rules: where files are looked for.
             closed: read none: the paths are the guest's word, the files the host's.
         """
         self.written = written
+        self._rules = rules
         self._closed = closed
         self._files: dict[str, list[str] | None] = {}
         self._missed: set[str] = set()
+
+    def forget(self) -> None:
+        """Look for all files again, as the rules have changed."""
+        self._files.clear()
+        self._missed.clear()
 
     def lines(self, path: str) -> list[str] | None:
         """All lines of a file; None if it cannot be read."""
         if self._closed:
             return None
         if path not in self._files:
-            try:
-                file = Path(path)
-                if file.stat().st_size > _MAX_SOURCE or not file.is_file():
-                    raise OSError
-                text = file.read_text(errors="replace")
-                self._files[path] = text.splitlines()
-            except OSError:
-                self._files[path] = None
+            found = (_read(candidate) for candidate in self._rules.candidates(path))
+            self._files[path] = next((lines for lines in found if lines is not None), None)
         return self._files[path]
 
     def line(self, path: str, number: int) -> str:
@@ -86,6 +92,7 @@ class SelectedFrames:
         sources: Sources,
         begun_at: Callable[[int], list[BlockKey]],
         stopped_in: Callable[[], set[BlockKey]],
+        settings: SettingValues,
     ) -> None:
         """Look at nothing yet.
 
@@ -95,7 +102,9 @@ class SelectedFrames:
             sources: lines of what is shown.
             begun_at: gives the inlined copies that begin at an address, the innermost first.
             stopped_in: gives those that the guest was stopped in, by a breakpoint.
+            settings: say how values are printed.
         """
+        self._settings = settings
         self._begun_at, self._stopped_in = begun_at, stopped_in
         self._control = control
         self._session = control.session
@@ -241,7 +250,7 @@ class SelectedFrames:
 
     def printer(self, scope: FrameScope) -> Printer:
         """Prints values of a frame."""
-        return Printer(scope, scope.symbol)
+        return Printer(scope, scope.symbol, self._settings.print_options)
 
     # -- texts ------------------------------------------------------------------------------
 
@@ -283,17 +292,21 @@ class SelectedFrames:
         scope = self.scope(number)
         if scope.scope is None:
             return ""
-        printer = self.printer(scope)
+        printer, shown = self.printer(scope), self._settings["print frame-arguments"]
+        printer = replace(printer, options=replace(printer.options, pretty=False, array=False))
+        if shown == "presence":
+            return "..." if scope.scope.parameters else ""
         parts: list[str] = []
         for variable in scope.scope.parameters:
             value = scope.of_variable(variable)
             kind = value.type.resolved
             kind = kind.target.resolved if is_reference(kind) else kind
-            if kind.kind in _MANY:
+            if shown == "none":
                 parts.append(f"{variable.name}=...")
                 continue
+            brief = kind.kind in _MANY and shown == "scalars"
             try:
-                text = printer.text(value)
+                text = printer.summary(value) if brief else printer.text(value)
             except (CommandError, GuestFaultError) as error:
                 text = f"<error: {error}>"
             parts.append(f"{variable.name}={_bare(text)}")
@@ -305,6 +318,17 @@ class SelectedFrames:
         if not frame.file:
             return ""
         return self.sources.line(frame.file, frame.line)
+
+
+def _read(path: str) -> list[str] | None:
+    """The lines of a file of the host; None where it cannot be read."""
+    try:
+        file = Path(path)
+        if file.stat().st_size > _MAX_SOURCE or not file.is_file():
+            return None
+        return file.read_text(errors="replace").splitlines()
+    except (OSError, ValueError):  # a path with a NUL in it
+        return None
 
 
 def _bare(text: str) -> str:

@@ -54,6 +54,7 @@ class Interpreter:
         self._files = self._calls = 0
         self._acting = False
         self._defined: dict[str, tuple[ScriptLine, ...]] = {}
+        self._aliases: dict[str, str] = {}
         self.ended, self.code = False, 0
         self.words = WordTable(
             debugger,
@@ -61,6 +62,8 @@ class Interpreter:
                 Word(("source",), self.file, moves=True),
                 Word(("quit", "q", "exit"), self._quit),
                 Word(("shell", "!"), self._shell),
+                Word(("alias",), self._alias),
+                Word(("with", "w"), self._with, moves=True),
                 Word(("loop_break",), self._loop_break),
                 Word(("loop_continue",), self._loop_continue),
                 BlockWord(("commands", "comm"), self._commands),
@@ -70,7 +73,7 @@ class Interpreter:
                 BlockWord(("while",), self._while),
             ),
         )
-        self.words.tasks.line = self.line
+        self.words.applying.line = self.line
         self.words.moving.at_stop = lambda: self._hook("hook-stop")
 
     def line(self, text: str) -> None:
@@ -98,6 +101,10 @@ class Interpreter:
         own = self._defined.get(name)
         if own is not None:
             self._call(name, own, rest)
+            return
+        if name in self._aliases:
+            text = f"{self._aliases[name]} {rest}".strip()
+            self._one(ScriptLine(text, command.number, command.body, command.otherwise))
             return
         word = self.words.permitted(self.words.find(name))
         self._hook(f"hook-{word.names[0]}")
@@ -239,6 +246,26 @@ class Interpreter:
         body = self._defined.get(name)
         if body is not None and self._calls < _CALLS:
             self._call(name, body, "")
+
+    def _alias(self, rest: str) -> None:
+        """Give a word a further name: alias [-a] [--] NAME = WORD [ARGUMENTS]."""
+        match = re.fullmatch(r"(?:-a\s+)?(?:--\s+)?([^=]*?)\s*=\s*(.+)", rest)
+        if match is None or not match[1]:
+            raise CommandError("Usage: alias [-a] [--] ALIAS = COMMAND [DEFAULT-ARGS...]")
+        name, text = match[1], match[2]
+        if not re.fullmatch(r"[A-Za-z_.][\w.-]*", name):
+            raise CommandError(f"Invalid command name: {name}")
+        first, behind = split_word(text)
+        if first not in self._defined and first not in self._aliases:
+            self.words.find(first)
+        if name in self._defined or name in self._aliases or self.words.is_name(name):
+            raise CommandError(f"Alias already exists: {name}")
+        self._aliases[name] = f"{self._aliases.get(first, first)} {behind}".strip()
+        self.words.own[name] = f"Alias of {self._aliases[name]}."
+
+    def _with(self, rest: str) -> None:
+        """Carry a word out under a setting: with SETTING [VALUE] -- WORD."""
+        self.words.changing.with_(rest, self.line)
 
     # -- the host -----------------------------------------------------------------------------
 

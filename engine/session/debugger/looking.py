@@ -3,45 +3,53 @@
 import re
 from typing import Final
 
+from msgspec.structs import replace
+
 from engine.errors import CommandError, GuestFaultError
 from engine.escaping import escaped
 from engine.guest.modules import Module
 from engine.image.datatypes import TypeKind
 from engine.language.evaluation import type_of
+from engine.language.print_options import PrintOptions
 from engine.language.printing import FORMATS, lines_of, printed
 from engine.language.tokens import characters
 from engine.language.typetexts import definition_of
+from engine.language.user_types import user_type
 from engine.language.value_types import CType
 from engine.language.values import TypedValue
 from engine.linux import vdso
 from engine.session.debugger.debugger import NOT_RUN, Debugger, Display
-from engine.session.debugger.frames import window
+from engine.session.debugger.listing import SourceListing
 from engine.session.debugger.places import CodePlace, PlaceMissingError, WantedPlace
 
 _SIZES: Final = {"b": 1, "h": 2, "w": 4, "g": 8}
-_LISTED: Final = 10
 
 
 class Looking:
-    """Words that look; the program changes only where an expression assigns or calls."""
+    """Words that look; the program changes only where an expression assigns or calls.
+
+    Attributes:
+        listing: shows lines of source files.
+    """
 
     def __init__(self, debugger: Debugger) -> None:
         """Look at a debugger's guest."""
         self._debugger = debugger
         self._unit, self._letter = 4, "x"
         self._next = 0
-        self._source: tuple[str, int, int] | None = None
+        self.listing = SourceListing(debugger)
 
     # -- values -----------------------------------------------------------------------------
 
     def print(self, rest: str) -> None:
-        """Print an expression: print/FMT EXPR."""
-        form, text = split_format(rest)
+        """Print an expression: print [-OPTION... --] [/FMT] EXPR."""
         debugger = self._debugger
+        options, rest = debugger.settings.split_options(rest, debugger.number)
+        form, text = split_format(rest)
         letter = _letter(form)
         value = debugger.value(text) if text else debugger.scope.history(0)
-        shown = self._text(value, letter)
-        debugger.put(f"${debugger.remember(value)} = {shown}")
+        shown = self._text(value, letter, options)
+        debugger.put_value(f"${debugger.remember(value)} = {shown}")
 
     def output(self, rest: str) -> None:
         """Print a value without a number and without a newline."""
@@ -83,13 +91,16 @@ class Looking:
         value = self._debugger.value(text)
         if value.type.kind is not TypeKind.VOID:
             number = self._debugger.remember(value)
-            self._debugger.put(f"${number} = {self._text(value, _letter(form))}")
+            self._debugger.put_value(f"${number} = {self._text(value, _letter(form))}")
 
-    def _text(self, value: TypedValue, letter: str) -> str:
+    def _text(self, value: TypedValue, letter: str, options: PrintOptions | None = None) -> str:
         if value.type.text == "<data variable, no debug info>":
             name = self._debugger.scope.symbol(value.address or 0)
             raise CommandError(f"'{name}' has unknown type; cast it to its declared type")
-        return self._debugger.frames.printer(self._debugger.scope).text(value, letter)
+        printer = self._debugger.frames.printer(self._debugger.scope)
+        if options is not None:
+            printer = replace(printer, options=options)
+        return printer.text(value, letter)
 
     def examine(self, rest: str) -> None:
         """Examine memory: x/NFU ADDRESS."""
@@ -98,8 +109,8 @@ class Looking:
         debugger = self._debugger
         if text:
             self._next = debugger.value(text).as_address
-        scope = debugger.scope
-        printer = debugger.frames.printer(scope)
+        printer = debugger.frames.printer(debugger.scope)
+        printer = replace(printer, options=replace(printer.options, address=True))
         if letter == "i":
             self._instructions(count)
             return
@@ -126,7 +137,9 @@ class Looking:
             unit = 1
         elif letter == "f" and unit not in (4, 8):
             unit = 8
-        if letter not in "si":
+        if letter == "s":
+            self._unit = 1  # of the next `x` without a size, as in gdb
+        elif letter != "i":
             self._unit = unit
         self._letter = letter
         return int(match[1] or 1), letter, unit
@@ -161,7 +174,7 @@ class Looking:
         except (CommandError, GuestFaultError):
             return
         shown = f"/{display.form} " if display.form else ""
-        debugger.put(f"{display.number}: {shown}{display.text} = {text}")
+        debugger.put_value(f"{display.number}: {shown}{display.text} = {text}")
 
     def display(self, rest: str) -> None:
         """Show an expression now and at each stop."""
@@ -183,7 +196,8 @@ class Looking:
         if not rest:
             raise CommandError("The history is empty.")
         kind, named = type_of(rest, self._debugger.scope)
-        self._debugger.put(f"type = {kind.resolved.text if named else kind.text}")
+        text = kind.resolved.text if named else kind.text
+        self._debugger.put(f"type = {user_type(text)}")
 
     def ptype(self, rest: str) -> None:
         """A type with all that it is made of."""
@@ -191,7 +205,7 @@ class Looking:
         found = scope.type((rest.strip(),)) if "<" in rest else None  # "Box<int>"
         kind = found if found is not None else type_of(rest, scope)[0]
         for line in definition_of(kind).splitlines():
-            self._debugger.put(line)
+            self._debugger.put(user_type(line))
 
     # -- frames -----------------------------------------------------------------------------
 
@@ -230,16 +244,7 @@ class Looking:
             frame = frames.all[number]
             middle = alone and not frames.begins_line(number)
             self._debugger.put(f"{frame.pc:#018x}\t{line}" if middle else line)
-            self.about(frame.file, frame.line)
-
-    @property
-    def source_file(self) -> str:
-        """The file that was shown last; "" for none."""
-        return self._source[0] if self._source is not None else ""
-
-    def about(self, file: str, line: int) -> None:
-        """`list` begins around a line."""
-        self._source = (file, max(line - 5, 1), 0)
+            self.listing.about(frame.file, frame.line)
 
     def frame(self, rest: str) -> None:
         """Look at a frame by number; without one say which is looked at."""
@@ -300,7 +305,7 @@ class Looking:
                 text = printer.text(value)
             except (CommandError, GuestFaultError) as error:
                 text = f"<error: {error}>"
-            debugger.put(f"{indent}{variable.name} = {_plain(text, value.type)}")
+            debugger.put_value(f"{indent}{escaped(variable.name)} = {_plain(text, value.type)}")
 
     def info_args(self, rest: str) -> None:
         """Arguments of the frame's function."""
@@ -315,7 +320,8 @@ class Looking:
         printer = debugger.frames.printer(scope)
         for variable in scope.scope.parameters:
             value = scope.of_variable(variable)
-            debugger.put(f"{variable.name} = {_plain(printer.text(value), value.type)}")
+            text = _plain(printer.text(value), value.type)
+            debugger.put_value(f"{escaped(variable.name)} = {text}")
 
     def _need_frame(self) -> None:
         if not self._debugger.started or not self._debugger.frames.all:
@@ -371,9 +377,9 @@ class Looking:
     def info_line(self, rest: str) -> None:
         """The addresses of a source line, or of the first lines of functions."""
         debugger = self._debugger
-        frame = debugger.frame
-        if not rest.strip() and frame is not None and frame.file:
-            rest = f"{frame.file}:{frame.line}"
+        again = self.listing.last_shown
+        if not rest.strip() and again is not None:
+            rest = f"{again[0]}:{again[1]}"
         wanted = debugger.wanted(rest)
         try:
             places = debugger.places.beginnings(wanted)
@@ -385,6 +391,8 @@ class Looking:
             raise CommandError(f'Line number {line[2]} is out of range for "{line[1]}".') from None
         for place in places:
             debugger.put(self._line_written(wanted, place))
+            if place.file:  # the same word once more tells of the next line
+                self.listing.told(place.file, (wanted.line or place.line) + 1)
 
     def _line_written(self, wanted: WantedPlace, place: CodePlace) -> str:
         """The place of a line's code as gdb writes it (gdb/source.c, info_line_command)."""
@@ -416,8 +424,8 @@ class Looking:
         offset = f" + {location.offset}" if location.offset else ""
         module = location.module
         section = _section(module, address)
-        main = debugger.control.session.seen.modules.main
-        of = f" of {module.name}" if module is not None and module is not main else ""
+        several = len(debugger.files.modules()) > 1
+        of = f" of {module.name}" if module is not None and several else ""
         debugger.put(f"{location.symbol.demangled}{offset} in section {section}{of}")
 
     def info_display(self, rest: str) -> None:
@@ -468,60 +476,6 @@ class Looking:
                     f"{mapping.start:#20x} {mapping.end:#18x} {mapping.size:#10x} "
                     f"{mapping.offset:#10x}  {perms}p   {mapping.name}".rstrip()
                 )
-
-    # -- source -----------------------------------------------------------------------------
-
-    def list(self, rest: str) -> None:
-        """Source lines: list [LINE|FUNCTION|FIRST,LAST]."""
-        debugger = self._debugger
-        rest = rest.strip()
-        count = _LISTED
-        if "," in rest:
-            first, last = (part.strip() for part in rest.split(",", 1))
-            place = self._listed_place(first) if first else None
-            if place is not None:
-                end = self._listed_place(last)[1] if last else place[1] + _LISTED - 1
-                self._source = (place[0], place[1], 0)
-                count = end - place[1] + 1
-        elif rest == "-":
-            if self._source is not None:
-                file, start, before = self._source
-                begin = before or start
-                self._source = (file, max(begin - _LISTED, 1), 0)
-                count = min(_LISTED, begin - 1)
-        elif rest:
-            file, line = self._listed_place(rest)
-            self._source = (file, max(line - 5, 1), 0)
-        elif self._source is None:
-            main = debugger.places.function("main")
-            around = max(main.line - _LISTED + 1, 1)
-            self._source = (main.file, max(around - _LISTED // 2, 1), 0)
-        assert self._source is not None
-        file, start, _ = self._source
-        lines = debugger.frames.sources.lines(file)
-        if lines is None:
-            raise CommandError(f"{debugger.files.written(file)}: No such file or directory.")
-        if start > len(lines):
-            shown = f'"{debugger.files.written(file)}" has {len(lines)} lines.'
-            raise CommandError(f"Line number {start} out of range; {shown}")
-        for number, text in window(start, count, lines):
-            debugger.put(f"{number}\t{text}")
-        self._source = (file, start + count, start)
-
-    def _listed_place(self, text: str) -> tuple[str, int]:
-        """The file and line that a text names; a function's is that of its first instruction."""
-        debugger = self._debugger
-        number = re.fullmatch(r"(?:(.+):)?(\d+)", text)
-        if number and number[1] is None and self._source is not None:
-            return self._source[0], int(number[2])
-        if number:
-            if number[1] is None:
-                return debugger.places.function("main").file, int(number[2])
-            return debugger.place(text).file, int(number[2])
-        place = debugger.places.entry(text)
-        if not place.file:
-            raise CommandError(f'Function "{text}" not defined.')
-        return place.file, place.line
 
 
 def split_format(rest: str) -> tuple[str, str]:

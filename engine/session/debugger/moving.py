@@ -43,6 +43,7 @@ class Moving:
 
     Attributes:
         at_stop: called before a stop is told.
+        skips: True for a function of a file in which `step` does not stop.
     """
 
     def __init__(self, debugger: Debugger, looking: Looking) -> None:
@@ -51,6 +52,7 @@ class Moving:
         self._looking = looking
         self._conditions = PastConditions(debugger)
         self.at_stop: Callable[[], object] = lambda: None
+        self.skips: Callable[[str, str], bool] = lambda function, file: False
 
     # -- running ----------------------------------------------------------------------------
 
@@ -158,20 +160,33 @@ class Moving:
                 debugger.put(f"Single stepping until exit from function {name},")
                 debugger.put("which has no line number information.")
             return self._moved(cmd.Finish())
-        if not over and frames.enter():
+        if not over and frames.enter() and not self._is_skipped():
             return True
         depth, start = self._depth(), frames.frame
+        line = start.line
         while True:
             if not self._moved(cmd.StepLine(over)):
                 return False
             here = frames.frame
+            if not over and self._depth() > depth and self._is_skipped():
+                if not self._moved(cmd.Finish()):
+                    return False
+                if frames.begins_line(0) and frames.frame.line != line:
+                    return True
+                continue  # the line of the call is not over
             if self._depth() < depth and not frames.begins_line(0) and here.line:
                 # Back in the caller, in the middle of the line of the call: gdb finishes it.
-                depth = self._depth()
+                depth, line = self._depth(), here.line
                 continue
             if not over and here.function != start.function and here.line:
                 self._pass_prologue()
             return True
+
+    def _is_skipped(self) -> bool:
+        """True in a function that `skip` names."""
+        debugger = self._debugger
+        frame = debugger.frames.frame
+        return self.skips(frame.function, debugger.files.written(frame.file))
 
     def _pass_prologue(self) -> None:
         """A step into a function ends behind its prologue."""
@@ -223,7 +238,7 @@ class Moving:
         value = frames.scope(0).returned(result)
         if value is not None:
             text = frames.printer(frames.scope(0)).text(value)
-            debugger.put(f"Value returned is ${debugger.remember(value)} = {text}")
+            debugger.put_value(f"Value returned is ${debugger.remember(value)} = {text}")
 
     # -- backwards --------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from engine.image.dies import Die, Unit
 from engine.image.functions import WantedFunction
 from engine.image.reader import DamagedError
 from engine.image.scopes import CodeBlock, FunctionBlock
+from engine.image.sdt import static_probes
 from engine.language.values import TypedValue
 from engine.linux.space import AddressSpace
 from engine.session.guest.session import Session
@@ -74,6 +75,7 @@ class WantedPlace(Struct, frozen=True):
         line: its number, 0 for none.
         whole: nothing stands in front of the function's name.
         address: of an instruction, where that was asked for.
+        probe: (provider, name) of static probes, which are preferred to the function.
     """
 
     text: str
@@ -82,6 +84,7 @@ class WantedPlace(Struct, frozen=True):
     line: int = 0
     whole: bool = False
     address: int | None = None
+    probe: tuple[str, str] | None = None
 
 
 class PlaceFinder:
@@ -226,9 +229,10 @@ class PlaceFinder:
         """
         if wanted.address is not None:
             return (self.at(wanted.address),)
+        found = [] if wanted.probe is None else list(self._of_probe(*wanted.probe))
         if wanted.line:
             found = list(self._of_line(wanted.file, wanted.line))
-        else:
+        elif not found:
             found = list(self._of_function(wanted))
         by_address: dict[int, CodePlace] = {}
         for place in found:
@@ -343,6 +347,13 @@ class PlaceFinder:
                     yield self.at(self._body(owner, link) + owner.bias)
                 for symbol in module.symbols.find_all(f"{wanted.function}@plt"):
                     yield replace(self.at(symbol.address + module.bias), linkage=True)
+
+    def _of_probe(self, provider: str, name: str) -> Iterator[CodePlace]:
+        """The places of a static probe, in all files."""
+        for module in self._files.modules():
+            for probe in static_probes(module.image):
+                if (probe.provider, probe.name) == (provider, name):
+                    yield self.at(probe.address + module.bias)
 
     def _named(self, module: Module, wanted: WantedPlace) -> Iterator[FunctionBlock]:
         """The functions that the debug information has of a name."""

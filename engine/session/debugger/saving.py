@@ -9,6 +9,7 @@ from engine.session.debugger.script import ScriptLine, commands_of, lines_of
 from engine.session.debugger.stops import (
     ACCESSES,
     READS,
+    DynamicPrint,
     UserBreakpoint,
     UserProbe,
     UserStop,
@@ -54,9 +55,38 @@ def _word(stop: UserStop) -> str:
             return " ".join(("catch", kind, *(name for name in names if name[:1] != "<")))
         case ExceptionCatch(catches=kind):
             return f"catch {kind}"
+        case DynamicPrint(wanted=wanted, text=text) if wanted is not None:
+            return f"dprintf {wanted.text},{text}"
         case UserBreakpoint(locations=[], wanted=wanted, extra=extra) if wanted is not None:
             return f"break {wanted.text} {extra}".strip()
     return ""
+
+
+def recreated(stop: UserStop) -> Iterator[str]:
+    """The lines that place a stop again in another session (`save breakpoints`)."""
+    word = _word(stop)
+    if not word and isinstance(stop, UserBreakpoint):
+        name = ("t" if stop.temporary else "") + ("hbreak" if stop.hardware else "break")
+        wanted = stop.wanted
+        where = f"*{stop.locations[0].place.address:#x}" if wanted is None else wanted.text
+        word = f"{name} {where}"
+    elif stop.temporary and word.startswith("catch"):
+        word = f"t{word}"
+    yield word
+    if stop.condition:
+        yield f"  condition $bpnum {stop.condition}"
+    if stop.ignore:
+        yield f"  ignore $bpnum {stop.ignore}"
+    if stop.commands:
+        yield "  commands"
+        yield from lines_of(stop.commands, "    ")
+        yield "  end"
+    if not stop.on:
+        yield "disable $bpnum"
+    elif isinstance(stop, UserBreakpoint):
+        for number, one in enumerate(stop.locations, 1):
+            if not one.on:
+                yield f"disable $bpnum.{number}"
 
 
 def restore_stops(

@@ -112,12 +112,44 @@ class Searching:
         """Types whose names match: info types [REGEXP]."""
         self._names("type", rest)
 
-    def _names(self, kind: str, rest: str) -> None:
+    def functions(self, rest: str, file: str) -> tuple[list[tuple[str, str, str]], list[str]]:
+        """Functions whose names match, in the order of `info functions`.
+
+        Args:
+            rest: the regular expression.
+            file: the source file that they are in, "" for any.
+
+        Returns:
+            Files, names and declarations of those with debug information; names of the others,
+            which are in no file.
+
+        Raises:
+            CommandError: it is no regular expression.
+        """
+        pattern = _pattern(rest)
+        rows, known = self._matching("function", pattern, whole=True)
+        debugged = [
+            (path, name, text)
+            for path in sorted(path for path in rows if path)
+            if not file or path == file or path.endswith("/" + file)
+            for name, _, text in sorted(rows[path])
+        ]
+        others = (
+            [] if file else [name for _, name in self._undescribed("function", pattern, known)]
+        )
+        return debugged, list(dict.fromkeys(others))
+
+    def _matching(
+        self, kind: str, pattern: re.Pattern[str], *, whole: bool = False
+    ) -> tuple[dict[str, set[tuple[str, int, str]]], set[str]]:
+        """The names of debug information that match, by file, and all that there are.
+
+        Args:
+            kind: of what is named.
+            pattern: a part of each name.
+            whole: files have their whole paths, in place of what compilers were given.
+        """
         debugger = self._debugger
-        try:
-            pattern = re.compile(rest)
-        except re.error as error:
-            raise CommandError(f"Invalid regexp: {error}") from None
         rows: dict[str, set[tuple[str, int, str]]] = {}
         known: set[str] = set()
         for module in debugger.files.modules():
@@ -128,9 +160,14 @@ class Searching:
                     continue
                 path = (module.lines.file_of(one.unit, one.file) or "") if one.line else ""
                 text = _declaration(kind, one)
-                rows.setdefault(debugger.files.written(path), set()).add(
+                rows.setdefault(path if whole else debugger.files.written(path), set()).add(
                     (one.name, one.line, text)
                 )
+        return rows, known
+
+    def _names(self, kind: str, rest: str) -> None:
+        debugger, pattern = self._debugger, _pattern(rest)
+        rows, known = self._matching(kind, pattern)
         which = f' matching regular expression "{rest}"' if rest else ""
         debugger.put(f"All {'' if rest else 'defined '}{kind}s{which}:")
         for path in sorted(path for path in rows if path):
@@ -146,26 +183,39 @@ class Searching:
             self._without_debug(kind, pattern, known)
 
     def _without_debug(self, kind: str, pattern: re.Pattern[str], known: set[str]) -> None:
-        """Find the names that only symbol tables know, by address."""
+        """Show the names that only symbol tables know, by address."""
         debugger = self._debugger
+        found = self._undescribed(kind, pattern, known)
+        if not found:
+            return
+        debugger.put("")
+        debugger.put("Non-debugging symbols:")
+        digits = debugger.control.session.arch.bits // 4
+        for address, name in found:
+            debugger.put(f"0x{address:0{digits}x}  {name}")
+
+    def _undescribed(
+        self, kind: str, pattern: re.Pattern[str], known: set[str]
+    ) -> list[tuple[int, str]]:
+        """The names that only symbol tables know, by address."""
         found: set[tuple[int, str]] = set()
-        for module in debugger.files.modules():
+        for module in self._debugger.files.modules():
             for symbol in module.symbols:
-                address = symbol.address + module.bias
                 of_kind = symbol.is_function == (kind == "function")
                 if (
                     of_kind
                     and bare_name(symbol.demangled) not in known
                     and pattern.search(symbol.demangled)
                 ):
-                    found.add((address, symbol.demangled))
-        if not found:
-            return
-        debugger.put("")
-        debugger.put("Non-debugging symbols:")
-        digits = debugger.control.session.arch.bits // 4
-        for address, name in sorted(found):
-            debugger.put(f"0x{address:0{digits}x}  {name}")
+                    found.add((symbol.address + module.bias, symbol.demangled))
+        return sorted(found)
+
+
+def _pattern(rest: str) -> re.Pattern[str]:
+    try:
+        return re.compile(rest)
+    except re.error as error:
+        raise CommandError(f"Invalid regexp: {error}") from None
 
 
 def _declaration(kind: str, one: NamedEntry) -> str:

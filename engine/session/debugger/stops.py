@@ -207,6 +207,22 @@ class UserWatchpoint(UserStop, kw_only=True):
         return self.text
 
 
+class DynamicPrint(UserBreakpoint, kw_only=True):
+    """A place at which values are printed, and where nothing stops: `dprintf`.
+
+    Attributes:
+        text: the format and the expressions.
+    """
+
+    name: ClassVar[str] = "dprintf"
+    text: str = ""
+
+    @property
+    def kind(self) -> str:
+        """The words of `info breakpoints` for it."""
+        return "dprintf"
+
+
 class UserProbe(UserBreakpoint, kw_only=True):
     """A probe of the list that an interface shares with these words."""
 
@@ -243,16 +259,17 @@ class UserStops:
         self.all: dict[int, UserStop] = {}
         self.reached: list[UserStop] = []
         control.questions.accepts = self._accepts
+        control.questions.named = self._event_of
 
     def numbered(self, stop: UserStop) -> UserStop:
         """Give a new stop its number, and keep it."""
         if not self._shared:
             self._numbers += 1
             stop.number = self._numbers
-        elif isinstance(stop, UserBreakpoint) and stop.locations:
-            stop.number = stop.locations[0].probe
         else:
-            stop.number = self._control.probes.fresh_id()
+            locations = stop.locations if isinstance(stop, UserBreakpoint) else []
+            rows = (one.probe for one in locations if one.probe)  # a stub has none
+            stop.number = next(rows, 0) or self._control.probes.fresh_id()
         self.all[stop.number] = stop
         return stop
 
@@ -490,14 +507,18 @@ class UserStops:
         for number, stop in list(self.all.items()):
             if not isinstance(stop, UserBreakpoint) or not stop.locations:
                 continue
-            stop.locations = [one for one in stop.locations if one.probe in rows]
-            known |= {one.probe for one in stop.locations}
-            if not stop.locations:
-                del self.all[number]
-            elif len(stop.locations) == 1 or _is_probe(stop):
-                stop.on = rows[stop.locations[0].probe].row.enabled
+            had_rows = any(one.probe for one in stop.locations)
+            kept = [one for one in stop.locations if not one.probe or one.probe in rows]
+            placed = [one for one in kept if one.probe]
+            stop.locations = kept
+            known |= {one.probe for one in placed}
+            if not placed:
+                if had_rows:
+                    del self.all[number]
+            elif len(kept) == 1 or _is_probe(stop):
+                stop.on = rows[placed[0].probe].row.enabled
             elif stop.on:
-                for one in stop.locations:
+                for one in placed:
                     one.on = rows[one.probe].row.enabled
         own = {one.probe for stop in self._own for one in stop.locations}
         for number, view in rows.items():
@@ -553,6 +574,13 @@ class UserStops:
         wanted = [stop for stop in stops if self.wants(stop)]
         self.reached += [stop.stands_for or stop for stop in wanted]
         return bool(wanted)
+
+    def _event_of(self, probe: int) -> str:
+        """Say what a row of the list of probes catches; "" for a mere place."""
+        for stop in self._breakpoints():
+            if stop.event and stop.number and any(one.probe == probe for one in stop.locations):
+                return f"{stop.name} {stop.number}: {stop.event}"
+        return ""
 
     def wants(self, stop: UserStop) -> bool:
         """Count a hit of a stop; True if it stops the guest.

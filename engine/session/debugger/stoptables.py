@@ -7,7 +7,13 @@ from engine.language.value_types import VOID, pointer_to
 from engine.language.values import made
 from engine.session.debugger.debugger import Debugger
 from engine.session.debugger.script import lines_of as lines_of_script
-from engine.session.debugger.stops import STEPPED, UserBreakpoint, UserStop, place_text
+from engine.session.debugger.stops import (
+    STEPPED,
+    DynamicPrint,
+    UserBreakpoint,
+    UserStop,
+    place_text,
+)
 
 _DATA: Final = pointer_to(VOID)
 _TYPE: Final = 14
@@ -54,6 +60,8 @@ class StopTables:
                 put(f"\t{stop.name} already hit {stop.hits} {times}")
             if stop.ignore:
                 put(f"\tignore next {stop.ignore} hits")
+            if isinstance(stop, DynamicPrint):
+                put(f"        printf {stop.text}")
             for line in lines_of_script(stop.commands, "        "):
                 put(line)
             if not _is_listed(stop) or not stop.is_split:
@@ -78,7 +86,9 @@ class StopTables:
 
 def _is_listed(stop: UserStop) -> TypeGuard[UserBreakpoint]:
     """True if `info breakpoints` shows the addresses of a stop."""
-    return isinstance(stop, UserBreakpoint) and stop.kind in ("breakpoint", "hw breakpoint")
+    return isinstance(stop, UserBreakpoint) and stop.kind in (
+        *("breakpoint", "hw breakpoint", "dprintf"),
+    )
 
 
 def _column(stop: UserStop, digits: int) -> tuple[str, str]:

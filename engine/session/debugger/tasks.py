@@ -1,11 +1,10 @@
 """Words for threads and processes: info threads, thread, thread apply."""
 
-import re
 from collections.abc import Callable
 
-from engine.errors import CommandError, KprobeTuiError
+from engine.errors import CommandError
 from engine.linux.signals import SIGTRAP
-from engine.session.debugger.debugger import Debugger, message
+from engine.session.debugger.debugger import Debugger
 from engine.session.debugger.looking import Looking
 from engine.session.debugger.signal_rules import signal_name, signal_text
 from engine.session.guest.core_writing import write_core
@@ -16,14 +15,14 @@ class ThreadWords:
     """Looks at the threads of all processes, by numbers in the order in which they began.
 
     Attributes:
-        line: carries out a word, for `thread apply`.
+        apply: carries out `thread apply`.
     """
 
     def __init__(self, debugger: Debugger, looking: Looking) -> None:
         """Look at those of a debugger's guest."""
         self._debugger = debugger
         self._looking = looking
-        self.line: Callable[[str], object] = lambda text: None
+        self.apply: Callable[[str], object] = lambda text: None
 
     def tell_opened(self) -> None:
         """Say where a program stands that need not be run first: a core file's, a recording's.
@@ -75,7 +74,7 @@ class ThreadWords:
         for number, tid in self._numbers().items():
             if wanted and str(number) not in wanted:
                 continue
-            with _ThreadVisit(debugger, tid):
+            with ThreadVisit(debugger, tid):
                 frame = (
                     debugger.frames.heading(0, with_number=False) if debugger.frames.all else ""
                 )
@@ -89,7 +88,7 @@ class ThreadWords:
     def thread(self, rest: str) -> None:
         """Look at another thread: thread NUMBER; thread apply NUMBER...|all WORD."""
         debugger = self._debugger
-        if not debugger.started:
+        if not debugger.started and not rest.startswith("apply"):
             raise CommandError("No thread selected")
         numbers = self._numbers()
         if not rest:
@@ -97,40 +96,16 @@ class ThreadWords:
             debugger.put(f"[Current thread is {number} ({debugger.thread_text()})]")
             return
         if rest.startswith("apply"):
-            self._apply(rest.removeprefix("apply").strip())
+            self.apply(rest.removeprefix("apply").strip())
             return
+        if rest.startswith("name"):
+            raise CommandError("The names of threads are the program's own (prctl).")
         tid = numbers.get(debugger.value(rest).number)
         if tid is None:
             raise CommandError(f"Unknown thread {rest}.")
         self._choose(tid)
         debugger.put(f"[Switching to thread {rest} ({debugger.thread_text()})]")
         self._looking.show_frame()
-
-    def _apply(self, rest: str) -> None:
-        """Carry out a word for several threads, the newest first as gdb does for all."""
-        debugger = self._debugger
-        match = re.match(r"(all\s+-ascending|all|[\d\s-]+)\s*(.*)$", rest)
-        if match is None or not match[2]:
-            raise CommandError("Please specify a command to apply on the selected threads")
-        numbers = self._numbers()
-        every = list(numbers)
-        if match[1] == "all":
-            chosen = every[::-1]
-        elif match[1].startswith("all"):
-            chosen = every
-        else:
-            chosen = _listed(match[1])
-        for number in chosen:
-            tid = numbers.get(number)
-            if tid is None:
-                raise CommandError(f"Unknown thread {number}")
-            with _ThreadVisit(debugger, tid):
-                debugger.put("")
-                debugger.put(f"Thread {number} ({debugger.thread_text(with_name=True)}):")
-                try:
-                    self.line(match[2])
-                except KprobeTuiError as error:
-                    debugger.put(message(error))
 
     def _numbers(self) -> dict[int, int]:
         """Numbers of the threads there are, to their ids."""
@@ -142,10 +117,11 @@ class ThreadWords:
         debugger.frames.moved()
 
 
-class _ThreadVisit:
+class ThreadVisit:
     """Selects another thread for a while."""
 
     def __init__(self, debugger: Debugger, tid: int) -> None:
+        """Select a thread of a debugger's guest by its id."""
         self._debugger, self._tid = debugger, tid
         self._before, self._selected = debugger.thread, debugger.frames.selected
 
@@ -157,12 +133,3 @@ class _ThreadVisit:
         self._debugger.execute(cmd.ChooseThread(self._before))
         self._debugger.frames.moved()
         self._debugger.frames.selected = self._selected
-
-
-def _listed(text: str) -> list[int]:
-    """The numbers of "1 3-5"."""
-    found: list[int] = []
-    for word in text.split():
-        first, _, last = word.partition("-")
-        found += range(int(first), int(last or first) + 1)
-    return found

@@ -1,6 +1,7 @@
 """The meaning of an expression's names in one frame of a standing guest."""
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Final
 
 from msgspec import Struct, field
@@ -19,6 +20,7 @@ from engine.image.reader import DamagedError
 from engine.image.scopes import Scope, Variable
 from engine.image.variables import Variables
 from engine.language import value_types as ct
+from engine.language.convenience_functions import FUNCTIONS, ConvenienceFunction
 from engine.language.value_types import CType, MadeType
 from engine.language.values import MemoryPlace, Order, Place, RegisterPlace, TypedValue, made
 from engine.linux.space import AddressSpace
@@ -161,6 +163,8 @@ class FrameScope:
         values: list[TypedValue],
         call: CallFunction | None = None,
         depth: int | None = None,
+        functions: Mapping[str, ConvenienceFunction] = FUNCTIONS,
+        computed: Mapping[str, Callable[[], TypedValue]] = MappingProxyType({}),
     ) -> None:
         """Look at a frame.
 
@@ -177,7 +181,10 @@ class FrameScope:
             call: calls a function of the program; None where none are called.
             depth: how many functions were inlined into each other down to the frame's; None to
                 see the variables of all.
+            functions: of the debugger's own, by name without the dollar.
+            computed: variables of the debugger's own that are found anew each time, likewise.
         """
+        self._functions, self._computed = functions, computed
         self._session = session
         self._files = files
         self._arch = session.arch
@@ -371,8 +378,15 @@ class FrameScope:
     # -- values -----------------------------------------------------------------------------
 
     def convenience(self, name: str) -> TypedValue | None:
-        """A variable of the user's own."""
-        return self._convenience.get(name)
+        """A variable of the user's own, or of the debugger's."""
+        found = self._convenience.get(name)
+        if found is None and name in self._computed:
+            return self._computed[name]()
+        return found
+
+    def function(self, name: str) -> ConvenienceFunction | None:
+        """A function of the debugger's own."""
+        return self._functions.get(name)
 
     def set_convenience(self, name: str, value: TypedValue) -> None:
         """Give one a value."""

@@ -9,6 +9,7 @@ from engine.errors import CommandError, GuestFaultError
 from engine.guest.memory import Memory
 from engine.image.datatypes import TypeKind
 from engine.image.kernel.btftypes import BtfFunction, BtfType, BtfTypes
+from engine.language.convenience_functions import ConvenienceFunction
 from engine.language.printing import Printer
 from engine.language.value_types import CType
 from engine.language.values import MemoryPlace, Order, Place, TypedValue
@@ -93,6 +94,10 @@ class _Image:
         return None
 
     def convenience(self, name: str) -> TypedValue | None:
+        return None
+
+    def function(self, name: str) -> ConvenienceFunction | None:
+        """None are there."""
         return None
 
     def set_convenience(self, name: str, value: TypedValue) -> None:

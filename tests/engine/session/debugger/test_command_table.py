@@ -42,11 +42,11 @@ def test_settings_that_change_nothing_are_taken(line: str) -> None:
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        ("print pretty on", '"print pretty" is always off here.'),
-        (
-            "disassembly-flavor intel",
-            'The setting "disassembly-flavor intel" has no meaning here.',
-        ),
+        ("non-stop on", '"non-stop" is always off here.'),
+        ("disassembly-flavor att", '"disassembly-flavor" is always intel here.'),
+        ("print nosuch on", 'Undefined set print command: "nosuch on".  Try "help set print".'),
+        ("print pretty foo", '"on" or "off" expected.'),
+        ("print elements -1", "integer -1 out of range"),
         ("nosuch", 'No symbol "nosuch" in current context.'),
         ("args 'open", "'open: No closing quotation"),
         ("env", "Argument required (environment variable and value)."),

@@ -139,6 +139,10 @@ def _compare(program: Path, script: str) -> None:
         pytest.param("pending", "pending.gdb", marks=pytest.mark.slow),
         pytest.param("classes", "classes.gdb", marks=pytest.mark.slow),
         pytest.param("classes", "files.gdb", marks=pytest.mark.slow),
+        pytest.param("thrown", "thrown.gdb", marks=pytest.mark.slow),
+        pytest.param("printed", "printed.gdb", marks=pytest.mark.slow),
+        pytest.param("skipped", "skipped.gdb", marks=pytest.mark.slow),
+        pytest.param("skipped", "applied.gdb", marks=pytest.mark.slow),
         pytest.param("inlined", "inlined.gdb", marks=pytest.mark.slow),
     ],
 )

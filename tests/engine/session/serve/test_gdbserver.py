@@ -485,8 +485,9 @@ def test_what_is_not_the_protocol_ends_it_and_none_of_it_is_taken(data: bytes, w
 
 WORDS_FOR_CLIENTS = (
     "print output x display undisplay whatis ptype backtrace frame up down disassemble info break"
-    " tbreak hbreak thbreak watch rwatch awatch find printf catch tcatch handle delete clear"
-    " enable disable condition ignore mark unmark diff set unset show echo help"
+    " tbreak hbreak thbreak rbreak dprintf skip watch rwatch awatch find printf catch tcatch"
+    " handle delete clear enable disable condition ignore mark unmark diff compare-sections set"
+    " unset show echo help apropos"
 )
 
 
@@ -511,7 +512,7 @@ def test_words_that_clients_may_say_are_these_and_no_others(tmp_path: Path) -> N
         assert [word.names[0] for word in words.all if word.remote] == WORDS_FOR_CLIENTS.split()
         assert [word.names[0] for word in words.info if not word.remote] == ["source"]
         assert [word.names[0] for word in words.settings if not word.remote] == [
-            "args", "inferior-tty",
+            "args", "inferior-tty", "substitute-path",
         ]  # fmt: skip
         refused = (
             *(word.names[0] for word in words.all if not word.remote),
@@ -534,6 +535,24 @@ def test_words_that_clients_may_say_are_these_and_no_others(tmp_path: Path) -> N
             "list 1",
             "info source",
             "thread apply all -- shell touch {victim}",
+            "frame apply all shell touch {victim}",
+            "faas shell touch {victim}",
+            "taas shell touch {victim}",
+            "tfaas shell touch {victim}",
+            "with print pretty on -- shell touch {victim}",
+            "pipe p 1 | touch {victim}",
+            "| p 1 | touch {victim}",
+            "alias harmless = shell",
+            "dump memory {victim} $sp $sp+8",
+            "dump value {victim} 1",
+            "append value {victim} 1",
+            "restore {secret} binary $sp",
+            "save breakpoints {victim}",
+            "directory /",
+            "set substitute-path / /etc",
+            "forward-search root",
+            "search root",
+            "reverse-search root",
             "run > {victim}",
             "quit",
             "write x {victim}",

@@ -1,0 +1,206 @@
+"""Methods and operators of C++'s containers that their layout answers, without any call.
+
+Both printing and these use the one table of containers (`Containers`); what a container is made
+of is known there alone.
+"""
+
+from collections.abc import Callable
+from itertools import islice
+from typing import Final
+
+from engine.errors import CommandError
+from engine.image.datatypes import TypeKind
+from engine.language import value_types as ct
+from engine.language.containers import Containers, Held
+from engine.language.convenience_functions import string_of
+from engine.language.reach import Reach
+from engine.language.surroundings import Surroundings
+from engine.language.value_types import is_reference
+from engine.language.values import TypedValue, made
+
+_MOST: Final = 1 << 20
+"""Things that are looked through for one."""
+_SEEN: Final = 1 << 12
+"""Characters of a key that are compared."""
+
+
+class ContainerMethods:
+    """Answers for containers in one place of a program."""
+
+    def __init__(self, around: Surroundings) -> None:
+        """Answer in these surroundings."""
+        self._around = around
+        self._reach = Reach(around)
+        self._containers = Containers(around, _SEEN)
+
+    def held(self, value: TypedValue) -> Held | None:
+        """The things in a container; None for another value.
+
+        Raises:
+            GuestFaultError: memory that it leads to cannot be read.
+        """
+        if value.type.resolved.kind is not TypeKind.RECORD:
+            return None
+        return self._containers.held(value) if self._containers.knows(value.type) else None
+
+    def pointed(self, value: TypedValue) -> TypedValue | None:
+        """The value behind `*` of a smart pointer or an optional; None for other values.
+
+        Raises:
+            CommandError: it is empty.
+            GuestFaultError: memory cannot be read.
+        """
+        held = self.held(value)
+        if held is None:
+            return None
+        if held.points is not None and held.text is None and held.at is None:
+            return self._reach.pointed(held.points)
+        if "std::optional<" in value.type.resolved.text:
+            return self._contained(held)
+        return None
+
+    @staticmethod
+    def _contained(held: Held) -> TypedValue:
+        if held.at is None:
+            raise CommandError("The optional holds no value.")
+        return held.at(0)
+
+    def element(self, value: TypedValue, index: TypedValue) -> TypedValue | None:
+        """The value behind `[]` of a container; None for other values.
+
+        Raises:
+            CommandError: a map has no such key.
+            GuestFaultError: memory cannot be read.
+        """
+        held = self.held(value)
+        if held is None:
+            return None
+        if held.keyed:
+            return self._of_key(held, index)
+        if held.at is not None and "std::optional<" not in value.type.resolved.text:
+            return held.at(index.number)
+        if held.points is not None:
+            return self._reach.element(held.points, index.number)
+        return None
+
+    def _of_key(self, held: Held, wanted: TypedValue) -> TypedValue:
+        found = self._find(held, wanted)
+        if found is None:
+            raise CommandError("There is no such key in the map.")
+        return found
+
+    def _find(self, held: Held, wanted: TypedValue) -> TypedValue | None:
+        assert held.children is not None, "what has keys has children"
+        sought = self._comparable(wanted)
+        for key, part in islice(held.children(), _MOST):
+            one = key if held.keyed else part
+            if isinstance(one, TypedValue) and self._comparable(one) == sought:
+                return part
+        return None
+
+    def _comparable(self, value: TypedValue) -> object:
+        """A value in a form in which equal ones are equal."""
+        value = self._reach.used(value) if is_reference(value.type) else value
+        held = self.held(value)
+        if held is not None and held.text is not None:
+            return held.text
+        kind = value.type.resolved
+        if kind.kind is TypeKind.ARRAY or (
+            kind.kind is TypeKind.POINTER and kind.target.kind in ct.CHARS
+        ):
+            return string_of(self._around, value)[:_SEEN]
+        if kind.kind is TypeKind.FLOAT:
+            return value.real
+        if kind.kind in (*ct.INTEGERS, TypeKind.ENUM, TypeKind.POINTER):
+            return value.number
+        return value.raw
+
+    def method(
+        self, value: TypedValue, name: str
+    ) -> Callable[[list[TypedValue]], TypedValue] | None:
+        """A method of a container as a function of its arguments; None where none is known.
+
+        Raises:
+            GuestFaultError: memory cannot be read.
+        """
+        held = self.held(value)
+        if held is None:
+            return None
+        optional = "std::optional<" in value.type.resolved.text
+        if (
+            name in ("size", "length", "empty")
+            and not optional
+            and (held.count is not None or held.children is not None)
+        ):
+            if held.points is not None and held.count is None:
+                return None  # a smart pointer
+            return _plain(lambda: self._size(held, empty=name == "empty"))
+        if optional:
+            return {
+                "value": _plain(lambda: self._contained(held)),
+                "has_value": _plain(lambda: self._truth(holds=held.at is not None)),
+            }.get(name)
+        if name == "at":
+            return lambda given: self._at(held, value, _one(given))
+        if (name in ("front", "back", "top") and not held.keyed and held.points is None) or (
+            name in ("front", "back") and held.at is not None
+        ):
+            return _plain(lambda: self._end(held, last=name == "back" or name == "top"))
+        if name in ("count", "contains") and (held.keyed or "set<" in value.type.resolved.text):
+            return lambda given: self._truth(holds=self._find(held, _one(given)) is not None)
+        points = held.points
+        names = ("get",) if held.count is None else ("data", "c_str")
+        if points is not None and name in names:
+            return _plain(lambda: points)
+        return None
+
+    def _size(self, held: Held, *, empty: bool) -> TypedValue:
+        count = held.count
+        if count is None:
+            assert held.children is not None, "what is not counted has children"
+            count = sum(1 for _ in islice(held.children(), 1 if empty else _MOST))
+        if empty:
+            return self._truth(holds=not count)
+        return made(ct.UNSIGNED_LONG, count, self._around.order)
+
+    def _truth(self, *, holds: bool) -> TypedValue:
+        return made(ct.BOOL, int(holds), self._around.order)
+
+    def _at(self, held: Held, value: TypedValue, index: TypedValue) -> TypedValue:
+        if held.keyed:
+            return self._of_key(held, index)
+        if held.at is None or held.count is None:
+            raise CommandError(f"{value.type.text} has no method at.")
+        if not 0 <= index.number < held.count:
+            raise CommandError(f'Index "{index.number}" should not be >= {held.count}.')
+        return held.at(index.number)
+
+    def _end(self, held: Held, *, last: bool) -> TypedValue:
+        if held.at is not None and held.count is not None:
+            if not held.count:
+                raise CommandError("The container is empty.")
+            return held.at(held.count - 1 if last else 0)
+        found: TypedValue | None = None
+        assert held.children is not None, "what has no numbers has children"
+        for _, part in islice(held.children(), _MOST if last else 1):
+            found = part
+        if found is None:
+            raise CommandError("The container is empty.")
+        return found
+
+
+def _plain(answer: Callable[[], TypedValue]) -> Callable[[list[TypedValue]], TypedValue]:
+    """A method without arguments."""
+
+    def called(given: list[TypedValue]) -> TypedValue:
+        if given:
+            raise CommandError("Too many arguments in function call.")
+        return answer()
+
+    return called
+
+
+def _one(given: list[TypedValue]) -> TypedValue:
+    if len(given) != 1:
+        raise CommandError(f"The method takes one argument, {len(given)} were given.")
+    return given[0]

@@ -1,0 +1,41 @@
+"""Settings of gdb that say how values are printed (`set print ...`)."""
+
+from typing import Final
+
+from msgspec import Struct
+
+UNLIMITED: Final = 1 << 32
+"""Stands for a limit that is none."""
+
+
+class PrintOptions(Struct, frozen=True, kw_only=True):
+    """The choices behind `set print`, with gdb's defaults.
+
+    Attributes:
+        elements: elements and characters that are printed at the most.
+        repeats: equal elements in a row that are still printed one by one.
+        depth: structures inside each other that are printed.
+        pretty: each member of a structure has a line of its own.
+        array: each element of an array has a line of its own.
+        indexes: elements have their numbers in front.
+        address: pointers to functions and strings, and references, show their addresses.
+        symbol: pointers show the symbol that they point at.
+        union: unions inside structures are printed.
+        statics: static members of classes are printed.
+        null_stop: a text in an array ends at its first NUL.
+    """
+
+    elements: int = 200
+    repeats: int = 10
+    depth: int = 20
+    pretty: bool = False
+    array: bool = False
+    indexes: bool = False
+    address: bool = True
+    symbol: bool = True
+    union: bool = True
+    statics: bool = True
+    null_stop: bool = False
+
+
+DEFAULT: Final = PrintOptions()
