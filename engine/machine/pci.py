@@ -23,7 +23,7 @@ _PORT_SPACE: Final = 1
 _HOST_BRIDGE: Final = (0x1B36, 0x0008, 0x060000)
 
 
-class PortDevice(Protocol):
+class WindowDevice(Protocol):
     """The device behind a function's ports."""
 
     def read(self, offset: int, size: int) -> int:
@@ -144,9 +144,9 @@ class PciBus:
         self._set_line = set_line
         self.address = 0
         self.functions: list[PciFunction] = []
-        self.devices: list[PortDevice | None] = []
+        self.devices: list[WindowDevice | None] = []
 
-    def add(self, function: PciFunction, device: PortDevice, subsystem: tuple[int, int]) -> None:
+    def add(self, function: PciFunction, device: WindowDevice, subsystem: tuple[int, int]) -> None:
         """Add a function to the next slot, and give it ports and a line."""
         if not self.functions:
             self.functions.append(PciFunction(*_HOST_BRIDGE))
