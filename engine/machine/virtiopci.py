@@ -56,7 +56,7 @@ class VirtioDevice(Protocol):
 
 
 class VirtioFunction:
-    """The registers of a device with one queue; a `pci.PortDevice`.
+    """The registers of a device with one queue; a `pci.WindowDevice`.
 
     Attributes:
         function: its configuration space.
@@ -99,7 +99,7 @@ class VirtioFunction:
             self.isr |= _QUEUE
             self.function.level = True
 
-    # -- a `pci.PortDevice` ---------------------------------------------------------------
+    # -- a `pci.WindowDevice` ---------------------------------------------------------------
 
     def read(self, offset: int, size: int) -> int:
         """Serve an IN; what asks why there is an interrupt, ends it."""
