@@ -1,5 +1,7 @@
 """`kprobe-tui trace --boot`: what is recorded is what the kernel's own kprobes record inside."""
 
+import fcntl
+import os
 import re
 import signal
 import subprocess
@@ -179,6 +181,28 @@ def test_what_was_recorded_up_to_a_signal_is_written(tmp_path: Path) -> None:
     text = (tmp_path / "out").read_text()
     assert re.search(r"entries-in-buffer/entries-written: 5/\d\d+", text)
     assert text.count("tick: (tick_periodic+0x0/0x80)") == 5
+
+
+@needs_host_code
+@pytest.mark.slow
+def test_a_trace_ends_though_nobody_reads_the_console(tmp_path: Path) -> None:
+    """The machine waits in a write while the command ends, and its thread with it."""
+    words = ("-e", "p:tick tick_periodic", "-o", "out", "--timeout", "5")
+    reading, writing = os.pipe()
+    fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 4096)
+    with subprocess.Popen(
+        [sys.executable, "-m", "tui", "trace", "--boot", *words, str(image_path(AMD64_61))],
+        stdin=subprocess.DEVNULL,
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        cwd=tmp_path,
+    ) as process:
+        os.close(writing)
+        _, said = process.communicate(timeout=120)
+    os.close(reading)
+    assert process.returncode == 124
+    assert said.startswith(b"kprobe-tui: stopped: the time limit (--timeout) ran out\n")
+    assert b"Traceback" not in said
 
 
 @needs_host_code

@@ -201,5 +201,4 @@ def _traced(
         finally:
             tracing.discard()
     finally:
-        outputs.close()
-        booted.machine.close()
+        outputs.close()  # the machine stays: where a command is cut off it still runs

@@ -36,7 +36,7 @@ class BootProbe(Struct, frozen=True):
         begins: the function that it stands at the entry of; None for another place.
         layout: of its rows.
         is_return: it records returns.
-        maxactive: calls that it follows at a time, 0 for Linux's default.
+        maxactive: calls that it follows at a time; 0 where its definition does not say.
         technique: what serves it in Linux: "ftrace", "jump", "breakpoint".
         line: its definition as the kernel lists it; "" for that of a pattern.
     """
@@ -98,6 +98,11 @@ class BootProbes:
         yield from self.functions(request.entries, "-f", is_return=False)
         yield from self.functions(request.returns, "-r", is_return=True)
 
+    @property
+    def instances(self) -> int:
+        """Calls that Linux follows at a time where a definition does not say."""
+        return self._kernel.instances
+
     def listing(self) -> str:
         """The definitions as the kernel lists them."""
         return self._events.listing(DYNAMIC_EVENTS)
@@ -142,7 +147,7 @@ class BootProbes:
             self._begins(verdict),
             RecordLayout.of(one.args, one.is_return),
             one.is_return,
-            done.maxactive,
+            one.maxactive,
             verdict.kind,
             done.probe.listing(done.maxactive),
         )
@@ -189,11 +194,8 @@ class BootProbes:
                 taken += 1
                 event = f"{'r' if is_return else 'p'}_{_identifier(name)}_0"
                 begins = self._begins(verdict)
-                limit = self._kernel.instances if is_return else 0
-                yield BootProbe(
-                    *("kprobes", event, verdict.address, begins, layout, is_return, limit),
-                    verdict.kind,
-                )
+                place = verdict.address, begins
+                yield BootProbe("kprobes", event, *place, layout, is_return, 0, verdict.kind)
             if not taken:
                 raise ProbeError(f"{option} {glob}: no function that matches takes a probe")
         if refused:

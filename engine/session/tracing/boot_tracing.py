@@ -268,10 +268,10 @@ class BootTracing:
         if not probe.is_return:
             self.probes.add(probe.place, lambda: self._hit(armed), begins=begins)
             return
-        strict = self._options.mode is not Mode.KERNEL
-        limit = probe.maxactive if probe.line or not strict else 0
+        as_linux = self._names_of.instances if self._options.mode is Mode.KERNEL else 0
         capture = capturer(probe.layout, self._site(probe), self._context)
-        armed.returning = ReturnProbe(capture, partial(self._returned, armed), limit or None)
+        limit = probe.maxactive or as_linux or None
+        armed.returning = ReturnProbe(capture, partial(self._returned, armed), limit)
         self.probes.add_return(probe.place, armed.returning, begins=begins)
 
     def _site(self, probe: BootProbe) -> FetchSite:
