@@ -126,7 +126,7 @@ def test_a_trace_changes_nothing_and_shows_who_has_called(tmp_path: Path) -> Non
 
     The lines of the chapter's example are recorded, too, but for their times.
     """
-    example = load_chapter("booting").text.split("sed -n '12,17p' out.txt\n")[1].split("```")[0]
+    example = load_chapter("booting").text.split("sed -n '11,16p' out.txt\n")[1].split("```")[0]
     image, disk = str(image_path(AMD64_61)), str(initrd(tmp_path, None))
     plain = run("boot", "--debug", "--initrd", disk, image, cwd=tmp_path, deadline=600)
     done = trace(
