@@ -77,7 +77,12 @@ class KernelAddresses:
         at, left = self.physical(address)
         if size <= left:
             return self._memory[at : at + size]
-        return self._memory[at : at + left] + self.read(address + left, size - left)
+        pieces = [self._memory[at : at + left]]
+        while left < size:
+            at, more = self.physical(address + left)
+            pieces.append(self._memory[at : at + min(more, size - left)])
+            left += more
+        return b"".join(pieces)
 
     def reader(self, layout: struct.Struct) -> Callable[[int], tuple[Any, ...]]:
         """A function that unpacks a structure at an address; it raises `GuestFaultError`."""

@@ -74,13 +74,12 @@ class MachineProbes:
         self._cpu, self._task, self._trampolines = cpu, task, trampolines
         self._load = addresses.reader(WORD)
         self._stack = cpu.reader(("rsp",))
-        self._hits: dict[int, list[Callable[[], None]]] = {}
-        self._begins: set[int] = set()
+        self._hits: dict[tuple[int, bool], list[Callable[[], None]]] = {}
         self._calls: dict[int, list[_Followed]] = {}  # by the address of the return address
         self._waiting: dict[int, int] = {}  # by the place of the return
 
     def add(self, address: int, hit: Callable[[], None], *, begins: bool) -> None:
-        """Have something called in front of an instruction; before the machine runs.
+        """Have something called in front of an instruction that has not been executed yet.
 
         Of several at a place the newest is called first.
 
@@ -90,26 +89,43 @@ class MachineProbes:
             begins: every way to the instruction is a jump, a call or a return: it is never
                 fallen into from the one in front.
         """
-        hits = self._hits.get(address)
+        hits = self._hits.get((address, begins))
         if hits is not None:
             hits.insert(0, hit)
             return
-        found = self._hits[address] = [hit]
-        if begins:
-            self._begins.add(address)
-            self._cpu.places.tell_block(address, lambda: self._hit(found))
-        else:
+        found = self._hits[address, begins] = [hit]
+        if not begins:
             self._cpu.places.tell_instruction(address, lambda: self._hit(found))
+        elif address in self._waiting:
+            self._cpu.places.tell_block(address, lambda: self._came(address, found))
+        else:
+            self._cpu.places.tell_block(address, lambda: self._hit(found))
+
+    def remove(self, address: int, hit: Callable[[], None], *, begins: bool) -> None:
+        """Call something no longer that was given to `add` in the same way."""
+        hits = self._hits[address, begins]
+        hits.remove(hit)
+        if begins and not hits and address not in self._waiting:
+            del self._hits[address, begins]
+            self._cpu.places.forget_block(address)
+
+    def entry_of(self, probe: ReturnProbe) -> Callable[[], None]:
+        """Return a function for `add` that follows the calls of what is entered there.
+
+        Args:
+            probe: what is done at its returns.
+        """
+        return lambda: self._entered(probe)
 
     def add_return(self, address: int, probe: ReturnProbe, *, begins: bool) -> None:
-        """Follow the calls of a function; before the machine runs.
+        """Follow the calls of a function that has not been executed yet.
 
         Args:
             address: of the function.
             probe: what is done at its returns.
             begins: see `add`.
         """
-        self.add(address, lambda: self._entered(probe), begins=begins)
+        self.add(address, self.entry_of(probe), begins=begins)
 
     @property
     def unreturned(self) -> int:
@@ -150,7 +166,7 @@ class MachineProbes:
         self._calls[slot] = [call]
         count = self._waiting.get(leads_to)
         if count is None:
-            hits = self._hits.get(leads_to, ()) if leads_to in self._begins else ()
+            hits = self._hits.get((leads_to, True), ())
             self._cpu.places.tell_block(leads_to, lambda: self._came(leads_to, hits))
         self._waiting[leads_to] = (count or 0) + 1
 
@@ -185,7 +201,7 @@ class MachineProbes:
         if not self._waiting[leads_to] and len(self._waiting) > _KEPT:
             idle = [place for place, count in self._waiting.items() if not count]
             for place in idle:
-                if place not in self._begins:
+                if (place, True) not in self._hits:
                     del self._waiting[place]
                     self._cpu.places.forget_block(place)
 

@@ -3,6 +3,7 @@
 import fcntl
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 from bootkit import initrd, needs_host_code
 from guestrun import Outcome, run
-from kernelimages import AMD64_61, AMD64_612, image_path
+from kernelimages import AMD64_61, AMD64_612, fetched_modules, image_path
 
 from engine.chapters import load_chapter
 
@@ -257,6 +258,91 @@ def test_boot_is_a_flag_in_front_of_the_guest_alone(tmp_path: Path) -> None:
     done = run("trace", "--boot", "--help", cwd=tmp_path)
     assert done.code == 0
     assert "Usage: kprobe-tui trace --boot [OPTIONS] KERNEL" in done.out
+
+
+def values_of(row: Row) -> Row:
+    """A row without its place."""
+    return row[0], row[1], row[2].partition(") ")[2]
+
+
+MODULE_DEFINITIONS = """\
+p:m/fill binfmt_misc:bm_fill_super sb=%di silent=%dx:s32
+r:m/filled binfmt_misc:bm_fill_super ret=$retval:s32
+p:m/status binfmt_misc:bm_status_read size=%dx:u64 name=$comm
+p:m/inside binfmt_misc:bm_status_read+OFFSET size=%dx:u64
+r:m/was_read binfmt_misc:bm_status_read ret=$retval:s64
+p:m/none binfmt_misc:no_such_function
+"""
+MODULE_INIT = f"""#!/bin/sh
+mount -t proc proc /proc
+mount -t sysfs sys /sys
+mount -t tracefs tracefs /sys/kernel/tracing
+echo x86-tsc > /sys/kernel/tracing/trace_clock
+while read -r line; do
+    echo "$line" >> /sys/kernel/tracing/kprobe_events || echo "refused $line"
+done << 'END'
+{MODULE_DEFINITIONS}END
+echo 1 > /sys/kernel/tracing/events/m/enable
+for round in 1 2; do
+    modprobe binfmt_misc
+    mount -t binfmt_misc none /mnt
+    cat /mnt/status
+    umount /mnt
+    [ $round = 2 ] || rmmod binfmt_misc
+done
+echo "=== trace"
+cat /sys/kernel/tracing/trace
+echo "=== end"
+poweroff -f
+"""
+
+
+@needs_host_code
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "offset"), [(AMD64_61, "0x5"), (AMD64_612, "0x9")], ids=["6.1", "6.12"]
+)
+def test_probes_of_a_module_are_placed_whenever_it_is_loaded(
+    name: str, offset: str, tmp_path: Path
+) -> None:
+    """In front of its init, at whichever addresses, as the kernel's own kprobes are."""
+    definitions, tree = tmp_path / "definitions", tmp_path / "modules"
+    definitions.write_text(MODULE_DEFINITIONS.replace("OFFSET", offset))
+    kernel = tree / name.removeprefix("vmlinuz-") / "kernel"
+    kernel.mkdir(parents=True)
+    (path,) = fetched_modules(name, ("binfmt_misc",))
+    shutil.copy(path, kernel)
+    disk = initrd(tmp_path, MODULE_INIT.replace("OFFSET", offset))
+    busybox = tmp_path / "more"
+    for folder in ("sbin", "mnt"):
+        (busybox / folder).mkdir(parents=True)
+    for word in ("modprobe", "rmmod", "umount"):
+        (busybox / "sbin" / word).symlink_to("/bin/busybox")
+    shutil.copy(tmp_path / "init", busybox / "init")
+    (busybox / "init").chmod(0o755)
+    words = ("--initrd", str(disk), "--init", str(busybox), "--modules", str(tree))
+    more = ("--mode", "kernel", "-e", f"@{definitions}", "-f", "binfmt_misc:bm_get_*")
+    image = str(image_path(name))
+    done = trace(tmp_path, *words, *more, "-o", "ours", "--stack", image)
+    assert done.code == 0, done
+    theirs = [row for _, row in rows(re.split(r"=== \w+\r?\n", done.out)[1])]
+    ours = [row for _, row in rows((tmp_path / "ours").read_text())]
+    assert Counter(event for _, event, _ in theirs)["status"] == 4
+    mine = [row for row in ours if not row[1].startswith("p_bm_")]
+    assert [values_of(row) for row in mine] == [values_of(row) for row in theirs]
+    # The kernel has forgotten what was where in a module that is gone when its trace is read.
+    assert mine[-3:] == theirs[-3:]
+    places = {text.partition(")")[0] for _, event, text in mine if event == "status"}
+    assert places == {
+        text.partition(")")[0] for _, event, text in theirs[-3:] if event == "status"
+    }
+    assert " [binfmt_misc]" in next(iter(places))
+    assert any(text.startswith("(vfs_read+0x") for _, event, text in mine if event == "was_read")
+    assert {text.partition(" <- ")[2] for _, event, text in mine if event == "was_read"} == {
+        *("bm_status_read) ret=8", "bm_status_read) ret=0"),
+    }
+    assert Counter(event for _, event, _ in ours)["p_bm_get_tree_0"] == 2
+    assert "binfmt_misc:no_such_function: the module has no such function" in done.err
 
 
 GRAPHED = (

@@ -4,16 +4,17 @@ Calls are followed task by task. One that is left without a return, as of a task
 is seen when the next call or return of the task lies further up on the same stack.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct
 
 from engine.arch.program import row_head
 from engine.errors import ProbeError
+from engine.machine.kernelmodules import LoadedModule
 from engine.machine.probing import ReturnProbe
 from engine.session.protocol.requests import TRACERS, GraphOptions
-from engine.session.tracing.boot_probes import BootProbe
+from engine.session.tracing.boot_probes import BootProbe, WaitingProbe
 from engine.session.tracing.boot_tracing import BootTracing
 from engine.trace.function import function_info, function_recorder
 from engine.trace.graph import ENTRY_ROW, EXIT_ROW, entry_info, exit_info
@@ -53,11 +54,7 @@ class _TaskCalls(Struct):
 
 
 class BootGraph:
-    """The tracer of one boot.
-
-    Attributes:
-        traced: functions that are traced.
-    """
+    """The tracer of one boot."""
 
     def __init__(self, tracing: BootTracing, options: GraphOptions) -> None:
         """Trace nothing yet.
@@ -66,7 +63,7 @@ class BootGraph:
             tracing: keeps and writes the rows.
             options: what is traced; arguments are not recorded.
         """
-        self.traced: dict[int, BootProbe] = {}
+        self._entries_of: dict[int, tuple[BootProbe, Callable[[], None]]] = {}
         self._tracing, self._options = tracing, options
         self._graph = options.tracer == TRACERS[0]
         if self._graph:
@@ -75,6 +72,7 @@ class BootGraph:
         else:
             self._entries = tracing.add_event(function_info)
         self._tasks: dict[int, _TaskCalls] = {}
+        tracing.placing, tracing.taking_out = self._place_waiting, self._take_out
 
     def add(self, globs: Sequence[str]) -> None:
         """Trace the functions that match, and those that the options name; before the boot.
@@ -83,6 +81,10 @@ class BootGraph:
             ProbeError: no function matches one of the patterns.
         """
         options, tracing = self._options, self._tracing
+        for given, option in ((options.under, "--under"), (options.without, "--not")):
+            for glob in given:
+                if ":" in glob:
+                    raise ProbeError(f"{option} {glob}: functions of modules are for -f alone")
         roots = set(self._addresses(options.under, "--under"))
         muted = set(self._addresses(options.without, "--not"))
         found = {one.address: one for one in tracing.functions(globs, "-f")}
@@ -91,14 +93,32 @@ class BootGraph:
                 found |= {one.address: one for one in tracing.functions(given, option)}
         else:
             found = {at: one for at, one in found.items() if at not in muted}
-        if not found:
+        if not found and not any(":" in glob for glob in globs):
             raise ProbeError("no function is left to be traced")
         for address, one in found.items():
             if self._graph:
                 self._follow(one, root=address in roots, muted=address in muted)
             else:
                 self._count(one)
-        self.traced = found
+
+    def _place_waiting(self, waiting: WaitingProbe, probe: BootProbe) -> None:
+        """Trace a function of a module that the kernel has loaded."""
+        if probe.address not in self._entries_of:
+            if self._graph:
+                self._follow(probe, root=False, muted=False)
+            else:
+                self._count(probe)
+
+    def _take_out(self, module: LoadedModule) -> None:
+        """Trace the functions of a module no longer, whose memory goes."""
+        for address in [each for each in self._entries_of if module.at(each) is not None]:
+            one, entry = self._entries_of.pop(address)
+            begins = one.begins is not None
+            self._tracing.probes.remove(one.place, entry, begins=begins)
+
+    def _add(self, one: BootProbe, entry: Callable[[], None]) -> None:
+        self._entries_of[one.address] = one, entry
+        self._tracing.probes.add(one.place, entry, begins=one.begins is not None)
 
     def _addresses(self, globs: Sequence[str], option: str) -> Iterator[int]:
         return (one.address for one in self._tracing.functions(globs, option))
@@ -108,11 +128,7 @@ class BootGraph:
         record = function_recorder(
             one.address, self._entries, tracing.sink, tracing.now, tracing.frame, None
         )
-        tracing.probes.add(
-            one.place,
-            lambda: tracing.of_chosen(record),
-            begins=one.begins is not None,
-        )
+        self._add(one, lambda: tracing.of_chosen(record))
 
     def _follow(self, one: BootProbe, *, root: bool, muted: bool) -> None:
         def entered() -> _GraphCall:
@@ -122,7 +138,7 @@ class BootGraph:
             self._returned(leads_to, call)
 
         probe = ReturnProbe(entered, returned)
-        self._tracing.probes.add_return(one.place, probe, begins=one.begins is not None)
+        self._add(one, self._tracing.probes.entry_of(probe))
 
     # -- calls ----------------------------------------------------------------------------
 

@@ -57,11 +57,44 @@ class BootProbe(Struct, frozen=True):
         return self.address if self.begins is None else self.begins
 
 
+class WaitingProbe(Struct, frozen=True):
+    """A probe of a module that the kernel has not loaded.
+
+    Attributes:
+        module: its name.
+        function: name of the function, or a pattern.
+        offset: in the function.
+        group: of the event.
+        event: name of it; "" for that of each function that a pattern matches.
+        layout: of its rows.
+        is_return: it records returns.
+        maxactive: see `BootProbe`.
+        told: the definition, or the option, for messages.
+        line: see `BootProbe`.
+    """
+
+    module: str
+    function: str
+    offset: int
+    group: str
+    event: str
+    layout: RecordLayout
+    is_return: bool
+    maxactive: int
+    told: str
+    line: str = ""
+
+    def event_of(self, function: str) -> str:
+        """The name of the event of a function's probe."""
+        return self.event or _event_of(function, is_return=self.is_return)
+
+
 class BootProbes:
     """Carries out the definitions of a trace of a booted kernel.
 
     Attributes:
         remarks: about places that were left out.
+        waiting: probes of modules, which the kernel may load.
     """
 
     def __init__(self, opened: OpenedKernel) -> None:
@@ -71,6 +104,7 @@ class BootProbes:
             opened: the kernel that is booted.
         """
         self.remarks: list[Report] = []
+        self.waiting: list[WaitingProbe] = []
         self._opened = opened
         self._kernel = ImageKernel(opened)
         self._events = KprobeEvents(self._kernel)
@@ -86,15 +120,12 @@ class BootProbes:
             raise ProbeError("--watch: no memory of a booted kernel is watched")
         for line in request.definitions:
             self._take(line)
-        waiting: list[str] = []
         for done in self._events.defined:
-            if done.address is None:
-                waiting.append(done.probe.definition.command)
-            else:
+            self._check(done)
+            if done.address is not None:
                 yield self._defined(done, done.address)
-        if waiting:
-            head = "never placed: probes in modules that the kernel loads itself are not placed:"
-            self.remarks.append(some_lines(head, waiting))
+            else:
+                self._wait(done)
         yield from self.functions(request.entries, "-f", is_return=False)
         yield from self.functions(request.returns, "-r", is_return=True)
 
@@ -129,7 +160,18 @@ class BootProbes:
                 raise outcome.error
             self._kernel.judged = None
 
-    def _defined(self, done: DefinedProbe, address: int) -> BootProbe:
+    def _wait(self, done: DefinedProbe) -> None:
+        one = done.probe.definition
+        module, _, symbol = (done.probe.symbol or "").partition(":")
+        layout = RecordLayout.of(one.args, one.is_return)
+        names = module, symbol, done.probe.offset, one.group, one.event
+        line = done.probe.listing(done.maxactive)
+        self.waiting.append(
+            WaitingProbe(*names, layout, one.is_return, one.maxactive, one.command, line)
+        )
+
+    def _check(self, done: DefinedProbe) -> None:
+        """Refuse what the kernel takes and what is not carried out here."""
         one = done.probe.definition
         if done.probe.tracepoint:
             raise ProbeError(
@@ -139,6 +181,9 @@ class BootProbes:
         unknown = next((arg for arg in one.args if _asks(arg, _UNKNOWN)), None)
         if unknown is not None:
             raise ProbeError(f"{one.command}: {unknown.text}: this base is not carried out here")
+
+    def _defined(self, done: DefinedProbe, address: int) -> BootProbe:
+        one = done.probe.definition
         verdict = self._kernel.verdict(address, is_return=one.is_return)
         return BootProbe(
             one.group,
@@ -180,6 +225,12 @@ class BootProbes:
         refused: list[str] = []
         layout = RecordLayout.of((), is_return)
         for glob in globs:
+            module, colon, pattern = glob.partition(":")
+            if colon:
+                told = f"{option} {glob}"
+                names = module, pattern, 0, "kprobes", ""
+                self.waiting.append(WaitingProbe(*names, layout, is_return, 0, told))
+                continue
             try:
                 starts = matching_starts(self._opened, (glob,))
             except ProbeError as error:
@@ -192,7 +243,7 @@ class BootProbes:
                     refused.append(f"{name}: {verdict.refusal.detail}")
                     continue
                 taken += 1
-                event = f"{'r' if is_return else 'p'}_{_identifier(name)}_0"
+                event = _event_of(name, is_return=is_return)
                 begins = self._begins(verdict)
                 place = verdict.address, begins
                 yield BootProbe("kprobes", event, *place, layout, is_return, 0, verdict.kind)
@@ -202,8 +253,10 @@ class BootProbes:
             self.remarks.append(some_lines("no probe on these:", refused))
 
 
-def _identifier(name: str) -> str:
-    return "".join(one if one.isalnum() or one == "_" else "_" for one in name)
+def _event_of(function: str, *, is_return: bool) -> str:
+    """The kernel's automatic name for a probe on a function, or on its returns."""
+    name = "".join(one if one.isalnum() or one == "_" else "_" for one in function)
+    return f"{'r' if is_return else 'p'}_{name}_0"
 
 
 def _asks(arg: FetchArg, sources: Iterable[Source]) -> bool:

@@ -8,6 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.arch.plan import Mode
+from engine.arch.program import RecordLayout
 from engine.errors import GuestFaultError, ProbeError
 from engine.fetch.evaluate import (
     FetchContext,
@@ -19,6 +20,7 @@ from engine.fetch.evaluate import (
 )
 from engine.machine.addresses import KernelAddresses
 from engine.machine.currenttask import TaskReader, task_members
+from engine.machine.kernelmodules import KernelModules, LoadedModule, module_members
 from engine.machine.machine import BareMachine
 from engine.machine.probing import WORD, MachineProbes, ReturnProbe
 from engine.session.guest.outputs import OutputFile, OutputFiles, OutputTree
@@ -26,7 +28,8 @@ from engine.session.kernel.opened import OpenedKernel
 from engine.session.protocol.report import Report
 from engine.session.protocol.requests import ProbeRequest, TraceOptions
 from engine.session.tracing.armed import ControlHooks
-from engine.session.tracing.boot_probes import BootProbe, BootProbes
+from engine.session.tracing.boot_modules import BootModules
+from engine.session.tracing.boot_probes import BootProbe, BootProbes, WaitingProbe
 from engine.session.tracing.boot_stacks import BootStacks
 from engine.session.tracing.boot_tasks import BootTasks
 from engine.session.tracing.event_set import EventLimit, EventSet
@@ -55,6 +58,7 @@ class _ArmedProbe(Struct, eq=False):
     probe: BootProbe
     info: EventInfo
     record: Recorder
+    entry: Callable[[], None] | None = None
     returning: ReturnProbe | None = None
     hits: int = 0
 
@@ -113,6 +117,8 @@ class BootTracing:
         infos: the events by group and name, in the order of their definition.
         incomplete: the output could not take all of the trace; known once it is finished.
         probes: of the machine.
+        placing: places a probe of a module that the kernel has loaded.
+        taking_out: takes the probes of a module out whose memory goes.
     """
 
     def __init__(
@@ -150,6 +156,19 @@ class BootTracing:
         self._result, self._stack = cpu.reader(("rax",)), cpu.reader(("rsp",))
         self._word = addresses.reader(WORD)
         self._names_of = BootProbes(opened)
+        self._of_modules: dict[tuple[int, str], _ArmedProbe] = {}
+        self.placing: Callable[[WaitingProbe, BootProbe], None] = self._place_waiting
+        self.taking_out: Callable[[LoadedModule], None] = self._take_out
+        self._waiting = BootModules(
+            *(opened.arch, addresses, self._names_of.waiting),
+            *(lambda *given: self.placing(*given), lambda module: self.taking_out(module)),
+        )
+        members = module_members(opened.image)
+        self._modules: KernelModules | None = None
+        if members is not None:
+            self._modules = KernelModules(self.probes, cpu, addresses, members)
+            self._modules.follow(self._waiting.coming, self._waiting.going)
+            self._modules.leaving = self.drain  # rows so far are named by what is there
         self._tasks = BootTasks(reader)
         self._choice = Tasks(self._tasks, options.tasks)
         self._armed: list[_ArmedProbe] = []
@@ -238,6 +257,9 @@ class BootTracing:
         """
         for probe in self._names_of.probes(request):
             self._arm(probe)
+        for waiting in self._names_of.waiting:
+            if waiting.event:
+                self._info(waiting.group, waiting.event, waiting.layout)
 
     @property
     def remarks(self) -> tuple[Report, ...]:
@@ -254,25 +276,58 @@ class BootTracing:
                 place = self.symbol(probe.address).partition("/")[0]
                 yield f"{letter}:{probe.group}/{probe.event} {place}"
 
-    def _arm(self, probe: BootProbe) -> None:
-        info = self.infos.get((probe.group, probe.event))
+    def _info(self, group: str, name: str, layout: RecordLayout) -> EventInfo:
+        """The description of an event, which is added where it is not there yet."""
+        info = self.infos.get((group, name))
         if info is None:
             (info,) = self._events.add_each(
-                lambda number: [
-                    EventInfo.of(number(), probe.group, probe.event, probe.layout, symbolic=True)
-                ]
+                lambda number: [EventInfo.of(number(), group, name, layout, symbolic=True)]
             )
-        armed = _ArmedProbe(probe, info, _unrecorded)
+        return info
+
+    def _arm(self, probe: BootProbe) -> None:
+        armed = _ArmedProbe(probe, self._info(probe.group, probe.event, probe.layout), _unrecorded)
         self._armed.append(armed)
+        self._place(armed)
+
+    def _place(self, armed: _ArmedProbe) -> None:
+        """Have a probe hit where it stands."""
+        probe = armed.probe
         begins = probe.begins is not None
         if not probe.is_return:
-            self.probes.add(probe.place, lambda: self._hit(armed), begins=begins)
-            return
-        as_linux = self._names_of.instances if self._options.mode is Mode.KERNEL else 0
-        capture = capturer(probe.layout, self._site(probe), self._context)
-        limit = probe.maxactive or as_linux or None
-        armed.returning = ReturnProbe(capture, partial(self._returned, armed), limit)
-        self.probes.add_return(probe.place, armed.returning, begins=begins)
+            armed.entry = lambda: self._hit(armed)
+        else:
+            capture = capturer(probe.layout, self._site(probe), self._context)
+            if armed.returning is None:
+                as_linux = self._names_of.instances if self._options.mode is Mode.KERNEL else 0
+                limit = probe.maxactive or as_linux or None
+                armed.returning = ReturnProbe(capture, partial(self._returned, armed), limit)
+            armed.returning.capture = capture
+            armed.entry = self.probes.entry_of(armed.returning)
+        self.probes.add(probe.place, armed.entry, begins=begins)
+
+    def _place_waiting(self, waiting: WaitingProbe, probe: BootProbe) -> None:
+        """Place a probe of a module that the kernel has loaded, for the first time or again."""
+        key = id(waiting), probe.event
+        armed = self._of_modules.get(key)
+        if armed is None:
+            known = len(self.infos)
+            info = self._info(probe.group, probe.event, probe.layout)
+            armed = self._of_modules[key] = _ArmedProbe(probe, info, _unrecorded)
+            self._armed.append(armed)
+            if len(self.infos) > known:
+                self._describe()
+        armed.probe = probe
+        self._place(armed)
+        self._compile(armed)
+
+    def _take_out(self, module: LoadedModule) -> None:
+        """Take the probes of a module out whose memory goes."""
+        for armed in self._of_modules.values():
+            if armed.entry is not None and module.at(armed.probe.address) is not None:
+                begins = armed.probe.begins is not None
+                self.probes.remove(armed.probe.place, armed.entry, begins=begins)
+                armed.entry = None
 
     def _site(self, probe: BootProbe) -> FetchSite:
         return FetchSite(probe.address)
@@ -409,10 +464,15 @@ class BootTracing:
     def symbol(self, address: int) -> str:
         """An address as the kernel's `%pS` prints it."""
         found = self._opened.names.bounds(address)
+        module = ""
         if found is None:
-            return f"{address:#x}"
+            of_module = self._modules.at(address) if self._modules is not None else None
+            if of_module is None:
+                return f"{address:#x}"
+            module, function = f" [{of_module[0].name}]", of_module[1]
+            found = function.name, function.start, function.end
         name, start, end = found
-        return f"{name}+{address - start:#x}/{end - start:#x}"
+        return f"{name}+{address - start:#x}/{end - start:#x}{module}"
 
     def _returning(self, address: int) -> bool:
         return any(one.probe.is_return and one.probe.address == address for one in self._armed)
@@ -443,6 +503,12 @@ class BootTracing:
             )
         for armed in self._armed:
             self._compile(armed)
+        self._describe()
+        if self._ring is None:
+            self._output.header()
+
+    def _describe(self) -> None:
+        """Tell whoever finds the rows after a kill what they mean."""
         ring_file = self._output.ring_file
         if ring_file is not None:
             places = {armed.probe.address for armed in self._armed}
@@ -459,8 +525,6 @@ class BootTracing:
                     filter(self._returning, places),
                 )
             )
-        if self._ring is None:
-            self._output.header()
 
     def drain(self) -> None:
         """Write what was recorded so far."""
@@ -512,7 +576,7 @@ class BootTracing:
         ]
         if missed:
             said.append(some_lines("missed hits:", missed))
-        return [*said, *self._choice.remarks()]
+        return [*self._waiting.remarks(), *said, *self._choice.remarks()]
 
     def _ends(self) -> Iterator[bytes]:
         """The snapshot, histograms and the profile."""

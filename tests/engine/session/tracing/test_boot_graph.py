@@ -27,8 +27,15 @@ class Kernel:
         self.events: dict[int, EventInfo] = {}
         self.pid, self.task, self.time, self.sp = 7, 0x100, 0, STACK + 0x3000
         self.sink = SimpleNamespace(position=0, limit=1 << 16, buffer=bytearray(1 << 16))
+        entries: list[ReturnProbe] = []
+
+        def entry_of(probe: ReturnProbe) -> int:
+            entries.append(probe)
+            return len(entries) - 1
+
         machine = SimpleNamespace(
-            add_return=lambda place, probe, begins: self.probes.__setitem__(place, probe)
+            entry_of=entry_of,
+            add=lambda place, entry, begins: self.probes.__setitem__(place, entries[entry]),
         )
         tracing = SimpleNamespace(
             probes=machine,

@@ -49,11 +49,15 @@ def test_function_events_are_those_of_newer_kernels() -> None:
         placed(AMD64_61, "f:in vfs_open")
 
 
-def test_a_probe_in_a_module_waits_and_is_told() -> None:
-    found, probes = placed(AMD64_61, "p:a vfs_read", "p:b ext4:ext4_file_open")
+def test_a_probe_in_a_module_waits() -> None:
+    found, probes = placed(AMD64_61, "p:a vfs_read", "r3:b ext4:ext4_file_open+0 $retval")
     assert [one.event for one in found] == ["a"]
-    (remark,) = probes.remarks
-    assert remark.lines[1:] == ("p:b ext4:ext4_file_open",)
+    (waiting,) = probes.waiting
+    assert (waiting.module, waiting.function, waiting.offset) == ("ext4", "ext4_file_open", 0)
+    assert (waiting.event_of("ext4_file_open"), waiting.is_return) == ("b", True)
+    assert (waiting.maxactive, waiting.told) == (3, "r3:b ext4:ext4_file_open+0 $retval")
+    assert list(probes.functions(("fat:fat_*",), "-f", is_return=False)) == []
+    assert probes.waiting[1].event_of("fat_a.b") == "p_fat_a_b_0"
 
 
 def test_patterns_take_what_may_be_probed_and_tell_the_rest() -> None:
