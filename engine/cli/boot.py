@@ -18,7 +18,6 @@ from engine.session.headless.booting import Booted
     uses=(
         ("To the shell of an initial ramdisk", "--initrd initrd.gz /boot/vmlinuz-6.1.0-56-amd64"),
         ("A static program as the first and only one", "--init hello vmlinuz"),
-        ("With words of your own for the kernel", "--append 'quiet init=/bin/sh' vmlinuz"),
         ("Stopped after a minute, with 512 MB", "--timeout 60 --memory 512M vmlinuz"),
     ),
 )

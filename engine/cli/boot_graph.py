@@ -43,7 +43,7 @@ from engine.session.headless.boot_traces import BootGraphRequest, opened_boot_gr
 @color_option
 @debug_option
 @click.argument("kernel_image", metavar="KERNEL")
-def boot_graph(
+def graph_boot(
     kernel_image: str, globs: tuple[str, ...], text_options: tuple[str, ...], **values: Any
 ) -> int:
     """Boot KERNEL as a machine and show the calls of its functions; its console is stdin, stdout.

@@ -57,7 +57,7 @@ from engine.session.protocol.requests import ProbeRequest
 @color_option
 @debug_option
 @click.argument("kernel_image", metavar="KERNEL")
-def boot_trace(kernel_image: str, listing: bool, **values: Any) -> int:
+def trace_boot(kernel_image: str, listing: bool, **values: Any) -> int:
     """Boot KERNEL as a machine and record events of it; its console is stdin and stdout.
 
     Definitions are accepted and refused as KERNEL itself would. Its text is not changed: the

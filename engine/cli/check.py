@@ -30,7 +30,6 @@ _REASONS: Final = 20
         ("May a probe stand there?", "-e 'p fibonacci+4' samples/bin/x86_64/recursion"),
         ("The entries of all functions that match", "-f 'f*' samples/bin/x86_64/recursion"),
         ("All instructions of a program, counted", "--all --summary samples/bin/x86_64/recursion"),
-        ("And what says the kernel?", "--ask-kernel -e 'p vfs_read+9' vmlinuz-6.1.0-56-amd64"),
     ),
 )
 @program_options

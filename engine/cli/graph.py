@@ -5,26 +5,27 @@ from typing import Any
 import click
 
 from engine.cli import console
-from engine.cli.boot_flag import Bootable, boot_flag
 from engine.cli.graph_options import graph_choice, graph_options
-from engine.cli.grouped import Group, GroupedCommand, option
+from engine.cli.grouped import Group, GroupedCommand, SwitchedCommand, option
 from engine.cli.host import attached
-from engine.cli.options import config_of, guest_options, schedule_options
+from engine.cli.options import BOOT, boot_flag, config_of, guest_options, schedule_options
 from engine.cli.probe_options import guest_probe_options, probe_options, task_options
 from engine.cli.run import show
 from engine.session.headless.traces import LIST_FORMS, opened_graph
 from engine.session.protocol.requests import GraphRequest
 
 
-class _Graph(Bootable, GroupedCommand):
+class _Graph(SwitchedCommand, GroupedCommand):
     """`graph`, which is another command with --boot."""
 
-    @property
-    def booted(self) -> click.Command:
-        """The command that boots."""
-        from engine.cli.boot_graph import boot_graph  # few graphs boot a machine
+    flag = BOOT
 
-        return boot_graph
+    @property
+    def other(self) -> click.Command:
+        """The command that boots."""
+        from engine.cli.boot_graph import graph_boot  # few graphs boot a machine
+
+        return graph_boot
 
 
 @click.command(

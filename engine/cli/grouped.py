@@ -9,10 +9,11 @@ told of one need not load.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
@@ -161,3 +162,60 @@ class OptionOfLater(GroupedOption):
         """Name and help."""
         self.help = self._help_later()
         return super().get_help_record(ctx)
+
+
+class SwitchedCommand(click.Command, ABC):
+    """A command that is another one with a flag among its options.
+
+    Attributes:
+        flag: the option.
+    """
+
+    flag: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def other(self) -> click.Command:
+        """The command with the flag."""
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        """Parse a command line; one with the flag is that of the other command."""
+        if self.flag not in args:
+            return super().make_context(info_name, args, parent, **extra)
+        rest = without_flag(args, self.flag, (*self.params, *self.other.params))
+        if rest is None:
+            return super().make_context(info_name, args, parent, **extra)
+        return self.other.make_context(f"{info_name} {self.flag}", rest, parent, **extra)
+
+
+def without_flag(
+    words: Sequence[str], flag: str, parameters: Iterable[click.Parameter]
+) -> list[str] | None:
+    """A command line without a flag; None where the flag is not among the options.
+
+    The options end at the first word that is neither an option nor the value of one.
+
+    Args:
+        words: of the command line.
+        flag: the flag.
+        parameters: of the commands that the line may be for.
+    """
+    takes = {
+        name
+        for parameter in parameters
+        if isinstance(parameter, click.Option) and not parameter.is_flag
+        for name in parameter.opts
+    }
+    at = 0
+    while at < len(words) and words[at].startswith("-") and words[at] not in ("-", "--"):
+        word = words[at]
+        if word == flag:
+            return [*words[:at], *words[at + 1 :]]
+        at += 2 if word in takes else 1
+    return None

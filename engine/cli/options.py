@@ -299,6 +299,16 @@ _IMAGE_OPTIONS: Final = (
 )
 
 
+BOOT: Final = "--boot"
+boot_flag: Final = option(
+    BOOT,
+    "boots",
+    is_flag=True,
+    help="Boot GUEST, a kernel image, as a machine; its own options: --boot --help.",
+    group=Group.IMAGES,
+)
+
+
 def names_options(command: Command) -> Command:
     """Add the options that say where names and lines of a kernel image are found."""
     for add in _NAMES_OPTIONS:

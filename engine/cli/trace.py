@@ -9,8 +9,7 @@ import click
 from msgspec.structs import replace
 
 from engine.cli import console
-from engine.cli.boot_flag import Bootable, boot_flag
-from engine.cli.grouped import Group, option
+from engine.cli.grouped import Group, SwitchedCommand, option
 from engine.cli.host import attached
 from engine.cli.instances import (
     INSTANCES,
@@ -19,7 +18,7 @@ from engine.cli.instances import (
     probes_of,
     trace_options,
 )
-from engine.cli.options import config_of, guest_options, schedule_options
+from engine.cli.options import BOOT, boot_flag, config_of, guest_options, schedule_options
 from engine.cli.probe_options import guest_probe_options, probe_options
 from engine.cli.run import show
 from engine.session import Session
@@ -28,15 +27,17 @@ from engine.session.protocol.config import Mode
 from engine.session.protocol.requests import ProbeRequest, TraceInstance, TraceRequest
 
 
-class _Trace(Bootable, WithInstances):
+class _Trace(SwitchedCommand, WithInstances):
     """`trace`, which is another command with --boot."""
 
-    @property
-    def booted(self) -> click.Command:
-        """The command that boots."""
-        from engine.cli.boot_trace import boot_trace  # few traces boot a machine
+    flag = BOOT
 
-        return boot_trace
+    @property
+    def other(self) -> click.Command:
+        """The command that boots."""
+        from engine.cli.boot_trace import trace_boot  # few traces boot a machine
+
+        return trace_boot
 
 
 @click.command(

@@ -107,14 +107,4 @@ class BootModules:
                 return "not an instruction boundary"
             if pad <= offset < pad + len(_NO_CALL):
                 return "inside of ftrace's site"
-        return BootProbe(
-            waiting.group,
-            waiting.event_of(function.name),
-            start + offset,
-            start if on_entry else None,
-            waiting.layout,
-            waiting.is_return,
-            waiting.maxactive,
-            "ftrace" if on_entry else "breakpoint",
-            waiting.line,
-        )
+        return waiting.placed(function.name, start + offset, start if on_entry else None)

@@ -84,6 +84,12 @@ class WaitingProbe(Struct, frozen=True):
     told: str
     line: str = ""
 
+    def placed(self, function: str, address: int, begins: int | None) -> BootProbe:
+        """The probe at a place of a function; see `BootProbe`."""
+        event, kind = self.event_of(function), "breakpoint" if begins is None else "ftrace"
+        rows = self.layout, self.is_return, self.maxactive
+        return BootProbe(self.group, event, address, begins, *rows, kind, self.line)
+
     def event_of(self, function: str) -> str:
         """The name of the event of a function's probe."""
         return self.event or _event_of(function, is_return=self.is_return)
