@@ -38,7 +38,7 @@ MAY_BE_SKIPPED: tuple[tuple[str, str], ...] = (
     (r"hostile/test_memory_limit\.py::test_linux_says", "KPROBE_TUI_LIVE_KERNEL"),
     # It boots a machine, which takes minutes of emulation.
     (r"live/test_recording_machine\.py", "KPROBE_TUI_LIVE_MACHINE"),
-    # It fetches a whole system, and boots it.
+    # The test fetches a whole system, and boots it.
     (r"samples/test_boot_system\.py", "KPROBE_TUI_DEBIAN_DISK"),
     # Its lines take hours, and programs that few machines have.
     (r"cli/test_run_survey\.py", "KPROBE_TUI_SURVEY"),

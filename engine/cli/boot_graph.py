@@ -11,7 +11,7 @@ from engine.cli.boot_options import boot_options, boot_request
 from engine.cli.boot_trace import run_traced
 from engine.cli.graph_options import graph_choice, graph_options
 from engine.cli.grouped import GroupedCommand
-from engine.cli.machine_run import console_input, show_figures
+from engine.cli.machine_run import console_input, show_figures, trace_stream
 from engine.cli.options import (
     color_option,
     debug_option,
@@ -62,7 +62,9 @@ def graph_boot(
     request = BootGraphRequest(boot, globs, graph, options, names_choice(values))
     stdin = console_input()
     began = time.process_time()
-    with opened_boot_graph(request, console.write_raw, stdin, console.errors()) as traced:
+    with opened_boot_graph(
+        request, console.write_raw, stdin, trace_stream(console.errors(), stdin)
+    ) as traced:
         code = run_traced(traced, timeout=timeout, color=color, stdin=stdin)
         if debug:
             show_figures(traced.booted, began, color)

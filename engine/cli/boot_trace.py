@@ -10,7 +10,7 @@ from engine.cli import console
 from engine.cli.boot_options import boot_options, boot_request
 from engine.cli.grouped import Group, GroupedCommand, option
 from engine.cli.instances import probes_of, recorded_options, trace_options
-from engine.cli.machine_run import console_input, run_machine, show_figures
+from engine.cli.machine_run import console_input, run_machine, show_figures, trace_stream
 from engine.cli.options import (
     color_option,
     debug_option,
@@ -81,7 +81,9 @@ def trace_boot(kernel_image: str, listing: bool, **values: Any) -> int:
     )
     stdin = None if listing else console_input()
     began = time.process_time()
-    with opened_boot_trace(request, console.write_raw, stdin, console.errors()) as traced:
+    with opened_boot_trace(
+        request, console.write_raw, stdin, trace_stream(console.errors(), stdin)
+    ) as traced:
         for text in traced.refused:
             console.text(text)
         if listing:

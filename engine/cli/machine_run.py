@@ -1,5 +1,6 @@
 """A machine that runs until it ends, a signal comes, or its time is over."""
 
+import io
 import os
 import signal
 import sys
@@ -9,7 +10,7 @@ import time
 import tty
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Final
+from typing import Any, BinaryIO, Final, cast
 
 from engine.cli import console
 from engine.errors import TIMED_OUT, CutOff
@@ -28,6 +29,46 @@ _OFTEN: Final = 0.1
 def console_input() -> int | None:
     """The descriptor that a console's input is read from; None where there is none."""
     return sys.stdin.fileno() if sys.stdin is not None else None
+
+
+class _RawTerminal(io.RawIOBase):
+    """A terminal that passes every key on, and so begins no line by itself."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        """Write to a stream."""
+        self._stream = stream
+
+    def writable(self) -> bool:
+        """Return True."""
+        return True
+
+    def isatty(self) -> bool:
+        """Return True."""
+        return True
+
+    def write(self, data: Any) -> int:
+        """Write lines, each of which begins at the left."""
+        text = bytes(data)
+        rest = memoryview(text.replace(b"\n", b"\r\n"))
+        while rest:
+            rest = rest[self._stream.write(rest) or 0 :]
+        return len(text)
+
+    def flush(self) -> None:
+        """Write what is left."""
+        if not self.closed:
+            self._stream.flush()
+
+
+def trace_stream(stream: BinaryIO, stdin: int | None) -> BinaryIO:
+    """Return the stream of a trace beside a console.
+
+    Args:
+        stream: standard error.
+        stdin: the console's input.
+    """
+    is_raw = stdin is not None and os.isatty(stdin)
+    return cast(BinaryIO, _RawTerminal(stream)) if is_raw and stream.isatty() else stream
 
 
 def run_machine(

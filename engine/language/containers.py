@@ -376,7 +376,7 @@ class Containers:
         return Held(title, children=lambda: iter(named), named=True)
 
     def _array(self, value: TypedValue, name: str) -> Held:
-        """Something like an array of C; it is printed as a structure, as there is no printer."""
+        """A container that is used as an array of C; gdb, without a printer, shows a structure."""
         elements = self._part(value, "_M_elems")
         count = elements.type.resolved.count
         if count is None:

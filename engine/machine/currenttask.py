@@ -87,7 +87,7 @@ class TaskReader:
     def __init__(
         self, cpu: SystemCpu, addresses: KernelAddresses, members: TaskMembers | None
     ) -> None:
-        """Nothing is read yet.
+        """Take a processor; its memory is read by each question.
 
         Args:
             cpu: the processor.

@@ -25,7 +25,7 @@ _Identity = tuple[int, int]
 
 
 def tree_entries(root: str, at: bytes = b"") -> list[ArchiveEntry]:
-    """Everything in a folder, sorted by name; links are not followed, owners are forgotten.
+    """Return what is in a folder, sorted by name; links are not followed, owners are forgotten.
 
     Args:
         root: the folder.

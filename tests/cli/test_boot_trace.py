@@ -1,7 +1,9 @@
 """`kprobe-tui trace --boot`: what is recorded is what the kernel's own kprobes record inside."""
 
+import contextlib
 import fcntl
 import os
+import pty
 import re
 import shutil
 import signal
@@ -46,7 +48,7 @@ p:k/dup ksys_dup3 old=$arg1:u32 new=$arg2:u32
 r:k/duplicated ksys_dup3 ret=$retval:s32
 p:k/put mmput mm=$arg1 caller=+0(%sp):symbol
 p:k/flags ksys_write flags=%flags:x16 cs=%cs ss=%ss idle=@init_task:u64
-r:k/slept schedule_timeout left=$retval:s64
+r:k/slept do_nanosleep left=$retval:s32
 """
 INIT = f"""#!/bin/sh
 mount -t proc proc /proc
@@ -162,26 +164,66 @@ def test_a_trace_changes_nothing_and_shows_who_has_called(tmp_path: Path) -> Non
 
 @needs_host_code
 @pytest.mark.slow
-def test_what_was_recorded_up_to_a_signal_is_written(tmp_path: Path) -> None:
+@pytest.mark.parametrize("ends", ["signal", "panic"])
+def test_what_was_recorded_up_to_the_end_is_written(ends: str, tmp_path: Path) -> None:
+    """The last events before a signal, or before a panic; the machine ends in no other way."""
+    init = "#!/bin/sh\necho ready\n" + (
+        "while :; do :; done\n" if ends == "signal" else "exit 3\n"
+    )
+    disk = str(initrd(tmp_path, init))
     command = [
-        *(sys.executable, "-m", "tui", "trace", "--boot", "-e", "p:tick tick_periodic"),
-        *("--buffer", "5", "--overwrite", "-o", "out", str(image_path(AMD64_61))),
+        *(sys.executable, "-m", "tui", "trace", "--boot", "--initrd", disk, "-o", "out"),
+        *("-e", "p:tick tick_periodic", "-e", "p:die do_exit code=$arg1:s64"),
+        *("--buffer", "5", "--overwrite", str(image_path(AMD64_61))),
     ]
     with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=tmp_path
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=tmp_path,
     ) as process:
         assert process.stdout is not None
-        for line in process.stdout:
-            if b"Calibrating delay loop" in line:
-                break
-        while b"smpboot" not in process.stdout.readline():
-            pass
-        process.send_signal(signal.SIGINT)
-        process.communicate()
-        assert process.returncode in (128 + signal.SIGINT, 1)  # it may have panicked before
+        while process.stdout.readline().strip() != b"ready":
+            assert process.poll() is None
+        if ends == "signal":
+            process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=300)
     text = (tmp_path / "out").read_text()
-    assert re.search(r"entries-in-buffer/entries-written: 5/\d\d+", text)
-    assert text.count("tick: (tick_periodic+0x0/0x80)") == 5
+    assert re.search(r"entries-in-buffer/entries-written: 5/\d\d\d", text)
+    events = [event for _, (_, event, _) in rows(text)]
+    assert len(events) == 5
+    if ends == "signal":
+        assert process.returncode == 128 + signal.SIGINT
+        assert set(events) <= {"tick", "die"}
+    else:
+        assert process.returncode == 1
+        assert b"the kernel has panicked: Attempted to kill init! exitcode=0x00000300" in said
+        assert events[-1] == "die"
+        assert "die: (do_exit+0x0/0x" in text
+        assert "code=768" in text
+
+
+@needs_host_code
+@pytest.mark.slow
+def test_lines_begin_at_the_left_of_a_terminal_that_passes_all_keys_on(tmp_path: Path) -> None:
+    disk = str(initrd(tmp_path, "#!/bin/sh\necho ready\npoweroff -f\n"))
+    ours, theirs = pty.openpty()
+    command = [
+        *(sys.executable, "-m", "tui", "trace", "--boot", "--initrd", disk),
+        *("-e", "p:exec bprm_execve", "--stack", str(image_path(AMD64_61))),
+    ]
+    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs) as process:
+        os.close(theirs)
+        seen = b""
+        with contextlib.suppress(OSError):  # the terminal's other end is closed
+            while data := os.read(ours, 1 << 16):
+                seen += data
+    os.close(ours)
+    assert process.returncode == 0
+    assert b": exec: (bprm_execve+0x0/0x650)\r\n" in seen
+    assert b"\r\n => bprm_execve\r\n" in seen
+    assert re.search(rb"(?<!\r)\n", seen) is None
 
 
 @needs_host_code
@@ -376,7 +418,7 @@ def calls_of(text: str) -> list[str]:
 @needs_host_code
 @pytest.mark.slow
 def test_the_kernels_own_function_graph_shows_the_same_calls(tmp_path: Path) -> None:
-    """Its calls come one after the other in ours, which goes on from power-on to power-off."""
+    """The guest's calls come one after the other in ours, which is of the whole boot."""
     image, disk = str(image_path(AMD64_61)), str(initrd(tmp_path, GRAPH_INIT))
     words = [word for name in GRAPHED for word in ("-f", name)]
     done = run(

@@ -77,7 +77,7 @@ class FreshDefinitions:
         return " ".join([line, *self._arguments(names)])
 
     def _broken(self, line: str) -> str:
-        """Something that is hardly a definition."""
+        """Return a line that is hardly a definition."""
         rng = self._rng
         return rng.choice(
             (

@@ -55,7 +55,7 @@ def initramfs_files(data: Buffer, name: str) -> Iterator[ArchivedFile]:
 
 
 def initramfs_entries(data: Buffer, name: str) -> Iterator[ArchivedFile]:
-    """All entries of an initramfs, in their order.
+    """Return the entries of an initramfs, in their order.
 
     Args:
         data: the whole file.

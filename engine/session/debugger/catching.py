@@ -4,7 +4,8 @@ from typing import ClassVar, Final
 
 from engine.errors import CommandError
 from engine.guest.hooks import SignalAnswer
-from engine.session.debugger.debugger import Debugger, unknown
+from engine.session.debugger.debugger import Debugger
+from engine.session.debugger.elsewhere import unknown
 from engine.session.debugger.places import PlaceMissingError, WantedPlace
 from engine.session.debugger.signal_rules import (
     HEADING,

@@ -18,9 +18,10 @@ from engine.session.debugger.branching import BranchWords
 from engine.session.debugger.breaking import Breaking
 from engine.session.debugger.catching import Catching
 from engine.session.debugger.changing import Changing
-from engine.session.debugger.debugger import Debugger, unknown
+from engine.session.debugger.debugger import Debugger
 from engine.session.debugger.describing import DescribingWords
 from engine.session.debugger.dumping import DumpWords
+from engine.session.debugger.elsewhere import unknown
 from engine.session.debugger.filetexts import FileWords
 from engine.session.debugger.looking import Looking
 from engine.session.debugger.many_breaks import ManyBreaks

@@ -3,7 +3,6 @@
 import shlex
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from difflib import get_close_matches
 from time import monotonic
 from typing import Final
 
@@ -21,7 +20,6 @@ from engine.language.values import TypedValue
 from engine.linux.signals import SI_USER, PendingSignal, info_kill
 from engine.linux.thread import KeptSignal
 from engine.session.control.control import Control
-from engine.session.debugger.elsewhere import unavailable
 from engine.session.debugger.frames import SelectedFrames, Sources
 from engine.session.debugger.own_functions import OwnFunctions
 from engine.session.debugger.places import BlockKey, CodePlace, PlaceFinder, WantedPlace
@@ -686,23 +684,3 @@ def message(error: Exception) -> str:
     if isinstance(error, DamagedError):
         return f"the debug information is damaged: {error}"
     return str(error)
-
-
-def unknown(word: str, words: tuple[str, ...], before: str = "") -> CommandError:
-    """The error of a word that means nothing, with the nearest that does.
-
-    Args:
-        word: the word as it was typed.
-        words: those there are.
-        before: the word that it stands behind, with a space.
-    """
-    elsewhere = unavailable(before, word) if before in ("", "info ") else ""
-    if elsewhere:
-        return CommandError(elsewhere)
-    near = get_close_matches(word, words, 1)
-    if near:
-        return CommandError(
-            f'Undefined {before}command: "{word}".  Did you mean "{before}{near[0]}"?'
-        )
-    shown = f"help {before}".strip()
-    return CommandError(f'Undefined {before}command: "{word}".  Try "{shown}".')

@@ -256,7 +256,7 @@ class DescribingWords:
     # -- registers --------------------------------------------------------------------------
 
     def info_all_registers(self, rest: str) -> None:
-        """All registers, those for floating-point numbers and vectors too."""
+        """Print the registers, those for floating-point numbers and vectors too."""
         self._registers(rest, None)
 
     def info_vector(self, rest: str) -> None:

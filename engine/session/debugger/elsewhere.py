@@ -1,6 +1,9 @@
-"""gdb's words that are not carried out here, each with what to use in their place."""
+"""The answers to words that are not carried out here: what to use in place of one of gdb's."""
 
+from difflib import get_close_matches
 from typing import Final
+
+from engine.errors import CommandError
 
 _PYTHON: Final = (
     "there is no Python in these words; `define` makes words of your own, and the chapter"
@@ -119,3 +122,23 @@ def unavailable(before: str, text: str) -> str:
     words = text.split()
     use = table.get(words[0], "") if words else ""
     return f'"{before}{words[0]}" is not there: {use}.' if use else ""
+
+
+def unknown(word: str, words: tuple[str, ...], before: str = "") -> CommandError:
+    """The error of a word that means nothing, with the nearest that does.
+
+    Args:
+        word: the word as it was typed.
+        words: those there are.
+        before: the word that it stands behind, with a space.
+    """
+    elsewhere = unavailable(before, word) if before in ("", "info ") else ""
+    if elsewhere:
+        return CommandError(elsewhere)
+    near = get_close_matches(word, words, 1)
+    if near:
+        return CommandError(
+            f'Undefined {before}command: "{word}".  Did you mean "{before}{near[0]}"?'
+        )
+    shown = f"help {before}".strip()
+    return CommandError(f'Undefined {before}command: "{word}".  Try "{shown}".')

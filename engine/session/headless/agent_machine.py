@@ -265,7 +265,7 @@ def _make_room(folder: Path) -> None:
 
 
 def _older(paths: Iterable[Path], keep: int) -> list[Path]:
-    """All but the ones used last."""
+    """Return the files that were not among the last ones used."""
     found = []
     for path in paths:
         with contextlib.suppress(OSError):

@@ -111,7 +111,7 @@ class AskedRow(Struct, frozen=True):
 
 
 class KernelAsked(Struct, frozen=True):
-    """All definitions of a request with the kernel's answers.
+    """Return the definitions of a request with the kernel's answers.
 
     Attributes:
         rows: in their order.

@@ -24,7 +24,7 @@ class BootStacks:
     making = ""
 
     def __init__(self, opened: OpenedKernel, cpu: SystemCpu, addresses: KernelAddresses) -> None:
-        """Nothing is read yet.
+        """Take a kernel; its tables are read at the first stack.
 
         Args:
             opened: the kernel that is booted.
@@ -57,7 +57,7 @@ class BootStacks:
                 code,
                 lambda address: any(low <= address < high for low, high in text),
             ),
-            # Where a kernel's tables end, at its entry from a program, nothing is to be guessed.
+            # The tables end where the kernel was entered from a program: other rules would guess.
             ("orc",) if image.section(ENTRIES) is not None else FORMATS,
         )
 

@@ -547,7 +547,7 @@ class BootTracing:
         self._tail.keep(self._ring)
 
     def discard(self) -> None:
-        """Nothing was traced, and nothing will be."""
+        """Close an output that no boot has begun to write."""
         if not self._started:
             self._staging.close()
             self._output.close()

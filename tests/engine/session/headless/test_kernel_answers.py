@@ -278,7 +278,7 @@ def test_a_damaged_snapshot_is_made_anew(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_kernel_that_does_not_come_up_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It panics, or its time is over; no snapshot is left."""
+    """The kernel panics, or its time is over; no snapshot is left."""
     monkeypatch.setenv("KPROBE_TUI_KERNEL_CACHE", str(tmp_path))
     image, kernel = str(image_path(AMD64_61)), kernel_image(AMD64_61)
     with pytest.raises(CommandError, match="the kernel has panicked: VFS: Unable to mount root"):
