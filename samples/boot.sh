@@ -5,7 +5,7 @@
 #
 # makes DIRECTORY (./boot) with vmlinuz, modules/ and root/, and says how to boot them. The packages
 # are fetched with apt-get and unpacked, never installed: neither root nor Debian is needed, only
-# apt-get and dpkg-deb. Where a kernel lies already, KERNEL=FILE and MODULES=DIR name the two.
+# apt-get and dpkg-deb. Where a kernel lies already, KERNEL=FILE names it, and MODULES=DIR its modules.
 #
 #   PACKAGE=linux-image-cloud-amd64   another kernel of Debian's (linux-image-amd64)
 #   SUITE=trixie                      from another release; otherwise from the host's own sources
@@ -65,6 +65,7 @@ fetch() { # PACKAGE: unpack its newest version below $work/tree
 fetch busybox-static
 if [ -n "${KERNEL:-}" ]; then
     cp "$KERNEL" "$target/vmlinuz"
+    modules=${MODULES:-}
 else
     real=$(apt-cache depends "$package" | sed -n 's/^ *Depends: *\(linux-image-[^ ]*\)$/\1/p' | head -1)
     fetch "${real:-$package}"
@@ -73,8 +74,8 @@ else
     for place in "$work/tree/lib/modules" "$work/tree/usr/lib/modules"; do
         [ ! -d "$place" ] || mv "$place" "$target/modules"
     done
+    modules=${MODULES:-$target/modules}
 fi
-modules=${MODULES:-$target/modules}
 
 root=$target/root
 rm -rf "$root"
@@ -112,6 +113,10 @@ done
 END
 chmod 755 "$root/init"
 
-echo "kprobe-tui boot --init $root --modules $modules \\"
-echo "    --module virtio_pci --module virtio_blk --module ext4 $target/vmlinuz"
+if [ -n "$modules" ]; then
+    echo "kprobe-tui boot --init $root --modules $modules \\"
+    echo "    --module virtio_pci --module virtio_blk --module ext4 $target/vmlinuz"
+else
+    echo "kprobe-tui boot --init $root $target/vmlinuz"
+fi
 echo "# A system on a disk: --disk IMAGE --append 'root=/dev/vda rw'" >&2

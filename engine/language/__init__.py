@@ -6,8 +6,10 @@
 - `values`: values with their types and, where they have one, their places.
 - `surroundings`: what names mean at a place: registers, variables, memory; `reach`: members,
   elements and targets there; `operators`: C's operators and casts; `evaluation`: a tree's value.
-- `printing`: values as gdb prints them, with its format letters; `typetexts`: types likewise;
-  `containers`: what those of libstdc++ hold.
+- `printing`: values as gdb prints them, with its format letters, as far as `print_options` say;
+  `typetexts`: types likewise, `user_types` with the names that their users write.
+- `containers`: what those of libstdc++ hold; `container_methods`: their operators and methods.
+- `convenience_functions`: `$_strlen` and the others that need nothing but values.
 
 Nothing here knows of guests, frames or processes.
 """

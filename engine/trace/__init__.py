@@ -3,7 +3,7 @@
 `definition` reads a line of the kernel's, with `place_syntax`, `errors` and `variables` (names of
 the program's own); `export` writes it for other tools. Of a kernel's own text lines are read by
 `kernel_lines`, with names from BTF (`btf_scope`), and `kprobe_events` answers them as that kernel
-(`probed_kernel`) would. Rows (`rows`) go into a `staging` and on to
+(`probed_kernel`, `function_filter`) would. Rows (`rows`) go into a `staging` and on to
 a `ring` or a `formats` class; `filter`, `trigger` and `histogram` are the kernel's; `function` and
 `graph` follow calls; a `ring_file` keeps what is not written yet, and `recovery` reads what a
 killed run has left of it. `ring_pages` and `kernel_rows` make rows of what a running kernel has

@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import json
 import os
 import pty
 import re
@@ -206,12 +207,38 @@ def test_what_was_recorded_up_to_the_end_is_written(ends: str, tmp_path: Path) -
 
 @needs_host_code
 @pytest.mark.slow
+def test_other_tools_read_the_events_of_a_boot(tmp_path: Path) -> None:
+    """A kernel without a ramdisk panics: that is recorded, with its callers."""
+    image = str(image_path(AMD64_61))
+    words = ("--append", "quiet", "-e", "p:panicked panic text=+0($arg1):string", "--stack")
+    done = trace(tmp_path, *words, "--format", "jsonl", "-o", "events", image)
+    assert done.code == 1
+    event, stack = map(json.loads, (tmp_path / "events").read_text().splitlines())
+    assert (event["event"], event["args"]) == (
+        "kprobes/panicked",
+        {"text": "VFS: Unable to mount root fs on %s"},
+    )
+    assert (event["comm"], event["pid"], event["cpu"]) == ("swapper/0", 1, 0)
+    assert event["time"] > 10**9
+    assert "mount_block_root" in json.dumps(stack)
+    if shutil.which("perf") is None:
+        pytest.skip("perf is not installed")
+    assert trace(tmp_path, *words, "--format", "perf.data", "-o", "perf.data", image).code == 1
+    shown = subprocess.run(
+        ["perf", "script", "-i", "perf.data"], cwd=tmp_path, capture_output=True, check=True
+    )
+    assert b"kprobes:panicked: (" in shown.stdout
+    assert b'text="VFS: Unable to mount root fs on %s"' in shown.stdout
+
+
+@needs_host_code
+@pytest.mark.slow
 def test_lines_begin_at_the_left_of_a_terminal_that_passes_all_keys_on(tmp_path: Path) -> None:
     disk = str(initrd(tmp_path, "#!/bin/sh\necho ready\npoweroff -f\n"))
     ours, theirs = pty.openpty()
     command = [
         *(sys.executable, "-m", "tui", "trace", "--boot", "--initrd", disk),
-        *("-e", "p:exec bprm_execve", "--stack", str(image_path(AMD64_61))),
+        *("-e", "p:exec bprm_execve", "--stack", "--comm", "in?t", str(image_path(AMD64_61))),
     ]
     with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs) as process:
         os.close(theirs)
@@ -224,6 +251,7 @@ def test_lines_begin_at_the_left_of_a_terminal_that_passes_all_keys_on(tmp_path:
     assert b": exec: (bprm_execve+0x0/0x650)\r\n" in seen
     assert b"\r\n => bprm_execve\r\n" in seen
     assert re.search(rb"(?<!\r)\n", seen) is None
+    assert set(re.findall(rb"(\S+)-\d+ .*: exec: ", seen)) == {b"init"}
 
 
 @needs_host_code

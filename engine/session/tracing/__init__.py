@@ -10,4 +10,8 @@ recorded.
 formats of several files have theirs `placed_files`. `event_output` writes the rows of a log once
 more, `listing` the definitions. `graphing` traces whole sets of functions, `handlers` loads probes
 written in Python, whose code shares the process with us (`shared_process`).
+
+A booted kernel is no session: `boot_tracing` is its trace, `boot_probes` its definitions,
+`boot_modules` those of modules that it loads, `boot_graph` traces its functions, `boot_stacks` and
+`boot_tasks` say who has called and which task it was.
 """
