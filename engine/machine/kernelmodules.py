@@ -26,6 +26,8 @@ _TYPE: Final = 15
 _SYMBOLS_MOST: Final = 1 << 18
 _NAME_MOST: Final = 512
 """KSYM_NAME_LEN."""
+_FUNCTIONS_MOST: Final = 1 << 20
+"""Functions of all modules that are known at a time; all of Debian's have half as many."""
 _MODULES_MOST: Final = 1 << 12
 
 
@@ -164,7 +166,9 @@ class KernelModules:
             module = self._read(at)
         except GuestFaultError:
             return
-        if len(self.loaded) < _MODULES_MOST:
+        known = sum(len(one.functions) for one in self.loaded.values())
+        room = known + len(module.functions) <= _FUNCTIONS_MOST
+        if room and len(self.loaded) < _MODULES_MOST:
             self.loaded[at] = module
             for told in self._coming:
                 told(module)

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from engine.cpu.unicorn_places import LOWEST
 from engine.cpu.unicorn_system import SystemCpu
 from engine.errors import GuestFaultError
 from engine.machine.addresses import KernelAddresses
@@ -20,6 +21,9 @@ from engine.machine.addresses import KernelAddresses
 WORD: Final = struct.Struct("<Q")
 _KEPT: Final = 1 << 12
 """Places of returns that nothing waits for and that are still told."""
+PENDING_MOST: Final = 1 << 16
+"""Calls that are followed at a time, of all probes: no kernel has stacks for so many, but code has
+that is led to a function again and again, with another stack pointer each time."""
 
 
 class ReturnProbe(Struct, eq=False):
@@ -77,6 +81,7 @@ class MachineProbes:
         self._hits: dict[tuple[int, bool], list[Callable[[], None]]] = {}
         self._calls: dict[int, list[_Followed]] = {}  # by the address of the return address
         self._waiting: dict[int, int] = {}  # by the place of the return
+        self._pending = 0
 
     def add(self, address: int, hit: Callable[[], None], *, begins: bool) -> None:
         """Have something called in front of an instruction that has not been executed yet.
@@ -130,7 +135,7 @@ class MachineProbes:
     @property
     def unreturned(self) -> int:
         """Calls that have not returned."""
-        return sum(map(len, self._calls.values()))
+        return self._pending
 
     def _hit(self, hits: Sequence[Callable[[], None]]) -> None:
         self._addresses.forget()
@@ -144,10 +149,14 @@ class MachineProbes:
             if probe.pending >= probe.limit:
                 probe.missed += 1
                 return
+        if self._pending >= PENDING_MOST:
+            self._make_room()
         (slot,) = self._stack()
         try:
             (leads_to,) = self._load(slot)
-        except GuestFaultError:  # it has no stack: it cannot return
+        except GuestFaultError:  # without a stack it cannot return
+            leads_to = 0
+        if leads_to < LOWEST:
             probe.missed += 1
             return
         task = self._task()
@@ -160,6 +169,7 @@ class MachineProbes:
         entry = probe.capture() if probe.capture is not None else None
         call = _Followed(probe, task, leads_to, entry)
         probe.pending += 1
+        self._pending += 1
         if before is not None:
             before.insert(0, call)
             return
@@ -194,6 +204,7 @@ class MachineProbes:
 
     def _drop(self, slot: int) -> None:
         calls = self._calls.pop(slot)
+        self._pending -= len(calls)
         for call in calls:
             call.probe.pending -= 1
         leads_to = calls[0].leads_to
@@ -204,6 +215,16 @@ class MachineProbes:
                 if (place, True) not in self._hits:
                     del self._waiting[place]
                     self._cpu.places.forget_block(place)
+
+    def _make_room(self) -> None:
+        """Follow the older half of the calls no longer: their probes have missed them."""
+        self._forget_gone()
+        for slot, calls in list(self._calls.items()):
+            if self._pending <= PENDING_MOST // 2:
+                return
+            for call in calls:
+                call.probe.missed += 1
+            self._drop(slot)
 
     def _forget_gone(self) -> None:
         """Forget calls whose frames are gone: their return addresses are no longer there."""

@@ -20,6 +20,10 @@ from engine.trace.function import function_info, function_recorder
 from engine.trace.graph import ENTRY_ROW, EXIT_ROW, entry_info, exit_info
 from engine.trace.staging import put_row
 
+_DEEPEST: Final = 1 << 12
+"""Calls of a task that are followed at a time; Linux follows 50."""
+_TASKS: Final = 1 << 12
+"""Tasks whose calls are followed at a time."""
 _STACK: Final = 14
 """Bits of an address in a kernel stack: no two stacks share the others (THREAD_SIZE)."""
 
@@ -150,6 +154,10 @@ class BootGraph:
         if known is None or known.pid != pid:
             if known is not None:
                 self._leave(known.pid, known.calls)
+            if len(self._tasks) >= _TASKS:
+                for other in self._tasks.values():
+                    self._leave(other.pid, other.calls)
+                self._tasks.clear()
             known = self._tasks[task] = _TaskCalls(pid, [])
         calls = known.calls
         gone: list[_GraphCall] = []
@@ -168,6 +176,8 @@ class BootGraph:
         tracing, options = self._tracing, self._options
         slot, leads_to = tracing.frame()
         pid, calls = self._of_task(slot)
+        if len(calls) >= _DEEPEST:
+            self._leave(pid, calls)
         now = tracing.now()
         muted = muted or (bool(calls) and calls[-1].muted)
         root = root or (bool(calls) and calls[-1].root)

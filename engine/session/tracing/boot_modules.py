@@ -19,8 +19,11 @@ _NO_CALL: Final = bytes.fromhex("0f1f440000")
 _CALL: Final = 0xE8
 _LONGEST: Final = 1 << 16
 """Bytes of a function in which a place behind its entry is looked for."""
-_PLACED_MOST: Final = 1 << 16
-"""Probes that are placed in all: a kernel may load a module again and again."""
+_PLACED_MOST: Final = 1 << 12
+"""Probes inside of functions that are placed in all: a kernel may load a module again and again,
+and the emulator keeps a hook of each."""
+_REFUSED_MOST: Final = 1 << 10
+"""Reasons that are kept."""
 
 
 class BootModules:
@@ -62,12 +65,12 @@ class BootModules:
                 probe = self._probe(waiting, function)
                 if isinstance(probe, str):
                     self._refuse(f"{waiting.told}: {function.name}: {probe}")
-                elif self._left:
-                    self._left -= 1
+                elif probe.begins is None and not self._left:
+                    self._refuse(f"{waiting.told}: it was placed {_PLACED_MOST} times")
+                else:
+                    self._left -= probe.begins is None
                     self._placed.add(number)
                     self._place(waiting, probe)
-                else:
-                    self._refuse(f"{waiting.told}: no more than {_PLACED_MOST} probes are placed")
 
     def remarks(self) -> Iterator[Report]:
         """The probes that were refused, and those whose modules were not loaded."""
@@ -78,7 +81,7 @@ class BootModules:
             yield some_lines("never placed, as their modules were not loaded:", told)
 
     def _refuse(self, why: str) -> None:
-        if len(self._refused) < _PLACED_MOST:
+        if len(self._refused) < _REFUSED_MOST:
             self._refused[why] = None
 
     def _matching(self, module: LoadedModule, waiting: WaitingProbe) -> Iterator[ModuleFunction]:

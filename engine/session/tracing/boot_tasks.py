@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
+from engine.arch.program import THREAD_MOST
 from engine.machine.currenttask import TaskReader
 
 _MOST: Final = 1 << 16
@@ -30,15 +31,16 @@ class BootTasks:
     def running(self) -> int:
         """The id of the task that runs; what it is called is known from here on."""
         task = self._reader.now()
-        pid = task.pid
+        pid = task.pid & THREAD_MOST  # what a kernel writes there may be anything
         known = self.comms.get(pid)
-        if known != task.comm or self.pids[pid] != task.tgid:
+        tgid = task.tgid & THREAD_MOST
+        if known != task.comm or self.pids[pid] != tgid:
             if known is not None or len(self.comms) >= _MOST:
                 self.renaming()
                 if len(self.comms) >= _MOST:
                     self.comms.clear()
                     self.pids.clear()
-            self.comms[pid], self.pids[pid] = task.comm, task.tgid
+            self.comms[pid], self.pids[pid] = task.comm, tgid
             if known is not None:
                 self.renamed(pid)
         return pid

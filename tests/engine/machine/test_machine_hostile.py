@@ -1,4 +1,4 @@
-"""Random programs at ring 0 neither end the process nor make it grow; a disk is beside them.
+"""Random programs at ring 0, with a disk and probes, neither end the process nor make it grow.
 
 `KPROBE_TUI_MACHINE_FUZZ=20000` runs so many; a program that ends the process is named by the last
 number in the message.
@@ -17,7 +17,11 @@ import pytest
 from machinekit import CODE, bare, gate
 
 from engine.cpu import native
+from engine.machine.addresses import KernelAddresses
+from engine.machine.currenttask import TaskMembers, TaskReader
+from engine.machine.kernelmodules import KernelModules, ModuleMembers
 from engine.machine.machine import BareMachine, BootEnd
+from engine.machine.probing import MachineProbes, ReturnProbe
 from engine.machine.rawdisk import ChangeBudget, RawDisk
 
 COUNT = int(os.environ.get("KPROBE_TUI_MACHINE_FUZZ", "150"))
@@ -157,6 +161,25 @@ def lay_out_a_queue(machine: BareMachine, source: random.Random) -> None:
     machine.write_port(0xC03C, 2, 0)
 
 
+def probe_everywhere(machine: BareMachine, source: random.Random) -> None:
+    """Probe the program as a kernel, whose tasks and modules are wherever its registers say."""
+    cpu, addresses = machine.cpu, KernelAddresses(machine.cpu)
+    reader = TaskReader(cpu, addresses, TaskMembers(*(source.getrandbits(17) for _ in range(4))))
+    probes = MachineProbes(cpu, addresses, reader.address, {CODE + 64})
+    members = (source.getrandbits(13) for _ in range(5))
+    modules = KernelModules(probes, cpu, addresses, ModuleMembers(CODE + 3, CODE + 8, *members))
+    modules.follow(lambda module: None, lambda module: None)
+
+    def look(*_entry: object) -> None:
+        reader.now()
+        modules.at(cpu["rsp"])
+
+    for at in range(CODE, CODE + 200, source.randrange(1, 20)):
+        probes.add(at, look, begins=source.random() < 0.5)
+        limit = source.choice((None, 1, 100))
+        probes.add_return(at, ReturnProbe(look, look, limit), begins=source.random() < 0.7)
+
+
 def run_one(number: int) -> BootEnd:
     """Run the program of a number, with tables that are half sensible."""
     source = random.Random(number)
@@ -178,6 +201,8 @@ def run_one(number: int) -> BootEnd:
             entry = source.randrange(1 << 13) << 12 | source.getrandbits(9)
             entry = entry if source.random() < 0.7 else source.getrandbits(64)
             struct.pack_into("<Q", machine.cpu.memory, at, entry)
+    if source.random() < 0.5:
+        probe_everywhere(machine, source)
     timer = threading.Timer(LONGEST, machine.halt)
     timer.start()
     try:

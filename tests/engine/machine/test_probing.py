@@ -1,11 +1,12 @@
 """Probes in a machine: hits and returns, of tail calls, of tasks that are gone, of too many."""
 
 import pytest
-from machinekit import CODE, STACK, bare
+from machinekit import CODE, STACK, bare, word
 
 from engine.arch import by_name
 from engine.cpu import native
 from engine.insn.asm import assemble
+from engine.machine import probing
 from engine.machine.addresses import KernelAddresses
 from engine.machine.machine import BareMachine
 from engine.machine.probing import MachineProbes, ReturnProbe
@@ -149,11 +150,34 @@ def test_a_return_address_that_the_kernel_has_written_over() -> None:
     assert [(each[0], each[2]) for each in tails] == [("inner", 99), ("tail", 99)]
 
 
+def test_calls_that_never_return_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Code that comes to a function with another stack pointer each time, and on one alike."""
+    monkeypatch.setattr(probing, "PENDING_MOST", 16)
+    for step in (8, 0):
+        told = Told()
+        probe = told.on_return(TAIL, "tail")
+        arch = by_name("x86_64")
+        assert arch is not None
+        cpu = told.machine.cpu
+        text = f"mov ecx, 100; again: sub rsp, {step}; dec ecx; jnz {TAIL}; cli; hlt"
+        for address, code in {CODE: text, TAIL: f"jmp {CODE + 5}"}.items():
+            raw = assemble(arch, address, code)
+            cpu.memory[address : address + len(raw)] = raw
+        for at in range(0x17000, STACK + 8, 8):
+            word(told.machine, at, OUTER)
+        told.machine.run()
+        assert probe.hits == 99
+        assert told.probes.unreturned == probe.pending <= 16
+        assert probe.missed + probe.pending == 99 if step else probe.missed > 50
+        assert told.seen == []
+
+
 def test_a_function_without_a_stack_is_not_followed() -> None:
-    told = Told()
-    probe = told.on_return(DEEP, "deep")
-    told.machine.cpu["rsp"], told.machine.cpu["rip"] = 0x7FFF_0000_0000, DEEP
-    told.machine.cpu["rdi"] = 1
-    told.machine.run()
-    assert told.seen == []
-    assert (probe.hits, probe.missed) == (1, 1)
+    for stack in (0x7FFF_0000_0000, STACK - 64):  # nowhere, and over a return address of 0
+        told = Told()
+        probe = told.on_return(DEEP, "deep")
+        told.machine.cpu["rsp"], told.machine.cpu["rip"] = stack, DEEP
+        told.machine.cpu["rdi"] = 1
+        told.machine.run()
+        assert told.seen == []
+        assert (probe.hits, probe.missed) == (1, 1)

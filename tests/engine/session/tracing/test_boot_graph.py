@@ -9,6 +9,7 @@ import pytest
 from engine.arch.program import RecordLayout
 from engine.machine.probing import ReturnProbe
 from engine.session.protocol.requests import GraphOptions
+from engine.session.tracing import boot_graph
 from engine.session.tracing.boot_graph import BootGraph
 from engine.session.tracing.boot_probes import BootProbe
 from engine.session.tracing.boot_tracing import BootTracing
@@ -167,6 +168,24 @@ def test_options_choose_calls(options: dict[str, object], rows: list[str] | None
     for call in (leaf, inner, outer):
         kernel.leave(call)
     assert kernel.rows() == (rows or ["outer 0", "inner 1", "/inner 1 30", "/outer 0 50"])
+
+
+def test_calls_and_tasks_without_end_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is no longer followed has been left."""
+    monkeypatch.setattr(boot_graph, "_DEEPEST", 3)
+    monkeypatch.setattr(boot_graph, "_TASKS", 2)
+    kernel = Kernel()
+    for _ in range(4):
+        kernel.call("leaf")
+    rows = kernel.rows()
+    assert [row for row in rows if row.startswith("leaf")] == [f"leaf {n}" for n in (0, 1, 2, 0)]
+    assert sum("left" in row for row in rows) == 3
+    for number in (8, 9, 10):
+        kernel.pid, kernel.task, kernel.sp = number, number << 8, OTHER + 0x3000
+        kernel.call("outer")
+    rows = kernel.rows()
+    assert sum("left" in row for row in rows) == 3 + 1 + 1
+    assert rows[-1] == "outer 0"
 
 
 def test_other_tasks_are_not_recorded() -> None:
