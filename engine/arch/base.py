@@ -379,6 +379,7 @@ class Arch(Struct, frozen=True):
         abi: calls, linkage stubs, mapping symbols.
         bench: the guest that `bench` measures on; None where there is none.
         gdb: its registers as gdb's remote protocol has them; None where gdb is not served.
+        gdb_system: those of a processor in system mode; None where no machine is booted.
         bpftrace: registers that bpftrace calls otherwise than `registers` does.
         plan: the address space.
         linux: the kernel ABI.
@@ -471,6 +472,7 @@ class Arch(Struct, frozen=True):
     abi: ElfAbi = field(default_factory=ElfAbi)
     bench: BenchGuest | None = None
     gdb: "Callable[[], GdbTarget] | None" = None
+    gdb_system: "Callable[[], GdbTarget] | None" = None
     bpftrace: Mapping[str, str] = field(default_factory=dict)
     reads_counter: Callable[[bytes], bool] = lambda raw: False
     goes_elsewhere: Callable[[Insn], bool] = lambda insn: False

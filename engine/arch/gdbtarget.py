@@ -49,10 +49,12 @@ class GdbTarget(Struct, frozen=True):
     Attributes:
         architecture: its name.
         features: all registers, in the order of the `g` packet.
+        system: what runs there, in gdb's words; "" for nothing that gdb has a word for.
     """
 
     architecture: str
     features: tuple[GdbFeature, ...]
+    system: str = "GNU/Linux"
 
     @property
     def registers(self) -> tuple[GdbRegister, ...]:

@@ -7,9 +7,9 @@ from typing import Any, Final
 import click
 
 from engine.cli import console
-from engine.cli.grouped import Group, GroupedCommand, option
+from engine.cli.grouped import Group, GroupedCommand, SwitchedCommand, option
 from engine.cli.interface import interface, opened_guest
-from engine.cli.options import config_of, guest_options, schedule_options
+from engine.cli.options import BOOT, boot_flag, config_of, guest_options, schedule_options
 from engine.cli.probe_options import guest_probe_options, probe_options
 from engine.errors import CommandError
 from engine.session.protocol.config import GuestConfig, Mode, core_config
@@ -17,8 +17,20 @@ from engine.session.protocol.config import GuestConfig, Mode, core_config
 _WEB: Final = "--web"
 
 
-class _FrontEndCommand(GroupedCommand):
-    """Keeps the words of its line apart: options, and GUEST ARGS; or those for the interface."""
+class _FrontEndCommand(SwitchedCommand, GroupedCommand):
+    """Keeps the words of its line apart: options, and GUEST ARGS; or those for the interface.
+
+    It is another command with --boot.
+    """
+
+    flag = BOOT
+
+    @property
+    def other(self) -> click.Command:
+        """The command that boots."""
+        from engine.cli.boot_serve import serve_boot  # few servers boot a machine
+
+        return serve_boot
 
     def __init__(self, *words: Any, **more: Any) -> None:
         super().__init__(*words, **more)
@@ -80,6 +92,7 @@ class _FrontEndCommand(GroupedCommand):
     help="Record the run, so that one can go back in it.",
     group=Group.GUEST,
 )
+@boot_flag
 @probe_options
 @guest_probe_options
 @schedule_options

@@ -184,11 +184,11 @@ class Emulator:
         """Run from one address to another."""
         _check(_start(self.handle, begin, until, 0, 0))
 
-    def read_register(self, number: int, key: tuple[int, ...] = ()) -> int:
-        """The low 64 bits of a register; the key says which of those behind one number."""
+    def read_register(self, number: int, key: tuple[int, ...] = (), size: int = 8) -> int:
+        """The low bytes of a register; the key says which of those behind one number."""
         buffer = ctypes.create_string_buffer(_words(key), _WIDEST)
         _check(_read(self.handle, number, buffer))
-        return int.from_bytes(buffer.raw[len(_words(key)) :][:8], "little")
+        return int.from_bytes(buffer.raw[len(_words(key)) :][:size], "little")
 
     def write_register(
         self, number: int, value: int | tuple[int, ...], key: tuple[int, ...] = ()

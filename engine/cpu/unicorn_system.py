@@ -46,10 +46,15 @@ _X86: Final = constants("x86")
 _TARGET: Final = "x86_64"
 _ENV: Final = 0x8A50
 _NO_EXIT_REQUEST: Final = 0x7F2
+_NEXT_BLOCK: Final = 0x18
+"""Of the CPUState: how the next block is translated, -1 for as always."""
 _EIP, _EFLAGS, _HFLAGS, _HFLAGS2, _SEGMENTS, _GDT = 0x80, 0x88, 0xB0, 0xB4, 0xB8, 0x178
 _CR3, _EFER, _STAR, _LSTAR, _FMASK = 0x1C0, 0x250, 0x12D8, 0x12E8, 0x12F8
 _TSC_AUX, _XCR0, _PAT, _OLD_EXCEPTION = 0x1320, 0x1328, 0x14A0, 0x1578
 _BREAKPOINTS, _BREAKPOINTS_END = 0x1558, 0x1578  # addresses of the host's, of hardware breakpoints
+_OTHER_NAMES: Final = {"fctrl": "fpcw", "fstat": "fpsw", "ftag": "fptag"}
+"""Names of gdb's that the emulator calls otherwise."""
+_WIDE: Final = 16  # bytes of a vector register that gdb asks for
 _STATE: Final = _OLD_EXCEPTION + 4
 """Bytes of env that a reset clears: the registers of all kinds."""
 _VECTORS, _VECTOR, _VECTOR_USED, _VECTOR_COUNT = 0x338, 64, 16, 33
@@ -57,6 +62,7 @@ _VECTORS, _VECTOR, _VECTOR_USED, _VECTOR_COUNT = 0x338, 64, 16, 33
 what it likes in the rest."""
 _SEGMENT: Final = 24  # bytes of a segment: selector, base, limit, flags
 _CS, _SS = 1, 2
+_AS_ALWAYS: Final = 0xFFFFFFFF
 _CPL: Final = 3
 _DOUBLE_FAULT: Final = 8
 _IF, _RF, _SHADOW = 1 << 9, 1 << 16, 8
@@ -77,6 +83,7 @@ _EVEN_TSC: Final = 1 << 8
 
 _WORD, _LONG, _VOID = ctypes.c_uint64, ctypes.c_uint32, ctypes.c_void_p
 _Ask = ctypes.CFUNCTYPE(ctypes.c_int)
+_Told = ctypes.CFUNCTYPE(ctypes.c_int, _VOID, _WORD, _LONG, _VOID)
 _Serves = ctypes.CFUNCTYPE(ctypes.c_int, _VOID, _VOID)
 _Read = ctypes.CFUNCTYPE(_WORD, _VOID, _WORD, ctypes.c_uint, _VOID)
 _Write = ctypes.CFUNCTYPE(None, _VOID, _WORD, ctypes.c_uint, _WORD, _VOID)
@@ -89,11 +96,12 @@ _KNOWN: Final = (
     *(("tlb_unprotect_code", 1), ("do_interrupt_x86_hardirq", 0x16), ("cpu_loop_exit", 0x53)),
     *(("x86_cpu_do_interrupt", 0x51), ("cpu_x86_update_cr0", 0xFE), ("cpu_x86_update_cr4", 0xB1)),
     *(("helper_syscall", 0xF7), ("helper_sysret", 0x2D7), ("cpu_x86_update_cr3", 0x24)),
+    ("cpu_exec", 0x1B5),
 )
 """Functions of the pinned build whose code has the offsets that stand here, and their bytes."""
 _CHECKS: Final = (
     "ed17f2f76d68b6be44fdbc1dd06f7c8779eb78d0b0424dc74eabc7e726f72b528d9b758c3332d6feca01979a"
-    "3fdc0d4f"
+    "3fdc0d4fc994c601"
 )
 """CRC-32 of each."""
 _SLOTS: Final = (b"tlb_protect_code_x86_64", b"tlb_unprotect_code_x86_64", b"tlb_set_dirty_x86_64")
@@ -102,11 +110,13 @@ _placed: list[object] = []
 
 
 class MachineRecord(ctypes.Structure):
-    """The words that the host code and Python share; the last four are of `ToldPlaces`.
+    """The words that the host code and Python share; `watch` to `watched` are of `ToldPlaces`.
 
-    `blocks` have begun; at `limit` the code asks. `waits` is not 0 while an interrupt does; `ask`
+    `blocks` have begun; at `limit` the code asks, and at `until`, which is no less, even while an
+    interrupt waits that the guest does not take. `waits` is not 0 while an interrupt does; `ask`
     and what follows are addresses of functions; `bits` has one for each page with translations, of
-    `pages` from the host address `host` on.
+    `pages` from the host address `host` on. The last block had `size` bytes from `begin` on;
+    `told` is called where the machine may have to stop.
     """
 
     _fields_ = (
@@ -132,6 +142,10 @@ class MachineRecord(ctypes.Structure):
         ("table", _WORD),
         ("mask", _WORD),
         ("watched", _WORD),
+        ("begin", _WORD),
+        ("size", _WORD),
+        ("until", _WORD),
+        ("told", _WORD),
     )
 
 
@@ -194,6 +208,7 @@ class SystemCpu:
         self._hooks.keep(ask)
         self.record = MachineRecord(
             limit=NEVER,
+            until=NEVER,
             env=self._env,
             cpu=self._cpu,
             ask=address_in(ask),
@@ -215,10 +230,10 @@ class SystemCpu:
     def _install(self) -> None:
         """Have the host code called, and the callbacks of Python's."""
         record = ctypes.addressof(self.record)
-        placed = native.place((code.BLOCK, code.EXCEPTION, code.INVALID))
+        placed = native.place((code.BLOCK, code.EXCEPTION, code.INVALID, code.PLACE))
         if placed is None:
             _refuse("the host refuses executable memory")
-        (block, exception, invalid), memory = placed
+        (block, exception, invalid, self._place), memory = placed
         _placed.append(memory)
         hooks = self._hooks
         hooks.add(uc_const.UC_HOOK_INTR, exception, record)
@@ -325,6 +340,37 @@ class SystemCpu:
         reads = tuple(self._readers[name] for name in names)
         return lambda: tuple([read() for read in reads])
 
+    def register(self, name: str) -> int:
+        """Any register that gdb has a name for, but for the places of the last x87 operation.
+
+        Raises:
+            KeyError: it is none.
+        """
+        if name in self._readers:
+            return self._readers[name]()
+        if name == "efer":
+            return self._word(_EFER).value
+        number = getattr(_X86, f"UC_X86_REG_{_OTHER_NAMES.get(name, name).upper()}", None)
+        if number is None:
+            raise KeyError(name)
+        return self._emulator.read_register(number, size=_WIDE)
+
+    def set_register(self, name: str, value: int) -> None:
+        """Write a register while the processor stands.
+
+        Raises:
+            KeyError: it is none of the general ones, "rip", "eflags", "fs_base" and "gs_base".
+        """
+        if name == "eflags":
+            self._emulator.write_register(_X86.UC_X86_REG_EFLAGS, value)
+        elif name in ("fs_base", "gs_base"):
+            at = self._env + _SEGMENTS + SEGMENTS.index(name[:2]) * _SEGMENT + 8
+            _WORD.from_address(at).value = value
+        elif name in GENERAL or name == "rip":
+            self[name] = value
+        else:
+            raise KeyError(name)
+
     @property
     def tables(self) -> int:
         """Physical address of the page tables (CR3), with its flags."""
@@ -416,14 +462,50 @@ class SystemCpu:
         if len(state) != _STATE or any(state[_BREAKPOINTS:_BREAKPOINTS_END]):
             raise ValueError("no state of such a processor")
         ctypes.memmove(self._env, state, _STATE)
-        self._emulator.flush_code()
+        self._forget_code()
         self._emulator.flush_translations()
-        ctypes.memset(self._bits, 0, len(self._bits))
 
     # -- running ------------------------------------------------------------------------
 
-    def run(self) -> str:
+    def stop_places(self, told: Callable[[int], bool]) -> Callable[[int], None]:
+        """Have a machine stop at places.
+
+        Args:
+            told: called with the address of an instruction that is about to be executed; True if
+                the processor stops in front of it. A block that it stands within has begun.
+
+        Returns:
+            What adds a place, for ever, while the processor does not run.
+        """
+
+        def called(uc: int, address: int, size: int, data: int) -> int:
+            try:
+                return STOP if told(address) else 0
+            except BaseException as error:
+                self._fail(error)
+                return STOP
+
+        asked = _Told(called)
+        self._hooks.keep(asked)
+        self.record.told = address_in(asked)
+        record = ctypes.addressof(self.record)
+
+        def add(address: int) -> None:
+            self._hooks.add(uc_const.UC_HOOK_CODE, self._place, record, address, address)
+            self._forget_code()
+
+        return add
+
+    def _forget_code(self) -> None:
+        """Translate all code anew."""
+        self._emulator.flush_code()
+        ctypes.memset(self._bits, 0, len(self._bits))
+
+    def run(self, *, one: bool = False) -> str:
         """Run until the processor is halted, or the board has said `STOP`.
+
+        Args:
+            one: the first block is a single instruction.
 
         Returns:
             Why the processor cannot go on, in the emulator's words; "" where it is halted.
@@ -432,6 +514,7 @@ class SystemCpu:
             BaseException: whatever the board has raised.
         """
         why = ""
+        _LONG.from_address(self._cpu + _NEXT_BLOCK).value = 1 if one else _AS_ALWAYS
         try:
             self._emulator.run(self["rip"], 0)
         except UnicornError as error:

@@ -13,11 +13,14 @@ from typing import Final
 
 # void block(uc, address, size, MachineRecord *record)
 #   rdi            rsi      edx   rcx
-# Counts a block. At the limit, and while an interrupt waits that the guest takes, it asks; a
-# vector is delivered, -1 is nothing, and -2 stops in front of the block, which is not counted.
+# Notes a block's bounds and counts it. At the limit, and while an interrupt waits that the guest
+# takes, it asks, and from `until` on in any case; a vector is delivered, -1 is nothing, and -2
+# stops in front of the block, which is not counted.
 # Then it looks the address up where places are told (`engine.cpu.unicorn_places`): in 2^19 bits,
 # and where its bit is set in a table, which has an empty word.
 BLOCK: Final = bytes.fromhex(
+    "4889b1b0000000"  # mov [rcx+176], rsi  begin
+    "8991b8000000"  # mov [rcx+184], edx  size
     "488b01"  # mov rax, [rcx]
     "48ffc0"  # inc rax
     "488901"  # mov [rcx], rax  blocks
@@ -52,13 +55,15 @@ BLOCK: Final = bytes.fromhex(
     # found:
     "ffa1a8000000"  # jmp qword ptr [rcx+168]  watched(uc, address, size, record)
     # due:
+    "483b81c0000000"  # cmp rax, [rcx+192]  until
+    "7327"  # jae ask
     "4883791000"  # cmp qword ptr [rcx+16], 0  an interrupt waits
-    "741c"  # je ask
+    "7420"  # je ask
     "488b5118"  # mov rdx, [rcx+24]  env
     "f7828800000000020000"  # test dword ptr [rdx+0x88], 0x200  IF
-    "7491"  # je watch
+    "7488"  # je watch
     "f782b000000008000000"  # test dword ptr [rdx+0xb0], 8  the shadow of sti and of mov ss
-    "7585"  # jne watch
+    "0f8578ffffff"  # jne watch
     # ask:
     "53"  # push rbx
     "56"  # push rsi
@@ -86,7 +91,26 @@ BLOCK: Final = bytes.fromhex(
     "59"  # pop rcx
     "5e"  # pop rsi
     "5b"  # pop rbx
-    "e933ffffff"  # jmp watch
+    "e926ffffff"  # jmp watch
+)
+
+# void place(uc, address, size, MachineRecord *record)
+#   rdi            rsi      edx   rcx
+# Tells of an instruction that is about to be executed; the answer -2 stops in front of it.
+PLACE: Final = bytes.fromhex(
+    "53"  # push rbx
+    "4889cb"  # mov rbx, rcx
+    "ff91c8000000"  # call qword ptr [rcx+200]  told(uc, address, size, record)
+    "83f8fe"  # cmp eax, -2
+    "7402"  # je stop
+    "5b"  # pop rbx
+    "c3"  # ret
+    # stop:
+    "488b7b48"  # mov rdi, [rbx+72]
+    "ff5350"  # call qword ptr [rbx+80]  uc_emu_stop(uc)
+    "488b7b20"  # mov rdi, [rbx+32]
+    "c787a081000001000100"  # mov dword ptr [rdi+0x81a0], 0x10001  EXCP_HLT
+    "ff5338"  # call qword ptr [rbx+56]  cpu_loop_exit(cpu)
 )
 
 # void exception(uc, number, MachineRecord *record)

@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
-from engine.cpu.unicorn_system import NOTHING, STOP, SystemCpu
+from engine.cpu.unicorn_system import NEVER, NOTHING, STOP, SystemCpu
 from engine.machine import interrupts, pci, realtime, serial, timer
 from engine.machine.clock import COUNTER, NO_EVENT, PORT, MachineClock
 from engine.machine.rawdisk import RawDisk
@@ -143,8 +143,8 @@ class BareMachine:
         self._virtio: list[VirtioFunction] = []
         self._line = bytearray()
         self._panic = ""
-        self._leaving = self._reset = self._paused = False
-        self._halted = threading.Event()
+        self._leaving = self._reset = self._paused = self._within = self._idles = False
+        self._halted, self._interrupted = threading.Event(), threading.Event()
         self.devices: dict[str, Device] = {
             "clock": self.clock,
             "interrupts": self._pic,
@@ -171,6 +171,11 @@ class BareMachine:
             _RESET: self._command_reset,
         }
 
+    @property
+    def has_disks(self) -> bool:
+        """True if what disks hold is a part of what happens."""
+        return bool(self._virtio)
+
     def add_disk(self, disk: RawDisk) -> None:
         """Put a disk into the next slot of the bus, before the machine runs."""
         memory, number = self.cpu.memory, len(self._virtio)
@@ -180,29 +185,63 @@ class BareMachine:
         self._bus.add(device.function, device, SUBSYSTEM)
         self._pic.trigger_by_level(pci.LINES[number % len(pci.LINES)])
 
-    def run(self) -> MachineEnd:
+    def run(self, until: int = NEVER) -> MachineEnd:
         """Run until the kernel has switched the machine off, or somebody has stopped it.
 
         A machine that was paused goes on at the next call.
+
+        Args:
+            until: number of blocks after which it pauses, in front of the next one.
         """
-        self._paused = False
+        self._begin(until)
+        return self._go_on()
+
+    def step(self, *, within: bool = False) -> MachineEnd:
+        """Execute one instruction, and pause; an interrupt that is due is delivered instead.
+
+        Args:
+            within: the machine stands within a block, which has been counted: nothing is due.
+        """
+        record = self.cpu.record
+        record.blocks -= within
+        self._begin(record.blocks + 1)
+        self._within = within
+        return self._go_on(one=True)
+
+    def _begin(self, until: int) -> None:
+        self._paused = self._within = False
+        self.cpu.record.until = min(until + 1, NEVER)
+
+    def _go_on(self, *, one: bool = False) -> MachineEnd:
         while True:
+            if self._idles and (end := self._wait()) is not None:
+                return end
             self._plan()
-            why = self.cpu.run()
+            why = self.cpu.run(one=one)
+            one = self._within = False
             if why:
                 return self._end(BootEnd.ASTRAY, why)
             if self._halted.is_set():
                 return self._end(BootEnd.HALTED)
-            if self._paused:
-                return self._end(BootEnd.PAUSED)
             if self._reset:
                 return self._end(BootEnd.PANIC if self._panic else BootEnd.RESET)
             if self.cpu.is_down:  # on purpose where nothing else has reset the machine
                 return self._end(BootEnd.RESET if self._leaving else BootEnd.FAULT)
+            if self._paused:
+                return self._end(BootEnd.PAUSED)
             if not self.cpu.enabled:
                 return self._end(BootEnd.PANIC if self._panic else BootEnd.OFF)
-            if not self._idle():
-                return self._end(BootEnd.OFF if self._leaving else BootEnd.STUCK)
+            self._idles = True
+
+    def _wait(self) -> MachineEnd | None:
+        """Let a processor that is halted wait; the end if that is over without an interrupt."""
+        if not self._idle():
+            return self._end(BootEnd.OFF if self._leaving else BootEnd.STUCK)
+        if self._pic.waits or not self._interrupted.is_set():
+            self._idles = False
+            return None
+        self._interrupted.clear()
+        return self._end(BootEnd.PAUSED)
 
     def halt(self) -> None:
         """Stop the machine, from any thread: `run` returns."""
@@ -210,8 +249,13 @@ class BareMachine:
         self._stop_soon()
 
     def pause(self) -> None:
-        """Stop the machine before the next block, from a device: `run` returns."""
+        """Stop the machine before the next block, from a device or a place: `run` returns."""
         self._paused = True
+
+    def interrupt(self) -> None:
+        """Pause the machine soon, from any thread: the run at hand returns, or the next one."""
+        self._interrupted.set()
+        self._stop_soon()
 
     def plug(self, name: str, device: PortDevice, ports: Iterable[int]) -> None:
         """Add a device behind ports, which no other one has."""
@@ -250,7 +294,7 @@ class BareMachine:
             self._panic, self._leaving = str(state["panic"]), bool(state["leaving"])
         except (KeyError, TypeError, AttributeError, OverflowError) as error:
             raise ValueError(f"no state of a machine: {error}") from error
-        self._reset = self._paused = False
+        self._reset = self._paused = self._idles = False
 
     def close(self) -> None:
         """Give the processor's memory back now; the machine must not be used again."""
@@ -271,7 +315,7 @@ class BareMachine:
         Returns:
             False if neither can come.
         """
-        while not self._pic.waits and not self._halted.is_set():
+        while not self._pic.waits and not self._stops:
             ticks = self.clock.event < NO_EVENT and not self._pic.masks(_TIMER)
             comes = ticks or self.clock.later < NO_EVENT
             if not comes and (self._given.over or not self._serial.listens):
@@ -295,19 +339,28 @@ class BareMachine:
             self.clock.later = min((device.due for device in self._virtio), default=NO_EVENT)
             self._bus.update_lines()
 
+    @property
+    def _stops(self) -> bool:
+        """True if the machine is to stop."""
+        return self._halted.is_set() or self._reset or self._paused or self._interrupted.is_set()
+
     def _plan(self) -> None:
         """Say when the host code asks next."""
         record = self.cpu.record
-        record.waits = self._pic.waits
-        record.limit = 0 if record.waits else self.clock.limit()
-        if self._halted.is_set() or self._reset or self._paused:
+        record.waits = 0 if self._within else self._pic.waits
+        limit = record.until if self._within else self.clock.limit()
+        record.limit = 0 if record.waits else min(limit, record.until)
+        if self._stops:
             self._stop_soon()
 
     # -- a `Board` ------------------------------------------------------------------------
 
     def ask(self) -> int:
         """Let devices see the time; a vector if one waits that the processor takes."""
-        if self._halted.is_set() or self._reset or self._paused:
+        record = self.cpu.record
+        self._paused |= self._interrupted.is_set() or record.blocks >= record.until
+        if self._stops:
+            self._interrupted.clear()
             return STOP
         self._pass_time()
         self._listen(0)

@@ -1,6 +1,6 @@
 """Rows from ORC, the unwind tables of kernels and their modules."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 from weakref import WeakKeyDictionary
 
@@ -10,6 +10,7 @@ from engine.errors import ImageError
 from engine.guest.modules import Module
 from engine.image import ElfImage
 from engine.image.kernel.orc import ENTRIES, OrcEntry, OrcKind, OrcTable
+from engine.unwind.leb128 import signed
 from engine.unwind.prologue import ReadCode
 from engine.unwind.rows import (
     AtCfa,
@@ -76,6 +77,17 @@ class OrcTables:
         thunk = self._thunks[lookup]
         if thunk is not None:
             return thunk
+        return self._row_of(entry, table)
+
+    def rows(self, image: ElfImage) -> Iterator[tuple[int, CfiRow | None]]:
+        """All rules of a file: the link address from which each holds, ascending."""
+        table = self._table(image)
+        if table is None or self._numbers is None:
+            return
+        for address, entry in table.entries():
+            yield address, self._row_of(entry, table)
+
+    def _row_of(self, entry: OrcEntry, table: OrcTable) -> CfiRow | None:
         key = entry, table.reads_before_moving if self._is_indirect(entry) else True
         if key not in self._rows:
             if len(self._rows) >= _ROWS:
@@ -164,16 +176,7 @@ class OrcTables:
         number = next(r.dwarf for r in self._arch.registers if r.name == source.register)
         assert number is not None, "what frames are found by has a number"
         behind = source.behind and read_first
-        code = bytes((_BREG + number, *_sleb(0 if behind else offset), _DEREF))
+        code = bytes((_BREG + number, *signed(0 if behind else offset), _DEREF))
         if behind:
-            code += bytes((_CONSTS, *_sleb(offset), _PLUS))
+            code += bytes((_CONSTS, *signed(offset), _PLUS))
         return CfaExpression(code)
-
-
-def _sleb(value: int) -> bytes:
-    found = bytearray()
-    while not -0x40 <= value <= 0x3F:
-        found.append(value & 0x7F | 0x80)
-        value >>= 7
-    found.append(value & 0x7F)
-    return bytes(found)

@@ -178,6 +178,12 @@ def _kernel_text(view: "KernelView", sites: "KernelSites", cpu: "CpuModel") -> "
     return PatchedText(view, sites, cpu)
 
 
+def _gdb_system() -> "GdbTarget":
+    from engine.arch.x86_64.gdb import GDB_SYSTEM  # asked for by a server for gdb only
+
+    return GDB_SYSTEM
+
+
 def _gdb() -> "GdbTarget":
     from engine.arch.x86_64.gdb import GDB  # asked for by a server for gdb only
 
@@ -206,6 +212,7 @@ X86_64 = Arch(
     abi=ABI,
     bench=BENCH,
     gdb=_gdb,
+    gdb_system=_gdb_system,
     slices=SLICES,
     plan=AddressPlan(
         task_size=TASK_SIZE,

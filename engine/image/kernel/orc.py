@@ -9,7 +9,7 @@ import re
 import struct
 from array import array
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import Enum, auto
 from functools import cached_property
 from itertools import islice, pairwise
@@ -24,6 +24,7 @@ from engine.image.reader import DamagedError
 
 PLACES, ENTRIES, HEADER = ".orc_unwind_ip", ".orc_unwind", ".orc_header"
 _SIZE: Final = 6
+_ALL_BITS: Final = (1 << 64) - 1
 _SPLIT_SINCE: Final = (6, 4)
 """The release that gave the end of a stack a type of its own."""
 _STACK_IN_STACK: Final = (5, 12)
@@ -185,6 +186,17 @@ class OrcTable:
         if place < 0:
             return None
         return self._entry(place if self._order is None else self._order[place])
+
+    def entries(self) -> Iterator[tuple[int, OrcEntry]]:
+        """All entries, ascending, with the link address from which each holds."""
+        known: dict[bytes, OrcEntry] = {}
+        order = range(len(self)) if self._order is None else self._order
+        for address, place in zip(self.addresses, order, strict=True):
+            raw = self._entries[place * _SIZE : place * _SIZE + _SIZE]
+            entry = known.get(raw)
+            if entry is None:
+                entry = known[raw] = self._entry(place)
+            yield address & _ALL_BITS, entry
 
     @cached_property
     def reads_before_moving(self) -> bool:

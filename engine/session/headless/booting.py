@@ -13,6 +13,7 @@ from engine.image.kernel.kernelimage import KernelImage
 from engine.image.kernel.opening import open_kernel
 from engine.image.kernel.recognition import is_kernel_image
 from engine.machine.console import ConsoleDescriptor
+from engine.machine.consolelog import ConsoleLog
 from engine.machine.linuxboot import LEAST, MOST, Boot, prepare
 from engine.machine.machine import DISKS_MOST, BareMachine, BootEnd, MachineEnd
 from engine.machine.ramdisk import Ramdisk, assembled
@@ -70,10 +71,16 @@ class Booted:
     Attributes:
         kernel: the image.
         machine: with its memory laid out.
+        log: of its console.
     """
 
     def __init__(
-        self, request: BootRequest, put: Callable[[bytes], None], stdin: int | None
+        self,
+        request: BootRequest,
+        put: Callable[[bytes], None],
+        stdin: int | None,
+        *,
+        repeats: bool = False,
     ) -> None:
         """Lay the kernel out.
 
@@ -81,6 +88,7 @@ class Booted:
             request: what is to be booted.
             put: takes what the console writes, in pieces.
             stdin: the descriptor that the console's input is read from; None for none.
+            repeats: the machine may go back and run again; `log` has its console then.
 
         Raises:
             CommandError: the memory is too little or too much, or this host boots no machine.
@@ -102,7 +110,10 @@ class Booted:
         self._put, self._waiting = put, bytearray()
         given = os.open(os.devnull, os.O_RDONLY) if stdin is None else stdin
         self._input = ConsoleDescriptor(given, self.halt if os.isatty(given) else None)
-        self.machine = BareMachine(request.memory & -4096, self._written, self._input, BEGAN)
+        self.log = ConsoleLog(self._input, self._written)
+        put, typed = (self.log.put, self.log) if repeats else (self._written, self._input)
+        self.machine = BareMachine(request.memory & -4096, put, typed, BEGAN)
+        self.log.clock = self.machine.clock
         budget = ChangeBudget(request.disk_memory)
         for path in request.disks:
             self.machine.add_disk(RawDisk(path, budget))

@@ -7,7 +7,7 @@ from contextlib import suppress
 from time import monotonic
 from typing import Final
 
-from engine.session.serve.gdbserver import GdbServer, LeaveError
+from engine.session.serve.answering import LeaveError, PacketServer
 from engine.session.serve.packet_streams import GdbLink
 from engine.session.serve.packets import INTERRUPT, ForeignBytesError, PacketReader, packet
 
@@ -25,7 +25,7 @@ _TO_HTTP: Final = (
 class GdbConnection:
     """One gdb at the other end of a link."""
 
-    def __init__(self, link: GdbLink, server: GdbServer, tell: Callable[[str], object]) -> None:
+    def __init__(self, link: GdbLink, server: PacketServer, tell: Callable[[str], object]) -> None:
         """Connect gdb with what answers it.
 
         Args:

@@ -30,12 +30,13 @@ from engine.session.protocol import events as ev
 from engine.session.protocol.config import GuestConfig, Mode
 from engine.session.protocol.views import RunState, StopCause
 from engine.session.serve import target
+from engine.session.serve.answering import LeaveError
 from engine.session.serve.attention import AttentionTimer
 from engine.session.serve.commandline import PassedLines, RecordedEvents
 from engine.session.serve.gdbsignals import GDB_SIGNALS, LINUX_SIGNALS
 from engine.session.serve.guestfiles import GuestFiles
 from engine.session.serve.linkmap import link_maps
-from engine.session.serve.packets import MOST, escaped, number
+from engine.session.serve.packets import MOST, Documents, escaped, number
 from engine.session.serve.programmemory import ProgramMemory
 from engine.session.serve.taken_output import PipedStreams
 from engine.session.serve.watched import watch_bytes
@@ -62,18 +63,6 @@ class _Breakpoint(Struct, frozen=True):
     kind: bytes
     address: int
     size: int
-
-
-class LeaveError(Exception):
-    """The connection is over.
-
-    Attributes:
-        goes_on: the program is to run to its end by itself.
-    """
-
-    def __init__(self, *, goes_on: bool) -> None:
-        super().__init__()
-        self.goes_on = goes_on
 
 
 class GdbServer:
@@ -138,6 +127,7 @@ class GdbServer:
         self._files = GuestFiles(control.session)
         self._attention = AttentionTimer(self._unheard, self._call)
         self._stop = b"T05"
+        self._documents = Documents(self._document, _SIZE)
         self._commands: dict[bytes, Callable[[bytes], bytes]] = {
             b"?": lambda rest: self._stop_reply(),
             b"g": lambda rest: self._read_registers(),
@@ -590,7 +580,7 @@ class GdbServer:
             name_ = dict(self._thread_rows()).get(_thread(rest.split(b",")[1]), "")
             return (name_ or "?").encode().hex().encode()
         if name == b"Xfer":
-            return self._transfer(words)
+            return self._documents.answer(words)
         if rest.startswith(b"Rcmd,"):
             text = bytes.fromhex(rest[5:].decode("ascii")).decode(errors="replace")
             return self._monitor(text.strip())
@@ -610,19 +600,6 @@ class GdbServer:
                 rule.passed = True
             return _OK
         return b""
-
-    def _transfer(self, words: bytes) -> bytes:
-        """qXfer: a piece of a document."""
-        what, verb, annex, where = words.split(b":", 3)
-        offset, size = (number(word) for word in where.split(b","))
-        if verb != b"read":
-            return b""
-        data = self._document(what, annex)
-        if data is None:
-            return b""
-        piece = data[offset : offset + min(size, _SIZE // 2)]
-        more = b"m" if offset + len(piece) < len(data) else b"l"
-        return more + escaped(piece)
 
     def _document(self, what: bytes, annex: bytes) -> bytes | None:
         session = self._control.session

@@ -1,17 +1,16 @@
 """Files of a guest's tree for gdb: its Host I/O packets, as far as it reads ("vFile")."""
 
 import os
-import struct
 from typing import Final
 
 from engine.linux.errno import LinuxError
 from engine.session.guest.session import Session
 from engine.session.serve.packets import number
+from engine.session.serve.servedfile import STAT
 
 _ERRORS: Final = {1: 1, 2: 2, 4: 4, 9: 9, 13: 13, 17: 17, 20: 20, 21: 21, 22: 22}
 _OTHER: Final = 9999
 """Errno values of gdb's own that are those of Linux, and the one for all others."""
-_STAT: Final = struct.Struct(">7I3Q3I")
 _PIECE: Final = 1 << 16
 _BAD, _READ_ONLY = 9, 30
 _OPEN_MOST: Final = 64
@@ -83,7 +82,7 @@ class GuestFiles:
     def _stat(self, given: int) -> bytes:
         found = os.fstat(self._open[given])
         times = (int(one) & 0xFFFFFFFF for one in (found.st_atime, found.st_mtime, found.st_ctime))
-        data = _STAT.pack(
+        data = STAT.pack(
             found.st_dev & 0xFFFFFFFF,
             found.st_ino & 0xFFFFFFFF,
             found.st_mode,

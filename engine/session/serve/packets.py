@@ -7,7 +7,7 @@ and interrupts is taken, and the first packet is one that only a debugger begins
 
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 INTERRUPT: Final = b"\x03"
@@ -35,6 +35,34 @@ class ForeignBytesError(Exception):
     def __init__(self, text: str, *, is_http: bool = False) -> None:
         super().__init__(text)
         self.is_http = is_http
+
+
+class Documents:
+    """Answers qXfer: documents that gdb reads piece by piece."""
+
+    def __init__(self, find: Callable[[bytes, bytes], bytes | None], size: int) -> None:
+        """Serve documents.
+
+        Args:
+            find: the document of a name and an annex; None for one that is not known.
+            size: bytes of a packet.
+        """
+        self._find, self._most = find, size // 2
+
+    def answer(self, words: bytes) -> bytes:
+        """A piece of a document, escaped; nothing where there is none.
+
+        Raises:
+            ValueError: the question is damaged.
+        """
+        what, verb, annex, where = words.split(b":", 3)
+        offset, size = (number(word) for word in where.split(b","))
+        data = self._find(what, annex) if verb == b"read" else None
+        if data is None:
+            return b""
+        piece = data[offset : offset + min(size, self._most)]
+        more = b"m" if offset + len(piece) < len(data) else b"l"
+        return more + escaped(piece)
 
 
 class PacketReader:

@@ -10,6 +10,7 @@ from typing import Final
 from engine.errors import CommandError, CutOff
 from engine.session.protocol.config import GuestConfig, Mode
 from engine.session.serve.address import listening
+from engine.session.serve.answering import PacketServer
 from engine.session.serve.connection import GdbConnection
 from engine.session.serve.gdbserver import GdbServer
 from engine.session.serve.packet_streams import PipedLink, SocketLink
@@ -34,11 +35,25 @@ def serve_gdb(config: GuestConfig, address: str, mode: Mode, tell: Tell) -> int:
         KprobeTuiError: the guest cannot be loaded, or nobody could reach the address.
     """
     if address == STDIO:
-        return _serve_here(config, mode, tell)
+        return serve_here(lambda: GdbServer(config, mode, tell, sends_output=True), tell)
+    return serve_at(address, lambda: GdbServer(config, mode, tell), tell)
+
+
+def serve_at(address: str, make: Callable[[], PacketServer], tell: Tell) -> int:
+    """Serve one client after another at an address; the exit code.
+
+    Args:
+        address: see `listening`.
+        make: loads what is served, once the address is ours.
+        tell: takes what the user should know.
+
+    Raises:
+        KprobeTuiError: it cannot be loaded, or nobody could reach the address.
+    """
     made, where = listening(address)
     server = None
     try:
-        server = GdbServer(config, mode, tell)
+        server = make()
         tell(f"listening on {where}: (gdb) target remote {where.removeprefix('unix:')}")
         refused: set[int | None] = set()
         while True:
@@ -79,10 +94,17 @@ def _is_own(link: socket.socket, refused: set[int | None], tell: Tell) -> bool:
     return False
 
 
-def _serve_here(config: GuestConfig, mode: Mode, tell: Tell) -> int:
+def serve_here(make: Callable[[], PacketServer], tell: Tell) -> int:
     """Serve the gdb that has started this program: `target remote | kprobe-tui serve --gdb stdio`.
 
     Standard output is for packets alone: what anything else writes there goes to standard error.
+
+    Args:
+        make: loads what is served.
+        tell: takes what the user should know.
+
+    Raises:
+        KprobeTuiError: it cannot be loaded, or gdb has not started this program.
     """
     if os.isatty(0):
         raise CommandError(
@@ -99,7 +121,7 @@ def _serve_here(config: GuestConfig, mode: Mode, tell: Tell) -> int:
     except OSError as error:
         raise CommandError(f"--gdb stdio: standard input and output: {error.strerror}") from None
     link = PipedLink(source, sink)
-    server = GdbServer(config, mode, tell, sends_output=True)
+    server = make()
     try:
         left = GdbConnection(link, server, tell).serve()
         if left is not None and left.goes_on and not server.ended:

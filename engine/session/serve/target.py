@@ -12,6 +12,8 @@ MEMORY_MAP: Final = (
     '<memory-map><memory type="ram" start="0x0" length="0x8000000000000000"/></memory-map>\n'
 )
 """All of a program's memory may be written."""
+ALL_MEMORY: Final = MEMORY_MAP.replace("0x8000000000000000", "0xffffffffffffffff")
+"""So may that of a machine, whose addresses go to the end."""
 
 
 def description(target: GdbTarget) -> str:
@@ -19,8 +21,10 @@ def description(target: GdbTarget) -> str:
     out = [
         '<?xml version="1.0"?>\n<!DOCTYPE target SYSTEM "gdb-target.dtd">\n'
         '<target version="1.0">\n'
-        f"<architecture>{target.architecture}</architecture>\n<osabi>GNU/Linux</osabi>\n"
+        f"<architecture>{target.architecture}</architecture>\n"
     ]
+    if target.system:
+        out.append(f"<osabi>{target.system}</osabi>\n")
     number = 0
     for feature in target.features:
         out.append(f'<feature name="{feature.name}">\n{feature.types}')

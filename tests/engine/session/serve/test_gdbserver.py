@@ -20,8 +20,9 @@ from warmed import SAME_CODE
 from engine.errors import CommandError
 from engine.session.protocol.config import GuestConfig
 from engine.session.serve.address import listening
+from engine.session.serve.answering import LeaveError
 from engine.session.serve.connection import GdbConnection
-from engine.session.serve.gdbserver import GdbServer, LeaveError
+from engine.session.serve.gdbserver import GdbServer
 from engine.session.serve.packet_streams import SocketLink
 from engine.session.serve.packets import (
     INTERRUPT,

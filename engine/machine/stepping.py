@@ -1,0 +1,183 @@
+"""A machine that is stopped and stepped: places where it stops, single instructions, moments.
+
+Where a machine stands changes nothing of what it does: a block that was entered and left in the
+middle is counted once, and what is due comes at the block where it would have come anyway.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from msgspec import Struct
+
+from engine.cpu.unicorn_system import NEVER
+from engine.machine.machine import BareMachine, BootEnd, MachineEnd
+
+STOPS_MOST: Final = 1 << 12
+"""Places that a machine can have been told to stop at: each is a hook for good."""
+
+
+class MachineMoment(Struct, frozen=True, order=True):
+    """A moment of a boot: two boots alike are alike at each.
+
+    Attributes:
+        blocks: that are complete.
+        steps: instructions of the next one that are complete.
+    """
+
+    blocks: int
+    steps: int = 0
+
+
+class MachineStand(Struct, frozen=True):
+    """Where a machine stands.
+
+    Attributes:
+        moment: when.
+        bounds: of the block that it stands in or in front of: address, and the one behind its end.
+    """
+
+    moment: MachineMoment
+    bounds: tuple[int, int]
+
+
+class SteppedMachine:
+    """A machine that stands, moves, and stands again.
+
+    Attributes:
+        machine: the machine, which nobody else runs.
+        end: how the boot has ended; None while it has not.
+    """
+
+    def __init__(self, machine: BareMachine, count: Callable[[int, int], int]) -> None:
+        """Stand where the machine stands, which has not run or was paused by `until`.
+
+        Args:
+            machine: the machine.
+            count: number of instructions between two addresses of code.
+        """
+        self.machine = machine
+        self.end: MachineEnd | None = None
+        self._count = count
+        self._hook = machine.cpu.stop_places(self._told)
+        self._hooked: set[int] = set()
+        self._stops: set[int] = set()
+        self._watches = False
+        self._left = 0, 0
+        self._hit = False
+        self._steps = 0
+        self._bounds = 0, 0
+        self.settle()
+
+    @property
+    def moment(self) -> MachineMoment:
+        """Where the machine stands."""
+        return MachineMoment(self.machine.cpu.record.blocks - bool(self._steps), self._steps)
+
+    @property
+    def stopped_at(self) -> bool:
+        """True if the machine stands at a place where it was to stop."""
+        return self.machine.cpu["rip"] in self._stops
+
+    @property
+    def stand(self) -> MachineStand:
+        """Where the machine stands; set after the machine was put to another moment."""
+        return MachineStand(self.moment, self._bounds)
+
+    @stand.setter
+    def stand(self, stand: MachineStand) -> None:
+        self.end, self._steps, self._bounds = None, stand.moment.steps, stand.bounds
+
+    def stop_at(self, addresses: set[int]) -> None:
+        """Stop in front of these instructions from now on, and of no others.
+
+        Raises:
+            ValueError: these would be more than `STOPS_MOST` in the machine's life.
+        """
+        fresh = addresses - self._hooked
+        if len(self._hooked) + len(fresh) > STOPS_MOST:
+            raise ValueError(f"a machine stops at {STOPS_MOST} places at the most")
+        for address in sorted(fresh):
+            self._hook(address)
+        self._hooked |= fresh
+        self._stops = set(addresses)
+
+    def settle(self) -> None:
+        """Find the bounds of the block in front of which the machine stands."""
+        self._steps = 0
+        self.run(self.machine.cpu.record.blocks)
+
+    def moved(self) -> None:
+        """The machine was led elsewhere by hand: a block begins there."""
+        self.machine.cpu.record.blocks -= bool(self._steps)
+        self.settle()
+
+    def step(self) -> None:
+        """Execute one instruction; an interrupt that is due is delivered instead."""
+        machine, record = self.machine, self.machine.cpu.record
+        if self.end is not None:
+            return
+        before, within = machine.cpu["rip"], self._steps > 0
+        complete = record.blocks - within
+        bounds = self._bounds
+        end = machine.step(within=within)
+        if end.reason is BootEnd.PAUSED and record.blocks == complete:  # interrupted in front
+            record.blocks += within
+            return
+        steps = self._steps + 1 if before < machine.cpu["rip"] < bounds[1] else 0
+        self._take_end(end)
+        self._steps = steps
+        if steps:
+            self._bounds = bounds
+
+    def go(self, until: int = NEVER) -> bool:
+        """Run to the next place where the machine is to stop.
+
+        Args:
+            until: number of complete blocks to stop at in any case; no less than there are.
+
+        Returns:
+            True at such a place; False where the number is reached, somebody has interrupted the
+            machine, or the boot has ended.
+        """
+        while self._steps and self.end is None:
+            moment = self.moment
+            self.step()
+            if self.end is None and self.stopped_at:
+                return True
+            if moment == self.moment:
+                return False
+        if self.end is not None:
+            return False
+        machine, record = self.machine, self.machine.cpu.record
+        self._left = record.blocks + 1, machine.cpu["rip"]
+        self._hit, self._watches = False, True
+        try:
+            self._take_end(machine.run(until))
+        finally:
+            self._watches = False
+        if self._hit:
+            at = machine.cpu["rip"]
+            begin = self._bounds[0]
+            if at == begin:
+                record.blocks -= 1
+            else:
+                self._steps = self._count(begin, at)
+        return self._hit
+
+    def run(self, until: int) -> None:
+        """Run from the front of a block until so many are complete, whatever stops there are."""
+        self._take_end(self.machine.run(until))
+
+    def _told(self, address: int) -> bool:
+        if not self._watches or address not in self._stops:
+            return False
+        if self._left == (self.machine.cpu.record.blocks, address):
+            return False
+        self._hit = True
+        self.machine.pause()
+        return True
+
+    def _take_end(self, end: MachineEnd) -> None:
+        record = self.machine.cpu.record
+        self._bounds = record.begin, record.begin + record.size
+        self.end = end if end.reason is not BootEnd.PAUSED else None

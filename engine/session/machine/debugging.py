@@ -1,0 +1,232 @@
+"""A booted machine in the hands of a debugger: it stands, moves to and fro, and is looked at."""
+
+from collections.abc import Callable
+from contextlib import suppress
+
+from engine.errors import CommandError, GuestFaultError
+from engine.insn.disasm import Disassembler
+from engine.machine.addresses import KernelAddresses
+from engine.machine.consolelog import ConsoleLog
+from engine.machine.currenttask import CurrentTask, TaskReader, task_members
+from engine.machine.machine import BareMachine, MachineEnd
+from engine.machine.stepping import MachineMoment, SteppedMachine
+from engine.session.kernel.opened import OpenedKernel
+from engine.session.machine.past import MachinePast
+
+
+class DebuggedMachine:
+    """A machine that has not run, and what moves it.
+
+    `interrupt` may be called from any thread, everything else from one.
+
+    Attributes:
+        addresses: its memory as what runs sees it.
+        why_no_past: why there is no way back; "" where there is one.
+    """
+
+    def __init__(
+        self, machine: BareMachine, console: ConsoleLog, opened: OpenedKernel, *, past: bool
+    ) -> None:
+        """Stand in front of the first instruction.
+
+        Args:
+            machine: the machine.
+            console: its console.
+            opened: the kernel in it.
+            past: keep what is needed to go back.
+        """
+        self._machine, self._cpu = machine, machine.cpu
+        self.addresses = KernelAddresses(machine.cpu)
+        self._instructions = Disassembler(opened.arch)
+        self._stepped = SteppedMachine(machine, self._count)
+        self._tasks = TaskReader(machine.cpu, self.addresses, task_members(opened.image))
+        self._past: MachinePast | None = None
+        self.why_no_past = "nothing is kept to go back with"
+        if past and machine.has_disks:
+            self.why_no_past = "a machine with disks has no way back: what they hold is not kept"
+        elif past:
+            self._past, self.why_no_past = MachinePast(self._stepped, console), ""
+
+    @property
+    def end(self) -> MachineEnd | None:
+        """How the boot has ended; None while it has not."""
+        return self._stepped.end
+
+    @property
+    def moment(self) -> MachineMoment:
+        """Where the machine stands."""
+        return self._stepped.moment
+
+    @property
+    def nanoseconds(self) -> int:
+        """The machine's time."""
+        return self._machine.clock.now
+
+    @property
+    def pc(self) -> int:
+        """The address of the instruction that comes next."""
+        return self._cpu["rip"]
+
+    @property
+    def stopped_at(self) -> bool:
+        """True if the machine stands at a place where it was to stop."""
+        return self._stepped.stopped_at
+
+    @property
+    def is_past(self) -> bool:
+        """True where the machine has been further already."""
+        return self._past is not None and self.moment < self._past.newest
+
+    @property
+    def oldest(self) -> MachineMoment:
+        """The first moment that there is a way back to."""
+        return self.moment if self._past is None else self._past.oldest
+
+    def task(self) -> CurrentTask:
+        """The task that runs."""
+        self.addresses.forget()
+        return self._tasks.now()
+
+    # -- motions ----------------------------------------------------------------------------
+
+    def stop_at(self, places: set[int]) -> None:
+        """Stop in front of these instructions from now on, and of no others.
+
+        Raises:
+            CommandError: there were too many in the machine's life.
+        """
+        try:
+            self._stepped.stop_at(places)
+        except ValueError as error:
+            raise CommandError(str(error)) from None
+
+    def interrupt(self) -> None:
+        """Stop a machine that moves, or the one that moves next, soon; from any thread."""
+        self._machine.interrupt()
+
+    def go(self) -> bool:
+        """Run on; True at a place where the machine was to stop."""
+        try:
+            return self._stepped.go() if self._past is None else self._past.go()
+        except ValueError as error:
+            self._give_up(str(error))
+            return False
+
+    def step(self) -> None:
+        """Execute one instruction; an interrupt that is due is delivered instead."""
+        if self._past is None:
+            self._stepped.step()
+        else:
+            self._past.step()
+
+    def step_back(self) -> bool:
+        """Go back by one instruction; False at the beginning.
+
+        Raises:
+            CommandError: there is no way back.
+        """
+        return self._kept().step_back()
+
+    def go_back(self) -> bool:
+        """Go back to the last place where the machine was to stop; False where there is none.
+
+        Raises:
+            CommandError: there is no way back.
+        """
+        return self._kept().go_back()
+
+    def seek(self, moment: MachineMoment) -> None:
+        """Go to a moment that the machine has come to.
+
+        Raises:
+            CommandError: it has not, or there is no way back.
+        """
+        past = self._kept()
+        if not past.oldest <= moment <= past.newest:
+            raise CommandError(
+                f"block {moment.blocks} is not between {past.oldest.blocks} and"
+                f" {past.newest.blocks}, where the machine has been"
+            )
+        past.seek(moment)
+
+    def _kept(self) -> MachinePast:
+        if self._past is None:
+            raise CommandError(self.why_no_past)
+        return self._past
+
+    def _give_up(self, why: str) -> None:
+        """Keep no past any more."""
+        self._past, self.why_no_past = None, f"there is no way back any more: {why}"
+
+    def _count(self, start: int, end: int) -> int:
+        """Instructions between two addresses of a block."""
+        self.addresses.forget()
+        count = 0
+        while start < end:
+            decoded = self._instructions.decode(start, self.addresses.read(start, end - start))
+            if not decoded:
+                break
+            for each in decoded:
+                start += each.size
+                count += 1
+        return count
+
+    # -- looking and changing ---------------------------------------------------------------
+
+    def read(self, address: int, size: int) -> bytes:
+        """Memory as what runs sees it, up to the first page that is not there."""
+        self.addresses.forget()
+        found = b""
+        with suppress(GuestFaultError):
+            while len(found) < size:
+                _, left = self.addresses.physical(address + len(found))
+                found += self.addresses.read(address + len(found), min(left, size - len(found)))
+        return found
+
+    def write(self, address: int, data: bytes) -> None:
+        """Change memory; what was recorded ends here.
+
+        Raises:
+            GuestFaultError: not all of it is there; none is changed then.
+        """
+        self.addresses.forget()
+        pieces, at = [], 0
+        while at < len(data):
+            place, left = self.addresses.physical(address + at)
+            pieces.append((place, data[at : at + left]))
+            at += left
+
+        def store() -> None:
+            for piece in pieces:
+                self._cpu.store(*piece)
+
+        self._change(store)
+
+    def register(self, name: str) -> int:
+        """A register; 0 where the emulator has none of the name."""
+        try:
+            return self._cpu.register(name)
+        except KeyError:
+            return 0
+
+    def set_register(self, name: str, value: int) -> None:
+        """Change a register; what was recorded ends here.
+
+        Raises:
+            CommandError: it cannot be changed.
+        """
+        try:
+            self._change(lambda: self._cpu.set_register(name, value))
+        except KeyError:
+            raise CommandError(f"{name} of a machine cannot be changed") from None
+
+    def _change(self, change: Callable[[], object]) -> None:
+        before = self.pc
+        change()
+        if self.pc != before or not self.moment.steps:
+            self._stepped.moved()
+        if self._past is not None:
+            try:
+                self._past.changed()
+            except ValueError as error:
+                self._give_up(str(error))
