@@ -49,10 +49,10 @@ class FrameSection:
 
     def _cie(self, return_address: str, *, signal: bool) -> int:
         place = len(self._data)
-        augmentation = b"S\0" if signal else b"\0"
-        body = struct.pack("<IB", _CIE_ID, _VERSION) + augmentation
+        body = struct.pack("<IB", _CIE_ID, _VERSION) + (b"zS\0" if signal else b"\0")
         body += bytes((_ADDRESS_SIZE, 0, 1, 1))  # no segments; offsets and steps are bytes
         body += unsigned(self._numbers[return_address])
+        body += unsigned(0) if signal else b""  # bytes of the augmentation
         self._put(body)
         return place
 
@@ -73,7 +73,7 @@ class FrameSection:
                 program += _advance(address - at) + self._rules(row, before)
                 at, before = address, row
             body = struct.pack("<IQQ", self._cies[signal], start, stop - start)
-            self._put(body + program)
+            self._put(body + (unsigned(0) if signal else b"") + program)
 
     def _rules(self, row: CfiRow, before: CfiRow | None) -> bytes:
         """What makes the rules of one row of those of the one before."""

@@ -16,8 +16,11 @@ from engine.unwind.framewriter import FrameSection
 from engine.unwind.orc import OrcTables
 
 _HEADER: Final = struct.Struct("<16sHHIQQQIHHHHHH")
+_SEGMENT: Final = struct.Struct("<IIQQQQQQ")
+_LOAD, _READ_EXECUTE = 1, 5
 _SECTION: Final = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL: Final = struct.Struct("<IBBHQQ")
+_START: Final = _HEADER.size + _SEGMENT.size
 _IDENT: Final = b"\x7fELF\x02\x01\x01".ljust(16, b"\0")
 _EXECUTABLE: Final = 2
 _PROGBITS, _SYMTAB, _STRTAB, _NOBITS = 1, 2, 3, 8
@@ -82,7 +85,7 @@ def _written(image: KernelImage, arch: Arch, symbols: bytes, strings: bytes, loc
     headers, names, contents = [bytes(_SECTION.size)], bytearray(b"\0"), bytearray()
 
     def add(name: str, kind: int, flags: int, address: int, size: int, *more: int) -> None:
-        at = _HEADER.size + len(contents) if kind != _NOBITS else _HEADER.size
+        at = _START + (len(contents) if kind != _NOBITS else 0)
         headers.append(_SECTION.pack(len(names), kind, flags, address, at, size, *more))
         names.extend(name.encode() + b"\0")
 
@@ -102,8 +105,10 @@ def _written(image: KernelImage, arch: Arch, symbols: bytes, strings: bytes, loc
     add(".shstrtab", _STRTAB, 0, 0, names_size, 0, 0, 1, 0)
     contents += names
     contents += bytes(-len(contents) % 8)
+    low, high = kept[0].addr, max(each.addr + each.size for each in kept)
     header = _HEADER.pack(
-        _IDENT, _EXECUTABLE, image.elf.machine, 1, 0, 0, _HEADER.size + len(contents), 0,
-        _HEADER.size, 0, 0, _SECTION.size, len(headers), len(headers) - 1,
+        _IDENT, _EXECUTABLE, image.elf.machine, 1, 0, _HEADER.size, _START + len(contents), 0,
+        _HEADER.size, _SEGMENT.size, 1, _SECTION.size, len(headers), len(headers) - 1,
     )  # fmt: skip
-    return header + bytes(contents) + b"".join(headers)
+    segment = _SEGMENT.pack(_LOAD, _READ_EXECUTE, _START, low, low, 0, high - low, 1)
+    return header + segment + bytes(contents) + b"".join(headers)

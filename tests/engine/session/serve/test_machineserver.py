@@ -1,0 +1,110 @@
+"""gdb drives a booted kernel: its own backtraces are ours, and the way back leads where it was."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from bootkit import initrd, needs_host_code
+from kernelimages import AMD64_61, image_path
+
+GDB = shutil.which("gdb")
+STOPS = (
+    *("vfs_read", "vfs_write", "do_user_addr_fault", "tick_sched_timer", "wake_up_process"),
+    *("kfree", "rcu_core", "do_filp_open", "schedule_timeout", "try_to_wake_up"),
+)
+COUNT = 40
+MANY = 9
+"""Hits of each place that are passed between two stops."""
+
+
+def driven(tmp_path: Path, disk: Path, *words: str, options: tuple[str, ...] = ()) -> str:
+    """What gdb prints for words, with the kernel's server at the other end."""
+    if GDB is None:
+        pytest.skip("needs gdb")
+    socket = tmp_path / "socket"
+    serving = [sys.executable, "-P", "-m", "tui", "serve", "--boot", "--gdb", f"unix:{socket}"]
+    serving += [*options, "--initrd", str(disk), str(image_path(AMD64_61))]
+    script = tmp_path / "script"
+    script.write_text(
+        "\n".join(("set pagination off", "set confirm off", f"target remote {socket}", *words))
+    )
+    with subprocess.Popen(
+        serving, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as server:
+        assert server.stderr is not None
+        assert b"listening" in server.stderr.readline()
+        environment = {**os.environ, "DEBUGINFOD_URLS": ""}
+        found = subprocess.run(
+            [GDB, "-nx", "-batch", "-x", str(script)],
+            capture_output=True, text=True, check=False, timeout=300, env=environment,
+        )  # fmt: skip
+        server.communicate(timeout=60)
+        assert server.returncode == 0
+    return found.stdout + found.stderr
+
+
+@pytest.mark.slow
+@needs_host_code
+def test_backtraces_of_gdb_are_those_of_the_kernels_own_tables(tmp_path: Path) -> None:
+    """Stops in system calls, interrupts and page faults of a boot, 40 of them."""
+    words = ["tbreak *run_init_process", "continue", *(f"break *{name}" for name in STOPS)]
+    words += ["python", f"for number in range({COUNT}):", "    gdb.execute('continue')"]
+    words += [f"    [gdb.execute(f'ignore {{n + 2}} {MANY}') for n in range({len(STOPS)})]"]
+    words += [
+        "    for name in ('bt', 'monitor bt'):",
+        "        print('==', name)",
+        "        print(gdb.execute(name, to_string=True))",
+        *("    print('== end')", "end", "kill"),
+    ]
+    output = driven(tmp_path, initrd(tmp_path, None), *words)
+    stops = re.findall(r"== bt\n(.*?)== monitor bt\n(.*?)== end", output, re.DOTALL)
+    assert len(stops) == COUNT, output[-3000:]
+    crossed = 0
+    for by_gdb, by_tables in stops:
+        gdb = re.findall(r"^#\d+ +(?:0x\S+ in )?(<signal handler called>|\S+)", by_gdb, re.M)
+        ours = re.findall(r"^#\d+ +0x[0-9a-f]+ ([^+\n]+)", by_tables, re.M)
+        crossed += "<signal handler called>" in gdb[: len(ours) - 1]
+        for theirs, own in zip(gdb, ours, strict=False):
+            same = own.startswith(theirs)  # gdb leaves the number of .part.0 out
+            assert same or theirs == "<signal handler called>", (by_gdb, by_tables)
+        assert len(gdb) >= len(ours)
+    assert crossed >= COUNT // 10
+
+
+@pytest.mark.slow
+@needs_host_code
+def test_the_way_back_from_a_panic_leads_to_its_cause(tmp_path: Path) -> None:
+    """A boot without its init panics; gdb goes back to the call before, and forward again."""
+    disk = initrd(tmp_path, "#!/bin/sh\nexit 3\n")
+    output = driven(
+        tmp_path,
+        disk,
+        "continue",
+        "print $_siginfo",
+        "break *do_exit",
+        "reverse-continue",
+        'printf "code %x\\n", $rdi',
+        "info threads",
+        "reverse-stepi",
+        "info symbol $pc",
+        "stepi",
+        "info symbol $pc",
+        "delete",
+        "continue",
+        "monitor bt",
+        "kill",
+        options=("--record",),
+    )
+    assert "the kernel has panicked: Attempted to kill init! exitcode=0x00000300" in output
+    assert "code 300" in output
+    assert '"init 1"' in output
+    assert "do_group_exit" in output
+    symbols = re.findall(r"^(\S+) (?:\+ \d+ )?in section", output, re.M)
+    assert symbols[1] == "do_exit"
+    assert symbols[0] != "do_exit"
+    assert len(re.findall("SIGABRT", output)) == 2
+    assert re.search(r"^#\d+ +0x[0-9a-f]+ panic\+", output, re.M)
