@@ -5,7 +5,7 @@ from typing import Final, Protocol
 
 from engine.arch.abivalues import Scalar, ScalarKind, ValueShape
 from engine.errors import ImageError
-from engine.image.datatypes import Member, TypeKind
+from engine.image.datatypes import MAX_DEPTH, Member, TypeKind
 from engine.image.reader import DamagedError
 
 LARGEST: Final = 128
@@ -101,24 +101,25 @@ class _ShapeParts:
         self._kind, self._count = kind, 0
         self._add(0, kind)
 
-    def _add(self, at: int, kind: ShapedType) -> None:
+    def _add(self, at: int, kind: ShapedType, depth: int = 0) -> None:
         """Add the scalars of a part that begins at a byte."""
         self._count += 1
         size = kind.size or 0
-        if self._count > _MAX_PARTS or at < 0 or at + size > (self._kind.size or 0):
+        fits = 0 <= at <= at + size <= (self._kind.size or 0)
+        if self._count > _MAX_PARTS or depth > MAX_DEPTH or not fits:
             raise UnknownShapeError(f"{self._kind.text}: its parts do not fit into it")
         match kind.kind:
             case TypeKind.RECORD:
                 self.has_union = self.has_union or kind.keyword == "union"
                 for member in kind.members:
-                    self._add_member(at, member)
+                    self._add_member(at, member, depth + 1)
             case TypeKind.ARRAY if kind.is_vector:
                 self.scalars.append(Scalar(ScalarKind.VECTOR, at, size))
             case TypeKind.ARRAY:
                 element = kind.element
                 step = element.size or 0
                 for number in range(size // step if step else 0):
-                    self._add(at + number * step, element)
+                    self._add(at + number * step, element, depth + 1)
             case TypeKind.COMPLEX:
                 half = _float(size // 2, is_quad=kind.is_quad)
                 self.scalars += [
@@ -136,10 +137,10 @@ class _ShapeParts:
             case _:
                 self.scalars.append(Scalar(ScalarKind.INTEGER, at, size))
 
-    def _add_member(self, at: int, member: Member) -> None:
+    def _add_member(self, at: int, member: Member, depth: int) -> None:
         if not member.bit_size:
             if member.type.size:  # an array without a length holds nothing
-                self._add(at + member.offset, member.type)
+                self._add(at + member.offset, member.type, depth)
             return
         first = member.bit_offset // 8
         behind = (member.bit_offset + member.bit_size + 7) // 8

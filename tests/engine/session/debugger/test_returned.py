@@ -19,7 +19,8 @@ _BETTER = {
     # (aapcs_is_vfp_call_or_return_candidate_1).
     ("aarch64", "c", "union u_ff"): "{a = 1, b = {1, 2, 3.5}}",
     ("aarch64", "c++", "DerivedF"): "{<Empty> = {<No data fields>}, k = 1.5, l = 2.5}",
-    # It does not look into arrays, nor at what is non-trivial (riscv_call_arg_info).
+    # It does not look into arrays, nor at what is non-trivial (riscv_call_arg_info); at the
+    # __int128, the last one here, it crashes.
     ("riscv64", "c", "struct s_arrd"): "{a = {8.5}}",
     ("riscv64", "c", "__int128"): "3541774862152233910277",
     ("riscv64", "c++", "Copied"): "{a = 3}",
