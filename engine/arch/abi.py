@@ -4,22 +4,10 @@
 """
 
 from collections.abc import Callable, Iterator
-from enum import Enum, auto
 
 from msgspec import Struct
 
-
-class SmallRecords(Enum):
-    """Ways to pass structures of up to two words by value."""
-
-    BY_WORD = auto()
-    """Each word in a register of the kind of what is in it (System V ABI, AMD64, 3.2.3)."""
-    WHOLE = auto()
-    """Up to four numbers of floating point in vector registers, all else in general ones
-    (AAPCS64, 6.8.2)."""
-    BY_FIELD = auto()
-    """Up to two fields, one of them of floating point, each in a register of its kind; all else
-    in general ones (RISC-V ELF psABI, 2.2)."""
+from engine.arch.abivalues import Divide, ResultPlaces
 
 
 class CallConvention(Struct, frozen=True):
@@ -30,8 +18,9 @@ class CallConvention(Struct, frozen=True):
         vectors: how many vector or floating-point registers take arguments.
         stack: (DWARF number of the stack pointer, distance to the first argument on it).
         hidden_result: a big result's address takes the first argument register.
-        by_reference: structures of more than two words are passed by their address.
-        records: how smaller ones are passed.
+        by_reference: what is in memory is passed by its address, not on the stack.
+        divide: divides values into parts of registers.
+        skips: what finds too few general registers takes the last ones away from the rest.
         straddles: what needs two registers and finds one is half in it and half on the stack.
         overflows: floating-point numbers take general registers when theirs are used up.
     """
@@ -41,7 +30,8 @@ class CallConvention(Struct, frozen=True):
     stack: tuple[int, int]
     hidden_result: bool
     by_reference: bool
-    records: SmallRecords
+    divide: Divide
+    skips: bool = False
     straddles: bool = False
     overflows: bool = False
 
@@ -69,11 +59,15 @@ class ElfAbi(Struct, frozen=True):
     Attributes:
         calls: the calling convention; None where nobody needs it.
         stubs: of the procedure linkage table; None where they are not recognised.
-        float_result: register that a function's floating-point result comes in, "" for not known.
+        divide: divides values into parts of registers; None where nobody needs it.
+        results: registers of a function's result, with `divide`.
+        quads: long double is IEEE's format of 128 bits.
         mapping_symbols: symbols without a type whose names begin with "$" tell code from data.
     """
 
     calls: CallConvention | None = None
     stubs: LinkageStubs | None = None
     mapping_symbols: bool = False
-    float_result: str = ""
+    quads: bool = False
+    divide: Divide | None = None
+    results: ResultPlaces | None = None

@@ -10,17 +10,17 @@ from typing import Final
 
 from msgspec import Struct
 
-from engine.arch.abi import CallConvention, SmallRecords
+from engine.arch.abi import CallConvention
+from engine.arch.abivalues import Bank, RegisterPart
 from engine.image.datatypes import DataType, TypeKind
 from engine.image.expressions import Term, VariableLocation, Where, nowhere
+from engine.image.valueshapes import LARGEST, UnknownShapeError, shape_of
 
 _RUST: Final = 0x1C
 _VECTOR: Final = nowhere("is passed in a vector register, which probes do not record")
 _UNKNOWN: Final = nowhere("is passed in a way that is not known here")
+_PADDING: Final = nowhere("is padding")
 _WORD: Final = 8
-_MAX_LEAVES: Final = 16
-_MAX_PARTS: Final = 1024
-"""Parts of a structure that are looked at; a damaged one may contain itself."""
 
 
 def entry_locations(
@@ -28,7 +28,7 @@ def entry_locations(
 ) -> list[VariableLocation]:
     """The place of each parameter; one that cannot be told, and all that follow, are nowhere."""
     state = _TakenSlots(convention)
-    if convention.hidden_result and _is_big(returns):
+    if convention.hidden_result and _is_in_memory(convention, returns):
         state.general += 1
     found: list[VariableLocation] = []
     for kind in parameters:
@@ -40,10 +40,12 @@ def entry_locations(
     return found
 
 
-def _is_big(kind: DataType) -> bool:
-    if kind.kind is not TypeKind.RECORD:
+def _is_in_memory(convention: CallConvention, returns: DataType) -> bool:
+    """True for a result that the caller gives room for."""
+    try:
+        return bool(returns.size) and convention.divide(shape_of(returns)) is None
+    except UnknownShapeError:
         return False
-    return kind.is_passed_by_reference or (kind.size or 0) > 2 * _WORD
 
 
 class _TakenSlots(Struct):
@@ -57,7 +59,7 @@ class _TakenSlots(Struct):
     def place(self, kind: DataType, language: int) -> VariableLocation:
         """The next parameter's place."""
         match kind.kind:
-            case TypeKind.RECORD:
+            case TypeKind.RECORD | TypeKind.COMPLEX:
                 return self._record(kind, language)
             case TypeKind.FLOAT:
                 return self._float(kind.size or 0)
@@ -86,7 +88,7 @@ class _TakenSlots(Struct):
                 self.general = len(registers)
                 rest = self._on_stack(size - _WORD)
                 return VariableLocation(Where.PIECES, pieces=((_WORD, last), (_WORD, rest)))
-            if self.convention.records is not SmallRecords.BY_WORD:
+            if self.convention.skips:
                 self.general = len(registers)  # AAPCS64, C.13: none is used afterwards
             return self._on_stack(size)
         taken = registers[self.general : self.general + count]
@@ -105,102 +107,56 @@ class _TakenSlots(Struct):
         return where
 
     def _record(self, kind: DataType, language: int) -> VariableLocation:
-        if kind.is_passed_by_reference:
-            return self._pointer()
-        size = kind.size
-        leaves = _leaves(kind)
-        if not size or not leaves:
+        try:
+            shape = shape_of(kind)
+        except UnknownShapeError:
             return _UNKNOWN
-        if language == _RUST and [leaf.size for _, leaf in leaves] != [_WORD, _WORD]:
+        if shape.by_reference:
+            return self._pointer()
+        if not shape.size or (not shape.scalars and shape.size <= LARGEST):
+            return _UNKNOWN
+        if language == _RUST and [one.size for one in shape.scalars] != [_WORD, _WORD]:
             return _UNKNOWN  # Rust's own convention is not fixed; slices are two words
-        floats = [leaf.kind is TypeKind.FLOAT for _, leaf in leaves]
-        if size > 2 * _WORD:
-            if self.convention.by_reference:
-                whole = self.convention.records is SmallRecords.WHOLE
-                if whole and all(floats) and len(floats) <= 4:
-                    return self._vectors(len(floats), size)
-                return self._pointer()
+        parts = self.convention.divide(shape)
+        if parts is None and self.convention.by_reference:
+            return self._pointer()
+        wide = any(one.size > _WORD and not one.is_bitfield for one in shape.scalars)
+        if parts is None or any(part.bank is Bank.X87 for part in parts):
+            return _UNKNOWN if wide else self._on_stack(shape.size)
+        banks = [part.bank for part in parts]
+        if wide and Bank.GENERAL in banks:
+            return _UNKNOWN  # pairs of registers, aligned
+        return self._divided(parts, shape.size)
+
+    def _divided(self, parts: Sequence[RegisterPart], size: int) -> VariableLocation:
+        """Each part in a register of its bank, if there are enough of all."""
+        convention = self.convention
+        vectors = sum(part.bank is Bank.FLOAT for part in parts)
+        general = len(parts) - vectors
+        if not vectors:
+            return self._words(general, size)
+        free = len(convention.general) - self.general
+        if general > free or self.vectors + vectors > convention.vectors:
+            if convention.overflows:
+                return self._words(-(-size // _WORD), size)
+            if convention.skips:
+                self.vectors = convention.vectors
             return self._on_stack(size)
-        match self.convention.records:
-            case SmallRecords.BY_WORD:
-                return self._split(leaves, size)
-            case SmallRecords.BY_FIELD if any(floats) and len(leaves) <= 2:
-                return self._by_field(leaves, size)
-            case SmallRecords.WHOLE if all(floats):
-                return self._vectors(len(floats), size)
-        return self._words(-(-size // _WORD), size)
+        ends = [*(part.offset for part in parts[1:]), size]
+        pieces = [(parts[0].offset, _PADDING)] if parts[0].offset else []
+        for part, end in zip(parts, ends, strict=True):
+            if part.bank is Bank.FLOAT:
+                self.vectors += 1
+                where = _VECTOR
+            else:
+                where = self._words(1, part.size)
+            pieces.append((end - part.offset, where))
+        if len(pieces) == 1:
+            return pieces[0][1]
+        return VariableLocation(Where.PIECES, pieces=tuple(pieces))
 
     def _pointer(self) -> VariableLocation:
         pointer = self._words(1, _WORD)
         if pointer.where is Where.REGISTER:
             return VariableLocation(Where.MEMORY, Term(pointer.register))
         return VariableLocation(Where.MEMORY, pointer.term.loaded())
-
-    def _vectors(self, count: int, size: int) -> VariableLocation:
-        if self.vectors + count > self.convention.vectors:
-            self.vectors = self.convention.vectors
-            return self._on_stack(size)
-        self.vectors += count
-        return _VECTOR
-
-    def _split(self, leaves: list[tuple[int, DataType]], size: int) -> VariableLocation:
-        """Each word in a register of the kind of what is in it."""
-        words = -(-size // _WORD)
-        floating = [
-            all(leaf.kind is TypeKind.FLOAT for at, leaf in leaves if at // _WORD == word)
-            for word in range(words)
-        ]
-        general, vectors = floating.count(False), floating.count(True)
-        free = len(self.convention.general) - self.general
-        if general > free or self.vectors + vectors > self.convention.vectors:
-            return self._on_stack(size)
-        parts = []
-        for is_float in floating:
-            if is_float:
-                self.vectors += 1
-                parts.append((_WORD, _VECTOR))
-            else:
-                parts.append((_WORD, self._words(1, _WORD)))
-        return (
-            parts[0][1] if len(parts) == 1 else VariableLocation(Where.PIECES, pieces=tuple(parts))
-        )
-
-    def _by_field(self, leaves: list[tuple[int, DataType]], size: int) -> VariableLocation:
-        """Each of up to two fields in a register of its kind, if there are both."""
-        floats = [leaf.kind is TypeKind.FLOAT for _, leaf in leaves]
-        free = len(self.convention.general) - self.general
-        if (
-            self.vectors + floats.count(True) > self.convention.vectors
-            or floats.count(False) > free
-        ):
-            return self._words(-(-size // _WORD), size)
-        ends = [*(at for at, _ in leaves[1:]), size]
-        parts = []
-        for (at, leaf), end, is_float in zip(leaves, ends, floats, strict=True):
-            if is_float:
-                self.vectors += 1
-            where = _VECTOR if is_float else self._words(1, leaf.size or _WORD)
-            parts.append((end - at, where))
-        return (
-            parts[0][1] if len(parts) == 1 else VariableLocation(Where.PIECES, pieces=tuple(parts))
-        )
-
-
-def _leaves(kind: DataType) -> list[tuple[int, DataType]]:
-    """(offset, type) of the scalars of a structure; as many as matter."""
-    found: list[tuple[int, DataType]] = []
-    todo = [(0, kind)]
-    for _ in range(_MAX_PARTS):
-        if not todo or len(found) > _MAX_LEAVES:
-            break
-        at, part = todo.pop()
-        if part.kind is TypeKind.ARRAY:
-            element = part.element
-            step, count = element.size or 0, min(part.count or 0, _MAX_LEAVES + 1)
-            todo += [(at + index * step, element) for index in reversed(range(count))]
-        elif part.kind is TypeKind.RECORD:
-            members = part.members[: _MAX_LEAVES + 1]
-            todo += [(at + member.offset, member.type) for member in reversed(members)]
-        else:
-            found.append((at, part))
-    return found

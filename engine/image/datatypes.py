@@ -34,6 +34,7 @@ class TypeKind(Enum):
     UNSIGNED_CHAR = "unsigned character"
     BOOL = "truth value"
     FLOAT = "floating-point number"
+    COMPLEX = "complex number"
     POINTER = "pointer"
     ENUM = "enumeration"
     RECORD = "structure or union"
@@ -90,6 +91,18 @@ class DataType(Protocol):
     @property
     def is_passed_by_reference(self) -> bool:
         """True if functions get and give its address: C++ objects not to be copied bytewise."""
+
+    @property
+    def owner(self) -> "DataType | None":
+        """The class whose members a pointer to members leads to; None for any other type."""
+
+    @property
+    def is_vector(self) -> bool:
+        """True for an array that registers hold and functions give as a whole."""
+
+    @property
+    def is_quad(self) -> bool:
+        """True for a number of 16 bytes in IEEE's format, not in the x87's of 80 bits."""
 
     @property
     def element(self) -> "DataType":

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any, Final
 
+from engine.arch import for_elf
 from engine.errors import ImageError
 from engine.image import dies, forms
 from engine.image.damage import Damage
@@ -32,6 +33,7 @@ class DebugInfo:
     Attributes:
         name: for messages.
         order: "<" or ">" as struct spells it.
+        quads: long doubles of 16 bytes are IEEE's, not the x87's of 80 bits.
         damage: what cannot be read is noted there.
         definitions: its types by tag and name, once somebody has looked for one.
     """
@@ -58,6 +60,7 @@ class DebugInfo:
         self.damage = Damage() if damage is None else damage
         self.name = name
         self.order = order
+        self.quads = False
         self._read = read
         self._folders = tuple(folders)
         self._debug_dirs = tuple(debug_dirs)
@@ -83,7 +86,9 @@ class DebugInfo:
         folders = [os.path.dirname(os.path.abspath(i.path)) for i in (image, holder) if i.path]
         read = partial(debug_bytes, holder)
         dirs = standard_dirs() if debug_dirs is None else debug_dirs
-        return cls(holder.name, holder.layout.order, read, folders, dirs, image.damage)
+        made = cls(holder.name, holder.layout.order, read, folders, dirs, image.damage)
+        made.quads = _has_quads(image)
+        return made
 
     @classmethod
     def within(cls, image: ElfImage, debug_dirs: Sequence[str] | None) -> "DebugInfo":
@@ -96,7 +101,9 @@ class DebugInfo:
         folders = [os.path.dirname(os.path.abspath(image.path))] if image.path else []
         read = partial(debug_bytes, image)
         dirs = standard_dirs() if debug_dirs is None else debug_dirs
-        return cls(image.name, image.layout.order, read, folders, dirs, image.damage)
+        made = cls(image.name, image.layout.order, read, folders, dirs, image.damage)
+        made.quads = _has_quads(image)
+        return made
 
     def section(self, name: str) -> bytes:
         """The unpacked contents of a section; b"" for none."""
@@ -277,13 +284,20 @@ class DebugInfo:
 
     def _supplement_of(self, image: ElfImage) -> "DebugInfo":
         read = partial(debug_bytes, image)
-        return DebugInfo(image.name, self.order, read, damage=self.damage)
+        made = DebugInfo(image.name, self.order, read, damage=self.damage)
+        made.quads = self.quads
+        return made
 
 
 def covering(rows: list[tuple[int, int, int]], address: int) -> list[int]:
     """The unit of the (start, end, unit) that holds an address, if there is one."""
     at = bisect_right(rows, address, key=lambda row: row[0]) - 1
     return [rows[at][2]] if at >= 0 and address < rows[at][1] else []
+
+
+def _has_quads(image: ElfImage) -> bool:
+    arch = for_elf(image.machine, image.bits, image.byteorder)
+    return arch is not None and arch.abi.quads
 
 
 def _has_info(image: ElfImage) -> bool:

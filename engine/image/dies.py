@@ -98,6 +98,10 @@ class DebugFile(Protocol):
         """Byte order as struct spells it."""
 
     @property
+    def quads(self) -> bool:
+        """True if long doubles of 16 bytes are IEEE's, not the x87's of 80 bits."""
+
+    @property
     def supplement(self) -> "DebugFile":
         """The file that dwz moved common entries to; ImageError if it is not there."""
 

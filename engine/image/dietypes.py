@@ -7,6 +7,7 @@ from engine.image import dies, forms
 from engine.image.datatypes import SHORTER, Member, TypeKind, member_of, names_of
 from engine.image.definitions import ENUM, RECORDS, defined
 from engine.image.dies import MAX_CHAIN, Die
+from engine.image.nontrivial import is_nontrivial
 from engine.image.reader import DamagedError, Reader
 
 _ARRAY, _POINTER, _REFERENCE = 0x01, 0x0F, 0x10
@@ -23,13 +24,16 @@ _QUALIFIERS: Final = {_CONST: "const", _VOLATILE: "volatile", _RESTRICT: "", _AT
 _TRANSPARENT: Final = frozenset((*_QUALIFIERS, _TYPEDEF, _SUBRANGE))
 _POINTERS: Final = {_POINTER: "*", _REFERENCE: "&", _RVALUE: "&&", _PTR_TO_MEMBER: "::*"}
 _MAX_MEMBERS: Final = 1 << 16
-_AT_CALLING_CONVENTION, _PASS_BY_REFERENCE = 0x36, 4
+_AT_GNU_VECTOR: Final = 0x2107
+_AT_CONTAINING_TYPE, _AT_ARTIFICIAL = 0x1D, 0x34
+_QUADS: Final = frozenset(("_Float128", "__float128", "__ieee128"))
+"""Names of IEEE's format of 128 bits, whatever long double is."""
 _C_LIKE: Final = frozenset((0x01, 0x02, 0x0C, 0x1D, 0x2C))
 
 _ENCODINGS: Final = {
     0x01: TypeKind.UNSIGNED,
     0x02: TypeKind.BOOL,
-    0x03: TypeKind.OTHER,
+    0x03: TypeKind.COMPLEX,
     0x04: TypeKind.FLOAT,
     0x05: TypeKind.SIGNED,
     0x06: TypeKind.CHAR,
@@ -89,7 +93,11 @@ class DieType:
         if size is not None:
             return size
         if die.tag in _POINTERS:
-            return die.unit.widths.address
+            # A pointer to a member function has an adjustment behind the address (Itanium C++
+            # ABI, 2.3).
+            target = die.type if die.tag == _PTR_TO_MEMBER else None
+            two = target is not None and target.tag == _SUBROUTINE
+            return die.unit.widths.address * (2 if two else 1)
         if die.tag == ENUM and die.type is not None:
             return DieType(die.type)._size(depth + 1)
         if die.tag == _ARRAY:
@@ -127,34 +135,34 @@ class DieType:
 
     @cached_property
     def is_passed_by_reference(self) -> bool:
-        """True if functions get and give its address: C++ objects not to be copied bytewise.
+        """True if functions get and give its address: C++ objects not to be copied bytewise."""
+        return is_nontrivial(self._die)
 
-        Compilers may say it (DWARF 5, 5.7.4). Where they do not, a destructor of it or of a part
-        says it, which is nearly the rule (Itanium C++ ABI, "non-trivial for the purposes of
-        calls").
-        """
-        return self._is_nontrivial(0)
-
-    def _is_nontrivial(self, depth: int) -> bool:
+    @cached_property
+    def owner(self) -> "DieType | None":
+        """The class whose members a pointer to members leads to; None for any other type."""
         die = self._die
-        if die is None or die.tag not in RECORDS or depth > MAX_CHAIN:
+        if die is None or die.tag != _PTR_TO_MEMBER:
+            return None
+        return DieType(die.reference(_AT_CONTAINING_TYPE))
+
+    @cached_property
+    def is_quad(self) -> bool:
+        """True for a number of 16 bytes in IEEE's format, not in the x87's of 80 bits."""
+        die = self._die
+        if die is None or self.kind not in (TypeKind.FLOAT, TypeKind.COMPLEX):
             return False
-        said = die.number(_AT_CALLING_CONVENTION)
-        if said is not None:
-            return said == _PASS_BY_REFERENCE
-        shape = die.unit.shape
-        for index in shape.children(die.unit.index(die.offset)):
-            if shape.tags[index] == _SUBPROGRAM:
-                name = Die(die.unit, shape.offsets[index]).name
-                if name and name.startswith("~"):
-                    return True
-        return any(
-            part.type._is_nontrivial(depth + 1)
-            for part in self.members
-            if isinstance(part.type, DieType) and part.type.kind is TypeKind.RECORD
-        )
+        if self.size != (16 if self.kind is TypeKind.FLOAT else 32):
+            return False
+        name = (die.name or "").removeprefix("complex ").removeprefix("_Complex ")
+        return die.unit.info.quads or name in _QUADS
 
     # -- arrays ------------------------------------------------------------------
+
+    @cached_property
+    def is_vector(self) -> bool:
+        """True for an array that registers hold and functions give as a whole."""
+        return self._die is not None and self._die.has(_AT_GNU_VECTOR)
 
     @cached_property
     def element(self) -> "DieType":
@@ -412,7 +420,8 @@ def _declared(die: Die | None, inner: str, depth: int) -> str:
         return "..."
     tag = die.tag
     if tag in _POINTERS:
-        mark = f"{_POINTERS[tag]}{inner}"
+        owner = die.reference(_AT_CONTAINING_TYPE) if tag == _PTR_TO_MEMBER else None
+        mark = f"{_text(owner, depth + 1) if owner is not None else ''}{_POINTERS[tag]}{inner}"
         target = die.type
         if target is not None and target.tag in (_ARRAY, _SUBROUTINE):
             mark = f"({mark})"
@@ -447,7 +456,10 @@ def _parameters(die: Die, depth: int) -> str:
     for index in shape.children(die.unit.index(die.offset)):
         if shape.tags[index] == _PARAMETER:
             parameter = Die(die.unit, shape.offsets[index])
-            found.append(_declared(parameter.type, "", depth + 1))
+            shown = _declared(parameter.type, "", depth + 1)
+            # `this` cannot be changed, as gdb says of types of member functions.
+            own = die.tag == _SUBROUTINE and parameter.has(_AT_ARTIFICIAL)
+            found.append(f"{shown} const" if own and shown.endswith("*") else shown)
         elif shape.tags[index] == _UNSPECIFIED_PARAMETERS:
             found.append("...")
     if not found and die.has(_AT_PROTOTYPED):

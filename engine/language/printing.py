@@ -19,7 +19,15 @@ from engine.language.reach import Reach
 from engine.language.surroundings import Surroundings
 from engine.language.user_types import bare_type
 from engine.language.value_types import CType, is_reference
-from engine.language.values import MOST, MemoryPlace, Order, TypedValue, as_float, extended
+from engine.language.values import (
+    MOST,
+    MemoryPlace,
+    Order,
+    TypedValue,
+    as_float,
+    extended,
+    quad,
+)
 
 FORMATS: Final = "xduotacfszr"
 """Letters behind the slash of `print`."""
@@ -34,7 +42,8 @@ _ESCAPES: Final = {
     27: "\\033",
     92: "\\\\",
 }
-_DIGITS: Final = {4: 9, 8: 17}
+_DIGITS: Final = {2: 5, 4: 9, 8: 17}
+_X87_DIGITS, _QUAD_DIGITS = 21, 36
 
 
 class Printer(Struct, frozen=True):
@@ -78,7 +87,7 @@ class Printer(Struct, frozen=True):
                     return shown
                 at = f"@{value.number:#x}: " if self.options.address else ""
                 return f"({escaped(value.type.text)}) {at}{self._part(inner, '', 0)}"
-            if kind.kind is TypeKind.POINTER and not self._is_text(kind):
+            if kind.kind is TypeKind.POINTER and kind.owner is None and not self._is_text(kind):
                 return f"({escaped(value.type.text)}) {self._pointer(value)}"
         return self._part(value, letter, 0)
 
@@ -115,6 +124,8 @@ class Printer(Struct, frozen=True):
     def _scalar(self, value: TypedValue, kind: CType) -> str:
         match kind.kind:
             case TypeKind.POINTER:
+                if kind.owner is not None:
+                    return self._member_pointer(value, kind.owner)
                 if is_reference(value.type):
                     inner = self.referred(value)
                     if (shown := self._container(inner, "", 1)) is not None:
@@ -129,10 +140,34 @@ class Printer(Struct, frozen=True):
             case TypeKind.ENUM:
                 return escaped(_enumerator(value.number, kind))
             case TypeKind.FLOAT:
-                return real(value.raw, self.around.order)
+                return real(value.raw, self.around.order, is_quad=kind.is_quad)
+            case TypeKind.COMPLEX:
+                half = (kind.size or 0) // 2
+                parts = value.raw[:half], value.raw[half:]
+                order, quad = self.around.order, kind.is_quad
+                return "{} + {}i".format(*(real(raw, order, is_quad=quad) for raw in parts))
             case TypeKind.OTHER:
                 return "{" + " ".join(f"{byte:#04x}" for byte in value.raw) + "}"
         return str(value.number)
+
+    def _member_pointer(self, value: TypedValue, owner: CType) -> str:
+        """A pointer to a member: the member by name, or a function (Itanium C++ ABI, 2.3)."""
+        raw, order = value.raw, self.around.order
+        if len(raw) <= self.around.pointer:
+            offset = int.from_bytes(raw, order, signed=True)
+            if offset == -1:
+                return "NULL"
+            found = next((one for one in owner.members if one.offset == offset and one.name), None)
+            if found is None or found.bit_size:
+                return str(offset)
+            return escaped(f"&{bare_type(owner.text)}::{found.name}")
+        half = len(raw) // 2
+        code, adjusted = (int.from_bytes(part, order) for part in (raw[:half], raw[half:]))
+        if adjusted & 1:  # the mark of a virtual function where code may have odd addresses
+            return f"&virtual table offset {code}"
+        if code & 1:
+            return f"&virtual table offset {code - 1}"
+        return f"({escaped(value.type.text)}) {self._of_symbol(code)}" if code else "NULL"
 
     def _pointer(self, value: TypedValue) -> str:
         target, number = value.type.resolved.target, value.number
@@ -450,9 +485,9 @@ def quoted(data: bytes, repeats: int = DEFAULT.repeats) -> str:
     return ", ".join(parts)
 
 
-def real(raw: bytes, order: Order) -> str:
+def real(raw: bytes, order: Order, *, is_quad: bool = False) -> str:
     """A floating-point number with as many digits as tell it from all others."""
-    number = as_float(raw, order)
+    number = as_float(raw, order, is_quad=is_quad)
     if number != number:
         return _nan(raw, order)
     if number in (float("inf"), float("-inf")):
@@ -460,8 +495,9 @@ def real(raw: bytes, order: Order) -> str:
     digits = _DIGITS.get(len(raw))
     if digits is not None:
         return f"{number:.{digits}g}"
-    exact = extended(raw)
-    return exact_text(exact, 21) if isinstance(exact, Fraction) else str(exact)
+    exact = quad(raw, order) if is_quad else extended(raw)
+    digits = _QUAD_DIGITS if is_quad else _X87_DIGITS
+    return exact_text(exact, digits) if isinstance(exact, Fraction) else str(exact)
 
 
 def _nan(raw: bytes, order: Order) -> str:
@@ -479,7 +515,8 @@ def exact_text(number: Fraction, digits: int) -> str:
     if not number:
         return "0"
     sign, number = ("-", -number) if number < 0 else ("", number)
-    power = len(str(int(number))) - 1 if number >= 1 else -len(str(int(1 / number)))
+    bits = number.numerator.bit_length() - number.denominator.bit_length()
+    power = bits * 30103 // 100_000  # about log10; a long number must not be made text
     while number >= Fraction(10) ** (power + 1):
         power += 1
     while number < Fraction(10) ** power:

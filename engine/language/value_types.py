@@ -47,6 +47,22 @@ class CType(Protocol):
         """Elements of an array's first dimension; None where it does not say."""
 
     @property
+    def owner(self) -> "CType | None":
+        """The class whose members a pointer to members leads to; None for any other type."""
+
+    @property
+    def is_vector(self) -> bool:
+        """True for an array that registers hold and functions give as a whole."""
+
+    @property
+    def is_quad(self) -> bool:
+        """True for a number of 16 bytes in IEEE's format, not in the x87's of 80 bits."""
+
+    @property
+    def is_passed_by_reference(self) -> bool:
+        """True if functions get and give its address: C++ objects not to be copied bytewise."""
+
+    @property
     def members(self) -> Sequence[Member]:
         """The parts of a structure."""
 
@@ -129,6 +145,26 @@ class MadeType(Struct, frozen=True, dict=True):
     def element(self) -> CType:
         """An array's elements."""
         return self.target
+
+    @property
+    def owner(self) -> "CType | None":
+        """No pointer to members is made."""
+        return None
+
+    @property
+    def is_vector(self) -> bool:
+        """An array in memory is made."""
+        return False
+
+    @property
+    def is_quad(self) -> bool:
+        """The x87's long double is made."""
+        return False
+
+    @property
+    def is_passed_by_reference(self) -> bool:
+        """Types that are made are C's."""
+        return False
 
     @property
     def members(self) -> Sequence[Member]:

@@ -16,7 +16,7 @@ from engine.language.value_types import INTEGERS, CType
 Order = Literal["little", "big"]
 MOST: Final = 1 << 16
 """Bytes of a value at the most (gdb's max-value-size)."""
-_FLOATS: Final = {4: "f", 8: "d"}
+_FLOATS: Final = {2: "e", 4: "f", 8: "d"}
 _NUMBERS: Final = INTEGERS | {TypeKind.ENUM, TypeKind.POINTER}
 
 
@@ -162,7 +162,7 @@ class TypedValue(Struct, eq=False):
         """
         if self.type.kind is not TypeKind.FLOAT:
             return float(self.number)
-        return as_float(self.raw, self.order)
+        return as_float(self.raw, self.order, is_quad=self.type.is_quad)
 
     @property
     def truth(self) -> bool:
@@ -178,12 +178,18 @@ class TypedValue(Struct, eq=False):
         return self.number != 0
 
 
-def as_float(raw: bytes, order: Order) -> float:
-    """A binary floating-point number of 4, 8, 10 or 16 bytes (x87's in the latter two)."""
+def as_float(raw: bytes, order: Order, *, is_quad: bool = False) -> float:
+    """A binary floating-point number of 2, 4, 8, 10 or 16 bytes.
+
+    Args:
+        raw: its bytes.
+        order: of them.
+        is_quad: 16 bytes are IEEE's format; else they are the x87's of 80 bits, as 10 are.
+    """
     if len(raw) in _FLOATS:
         (number,) = struct.unpack(("<" if order == "little" else ">") + _FLOATS[len(raw)], raw)
         return float(number)
-    exact = extended(raw)
+    exact = quad(raw, order) if is_quad else extended(raw)
     if isinstance(exact, float):
         return exact
     try:
@@ -199,6 +205,17 @@ def extended(raw: bytes) -> Fraction | float:
     if exponent == 0x7FFF:
         return nan if mantissa << 1 & (1 << 64) - 1 else sign * inf
     return sign * Fraction(mantissa) * Fraction(2) ** (max(exponent, 1) - 16383 - 63)
+
+
+def quad(raw: bytes, order: Order) -> Fraction | float:
+    """The exact value of an IEEE number of 128 bits; a float for an infinity or for none."""
+    bits = int.from_bytes(raw, order)
+    sign, exponent = -1 if bits >> 127 else 1, bits >> 112 & 0x7FFF
+    fraction = bits & (1 << 112) - 1
+    if exponent == 0x7FFF:
+        return nan if fraction else sign * inf
+    mantissa = fraction | (1 << 112 if exponent else 0)
+    return sign * Fraction(mantissa) * Fraction(2) ** (max(exponent, 1) - 16383 - 112)
 
 
 def float_bytes(number: float, size: int, order: Order) -> bytes:

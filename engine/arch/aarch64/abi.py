@@ -4,7 +4,8 @@ import struct
 from collections.abc import Iterator
 from typing import Final
 
-from engine.arch.abi import CallConvention, ElfAbi, LinkageStubs, SmallRecords
+from engine.arch.aarch64.results import RESULTS, divide
+from engine.arch.abi import CallConvention, ElfAbi, LinkageStubs
 
 _BTI_C: Final = 0xD503245F
 
@@ -31,9 +32,12 @@ ABI: Final = ElfAbi(
         stack=(31, 0),
         hidden_result=False,
         by_reference=True,
-        records=SmallRecords.WHOLE,
+        divide=divide,
+        skips=True,
     ),
     stubs=LinkageStubs(glob_dat=1025, jump_slot=1026, irelative=1032, find=_stubs),
     mapping_symbols=True,
-    float_result="v0",
+    quads=True,
+    divide=divide,
+    results=RESULTS,
 )

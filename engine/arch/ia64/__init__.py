@@ -13,6 +13,7 @@ from engine.arch.ia64.frames import UNWIND
 from engine.arch.ia64.listing import decode
 from engine.arch.ia64.probes import PROBES
 from engine.arch.ia64.registers import REGISTERS
+from engine.arch.ia64.results import ABI
 from engine.arch.ia64.returns import RETURNS
 from engine.arch.ia64.signal_frames import SIGNALS
 from engine.arch.ia64.syscalls import SYSCALLS
@@ -67,6 +68,7 @@ IA64 = Arch(
     breakpoint=BREAK.to_bytes(6, "little"),
     trap_advances_pc=False,
     engines=EngineNames(),
+    abi=ABI,
     core="ia64",
     decode=decode,
     code_unit=SIZE,

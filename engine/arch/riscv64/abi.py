@@ -4,7 +4,8 @@ import struct
 from collections.abc import Iterator
 from typing import Final
 
-from engine.arch.abi import CallConvention, ElfAbi, LinkageStubs, SmallRecords
+from engine.arch.abi import CallConvention, ElfAbi, LinkageStubs
+from engine.arch.riscv64.results import RESULTS, divide
 
 
 def _stubs(code: bytes, address: int) -> Iterator[tuple[int, int]]:
@@ -26,11 +27,14 @@ ABI: Final = ElfAbi(
         stack=(2, 0),
         hidden_result=True,
         by_reference=True,
-        records=SmallRecords.BY_FIELD,
+        divide=divide,
+        skips=True,
         straddles=True,
         overflows=True,
     ),
     stubs=LinkageStubs(glob_dat=2, jump_slot=5, irelative=58, find=_stubs),  # R_RISCV_64, ...
     mapping_symbols=True,
-    float_result="fa0",
+    quads=True,
+    divide=divide,
+    results=RESULTS,
 )

@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from engine.arch.abi import CallConvention, ElfAbi, LinkageStubs, SmallRecords
+from engine.arch.abi import CallConvention, ElfAbi, LinkageStubs
+from engine.arch.x86_64.results import RESULTS, divide
 
 _STUB: Final = re.compile(rb"(?:\xf3\x0f\x1e\xfa)?\xf2?\xff\x25(....)", re.DOTALL)
 
@@ -17,14 +18,15 @@ def _stubs(code: bytes, address: int) -> Iterator[tuple[int, int]]:
 
 
 ABI: Final = ElfAbi(
-    float_result="xmm0",
+    divide=divide,
+    results=RESULTS,
     calls=CallConvention(  # 3.2.3; DWARF numbers of figure 3.36
         general=(5, 4, 1, 2, 8, 9),
         vectors=8,
         stack=(7, 8),
         hidden_result=True,
         by_reference=False,
-        records=SmallRecords.BY_WORD,
+        divide=divide,
     ),
     stubs=LinkageStubs(glob_dat=6, jump_slot=7, irelative=37, find=_stubs),  # table 4.9
 )

@@ -3,13 +3,14 @@
 from collections.abc import Callable
 from typing import Final
 
-from engine.cpu.ia64.floatformats import (
+from engine.arch.ia64.floatformats import (
     BIAS,
     INTEGER_BIT,
     INTEGER_EXPONENT,
     NAN_EXPONENT,
     QUIET_BIT,
     SIGNIFICAND,
+    Float,
 )
 from engine.cpu.ia64.floats import (
     DENORMAL,
@@ -29,7 +30,7 @@ from engine.cpu.ia64.floats import (
     scale,
     shift_right,
 )
-from engine.cpu.ia64.state import FPSR, NATVAL, Float
+from engine.cpu.ia64.state import FPSR, NATVAL
 from engine.cpu.ia64.stops import Illegal
 
 _INTEGER_INDEFINITE: Final = 1 << 63

@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from typing import Final
 
-from engine.cpu.ia64.floatformats import (
+from engine.arch.ia64.floatformats import (
     INTEGER_BIT,
     INTEGER_EXPONENT,
     NAN_EXPONENT,
+    Float,
     from_single,
     to_single,
 )
@@ -28,7 +29,7 @@ from engine.cpu.ia64.floats import (
     is_nan,
     round_to,
 )
-from engine.cpu.ia64.state import NATVAL, Float
+from engine.cpu.ia64.state import NATVAL
 
 _RELATIONS: Final = ("eq", "lt", "le", "unord", "neq", "nlt", "nle", "ord")
 _OPPOSITES: Final = {"neq": "eq", "nlt": "lt", "nle": "le", "ord": "unord"}

@@ -8,8 +8,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from engine.cpu.ia64.floatformats import BIAS, INTEGER_BIT, NAN_EXPONENT, QUIET_BIT
-from engine.cpu.ia64.state import FPSR, NATVAL, Float
+from engine.arch.ia64.floatformats import BIAS, INTEGER_BIT, NAN_EXPONENT, QUIET_BIT, Float
+from engine.cpu.ia64.state import FPSR, NATVAL
 from engine.cpu.ia64.stops import FloatFault
 
 DENORMAL_EXPONENT: Final = 0xC001

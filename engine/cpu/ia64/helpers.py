@@ -3,12 +3,14 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-from engine.cpu.ia64 import floatformats, integers
+from engine.arch.ia64 import floatformats
+from engine.arch.ia64.floatformats import Float
+from engine.cpu.ia64 import integers
 from engine.cpu.ia64.alat import Alat
 from engine.cpu.ia64.floatops import fclass, from_integer, fselect, xma
 from engine.cpu.ia64.floatpairs import MERGE, FloatPairs
 from engine.cpu.ia64.memory import OFFSET, SHIFT, Ia64Memory
-from engine.cpu.ia64.state import CCV, CSD, MASK, NATVAL, Float, State
+from engine.cpu.ia64.state import CCV, CSD, MASK, NATVAL, State
 from engine.cpu.ia64.stops import (
     BreakInterruption,
     FloatTrap,

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from engine.arch.ia64.decode import SlotInsn
-from engine.cpu.ia64.floatformats import BIAS, INTEGER_EXPONENT, NAN_EXPONENT
+from engine.arch.ia64.floatformats import BIAS, INTEGER_EXPONENT, NAN_EXPONENT
 from engine.cpu.ia64.jit_code import Emit, JitCode
 from engine.cpu.ia64.jit_memory import from_memory, is_natval, to_memory
 from engine.cpu.ia64.jit_value import Unsupported, number

@@ -8,6 +8,7 @@ import ctypes
 import struct
 from typing import Final
 
+from engine.arch.ia64.floatformats import Float
 from engine.cpu.ia64.alat import ENTRIES as ALAT_ENTRIES
 from engine.cpu.ia64.alat import Alat
 from engine.cpu.ia64.clock import Ia64Clock
@@ -19,7 +20,6 @@ from engine.cpu.ia64.state import (
     LC,
     PFS,
     UNAT,
-    Float,
     State,
     slots_down,
     slots_up,

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from engine.cpu.ia64.alat import Alat
-from engine.cpu.ia64.floatformats import (
+from engine.arch.ia64.floatformats import (
     pack,
     unpack,
 )
+from engine.cpu.ia64.alat import Alat
 from engine.cpu.ia64.state import EC, FPSR, MASK, PFS, RSC, SOL, State
 
 APPLICATION: Final[Mapping[str, int]] = {

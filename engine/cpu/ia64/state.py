@@ -9,6 +9,7 @@ chapter 6, and volume 1, sections 3.1 and 4.5.
 
 from typing import Final
 
+from engine.arch.ia64.floatformats import Float
 from engine.cpu.ia64.memory import Ia64Memory
 from engine.cpu.ia64.stops import Illegal, NatAppears
 
@@ -16,8 +17,6 @@ MASK: Final = 0xFFFFFFFFFFFFFFFF
 PFM: Final = (1 << 38) - 1
 RSC, BSP, BSPSTORE, RNAT, CSD, CCV, UNAT, FPSR = 16, 17, 18, 19, 25, 32, 36, 40
 PFS, LC, EC = 64, 65, 66
-Float = tuple[int, int, int]
-"""A floating-point register: sign, biased exponent of 17 bits, significand of 64 bits."""
 
 ZERO: Final[Float] = (0, 0, 0)
 ONE: Final[Float] = (0, 0xFFFF, 1 << 63)

@@ -198,7 +198,22 @@ class BtfType:
         """It is C's."""
         return False
 
+    @property
+    def is_quad(self) -> bool:
+        """Kernels do not compute with such numbers."""
+        return False
+
     # -- arrays --------------------------------------------------------------------------
+
+    @property
+    def owner(self) -> "BtfType | None":
+        """There are no pointers to members in C."""
+        return None
+
+    @property
+    def is_vector(self) -> bool:
+        """BTF does not tell vectors from arrays."""
+        return False
 
     @property
     def element(self) -> "BtfType":

@@ -9,7 +9,7 @@
   `many_breaks`, `skipping`, `watchpoint_words`, `catching`, `moving`, `moments` (of a recorded
   run), `changing` and `dumping`; `applying` carries words out for several frames or threads,
   `elsewhere` answers those that are not here; `settings` are what `set` and `show` name,
-  `own_functions` what `$_NAME` means;
+  `own_functions` what `$_NAME` means; `returned` is the value that `finish` prints;
   `past_conditions` keeps what an expression meant at the place where the user typed it, for
   searches of the moments at which it was true.
 - `script`: lines and blocks; `interpreter` carries them out, in a run without the interface too;

@@ -13,6 +13,7 @@ from engine.session.debugger.debugger import Debugger
 from engine.session.debugger.looking import Looking
 from engine.session.debugger.past_conditions import PastConditions
 from engine.session.debugger.places import WantedPlace
+from engine.session.debugger.returned import ReturnedValue
 from engine.session.debugger.signal_rules import signal_name, signal_number, signal_text
 from engine.session.debugger.stops import (
     BreakLocation,
@@ -228,17 +229,11 @@ class Moving:
             return
         if number + 1 >= len(frames.all):
             raise CommandError('"finish" not meaningful in the outermost frame.')
-        scope = frames.scope(number)
-        result = scope.scope.returns if scope.scope is not None else None
+        returned = ReturnedValue(debugger, number)
         if not (self._moved(cmd.Finish()) if not number else self._returned_to(number + 1)):
             return
         self._tell_stop()
-        if result is None or result.size is None:
-            return
-        value = frames.scope(0).returned(result)
-        if value is not None:
-            text = frames.printer(frames.scope(0)).text(value)
-            debugger.put_value(f"Value returned is ${debugger.remember(value)} = {text}")
+        returned.tell()
 
     # -- backwards --------------------------------------------------------------------------
 
@@ -469,9 +464,7 @@ class Moving:
                 debugger.execute(cmd.WriteRegister(name, content))
         frames.moved()
         if value is not None:
-            register = frames.scope(0).result_register(kind)
-            if register is None:
-                raise CommandError(f"A result of type {kind.text} has no register of its own.")
+            register = frames.scope(0).results.only_register(kind)
             number = int.from_bytes(value.raw, scope.order)
             debugger.execute(cmd.WriteRegister(register, number))
             frames.moved()

@@ -14,6 +14,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from engine.arch.abivalues import Bank
 from engine.errors import CommandError
 from engine.guest.hooks import SignalAnswer
 from engine.linux import signals as sig
@@ -170,7 +171,8 @@ class FunctionCalls:
                 f"and {vectors} floating-point ones."
             )
         names = [register.name for register in arch.registers]
-        first = names.index(arch.abi.float_result) if given.real else 0
+        floats = arch.abi.results.banks[Bank.FLOAT] if arch.abi.results is not None else ()
+        first = names.index(floats[0]) if given.real else 0
         for name, value in zip(names[first:], given.real, strict=False):
             cpu.write_register(name, value)
         for name, value in zip(registers, whole, strict=False):

@@ -27,6 +27,7 @@ from engine.linux.space import AddressSpace
 from engine.session.guest.calling import CallArguments
 from engine.session.guest.session import Session
 from engine.session.inspect.backtrace import LOOKED_AT, space_of
+from engine.session.inspect.function_results import FunctionResults
 from engine.session.protocol.frames import GuestFrame
 
 _SCOPES: Final = 64
@@ -528,16 +529,17 @@ class FrameScope:
                 )
             else:
                 whole.append(value.number)
-        register = self.result_register(result)
+        given = CallArguments(tuple(whole), tuple(real))
         if result.resolved.kind is TypeKind.VOID:
-            self._call(address, CallArguments(tuple(whole), tuple(real)), ())
+            self._call(address, given, ())
             return TypedValue(ct.VOID, lambda: b"", order=self.order)
-        if register is None:
+        results = self.results
+        if results.is_in_memory(result):
             raise CommandError(f"A result of type {result.text} is not fetched.")
-        found = self._call(address, CallArguments(tuple(whole), tuple(real)), (register,))
-        size = result.size or 0
-        raw = (found[register] & (1 << 8 * size) - 1).to_bytes(size, self.order)
-        return TypedValue(result, lambda: raw, order=self.order)
+        found = self._call(address, given, results.registers(result))
+        returned = results.value(result, found.__getitem__)
+        assert returned is not None, "registers hold it"
+        return returned
 
     # -- symbols ----------------------------------------------------------------------------
 
@@ -560,29 +562,10 @@ class FrameScope:
                     continue
         return found
 
-    def returned(self, kind: CType) -> TypedValue | None:
-        """The result of a function that has just returned; None where no register holds it.
-
-        Numbers and pointers come in the first result register, floating-point ones in the first
-        vector register; structures are not told.
-        """
-        register = self.result_register(kind)
-        if register is None:
-            return None
-        size, order = kind.size or 0, self.order
-        number = self._session.cpu.read_register(register)
-        raw = (number & (1 << 8 * size) - 1).to_bytes(size, order)
-        return TypedValue(kind, lambda: raw, order=order)
-
-    def result_register(self, kind: CType) -> str | None:
-        """The register that holds a function's result of a type; None where none is known to."""
-        bare = kind.resolved.kind
-        if (kind.size or 9) > 8:
-            return None
-        if bare is TypeKind.FLOAT:
-            return self._arch.abi.float_result or None
-        whole = bare in ct.INTEGERS or bare in (TypeKind.POINTER, TypeKind.ENUM)
-        return self._arch.linux.result if whole else None
+    @property
+    def results(self) -> FunctionResults:
+        """Finds what functions return."""
+        return FunctionResults(self._arch, self.read)
 
 
 def _lives_with_call(variable: Variable) -> bool:

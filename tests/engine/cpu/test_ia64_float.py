@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.cpu.ia64.floatformats import (
+from engine.arch.ia64.floatformats import (
     NAN_EXPONENT,
+    Float,
     from_double,
     from_extended,
     from_single,
@@ -28,7 +29,7 @@ from engine.cpu.ia64.floats import (
     SINGLE,
     scale,
 )
-from engine.cpu.ia64.state import FPSR, NATVAL, ONE, ZERO, Float
+from engine.cpu.ia64.state import FPSR, NATVAL, ONE, ZERO
 from engine.cpu.ia64.stops import FloatFault
 
 _LINUX = 0x9804C0270033F

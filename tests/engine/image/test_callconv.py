@@ -5,7 +5,8 @@ from typing import cast
 
 import pytest
 
-from engine.arch.abi import CallConvention, SmallRecords
+from engine.arch import by_name
+from engine.arch.abi import CallConvention
 from engine.image.callconv import entry_locations
 from engine.image.datatypes import DataType, TypeKind
 from engine.image.expressions import VariableLocation, Where
@@ -21,12 +22,17 @@ class Kind:
     size: int
     members: "tuple[Field, ...]" = ()
     is_passed_by_reference: bool = False
+    is_declared_only: bool = False
+    is_quad: bool = False
+    keyword: str = "struct"
+    text: str = "a type"
 
 
 @dataclass
 class Field:
     offset: int
     type: Kind
+    bit_size: int = 0
 
 
 LONG, INT, CHAR = (Kind(TypeKind.SIGNED, size) for size in (8, 4, 1))
@@ -47,19 +53,22 @@ def record(*kinds: Kind) -> Kind:
 
 @dataclass
 class Convention:
-    """A convention with registers 10, 11, ... and a stack from 2 on."""
+    """An architecture's convention with registers 10, 11, ... and a stack from 2 on."""
 
-    records: SmallRecords
+    arch: str
     general: int = 8
     vectors: int = 8
     more: dict[str, bool] = field(default_factory=dict)
 
     def places(self, *parameters: Kind, returns: Kind = VOID) -> list[str]:
+        known = by_name(self.arch).abi.calls
+        assert known is not None
         convention = CallConvention(
             general=tuple(range(10, 10 + self.general)),
             vectors=self.vectors,
             stack=(2, 0),
-            records=self.records,
+            divide=known.divide,
+            skips=known.skips,
             **{"hidden_result": True, "by_reference": True, **self.more},
         )
         kinds = [cast(DataType, kind) for kind in parameters]
@@ -90,51 +99,51 @@ RISCV = {"straddles": True, "overflows": True}
     ("convention", "parameters", "places"),
     [
         # RISC-V ELF psABI, 2.2: fields of floating point beside one another or an integer.
-        (Convention(SmallRecords.BY_FIELD), [record(DOUBLE)], ["v"]),
-        (Convention(SmallRecords.BY_FIELD), [record(FLOAT, INT), INT], ["4:v 4:r10", "r11"]),
-        (Convention(SmallRecords.BY_FIELD), [record(CHAR, DOUBLE)], ["8:r10 8:v"]),
-        (Convention(SmallRecords.BY_FIELD), [record(DOUBLE, DOUBLE)], ["8:v 8:v"]),
+        (Convention("riscv64"), [record(DOUBLE)], ["v"]),
+        (Convention("riscv64"), [record(FLOAT, INT), INT], ["4:v 4:r10", "r11"]),
+        (Convention("riscv64"), [record(CHAR, DOUBLE)], ["8:r10 8:v"]),
+        (Convention("riscv64"), [record(DOUBLE, DOUBLE)], ["8:v 8:v"]),
         (
-            Convention(SmallRecords.BY_FIELD),
+            Convention("riscv64"),
             [record(FLOAT, FLOAT, FLOAT), LONG],
             ["8:r10 8:r11", "r12"],
         ),
-        (Convention(SmallRecords.BY_FIELD, vectors=1), [record(DOUBLE, DOUBLE)], ["8:r10 8:r11"]),
-        (Convention(SmallRecords.BY_FIELD, general=0), [record(FLOAT, INT)], ["stack+0"]),
-        (Convention(SmallRecords.BY_FIELD), [record(LONG, LONG, LONG), INT], ["*r10", "r11"]),
+        (Convention("riscv64", 8, 1, RISCV), [record(DOUBLE, DOUBLE)], ["8:r10 8:r11"]),
+        (Convention("riscv64", general=0), [record(FLOAT, INT)], ["stack+0"]),
+        (Convention("riscv64"), [record(LONG, LONG, LONG), INT], ["*r10", "r11"]),
         (
-            Convention(SmallRecords.BY_FIELD),
+            Convention("riscv64"),
             [record(DOUBLE, DOUBLE, DOUBLE), DOUBLE],
             ["*r10", "v"],
         ),
         # Numbers of floating point without a register of theirs, and what is half in one.
         (
-            Convention(SmallRecords.BY_FIELD, 8, 1, RISCV),
+            Convention("riscv64", 8, 1, RISCV),
             [DOUBLE, DOUBLE, INT],
             ["v", "r10", "r11"],
         ),
-        (Convention(SmallRecords.WHOLE, 8, 1), [DOUBLE, DOUBLE, INT], ["v", "stack+0", "r10"]),
+        (Convention("aarch64", 8, 1), [DOUBLE, DOUBLE, INT], ["v", "stack+0", "r10"]),
         (
-            Convention(SmallRecords.BY_FIELD, 2, 8, RISCV),
+            Convention("riscv64", 2, 8, RISCV),
             [LONG, record(LONG, LONG), LONG],
             ["r10", "8:r11 8:stack+0", "stack+8"],
         ),
         (
-            Convention(SmallRecords.WHOLE, 2),
+            Convention("aarch64", 2),
             [LONG, record(LONG, LONG), LONG],
             ["r10", "stack+0", "stack+16"],
         ),
         (
-            Convention(SmallRecords.BY_WORD, 2),
+            Convention("x86_64", 2),
             [LONG, record(LONG, LONG), LONG],
             ["r10", "stack+0", "r11"],
         ),
         # AAPCS64, 6.8.2: up to four of floating point; System V: word by word.
-        (Convention(SmallRecords.WHOLE), [record(FLOAT, FLOAT, FLOAT)], ["v"]),
-        (Convention(SmallRecords.WHOLE), [record(DOUBLE, LONG)], ["8:r10 8:r11"]),
-        (Convention(SmallRecords.WHOLE), [record(DOUBLE, DOUBLE, DOUBLE)], ["v"]),
-        (Convention(SmallRecords.BY_WORD), [record(FLOAT, FLOAT, FLOAT)], ["8:v 8:v"]),
-        (Convention(SmallRecords.BY_WORD), [record(FLOAT, INT, DOUBLE)], ["8:r10 8:v"]),
+        (Convention("aarch64"), [record(FLOAT, FLOAT, FLOAT)], ["4:v 4:v 4:v"]),
+        (Convention("aarch64"), [record(DOUBLE, LONG)], ["8:r10 8:r11"]),
+        (Convention("aarch64"), [record(DOUBLE, DOUBLE, DOUBLE)], ["8:v 8:v 8:v"]),
+        (Convention("x86_64"), [record(FLOAT, FLOAT, FLOAT)], ["8:v 4:v"]),
+        (Convention("x86_64"), [record(FLOAT, INT, DOUBLE)], ["8:r10 8:v"]),
     ],
 )
 def test_places(convention: Convention, parameters: list[Kind], places: list[str]) -> None:
@@ -143,11 +152,11 @@ def test_places(convention: Convention, parameters: list[Kind], places: list[str
 
 @pytest.mark.parametrize("hidden", [False, True])
 def test_a_big_result_takes_a_register(hidden: bool) -> None:
-    convention = Convention(SmallRecords.WHOLE, more={"hidden_result": hidden})
+    convention = Convention("aarch64", more={"hidden_result": hidden})
     big = record(LONG, LONG, LONG)
     assert convention.places(LONG, returns=big) == ["r11" if hidden else "r10"]
 
 
 def test_a_big_record_by_value() -> None:
-    convention = Convention(SmallRecords.BY_WORD, more={"by_reference": False})
+    convention = Convention("x86_64", more={"by_reference": False})
     assert convention.places(record(LONG, LONG, LONG), LONG) == ["stack+0", "r10"]

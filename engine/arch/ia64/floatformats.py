@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from engine.cpu.ia64.state import Float
+Float = tuple[int, int, int]
+"""A floating-point register: sign, biased exponent of 17 bits, significand of 64 bits."""
 
 BIAS: Final = 0xFFFF
 NAN_EXPONENT: Final = 0x1FFFF

@@ -1,0 +1,54 @@
+"""IA-64's rules for values in registers (Itanium Software Conventions, 8.6)."""
+
+from typing import Final
+
+from engine.arch.abi import ElfAbi
+from engine.arch.abivalues import (
+    Bank,
+    RegisterPart,
+    ResultPlaces,
+    ScalarKind,
+    ValueShape,
+    homogeneous,
+    in_words,
+)
+from engine.arch.ia64.floatformats import to_double, to_extended, to_single, unpack
+
+_ELEMENTS: Final = {ScalarKind.FLOAT: (4, 8), ScalarKind.EXTENDED: (16,)}
+_MOST: Final = 32
+"""Bytes of a value in general registers."""
+
+
+def divide(shape: ValueShape) -> tuple[RegisterPart, ...] | None:
+    """Up to eight equal floating-point numbers, else up to four words in general registers."""
+    if shape.by_reference:
+        return None
+    elements = homogeneous(shape, 8, _ELEMENTS)
+    if elements is not None:
+        return elements
+    return in_words(shape.size) if shape.size <= _MOST else None
+
+
+def decode(number: int, size: int) -> bytes:
+    """The bytes that a floating-point register's 82 bits are stored as, as stfs, stfd, stfe do."""
+    value = unpack(number)
+    if size == 4:
+        return to_single(value).to_bytes(4, "little")
+    if size == 8:
+        return to_double(value).to_bytes(8, "little")
+    significand, high = to_extended(value)
+    return (high << 64 | significand).to_bytes(10, "little").ljust(size, b"\0")
+
+
+ABI: Final = ElfAbi(
+    divide=divide,
+    results=ResultPlaces(
+        banks={
+            Bank.GENERAL: ("r8", "r9", "r10", "r11"),
+            Bank.FLOAT: tuple(f"f{number}" for number in range(8, 16)),
+        },
+        entry="r8",
+        exit="r8",
+        decode=decode,
+    ),
+)
