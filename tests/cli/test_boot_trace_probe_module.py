@@ -1,0 +1,198 @@
+"""A user's own probe modules in a booted kernel: what they print is what a trace records.
+
+The modules are built by Debian's headers of the kernel, and plant their own kprobes and a
+kretprobe when they are loaded.
+"""
+
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from bootkit import initrd, needs_host_code
+from guestrun import run
+from kernelheaders import built_modules, kernel_sources
+from kernelimages import AMD64_61, image_path
+
+SOURCES = Path(__file__).parents[1] / "data" / "kernel" / "probemodule"
+INSIDE = "0x21"
+INIT = f"""#!/bin/sh
+mount -t devtmpfs dev /dev
+busybox modprobe entered inside={INSIDE}
+busybox modprobe returned
+(true)
+for n in 1 2 3; do sleep 0.1 & done; wait
+cat /init > /dev/null; echo written
+busybox rmmod returned
+busybox rmmod entered
+poweroff -f
+"""
+DEFINITIONS = f"""\
+r:m/planted entered:start ret=$retval:s32
+p:m/stopped unregister_kprobes
+p:m/kernel_clone kernel_clone di=%di:x64 dx=%dx:x64
+p:m/vfs_read vfs_read+{INSIDE} di=%di:x64 dx=%dx:x64
+p:m/vfs_write vfs_write+{INSIDE} di=%di:x64 dx=%dx:x64
+p:m/vfs_open vfs_open
+p:m/before entered:before place=+0(+48(%di)):string di=+0x70(%si):x64 dx=+0x60(%si):x64
+p:m/behind entered:behind place=+0(+48(%di)):string dx=+0x60(%si):x64
+r:m/ready returned:start ret=$retval:s32
+p:m/entered returned:entered
+r:m/chosen returned:entered ret=$retval:s32
+p:m/returned returned:returned ret=+0x50(%si):s32
+r1:m/slept do_nanosleep ret=$retval:s32
+"""
+PLACES = ("kernel_clone", "vfs_read", "vfs_write")
+ROW = re.compile(r"^ *(?:.*)-(\d+) +\[000\] \S+ +(\d+): (\w+): \(.*?\) ?(.*)$")
+
+
+def rows(text: str) -> Iterator[tuple[str, int, int, list[str]]]:
+    """Event, thread, time, and the values, of each line of a trace."""
+    for line in text.splitlines():
+        match = ROW.match(line)
+        if match is not None:
+            values = [word.partition("=")[2].strip('"') for word in match[4].split()]
+            yield match[3], int(match[1]), int(match[2]), values
+
+
+def boot(folder: Path, init: str, modules: dict[str, Path], *words: str) -> str:
+    """Boot with modules of ours; what the console shows."""
+    tree = folder / "modules" / AMD64_61.removeprefix("vmlinuz-") / "kernel"
+    tree.mkdir(parents=True)
+    for path in modules.values():
+        shutil.copy(path, tree)
+    disk = str(initrd(folder, init))
+    more = folder / "more"
+    (more / "sbin").mkdir(parents=True)
+    (more / "sbin" / "modprobe").symlink_to("/bin/busybox")
+    shutil.copy(folder / "init", more / "init")
+    (more / "init").chmod(0o755)
+    chosen = [word for name in modules for word in ("--module", name)]
+    done = run(
+        *("trace", "--boot", "--initrd", disk, "--init", str(more), "-o", "out", *words),
+        *("--modules", str(folder / "modules"), *chosen, str(image_path(AMD64_61))),
+        cwd=folder,
+        deadline=600,
+    )
+    assert done.code == 0, done
+    return re.sub(r"\r|\[ *\d+\.\d+\] ", "", done.out)
+
+
+@needs_host_code
+@pytest.mark.slow
+def test_probes_of_a_module_are_hit_as_it_says(tmp_path: Path) -> None:
+    """What its handlers print: places, tasks, registers, returned values, in the same order.
+
+    The trace has the same hits at the same places, and each in front of the module's handler.
+    """
+    sources = {path.stem: path.read_text() for path in sorted(SOURCES.glob("*.c"))}
+    built = tmp_path / "built"
+    built.mkdir()
+    modules = built_modules(AMD64_61, sources, built)
+    definitions = tmp_path / "definitions"
+    definitions.write_text(DEFINITIONS)
+    console = boot(tmp_path, INIT, modules, "--profile", "-e", f"@{definitions}")
+    text = (tmp_path / "out").read_text()
+    recorded = list(rows(text))
+    assert console.count("planted: 0") == 2
+
+    said = re.findall(r"entered: before (\w+) (\d+) (\w+) (\w+)", console)
+    assert {name for name, *_ in said} == set(PLACES)
+    begin, end = (
+        next(at for at, row in enumerate(recorded) if row[0] == name)
+        for name in ("planted", "stopped")
+    )
+    hits = [row for row in recorded[begin:end] if row[0] in PLACES]
+    handled = [row for row in recorded if row[0] == "before"]
+    as_said = [[name, int(pid), *(int(word, 16) for word in words)] for name, pid, *words in said]
+    assert [[name, pid, *(int(word, 16) for word in words)] for name, pid, _, words in hits] == (
+        as_said
+    )
+    assert [[at, pid, int(di, 16), int(dx, 16)] for _, pid, _, (at, di, dx) in handled] == as_said
+    for hit, handler in zip(hits, handled, strict=True):
+        assert 0 < handler[2] - hit[2] < 10_000
+    behind = re.findall(r"entered: behind (\w+) (\d+) (\w+)", console)
+    assert {name for name, *_ in behind} == {"kernel_clone", "vfs_read"}
+    assert [
+        (at, str(pid), f"{int(dx, 16):x}")
+        for name, pid, _, (at, dx) in (row for row in recorded if row[0] == "behind")
+    ] == behind
+    assert any(name == "vfs_open" for name, *_ in recorded[begin:end])
+    assert not any(values[0] == "vfs_open" for *_, values in handled)
+
+    # One instance: of three that sleep at a time the module sees the first, and so does the trace.
+    ((pid, value, took),) = re.findall(r"returned: returned (\d+) (-?\d+) (\d+)", console)
+    (came,) = (row for row in recorded if row[0] == "returned")
+    (slept,) = (row for row in recorded[:end] if row[0] == "slept")
+    entered = [row for row in recorded if row[0] == "entered"]
+    assert (came[1], came[3], slept[1], slept[3]) == (int(pid), [value], int(pid), [value])
+    assert [(row[1], row[3]) for row in recorded if row[0] == "chosen"] == [(int(pid), ["0"])]
+    assert [row[1] for row in entered] == [int(pid)]
+    assert abs(came[2] - entered[0][2] - int(took)) < 1000
+    assert 100_000_000 < int(took) < 110_000_000
+    assert "returned: missed 2\n" in console
+    assert re.search(r"(?m)^  slept +\d+ +2$", text)
+
+
+EXAMPLES = "KPROBE_TUI_LINUX_SOURCE"
+"""Environment variable that has Linux's sources fetched, 140 MB."""
+EXAMPLES_INIT = """#!/bin/sh
+mount -t devtmpfs dev /dev
+busybox modprobe kprobe_example
+busybox modprobe kretprobe_example
+(true)
+(true)
+busybox rmmod kretprobe_example
+busybox rmmod kprobe_example
+poweroff -f
+"""
+EXAMPLES_DEFINITIONS = """\
+r:m/planted kprobe_example:kprobe_init ret=$retval:s32
+p:m/stopped unregister_kprobe
+p:m/clone kernel_clone flags=%flags:x64
+r:m/cloned kernel_clone ret=$retval:u64
+p:m/pre kprobe_example:handler_pre flags=+0x90(%si):x64
+p:m/post kprobe_example:handler_post flags=+0x90(%si):x64
+p:m/entry kretprobe_example:entry_handler
+p:m/ret kretprobe_example:ret_handler ret=+0x50(%si):u64
+"""
+
+
+@needs_host_code
+@pytest.mark.skipif(not os.environ.get(EXAMPLES), reason=f"set {EXAMPLES}=1 to fetch the sources")
+def test_linuxs_own_examples_are_hit_as_they_say(tmp_path: Path) -> None:
+    """samples/kprobes of Linux, as Debian's sources have them."""
+    for name in ("source", "built"):
+        (tmp_path / name).mkdir()
+    top = kernel_sources(AMD64_61, ("samples/kprobes",), tmp_path / "source")
+    names = ("kprobe_example", "kretprobe_example")
+    sources = {name: (top / "samples/kprobes" / f"{name}.c").read_text() for name in names}
+    modules = built_modules(AMD64_61, sources, tmp_path / "built")
+    definitions = tmp_path / "definitions"
+    definitions.write_text(EXAMPLES_DEFINITIONS)
+    console = boot(tmp_path, EXAMPLES_INIT, modules, "-e", f"@{definitions}")
+    recorded = list(rows((tmp_path / "out").read_text()))
+    begin = next(at for at, row in enumerate(recorded) if row[0] == "planted")
+    end = max(at for at, row in enumerate(recorded) if row[0] == "stopped")
+    for kind in ("pre", "post"):
+        said = re.findall(rf"handler_{kind}: <kernel_clone> .*flags = (\w+)", console)
+        assert len(said) > 2
+        assert [row[3] for row in recorded if row[0] == kind] == [[word] for word in said]
+        assert len(said) == sum(row[0] == "clone" for row in recorded[begin:end])
+    came = re.findall(r"kernel_clone returned (\d+) and took (\d+) ns", console)
+    assert len(came) > 2
+    handled = [row for row in recorded if row[0] == "ret"]
+    assert [row[3] for row in handled] == [[value] for value, _ in came]
+    mine = [row[3] for row in recorded[begin:end] if row[0] == "cloned"]
+    assert [value for value, _ in came] == [
+        value
+        for (value,) in mine[-len(came) - 1 : -1]  # the last one is of the second rmmod
+    ]
+    entered = [
+        row for row in recorded if row[0] == "entry" and row[1] != 2
+    ]  # kthreadd is left out
+    for row, start, (_, took) in zip(handled, entered, came, strict=True):
+        assert abs(row[2] - start[2] - int(took)) < 1000
+    assert "Missed probing 0 instances of kernel_clone" in console
