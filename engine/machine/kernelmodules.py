@@ -88,11 +88,12 @@ class LoadedModule:
     Attributes:
         name: of the module.
         functions: by address.
+        address: of its `struct module`.
     """
 
-    def __init__(self, name: str, functions: list[ModuleFunction]) -> None:
+    def __init__(self, name: str, functions: list[ModuleFunction], address: int) -> None:
         """Take the functions of a module, in the order of their addresses."""
-        self.name = name
+        self.name, self.address = name, address
         self.functions = functions
         self._starts = [one.start for one in functions]
 
@@ -153,8 +154,11 @@ class KernelModules:
         self._going.append(going)
 
     def at(self, address: int) -> tuple[LoadedModule, ModuleFunction] | None:
-        """The module and the function around an address; None where there is none."""
-        for module in self.loaded.values():
+        """The module and the function around an address; None where there is none.
+
+        Code of an init stays known when its memory is another module's: the newest is asked first.
+        """
+        for module in reversed(self.loaded.values()):
             found = module.at(address)
             if found is not None:
                 return module, found
@@ -214,4 +218,4 @@ class KernelModules:
             end = order[behind] if behind < len(order) else start + size
             end = end if end - start < size + 64 else start + size
             functions.append(ModuleFunction(found[start][0], start, max(end, start + 1)))
-        return LoadedModule(name.decode("utf-8", "replace"), functions)
+        return LoadedModule(name.decode("utf-8", "replace"), functions, at)

@@ -20,8 +20,8 @@ SOURCES = Path(__file__).parents[1] / "data" / "kernel" / "probemodule"
 INSIDE = "0x21"
 INIT = f"""#!/bin/sh
 mount -t devtmpfs dev /dev
-busybox modprobe entered inside={INSIDE}
-busybox modprobe returned
+busybox modprobe entered inside={INSIDE} dumps=1
+busybox modprobe returned dumps=1
 (true)
 for n in 1 2 3; do sleep 0.1 & done; wait
 cat /init > /dev/null; echo written
@@ -43,6 +43,7 @@ p:m/entered returned:entered
 r:m/chosen returned:entered ret=$retval:s32
 p:m/returned returned:returned ret=+0x50(%si):s32
 r1:m/slept do_nanosleep ret=$retval:s32
+p:m/dump show_stack
 """
 PLACES = ("kernel_clone", "vfs_read", "vfs_write")
 ROW = re.compile(r"^ *(?:.*)-(\d+) +\[000\] \S+ +(\d+): (\w+): \(.*?\) ?(.*)$")
@@ -85,7 +86,9 @@ def boot(folder: Path, init: str, modules: dict[str, Path], *words: str) -> str:
 def test_probes_of_a_module_are_hit_as_it_says(tmp_path: Path) -> None:
     """What its handlers print: places, tasks, registers, returned values, in the same order.
 
-    The trace has the same hits at the same places, and each in front of the module's handler.
+    The trace has the same hits at the same places, and each in front of the module's handler. The
+    stacks of handlers are those that the kernel itself prints of them in the same moment, and go
+    on where it guesses (in a detour) or prints the trampoline's address.
     """
     sources = {path.stem: path.read_text() for path in sorted(SOURCES.glob("*.c"))}
     built = tmp_path / "built"
@@ -93,7 +96,8 @@ def test_probes_of_a_module_are_hit_as_it_says(tmp_path: Path) -> None:
     modules = built_modules(AMD64_61, sources, built)
     definitions = tmp_path / "definitions"
     definitions.write_text(DEFINITIONS)
-    console = boot(tmp_path, INIT, modules, "--profile", "-e", f"@{definitions}")
+    words = ("--profile", "--option", "sym-offset", "--trigger", "m/dump:stacktrace")
+    console = boot(tmp_path, INIT, modules, *words, "-e", f"@{definitions}")
     text = (tmp_path / "out").read_text()
     recorded = list(rows(text))
     assert console.count("planted: 0") == 2
@@ -134,6 +138,43 @@ def test_probes_of_a_module_are_hit_as_it_says(tmp_path: Path) -> None:
     assert 100_000_000 < int(took) < 110_000_000
     assert "returned: missed 2\n" in console
     assert re.search(r"(?m)^  slept +\d+ +2$", text)
+
+    checked = compared_stacks(console, text)
+    # By ftrace, by a breakpoint, by Linux's trampoline of return probes, by a jump.
+    assert [names[2] for names in checked] == [
+        *("kprobe_ftrace_handler", "kprobe_int3_handler"),
+        *("kretprobe_rethook_handler", "opt_pre_handler"),
+    ]
+
+
+FRAME = re.compile(r"(?m)^ (?: RIP: 0010:| +)?(\? )?(\S+\+0x\w+/0x\w+(?: \[\w+\])?|0xf\w+)\s*$")
+
+
+def compared_stacks(console: str, text: str) -> list[list[str]]:
+    """Compare the stacks that a kernel has printed with those of a trace; names of the frames."""
+    checked = []
+    printed = re.findall(r"(?s)Call Trace:\n(.*?)</TASK>", console)
+    recorded = re.findall(r"<stack trace>\n((?: => .*\n)+)", text)
+    for theirs, ours in zip(printed, recorded, strict=True):
+        frames = [line.removeprefix(" => ") for line in ours.splitlines()]
+        found = [
+            (bool(doubt), name) for doubt, name in FRAME.findall(theirs.replace("RIP", "  RIP"))
+        ]
+        assert frames.pop(0).startswith("show_stack+")
+        expected = [name for doubt, name in found if not doubt]
+        if any(name.startswith("arch_rethook_trampoline+") for name in frames):
+            at = expected.index("arch_rethook_trampoline+0x2c/0x60") + 1
+            assert frames[at].startswith("hrtimer_nanosleep+")
+            expected[at] = frames[at]  # the one in front of the trampoline
+        if any(name.startswith("optimized_callback+") for name in frames):
+            guessed = [name for doubt, name in found if doubt]
+            expected += frames[len(expected) :]
+            assert [name for name in guessed if name in expected] == frames[-4:]
+        assert frames == expected
+        assert frames[-1].startswith("entry_SYSCALL_64_after_hwframe+")
+        names = [name.partition("+")[0] for name in frames]
+        checked.append([name for name in names if name != "aggr_pre_handler"])
+    return checked
 
 
 EXAMPLES = "KPROBE_TUI_LINUX_SOURCE"
