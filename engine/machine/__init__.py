@@ -11,5 +11,5 @@ is the guest's own, and the engine is the hardware.
   the kernel's files, by way of the `mailbox`.
 - `probing` calls back where the kernel's code comes to a place, or returns; `addresses` reads its
   memory, `currenttask` the task that runs, `kernelmodules` the modules that it loads, `kernelcode`
-  the frames of code that its image does not describe.
+  the frames of code that its image does not describe, `kernelprobes` the kprobes of its own.
 """

@@ -27,6 +27,23 @@ for n in 1 2 3; do sleep 0.1 & done; wait
 cat /init > /dev/null; echo written
 busybox rmmod returned
 busybox rmmod entered
+echo "=== again"
+busybox modprobe entered inside={INSIDE}
+busybox modprobe returned
+mount -t sysfs sys /sys
+mount -t debugfs debug /sys/kernel/debug
+cd /sys/kernel/debug/tracing
+echo 'p:k/same vfs_read+{INSIDE}' >> kprobe_events
+echo 'r:k/clone kernel_clone' >> kprobe_events
+echo 'p:k/own returned:returned' >> kprobe_events
+echo 'p:k/off vfs_statx+0x5' >> kprobe_events
+echo 'p:k/jump vfs_llseek+0x5' >> kprobe_events
+for name in same clone own jump; do echo 1 > events/k/$name/enable; done
+sleep 0.2
+cat ../kprobes/list > /tmp/list
+echo "=== list"
+cat /tmp/list
+echo "=== end"
 poweroff -f
 """
 DEFINITIONS = f"""\
@@ -58,8 +75,8 @@ def rows(text: str) -> Iterator[tuple[str, int, int, list[str]]]:
             yield match[3], int(match[1]), int(match[2]), values
 
 
-def boot(folder: Path, init: str, modules: dict[str, Path], *words: str) -> str:
-    """Boot with modules of ours; what the console shows."""
+def boot(folder: Path, init: str, modules: dict[str, Path], *words: str) -> tuple[str, str]:
+    """Boot with modules of ours; what the console shows, and what is said beside it."""
     tree = folder / "modules" / AMD64_61.removeprefix("vmlinuz-") / "kernel"
     tree.mkdir(parents=True)
     for path in modules.values():
@@ -78,7 +95,7 @@ def boot(folder: Path, init: str, modules: dict[str, Path], *words: str) -> str:
         deadline=600,
     )
     assert done.code == 0, done
-    return re.sub(r"\r|\[ *\d+\.\d+\] ", "", done.out)
+    return re.sub(r"\r|\[ *\d+\.\d+\] ", "", done.out), done.err
 
 
 @needs_host_code
@@ -96,8 +113,9 @@ def test_probes_of_a_module_are_hit_as_it_says(tmp_path: Path) -> None:
     modules = built_modules(AMD64_61, sources, built)
     definitions = tmp_path / "definitions"
     definitions.write_text(DEFINITIONS)
-    words = ("--profile", "--option", "sym-offset", "--trigger", "m/dump:stacktrace")
-    console = boot(tmp_path, INIT, modules, *words, "-e", f"@{definitions}")
+    words = ("--profile", "--option", "sym-offset", "--trigger", "m/dump:stacktrace", "--kprobes")
+    shown, beside = boot(tmp_path, INIT, modules, *words, "-e", f"@{definitions}")
+    console, _, again = shown.partition("=== again\n")
     text = (tmp_path / "out").read_text()
     recorded = list(rows(text))
     assert console.count("planted: 0") == 2
@@ -108,6 +126,7 @@ def test_probes_of_a_module_are_hit_as_it_says(tmp_path: Path) -> None:
         next(at for at, row in enumerate(recorded) if row[0] == name)
         for name in ("planted", "stopped")
     )
+    recorded = recorded[:end]
     hits = [row for row in recorded[begin:end] if row[0] in PLACES]
     handled = [row for row in recorded if row[0] == "before"]
     as_said = [[name, int(pid), *(int(word, 16) for word in words)] for name, pid, *words in said]
@@ -145,6 +164,21 @@ def test_probes_of_a_module_are_hit_as_it_says(tmp_path: Path) -> None:
         *("kprobe_ftrace_handler", "kprobe_int3_handler"),
         *("kretprobe_rethook_handler", "opt_pre_handler"),
     ]
+    checked_list(again, beside)
+
+
+def checked_list(console: str, beside: str) -> None:
+    """Compare the kernel's list of its kprobes with the one that is read from its memory."""
+    theirs = re.findall(r"(?m)^f{8}\w{8}  .*$", console)
+    ours = re.findall(r"(?m)^f{8}\w{8}  .*$", beside)
+    assert "the kernel's own kprobes:\n" + ours[0] in beside
+    assert ours == theirs
+    assert len(ours) == 10
+    # At kernel_clone and at vfs_read two probes each are an aggregate.
+    assert {line.split("  ")[1] for line in ours} == {"k", "r"}
+    assert any("returned+0x0  returned [FTRACE]" in line for line in ours)
+    for text in (" [OPTIMIZED]", " [FTRACE]", " [DISABLED]", " [DISABLED][FTRACE]"):
+        assert any(line.endswith(text) for line in ours), text
 
 
 FRAME = re.compile(r"(?m)^ (?: RIP: 0010:| +)?(\? )?(\S+\+0x\w+/0x\w+(?: \[\w+\])?|0xf\w+)\s*$")
@@ -213,7 +247,7 @@ def test_linuxs_own_examples_are_hit_as_they_say(tmp_path: Path) -> None:
     modules = built_modules(AMD64_61, sources, tmp_path / "built")
     definitions = tmp_path / "definitions"
     definitions.write_text(EXAMPLES_DEFINITIONS)
-    console = boot(tmp_path, EXAMPLES_INIT, modules, "-e", f"@{definitions}")
+    console, _ = boot(tmp_path, EXAMPLES_INIT, modules, "-e", f"@{definitions}")
     recorded = list(rows((tmp_path / "out").read_text()))
     begin = next(at for at, row in enumerate(recorded) if row[0] == "planted")
     end = max(at for at, row in enumerate(recorded) if row[0] == "stopped")

@@ -31,7 +31,7 @@ static int __kprobes entered(struct kretprobe_instance *instance, struct pt_regs
 	return 0;
 }
 
-static int __kprobes returned(struct kretprobe_instance *instance, struct pt_regs *regs)
+static int returned(struct kretprobe_instance *instance, struct pt_regs *regs)
 {
 	struct pouch *pouch = (struct pouch *)instance->data;
 
