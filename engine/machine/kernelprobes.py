@@ -63,7 +63,7 @@ class RegisteredProbe(Struct, frozen=True):
         return f"{self.address:016x}  {kind}  {place} {''.join(marks)}"
 
 
-class KernelProbes:
+class KprobeTable:
     """The table of one kernel."""
 
     def __init__(self, table: int, handlers: tuple[int, int], members: tuple[int, ...]) -> None:
@@ -125,7 +125,7 @@ class KernelProbes:
         )
 
 
-def kernel_probes(image: KernelImage) -> KernelProbes | None:
+def kprobe_table(image: KernelImage) -> KprobeTable | None:
     """The table of a kernel; None where the image does not tell where it is."""
     if image.btf is None:
         return None
@@ -136,4 +136,4 @@ def kernel_probes(image: KernelImage) -> KernelProbes | None:
     if len(members) < len(_MEMBERS) or len(names) < len(_NAMES):
         return None
     table, aggregate, kretprobe = names
-    return KernelProbes(table, (aggregate, kretprobe), members)
+    return KprobeTable(table, (aggregate, kretprobe), members)

@@ -15,7 +15,7 @@ from engine.image.kernel.recognition import is_kernel_image
 from engine.machine.addresses import KernelAddresses
 from engine.machine.console import ConsoleDescriptor
 from engine.machine.kernelmodules import LoadedModule, ModuleReader, module_members
-from engine.machine.kernelprobes import kernel_probes
+from engine.machine.kernelprobes import kprobe_table
 from engine.machine.linuxboot import LEAST, MOST, Boot, prepare
 from engine.machine.machine import DISKS_MOST, BareMachine, BootEnd, MachineEnd
 from engine.machine.ramdisk import Ramdisk, assembled
@@ -144,7 +144,7 @@ class Booted:
         Raises:
             CommandError: the kernel does not tell where they are, or they cannot be read there.
         """
-        table = kernel_probes(self.kernel)
+        table = kprobe_table(self.kernel)
         if table is None:
             raise CommandError(f"{self.kernel.elf.name}: its table of kprobes is not found")
         addresses = KernelAddresses(self.machine.cpu)

@@ -12,7 +12,7 @@ from kernelimages import AMD64_61, SLOW_612, UML_61, kernel_image
 
 from engine.errors import GuestFaultError
 from engine.machine.addresses import KernelAddresses
-from engine.machine.kernelprobes import KernelProbes, RegisteredProbe, kernel_probes
+from engine.machine.kernelprobes import KprobeTable, RegisteredProbe, kprobe_table
 
 TABLE, AGGREGATE, RETURN = 0x1000, 0xA, 0xB
 MEMBERS = (0, 16, 40, 64, 120)
@@ -34,7 +34,7 @@ class Words:
 
 
 def read(words: dict[int, int]) -> list[RegisteredProbe]:
-    probes = KernelProbes(TABLE, (AGGREGATE, RETURN), MEMBERS)
+    probes = KprobeTable(TABLE, (AGGREGATE, RETURN), MEMBERS)
     return list(probes.read(cast(KernelAddresses, Words(words))))
 
 
@@ -53,8 +53,8 @@ def test_lists_without_an_end_end() -> None:
 
 @pytest.mark.parametrize("name", [AMD64_61, SLOW_612])
 def test_kernels_tell_where_the_table_is(name: str) -> None:
-    assert kernel_probes(kernel_image(name)) is not None
+    assert kprobe_table(kernel_image(name)) is not None
 
 
 def test_a_kernel_without_kprobes_has_none() -> None:
-    assert kernel_probes(kernel_image(UML_61)) is None
+    assert kprobe_table(kernel_image(UML_61)) is None
