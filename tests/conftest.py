@@ -40,6 +40,10 @@ MAY_BE_SKIPPED: tuple[tuple[str, str], ...] = (
     (r"live/test_recording_machine\.py", "KPROBE_TUI_LIVE_MACHINE"),
     # The test fetches a whole system, and boots it.
     (r"samples/test_boot_system\.py", "KPROBE_TUI_DEBIAN_DISK"),
+    # Selftests of Linux take minutes in two emulators.
+    (r"cli/test_boot_ftrace_selftests\.py", "KPROBE_TUI_FTRACE_SELFTESTS"),
+    # The test fetches the sources of Linux.
+    (r"cli/test_boot_trace_probe_module\.py", "KPROBE_TUI_LINUX_SOURCE"),
     # Its lines take hours, and programs that few machines have.
     (r"cli/test_run_survey\.py", "KPROBE_TUI_SURVEY"),
     # gcc's sanitizers are tried there; clang is none of the packages of .ci/run.

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from engine.cli import console
-from engine.cli.boot_options import boot_options, boot_request
+from engine.cli.boot_options import boot_options, boot_request, kprobes_option
 from engine.cli.grouped import GroupedCommand
 from engine.cli.machine_run import console_input, run_machine, show_figures
 from engine.cli.options import color_option, debug_option, timeout_option
@@ -22,6 +22,7 @@ from engine.session.headless.booting import Booted
     ),
 )
 @boot_options
+@kprobes_option
 @timeout_option
 @color_option
 @debug_option
@@ -36,10 +37,13 @@ def boot(kernel: str, **values: Any) -> int:
     cannot go on, 124 if the time ran out, 2 for a bad file or bad usage.
     """
     timeout, color, debug = values["timeout"], values["color"], values["debug"]
+    kprobes = values.pop("kprobes")
     began = time.process_time()
     stdin = console_input()
     booted = Booted(boot_request(kernel, values), console.write_raw, stdin)
-    code = run_machine(booted, booted.run, timeout=timeout, color=color, stdin=stdin)
+    code = run_machine(
+        booted, booted.run, timeout=timeout, color=color, stdin=stdin, kprobes=kprobes
+    )
     if debug:
         show_figures(booted, began, color)
     return code

@@ -7,7 +7,7 @@ import click
 from msgspec.structs import replace
 
 from engine.cli import console
-from engine.cli.boot_options import boot_options, boot_request
+from engine.cli.boot_options import boot_options, boot_request, kprobes_option
 from engine.cli.boot_trace import run_traced
 from engine.cli.graph_options import graph_choice, graph_options
 from engine.cli.grouped import GroupedCommand
@@ -38,6 +38,7 @@ from engine.session.headless.boot_traces import BootGraphRequest, opened_boot_gr
 @task_options
 @mode_option
 @boot_options
+@kprobes_option
 @names_options
 @timeout_option
 @color_option
@@ -54,6 +55,7 @@ def graph_boot(
     Exit code: as of `kprobe-tui boot`.
     """
     timeout, color, debug = values["timeout"], values["color"], values["debug"]
+    kprobes = values.pop("kprobes")
     if not globs:
         raise click.UsageError("nothing to trace: give -f GLOB")
     graph, options = graph_choice(values)
@@ -65,7 +67,7 @@ def graph_boot(
     with opened_boot_graph(
         request, console.write_raw, stdin, trace_stream(console.errors(), stdin)
     ) as traced:
-        code = run_traced(traced, timeout=timeout, color=color, stdin=stdin)
+        code = run_traced(traced, timeout=timeout, color=color, stdin=stdin, kprobes=kprobes)
         if debug:
             show_figures(traced.booted, began, color)
         return code

@@ -88,6 +88,15 @@ _NAMES: Final = (
 )
 
 
+kprobes_option: Final = option(
+    "--kprobes",
+    is_flag=True,
+    help="Show the kernel's own kprobes at the end on stderr, as it does itself in "
+    "/sys/kernel/debug/kprobes/list.",
+    group=Group.OUTPUT,
+)
+
+
 def boot_options(command: Command) -> Command:
     """Add the options of every subcommand that boots a kernel."""
     for add in reversed(_OPTIONS):

@@ -7,7 +7,7 @@ import click
 from msgspec.structs import replace
 
 from engine.cli import console
-from engine.cli.boot_options import boot_options, boot_request
+from engine.cli.boot_options import boot_options, boot_request, kprobes_option
 from engine.cli.grouped import Group, GroupedCommand, option
 from engine.cli.instances import probes_of, recorded_options, trace_options
 from engine.cli.machine_run import console_input, run_machine, show_figures, trace_stream
@@ -52,6 +52,7 @@ from engine.session.protocol.requests import ProbeRequest
     group=Group.OUTPUT,
 )
 @boot_options
+@kprobes_option
 @names_options
 @timeout_option
 @color_option
@@ -67,6 +68,7 @@ def trace_boot(kernel_image: str, listing: bool, **values: Any) -> int:
     Exit code: as of `kprobe-tui boot`.
     """
     timeout, color, debug = values["timeout"], values["color"], values["debug"]
+    kprobes = values.pop("kprobes")
     mode = Mode(values.pop("mode_name"))
     probes = probes_of(values)
     if probes == ProbeRequest():
@@ -91,13 +93,15 @@ def trace_boot(kernel_image: str, listing: bool, **values: Any) -> int:
                 console.put(line)
             console.remarks(traced.remarks, color)
             return 0
-        code = run_traced(traced, timeout=timeout, color=color, stdin=stdin)
+        code = run_traced(traced, timeout=timeout, color=color, stdin=stdin, kprobes=kprobes)
         if debug:
             show_figures(traced.booted, began, color)
         return code
 
 
-def run_traced(traced: BootRun, *, timeout: float | None, color: str, stdin: int | None) -> int:
+def run_traced(
+    traced: BootRun, *, timeout: float | None, color: str, stdin: int | None, kprobes: bool
+) -> int:
     """Run a traced machine to its end, and show the remarks about the trace.
 
     Args:
@@ -105,6 +109,7 @@ def run_traced(traced: BootRun, *, timeout: float | None, color: str, stdin: int
         timeout: seconds that it has; None for any number.
         color: when messages have some.
         stdin: the console's input.
+        kprobes: show the kernel's own at the end.
 
     Returns:
         The exit code of the command.
@@ -116,6 +121,8 @@ def run_traced(traced: BootRun, *, timeout: float | None, color: str, stdin: int
         said.extend(reports)
         return end
 
-    code = run_machine(traced.booted, run, timeout=timeout, color=color, stdin=stdin)
+    code = run_machine(
+        traced.booted, run, timeout=timeout, color=color, stdin=stdin, kprobes=kprobes
+    )
     console.remarks((*traced.remarks, *said), color)
     return NOT_WHOLE if traced.incomplete else code

@@ -78,6 +78,7 @@ def run_machine(
     timeout: float | None,
     color: str,
     stdin: int | None,
+    kprobes: bool = False,
 ) -> int:
     """Run a machine to its end, and tell how it ended where it has not switched itself off.
 
@@ -87,11 +88,13 @@ def run_machine(
         timeout: seconds that it has; None for any number.
         color: when messages have some.
         stdin: the console's input; a terminal passes every key on.
+        kprobes: show the kernel's own at the end.
 
     Returns:
         The exit code of the command.
 
     Raises:
+        CommandError: the kernel's kprobes are not found.
         CutOff: it was to stop, and did not.
     """
     with _all_keys(stdin):
@@ -103,6 +106,11 @@ def run_machine(
         console.remark(TIMED_OUT, color=color)
     if told:
         console.remark(told, color=color)
+    if kprobes:
+        found = list(booted.kprobes())
+        console.remark("the kernel's own kprobes:" if found else "the kernel has no kprobes")
+        if found:
+            console.text("\n".join(found))
     return stopped or (0 if end.reason in _SWITCHED_OFF else FAILED)
 
 

@@ -10,5 +10,6 @@ is the guest's own, and the engine is the hardware.
 - `snapshot` keeps a machine in a file. `agent` is a program that is put inside to be asked about
   the kernel's files, by way of the `mailbox`.
 - `probing` calls back where the kernel's code comes to a place, or returns; `addresses` reads its
-  memory, `currenttask` the task that runs, `kernelmodules` the modules that it loads.
+  memory, `currenttask` the task that runs, `kernelmodules` the modules that it loads, `kernelcode`
+  the frames of code that its image does not describe, `kernelprobes` the kprobes of its own.
 """

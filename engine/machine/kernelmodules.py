@@ -7,7 +7,7 @@ is what the kernel's BTF says. All that is read is the guest's to write: sizes a
 
 import struct
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from msgspec import Struct
@@ -35,6 +35,8 @@ class ModuleMembers(Struct, frozen=True):
     """The way from a `struct module` to its symbols.
 
     Attributes:
+        modules: address of the kernel's list of modules.
+        link: offset in a module of its link in that list.
         loaded: address of the function that is entered before a module begins.
         freed: of the one that is entered before its memory goes.
         name: offset in a module of its name.
@@ -44,6 +46,8 @@ class ModuleMembers(Struct, frozen=True):
         strings: of the address of their names.
     """
 
+    modules: int
+    link: int
     loaded: int
     freed: int
     name: int
@@ -59,13 +63,14 @@ def module_members(image: KernelImage) -> ModuleMembers | None:
         return None
     types = BtfTypes(image.btf)
     module, table = types.layout("module") or {}, types.layout("mod_kallsyms") or {}
-    loaded, freed = image.names.find("do_init_module"), image.names.find("free_module")
-    members = [module.get(each) for each in ("name", "kallsyms")]
+    find = image.names.find
+    modules, loaded, freed = (find(name) for name in ("modules", "do_init_module", "free_module"))
+    members = [module.get(each) for each in ("list", "name", "kallsyms")]
     members += [table.get(each) for each in ("symtab", "num_symtab", "strtab")]
     found = [member[0] for member in members if member is not None]
-    if loaded is None or freed is None or len(found) < len(members):
+    if modules is None or loaded is None or freed is None or len(found) < len(members):
         return None
-    return ModuleMembers(loaded, freed, *found)
+    return ModuleMembers(modules, found[0], loaded, freed, *found[1:])
 
 
 class ModuleFunction(Struct, frozen=True):
@@ -88,11 +93,12 @@ class LoadedModule:
     Attributes:
         name: of the module.
         functions: by address.
+        address: of its `struct module`.
     """
 
-    def __init__(self, name: str, functions: list[ModuleFunction]) -> None:
+    def __init__(self, name: str, functions: list[ModuleFunction], address: int) -> None:
         """Take the functions of a module, in the order of their addresses."""
-        self.name = name
+        self.name, self.address = name, address
         self.functions = functions
         self._starts = [one.start for one in functions]
 
@@ -107,83 +113,30 @@ class LoadedModule:
         return next((one for one in self.functions if one.name == name), None)
 
 
-class KernelModules:
-    """The modules of one machine.
+class ModuleReader:
+    """Reads the modules in a kernel's memory."""
 
-    Attributes:
-        loaded: by the addresses of their `struct module`.
-        leaving: called before a module is forgotten.
-    """
-
-    def __init__(
-        self,
-        probes: MachineProbes,
-        cpu: SystemCpu,
-        addresses: KernelAddresses,
-        members: ModuleMembers,
-    ) -> None:
-        """See modules come and go; before the machine runs.
+    def __init__(self, addresses: KernelAddresses, members: ModuleMembers) -> None:
+        """Read nothing yet.
 
         Args:
-            probes: of the machine.
-            cpu: the processor.
             addresses: the memory as its kernel sees it.
             members: the way to a module's symbols.
         """
-        self.loaded: dict[int, LoadedModule] = {}
-        self.leaving: Callable[[], None] = lambda: None
         self._addresses, self._members = addresses, members
-        self._argument = cpu.reader(("rdi",))
         self._word = addresses.reader(struct.Struct("<Q"))
-        self._coming: list[Callable[[LoadedModule], None]] = []
-        self._going: list[Callable[[LoadedModule], None]] = []
-        probes.add(members.loaded, self._comes, begins=True)
-        probes.add(members.freed, self._goes, begins=True)
 
-    def follow(
-        self, coming: Callable[[LoadedModule], None], going: Callable[[LoadedModule], None]
-    ) -> None:
-        """Tell of modules.
+    def listed(self) -> Iterator[LoadedModule]:
+        """The modules in the kernel's list, the newest first; raises `GuestFaultError`."""
+        head = self._members.modules
+        (link,) = self._word(head)
+        for _ in range(_MODULES_MOST):
+            if link == head:
+                return
+            yield self.read(link - self._members.link)
+            (link,) = self._word(link)
 
-        Args:
-            coming: called with a module before it begins.
-            going: called with it before its memory goes.
-        """
-        self._coming.append(coming)
-        self._going.append(going)
-
-    def at(self, address: int) -> tuple[LoadedModule, ModuleFunction] | None:
-        """The module and the function around an address; None where there is none."""
-        for module in self.loaded.values():
-            found = module.at(address)
-            if found is not None:
-                return module, found
-        return None
-
-    def _comes(self) -> None:
-        (at,) = self._argument()
-        try:
-            module = self._read(at)
-        except GuestFaultError:
-            return
-        known = sum(len(one.functions) for one in self.loaded.values())
-        room = known + len(module.functions) <= _FUNCTIONS_MOST
-        if room and len(self.loaded) < _MODULES_MOST:
-            self.loaded[at] = module
-            for told in self._coming:
-                told(module)
-
-    def _goes(self) -> None:
-        (at,) = self._argument()
-        module = self.loaded.get(at)
-        if module is None:
-            return
-        self.leaving()
-        for told in self._going:
-            told(module)
-        del self.loaded[at]
-
-    def _read(self, at: int) -> LoadedModule:
+    def read(self, at: int) -> LoadedModule:
         """Read a module's name and functions.
 
         Raises:
@@ -214,4 +167,83 @@ class KernelModules:
             end = order[behind] if behind < len(order) else start + size
             end = end if end - start < size + 64 else start + size
             functions.append(ModuleFunction(found[start][0], start, max(end, start + 1)))
-        return LoadedModule(name.decode("utf-8", "replace"), functions)
+        return LoadedModule(name.decode("utf-8", "replace"), functions, at)
+
+
+class KernelModules:
+    """The modules of one machine.
+
+    Attributes:
+        loaded: by the addresses of their `struct module`.
+        leaving: called before a module is forgotten.
+    """
+
+    def __init__(
+        self,
+        probes: MachineProbes,
+        cpu: SystemCpu,
+        addresses: KernelAddresses,
+        members: ModuleMembers,
+    ) -> None:
+        """See modules come and go; before the machine runs.
+
+        Args:
+            probes: of the machine.
+            cpu: the processor.
+            addresses: the memory as its kernel sees it.
+            members: the way to a module's symbols.
+        """
+        self.loaded: dict[int, LoadedModule] = {}
+        self.leaving: Callable[[], None] = lambda: None
+        self._reader = ModuleReader(addresses, members)
+        self._argument = cpu.reader(("rdi",))
+        self._coming: list[Callable[[LoadedModule], None]] = []
+        self._going: list[Callable[[LoadedModule], None]] = []
+        probes.add(members.loaded, self._comes, begins=True)
+        probes.add(members.freed, self._goes, begins=True)
+
+    def follow(
+        self, coming: Callable[[LoadedModule], None], going: Callable[[LoadedModule], None]
+    ) -> None:
+        """Tell of modules.
+
+        Args:
+            coming: called with a module before it begins.
+            going: called with it before its memory goes.
+        """
+        self._coming.append(coming)
+        self._going.append(going)
+
+    def at(self, address: int) -> tuple[LoadedModule, ModuleFunction] | None:
+        """The module and the function around an address; None where there is none.
+
+        Code of an init stays known when its memory is another module's: the newest is asked first.
+        """
+        for module in reversed(self.loaded.values()):
+            found = module.at(address)
+            if found is not None:
+                return module, found
+        return None
+
+    def _comes(self) -> None:
+        (at,) = self._argument()
+        try:
+            module = self._reader.read(at)
+        except GuestFaultError:
+            return
+        known = sum(len(one.functions) for one in self.loaded.values())
+        room = known + len(module.functions) <= _FUNCTIONS_MOST
+        if room and len(self.loaded) < _MODULES_MOST:
+            self.loaded[at] = module
+            for told in self._coming:
+                told(module)
+
+    def _goes(self) -> None:
+        (at,) = self._argument()
+        module = self.loaded.get(at)
+        if module is None:
+            return
+        self.leaving()
+        for told in self._going:
+            told(module)
+        del self.loaded[at]

@@ -37,6 +37,7 @@ class OrcTables:
         arch: Arch,
         module_at: Callable[[int], Module | None],
         code: ReadCode = lambda address, size: b"",
+        outside: Callable[[int], OrcEntry | None] = lambda address: None,
     ) -> None:
         """Nothing is read before the first question.
 
@@ -44,8 +45,9 @@ class OrcTables:
             arch: of the guest.
             module_at: the file around an address.
             code: the guest's code, for what tables say nothing of.
+            outside: the entry at an address in no file.
         """
-        self._arch = arch
+        self._arch, self._outside = arch, outside
         self._code = code
         self._numbers = arch.unwind.orc if arch.unwind is not None else None
         self._module_at = module_at
@@ -64,8 +66,11 @@ class OrcTables:
             return None
         lookup = pc if exact else pc - 1
         module = self._module_at(lookup)
-        table = self._table(module.image) if module is not None else None
-        if module is None or table is None:
+        if module is None:
+            found = self._outside(lookup)
+            return self._known((found, True)) if found is not None else None
+        table = self._table(module.image)
+        if table is None:
             return None
         entry = table.at(lookup - module.bias)
         if entry is None:
@@ -77,7 +82,7 @@ class OrcTables:
         thunk = self._thunks[lookup]
         if thunk is not None:
             return thunk
-        return self._row_of(entry, table)
+        return self._known(self._key(entry, table))
 
     def rows(self, image: ElfImage) -> Iterator[tuple[int, CfiRow | None]]:
         """All rules of a file: the link address from which each holds, ascending."""
@@ -85,10 +90,13 @@ class OrcTables:
         if table is None or self._numbers is None:
             return
         for address, entry in table.entries():
-            yield address, self._row_of(entry, table)
+            yield address, self._known(self._key(entry, table))
 
-    def _row_of(self, entry: OrcEntry, table: OrcTable) -> CfiRow | None:
-        key = entry, table.reads_before_moving if self._is_indirect(entry) else True
+    def _key(self, entry: OrcEntry, table: OrcTable) -> tuple[OrcEntry, bool]:
+        return entry, table.reads_before_moving if self._is_indirect(entry) else True
+
+    def _known(self, key: tuple[OrcEntry, bool]) -> CfiRow | None:
+        """The rules of an entry, made once."""
         if key not in self._rows:
             if len(self._rows) >= _ROWS:
                 self._rows.clear()

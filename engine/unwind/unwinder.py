@@ -14,6 +14,7 @@ from engine.arch.base import Arch
 from engine.arch.frames import Flow
 from engine.errors import EngineError
 from engine.guest.modules import Module
+from engine.image.kernel.orc import OrcEntry
 from engine.unwind.dwarf import DwarfTables
 from engine.unwind.expression import ReadMemory
 from engine.unwind.framepointer import FramePointers
@@ -129,6 +130,7 @@ class UnwindGuest(Struct, frozen=True):
             such address.
         ends_at: whether a stack ends at a CFA, so that nobody has called whose frame it is; None
             where no such stacks are known.
+        orc_outside: the ORC entry at an address in no file, which a kernel has made or loaded.
     """
 
     arch: Arch
@@ -142,6 +144,7 @@ class UnwindGuest(Struct, frozen=True):
     layout: Callable[[], object] = lambda: None
     outermost: int | None = None
     ends_at: Callable[[int], bool] | None = None
+    orc_outside: Callable[[int], OrcEntry | None] = lambda address: None
 
 
 TABLES: Final[Mapping[str, type[DwarfTables | Ia64Tables]]] = {
@@ -213,7 +216,7 @@ class Unwinder:
         self._leaf = CfiRow(CfaRegister(arch.roles.sp, 0), {}, arch.roles.link or "")
         functions = Functions(arch, view.module_at)
         self._tables = TABLES[arch.unwind.tables](arch, view.module_at)
-        self._orc = OrcTables(arch, view.module_at, view.code)
+        self._orc = OrcTables(arch, view.module_at, view.code, view.orc_outside)
         self._signals = SignalFrames(arch, view.code)
         self._prologues = Prologues(arch, view.code, functions.at, functions.is_entry)
         self._pointers = FramePointers(arch)

@@ -205,6 +205,36 @@ class OrcTable:
         return version is None or version >= _STACK_IN_STACK
 
 
+class LoadedOrc:
+    """The entries of a module that a kernel has loaded: it has sorted them."""
+
+    SIZE: Final = _SIZE
+    """Bytes of an entry."""
+
+    def __init__(self, base: int, places: bytes, entries: bytes, layout: OrcLayout) -> None:
+        """Take entries out of a kernel's memory.
+
+        Args:
+            base: address of `places`.
+            places: from where each entry holds, relative to the place of the number.
+            entries: as many.
+            layout: of the entries.
+        """
+        count = min(len(places) // 4, len(entries) // _SIZE)
+        offsets = struct.unpack_from(f"<{count}i", places)
+        first = _signed(base)
+        self._addresses = [first + 4 * at + offset for at, offset in enumerate(offsets)]
+        self._entries, self._layout = entries, layout
+
+    def at(self, address: int) -> OrcEntry | None:
+        """The entry that holds at an address; None in front of the first one."""
+        place = bisect_right(self._addresses, _signed(address)) - 1
+        if place < 0:
+            return None
+        raw = int.from_bytes(self._entries[place * _SIZE : place * _SIZE + _SIZE], "little")
+        return self._layout.entry(raw)
+
+
 def _signed(address: int) -> int:
     return address - (1 << 64) if address >> 63 else address
 

@@ -1,19 +1,22 @@
 """Boot a kernel image as a machine, without probes: its console, and how it ends."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Final
 
 from msgspec import Struct
 
-from engine.errors import CommandError, ImageError
+from engine.errors import CommandError, GuestFaultError, ImageError
 from engine.image.headers import MACHINES
 from engine.image.kernel.kernelimage import KernelImage
 from engine.image.kernel.opening import open_kernel
 from engine.image.kernel.recognition import is_kernel_image
+from engine.machine.addresses import KernelAddresses
 from engine.machine.console import ConsoleDescriptor
 from engine.machine.consolelog import ConsoleLog
+from engine.machine.kernelmodules import LoadedModule, ModuleReader, module_members
+from engine.machine.kernelprobes import kprobe_table
 from engine.machine.linuxboot import LEAST, MOST, Boot, prepare
 from engine.machine.machine import DISKS_MOST, BareMachine, BootEnd, MachineEnd
 from engine.machine.ramdisk import Ramdisk, assembled
@@ -145,6 +148,33 @@ class Booted:
             return "in a program"
         found = self.kernel.names.at(address)
         return f"{found.name}+{address - found.start:#x}" if found is not None else ""
+
+    def kprobes(self) -> Iterator[str]:
+        """Lines of the kernel's own kprobes, as its /sys/kernel/debug/kprobes/list has them.
+
+        Raises:
+            CommandError: the kernel does not tell where they are, or they cannot be read there.
+        """
+        table = kprobe_table(self.kernel)
+        if table is None:
+            raise CommandError(f"{self.kernel.elf.name}: its table of kprobes is not found")
+        addresses = KernelAddresses(self.machine.cpu)
+        try:
+            members = module_members(self.kernel)
+            modules = list(ModuleReader(addresses, members).listed()) if members else []
+            for probe in table.read(addresses):
+                yield probe.line(self._kprobe_place(probe.address, modules))
+        except GuestFaultError as error:
+            raise CommandError(f"the kernel's kprobes cannot be read: {error}") from error
+
+    def _kprobe_place(self, address: int, modules: list[LoadedModule]) -> str:
+        """Name, offset and module of a place, as `RegisteredProbe.line` wants them."""
+        for module in modules:
+            inner = module.at(address)
+            if inner is not None:
+                return f"{inner.name}+{address - inner.start:#x}  {module.name}"
+        found = self.kernel.names.at(address)
+        return f"{found.name}+{address - found.start:#x}   " if found is not None else ""
 
     def _written(self, data: bytes) -> None:
         """Collect a line: one byte a time would cost a system call each."""

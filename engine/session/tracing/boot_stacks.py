@@ -1,14 +1,16 @@
-"""Call stacks of a booted kernel, by the unwind tables of its image."""
+"""Call stacks of a booted kernel, by the unwind tables of its image and of its modules."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cached_property
 
 from engine.cpu.unicorn_system import GENERAL, SystemCpu
-from engine.errors import GuestFaultError
+from engine.errors import GuestFaultError, ImageError
 from engine.guest.modules import Module
-from engine.image.kernel.orc import ENTRIES
+from engine.image.kernel.orc import ENTRIES, OrcTable
 from engine.machine.addresses import KernelAddresses
+from engine.machine.kernelcode import KernelCode
+from engine.machine.kernelmodules import KernelModules
 from engine.session.kernel.opened import OpenedKernel
 from engine.session.tracing.stacks import LIMIT
 from engine.unwind.unwinder import FORMATS, Unwinder, UnwindGuest
@@ -23,14 +25,24 @@ class BootStacks:
 
     making = ""
 
-    def __init__(self, opened: OpenedKernel, cpu: SystemCpu, addresses: KernelAddresses) -> None:
+    def __init__(
+        self,
+        opened: OpenedKernel,
+        cpu: SystemCpu,
+        addresses: KernelAddresses,
+        modules: KernelModules | None,
+        task: Callable[[], int],
+    ) -> None:
         """Take a kernel; its tables are read at the first stack.
 
         Args:
             opened: the kernel that is booted.
             cpu: the processor.
             addresses: the memory as the kernel sees it.
+            modules: those that the kernel loads; None where they are not known.
+            task: address of the task that runs.
         """
+        self._modules, self._task = modules, task
         self._opened = opened
         self._names = (*GENERAL, "rip", "eflags")
         self._read = cpu.reader(self._names)
@@ -42,6 +54,14 @@ class BootStacks:
         module = Module(image.name, image, 0)
         tables = self._opened.tables
         text = (*tables.text, *tables.gone)
+        has_orc, table = image.section(ENTRIES) is not None, None
+        with suppress(ImageError):  # the unwinder notes it
+            table = image.once(OrcTable) if has_orc else None
+        made = KernelCode(self._opened.image, table, self._addresses, self._modules, self._task)
+
+        def executable(address: int) -> bool:
+            in_image = any(low <= address < high for low, high in text)
+            return in_image or made.entry(address) is not None
 
         def code(address: int, size: int) -> bytes:
             found = b""
@@ -55,10 +75,12 @@ class BootStacks:
                 lambda address: module if module.contains(address) else None,
                 self._addresses.read,
                 code,
-                lambda address: any(low <= address < high for low, high in text),
+                executable,
+                resolve_return=lambda address, slot, met: made.caught(address, slot),
+                orc_outside=made.entry,
             ),
             # The tables end where the kernel was entered from a program: other rules would guess.
-            ("orc",) if image.section(ENTRIES) is not None else FORMATS,
+            ("orc",) if has_orc else FORMATS,
         )
 
     def registers(self) -> dict[str, int]:

@@ -211,7 +211,7 @@ class BootTracing:
             symbol=self.symbol,
             where=names.find,
         )
-        self._stacks = BootStacks(opened, cpu, addresses)
+        self._stacks = BootStacks(opened, cpu, addresses, self._modules, reader.address)
         self._stack_rows = StackRecorder(
             self._stacks, opened.arch.roles.pc, self._context, self._stacks
         )

@@ -7,7 +7,7 @@ from kernelimages import AMD64_61, AMD64_612, kernel_image
 from orckit import BASE, CALL, REGS, new, old, orc_image, orc_types
 
 from engine.errors import ImageError
-from engine.image.kernel.orc import OrcEntry, OrcKind, OrcTable
+from engine.image.kernel.orc import ENTRIES, PLACES, LoadedOrc, OrcEntry, OrcKind, OrcTable
 
 _SP, _BP, _PREV = 5, 4, 1
 
@@ -100,6 +100,22 @@ def test_kernels(name: str, count: int) -> None:
     assert start is not None
     first = table.at(start)
     assert first == OrcEntry(OrcKind.CALL, _SP, 8, 0, 0, False)
+
+
+def test_entries_in_a_kernels_memory_are_those_of_its_file() -> None:
+    image = kernel_image(AMD64_61)
+    table, start = OrcTable(image.elf), image.symbol("vfs_write")
+    places, entries = image.elf.section(PLACES), image.elf.section(ENTRIES)
+    assert start is not None
+    assert places is not None
+    assert entries is not None
+    data = image.elf.section_data(places), image.elf.section_data(entries)
+    loaded = LoadedOrc(places.addr, *data, table.layout)
+    assert [loaded.at(start + at) for at in range(200)] == [
+        table.at(start + at) for at in range(200)
+    ]
+    assert loaded.at(0xFFFFFFFF_80000000) is None
+    assert LoadedOrc(places.addr, b"", b"", table.layout).at(start) is None
 
 
 def test_a_prologue_of_6_1() -> None:
