@@ -25,8 +25,8 @@ def function_block(unit: Unit, index: int) -> FunctionBlock:
     """The code of an entry of a function, or of an inlined copy."""
     die = Die(unit, unit.shape.offsets[index])
     ranges = read_ranges(die)
-    start = ranges[0][0] if ranges else 0
-    return FunctionBlock((unit.offset, index), written_name(die), start, die.tag == _INLINED)
+    start, end = ranges[0] if ranges else (0, 0)
+    return FunctionBlock((unit.offset, index), written_name(die), start, die.tag == _INLINED, end)
 
 
 def written_name(die: Die) -> str:

@@ -233,12 +233,14 @@ class FunctionBlock(Struct, frozen=True):
         name: of the function.
         start: link address of its first instruction.
         inlined: it is a copy.
+        end: one past the piece of code that begins at `start`.
     """
 
     key: tuple[int, int]
     name: str
     start: int
     inlined: bool
+    end: int = 0
 
 
 class CodeBlock(Struct, frozen=True):
