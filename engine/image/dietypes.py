@@ -28,6 +28,7 @@ _AT_GNU_VECTOR: Final = 0x2107
 _AT_CONTAINING_TYPE, _AT_ARTIFICIAL = 0x1D, 0x34
 _QUADS: Final = frozenset(("_Float128", "__float128", "__ieee128"))
 """Names of IEEE's format of 128 bits, whatever long double is."""
+_RUST: Final = 0x1C
 _C_LIKE: Final = frozenset((0x01, 0x02, 0x0C, 0x1D, 0x2C))
 
 _ENCODINGS: Final = {
@@ -209,7 +210,7 @@ class DieType:
             part = Die(die.unit, shape.offsets[index])
             if part.has(dies.AT_EXTERNAL) or part.has(dies.AT_DECLARATION):
                 continue
-            found.append(_member(part))
+            found.append(member_of_entry(part))
             if len(found) > _MAX_MEMBERS:
                 raise DamagedError("a structure without an end")
         return tuple(found)
@@ -373,7 +374,12 @@ def _count(die: Die) -> int | None:
     return upper + 1 if 0 <= upper < (1 << 48) else None
 
 
-def _member(die: Die) -> Member:
+def member_of_entry(die: Die) -> Member:
+    """A part of a structure by its entry.
+
+    Raises:
+        DamagedError: its place is not told, or none.
+    """
     kind = DieType(die.type)
     name = die.name if die.tag == _MEMBER else None
     offset = _member_offset(die)
@@ -419,6 +425,8 @@ def _declared(die: Die | None, inner: str, depth: int) -> str:
     if depth > MAX_CHAIN:
         return "..."
     tag = die.tag
+    if die.unit.root.number(dies.AT_LANGUAGE) == _RUST:
+        return _behind(_rust_text(die, depth), inner)
     if tag in _POINTERS:
         owner = die.reference(_AT_CONTAINING_TYPE) if tag == _PTR_TO_MEMBER else None
         mark = f"{_text(owner, depth + 1) if owner is not None else ''}{_POINTERS[tag]}{inner}"
@@ -444,6 +452,22 @@ def _declared(die: Die | None, inner: str, depth: int) -> str:
     if (word or tag == _TYPEDEF) and name and not _is_c(die):
         return _behind(qualified(defined(die) or die), inner)
     return _behind(f"{word} {name or '{...}'}" if word else SHORTER.get(name, name) or "?", inner)
+
+
+def _rust_text(die: Die, depth: int) -> str:
+    """A type as Rust spells it; gdb knows no kinds of pointers (gdb/rust-lang.c)."""
+    tag, target = die.tag, die.type
+    made_of = "()" if target is None else _declared(target, "", depth + 1)
+    if tag in _POINTERS:
+        return f"*mut {made_of}"
+    if tag == _ARRAY:
+        for count in reversed(DieType(die)._dimensions):
+            made_of = f"[{made_of}]" if count is None else f"[{made_of}; {count}]"
+        return made_of
+    if tag in (_SUBROUTINE, _SUBPROGRAM):
+        given = ", ".join(_text(one._named, depth + 1) for one in DieType(die).parameters[0])
+        return f"fn ({given})" + ("" if made_of == "()" else f" -> {made_of}")
+    return qualified(defined(die) or die) or "?"
 
 
 def _behind(base: str, inner: str) -> str:

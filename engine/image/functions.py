@@ -18,6 +18,8 @@ from engine.image.symtab import demangle
 _SUBPROGRAM, _INLINED = 0x2E, 0x1D
 _CPP: Final = frozenset((0x04, 0x1A, 0x21, 0x2B, 0x3A))
 """DW_LANG_* of C++."""
+_RUST: Final = 0x1C
+_AT_MAIN_SUBPROGRAM: Final = 0x6A
 _OPENING, _CLOSING = "<([{", ">)]}"
 
 
@@ -25,19 +27,27 @@ def function_block(unit: Unit, index: int) -> FunctionBlock:
     """The code of an entry of a function, or of an inlined copy."""
     die = Die(unit, unit.shape.offsets[index])
     ranges = read_ranges(die)
-    start = ranges[0][0] if ranges else 0
-    return FunctionBlock((unit.offset, index), written_name(die), start, die.tag == _INLINED)
+    start, end = ranges[0] if ranges else (0, 0)
+    return FunctionBlock(
+        (unit.offset, index),
+        written_name(die),
+        start,
+        die.tag == _INLINED,
+        end,
+        any(one.has(_AT_MAIN_SUBPROGRAM) for one in (die, *die.origins())),
+    )
 
 
 def written_name(die: Die) -> str:
     """A function's name as gdb has it: with its parameters in C++, without its result."""
-    linkage = die.linkage_name
+    language = die.unit.root.number(dies.AT_LANGUAGE)
+    linkage = die.linkage_name if language != _RUST else None  # its mangling forgets types
     text = demangle(linkage) if linkage else ""
     if text and text != linkage:
         return without_result(text)
     last = die.origins()[-1]
     name = qualified(last) or "?"
-    if die.unit.root.number(dies.AT_LANGUAGE) not in _CPP:
+    if language not in _CPP:
         return name
     given = [kind.text for kind in DieType(last).parameters[0]]
     return f"{name}({', '.join(given)})"

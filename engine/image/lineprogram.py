@@ -62,12 +62,18 @@ class LineTable(Struct):
             (dwarf_record_line_p), rows of one line that discriminators tell apart are one.
         statements: (file number, line, address) where a statement begins.
         halves: starts of spans at which no statement begins.
+        doubled: addresses of two rows of one file that follow one another: a function without
+            instructions in front of its body begins there.
+        bodies: (address, file number) where the compiler says that a function's body begins
+            (DWARF 5, 6.2.5.2, DW_LNS_set_prologue_end).
     """
 
     files: tuple[str, ...]
     spans: list[tuple[int, int, int, int]] = field(default_factory=list)
     statements: list[tuple[int, int, int]] = field(default_factory=list)
     halves: set[int] = field(default_factory=set)
+    doubled: set[int] = field(default_factory=set)
+    bodies: list[tuple[int, int]] = field(default_factory=list)
 
     def at(self, address: int) -> tuple[str, int] | None:
         """The (file, line) of an address; None between rows and for line 0 (no source)."""
@@ -229,13 +235,15 @@ def run(
                 _add_sequence(table, rows)
             rows = []
     table.spans.sort()
+    table.bodies.sort()
     return table
 
 
 class _LineRow(NamedTuple):
-    """A row of the table; `goes_on`: it is the line of the row before, told apart only by number.
+    """A row of the table (DWARF 5, 6.2.2).
 
-    Its source: DWARF 5, 6.2.2.
+    `goes_on`: it is the line of the row before, told apart only by number; `is_body`: a function's
+    body begins there.
     """
 
     address: int
@@ -244,6 +252,7 @@ class _LineRow(NamedTuple):
     is_stmt: bool
     is_end: bool
     goes_on: bool
+    is_body: bool = False
 
 
 def _add_sequence(table: LineTable, rows: list[_LineRow]) -> None:
@@ -251,6 +260,10 @@ def _add_sequence(table: LineTable, rows: list[_LineRow]) -> None:
     spans = table.spans
     begun: _LineRow | None = None  # the last statement that begins at this address
     for row, follower in pairwise(rows):
+        if row.is_body and row.line:
+            table.bodies.append((row.address, row.file))
+        if row[:2] == follower[:2] and row.line and follower.line and not follower.is_end:
+            table.doubled.add(row.address)
         if row.is_stmt and row.line:
             begun = row
             this = (row.file, row.line, row.address)
@@ -283,6 +296,7 @@ def _rows(
     data, base = sections.line, len(header.opcode_lengths) + 1
     mask = (1 << sections.bits) - 1
     found: list[_LineRow] = []
+    is_body = False
     number, told_apart = 0, False  # a row's discriminator; whether the line's rows have some
     address, op_index, file, line, is_stmt = 0, 0, 1, 1, header.default_is_stmt
     try:
@@ -304,7 +318,7 @@ def _rows(
                 if kind == 1:
                     found.append(_LineRow(address, file, line, is_stmt, True, False))
                     address, op_index, file, line = 0, 0, 1, 1
-                    number, told_apart = 0, False
+                    number, told_apart, is_body = 0, False, False
                     is_stmt = header.default_is_stmt
                 elif kind == 2:
                     address, op_index = reader.uint(size - 1), 0
@@ -323,6 +337,8 @@ def _rows(
                 file = reader.uleb()
             elif opcode == 6:
                 is_stmt = not is_stmt
+            elif opcode == 10:
+                is_body = True
             elif opcode == 8:
                 advance = (255 - base) // header.line_range
             elif opcode == 9:
@@ -335,8 +351,8 @@ def _rows(
                 address += header.min_insn * (op_index // header.max_ops) & mask
                 op_index %= header.max_ops
             if emits:
-                found.append(_LineRow(address, file, line, is_stmt, False, told_apart))
-                number = 0
+                found.append(_LineRow(address, file, line, is_stmt, False, told_apart, is_body))
+                number, is_body = 0, False
     except DamagedError as error:
         damaged(str(error))
     return found

@@ -5,7 +5,7 @@ build-id or .gnu_debuglink names. Damaged information is no information: the rea
 noted as damage of the file and nothing is raised.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
 from posixpath import normpath
@@ -256,6 +256,46 @@ class Lines:
             if table is not None and table.at(start) is not None:
                 index = bisect_right(table.spans, start, key=lambda span: span[0])
                 return table.spans[index][0] if index < len(table.spans) else None
+        return None
+
+    def body_by_lines(self, start: int, end: int, is_inlined: Callable[[int], bool]) -> int | None:
+        """The place at which a function's body begins, as its rows of lines tell it.
+
+        Some compilers say it. Of others the first row is the prologue, and so are rows behind it
+        of lower lines of the same file (gdb/symtab.c, skip_prologue_using_sal).
+
+        Args:
+            start: of the function.
+            end: of its code.
+            is_inlined: tells whether an address is in an inlined copy of another function.
+
+        Returns:
+            A link address; None where the lines do not tell.
+        """
+        for unit in self._units.containing(start) if self._units else ():
+            table = self._table(unit)
+            if table is None or table.at(start) is None:
+                continue
+            spans = table.spans
+            index = bisect_right(spans, start, key=lambda span: span[0]) - 1
+            first, after, file, line = spans[index]
+            for body, other in table.bodies[bisect_left(table.bodies, (start, 0)) :]:
+                if body >= end:
+                    break
+                if other == file:
+                    return body
+            if start in table.doubled:
+                return start
+            for begin, behind, other, number in spans[index + 1 :]:
+                if not number and begin == after:
+                    after = behind  # line 0 belongs to what stands before
+                    continue
+                if begin != after or after >= end or not 0 < number < line or other != file:
+                    break
+                if is_inlined(begin):
+                    break
+                first, after, line = begin, behind, number
+            return after if after < end else first
         return None
 
     def span_at(self, address: int) -> tuple[int, int] | None:

@@ -5,7 +5,7 @@ that the file has at all, the unit around the place that is asked from first.
 """
 
 from collections.abc import Iterator
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol
 
 from msgspec import Struct
 
@@ -33,7 +33,7 @@ _TAGS: Final = {
     "union": frozenset((0x17,)),
     "enum": frozenset((ENUM,)),
 }
-_DEEP: Final = 32
+_AT_CONTAINING_TYPE, _OP_ADDR = 0x1D, b"\x03"
 
 
 _DECL_FILE, _DECL_LINE = 0x3A, 0x3B
@@ -102,6 +102,7 @@ class GlobalNames:
         self.info = info
         self._units: dict[int, dict[str, list[int]]] = {}
         self._glance: dict[str, bool] = {}
+        self._vtables: dict[int, DataType] | None = None
 
     def type(self, name: str, word: str = "", near: Unit | None = None) -> DataType | None:
         """A type; None where there is none of the name.
@@ -138,6 +139,46 @@ class GlobalNames:
             if not found.is_declaration:
                 return found
         return None
+
+    def type_of_vtable(self, address: int) -> DataType | None:
+        """The type that a table of methods is for, as rustc tells (DW_AT_containing_type).
+
+        Args:
+            address: link address of the table.
+
+        Raises:
+            ImageError: the debug information is damaged.
+        """
+        if self._vtables is None:
+            try:
+                self._vtables = dict(self._read_vtables())
+            except DamagedError as error:
+                raise ImageError(f"{self.info.name}: debug information: {error}") from error
+        return self._vtables.get(address)
+
+    def has_language(self, language: int) -> bool:
+        """True if a unit is of a language, DW_LANG_*.
+
+        Raises:
+            ImageError: the debug information is damaged.
+        """
+        try:
+            return any(
+                unit.root.number(dies.AT_LANGUAGE) == language for unit in self.info.units()
+            )
+        except DamagedError as error:
+            raise ImageError(f"{self.info.name}: debug information: {error}") from error
+
+    def _read_vtables(self) -> Iterator[tuple[int, DataType]]:
+        order: Literal["little", "big"] = "little" if self.info.order == "<" else "big"
+        for unit in self._all():
+            for name, offsets in self._names(unit).items():
+                die = Die(unit, offsets[0]) if name.endswith("::{vtable}") else None
+                place = die.get(dies.AT_LOCATION) if die is not None else None
+                table = die.type if die is not None else None
+                of = None if table is None else table.reference(_AT_CONTAINING_TYPE)
+                if isinstance(place, bytes) and place[:1] == _OP_ADDR and of is not None:
+                    yield int.from_bytes(place[1:], order), DieType(of)
 
     def function(self, name: str, near: Unit | None = None) -> tuple[DataType, int] | None:
         """A function's type and its link address.

@@ -233,12 +233,16 @@ class FunctionBlock(Struct, frozen=True):
         name: of the function.
         start: link address of its first instruction.
         inlined: it is a copy.
+        end: one past the piece of code that begins at `start`.
+        is_main: the program begins there, whatever the name (DWARF 5, 3.3.1).
     """
 
     key: tuple[int, int]
     name: str
     start: int
     inlined: bool
+    end: int = 0
+    is_main: bool = False
 
 
 class CodeBlock(Struct, frozen=True):

@@ -11,8 +11,9 @@ from typing import Final
 from engine.errors import CommandError
 from engine.image.datatypes import TypeKind
 from engine.language import value_types as ct
-from engine.language.containers import Containers, Held
+from engine.language.containers import Containers
 from engine.language.convenience_functions import string_of
+from engine.language.held import Held
 from engine.language.reach import Reach
 from engine.language.surroundings import Surroundings
 from engine.language.value_types import is_reference

@@ -1,9 +1,9 @@
-"""Containers and smart pointers of libstdc++ as what they hold, where debug information says how.
+"""Containers and smart pointers as what they hold, where debug information says how.
 
 The words are those of libstdc++'s own printers for gdb (libstdc++-v3/python/libstdcxx/v6/
-printers.py). A container that was never made, or was overwritten, holds anything: counts that do
-not fit, pointers that lead nowhere and trees without an end make it a plain structure again, or
-end it where they are met.
+printers.py); `rust_containers` has those of Rust. A container that was never made, or was
+overwritten, holds anything: counts that do not fit, pointers that lead nowhere and trees without
+an end make it a plain structure again, or end it where they are met.
 """
 
 import re
@@ -13,13 +13,14 @@ from functools import partial
 from itertools import islice
 from typing import Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.errors import CommandError
 from engine.image.datatypes import TypeKind
 from engine.language import value_types as ct
+from engine.language.held import Children, Held, OtherLayoutError
 from engine.language.reach import Reach
+from engine.language.rust_containers import RustContainers
 from engine.language.surroundings import Surroundings
 from engine.language.user_types import bare_type, user_type
 from engine.language.value_types import CType
@@ -32,41 +33,6 @@ _DEQUE: Final = 512
 """Bytes of a deque's pieces."""
 _STEPS: Final = 256
 """Links that are followed from one node of a tree to the next."""
-
-Children = Iterator[tuple[TypedValue | str, TypedValue]]
-"""Keys, or names, and values."""
-
-
-class Held(Struct, frozen=True):
-    """The things that a container holds.
-
-    Attributes:
-        title: in front of them; "" for a string.
-        text: of a string: its first bytes.
-        length: of a string: all of its bytes.
-        children: made one by one; reading one may fail.
-        named: keys are shown.
-        count: the number of things in it; None where they have to be counted.
-        at: gives the thing of a number, which is not checked; None where only the order is known.
-        keyed: keys are values, by which things are found.
-        points: the pointer that it owns, or to its first character; None for no such thing.
-        shown: it is printed so; else as the structure that it is made as.
-    """
-
-    title: str
-    text: bytes | None = None
-    length: int = 0
-    children: Callable[[], Children] | None = None
-    named: bool = False
-    count: int | None = None
-    at: Callable[[int], TypedValue] | None = None
-    keyed: bool = False
-    points: TypedValue | None = None
-    shown: bool = True
-
-
-class _OtherError(Exception):
-    """It is not laid out as is known here, or nobody has made it."""
 
 
 class Containers:
@@ -84,11 +50,12 @@ class Containers:
         self._order = around.order
         self._pointer = around.pointer
         self._most = most
+        self._rust = RustContainers(around, most)
 
     def knows(self, kind: CType) -> bool:
         """True for a type that is perhaps a container."""
         match = _NAME.match(kind.resolved.text)
-        return match is not None and match[1] in _LOOKS
+        return self._rust.knows(kind) or (match is not None and match[1] in _LOOKS)
 
     def held(self, value: TypedValue) -> Held | None:
         """The things that a value holds; None for no container, or one that is not understood.
@@ -98,11 +65,13 @@ class Containers:
         """
         match = _NAME.match(value.type.resolved.text)
         look = None if match is None else _LOOKS.get(match[1])
-        if match is None or look is None or value.missing:
+        if value.missing:
             return None
         try:
+            if match is None or look is None:
+                return self._rust.held(value)
             return look(self, value, match[1])
-        except (_OtherError, CommandError):
+        except (OtherLayoutError, CommandError):
             return None
 
     # -- parts ------------------------------------------------------------------------------
@@ -111,14 +80,14 @@ class Containers:
         for name in names:
             member = value.type.resolved.member(name)
             if member is None:
-                raise _OtherError
+                raise OtherLayoutError
             value = self._reach.part(value, member)
         return value
 
     def _argument(self, kind: CType, number: int = 0) -> CType:
         arguments = kind.resolved.arguments
         if number >= len(arguments):
-            raise _OtherError
+            raise OtherLayoutError
         return arguments[number]
 
     def _word(self, address: int) -> int:
@@ -139,14 +108,14 @@ class Containers:
         length = self._part(value, "_M_string_length").number
         letter = start.type.resolved.target
         if letter.kind not in ct.CHARS or letter.size != 1 or length >= 1 << 62:
-            raise _OtherError
+            raise OtherLayoutError
         return self._text(start, length)
 
     def _view(self, value: TypedValue, name: str) -> Held:
         start, length = self._part(value, "_M_str"), self._part(value, "_M_len").number
         letter = start.type.resolved.target
         if letter.kind not in ct.CHARS or letter.size != 1 or length >= 1 << 62:
-            raise _OtherError
+            raise OtherLayoutError
         return self._text(start, length)
 
     def _text(self, start: TypedValue, length: int) -> Held:
@@ -164,7 +133,7 @@ class Containers:
         start, finish = (pointer.number for pointer in pointers)
         end, size = self._part(store, "_M_end_of_storage").number, kind.size or 0
         if not size or not start <= finish <= end or (finish - start) % size:
-            raise _OtherError
+            raise OtherLayoutError
         length, room = (finish - start) // size, (end - start) // size
         title = f"{name} of length {length}, capacity {room}"
         return Held(
@@ -182,7 +151,7 @@ class Containers:
         bits = 8 * (last - first.number) + self._part(finish, "_M_offset").number
         room = 8 * (self._part(store, "_M_end_of_storage").number - first.number)
         if not 0 <= bits <= room:
-            raise _OtherError
+            raise OtherLayoutError
 
         def bit(at: int) -> TypedValue:
             where = first.number + at // (8 * word) * word
@@ -203,7 +172,7 @@ class Containers:
         header = self._part(tree, "_M_impl", "_M_header").address
         kind, keyed = self._argument(tree.type, 1), name.endswith("map")
         if header is None or count >= 1 << 48:
-            raise _OtherError
+            raise OtherLayoutError
 
         def children() -> Children:
             nodes = islice(self._nodes(header), count)
@@ -247,7 +216,7 @@ class Containers:
         first = self._part(table, "_M_before_begin", "_M_nxt").number
         kind, keyed, size = self._argument(table.type, 1), name.endswith("map"), self._size
         if count >= 1 << 48:
-            raise _OtherError
+            raise OtherLayoutError
 
         def children() -> Children:
             node = first
@@ -267,7 +236,7 @@ class Containers:
         head = self._part(value, "_M_impl", "_M_node").address
         kind, size = self._argument(value.type), self._size
         if head is None:
-            raise _OtherError
+            raise OtherLayoutError
 
         def children() -> Children:
             node, number = self._word(head), 0
@@ -293,7 +262,7 @@ class Containers:
         pieces = (self._part(finish, "_M_node").number - node) // self._size
         count = pieces * piece + last - skipped
         if not 0 <= skipped <= piece or not 0 <= last <= piece or not 0 <= count < 1 << 48:
-            raise _OtherError
+            raise OtherLayoutError
 
         def item(number: int) -> TypedValue:
             number += skipped
@@ -320,9 +289,9 @@ class Containers:
             if member.name == "_M_head_impl" and part.type.resolved.kind is TypeKind.POINTER:
                 return part
             if member.is_base and part.type.resolved.kind is TypeKind.RECORD:
-                with suppress(_OtherError):
+                with suppress(OtherLayoutError):
                     return self._head(part)
-        raise _OtherError
+        raise OtherLayoutError
 
     def _pair(self, value: TypedValue, name: str) -> Held:
         parts = [(each, self._part(value, each)) for each in ("first", "second")]
@@ -380,7 +349,7 @@ class Containers:
         elements = self._part(value, "_M_elems")
         count = elements.type.resolved.count
         if count is None:
-            raise _OtherError
+            raise OtherLayoutError
         return Held(
             "",
             children=lambda: (("", self._reach.element(elements, n)) for n in range(count)),
@@ -392,7 +361,7 @@ class Containers:
     def _adapter(self, value: TypedValue, name: str) -> Held:
         inner = self.held(self._part(value, "c"))
         if inner is None:
-            raise _OtherError
+            raise OtherLayoutError
         return replace(inner, title=f"{name} wrapping: {inner.title}", at=None)
 
     def _forward_list(self, value: TypedValue, name: str) -> Held:

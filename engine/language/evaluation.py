@@ -38,6 +38,28 @@ def is_type(around: Surroundings) -> Callable[[str], bool]:
     return asked
 
 
+def tree_of(text: str, around: Surroundings) -> Expression:
+    """An expression's tree in the language of the code there.
+
+    Raises:
+        CommandError: it means nothing.
+    """
+    if around.is_rust:
+        from engine.language.rust_syntax import parse_rust  # wanted in programs of Rust alone
+
+        return parse_rust(text, is_type(around))
+    return parse(text, is_type(around))
+
+
+def evaluator_of(around: Surroundings) -> "Evaluator":
+    """Finds values of trees of the language of the code there."""
+    if around.is_rust:
+        from engine.language.rust_evaluation import RustEvaluator  # as in `tree_of`
+
+        return RustEvaluator(around)
+    return Evaluator(around)
+
+
 def evaluate(text: str, around: Surroundings) -> TypedValue:
     """The value of an expression.
 
@@ -45,7 +67,7 @@ def evaluate(text: str, around: Surroundings) -> TypedValue:
         CommandError: it means nothing there.
         GuestFaultError: memory cannot be read.
     """
-    return Evaluator(around).value(parse(text, is_type(around)))
+    return evaluator_of(around).value(tree_of(text, around))
 
 
 def checked(text: str, around: Surroundings) -> Expression:
@@ -54,8 +76,8 @@ def checked(text: str, around: Surroundings) -> Expression:
     Raises:
         CommandError: it is none, or has a name that means nothing there.
     """
-    tree = parse(text, is_type(around))
-    evaluator = Evaluator(around)
+    tree = tree_of(text, around)
+    evaluator = evaluator_of(around)
     parts = [tree]
     while parts:
         part = parts.pop()
@@ -72,11 +94,13 @@ def type_of(text: str, around: Surroundings) -> tuple[CType, bool]:
     Raises:
         CommandError: it means nothing there.
     """
-    evaluator = Evaluator(around)
+    evaluator = evaluator_of(around)
+    if around.is_rust:
+        return evaluator.value_or_type(text)
     name = parse_type(text, is_type(around))
     if name is not None:
         return evaluator.type(name), True
-    node = parse(text, is_type(around))
+    node = tree_of(text, around)
     if node.kind == "type" and node.type is not None:
         return evaluator.type(node.type), True
     return evaluator.value(node).type, False
@@ -125,6 +149,17 @@ class Evaluator:
             else:
                 found = ct.array_of(found, int(suffix[1:-1] or 0))
         return found
+
+    def value_or_type(self, text: str) -> tuple[CType, bool]:
+        """The type that a text names, or that of an expression; True if it names one.
+
+        Raises:
+            CommandError: it means nothing.
+        """
+        found = self._around.type((text.strip(),))
+        if found is not None and self._around.variable(text.strip()) is None:
+            return found, True
+        return self.value(tree_of(text, self._around)).type, False
 
     def value(self, node: Expression) -> TypedValue:
         """The value of a tree.

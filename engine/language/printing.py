@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from fractions import Fraction
 from functools import partial
 from itertools import groupby
 from typing import Final
@@ -16,18 +15,13 @@ from engine.language import value_types as ct
 from engine.language.containers import Containers
 from engine.language.print_options import DEFAULT, PrintOptions
 from engine.language.reach import Reach
+from engine.language.real_texts import DIGITS, real
+from engine.language.rust_printing import RustForms
+from engine.language.rust_types import rust_text
 from engine.language.surroundings import Surroundings
 from engine.language.user_types import bare_type
 from engine.language.value_types import CType, is_reference
-from engine.language.values import (
-    MOST,
-    MemoryPlace,
-    Order,
-    TypedValue,
-    as_float,
-    extended,
-    quad,
-)
+from engine.language.values import MOST, MemoryPlace, Order, TypedValue
 
 FORMATS: Final = "xduotacfszr"
 """Letters behind the slash of `print`."""
@@ -42,8 +36,6 @@ _ESCAPES: Final = {
     27: "\\033",
     92: "\\\\",
 }
-_DIGITS: Final = {2: 5, 4: 9, 8: 17}
-_X87_DIGITS, _QUAD_DIGITS = 21, 36
 
 
 class Printer(Struct, frozen=True):
@@ -62,6 +54,10 @@ class Printer(Struct, frozen=True):
     @property
     def _reach(self) -> Reach:
         return Reach(self.around)
+
+    @property
+    def _rust(self) -> RustForms:
+        return RustForms(self._reach, self.options, self._part)
 
     def text(self, value: TypedValue, letter: str = "") -> str:
         """A value as `print` shows it.
@@ -87,8 +83,10 @@ class Printer(Struct, frozen=True):
                     return shown
                 at = f"@{value.number:#x}: " if self.options.address else ""
                 return f"({escaped(value.type.text)}) {at}{self._part(inner, '', 0)}"
-            if kind.kind is TypeKind.POINTER and kind.owner is None and not self._is_text(kind):
-                return f"({escaped(value.type.text)}) {self._pointer(value)}"
+            is_plain = kind.kind is TypeKind.POINTER and kind.owner is None
+            if is_plain and not self._is_text(kind):
+                shown = rust_text(value.type) if self.around.is_rust else value.type.text
+                return f"({escaped(shown)}) {self._pointer(value)}"
         return self._part(value, letter, 0)
 
     def referred(self, reference: TypedValue) -> TypedValue:
@@ -104,6 +102,10 @@ class Printer(Struct, frozen=True):
         if value.missing:
             return value.missing
         kind = value.type.resolved
+        if self.around.is_rust and letter in ("", "s", "r"):
+            shown = self._rust.scalar(value)
+            if shown is not None:
+                return shown
         match kind.kind:
             case TypeKind.RECORD:
                 return self._record(value, letter, depth)
@@ -264,9 +266,10 @@ class Printer(Struct, frozen=True):
             return _unread(error)
         if held is None or not held.shown:
             return None
+        if held.alone is not None:
+            return self._part(held.alone, letter, depth)
         if held.text is not None:
-            more = "..." if held.length > len(held.text) else ""
-            return quoted(held.text, options.repeats) + more
+            return self._held_text(held.text, held.length)
         parts: list[str] = []
         assert held.children is not None, "what is no string has children"
         children = held.children()
@@ -300,13 +303,20 @@ class Printer(Struct, frozen=True):
         held = containers.held(value) if containers.knows(value.type) else None
         if held is None or not held.shown:
             return "..."
+        if held.alone is not None:
+            return self.text(held.alone)
         if held.text is not None:
-            more = "..." if held.length > len(held.text) else ""
-            return quoted(held.text, self.options.repeats) + more
+            return self._held_text(held.text, held.length)
         assert held.children is not None, "what is no string has children"
         if next(iter(held.children()), None) is None:
             return escaped(held.title)
         return f"{escaped(held.title)} = {{...}}" if held.title else "{...}"
+
+    def _held_text(self, raw: bytes, length: int) -> str:
+        """The text of a container by its first bytes and the number of all."""
+        if self.around.is_rust:
+            return self._rust.quoted(raw, length)
+        return quoted(raw, self.options.repeats) + ("..." if length > len(raw) else "")
 
     @staticmethod
     def _braces(parts: list[str], depth: int, *, own_lines: bool, more: str = "") -> str:
@@ -328,6 +338,8 @@ class Printer(Struct, frozen=True):
             shown = self._container(value, letter, depth)
             if shown is not None:
                 return shown
+        if self.around.is_rust:
+            return self._rust.record(value, letter, depth)
         kind, options = value.type.resolved, self.options
         if kind.keyword == "union" and depth and not options.union:
             return "{...}"
@@ -400,7 +412,8 @@ class Printer(Struct, frozen=True):
             return "{...}"
         size = element.size or 0
         if not count or not size:
-            return "{}" if not count else "{...}"
+            empty = "[]" if self.around.is_rust else "{}"
+            return empty if not count else "{...}"
         raw = value.raw
         shown = 0
         parts: list[str] = []
@@ -426,7 +439,8 @@ class Printer(Struct, frozen=True):
                     more = "..."
                     break
             at += length
-        return self._braces(parts, depth, own_lines=options.array, more=more)
+        text = self._braces(parts, depth, own_lines=options.array, more=more)
+        return f"[{text[1:-1]}]" if self.around.is_rust else text
 
     def _index(self, number: int) -> str:
         return f"[{number}] = " if self.options.indexes else ""
@@ -485,56 +499,6 @@ def quoted(data: bytes, repeats: int = DEFAULT.repeats) -> str:
     return ", ".join(parts)
 
 
-def real(raw: bytes, order: Order, *, is_quad: bool = False) -> str:
-    """A floating-point number with as many digits as tell it from all others."""
-    number = as_float(raw, order, is_quad=is_quad)
-    if number != number:
-        return _nan(raw, order)
-    if number in (float("inf"), float("-inf")):
-        return "inf" if number > 0 else "-inf"
-    digits = _DIGITS.get(len(raw))
-    if digits is not None:
-        return f"{number:.{digits}g}"
-    exact = quad(raw, order) if is_quad else extended(raw)
-    digits = _QUAD_DIGITS if is_quad else _X87_DIGITS
-    return exact_text(exact, digits) if isinstance(exact, Fraction) else str(exact)
-
-
-def _nan(raw: bytes, order: Order) -> str:
-    size = len(raw)
-    if size > 8:
-        top = int.from_bytes(raw[8:10], "little") >> 15
-        return f"{'-' if top else ''}nan({int.from_bytes(raw[:8], 'little'):#x})"
-    bits = {4: 23, 8: 52}.get(size, 52)
-    whole = int.from_bytes(raw, order)
-    return f"{'-' if whole >> 8 * size - 1 else ''}nan({whole & (1 << bits) - 1:#x})"
-
-
-def exact_text(number: Fraction, digits: int) -> str:
-    """A number with so many significant digits, as %Lg gives them."""
-    if not number:
-        return "0"
-    sign, number = ("-", -number) if number < 0 else ("", number)
-    bits = number.numerator.bit_length() - number.denominator.bit_length()
-    power = bits * 30103 // 100_000  # about log10; a long number must not be made text
-    while number >= Fraction(10) ** (power + 1):
-        power += 1
-    while number < Fraction(10) ** power:
-        power -= 1
-    scaled = number / Fraction(10) ** (power - digits + 1)
-    whole = round(scaled)
-    if whole >= 10**digits:
-        whole, power = whole // 10, power + 1
-    text = str(whole)
-    if -5 < power + 1 <= digits:
-        if power >= 0:
-            left, right = text[: power + 1], text[power + 1 :].rstrip("0")
-            return f"{sign}{left}.{right}" if right else sign + left
-        return sign + "0." + "0" * (-power - 1) + text.rstrip("0")
-    right = text[1:].rstrip("0")
-    return f"{sign}{text[0]}{'.' + right if right else ''}e{power:+03d}"
-
-
 def formatted(
     raw: bytes,
     letter: str,
@@ -583,7 +547,7 @@ def formatted(
                 number -= 256 * (number > 127)
             return f"{number} {character(number)}"
         case "f":
-            if size in _DIGITS or size > 8:
+            if size in DIGITS or size > 8:
                 return real(raw, order)
             return str(signed)
     raise CommandError(f'Undefined output format "{letter}".')

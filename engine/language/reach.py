@@ -2,6 +2,7 @@
 
 from engine.errors import CommandError
 from engine.image.datatypes import Member, TypeKind
+from engine.image.variants import variant_part
 from engine.language import value_types as ct
 from engine.language.surroundings import Surroundings
 from engine.language.value_types import CType, is_reference
@@ -80,6 +81,38 @@ class Reach:
         elif base.address is not None:
             place = MemoryPlace(base.address + member.offset)
         return base.part(member.type, member.offset, place)
+
+    def variant(self, value: TypedValue) -> Member | None:
+        """The part of a value with variants that is there; None for no such value.
+
+        Raises:
+            GuestFaultError: its discriminant cannot be read.
+        """
+        kind = value.type.resolved
+        part = variant_part(kind)
+        if part is None:
+            return None
+        number = 0
+        if part.discriminant is not None:
+            raw = self.part(value, part.discriminant).raw
+            number = int.from_bytes(raw, self.order)
+        found = part.of(number)
+        return None if found is None else found.member
+
+    def object_behind(self, value: TypedValue) -> TypedValue | None:
+        """The value behind a reference to a trait object, in its own type; None for others.
+
+        Raises:
+            CommandError: the type is not known.
+            GuestFaultError: memory cannot be read.
+        """
+        if [member.name for member in value.type.resolved.members] != ["pointer", "vtable"]:
+            return None
+        pointer, table = (self.member(value, name) for name in ("pointer", "vtable"))
+        kind = self._around.type_of_vtable(table.number)
+        if kind is None:
+            raise CommandError("The type of the object behind the vtable is not known.")
+        return self.at(kind, pointer.number)
 
     def _bits(self, base: TypedValue, member: Member) -> TypedValue:
         """A bitfield (little-endian machines count its bits from the lowest)."""

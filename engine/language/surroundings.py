@@ -15,6 +15,7 @@ class Surroundings(Protocol):
     Attributes:
         order: of bytes.
         pointer: bytes of a pointer.
+        is_rust: the code there is Rust's: expressions, types and values are written so.
     """
 
     @property
@@ -24,6 +25,10 @@ class Surroundings(Protocol):
     @property
     def pointer(self) -> int:
         """Bytes of a pointer."""
+
+    @property
+    def is_rust(self) -> bool:
+        """True if the code there is Rust's."""
 
     def variable(self, name: str, scope: str = "") -> TypedValue | None:
         """A variable or function; None where there is none.
@@ -35,6 +40,9 @@ class Surroundings(Protocol):
 
     def type(self, words: tuple[str, ...]) -> CType | None:
         """A type by name: ("struct", "node"), ("size_t",)."""
+
+    def type_of_vtable(self, address: int) -> CType | None:
+        """The type whose methods a table of Rust holds; None where nobody says."""
 
     def register(self, name: str) -> TypedValue | None:
         """A register; None where there is none of the name."""

@@ -60,7 +60,7 @@ RIDDLES = {
     "engine.guest": 6,
     "engine.history": 11,
     "engine.image": 30,
-    "engine.language": 5,
+    "engine.language": 4,
     "engine.linux": 104,
     "engine.probes": 29,
     "engine.trace": 2,

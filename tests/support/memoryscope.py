@@ -14,6 +14,7 @@ class MemoryScope:
 
     order: Order = "little"
     pointer = 8
+    is_rust = False
 
     def __init__(self, memory: bytes = bytes(range(64)), start: int = 0) -> None:
         self.memory = bytearray(memory)
@@ -37,6 +38,9 @@ class MemoryScope:
 
     def type(self, words: tuple[str, ...]) -> CType | None:
         return ct.LONG if words == ("word_t",) else None
+
+    def type_of_vtable(self, address: int) -> CType | None:
+        return None
 
     def register(self, name: str) -> TypedValue | None:
         if name not in self.registers:

@@ -13,7 +13,7 @@ from engine.image.locationtexts import described
 from engine.image.reader import DamagedError
 from engine.image.scopes import DieVariable, Variable
 from engine.image.sdt import static_probes
-from engine.language.printing import exact_text
+from engine.language.real_texts import exact_text
 from engine.language.values import extended
 from engine.session.debugger.debugger import NOT_RUN, Debugger
 from engine.session.debugger.looking import Looking

@@ -141,11 +141,18 @@ class SelectedFrames:
                 if frame.source == "syscall":
                     continue
                 kept.append(frame)
-                if frame.function == "main" and not frame.inlined:
+                if not frame.inlined and self._is_main(frame, len(kept) - 1):
                     break
             self.skipped = self._skipped(kept)
             self._frames = tuple(kept[self.skipped :])
         return self._frames
+
+    def _is_main(self, frame: GuestFrame, number: int) -> bool:
+        """True for the frame that the user's program begins with; Rust's has a crate in front."""
+        if frame.function == "main":
+            return True
+        rust = frame.function.endswith("::main")
+        return rust and self._scope(frame, number, not number, None).is_main
 
     def _skipped(self, found: Sequence[GuestFrame]) -> int:
         if not found or not found[0].inlined:
@@ -279,6 +286,7 @@ class SelectedFrames:
         digits = self._session.arch.bits // 4
         at = "" if self.begins_line(number) or brief else f"0x{frame.pc:0{digits}x} in "
         name = (bare_name(frame.function) if frame.file else frame.function) or "??"
+        name = self.scope(number).rust_function or name
         text = f"{mark}{at}{name} ({self._arguments(number)})"
         if frame.file:
             return f"{text} at {self.sources.written(frame.file)}:{frame.line}"

@@ -12,6 +12,7 @@ from engine.image.datatypes import TypeKind
 from engine.language.evaluation import type_of
 from engine.language.print_options import PrintOptions
 from engine.language.printing import FORMATS, lines_of, printed
+from engine.language.rust_types import rust_definition, rust_text
 from engine.language.tokens import characters
 from engine.language.typetexts import definition_of
 from engine.language.user_types import user_type
@@ -196,6 +197,9 @@ class Looking:
         if not rest:
             raise CommandError("The history is empty.")
         kind, named = type_of(rest, self._debugger.scope)
+        if self._debugger.scope.is_rust:
+            self._debugger.put(f"type = {rust_text(kind)}")
+            return
         text = kind.resolved.text if named else kind.text
         self._debugger.put(f"type = {user_type(text)}")
 
@@ -204,6 +208,10 @@ class Looking:
         scope = self._debugger.scope
         found = scope.type((rest.strip(),)) if "<" in rest else None  # "Box<int>"
         kind = found if found is not None else type_of(rest, scope)[0]
+        if scope.is_rust:
+            for line in rust_definition(kind).splitlines():
+                self._debugger.put(line)
+            return
         for line in definition_of(kind).splitlines():
             self._debugger.put(user_type(line))
 

@@ -11,22 +11,20 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from engine.errors import CommandError, ImageError, KprobeTuiError
+from engine.errors import CommandError, KprobeTuiError
 from engine.guest.modules import Module
-from engine.image import Symbol, dies
-from engine.image.dies import Die, Unit
+from engine.image import Symbol
 from engine.image.functions import WantedFunction
-from engine.image.reader import DamagedError
 from engine.image.scopes import CodeBlock, FunctionBlock
 from engine.image.sdt import static_probes
 from engine.language.values import TypedValue
 from engine.linux.space import AddressSpace
+from engine.session.debugger.bodies import FunctionBodies
 from engine.session.guest.session import Session
 from engine.session.inspect.frame_scope import Files
 from engine.session.program.places import RESOLVER
 from engine.session.protocol.frames import GuestFrame
 
-_VARIABLE, _PARAMETER = 0x34, 0x05
 _OPTIONS: Final = re.compile(
     r"-(?P<name>fu?n?c?t?i?o?n?|qu?a?l?i?f?i?e?d?|li?n?e?|so?u?r?c?e?)\s+(?P<value>\S+)?\s*"
 )
@@ -95,7 +93,7 @@ class PlaceFinder:
         self._session = session
         self._seen = seen
         self._files = files
-        self._optimized: dict[int, bool] = {}
+        self._bodies = FunctionBodies(files.variables, self._block)
 
     # -- addresses --------------------------------------------------------------------------
 
@@ -331,7 +329,7 @@ class PlaceFinder:
         symbol = module.symbols.at(link)
         if symbol is None or symbol.address != link or not symbol.is_function:
             return link
-        return self._body(module, link)
+        return self._bodies.of(module, link)
 
     # -- functions --------------------------------------------------------------------------
 
@@ -339,12 +337,12 @@ class PlaceFinder:
         """The places of a function's name, in all files."""
         for module in self._files.modules():
             for block in self._named(module, wanted):
-                body = self._body(module, block.start)
+                body = self._bodies.of(module, block.start)
                 place = self.at(body + module.bias)
                 yield replace(place, function=block.name, block=(module.name, *block.key))
             if not wanted.file:
                 for owner, link in self._symbols(module, wanted.function):
-                    yield self.at(self._body(owner, link) + owner.bias)
+                    yield self.at(self._bodies.of(owner, link) + owner.bias)
                 for symbol in module.symbols.find_all(f"{wanted.function}@plt"):
                     yield replace(self.at(symbol.address + module.bias), linkage=True)
 
@@ -455,25 +453,3 @@ class PlaceFinder:
         for block in self._named(module, WantedPlace(name, function=name)):
             return module, block.start
         return next(iter(self._symbols(module, name)), None)
-
-    def _body(self, module: Module, link: int) -> int:
-        """A function's place behind its prologue (gdb/symtab.c, skip_prologue_sal)."""
-        try:
-            scope = self._files.variables(module).scope(link)
-        except (ImageError, DamagedError):
-            scope = None
-        if scope is None or scope.unit is None or self._is_optimized(scope.unit):
-            return link
-        return module.lines.prologue_end(link) or link
-
-    def _is_optimized(self, unit: Unit) -> bool:
-        """True if variables of a unit move about: they are known at a function's entry then."""
-        known = self._optimized.get(id(unit))
-        if known is None:
-            shape = unit.shape
-            known = self._optimized[id(unit)] = any(
-                isinstance(Die(unit, shape.offsets[index]).get(dies.AT_LOCATION), int)
-                for index, tag in enumerate(shape.tags)
-                if tag in (_VARIABLE, _PARAMETER)
-            )
-        return known

@@ -17,8 +17,9 @@ from engine.image.expressions import Term, VariableLocation, Where
 from engine.image.functions import NamedFunctions
 from engine.image.names import FileNames, GlobalNames
 from engine.image.reader import DamagedError
-from engine.image.scopes import Scope, Variable
+from engine.image.scopes import FunctionBlock, Scope, Variable
 from engine.image.variables import Variables
+from engine.image.variants import RUST
 from engine.language import value_types as ct
 from engine.language.convenience_functions import FUNCTIONS, ConvenienceFunction
 from engine.language.value_types import CType, MadeType
@@ -65,6 +66,7 @@ class Files:
         self._session = session
         self._known: dict[int, tuple[ElfImage, Variables, FileNames | None]] = {}
         self._functions: dict[int, NamedFunctions] = {}
+        self._rust: dict[int, bool] = {}
         self._scopes: dict[tuple[int, int], Scope | None] = {}
 
     def scope(self, module: Module, link: int) -> Scope | None:
@@ -94,6 +96,18 @@ class Files:
         if isinstance(names, GlobalNames) and id(module.image) not in self._functions:
             self._functions[id(module.image)] = NamedFunctions(names.info)
         return self._functions.get(id(module.image))
+
+    def begins_in_rust(self, module: Module) -> bool:
+        """True for a program of Rust: its `main` for the linker has no source."""
+        known = self._rust.get(id(module.image))
+        if known is None:
+            names, known = self.names(module), False
+            begins = next(iter(module.symbols.find_all("main")), None)
+            if isinstance(names, GlobalNames) and begins is not None:
+                hidden = self.variables(module).block_at(begins.address) is None
+                known = hidden and names.has_language(RUST)
+            self._rust[id(module.image)] = known
+        return known
 
     def _of(self, module: Module) -> tuple[ElfImage, Variables, FileNames | None]:
         found = self._known.get(id(module.image))
@@ -202,10 +216,12 @@ class FrameScope:
             item.dwarf: item.name for item in session.arch.registers if item.dwarf is not None
         }
         self._module: Module | None = None
+        self._place: int | None = None
+        self._depth = depth
         self.uses: Uses | None = None
         self.scope: Scope | None = None
         if frame is not None:
-            place = frame.pc if exact else frame.pc - 1
+            place = self._place = frame.pc if exact else frame.pc - 1
             self._module = (self._elsewhere or session.seen).modules.at(place)
             if self._module is not None:
                 try:
@@ -224,6 +240,34 @@ class FrameScope:
     def pointer(self) -> int:
         """Bytes of a pointer."""
         return self._arch.bits // 8
+
+    @property
+    def is_rust(self) -> bool:
+        """True if the frame's code is Rust's; without a frame, if the program's main is."""
+        if self.frame is None:
+            main = self._session.seen.modules.main
+            return main is not None and self._files.begins_in_rust(main)
+        return self.scope is not None and self.scope.language == RUST
+
+    @property
+    def is_main(self) -> bool:
+        """True if the frame's function is the one that the program begins with."""
+        functions = self._functions_here()
+        return bool(functions) and functions[-1].is_main
+
+    @property
+    def rust_function(self) -> str:
+        """The function of the frame as Rust's debug information calls it; "" for others."""
+        functions = self._functions_here() if self.is_rust else ()
+        depth = len(functions) - 1 - (self._depth or 0)
+        return functions[depth].name if 0 <= depth < len(functions) else ""
+
+    def _functions_here(self) -> tuple[FunctionBlock, ...]:
+        """The function around the frame's place and those inlined there, the innermost first."""
+        if self._module is None or self._place is None:
+            return ()
+        block = self._files.variables(self._module).block_at(self._place - self._module.bias)
+        return () if block is None else block.functions
 
     @property
     def _unit(self) -> Unit | None:
@@ -317,6 +361,14 @@ class FrameScope:
             if found is not None:
                 return found
         return None
+
+    def type_of_vtable(self, address: int) -> CType | None:
+        """The type whose methods a table of Rust holds; None where nobody says."""
+        module = (self._elsewhere or self._session.seen).modules.at(address)
+        names = self._files.names(module) if module is not None else None
+        if module is None or not isinstance(names, GlobalNames):
+            return None
+        return names.type_of_vtable(address - module.bias)
 
     # -- registers --------------------------------------------------------------------------
 
@@ -548,8 +600,12 @@ class FrameScope:
         location = (self._elsewhere or self._session.seen).modules.locate(address)
         if location.symbol is None:
             return location.engine
+        name, module = location.symbol.demangled, location.module
+        if self.is_rust and module is not None and location.symbol.is_function:
+            block = self._files.variables(module).block_at(address - module.bias)
+            name = name if block is None else block.functions[-1].name  # types and all
         offset = f"+{location.offset}" if location.offset else ""
-        return f"{location.symbol.demangled}{offset}"
+        return f"{name}{offset}"
 
     def registers(self) -> Mapping[str, TypedValue]:
         """All general registers and flags, by name."""

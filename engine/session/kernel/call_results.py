@@ -84,6 +84,15 @@ class _Image:
     def __init__(self, memory: Memory) -> None:
         self.read = memory.peek
 
+    @property
+    def is_rust(self) -> bool:
+        """Kernels' types are written as C's."""
+        return False
+
+    def type_of_vtable(self, address: int) -> CType | None:
+        """None: kernels' tables are not looked for."""
+        return None
+
     def variable(self, name: str, scope: str = "") -> TypedValue | None:
         return None
 

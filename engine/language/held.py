@@ -1,0 +1,44 @@
+"""The things that containers hold, as everybody sees them who asks: printing, methods, fetches."""
+
+from collections.abc import Callable, Iterator
+
+from msgspec import Struct
+
+from engine.language.values import TypedValue
+
+Children = Iterator[tuple[TypedValue | str, TypedValue]]
+"""Keys, or names, and values."""
+
+
+class Held(Struct, frozen=True):
+    """The things that a container holds.
+
+    Attributes:
+        title: in front of them; "" for a string.
+        text: of a string: its first bytes.
+        length: of a string: all of its bytes.
+        children: made one by one; reading one may fail.
+        named: keys are shown.
+        count: the number of things in it; None where they have to be counted.
+        at: gives the thing of a number, which is not checked; None where only the order is known.
+        keyed: keys are values, by which things are found.
+        points: the pointer that it owns, or to its first character; None for no such thing.
+        shown: it is printed so; else as the structure that it is made as.
+        alone: the only thing in it, which is printed in its place; None for no such thing.
+    """
+
+    title: str
+    text: bytes | None = None
+    length: int = 0
+    children: Callable[[], Children] | None = None
+    named: bool = False
+    count: int | None = None
+    at: Callable[[int], TypedValue] | None = None
+    keyed: bool = False
+    points: TypedValue | None = None
+    shown: bool = True
+    alone: TypedValue | None = None
+
+
+class OtherLayoutError(Exception):
+    """A container is not laid out as is known here, or nobody has made it."""

@@ -1,0 +1,126 @@
+"""The places where functions' bodies begin, behind their prologues, as gdb finds them.
+
+gdb: gdb/symtab.c (skip_prologue_sal), gdb/amd64-tdep.c (amd64_skip_prologue). Line tables tell
+where they come from LLVM, and on all machines but x86-64; instructions tell for GCC there.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from engine.errors import ImageError
+from engine.guest.modules import Module
+from engine.image import dies
+from engine.image.dies import Die, Unit
+from engine.image.reader import DamagedError
+from engine.image.scopes import CodeBlock
+from engine.image.variables import Variables
+
+_VARIABLE, _PARAMETER = 0x34, 0x05
+_AT_PRODUCER: Final = 0x25
+_X86_64: Final = 62
+"""ELF's number of the machine."""
+_ENDBR64: Final = b"\xf3\x0f\x1e\xfa"
+_FRAMES: Final = (b"\x55\x48\x89\xe5", b"\x55\x48\x8b\xec", b"\x55\x89\xe5", b"\x55\x8b\xec")
+"""`push %rbp; mov %rsp,%rbp` in the forms that compilers write."""
+_ALIGNED: Final = re.compile(
+    # lea 8(%rsp),%REG; and $-N,%rsp; push -8(%REG), or the same behind push %REG
+    rb"(?:\x41?[\x50-\x57])?[\x48\x4c]\x8d.\x24[\x08\x10]"
+    rb"\x48(?:\x83\xe4.|\x81\xe4....)\x41?\xff.\xf8",
+    re.DOTALL,
+)
+_LONGEST: Final = 64
+"""Bytes of code that are looked at."""
+
+
+class FunctionBodies:
+    """Finds the places behind prologues in the files of a guest."""
+
+    def __init__(
+        self,
+        variables: Callable[[Module], Variables],
+        block: Callable[[Module, int], CodeBlock | None],
+    ) -> None:
+        """Nothing is looked up yet.
+
+        Args:
+            variables: gives the variables of a file.
+            block: gives the innermost block of code around a link address of a file.
+        """
+        self._variables, self._block = variables, block
+        self._optimized: dict[int, bool] = {}
+
+    def of(self, module: Module, link: int) -> int:
+        """The place behind the prologue of a function, or of an inlined copy, that begins there.
+
+        Args:
+            module: the file.
+            link: link address of its first instruction.
+
+        Returns:
+            A link address; that of a copy is its own, unless it is in a prologue.
+        """
+        try:
+            scope = self._variables(module).scope(link)
+        except (ImageError, DamagedError):
+            scope = None
+        if scope is None or scope.unit is None:
+            return self._of_symbol(module, link)
+        block = self._block(module, link)
+        if block is None or self._is_optimized(scope.unit):
+            return link
+        function = block.functions[-1]
+        return max(link, self._skipped(module, function.start, function.end, scope.unit))
+
+    def _of_symbol(self, module: Module, link: int) -> int:
+        """The same of a function that only a symbol table knows."""
+        is_intel = module.image.machine == _X86_64
+        return _behind_frame(module.image.read_vaddr, link) if is_intel else link
+
+    def _skipped(self, module: Module, start: int, end: int, unit: Unit) -> int:
+        by_lines = module.lines.body_by_lines(start, end, self._in_copy(module))
+        if module.image.machine != _X86_64:
+            return by_lines or start
+        llvm = "clang " in (unit.root.string(_AT_PRODUCER) or "")  # rustc says so, too
+        if llvm and by_lines:
+            found = max(start, by_lines)
+        else:
+            found = _behind_frame(module.image.read_vaddr, start)
+        span = module.lines.span_at(found)
+        if span is not None and span[0] != found and start <= span[1] < end:
+            return span[1]  # what is left of the line is of the prologue, too
+        return found
+
+    def _in_copy(self, module: Module) -> Callable[[int], bool]:
+        def asked(link: int) -> bool:
+            block = self._block(module, link)
+            return block is not None and block.functions[0].inlined
+
+        return asked
+
+    def _is_optimized(self, unit: Unit) -> bool:
+        """True if GCC says where variables are from a function's first instruction on."""
+        known = self._optimized.get(id(unit))
+        if known is None:
+            shape = unit.shape
+            known = self._optimized[id(unit)] = (unit.root.string(_AT_PRODUCER) or "").startswith(
+                "GNU "
+            ) and any(
+                isinstance(Die(unit, shape.offsets[index]).get(dies.AT_LOCATION), int)
+                for index, tag in enumerate(shape.tags)
+                if tag in (_VARIABLE, _PARAMETER)
+            )
+        return known
+
+
+def _behind_frame(read: Callable[[int, int], bytes], start: int) -> int:
+    """The place behind the instructions that make a frame by %rbp; the start where none do."""
+    try:
+        code = read(start, _LONGEST)
+    except ImageError:
+        return start
+    at = len(_ENDBR64) if code.startswith(_ENDBR64) else 0
+    aligned = _ALIGNED.match(code, at)
+    at = aligned.end() if aligned is not None else at
+    frame = next((one for one in _FRAMES if code.startswith(one, at)), b"")
+    return start + at + len(frame) if frame else start
