@@ -131,6 +131,19 @@ class DebugInfo:
             self._tables[offset, widths] = found
         return found
 
+    def abbrev(self, offset: int, widths: Widths, code: int) -> Abbrev | None:
+        """One row of the table of .debug_abbrev at an offset; None if the table has no such code.
+
+        Rows behind it are not read: a unit's own entry has the first row nearly always, and a C
+        library's tables have a quarter of a million numbers.
+        """
+        known = self._tables.get((offset, widths))
+        if known is not None:
+            return known.get(code)
+        data = self.section(".debug_abbrev")
+        rows = _abbrev_rows(Reader(data, offset, len(data), self.order), widths)
+        return next((row for found, row in rows if found == code), None)
+
     # -- units -------------------------------------------------------------------
 
     def offsets(self) -> list[int]:
@@ -335,9 +348,15 @@ def _dwo_sections(file: Any) -> dict[str, bytes]:
 
 def _abbrevs(reader: Reader, widths: Widths) -> dict[int, Abbrev]:
     found: dict[int, Abbrev] = {}
-    while code := reader.uleb():
+    for code, row in _abbrev_rows(reader, widths):
         if len(found) >= _MAX_ABBREVS:
             raise DamagedError(".debug_abbrev: a table without an end")
+        found[code] = row
+    return found
+
+
+def _abbrev_rows(reader: Reader, widths: Widths) -> Iterator[tuple[int, Abbrev]]:
+    while code := reader.uleb():
         tag, children = reader.uleb(), reader.u8() != 0
         attributes = []
         while True:
@@ -347,8 +366,7 @@ def _abbrevs(reader: Reader, widths: Widths) -> dict[int, Abbrev]:
                 break
             attributes.append((name, form, implicit))
         steps = _merged([forms.step(form, widths) for _, form, _ in attributes])
-        found[code] = Abbrev(tag, children, tuple(attributes), steps)
-    return found
+        yield code, Abbrev(tag, children, tuple(attributes), steps)
 
 
 def _merged(steps: list[int]) -> tuple[int, ...]:

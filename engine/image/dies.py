@@ -117,6 +117,9 @@ class DebugFile(Protocol):
     def abbrevs(self, offset: int, widths: Widths) -> Mapping[int, Abbrev]:
         """The table of .debug_abbrev at an offset."""
 
+    def abbrev(self, offset: int, widths: Widths, code: int) -> Abbrev | None:
+        """One row of the table of .debug_abbrev at an offset; None without such a code."""
+
     def units(self, section: str = "info") -> "Iterator[Unit]":
         """All units of .debug_info or .debug_types."""
 
@@ -190,6 +193,15 @@ class Unit:
     def root(self) -> "Die":
         """The unit's own entry."""
         return Die(self, self.top)
+
+    @property
+    def root_attributes(self) -> frozenset[int]:
+        """Which attributes the unit's own entry has, without reading any."""
+        code = Reader(self.data, self.top, self.end, self.info.order).uleb()
+        abbrev = self.info.abbrev(self._abbrev_offset, self.widths, code)
+        if abbrev is None:
+            raise DamagedError(f"no entry at {self.top:#x}")
+        return frozenset(name for name, _, _ in abbrev.attributes)
 
     # -- bases of indexes: a skeleton's for addresses and ranges ----------------------
 

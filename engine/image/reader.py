@@ -53,7 +53,11 @@ class Reader:
 
     def u8(self) -> int:
         """One byte."""
-        return self.data[self.take(1)]
+        place = self.place
+        if place >= self.end:
+            self.take(1)  # which says so
+        self.place = place + 1
+        return self.data[place]
 
     def uint(self, size: int) -> int:
         """An unsigned integer of 1, 2, 4 or 8 bytes in the file's byte order."""
@@ -70,6 +74,10 @@ class Reader:
 
     def uleb(self) -> int:
         """An unsigned LEB128 number of at most 64 bits."""
+        place = self.place
+        if place < self.end and self.data[place] < 0x80:  # as nearly all are
+            self.place = place + 1
+            return self.data[place]
         value = shift = 0
         while True:
             byte = self.u8()

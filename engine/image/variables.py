@@ -283,8 +283,8 @@ class Variables:
 
 
 def _has_split(info: DebugInfo) -> bool:
-    names = (dies.AT_DWO_NAME, dies.AT_GNU_DWO_NAME)
-    return any(unit.root.has(name) for unit in info.units() for name in names)
+    names = {dies.AT_DWO_NAME, dies.AT_GNU_DWO_NAME}
+    return any(names & unit.root_attributes for unit in info.units())
 
 
 def _start(die: Die) -> int:

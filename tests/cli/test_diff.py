@@ -163,7 +163,19 @@ def test_times_of_access_are_those_of_the_first_run(tmp_path: Path) -> None:
     assert (done.code, done.out) == (0, "1500000000\n"), done.err
 
 
-def test_a_guest_is_told_of_no_memory_of_the_engines(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "probes",
+    [
+        ("-e", "p told"),
+        pytest.param(
+            ("--technique", "jump", "-f", "libc.so.6:*"), marks=pytest.mark.slow, id="jumps"
+        ),
+        pytest.param(("-f", "*", "-r", "told"), marks=pytest.mark.slow, id="returns"),
+    ],
+)
+def test_a_guest_is_told_of_no_memory_of_the_engines(
+    tmp_path: Path, probes: tuple[str, ...]
+) -> None:
     """By /proc, sysinfo and statfs, in a process and in its child."""
     source = r"""
     #include <stdio.h>
@@ -192,10 +204,8 @@ def test_a_guest_is_told_of_no_memory_of_the_engines(tmp_path: Path) -> None:
     }
     """
     program = build(tmp_path, "told", source, "-O1")
-    jumps = ("--technique", "jump", "-f", "libc.so.6:*")
-    for probes in (("-e", "p told"), jumps, ("-f", "*", "-r", "told")):
-        done = run("diff", *probes, str(program), cwd=tmp_path)
-        assert done.code == 0, done.err
+    done = run("diff", *probes, str(program), cwd=tmp_path)
+    assert done.code == 0, done.err
 
 
 def test_hits_of_code_that_is_gone_count(tmp_path: Path) -> None:

@@ -204,13 +204,21 @@ asyncio.run(use())
 """
 
 
+@pytest.fixture(scope="module")
+def ground(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where all copies stand, one after the other, so that they share their bytecode."""
+    return tmp_path_factory.mktemp("ground")
+
+
 @pytest.fixture
-def house(tmp_path: Path) -> Path:
+def house(ground: Path) -> Path:
     """A copy of the packages."""
+    copy = ground / "house"
+    shutil.rmtree(copy, ignore_errors=True)
     for package in ("engine", "tui"):
         ignored = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(ROOT / package, tmp_path / package, ignore=ignored)
-    return tmp_path
+        shutil.copytree(ROOT / package, copy / package, ignore=ignored)
+    return copy
 
 
 def add(house: Path, path: str, text: str, registry: str, before: str, *lines: str) -> None:
@@ -227,7 +235,10 @@ def add(house: Path, path: str, text: str, registry: str, before: str, *lines: s
 def said(house: Path, *words: str) -> str:
     """Run Python on these packages and return what it prints; errors fail."""
     paths = os.pathsep.join((str(house), *filter(None, sys.path)))
-    environment = {**os.environ, "PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"}
+    # What a test changes has another size than before, so no bytecode of it is taken for its own.
+    bytecode = str(house.with_name("bytecode"))
+    environment = {**os.environ, "PYTHONPATH": paths, "PYTHONPYCACHEPREFIX": bytecode}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     done = subprocess.run(
         [sys.executable, "-P", *words],
         capture_output=True,

@@ -37,7 +37,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
         pytest.param("returns", "auto", marks=pytest.mark.slow),
         pytest.param("definitions", "auto", marks=pytest.mark.slow),
         pytest.param("returns by definition", "breakpoint", marks=pytest.mark.slow),
-        ("one event", "breakpoint"),
+        pytest.param("one event", "breakpoint", marks=pytest.mark.slow),
     ],
 )
 def test_probes_on_many_functions(programs: dict[int, Path], form: str, technique: str) -> None:

@@ -19,14 +19,24 @@ DEADLINE = 250.0
 OUT = "factorial(20) = 2432902008176640000\nfibonacci(15) = 610\nackermann(2, 3) = 9\n"
 
 
-def traced(folder: Path, body: str, head: str = "", kind: str = "") -> Outcome:
-    """Trace a guest with `body` in a handler of fibonacci; `n` counts its hits."""
+def traced(
+    folder: Path, body: str, head: str = "", kind: str = "", *, limit: float = 3
+) -> Outcome:
+    """Trace a guest with `body` in a handler of fibonacci; `n` counts its hits.
+
+    Args:
+        folder: where the file of handlers is written.
+        body: of the handler, in lines.
+        head: what stands above the handler in the file.
+        kind: the probe; empty for a kprobe of fibonacci with that handler.
+        limit: seconds that the run may take.
+    """
     probe = kind or "Kprobe(symbol_name='fibonacci', pre_handler=b)"
     lines = "".join(f"    {line}\n" for line in body.splitlines())
     (folder / "h.py").write_text(
         f"{head}\nn = [0]\ndef b(p, r, *flags):\n    n[0] += 1\n{lines}probes = [{probe}]\n"
     )
-    words = ("trace", "-o", "/dev/null", "--timeout", "3", "--handlers", "h.py", SAMPLE)
+    words = ("trace", "-o", "/dev/null", "--timeout", str(limit), "--handlers", "h.py", SAMPLE)
     return finish(start(*words, cwd=folder), DEADLINE)
 
 
@@ -259,7 +269,7 @@ def test_what_never_returns_ends_at_the_limit_of_time(
     tmp_path: Path, head: str, body: str
 ) -> None:
     before = time.monotonic()
-    outcome = traced(tmp_path, body, head)
+    outcome = traced(tmp_path, body, head, limit=1)
     assert outcome.code == 124
     assert time.monotonic() - before < DEADLINE
     assert "the time limit (--timeout) ran out" in outcome.err
