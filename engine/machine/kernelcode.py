@@ -22,7 +22,7 @@ from engine.image.kernel.btftypes import BtfTypes
 from engine.image.kernel.kernelimage import KernelImage
 from engine.image.kernel.orc import LoadedOrc, OrcEntry, OrcKind, OrcTable
 from engine.machine.addresses import KernelAddresses
-from engine.machine.kernelmodules import KernelModules, LoadedModule
+from engine.machine.kernelmodules import KnownModules, LoadedModule
 
 _WORD: Final = struct.Struct("<Q")
 _ENTRIES_MOST: Final = 1 << 20
@@ -85,7 +85,7 @@ class KernelCode:
         image: KernelImage,
         table: OrcTable | None,
         addresses: KernelAddresses,
-        modules: KernelModules | None,
+        modules: KnownModules | None,
         task: Callable[[], int],
     ) -> None:
         """Nothing is read before it is asked for.

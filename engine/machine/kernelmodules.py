@@ -7,8 +7,9 @@ is what the kernel's BTF says. All that is read is the guest's to write: sizes a
 
 import struct
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from typing import Final, Protocol
 
 from msgspec import Struct
 
@@ -168,6 +169,49 @@ class ModuleReader:
             end = end if end - start < size + 64 else start + size
             functions.append(ModuleFunction(found[start][0], start, max(end, start + 1)))
         return LoadedModule(name.decode("utf-8", "replace"), functions, at)
+
+
+class KnownModules(Protocol):
+    """Modules of a kernel, by address.
+
+    Attributes:
+        loaded: by the addresses of their `struct module`.
+    """
+
+    @property
+    def loaded(self) -> Mapping[int, LoadedModule]:
+        """See the class."""
+
+    def at(self, address: int) -> tuple[LoadedModule, ModuleFunction] | None:
+        """The module and the function around an address; None where there is none."""
+
+
+class ListedModules:
+    """The modules that the kernel's own list has at a moment; a `KnownModules`.
+
+    Attributes:
+        loaded: by the addresses of their `struct module`.
+    """
+
+    def __init__(self, reader: ModuleReader) -> None:
+        """Know none before `look`."""
+        self._reader = reader
+        self.loaded: dict[int, LoadedModule] = {}
+
+    def look(self) -> None:
+        """Read the list as it is now, as far as it can be read."""
+        self.loaded = {}
+        with suppress(GuestFaultError):
+            for module in self._reader.listed():
+                self.loaded[module.address] = module
+
+    def at(self, address: int) -> tuple[LoadedModule, ModuleFunction] | None:
+        """The module and the function around an address; None where there is none."""
+        for module in self.loaded.values():
+            found = module.at(address)
+            if found is not None:
+                return module, found
+        return None
 
 
 class KernelModules:

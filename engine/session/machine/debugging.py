@@ -8,6 +8,7 @@ from engine.insn.disasm import Disassembler
 from engine.machine.addresses import KernelAddresses
 from engine.machine.consolelog import ConsoleLog
 from engine.machine.currenttask import CurrentTask, TaskReader, task_members
+from engine.machine.kernelmodules import ListedModules, ModuleReader, module_members
 from engine.machine.machine import BareMachine, MachineEnd
 from engine.machine.stepping import MachineMoment, SteppedMachine
 from engine.session.kernel.opened import OpenedKernel
@@ -21,6 +22,7 @@ class DebuggedMachine:
 
     Attributes:
         addresses: its memory as what runs sees it.
+        modules: of its kernel; None where the image does not tell where they are.
         why_no_past: why there is no way back; "" where there is one.
     """
 
@@ -40,6 +42,10 @@ class DebuggedMachine:
         self._instructions = Disassembler(opened.arch)
         self._stepped = SteppedMachine(machine, self._count)
         self._tasks = TaskReader(machine.cpu, self.addresses, task_members(opened.image))
+        members = module_members(opened.image)
+        self.modules: ListedModules | None = None
+        if members is not None:
+            self.modules = ListedModules(ModuleReader(self.addresses, members))
         self._past: MachinePast | None = None
         self.why_no_past = "nothing is kept to go back with"
         if past and machine.has_disks:
@@ -86,6 +92,10 @@ class DebuggedMachine:
         """The task that runs."""
         self.addresses.forget()
         return self._tasks.now()
+
+    def task_address(self) -> int:
+        """The address of the task that runs, 0 where that is not known."""
+        return self._tasks.address()
 
     # -- motions ----------------------------------------------------------------------------
 

@@ -85,7 +85,11 @@ class MachineServer:
         if past and self._machine.why_no_past:
             tell(self._machine.why_no_past)
         self._target = gdb()
-        self._stacks = BootStacks(opened, booted.machine.cpu, self._machine.addresses)
+        machine = self._machine
+        self._stacks = BootStacks(
+            *(opened, booted.machine.cpu, machine.addresses, machine.modules),
+            machine.task_address,
+        )
         self._wanted: set[int] = set()
         self._stop = b"T05"
         self._files = ServedFile(_FILE, lambda: symbol_file(opened.image, opened.arch))
@@ -391,11 +395,18 @@ class MachineServer:
         self._machine.seek(MachineMoment(int(blocks), int(steps or 0)))
 
     def _frames(self) -> Iterator[str]:
-        self._machine.addresses.forget()
+        machine, modules = self._machine, self._machine.modules
+        machine.addresses.forget()
+        if modules is not None:
+            modules.look()
         places = self._stacks.places(self._stacks.registers())
         for level, place in enumerate(places):
             bounds = self._opened.names.bounds(place - bool(level))
             name = f"{bounds[0]}+{place - bounds[1]:#x}" if bounds is not None else "?"
+            found = modules.at(place - bool(level)) if modules is not None else None
+            if found is not None:
+                module, function = found
+                name = f"{function.name}+{place - function.start:#x} [{module.name}]"
             yield f"#{level:<3} {place:#x} {name}\n"
 
 

@@ -10,7 +10,7 @@ from engine.guest.modules import Module
 from engine.image.kernel.orc import ENTRIES, OrcTable
 from engine.machine.addresses import KernelAddresses
 from engine.machine.kernelcode import KernelCode
-from engine.machine.kernelmodules import KernelModules
+from engine.machine.kernelmodules import KnownModules
 from engine.session.kernel.opened import OpenedKernel
 from engine.session.tracing.stacks import LIMIT
 from engine.unwind.unwinder import FORMATS, Unwinder, UnwindGuest
@@ -30,7 +30,7 @@ class BootStacks:
         opened: OpenedKernel,
         cpu: SystemCpu,
         addresses: KernelAddresses,
-        modules: KernelModules | None,
+        modules: KnownModules | None,
         task: Callable[[], int],
     ) -> None:
         """Take a kernel; its tables are read at the first stack.
