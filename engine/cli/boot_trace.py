@@ -20,6 +20,8 @@ from engine.cli.options import (
 )
 from engine.cli.probe_options import mode_option, task_options
 from engine.session.headless.boot_traces import (
+    BOOT_TECHNIQUES,
+    TOLD,
     BootRun,
     BootTraceRequest,
     opened_boot_trace,
@@ -45,6 +47,15 @@ from engine.session.protocol.requests import ProbeRequest
 @task_options
 @mode_option
 @option(
+    "--technique",
+    type=click.Choice(BOOT_TECHNIQUES),
+    default=TOLD,
+    show_default=True,
+    help="told: the processor says when it comes to a probe; breakpoint: one is planted, and the "
+    "instruction runs in a slot, as with Linux's kprobes.",
+    group=Group.EVENTS,
+)
+@option(
     "--list",
     "listing",
     is_flag=True,
@@ -61,8 +72,8 @@ from engine.session.protocol.requests import ProbeRequest
 def trace_boot(kernel_image: str, listing: bool, **values: Any) -> int:
     """Boot KERNEL as a machine and record events of it; its console is stdin and stdout.
 
-    Definitions are accepted and refused as KERNEL itself would. Its text is not changed: the
-    processor says when it comes to a probe, which takes none of the machine's time. The trace goes
+    Definitions are accepted and refused as KERNEL itself would. A probe takes none of
+    the machine's time, and the kernel never sees its text changed. The trace goes
     to stderr, or to the file of -o; times are nanoseconds since power-on.
 
     Exit code: as of `kprobe-tui boot`.
@@ -80,6 +91,7 @@ def trace_boot(kernel_image: str, listing: bool, **values: Any) -> int:
         values["filters"],
         values["triggers"],
         names_choice(values),
+        values["technique"],
     )
     stdin = None if listing else console_input()
     began = time.process_time()

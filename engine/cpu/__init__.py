@@ -12,5 +12,6 @@ blocks, `unicorn_float` and `unicorn_softfloat` what the host's processor comput
 outside of them; `unicorn_sieve` tells accesses to watched bytes apart, `unicorn_calls` has system
 calls carried out without leaving it, `unicorn_trap_flag` tells whether a program steps itself;
 `ia64` is a processor of our own. `unicorn_system` is a whole processor, for machines that boot a
-kernel, and `unicorn_places` tells where its code comes to. Nothing here knows of Linux.
+kernel; `unicorn_places` tells where its code comes to, and `unicorn_planted` has it fetch
+breakpoints. Nothing here knows of Linux.
 """

@@ -24,20 +24,86 @@ _FIRST: Final = 1 << 8
 _EMPTY, _GONE = 0, 1
 
 
-class PlaceWords(Protocol):
-    """The words that the host code reads.
+class TableWords(Protocol):
+    """The words by which host code looks addresses up.
 
     Attributes:
-        watch: address of the bits of the first look; 0 while no block is told.
-        table: address of the table, whose words are addresses of blocks.
+        watch: address of the bits of the first look; 0 while there is no address.
+        table: address of the table, whose words are addresses.
         mask: number of its words, less one.
-        watched: address of a function that is called with the address of a block.
     """
 
     watch: int
     table: int
     mask: int
+
+
+class PlaceWords(TableWords, Protocol):
+    """The words that the host code reads; the addresses are those of blocks.
+
+    Attributes:
+        watched: address of a function that is called with the address of a block.
+    """
+
     watched: int
+
+
+class AddressTable:
+    """A set of addresses that host code looks up."""
+
+    def __init__(self, words: TableWords) -> None:
+        """None yet; the words are set as addresses come."""
+        self._words = words
+        self._addresses: set[int] = set()
+        self._bits = (ctypes.c_uint32 * (_BITS // 32))()
+        self._size = self._used = 0
+        self._table = (ctypes.c_uint64 * 1)()
+        words.watch, words.table = ctypes.addressof(self._bits), ctypes.addressof(self._table)
+
+    def add(self, address: int) -> None:
+        """Add an address from `LOWEST` on."""
+        assert address >= LOWEST, "smaller numbers have meanings of their own"
+        if address in self._addresses:
+            return
+        self._addresses.add(address)
+        if 2 * (self._used + 1) > self._size:
+            self._make_room()
+        else:
+            self._put(address)
+
+    def discard(self, address: int) -> None:
+        """Take an address out, if it is there."""
+        if address not in self._addresses:
+            return
+        self._addresses.discard(address)
+        at = self._start(address)
+        while self._table[at] != address:
+            at = at + 1 & self._size - 1
+        self._table[at] = _GONE
+
+    def _start(self, address: int) -> int:
+        return (address * _HASH & _MASK) >> 32 & self._size - 1
+
+    def _put(self, address: int) -> None:
+        at = self._start(address)
+        while self._table[at] > _GONE:
+            at = at + 1 & self._size - 1
+        self._used += self._table[at] == _EMPTY
+        self._table[at] = address
+        self._bits[address % _BITS // 32] |= 1 << address % 32
+
+    def _make_room(self) -> None:
+        """Make the table anew, four times as large as it has to be."""
+        size = _FIRST
+        while size < 4 * len(self._addresses):
+            size *= 2
+        self._size, self._used = size, 0
+        self._table = (ctypes.c_uint64 * size)()
+        ctypes.memset(self._bits, 0, ctypes.sizeof(self._bits))
+        for address in self._addresses:
+            self._put(address)
+        words = self._words
+        words.table, words.mask = ctypes.addressof(self._table), size - 1
 
 
 class ToldPlaces:
@@ -57,9 +123,7 @@ class ToldPlaces:
         self._hooks = hooks
         self._fail = fail
         self._blocks: dict[int, Callable[[], None]] = {}
-        self._bits = (ctypes.c_uint32 * (_BITS // 32))()
-        self._size = self._used = 0
-        self._table = (ctypes.c_uint64 * 1)()
+        self._table: AddressTable | None = None
         called = OnCode(self._begins)
         hooks.keep(called)
         words.watched = address_in(called)
@@ -71,23 +135,15 @@ class ToldPlaces:
             address: from `LOWEST` on.
             action: replaces the one that the address has.
         """
-        assert address >= LOWEST, "smaller numbers have meanings of their own"
-        known = address in self._blocks
         self._blocks[address] = action
-        if not known:
-            if 2 * (self._used + 1) > self._size:
-                self._make_room()
-            else:
-                self._put(address)
+        if self._table is None:
+            self._table = AddressTable(self._words)
+        self._table.add(address)
 
     def forget_block(self, address: int) -> None:
         """Have nothing called there any more."""
-        if self._blocks.pop(address, None) is None:
-            return
-        at = self._start(address)
-        while self._table[at] != address:
-            at = at + 1 & self._size - 1
-        self._table[at] = _GONE
+        if self._blocks.pop(address, None) is not None and self._table is not None:
+            self._table.discard(address)
 
     def tell_instruction(self, address: int, action: Callable[[], None]) -> None:
         """Have an action called in front of each execution of an instruction.
@@ -111,28 +167,3 @@ class ToldPlaces:
             action()
         except BaseException as error:
             self._fail(error)
-
-    def _start(self, address: int) -> int:
-        return (address * _HASH & _MASK) >> 32 & self._size - 1
-
-    def _put(self, address: int) -> None:
-        at = self._start(address)
-        while self._table[at] > _GONE:
-            at = at + 1 & self._size - 1
-        self._used += self._table[at] == _EMPTY
-        self._table[at] = address
-        self._bits[address % _BITS // 32] |= 1 << address % 32
-
-    def _make_room(self) -> None:
-        """Make the table anew, four times as large as it has to be."""
-        size = _FIRST
-        while size < 4 * len(self._blocks):
-            size *= 2
-        self._size, self._used = size, 0
-        self._table = (ctypes.c_uint64 * size)()
-        ctypes.memset(self._bits, 0, ctypes.sizeof(self._bits))
-        for address in self._blocks:
-            self._put(address)
-        words = self._words
-        words.watch = ctypes.addressof(self._bits)
-        words.table, words.mask = ctypes.addressof(self._table), size - 1

@@ -26,6 +26,7 @@ from engine.cpu.unicorn_linkage import (
     slots_of,
 )
 from engine.cpu.unicorn_places import ToldPlaces
+from engine.cpu.unicorn_planted import Callbacks, PlantedCode
 from engine.errors import CommandError
 
 PAGE: Final = 4096
@@ -226,6 +227,7 @@ class SystemCpu:
         self._install()
         self._map_nothing(size)
         self.places = ToldPlaces(self.record, self._hooks, self._fail)
+        self._planted: PlantedCode | None = None
 
     def _install(self) -> None:
         """Have the host code called, and the callbacks of Python's."""
@@ -236,9 +238,15 @@ class SystemCpu:
         (block, exception, invalid, self._place), memory = placed
         _placed.append(memory)
         hooks = self._hooks
-        hooks.add(uc_const.UC_HOOK_INTR, exception, record)
-        hooks.add(uc_const.UC_HOOK_INSN_INVALID, invalid, record)
-        hooks.add(uc_const.UC_HOOK_BLOCK, block, record)
+        self._callbacks = Callbacks(
+            self.record,
+            record,
+            hooks,
+            (hooks.add(uc_const.UC_HOOK_BLOCK, block, record), block),
+            (hooks.add(uc_const.UC_HOOK_INTR, exception, record), exception),
+            (hooks.add(uc_const.UC_HOOK_INSN_INVALID, invalid, record), invalid),
+            self._fail,
+        )
         insn = uc_const.UC_HOOK_INSN
         hooks.add(insn, OnIn(self._in), extra=_X86.UC_X86_INS_IN)
         hooks.add(insn, OnOut(self._out), extra=_X86.UC_X86_INS_OUT)
@@ -284,9 +292,28 @@ class SystemCpu:
             ):  # fmt: skip
                 _refuse(f"the emulator refuses memory at {start:#x}")
 
+    def plant_at(self, window: int) -> PlantedCode:
+        """Have breakpoints planted, with their slots in a window; once, before it runs.
+
+        Args:
+            window: where it begins; see `PlantedCode`.
+
+        Raises:
+            CommandError: this build of Unicorn, or this host, does not allow it.
+        """
+        self._planted = PlantedCode(self._emulator, self._callbacks, window)
+        return self._planted
+
+    def translate_again(self, at: int) -> None:
+        """Forget what was translated of the page of a physical address."""
+        page = at & -PAGE
+        self._invalidate(self._uc, page, page + PAGE)
+
     def close(self) -> None:
         """Give the emulator's memory back now; the processor must not be used again."""
         self._forgetting()
+        if self._planted is not None:
+            self._planted.close()
         self._emulator.close()
 
     def store(self, address: int, data: bytes) -> None:
@@ -519,6 +546,8 @@ class SystemCpu:
             self._emulator.run(self["rip"], 0)
         except UnicornError as error:
             why = str(error)
+        if self._planted is not None:
+            self["rip"] = self._planted.settled(self["rip"])
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure

@@ -21,5 +21,6 @@ The rules for placing probes (`site`, `placement_rules`) answer from a file alon
 runs; what neighbours share is asked once for their `stretch`. Linux asks less: its uprobes accept
 the middle of an instruction, its kprobes only look for boundaries and for instructions that cannot
 be stepped. In kernel mode the same rules find the same things, but only what the kernel refuses is
-refused. `kernel_places` judges places in a kernel's own text, by that kernel's rules.
+refused. `kernel_places` judges places in a kernel's own text, by that kernel's rules, and
+`machine_breakpoints` plants breakpoints in the kernel of a booted machine.
 """

@@ -165,6 +165,29 @@ def test_a_trace_changes_nothing_and_shows_who_has_called(tmp_path: Path) -> Non
 
 @needs_host_code
 @pytest.mark.slow
+def test_planted_breakpoints_record_what_is_told(tmp_path: Path) -> None:
+    """The same definitions: the same output, console, blocks and time to the byte."""
+    init = "#!/bin/sh\nmount -t proc proc /proc\n(echo one; echo two) | sort\nls /proc/self\n"
+    disk = str(initrd(tmp_path, init + "sleep 0.1\npoweroff -f\n"))
+    definitions = tmp_path / "definitions"
+    definitions.write_text(
+        DEFINITIONS.replace("INSIDE", "0x21")
+        + "".join(f"p:k/at{at} path_openat+{at} f=%flags:x32 sp=$stack\n" for at in (5, 45))
+        + "p:k/tick tick_periodic\n"
+    )
+    found = []
+    for technique in ("told", "breakpoint"):
+        words = ("--technique", technique, "-e", f"@{definitions}", "--initrd", disk, "--debug")
+        done = trace(tmp_path, *words, "--stack", "-o", technique, str(image_path(AMD64_61)))
+        assert done.code == 0, done.err
+        figures = re.findall(r"(\d+ blocks, .* time)", done.err)
+        found.append((done.out, figures, (tmp_path / technique).read_bytes()))
+    assert len(list(rows(found[0][2].decode()))) > 1000
+    assert found[0] == found[1]
+
+
+@needs_host_code
+@pytest.mark.slow
 @pytest.mark.parametrize("ends", ["signal", "panic"])
 def test_what_was_recorded_up_to_the_end_is_written(ends: str, tmp_path: Path) -> None:
     """The last events before a signal, or before a panic; the machine ends in no other way."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,6 +18,12 @@ from engine.session.protocol.requests import GraphOptions, ProbeRequest, TraceOp
 from engine.session.tracing.boot_graph import BootGraph
 from engine.session.tracing.boot_tracing import BootTracing
 
+TOLD: Final = "told"
+BREAKPOINT: Final = "breakpoint"
+BOOT_TECHNIQUES: Final = (TOLD, BREAKPOINT)
+"""Ways to have a probe of a booted kernel hit: the processor tells of the place, or a breakpoint
+is planted there."""
+
 
 class BootTraceRequest(Struct, frozen=True):
     """A boot whose events are recorded.
@@ -29,6 +35,7 @@ class BootTraceRequest(Struct, frozen=True):
         filters: `GROUP/NAME:EXPR` each; the event may be a pattern.
         triggers: `GROUP/NAME:TRIGGER` each, likewise.
         kernel: the rules that definitions are judged by.
+        technique: one of `BOOT_TECHNIQUES`.
     """
 
     boot: BootRequest
@@ -37,6 +44,7 @@ class BootTraceRequest(Struct, frozen=True):
     filters: tuple[str, ...] = ()
     triggers: tuple[str, ...] = ()
     kernel: KernelChoice = KernelChoice()
+    technique: str = TOLD
 
 
 class BootGraphRequest(Struct, frozen=True):
@@ -146,7 +154,11 @@ def opened_boot_trace(
         KprobeTuiError: see `BootTrace`.
     """
     ends = _Ends(put, stdin, stream)
-    with _traced(request.boot, request.kernel, request.options, ends) as (booted, tracing):
+    planted = request.technique == BREAKPOINT
+    with _traced(request.boot, request.kernel, request.options, ends, planted=planted) as (
+        booted,
+        tracing,
+    ):
         yield BootTrace(booted, tracing, request)
 
 
@@ -181,7 +193,13 @@ class _Ends(Struct, frozen=True):
 
 @contextmanager
 def _traced(
-    boot: BootRequest, kernel: KernelChoice, options: TraceOptions, ends: _Ends, tracer: str = ""
+    boot: BootRequest,
+    kernel: KernelChoice,
+    options: TraceOptions,
+    ends: _Ends,
+    tracer: str = "",
+    *,
+    planted: bool = False,
 ) -> Iterator[tuple[Booted, BootTracing]]:
     """A machine and its empty trace, closed at the end."""
     outputs = OutputFiles(boot.kernel, *filter(None, (boot.initrd, boot.init)), *boot.disks)
@@ -195,7 +213,9 @@ def _traced(
     booted = Booted(boot, written, ends.stdin)
     opened = OpenedKernel(booted.kernel, kernel)
     try:
-        tracing = BootTracing(opened, booted.machine, options, outputs, ends.stream, tracer)
+        tracing = BootTracing(
+            *(opened, booted.machine, options, outputs, ends.stream, tracer), planted=planted
+        )
         try:
             yield booted, tracing
         finally:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from engine.arch.plan import Mode
 from engine.arch.program import RecordLayout
-from engine.errors import GuestFaultError, ProbeError
+from engine.errors import ProbeError
 from engine.fetch.evaluate import (
     FetchContext,
     FetchSite,
@@ -23,11 +23,13 @@ from engine.machine.currenttask import TaskReader, task_members
 from engine.machine.kernelmodules import KernelModules, LoadedModule, module_members
 from engine.machine.machine import BareMachine
 from engine.machine.probing import WORD, MachineProbes, ReturnProbe
+from engine.probes.machine_breakpoints import MachineBreakpoints, breakpoints_of
 from engine.session.guest.outputs import OutputFile, OutputFiles, OutputTree
 from engine.session.kernel.opened import OpenedKernel
 from engine.session.protocol.report import Report
 from engine.session.protocol.requests import ProbeRequest, TraceOptions
 from engine.session.tracing.armed import ControlHooks
+from engine.session.tracing.boot_memory import BootCpu, KernelStrings
 from engine.session.tracing.boot_modules import BootModules
 from engine.session.tracing.boot_probes import BootProbe, BootProbes, WaitingProbe
 from engine.session.tracing.boot_stacks import BootStacks
@@ -46,8 +48,6 @@ from engine.trace.ring_file import describe
 from engine.trace.rows import EventInfo, stack_event
 from engine.trace.staging import Staging
 
-_USER_END: Final = 1 << 47
-"""One past the last address of a program."""
 _TRAMPOLINES: Final = ("arch_rethook_trampoline", "__kretprobe_trampoline", "return_to_handler")
 """Places that Linux writes over return addresses; the last one is the graph tracer's."""
 
@@ -61,53 +61,6 @@ class _ArmedProbe(Struct, eq=False):
     entry: Callable[[], None] | None = None
     returning: ReturnProbe | None = None
     hits: int = 0
-
-
-class _BootCpu:
-    """The processor as the evaluator sees it at a place."""
-
-    def __init__(self, machine: BareMachine, pc: int = 0) -> None:
-        self._cpu, self._pc = machine.cpu, pc
-        self.now = lambda: machine.clock.now
-
-    def reader(self, names: tuple[str, ...]) -> Callable[[], tuple[int, ...]]:
-        """A function that reads registers at once; rip is the place's."""
-        if "rip" not in names:
-            return self._cpu.reader(names)
-        read = self._cpu.reader(tuple(name for name in names if name != "rip"))
-        pc, at = self._pc, [place for place, name in enumerate(names) if name == "rip"]
-
-        def with_pc() -> tuple[int, ...]:
-            values = list(read())
-            for place in at:
-                values.insert(place, pc)
-            return tuple(values)
-
-        return with_pc
-
-
-class _KernelStrings:
-    """Memory whose strings are those that Linux's kprobes find.
-
-    An empty string of a program has the length 0 there, which is that of none
-    (strncpy_from_user_nofault of mm/maccess.c): it prints as "(fault)".
-    """
-
-    def __init__(self, addresses: KernelAddresses) -> None:
-        self._addresses = addresses
-        self.reader = addresses.reader
-
-    def text_reader(self, limit: int) -> Callable[[int], bytes]:
-        """A function that copies a string; see `KernelAddresses.text_reader`."""
-        read = self._addresses.text_reader(limit)
-
-        def load(address: int) -> bytes:
-            text = read(address)
-            if not text and address < _USER_END:
-                raise GuestFaultError(address, "read")
-            return text
-
-        return load
 
 
 class BootTracing:
@@ -129,6 +82,8 @@ class BootTracing:
         outputs: OutputFiles,
         stream: BinaryIO | None,
         tracer: str = "",
+        *,
+        planted: bool = False,
     ) -> None:
         """Set up an empty trace of a machine that has not run.
 
@@ -139,9 +94,10 @@ class BootTracing:
             outputs: all files that the run writes.
             stream: takes text where no file is named.
             tracer: whose text is written in place of the format of the options; "" for none's.
+            planted: probes are breakpoints in the kernel's text, as Linux's are.
 
         Raises:
-            CommandError: the output cannot be written.
+            CommandError: the output cannot be written, or nothing can be planted here.
         """
         self.incomplete = False
         self._opened, self._machine, self._options = opened, machine, options
@@ -152,6 +108,9 @@ class BootTracing:
         at = (names.find(name) for name in _TRAMPOLINES)
         trampolines = frozenset(each for each in at if each is not None)
         self.probes = MachineProbes(cpu, addresses, reader.address, trampolines)
+        self._breakpoints: MachineBreakpoints | None = None
+        if planted:
+            self._breakpoints = breakpoints_of(opened.arch, opened.image.elf, cpu, addresses)
         self._reader = reader
         self._result, self._stack = cpu.reader(("rax",)), cpu.reader(("rsp",))
         self._word = addresses.reader(WORD)
@@ -204,8 +163,8 @@ class BootTracing:
         as_linux = options.mode is Mode.KERNEL
         self._context = FetchContext(
             opened.arch,
-            _BootCpu(machine),
-            _KernelStrings(addresses) if as_linux else addresses,
+            BootCpu(machine),
+            KernelStrings(addresses) if as_linux else addresses,
             self._staging,
             comm=lambda thread: self._tasks.comms.get(thread, b""),
             symbol=self.symbol,
@@ -293,7 +252,6 @@ class BootTracing:
     def _place(self, armed: _ArmedProbe) -> None:
         """Have a probe hit where it stands."""
         probe = armed.probe
-        begins = probe.begins is not None
         if not probe.is_return:
             armed.entry = lambda: self._hit(armed)
         else:
@@ -304,7 +262,10 @@ class BootTracing:
                 armed.returning = ReturnProbe(capture, partial(self._returned, armed), limit)
             armed.returning.capture = capture
             armed.entry = self.probes.entry_of(armed.returning)
-        self.probes.add(probe.place, armed.entry, begins=begins)
+        if self._breakpoints is not None:
+            self._breakpoints.add(probe.address, armed.entry)
+        else:
+            self.probes.add(probe.place, armed.entry, begins=probe.begins is not None)
 
     def _place_waiting(self, waiting: WaitingProbe, probe: BootProbe) -> None:
         """Place a probe of a module that the kernel has loaded, for the first time or again."""
@@ -325,8 +286,12 @@ class BootTracing:
         """Take the probes of a module out whose memory goes."""
         for armed in self._of_modules.values():
             if armed.entry is not None and module.at(armed.probe.address) is not None:
-                begins = armed.probe.begins is not None
-                self.probes.remove(armed.probe.place, armed.entry, begins=begins)
+                probe = armed.probe
+                if self._breakpoints is not None:
+                    self._breakpoints.remove(probe.address, armed.entry)
+                else:
+                    begins = probe.begins is not None
+                    self.probes.remove(probe.place, armed.entry, begins=begins)
                 armed.entry = None
 
     def _site(self, probe: BootProbe) -> FetchSite:
@@ -345,7 +310,7 @@ class BootTracing:
         pc = probe.address
         if self._options.mode is Mode.KERNEL and not probe.is_return:
             pc += len(self._opened.arch.breakpoint)  # what Linux leaves behind its int3
-        seen = _BootCpu(self._machine, pc)
+        seen = BootCpu(self._machine, pc)
 
         def make(context: FetchContext) -> Recorder:
             return recorder(
@@ -569,6 +534,9 @@ class BootTracing:
             missing = f"{lost} events lost" if lost else "the trace is not whole"
             where = self._options.output or "the output"
             said.append(Report((f"{where}: {failure.strerror}; {missing}",)))
+        if self._breakpoints is not None and self._breakpoints.unreached:
+            places = map(self.symbol, self._breakpoints.unreached)
+            said.append(some_lines("taken out, as no slot is within reach:", places))
         missed = [
             f"{one.info}: {one.returning.missed} of {one.returning.hits} calls missed"
             for one in self._armed

@@ -11,11 +11,13 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from machinekit import CODE, bare, gate
 
+from engine.arch import by_name
 from engine.cpu import native
 from engine.machine.addresses import KernelAddresses
 from engine.machine.currenttask import TaskMembers, TaskReader
@@ -23,6 +25,7 @@ from engine.machine.kernelmodules import KernelModules, ModuleMembers
 from engine.machine.machine import BareMachine, BootEnd
 from engine.machine.probing import MachineProbes, ReturnProbe
 from engine.machine.rawdisk import ChangeBudget, RawDisk
+from engine.probes.machine_breakpoints import MachineBreakpoints
 
 COUNT = int(os.environ.get("KPROBE_TUI_MACHINE_FUZZ", "150"))
 LONGEST = 2.0
@@ -174,10 +177,24 @@ def probe_everywhere(machine: BareMachine, source: random.Random) -> None:
         reader.now()
         modules.at(cpu["rsp"])
 
+    if source.random() < 0.5:
+        plant_everywhere(machine, source, look)
     for at in range(CODE, CODE + 200, source.randrange(1, 20)):
         probes.add(at, look, begins=source.random() < 0.5)
         limit = source.choice((None, 1, 100))
         probes.add_return(at, ReturnProbe(look, look, limit), begins=source.random() < 0.7)
+
+
+def plant_everywhere(
+    machine: BareMachine, source: random.Random, look: Callable[[], None]
+) -> None:
+    """Plant breakpoints in the program; their slots are where it may jump and map pages."""
+    arch, window = by_name("x86_64"), source.choice((CODE + 0x100000 & -0x100000, 0x4000_0000))
+    assert arch is not None
+    code = machine.cpu.plant_at(window)
+    breakpoints = MachineBreakpoints(arch, machine.cpu, KernelAddresses(machine.cpu), code)
+    for at in range(CODE, CODE + 200, source.randrange(1, 9)):
+        breakpoints.add(at, look)
 
 
 def run_one(number: int) -> BootEnd:

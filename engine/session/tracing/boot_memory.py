@@ -1,0 +1,60 @@
+"""Registers and memory of a booted machine, as the evaluator of probes reads them."""
+
+from collections.abc import Callable
+from typing import Final
+
+from engine.errors import GuestFaultError
+from engine.machine.addresses import KernelAddresses
+from engine.machine.machine import BareMachine
+
+_USER_END: Final = 1 << 47
+"""One past the last address of a program."""
+
+
+class BootCpu:
+    """The processor as the evaluator sees it at a place."""
+
+    def __init__(self, machine: BareMachine, pc: int = 0) -> None:
+        """Take a machine; rip is what is given."""
+        self._cpu, self._pc = machine.cpu, pc
+        self.now = lambda: machine.clock.now
+
+    def reader(self, names: tuple[str, ...]) -> Callable[[], tuple[int, ...]]:
+        """A function that reads registers at once; rip is the place's."""
+        if "rip" not in names:
+            return self._cpu.reader(names)
+        read = self._cpu.reader(tuple(name for name in names if name != "rip"))
+        pc, at = self._pc, [place for place, name in enumerate(names) if name == "rip"]
+
+        def with_pc() -> tuple[int, ...]:
+            values = list(read())
+            for place in at:
+                values.insert(place, pc)
+            return tuple(values)
+
+        return with_pc
+
+
+class KernelStrings:
+    """Memory whose strings are those that Linux's kprobes find.
+
+    An empty string of a program has the length 0 there, which is that of none
+    (strncpy_from_user_nofault of mm/maccess.c): it prints as "(fault)".
+    """
+
+    def __init__(self, addresses: KernelAddresses) -> None:
+        """Take the memory as the kernel sees it."""
+        self._addresses = addresses
+        self.reader = addresses.reader
+
+    def text_reader(self, limit: int) -> Callable[[int], bytes]:
+        """A function that copies a string; see `KernelAddresses.text_reader`."""
+        read = self._addresses.text_reader(limit)
+
+        def load(address: int) -> bytes:
+            text = read(address)
+            if not text and address < _USER_END:
+                raise GuestFaultError(address, "read")
+            return text
+
+        return load
