@@ -79,7 +79,7 @@ class PlantedRecord(ctypes.Structure):
 
 
 class MachineWords(Protocol):
-    """What is used of a `MachineRecord`."""
+    """The addresses of a `MachineRecord` that are used here."""
 
     cpu: int
     env: int
@@ -229,7 +229,7 @@ class PlantedCode:
         record.resume, record.again, record.first, record.place = 0, slot, 1, place
 
     def leave(self) -> None:
-        """What was to be executed in a slot has gone elsewhere."""
+        """Forget the copy in a slot that was about to be executed: the guest goes elsewhere."""
         self.record.resume = self.record.again = 0
 
     def settled(self, address: int) -> int:

@@ -22,7 +22,7 @@ from engine.arch.jump import Leaves
 from engine.arch.plan import InsnPlan, Mode, Operation, Rules, Verdict
 from engine.cpu.unicorn_planted import SLOT, WINDOW, PlantedCode
 from engine.cpu.unicorn_system import SystemCpu
-from engine.errors import CommandError, GuestFaultError
+from engine.errors import CommandError, EngineError, GuestFaultError
 from engine.image.elf import ElfImage
 from engine.machine.addresses import KernelAddresses
 from engine.probes.breakpoint_actions import rebased
@@ -36,7 +36,7 @@ _LONGEST: Final = 15
 _STI: Final = 0xFB
 
 
-class _Point(Struct, eq=False):
+class _PlantedPlace(Struct, eq=False):
     """A probed place.
 
     Attributes:
@@ -84,8 +84,8 @@ class _KernelStep:
             self._cpu.store(at, piece)
 
     def execute(self, address: int, raw: bytes) -> int:
-        """No operation of this processor asks for it."""
-        raise NotImplementedError
+        """No operation of this processor asks for it: it executes what is in memory only."""
+        raise EngineError("this processor carries out no single instruction")
 
 
 class MachineBreakpoints:
@@ -109,8 +109,8 @@ class MachineBreakpoints:
         self.unreached: list[int] = []
         self._arch, self._cpu, self._addresses, self._code = arch, cpu, addresses, code
         self._step = _KernelStep(cpu, addresses)
-        self._points: dict[int, _Point] = {}
-        self._owners: dict[int, _Point] = {}
+        self._points: dict[int, _PlantedPlace] = {}
+        self._owners: dict[int, _PlantedPlace] = {}
         self._free, self._again = 0, False
         code.trapped, code.original = self._trapped, self.original
 
@@ -123,7 +123,7 @@ class MachineBreakpoints:
         if point is not None:
             point.hits.insert(0, hit)
             return
-        self._points[address] = _Point(address, [hit])
+        self._points[address] = _PlantedPlace(address, [hit])
         self._code.plant(address)
         self._translate_again(address)
 
@@ -151,7 +151,7 @@ class MachineBreakpoints:
             return
         self._cpu.translate_again(at)
 
-    def _owner(self, address: int) -> _Point | None:
+    def _owner(self, address: int) -> _PlantedPlace | None:
         """The point whose slot an address is in."""
         return self._owners.get(address & -SLOT)
 
@@ -168,14 +168,14 @@ class MachineBreakpoints:
         stepped = self._owner(address)
         return stepped is not None and self._leave(stepped, number, address)
 
-    def _hit(self, point: _Point) -> bool:
+    def _hit(self, point: _PlantedPlace) -> bool:
         """A breakpoint in the kernel was executed."""
         self._addresses.forget()
         for hit in tuple(point.hits):
             hit()
         return self._begin(point)
 
-    def _leave(self, point: _Point, number: int, address: int) -> bool:
+    def _leave(self, point: _PlantedPlace, number: int, address: int) -> bool:
         """The copy in a slot has come to the breakpoint behind it, or has raised something."""
         code = self._code
         done = number == _BREAKPOINT and address == point.end
@@ -186,7 +186,7 @@ class MachineBreakpoints:
         self._cpu["rip"] = point.next if address >= point.end else point.address
         return done
 
-    def _begin(self, point: _Point) -> bool:
+    def _begin(self, point: _PlantedPlace) -> bool:
         """Carry the displaced instruction out; False if the exception is the kernel's own."""
         raw = self._read(point.address)
         if not point.raw or not raw.startswith(point.raw):
@@ -225,7 +225,7 @@ class MachineBreakpoints:
                 pass
         return found
 
-    def _prepare(self, point: _Point, raw: bytes) -> None:
+    def _prepare(self, point: _PlantedPlace, raw: bytes) -> None:
         """Make a slot of an instruction as it is now."""
         probes = self._arch.probes
         if self._owners.get(point.slot) is point:
@@ -255,7 +255,7 @@ class MachineBreakpoints:
         self._owners[slot] = point
         self._code.fill(slot, content + (jump if boosted and jump else probes.after))
 
-    def _otherwise(self, point: _Point, raw: bytes) -> InsnPlan:
+    def _otherwise(self, point: _PlantedPlace, raw: bytes) -> InsnPlan:
         """The plan of what cannot be moved, or of what the kernel would not probe now.
 
         Uprobes' rules know of calls through memory, and copy what changes flags. What they refuse
@@ -287,7 +287,7 @@ class MachineBreakpoints:
         self._again = self._again or not self._free
         return slot
 
-    def _give_up(self, point: _Point) -> None:
+    def _give_up(self, point: _PlantedPlace) -> None:
         """Take a point out that has no slot within reach of the code."""
         self.unreached.append(point.address)
         point.raw = b""

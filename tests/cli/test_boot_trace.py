@@ -172,7 +172,7 @@ def test_planted_breakpoints_record_what_is_told(tmp_path: Path) -> None:
     definitions = tmp_path / "definitions"
     definitions.write_text(
         DEFINITIONS.replace("INSIDE", "0x21")
-        + "".join(f"p:k/at{at} path_openat+{at} f=%flags:x32 sp=$stack\n" for at in (5, 45))
+        + "p:k/lock mutex_lock+42 f=%flags:x32 sp=$stack\n"
         + "p:k/tick tick_periodic\n"
     )
     found = []
