@@ -1,4 +1,4 @@
-"""What a machine's console has written and was given, so that a stretch of it can run again.
+"""A log of a machine's console, so that a stretch of a boot can run again.
 
 What was written is passed on once; what was typed comes again when it came.
 """
@@ -74,7 +74,7 @@ class ConsoleLog:
         return data
 
     def begin_again(self) -> None:
-        """What follows is another history: forget what came later, and pass on what is written."""
+        """Begin another history: forget what came later, and pass on what is written."""
         del self._typed[self._next :]
         self._latest = -1
         self._passed = self._written

@@ -29,7 +29,7 @@ class MachineMoment(Struct, frozen=True, order=True):
 
 
 class MachineStand(Struct, frozen=True):
-    """Where a machine stands.
+    """The place and the moment at which a machine stands.
 
     Attributes:
         moment: when.
@@ -70,7 +70,7 @@ class SteppedMachine:
 
     @property
     def moment(self) -> MachineMoment:
-        """Where the machine stands."""
+        """The moment at which the machine stands."""
         return MachineMoment(self.machine.cpu.record.blocks - bool(self._steps), self._steps)
 
     @property
@@ -80,7 +80,7 @@ class SteppedMachine:
 
     @property
     def stand(self) -> MachineStand:
-        """Where the machine stands; set after the machine was put to another moment."""
+        """The place at which the machine stands; set after it was put to another moment."""
         return MachineStand(self.moment, self._bounds)
 
     @stand.setter

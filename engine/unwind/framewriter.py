@@ -76,7 +76,7 @@ class FrameSection:
             self._put(body + (unsigned(0) if signal else b"") + program)
 
     def _rules(self, row: CfiRow, before: CfiRow | None) -> bytes:
-        """What makes the rules of one row of those of the one before."""
+        """The instructions that make the rules of one row of those of the one before."""
         key = id(row), id(before)
         if key not in self._encoded:
             known = dict(before.rules) if before is not None else {}

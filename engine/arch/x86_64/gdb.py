@@ -36,7 +36,7 @@ _X87_PLACES: Final = ("fiseg", "fioff", "foseg", "fooff", "fop")
 
 
 def _core(segments: tuple[GdbRegister, ...]) -> GdbFeature:
-    """What each x86-64 has, with segment registers of one's own."""
+    """Registers that each x86-64 has, with segment registers of one's own."""
     return GdbFeature(
         "org.gnu.gdb.i386.core",
         (

@@ -55,12 +55,12 @@ class DebuggedMachine:
 
     @property
     def end(self) -> MachineEnd | None:
-        """How the boot has ended; None while it has not."""
+        """The end of the boot; None while it goes on."""
         return self._stepped.end
 
     @property
     def moment(self) -> MachineMoment:
-        """Where the machine stands."""
+        """The moment at which the machine stands."""
         return self._stepped.moment
 
     @property

@@ -1,4 +1,4 @@
-"""What a connection to gdb needs of whoever answers its packets."""
+"""The other side of a connection to gdb: whoever answers its packets."""
 
 from collections.abc import Callable
 from typing import Protocol

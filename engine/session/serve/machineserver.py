@@ -362,7 +362,7 @@ class MachineServer:
                 self.put(b"O" + data[at : at + _SIZE // 4].hex().encode())
 
     def _monitor(self, text: str) -> str:
-        """What a word behind `monitor` says."""
+        """Carry out a word behind `monitor`; the text that gdb shows."""
         word, _, rest = text.partition(" ")
         try:
             match word:
