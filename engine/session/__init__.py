@@ -5,7 +5,8 @@ The command line and the terminal interface are equal clients of what is here. F
 - `protocol`: what a front end says and hears.
 - `kernel`: kernel images, which are asked and not run.
 - `program`: a program's files, without a guest.
-- `guest`: a guest from its start to its end; `browse`: code to look around in.
+- `guest`: a guest from its start to its end; `browse`: code to look around in; `machine`: a booted
+  machine that is stopped, stepped and gone back in.
 - `inspect`: a standing guest looked at.
 - `tracing`: definitions turned into recorded events; `live`: the running kernel of this machine
   records them.

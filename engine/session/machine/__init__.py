@@ -1,4 +1,5 @@
 """Booted machines that are stopped, stepped and gone back in.
 
-`past` moves a machine to and fro, from the moments that `checkpoints` keeps.
+`debugging` is a machine in the hands of a debugger: `past` moves it to and fro, from the moments that
+`checkpoints` keeps; `symbolfile` makes a file of its kernel's symbols and frames for gdb.
 """
