@@ -7,8 +7,8 @@ is the guest's own, and the engine is the hardware.
   the `console` behind it, and for disks `pci`, `virtiopci`, `virtqueue`, `virtioblock`, `rawdisk`.
 - `linuxboot` lays a kernel out; `ramdisk` makes what it unpacks first, of a folder (`hosttree`)
   and modules (`moduletree`), written by `cpioarchive`.
-- `stepping` stops and steps a machine without a change of what it does; `consolelog` has its console
-  repeat a stretch of a boot.
+- `stepping` stops and steps a machine, which changes nothing of what it does; `consolelog` has its
+  console repeat a stretch of a boot.
 - `snapshot` keeps a machine in a file. `agent` is a program that is put inside to be asked about
   the kernel's files, by way of the `mailbox`.
 - `probing` calls back where the kernel's code comes to a place, or returns; `addresses` reads its

@@ -8,6 +8,7 @@ wants to know of libraries and files. `dap` is the protocol of editors. Both hav
 lines that are passed on, `programmemory`, `watched`, bytes that stop the guest, and `attention`,
 which a guest that runs pays to both. `web` shows our own front end in a browser.
 
-A booted machine has a server of its own, `machineserver`, which `machineserving` serves: `answering` is
-what a connection needs of both servers, `servedfile` the file of symbols that gdb reads.
+A booted machine has a server of its own, `machineserver`, which `machineserving` serves:
+`answering` is what a connection needs of both servers, `servedfile` the file of symbols that gdb
+reads.
 """
