@@ -4,10 +4,12 @@
 """
 
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from engine.arch.abivalues import Divide, ResultPlaces
+if TYPE_CHECKING:
+    from engine.arch.abivalues import Divide, ResultPlaces
 
 
 class CallConvention(Struct, frozen=True):
@@ -30,7 +32,7 @@ class CallConvention(Struct, frozen=True):
     stack: tuple[int, int]
     hidden_result: bool
     by_reference: bool
-    divide: Divide
+    divide: "Divide"
     skips: bool = False
     straddles: bool = False
     overflows: bool = False
@@ -60,7 +62,7 @@ class ElfAbi(Struct, frozen=True):
         calls: the calling convention; None where nobody needs it.
         stubs: of the procedure linkage table; None where they are not recognised.
         divide: divides values into parts of registers; None where nobody needs it.
-        results: registers of a function's result, with `divide`.
+        results: gives the registers of a function's result, with `divide`.
         quads: long double is IEEE's format of 128 bits.
         mapping_symbols: symbols without a type whose names begin with "$" tell code from data.
     """
@@ -69,5 +71,5 @@ class ElfAbi(Struct, frozen=True):
     stubs: LinkageStubs | None = None
     mapping_symbols: bool = False
     quads: bool = False
-    divide: Divide | None = None
-    results: ResultPlaces | None = None
+    divide: "Divide | None" = None
+    results: "Callable[[], ResultPlaces] | None" = None

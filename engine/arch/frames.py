@@ -144,6 +144,8 @@ class ArchUnwind(Struct, frozen=True):
         padded: compilers leave room behind a function's last call, so that a return address
             lies in the function itself.
         orc: of its kernels' ORC tables; None where they have none.
+        frame_made: how many of a function's first bytes make its frame, as gdb skips them where
+            GCC has compiled it; None where gdb asks line tables alone.
     """
 
     read: Callable[[bytes, int], StackInsn | None]
@@ -162,3 +164,4 @@ class ArchUnwind(Struct, frozen=True):
     frame_end: int | None = None
     padded: bool = False
     orc: OrcNumbers | None = None
+    frame_made: Callable[[bytes], int] | None = None

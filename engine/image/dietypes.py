@@ -7,7 +7,6 @@ from engine.image import dies, forms
 from engine.image.datatypes import SHORTER, Member, TypeKind, member_of, names_of
 from engine.image.definitions import ENUM, RECORDS, defined
 from engine.image.dies import MAX_CHAIN, Die
-from engine.image.nontrivial import is_nontrivial
 from engine.image.reader import DamagedError, Reader
 
 _ARRAY, _POINTER, _REFERENCE = 0x01, 0x0F, 0x10
@@ -137,6 +136,8 @@ class DieType:
     @cached_property
     def is_passed_by_reference(self) -> bool:
         """True if functions get and give its address: C++ objects not to be copied bytewise."""
+        from engine.image.nontrivial import is_nontrivial  # asked of few types
+
         return is_nontrivial(self._die)
 
     @cached_property

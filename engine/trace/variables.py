@@ -18,7 +18,6 @@ from engine.arch.base import Arch
 from engine.arch.program import Base, FieldType, Source, ValueKind
 from engine.errors import ImageError
 from engine.fetch.variables import NOT_TEXT, TEXT_ARRAY, Fetched, VariableError
-from engine.image.callconv import entry_locations
 from engine.image.datatypes import TypeKind
 from engine.image.dietypes import DieType
 from engine.image.expressions import Term, VariableLocation, Where, nowhere
@@ -269,6 +268,8 @@ class ScopeVariables:
         if convention is None or _CLONE.search(self._spot.symbol):
             return None
         types = [variable.type for variable in scope.parameters]
+        from engine.image.callconv import entry_locations  # few probes ask for arguments
+
         found = entry_locations(convention, types, scope.returns, scope.language)
         for variable, where in zip(scope.parameters, found, strict=True):
             told = variable.location

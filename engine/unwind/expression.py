@@ -185,3 +185,23 @@ _UNARY: Final[dict[int, Callable[[int], int]]] = {
     0x1F: lambda value: -value,
     0x20: lambda value: ~value,
 }
+
+
+def unsigned(value: int) -> bytes:
+    """A number of at least 0, in LEB128 (DWARF 5, section 7.6)."""
+    found = bytearray()
+    while value > 0x7F:
+        found.append(value & 0x7F | 0x80)
+        value >>= 7
+    found.append(value)
+    return bytes(found)
+
+
+def signed(value: int) -> bytes:
+    """Any number, likewise."""
+    found = bytearray()
+    while not -0x40 <= value <= 0x3F:
+        found.append(value & 0x7F | 0x80)
+        value >>= 7
+    found.append(value & 0x7F)
+    return bytes(found)

@@ -8,7 +8,7 @@ import struct
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from engine.unwind.leb128 import signed, unsigned
+from engine.unwind.expression import signed, unsigned
 from engine.unwind.rows import (
     AtCfa,
     AtRegister,

@@ -10,7 +10,7 @@ from engine.errors import ImageError
 from engine.guest.modules import Module
 from engine.image import ElfImage
 from engine.image.kernel.orc import ENTRIES, OrcEntry, OrcKind, OrcTable
-from engine.unwind.leb128 import signed
+from engine.unwind.expression import signed
 from engine.unwind.prologue import ReadCode
 from engine.unwind.rows import (
     AtCfa,

@@ -2,10 +2,12 @@
 
 import struct
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from engine.arch.aarch64.results import RESULTS, divide
 from engine.arch.abi import CallConvention, ElfAbi, LinkageStubs
+
+if TYPE_CHECKING:
+    from engine.arch.abivalues import RegisterPart, ResultPlaces, ValueShape
 
 _BTI_C: Final = 0xD503245F
 
@@ -25,6 +27,18 @@ def _stubs(code: bytes, address: int) -> Iterator[tuple[int, int]]:
         yield 4 * start, slot
 
 
+def _divide(shape: "ValueShape") -> "tuple[RegisterPart, ...] | None":
+    from engine.arch.aarch64.results import divide  # few sessions look at values of calls
+
+    return divide(shape)
+
+
+def _results() -> "ResultPlaces":
+    from engine.arch.aarch64.results import RESULTS  # likewise
+
+    return RESULTS
+
+
 ABI: Final = ElfAbi(
     calls=CallConvention(  # AAPCS64, 6.8.2
         general=tuple(range(8)),
@@ -32,12 +46,12 @@ ABI: Final = ElfAbi(
         stack=(31, 0),
         hidden_result=False,
         by_reference=True,
-        divide=divide,
+        divide=_divide,
         skips=True,
     ),
     stubs=LinkageStubs(glob_dat=1025, jump_slot=1026, irelative=1032, find=_stubs),
     mapping_symbols=True,
     quads=True,
-    divide=divide,
-    results=RESULTS,
+    divide=_divide,
+    results=_results,
 )

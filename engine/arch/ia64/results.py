@@ -40,15 +40,13 @@ def decode(number: int, size: int) -> bytes:
     return (high << 64 | significand).to_bytes(10, "little").ljust(size, b"\0")
 
 
-ABI: Final = ElfAbi(
-    divide=divide,
-    results=ResultPlaces(
-        banks={
-            Bank.GENERAL: ("r8", "r9", "r10", "r11"),
-            Bank.FLOAT: tuple(f"f{number}" for number in range(8, 16)),
-        },
-        entry="r8",
-        exit="r8",
-        decode=decode,
-    ),
+RESULTS: Final = ResultPlaces(
+    banks={
+        Bank.GENERAL: ("r8", "r9", "r10", "r11"),
+        Bank.FLOAT: tuple(f"f{number}" for number in range(8, 16)),
+    },
+    entry="r8",
+    exit="r8",
+    decode=decode,
 )
+ABI: Final = ElfAbi(divide=divide, results=lambda: RESULTS)

@@ -2,10 +2,12 @@
 
 import struct
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from engine.arch.abi import CallConvention, ElfAbi, LinkageStubs
-from engine.arch.riscv64.results import RESULTS, divide
+
+if TYPE_CHECKING:
+    from engine.arch.abivalues import RegisterPart, ResultPlaces, ValueShape
 
 
 def _stubs(code: bytes, address: int) -> Iterator[tuple[int, int]]:
@@ -20,6 +22,18 @@ def _stubs(code: bytes, address: int) -> Iterator[tuple[int, int]]:
         yield 4 * index, address + 4 * index + high + low
 
 
+def _divide(shape: "ValueShape") -> "tuple[RegisterPart, ...] | None":
+    from engine.arch.riscv64.results import divide  # few sessions look at values of calls
+
+    return divide(shape)
+
+
+def _results() -> "ResultPlaces":
+    from engine.arch.riscv64.results import RESULTS  # likewise
+
+    return RESULTS
+
+
 ABI: Final = ElfAbi(
     calls=CallConvention(  # 2.1, 2.2; DWARF numbers of chapter 13
         general=tuple(range(10, 18)),
@@ -27,7 +41,7 @@ ABI: Final = ElfAbi(
         stack=(2, 0),
         hidden_result=True,
         by_reference=True,
-        divide=divide,
+        divide=_divide,
         skips=True,
         straddles=True,
         overflows=True,
@@ -35,6 +49,6 @@ ABI: Final = ElfAbi(
     stubs=LinkageStubs(glob_dat=2, jump_slot=5, irelative=58, find=_stubs),  # R_RISCV_64, ...
     mapping_symbols=True,
     quads=True,
-    divide=divide,
-    results=RESULTS,
+    divide=_divide,
+    results=_results,
 )

@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from engine.arch.abi import CallConvention, ElfAbi, LinkageStubs
-from engine.arch.x86_64.results import RESULTS, divide
+
+if TYPE_CHECKING:
+    from engine.arch.abivalues import RegisterPart, ResultPlaces, ValueShape
 
 _STUB: Final = re.compile(rb"(?:\xf3\x0f\x1e\xfa)?\xf2?\xff\x25(....)", re.DOTALL)
 
@@ -17,16 +19,28 @@ def _stubs(code: bytes, address: int) -> Iterator[tuple[int, int]]:
         yield match.start(), address + match.end() + displacement
 
 
+def _divide(shape: "ValueShape") -> "tuple[RegisterPart, ...] | None":
+    from engine.arch.x86_64.results import divide  # few sessions look at values of calls
+
+    return divide(shape)
+
+
+def _results() -> "ResultPlaces":
+    from engine.arch.x86_64.results import RESULTS  # likewise
+
+    return RESULTS
+
+
 ABI: Final = ElfAbi(
-    divide=divide,
-    results=RESULTS,
+    divide=_divide,
+    results=_results,
     calls=CallConvention(  # 3.2.3; DWARF numbers of figure 3.36
         general=(5, 4, 1, 2, 8, 9),
         vectors=8,
         stack=(7, 8),
         hidden_result=True,
         by_reference=False,
-        divide=divide,
+        divide=_divide,
     ),
     stubs=LinkageStubs(glob_dat=6, jump_slot=7, irelative=37, find=_stubs),  # table 4.9
 )

@@ -4,6 +4,7 @@ Source: Intel SDM volume 2; System V ABI (AMD64), section 3.2.1, for the preserv
 struct rt_sigframe of arch/x86/include/asm/sigframe.h.
 """
 
+import re
 from collections.abc import Callable
 from typing import Final
 
@@ -206,6 +207,26 @@ def _unknown(insn: Decoded) -> tuple[Effect, ...]:
     return tuple(Copy(name, "") for name in sorted(found))
 
 
+_ENDBR64: Final = b"\xf3\x0f\x1e\xfa"
+_FRAMES: Final = (b"\x55\x48\x89\xe5", b"\x55\x48\x8b\xec", b"\x55\x89\xe5", b"\x55\x8b\xec")
+"""`push %rbp; mov %rsp,%rbp` in the forms that compilers write."""
+_ALIGNED: Final = re.compile(
+    # lea 8(%rsp),%REG; and $-N,%rsp; push -8(%REG), or the same behind push %REG
+    rb"(?:\x41?[\x50-\x57])?[\x48\x4c]\x8d.\x24[\x08\x10]"
+    rb"\x48(?:\x83\xe4.|\x81\xe4....)\x41?\xff.\xf8",
+    re.DOTALL,
+)
+
+
+def _frame_made(code: bytes) -> int:
+    """Bytes of the instructions that make a frame by %rbp (gdb's amd64_analyze_prologue)."""
+    at = len(_ENDBR64) if code.startswith(_ENDBR64) else 0
+    aligned = _ALIGNED.match(code, at)
+    at = aligned.end() if aligned is not None else at
+    frame = next((one for one in _FRAMES if code.startswith(one, at)), b"")
+    return at + len(frame) if frame else 0
+
+
 UNWIND: Final = ArchUnwind(
     read=read,
     preserved=("rbx", "rbp", "r12", "r13", "r14", "r15"),
@@ -217,4 +238,5 @@ UNWIND: Final = ArchUnwind(
     saved=SAVED_REGISTERS,
     strip=lambda address: address,
     orc=ORC,
+    frame_made=_frame_made,
 )

@@ -13,7 +13,6 @@ from msgspec import Struct
 
 from engine.arch import for_elf
 from engine.errors import ImageError
-from engine.image.callconv import entry_locations
 from engine.image.dies import Unit
 from engine.image.elf import ElfImage
 from engine.image.expressions import VariableLocation, nowhere
@@ -143,6 +142,8 @@ class BtfScopes:
         convention = arch.abi.calls if arch is not None else None
         if convention is None:
             return [_UNTOLD] * len(types)
+        from engine.image.callconv import entry_locations  # few probes ask for arguments
+
         return entry_locations(convention, types, returns, _C)
 
     @cached_property

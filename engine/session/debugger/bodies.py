@@ -4,7 +4,6 @@ gdb: gdb/symtab.c (skip_prologue_sal), gdb/amd64-tdep.c (amd64_skip_prologue). L
 where they come from LLVM, and on all machines but x86-64; instructions tell for GCC there.
 """
 
-import re
 from collections.abc import Callable
 from typing import Final
 
@@ -18,17 +17,6 @@ from engine.image.variables import Variables
 
 _VARIABLE, _PARAMETER = 0x34, 0x05
 _AT_PRODUCER: Final = 0x25
-_X86_64: Final = 62
-"""ELF's number of the machine."""
-_ENDBR64: Final = b"\xf3\x0f\x1e\xfa"
-_FRAMES: Final = (b"\x55\x48\x89\xe5", b"\x55\x48\x8b\xec", b"\x55\x89\xe5", b"\x55\x8b\xec")
-"""`push %rbp; mov %rsp,%rbp` in the forms that compilers write."""
-_ALIGNED: Final = re.compile(
-    # lea 8(%rsp),%REG; and $-N,%rsp; push -8(%REG), or the same behind push %REG
-    rb"(?:\x41?[\x50-\x57])?[\x48\x4c]\x8d.\x24[\x08\x10]"
-    rb"\x48(?:\x83\xe4.|\x81\xe4....)\x41?\xff.\xf8",
-    re.DOTALL,
-)
 _LONGEST: Final = 64
 """Bytes of code that are looked at."""
 
@@ -38,15 +26,18 @@ class FunctionBodies:
 
     def __init__(
         self,
+        frame_made: Callable[[bytes], int] | None,
         variables: Callable[[Module], Variables],
         block: Callable[[Module, int], CodeBlock | None],
     ) -> None:
         """Nothing is looked up yet.
 
         Args:
+            frame_made: see `ArchUnwind`.
             variables: gives the variables of a file.
             block: gives the innermost block of code around a link address of a file.
         """
+        self._frame_made = frame_made
         self._variables, self._block = variables, block
         self._optimized: dict[int, bool] = {}
 
@@ -74,22 +65,27 @@ class FunctionBodies:
 
     def _of_symbol(self, module: Module, link: int) -> int:
         """The same of a function that only a symbol table knows."""
-        is_intel = module.image.machine == _X86_64
-        return _behind_frame(module.image.read_vaddr, link) if is_intel else link
+        return self._behind_frame(module, link)
 
     def _skipped(self, module: Module, start: int, end: int, unit: Unit) -> int:
         by_lines = module.lines.body_by_lines(start, end, self._in_copy(module))
-        if module.image.machine != _X86_64:
+        if self._frame_made is None:
             return by_lines or start
         llvm = "clang " in (unit.root.string(_AT_PRODUCER) or "")  # rustc says so, too
-        if llvm and by_lines:
-            found = max(start, by_lines)
-        else:
-            found = _behind_frame(module.image.read_vaddr, start)
+        found = max(start, by_lines) if llvm and by_lines else self._behind_frame(module, start)
         span = module.lines.span_at(found)
         if span is not None and span[0] != found and start <= span[1] < end:
             return span[1]  # what is left of the line is of the prologue, too
         return found
+
+    def _behind_frame(self, module: Module, start: int) -> int:
+        """The place behind the instructions that make a frame; the start where none do."""
+        if self._frame_made is None:
+            return start
+        try:
+            return start + self._frame_made(module.image.read_vaddr(start, _LONGEST))
+        except ImageError:
+            return start
 
     def _in_copy(self, module: Module) -> Callable[[int], bool]:
         def asked(link: int) -> bool:
@@ -111,16 +107,3 @@ class FunctionBodies:
                 if tag in (_VARIABLE, _PARAMETER)
             )
         return known
-
-
-def _behind_frame(read: Callable[[int, int], bytes], start: int) -> int:
-    """The place behind the instructions that make a frame by %rbp; the start where none do."""
-    try:
-        code = read(start, _LONGEST)
-    except ImageError:
-        return start
-    at = len(_ENDBR64) if code.startswith(_ENDBR64) else 0
-    aligned = _ALIGNED.match(code, at)
-    at = aligned.end() if aligned is not None else at
-    frame = next((one for one in _FRAMES if code.startswith(one, at)), b"")
-    return start + at + len(frame) if frame else start

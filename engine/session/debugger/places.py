@@ -93,7 +93,9 @@ class PlaceFinder:
         self._session = session
         self._seen = seen
         self._files = files
-        self._bodies = FunctionBodies(files.variables, self._block)
+        unwind = session.arch.unwind
+        frame_made = unwind.frame_made if unwind is not None else None
+        self._bodies = FunctionBodies(frame_made, files.variables, self._block)
 
     # -- addresses --------------------------------------------------------------------------
 

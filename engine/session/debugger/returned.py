@@ -37,7 +37,8 @@ class ReturnedValue:
         The registers of the ABI's results at the return tell it too where that is promised.
         """
         session = self._debugger.control.session
-        places = session.arch.abi.results
+        results = session.arch.abi.results
+        places = results() if results is not None else None
         if places is None or places.exit or session.arch.unwind is None:
             return None
         start = frame.pc - frame.offset

@@ -171,7 +171,8 @@ class FunctionCalls:
                 f"and {vectors} floating-point ones."
             )
         names = [register.name for register in arch.registers]
-        floats = arch.abi.results.banks[Bank.FLOAT] if arch.abi.results is not None else ()
+        results = arch.abi.results
+        floats = results().banks[Bank.FLOAT] if results is not None else ()
         first = names.index(floats[0]) if given.real else 0
         for name, value in zip(names[first:], given.real, strict=False):
             cpu.write_register(name, value)

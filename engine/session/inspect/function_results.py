@@ -119,9 +119,10 @@ class FunctionResults:
         if language == _RUST and not _is_as_in_c(shape):
             raise CommandError(f"{kind.text}: how Rust returns it is not fixed")
         parts = abi.divide(shape)
+        places = abi.results()
         if parts is None:
-            return abi.results, None
-        left = {bank: list(names) for bank, names in abi.results.banks.items()}
+            return places, None
+        left = {bank: list(names) for bank, names in places.banks.items()}
         found: list[tuple[str, RegisterPart]] = []
         for part in parts:
             names = left.get(part.bank)
@@ -129,9 +130,9 @@ class FunctionResults:
                 raise CommandError(f"{kind.text}: it needs more registers than there are")
             found.append((names.pop(0), part))
         for name, part in found:
-            if part.bank is Bank.FLOAT and self._capacity(abi.results, name) < part.size:
+            if part.bank is Bank.FLOAT and self._capacity(places, name) < part.size:
                 raise CommandError(f"{kind.text}: it is in a register that is not here")
-        return abi.results, found
+        return places, found
 
     def _bits(self, name: str) -> int:
         return next(item.bits for item in self._arch.registers if item.name == name)

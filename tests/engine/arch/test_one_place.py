@@ -48,6 +48,7 @@ REASONS = {
     ("engine/cli/boot.py", "*"): "machines are of one architecture, and the help text says so",
     ("engine/cli/main.py", "x86-64"): "the same, in the list of commands",
     ("engine/cpu/unicorn_system.py", "*"): "the processor of such a machine",
+    ("engine/cpu/unicorn_planted.py", "*"): "breakpoints of that processor",
     ("engine/machine/ramdisk.py", "*"): "says which programs such a machine runs",
     ("engine/session/headless/booting.py", "*"): "says which kernels are booted",
     ("engine/image/dies.py", "AT_MIPS_LINKAGE_NAME"): "a name of the DWARF standard",

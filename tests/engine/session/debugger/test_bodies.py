@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from compiled import build, tool
 
+from engine.arch.x86_64.frames import UNWIND
 from engine.guest.modules import Module
 from engine.image.elf import ElfImage
 from engine.image.names import GlobalNames
@@ -81,7 +82,9 @@ def both(program: Path, step: int = 1) -> tuple[dict[str, int], dict[str, int]]:
     image = ElfImage.open(str(program))
     module, variables = Module(str(program), image, 0), Variables(image)
     assert variables.info is not None
-    bodies = FunctionBodies(lambda one: variables, lambda one, link: variables.block_at(link))
+    bodies = FunctionBodies(
+        UNWIND.frame_made, lambda one: variables, lambda one, link: variables.block_at(link)
+    )
     listed = GlobalNames(variables.info).listed("function")
     starts = {entry.address for entry in listed if entry.address}
     names = {each.address: each.name for each in module.symbols if each.is_function}

@@ -11,7 +11,7 @@ from engine.image import ElfImage
 from engine.image.symbols import SymbolTable
 from engine.session.machine.symbolfile import symbol_file
 from engine.unwind.dwarf import DwarfTables
-from engine.unwind.leb128 import signed
+from engine.unwind.expression import signed
 from engine.unwind.orc import OrcTables
 from engine.unwind.rows import AtExpression, AtRegister, Rule, Undefined
 
