@@ -33,7 +33,7 @@ def driven(tmp_path: Path, disk: Path, *words: str, options: tuple[str, ...] = (
         "\n".join(("set pagination off", "set confirm off", f"target remote {socket}", *words))
     )
     with subprocess.Popen(
-        serving, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        serving, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     ) as server:
         assert server.stderr is not None
         assert b"listening" in server.stderr.readline()
