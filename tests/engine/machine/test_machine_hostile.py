@@ -169,8 +169,9 @@ def probe_everywhere(machine: BareMachine, source: random.Random) -> None:
     cpu, addresses = machine.cpu, KernelAddresses(machine.cpu)
     reader = TaskReader(cpu, addresses, TaskMembers(*(source.getrandbits(17) for _ in range(4))))
     probes = MachineProbes(cpu, addresses, reader.address, {CODE + 64})
-    members = (source.getrandbits(13) for _ in range(5))
-    modules = KernelModules(probes, cpu, addresses, ModuleMembers(CODE + 3, CODE + 8, *members))
+    listed, link, *members = (source.getrandbits(13) for _ in range(7))
+    way = ModuleMembers(listed, link, CODE + 3, CODE + 8, *members)
+    modules = KernelModules(probes, cpu, addresses, way)
     modules.follow(lambda module: None, lambda module: None)
 
     def look(*_entry: object) -> None:
