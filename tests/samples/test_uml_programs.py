@@ -264,9 +264,10 @@ def test_a_frame_of_a_program_shows_its_memory(writer: Path) -> None:
     assert re.search(rf"rip +{at:#x} +{at:#x} <inner\+", text)
     assert "<+0>:\tsub rsp, 8\n" in text
     assert "cannot" not in text
-    assert "<vfs_read>:\tpush rbp\n" in text
-    # As gdb does, the file is named where several are known.
-    assert re.search(r"vfs_read in section \.text of \S+/linux\.uml$", text.rstrip())
+    # As gdb does, a break is behind `push rbp; mov rbp, rsp`, and the file is named where several
+    # are known.
+    assert "<vfs_read+4>:\tpush r15\n" in text
+    assert re.search(r"vfs_read \+ 4 in section \.text of \S+/linux\.uml$", text.rstrip())
 
 
 @pytest.mark.slow
