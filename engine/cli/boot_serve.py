@@ -7,7 +7,7 @@ import click
 from engine.cli import console
 from engine.cli.boot_options import boot_options, boot_request
 from engine.cli.grouped import Group, GroupedCommand, option
-from engine.cli.machine_run import console_input
+from engine.cli.machine_run import console_input, typed_keys
 from engine.session.serve.machineserving import serve_machine
 
 
@@ -42,11 +42,13 @@ def serve_boot(kernel_image: str, address: str, record: bool, **values: Any) -> 
     The machine stands at its first instruction until gdb lets it run: (gdb) target remote ADDR.
     gdb gets the kernel's symbols and frames from here, so that break vfs_read and backtrace work
     with a distribution's vmlinuz. Nothing is planted: the processor itself stops at a breakpoint.
+    On a terminal Ctrl-C ends the command, and other keys are the guest's.
 
     Exit code: 0 once the kernel has switched the machine off or gdb has left, 1 if it panics or
     cannot go on, 2 for a bad file or bad usage.
     """
-    request = boot_request(kernel_image, values)
-    return serve_machine(
-        request, address, console.write_raw, console_input(), console.remark, past=record
-    )
+    request, stdin = boot_request(kernel_image, values), console_input()
+    with typed_keys(stdin):
+        return serve_machine(
+            request, address, console.write_raw, stdin, console.remark, past=record
+        )

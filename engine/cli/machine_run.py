@@ -186,12 +186,26 @@ def _heard() -> Iterator[list[int]]:
 @contextmanager
 def _all_keys(stdin: int | None) -> Iterator[None]:
     """Have a terminal pass every key on, Ctrl-C among them."""
+    with _keys(stdin, tty.setraw):
+        yield
+
+
+@contextmanager
+def typed_keys(stdin: int | None) -> Iterator[None]:
+    """Have a terminal pass keys on as they come; it echoes none, and Ctrl-C is not the guest's."""
+    with _keys(stdin, tty.setcbreak):
+        yield
+
+
+@contextmanager
+def _keys(stdin: int | None, change: Callable[[int], object]) -> Iterator[None]:
+    """Change a terminal, and put it back at the end."""
     if stdin is None or not os.isatty(stdin):
         yield
         return
     before = termios.tcgetattr(stdin)
     try:
-        tty.setraw(stdin)
+        change(stdin)
         yield
     finally:
         with suppress(termios.error):

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from engine.errors import CommandError
 from engine.image.datatypes import TypeKind
 from engine.language import value_types as ct
-from engine.language.held import Children, Held, OtherLayoutError
+from engine.language.held import Children, Held, OtherLayoutError, part_along
 from engine.language.reach import Reach
 from engine.language.rust_containers import RustContainers
 from engine.language.surroundings import Surroundings
@@ -77,12 +77,7 @@ class Containers:
     # -- parts ------------------------------------------------------------------------------
 
     def _part(self, value: TypedValue, *names: str) -> TypedValue:
-        for name in names:
-            member = value.type.resolved.member(name)
-            if member is None:
-                raise OtherLayoutError
-            value = self._reach.part(value, member)
-        return value
+        return part_along(self._reach, value, names)
 
     def _argument(self, kind: CType, number: int = 0) -> CType:
         arguments = kind.resolved.arguments

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 
 from msgspec import Struct
 
+from engine.language.reach import Reach
 from engine.language.values import TypedValue
 
 Children = Iterator[tuple[TypedValue | str, TypedValue]]
@@ -42,3 +43,17 @@ class Held(Struct, frozen=True):
 
 class OtherLayoutError(Exception):
     """A container is not laid out as is known here, or nobody has made it."""
+
+
+def part_along(reach: Reach, value: TypedValue, names: tuple[str, ...]) -> TypedValue:
+    """A part of a part, and so on, of a value.
+
+    Raises:
+        OtherLayoutError: one of the names is that of no part.
+    """
+    for name in names:
+        member = value.type.resolved.member(name)
+        if member is None:
+            raise OtherLayoutError
+        value = reach.part(value, member)
+    return value

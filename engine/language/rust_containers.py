@@ -11,7 +11,7 @@ from typing import Final
 
 from engine.image.datatypes import TypeKind
 from engine.image.variants import is_rust
-from engine.language.held import Children, Held, OtherLayoutError
+from engine.language.held import Children, Held, OtherLayoutError, part_along
 from engine.language.reach import Reach
 from engine.language.surroundings import Surroundings
 from engine.language.value_types import CType
@@ -71,12 +71,7 @@ class RustContainers:
     # -- parts ------------------------------------------------------------------------------
 
     def _part(self, value: TypedValue, *names: str) -> TypedValue:
-        for name in names:
-            member = value.type.resolved.member(name)
-            if member is None:
-                raise OtherLayoutError
-            value = self._reach.part(value, member)
-        return value
+        return part_along(self._reach, value, names)
 
     def _address(self, value: TypedValue, *names: str) -> int:
         """The address in a `Unique` or a `NonNull`, whose only pointers are their own."""

@@ -89,8 +89,12 @@ class OrcTables:
         table = self._table(image)
         if table is None or self._numbers is None:
             return
+        made: dict[int, tuple[OrcEntry, CfiRow | None]] = {}  # equal entries are one object
         for address, entry in table.entries():
-            yield address, self._known(self._key(entry, table))
+            known = made.get(id(entry))
+            if known is None:
+                known = made[id(entry)] = entry, self._known(self._key(entry, table))
+            yield address, known[1]
 
     def _key(self, entry: OrcEntry, table: OrcTable) -> tuple[OrcEntry, bool]:
         return entry, table.reads_before_moving if self._is_indirect(entry) else True

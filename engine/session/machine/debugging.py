@@ -160,6 +160,8 @@ class DebuggedMachine:
         past.seek(moment)
 
     def _kept(self) -> MachinePast:
+        if self._past is not None and not self._past.whole:
+            self._give_up("more was typed than is kept")
         if self._past is None:
             raise CommandError(self.why_no_past)
         return self._past

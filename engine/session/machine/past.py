@@ -31,6 +31,11 @@ class MachinePast:
         self.newest = stepped.moment
 
     @property
+    def whole(self) -> bool:
+        """False where more was typed than is kept: the machine would not do the same again."""
+        return self._console.whole
+
+    @property
     def oldest(self) -> MachineMoment:
         """The first moment that there is a way back to."""
         return self._kept.first

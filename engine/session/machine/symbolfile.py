@@ -6,7 +6,6 @@ Source: the ELF specification (System V gABI), chapters 4 and 5.
 """
 
 import struct
-from bisect import bisect_right
 from typing import Final
 
 from engine.arch.base import Arch
@@ -43,14 +42,16 @@ def symbol_file(image: KernelImage, arch: Arch) -> bytes:
     starts = [each.addr for each in kept]
     ends = [each.addr + each.size for each in kept]
     strings, symbols = bytearray(b"\0"), bytearray(_SYMBOL.pack(0, 0, 0, 0, 0, 0))
-    names, addresses = image.names, image.names.addresses
+    names, addresses, texts = image.names, image.names.addresses, image.names.names
     local = bytearray()
-    count = 1
+    count, place, after = 1, -1, 0
     for number, address in enumerate(addresses):
         letter = names.types[number]
-        after = bisect_right(addresses, address)
+        while after < len(addresses) and addresses[after] <= address:
+            after += 1
         size = addresses[after] - address if after < len(addresses) else 0
-        place = bisect_right(starts, address) - 1
+        while place + 1 < len(starts) and starts[place + 1] <= address:
+            place += 1
         inside = place >= 0 and address < ends[place]
         section = place + 1 if inside else _ABSOLUTE
         kind = _FUNCTION if letter in _CODE_LETTERS else _OBJECT
@@ -59,7 +60,7 @@ def symbol_file(image: KernelImage, arch: Arch) -> bytes:
             len(strings), kind | (_GLOBAL if is_global else 0), 0, section, address,
             min(size, ends[place] - address) if inside else 0,
         )  # fmt: skip
-        strings += names.name(number).encode() + b"\0"
+        strings += texts[number].encode() + b"\0"
         if is_global:
             symbols += row
         else:

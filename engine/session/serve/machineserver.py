@@ -92,7 +92,8 @@ class MachineServer:
         )
         self._wanted: set[int] = set()
         self._stop = b"T05"
-        self._files = ServedFile(_FILE, lambda: symbol_file(opened.image, opened.arch))
+        # gdb waits a few seconds for an answer: the file is there before anybody can ask for it.
+        self._files = ServedFile(_FILE, symbol_file(opened.image, opened.arch))
         self._documents = Documents(self._document, _SIZE)
         self._commands: dict[bytes, Callable[[bytes], bytes]] = {
             b"?": lambda rest: self._stop_reply(),

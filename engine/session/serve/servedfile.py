@@ -2,8 +2,6 @@
 
 import stat
 import struct
-from collections.abc import Callable
-from functools import cached_property
 from typing import Final
 
 from engine.session.serve.packets import number
@@ -19,18 +17,14 @@ _MISSING, _BAD, _READ_ONLY = 2, 9, 30
 class ServedFile:
     """A file for reading."""
 
-    def __init__(self, path: str, make: Callable[[], bytes]) -> None:
-        """Serve a file that is made once somebody opens it.
+    def __init__(self, path: str, data: bytes) -> None:
+        """Serve a file.
 
         Args:
             path: its name.
-            make: makes its content.
+            data: its content.
         """
-        self._path, self._make = path, make
-
-    @cached_property
-    def _data(self) -> bytes:
-        return self._make()
+        self._path, self._data = path, data
 
     def answer(self, request: bytes) -> bytes | None:
         """The answer to a request behind `vFile:`; None for one that is not known.

@@ -93,9 +93,24 @@ def test_the_way_back_from_a_panic_leads_to_its_cause(tmp_path: Path) -> None:
         "info symbol $pc",
         "stepi",
         "info symbol $pc",
+        "monitor moment",
+        "monitor task",
+        "monitor seek 1000",
+        "monitor seek 1",
+        "maintenance flush register-cache",
+        'printf "early %lx\\n", $rip',
+        "monitor seek 999999999999",
+        "monitor seek x",
+        "monitor nothing",
+        "monitor help",
         "delete",
         "continue",
         "monitor bt",
+        "set $rax = 0x1234",
+        'printf "rax %x\\n", $rax',
+        "set *(int *)$rsp = 77",
+        'printf "stack %d\\n", *(int *)$rsp',
+        "reverse-stepi",
         "kill",
         options=("--record",),
     )
@@ -107,4 +122,16 @@ def test_the_way_back_from_a_panic_leads_to_its_cause(tmp_path: Path) -> None:
     assert symbols[1] == "do_exit"
     assert symbols[0] != "do_exit"
     assert len(re.findall("SIGABRT", output)) == 2
+    assert re.search(r"^\d{9}\.\d+, \d\.\d{9} s$", output, re.M)
+    assert re.search(r"^init 1$", output, re.M)
+    assert "1000.0, " in output
+    assert re.search("^early 1000[0-9a-f]{3}$", output, re.M)
+    assert re.search(r"^1\.0, 0\.0", output, re.M)
+    assert "block 999999999999 is not between 0 and " in output
+    assert "monitor seek BLOCKS or BLOCKS.INSTRUCTIONS" in output
+    assert "there is no nothing: monitor help" in output
+    assert "monitor task              the task that runs" in output
+    assert "rax 1234" in output
+    assert "stack 77" in output
+    assert "No more reverse-execution history" in output
     assert re.search(r"^#\d+ +0x[0-9a-f]+ panic\+", output, re.M)
