@@ -97,8 +97,9 @@ def test_where_the_first_run_is_the_odd_one_its_switches_are_shown() -> None:
 def test_what_was_left_out_in_time_stays_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     moments = itertools.count()
     # The crew's own: how often other code asks, a wait above all, the host's load decides.
-    monkeypatch.setattr("engine.session.headless.trials.monotonic", lambda: float(next(moments)))
-    found = explored(ExploreRequest(config("x86_64", "race"), 20, seconds=12.0))
+    # A look at it takes a minute, so that there is time for each run that is waited for.
+    monkeypatch.setattr("engine.session.headless.trials.monotonic", lambda: 60.0 * next(moments))
+    found = explored(ExploreRequest(config("x86_64", "race"), 20, seconds=12 * 60.0))
     assert found.cause is not None
     assert not found.cause.smallest
     assert 1 < len(found.cause.seen) < found.cause.total
