@@ -1,7 +1,7 @@
 """`kprobe-tui trace --boot`: boot a kernel image with events."""
 
 import time
-from typing import Any
+from typing import Any, Final
 
 import click
 from msgspec.structs import replace
@@ -31,6 +31,16 @@ from engine.session.protocol.config import Mode
 from engine.session.protocol.report import NOT_WHOLE, Report
 from engine.session.protocol.requests import ProbeRequest
 
+boot_technique_option: Final = option(
+    "--technique",
+    type=click.Choice(BOOT_TECHNIQUES),
+    default=TOLD,
+    show_default=True,
+    help="told: the processor says when it comes to a probe; breakpoint: one is planted, and the "
+    "instruction runs in a slot, as with Linux's kprobes.",
+    group=Group.EVENTS,
+)
+
 
 @click.command(
     cls=GroupedCommand,
@@ -46,15 +56,7 @@ from engine.session.protocol.requests import ProbeRequest
 @recorded_options
 @task_options
 @mode_option
-@option(
-    "--technique",
-    type=click.Choice(BOOT_TECHNIQUES),
-    default=TOLD,
-    show_default=True,
-    help="told: the processor says when it comes to a probe; breakpoint: one is planted, and the "
-    "instruction runs in a slot, as with Linux's kprobes.",
-    group=Group.EVENTS,
-)
+@boot_technique_option
 @option(
     "--list",
     "listing",

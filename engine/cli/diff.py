@@ -7,14 +7,21 @@ from typing import Any, Final
 import click
 
 from engine.cli import console
-from engine.cli.grouped import Group, GroupedCommand, option
+from engine.cli.diff_options import place_options, places_of
+from engine.cli.grouped import Group, GroupedCommand, SwitchedCommand, option
 from engine.cli.host import attached
-from engine.cli.options import config_of, guest_options, lines_of, replay_options
+from engine.cli.options import (
+    BOOT,
+    boot_flag,
+    config_of,
+    guest_options,
+    replay_options,
+)
 from engine.cli.probe_options import guest_probe_options, probe_options
 from engine.errors import TIMED_OUT
 from engine.session.headless.effect import compare
 from engine.session.protocol.config import Mode
-from engine.session.protocol.requests import DiffRequest, LiveDiffRequest, ProbeRequest
+from engine.session.protocol.requests import DiffRequest, LiveDiffRequest
 
 _OUT_OF_TIME: Final = 124
 """Exit code where a run is cut by the limit of time."""
@@ -22,8 +29,21 @@ _NOTICES: Final = 10
 """Changes to probes that are told beside an effect."""
 
 
+class _Diff(SwitchedCommand, GroupedCommand):
+    """`diff`, which is another command with --boot."""
+
+    flag = BOOT
+
+    @property
+    def other(self) -> click.Command:
+        """The command that boots."""
+        from engine.cli.boot_diff import diff_boot  # few comparisons boot a machine
+
+        return diff_boot
+
+
 @click.command(
-    cls=GroupedCommand,
+    cls=_Diff,
     context_settings={"allow_interspersed_args": False},
     uses=(
         ("Does a probe change the run?", "-e 'p ackermann' samples/bin/x86_64/recursion"),
@@ -34,38 +54,7 @@ _NOTICES: Final = 10
         ("Jumps instead of breakpoints", "--technique jump -f 'f*' samples/bin/x86_64/recursion"),
     ),
 )
-@option(
-    "-e",
-    "definitions",
-    multiple=True,
-    metavar="DEF",
-    help="Probe as `trace -e` does.",
-    group=Group.EVENTS,
-)
-@option(
-    "-f",
-    "globs",
-    multiple=True,
-    metavar="GLOB",
-    help="Probe the entry of matching functions.",
-    group=Group.EVENTS,
-)
-@option(
-    "-r",
-    "returns",
-    multiple=True,
-    metavar="GLOB",
-    help="Probe the return of matching functions.",
-    group=Group.EVENTS,
-)
-@option(
-    "--every-insn",
-    "bodies",
-    multiple=True,
-    metavar="GLOB",
-    help="Probe every instruction of matching functions.",
-    group=Group.EVENTS,
-)
+@place_options
 @option(
     "--served",
     is_flag=True,
@@ -85,6 +74,7 @@ _NOTICES: Final = 10
 @guest_probe_options
 @replay_options
 @guest_options
+@boot_flag
 @click.pass_context
 def diff(ctx: click.Context, /, **values: Any) -> int:
     """Run GUEST with ARGS twice, without and with the probes, and compare the runs.
@@ -141,18 +131,8 @@ def diff_request(ctx: click.Context) -> DiffRequest:
         CommandError: a file of definitions cannot be read.
     """
     values = dict(ctx.params)
-    probes = _probes(values)
+    probes = places_of(values)
     return DiffRequest(config_of(values), probes, Mode(values["mode_name"]), values["served"])
-
-
-def _probes(values: dict[str, Any]) -> ProbeRequest:
-    given = [values[name] for name in ("definitions", "globs", "returns", "bodies")]
-    if not any(given):
-        raise click.UsageError(
-            "nothing to probe: give -e DEF, -f GLOB, -r GLOB or --every-insn GLOB"
-        )
-    definitions, globs, returns, bodies = given
-    return ProbeRequest(tuple(lines_of(definitions)), globs, returns, bodies)
 
 
 _GUESTS_ONLY: Final = {
@@ -169,7 +149,7 @@ def _diff_live(values: dict[str, Any]) -> int:
     # A guest alone needs none of it.
     from engine.session.headless.live_effect import compare_live
 
-    probes, served = _probes(values), values["served"]
+    probes, served = places_of(values), values["served"]
     others = [option for name, option in _GUESTS_ONLY.items() if values.get(name)]
     if served:
         others.append("--served")

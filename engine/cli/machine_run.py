@@ -10,14 +10,16 @@ import time
 import tty
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, BinaryIO, Final, cast
+from typing import Any, BinaryIO, Final, TypeVar, cast
 
 from engine.cli import console
 from engine.errors import TIMED_OUT, CutOff
 from engine.session.headless.booting import Booted, BootEnd, MachineEnd, ended
 
+_Result = TypeVar("_Result")
 FAILED: Final = 1
-_TIMED_OUT: Final = 124
+TIME_OVER: Final = 124
+"""Exit code where the time of --timeout has ended a boot."""
 _SWITCHED_OFF: Final = (BootEnd.OFF, BootEnd.RESET, BootEnd.HALTED)
 _ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _GRACE: Final = 2.0
@@ -98,11 +100,13 @@ def run_machine(
         CutOff: it was to stop, and did not.
     """
     with _all_keys(stdin):
-        end, stopped = _run(booted, run, timeout)
+        end, stopped = run_heard(run, booted.halt, timeout)
+    if end.reason is not BootEnd.HALTED:
+        stopped = 0
     told = ended(end, booted.place(end.pc))
     if end.reason is BootEnd.HALTED and os.isatty(1):
         console.write_raw(b"\n")  # its console is in the middle of a line
-    if stopped == _TIMED_OUT:
+    if stopped == TIME_OVER:
         console.remark(TIMED_OUT, color=color)
     if told:
         console.remark(told, color=color)
@@ -126,18 +130,23 @@ def show_figures(booted: Booted, began: float, color: str) -> None:
     console.remark(f"{booted.progress}, {used:.1f} s of CPU", color=color)
 
 
-def _run(
-    booted: Booted, run: Callable[[], MachineEnd], timeout: float | None
-) -> tuple[MachineEnd, int]:
-    """Run the machine in a thread of its own, as signals are heard in this one.
+def run_heard(
+    run: Callable[[], _Result], halt: Callable[[], None], timeout: float | None
+) -> tuple[_Result, int]:
+    """Run machines in a thread of its own, as signals are heard in this one.
+
+    Args:
+        run: runs them to their end.
+        halt: stops them soon, from any thread.
+        timeout: seconds that they have; None for any number.
 
     Returns:
-        The end of the boot, and the exit code of whoever has stopped it, 0 for nobody.
+        What `run` gives, and the exit code of whoever has stopped the machines, 0 for nobody.
 
     Raises:
-        CutOff: it was to stop, and did not.
+        CutOff: they were to stop, and did not.
     """
-    results: list[MachineEnd | BaseException] = []
+    results: list[_Result | BaseException] = []
 
     def work() -> None:
         try:
@@ -155,16 +164,16 @@ def _run(
             if signals:
                 stopped = 128 + signals[0]
             elif until is not None and time.monotonic() > until:
-                stopped = _TIMED_OUT
+                stopped = TIME_OVER
             if stopped:
-                booted.halt()
+                halt()
                 since = since or time.monotonic()
                 if time.monotonic() - since > _GRACE:
                     raise CutOff(stopped)
     (result,) = results
     if isinstance(result, BaseException):
         raise result
-    return result, stopped if result.reason is BootEnd.HALTED else 0
+    return result, stopped
 
 
 @contextmanager

@@ -9,8 +9,8 @@ is the guest's own, and the engine is the hardware.
   and modules (`moduletree`), written by `cpioarchive`.
 - `stepping` stops and steps a machine, which changes nothing of what it does; `consolelog` has its
   console repeat a stretch of a boot.
-- `snapshot` keeps a machine in a file. `agent` is a program that is put inside to be asked about
-  the kernel's files, by way of the `mailbox`.
+- `snapshot` keeps a machine in a file; `pages` compares two memories. `agent` is a program that is
+  put inside to be asked about the kernel's files, by way of the `mailbox`.
 - `probing` calls back where the kernel's code comes to a place, or returns; `addresses` reads its
   memory, `currenttask` the task that runs, `kernelmodules` the modules that it loads, `kernelcode`
   the frames of code that its image does not describe, `kernelprobes` the kprobes of its own.

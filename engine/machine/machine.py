@@ -113,6 +113,7 @@ class BareMachine:
     Attributes:
         cpu: its processor.
         clock: its time.
+        disks: in the order of their slots.
         devices: whatever else has a state, by name.
     """
 
@@ -140,6 +141,7 @@ class BareMachine:
             self._written, lambda level: self._pic.set_line(serial.LINE, level)
         )
         self._bus = pci.PciBus(self._pic.set_line)
+        self.disks: list[RawDisk] = []
         self._virtio: list[VirtioFunction] = []
         self._line = bytearray()
         self._panic = ""
@@ -174,7 +176,7 @@ class BareMachine:
     @property
     def has_disks(self) -> bool:
         """True if what disks hold is a part of what happens."""
-        return bool(self._virtio)
+        return bool(self.disks)
 
     def add_disk(self, disk: RawDisk) -> None:
         """Put a disk into the next slot of the bus, before the machine runs."""
@@ -182,6 +184,7 @@ class BareMachine:
         block = VirtioBlock(disk, f"disk{number}", memory, self.cpu.store)
         device = VirtioFunction(block, SplitQueue(memory, self.cpu.store), self.clock)
         self._virtio.append(device)
+        self.disks.append(disk)
         self._bus.add(device.function, device, SUBSYSTEM)
         self._pic.trigger_by_level(pci.LINES[number % len(pci.LINES)])
 
@@ -268,7 +271,7 @@ class BareMachine:
 
         It has no disks: what they hold is no part of a state.
         """
-        assert not self._virtio, "a disk has no state here"
+        assert not self.disks, "a disk has no state here"
         return {
             "cpu": self.cpu.state(),
             "devices": {name: device.state() for name, device in self.devices.items()},

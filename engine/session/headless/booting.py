@@ -128,7 +128,7 @@ class Booted:
         try:
             return self.machine.run()
         finally:
-            self._flush()
+            self.flush()
 
     def halt(self) -> None:
         """Stop the machine, from any thread."""
@@ -180,9 +180,10 @@ class Booted:
         """Collect a line: one byte a time would cost a system call each."""
         self._waiting += data
         if data == b"\n" or not self._input.over or len(self._waiting) > _LINE_MOST:
-            self._flush()
+            self.flush()
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Pass on what the console has of a line that has not ended."""
         if self._waiting:
             waiting, self._waiting = bytes(self._waiting), bytearray()
             self._put(waiting)

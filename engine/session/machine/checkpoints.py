@@ -5,7 +5,6 @@ keeps those that differ from the one before. Where they take too much, or are to
 second moment is given up, and the distance between two doubles.
 """
 
-import ctypes
 import mmap
 from typing import Any, Final
 
@@ -14,6 +13,7 @@ from msgspec import Struct
 from engine.cpu.unicorn_system import PAGE
 from engine.history.pagestore import PageContent, PageStore
 from engine.machine.consolelog import ConsoleLog
+from engine.machine.pages import ComparedMemory
 from engine.machine.stepping import MachineMoment, MachineStand, SteppedMachine
 
 _DISTANCE: Final = 16 << 20
@@ -22,12 +22,7 @@ _MOMENTS_MOST: Final = 128
 _LEAST: Final = 2
 DEFAULT_BYTES: Final = 512 << 20
 """Bytes that the pages of all moments take at the most."""
-_PIECE: Final = 64 * PAGE
 _NOTHING: Final = bytes(PAGE)
-
-_memcmp: Final = ctypes.PYFUNCTYPE(
-    ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t
-)(("memcmp", ctypes.CDLL(None)))
 
 
 class _KeptMoment(Struct, eq=False):
@@ -69,7 +64,7 @@ class MachineCheckpoints:
         self._stepped, self._console, self._most = stepped, console, most
         self._memory = stepped.machine.cpu.memory
         self._copy = mmap.mmap(-1, len(self._memory))
-        self._at = _address(self._memory), _address(self._copy)
+        self._compared = ComparedMemory(self._memory, self._copy)
         self._store = PageStore()
         self._newest: dict[int, PageContent] = {}
         self._moments: list[_KeptMoment] = []
@@ -103,7 +98,7 @@ class MachineCheckpoints:
         """
         state = self._stepped.machine.state()
         pages: dict[int, PageContent] = {}
-        for page in self._changed():
+        for page in list(self._compared.differing()):
             at = page * PAGE
             data = self._memory[at : at + PAGE]
             self._copy[at : at + PAGE] = data
@@ -129,14 +124,14 @@ class MachineCheckpoints:
         self._newest.clear()
         self._store = PageStore()
         self._copy = mmap.mmap(-1, len(self._memory))
-        self._at = self._at[0], _address(self._copy)
+        self._compared = ComparedMemory(self._memory, self._copy)
         self.keep()
 
     def go_back(self, moment: MachineMoment) -> None:
         """Put the machine to the latest moment that is not later than one."""
         place = self._place(moment)
         kept = self._moments[place]
-        wanted = set(self._changed())
+        wanted = set(self._compared.differing())
         for later in self._moments[place + 1 :]:
             wanted.update(later.pages)
         for page in wanted:
@@ -160,20 +155,6 @@ class MachineCheckpoints:
                 return content
         return None
 
-    def _changed(self) -> list[int]:
-        """Pages that differ from the copy."""
-        found = []
-        memory, copy = self._at
-        for start in range(0, len(self._memory), _PIECE):
-            size = min(_PIECE, len(self._memory) - start)
-            if _memcmp(memory + start, copy + start, size):
-                found += [
-                    at // PAGE
-                    for at in range(start, start + size, PAGE)
-                    if _memcmp(memory + at, copy + at, PAGE)
-                ]
-        return found
-
     def _thin_out(self) -> None:
         """Give up every second moment, but for the first and the latest."""
         kept = [self._moments[0]]
@@ -192,7 +173,3 @@ class MachineCheckpoints:
                 self._store.give_up(content)
             else:
                 following.pages[page] = content
-
-
-def _address(memory: mmap.mmap) -> int:
-    return ctypes.addressof(ctypes.c_char.from_buffer(memory))

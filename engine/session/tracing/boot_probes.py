@@ -134,6 +134,7 @@ class BootProbes:
                 self._wait(done)
         yield from self.functions(request.entries, "-f", is_return=False)
         yield from self.functions(request.returns, "-r", is_return=True)
+        yield from self.bodies(request.bodies)
 
     @property
     def instances(self) -> int:
@@ -258,11 +259,51 @@ class BootProbes:
         if refused:
             self.remarks.append(some_lines("no probe on these:", refused))
 
+    def bodies(self, globs: Sequence[str]) -> Iterator[BootProbe]:
+        """A probe on every instruction of each function that patterns match.
 
-def _event_of(function: str, *, is_return: bool) -> str:
-    """The kernel's automatic name for a probe on a function, or on its returns."""
+        What lies in the way of ftrace at an entry counts as one place, as in Linux.
+
+        Raises:
+            ProbeError: no function matches a pattern.
+        """
+        refused: list[str] = []
+        layout = RecordLayout.of((), False)
+        for glob in globs:
+            try:
+                starts = matching_starts(self._opened, (glob,))
+            except ProbeError as error:
+                raise ProbeError(f"--every-insn {glob}: no function matches") from error
+            for address in _instructions(self._opened, starts):
+                verdict = self._kernel.verdict(address, is_return=False)
+                name, start, _ = self._opened.names.bounds(address) or (
+                    f"{address:#x}",
+                    address,
+                    0,
+                )
+                if verdict.refusal is not None:
+                    refused.append(f"{name}+{address - start:#x}: {verdict.refusal.detail}")
+                    continue
+                event = _event_of(name, is_return=False, offset=address - start)
+                place = verdict.address, self._begins(verdict)
+                yield BootProbe("kprobes", event, *place, layout, False, 0, verdict.kind)
+        if refused:
+            self.remarks.append(some_lines("no probe on these:", refused))
+
+
+def _instructions(opened: OpenedKernel, starts: Iterable[int]) -> Iterator[int]:
+    """The addresses of all instructions of functions."""
+    for start in starts:
+        places = opened.at(start).places
+        function = places.function(start)
+        if function is not None:
+            yield from (address for address, _ in places.instructions(function))
+
+
+def _event_of(function: str, *, is_return: bool, offset: int = 0) -> str:
+    """The kernel's automatic name for a probe in a function, or on its returns."""
     name = "".join(one if one.isalnum() or one == "_" else "_" for one in function)
-    return f"{'r' if is_return else 'p'}_{name}_0"
+    return f"{'r' if is_return else 'p'}_{name}_{offset}"
 
 
 def _asks(arg: FetchArg, sources: Iterable[Source]) -> bool:

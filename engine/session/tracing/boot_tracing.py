@@ -225,6 +225,17 @@ class BootTracing:
         """Remarks about places that were left out."""
         return tuple(self._names_of.remarks)
 
+    @property
+    def places(self) -> int:
+        """The number of places that are probed."""
+        return len({armed.probe.address for armed in self._armed})
+
+    @property
+    def hits(self) -> int:
+        """The number of times that probes were hit, returns not counted."""
+        counts = (one.hits if one.returning is None else one.returning.hits for one in self._armed)
+        return sum(counts)
+
     def listing(self) -> Iterator[str]:
         """The definitions as the kernel lists them, those of patterns with their places."""
         yield from self._names_of.listing().splitlines()
