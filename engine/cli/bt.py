@@ -5,9 +5,10 @@ from typing import Any
 import click
 
 from engine.cli import console
-from engine.cli.grouped import Group, GroupedCommand, option
+from engine.cli.backtrace_text import backtrace_options, json_of, put_backtrace
+from engine.cli.grouped import Group, GroupedCommand, SwitchedCommand, option
 from engine.cli.host import attached
-from engine.cli.options import config_of, guest_options, lines_of, replay_options
+from engine.cli.options import BOOT, boot_flag, config_of, guest_options, lines_of, replay_options
 from engine.cli.probe_options import guest_probe_options, probe_options, task_options, tasks_of
 from engine.cli.run import show
 from engine.escaping import json_text
@@ -22,8 +23,21 @@ from engine.session.protocol.config import Mode, core_config
 from engine.session.protocol.requests import BacktraceRequest, ProbeRequest
 
 
+class _Backtrace(SwitchedCommand, GroupedCommand):
+    """`bt`, which is another command with --boot."""
+
+    flag = BOOT
+
+    @property
+    def other(self) -> click.Command:
+        """The command that boots."""
+        from engine.cli.boot_bt import bt_boot  # few backtraces boot a machine
+
+        return bt_boot
+
+
 @click.command(
-    cls=GroupedCommand,
+    cls=_Backtrace,
     context_settings={"allow_interspersed_args": False},
     uses=(
         (
@@ -54,14 +68,6 @@ from engine.session.protocol.requests import BacktraceRequest, ProbeRequest
     group=Group.EVENTS,
 )
 @option(
-    "--hit",
-    type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
-    help="At the Nth time.",
-    group=Group.EVENTS,
-)
-@option(
     "--unwinder",
     type=click.Choice(UNWINDER_NAMES),
     default=UNWINDER_NAMES[0],
@@ -69,15 +75,7 @@ from engine.session.protocol.requests import BacktraceRequest, ProbeRequest
     help="What to show: everything that is known, or what another unwinder would print.",
     group=Group.OUTPUT,
 )
-@option("--json", "as_json", is_flag=True, help="Print JSON.", group=Group.OUTPUT)
-@option("--registers", is_flag=True, help="Show the registers of each frame.", group=Group.OUTPUT)
-@option(
-    "--limit",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="At most N frames.",
-    group=Group.OUTPUT,
-)
+@backtrace_options
 @option(
     "--all-threads", is_flag=True, help="The other threads' backtraces, too.", group=Group.OUTPUT
 )
@@ -102,6 +100,7 @@ from engine.session.protocol.requests import BacktraceRequest, ProbeRequest
 @guest_probe_options
 @replay_options
 @guest_options
+@boot_flag
 def bt(
     place: str | None,
     syscall: str | None,
@@ -114,6 +113,7 @@ def bt(
     definitions: tuple[str, ...],
     globs: tuple[str, ...],
     mode_name: str,
+    boots: bool,
     **values: Any,
 ) -> int:
     """Run GUEST with ARGS up to a place and print the backtrace there.
@@ -142,7 +142,7 @@ def bt(
     )
     found: list[Backtrace | ThreadBacktrace] = []
     if config.core is not None:
-        tell = found.append if as_json else lambda one: _put(one, registers=registers)
+        tell = found.append if as_json else lambda one: put_backtrace(one, registers=registers)
         reports = backtrace_of_core(request, tell)
     else:
         stopped = backtrace_at(request, lambda session: attached(session, values["timeout"]))
@@ -156,47 +156,11 @@ def bt(
         for text in stopped.indirect:
             console.remark(text)
     if as_json:
-        console.put(json_text(_json(found, registers=registers, all_threads=all_threads)))
+        console.put(json_text(json_of(found, registers=registers, all_threads=all_threads)))
     else:
         for one in found:
-            _put(one, registers=registers)
+            put_backtrace(one, registers=registers)
     console.remarks(reports.damage, values["color"])
     if config.core is not None:
         console.remarks(reports.remarks, values["color"])
     return 0
-
-
-def _json(
-    taken: list[Backtrace | ThreadBacktrace], *, registers: bool, all_threads: bool
-) -> dict[str, Any]:
-    """The first backtrace, with the others as its `threads`."""
-    backtrace, *others = taken
-    assert isinstance(backtrace, Backtrace), "the first one is of the thread that stopped"
-    found = backtrace.as_json()
-    if registers:
-        for row, frame in zip(found["frames"], backtrace.frames, strict=True):
-            row["registers"] = {n: f"{value:#x}" for n, value in frame.registers.items()}
-    if all_threads:
-        found["threads"] = [other.as_json() for other in others]
-    return found
-
-
-def _put(found: Backtrace | ThreadBacktrace, *, registers: bool) -> None:
-    """Print a backtrace, those of other threads under a title."""
-    backtrace: Backtrace | None
-    if isinstance(found, ThreadBacktrace):
-        console.put("")
-        console.put(found.title())
-        backtrace = found.backtrace
-    else:
-        backtrace = found
-    if backtrace is None:
-        return
-    *lines, end = backtrace.lines()
-    for line, frame in zip(lines, backtrace.frames, strict=True):
-        console.put(line)
-        if registers and not frame.inlined:
-            for name, value in frame.registers.items():
-                console.put(f"      {name:8} {value:#018x}")
-    console.put(end)
-    console.flush()

@@ -6,15 +6,28 @@ from typing import Any
 import click
 
 from engine.cli import console
-from engine.cli.grouped import GroupedCommand
+from engine.cli.grouped import GroupedCommand, SwitchedCommand
 from engine.cli.host import attached
-from engine.cli.options import config_of, guest_options, schedule_options
+from engine.cli.options import BOOT, boot_flag, config_of, guest_options, schedule_options
 from engine.session import Reports, Session
 from engine.session.headless.endings import explain
 
 
+class _Run(SwitchedCommand, GroupedCommand):
+    """`run`, which is `boot` with --boot."""
+
+    flag = BOOT
+
+    @property
+    def other(self) -> click.Command:
+        """The command that boots."""
+        from engine.cli.boot import boot  # few runs boot a machine
+
+        return boot
+
+
 @click.command(
-    cls=GroupedCommand,
+    cls=_Run,
     context_settings={"allow_interspersed_args": False},
     uses=(
         (
@@ -33,6 +46,7 @@ from engine.session.headless.endings import explain
 )
 @schedule_options
 @guest_options
+@boot_flag
 def run(**values: Any) -> int:
     """Run GUEST with ARGS; standard streams and exit code are the guest's."""
     started = time.perf_counter()

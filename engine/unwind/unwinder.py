@@ -131,6 +131,8 @@ class UnwindGuest(Struct, frozen=True):
         ends_at: whether a stack ends at a CFA, so that nobody has called whose frame it is; None
             where no such stacks are known.
         orc_outside: the ORC entry at an address in no file, which a kernel has made or loaded.
+        entered_from: whether a frame above an address was entered from a program of less
+            privilege, where no frames of this guest are.
     """
 
     arch: Arch
@@ -145,6 +147,7 @@ class UnwindGuest(Struct, frozen=True):
     outermost: int | None = None
     ends_at: Callable[[int], bool] | None = None
     orc_outside: Callable[[int], OrcEntry | None] = lambda address: None
+    entered_from: Callable[[int], bool] = lambda address: False
 
 
 TABLES: Final[Mapping[str, type[DwarfTables | Ia64Tables]]] = {
@@ -426,6 +429,9 @@ class Unwinder:
             return step, UnwindEnd(EndReason.OUTERMOST, "the outermost frame has no caller")
         if caller.pc == 0:
             return step, UnwindEnd(EndReason.ZERO, "the return address is 0")
+        if row.signal_frame and self._view.entered_from(caller.pc):
+            text = f"entered from a program, at {caller.pc:#x}"
+            return step, UnwindEnd(EndReason.OUTERMOST, text)
         lookup = caller.pc if row.signal_frame else caller.pc - 1
         if not self._view.executable(lookup) and self._signals.row(caller.pc) is None:
             text = f"the return address {caller.pc:#x} is not in executable memory"

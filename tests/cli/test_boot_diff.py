@@ -24,7 +24,7 @@ def test_planted_breakpoints_change_no_byte_of_a_boot(tmp_path: Path) -> None:
     words_said = counts.split()
     places, hits = int(words_said[1]), int(words_said[4])
     assert places > 100
-    assert hits > places
+    assert hits > 50
 
 
 @needs_host_code

@@ -22,6 +22,7 @@ class DebuggedMachine:
 
     Attributes:
         addresses: its memory as what runs sees it.
+        tasks: reads the task that runs; `addresses` must not know of old page tables.
         modules: of its kernel; None where the image does not tell where they are.
         why_no_past: why there is no way back; "" where there is one.
     """
@@ -41,7 +42,7 @@ class DebuggedMachine:
         self.addresses = KernelAddresses(machine.cpu)
         self._instructions = Disassembler(opened.arch)
         self._stepped = SteppedMachine(machine, self._count)
-        self._tasks = TaskReader(machine.cpu, self.addresses, task_members(opened.image))
+        self.tasks = TaskReader(machine.cpu, self.addresses, task_members(opened.image))
         members = module_members(opened.image)
         self.modules: ListedModules | None = None
         if members is not None:
@@ -91,11 +92,11 @@ class DebuggedMachine:
     def task(self) -> CurrentTask:
         """The task that runs."""
         self.addresses.forget()
-        return self._tasks.now()
+        return self.tasks.now()
 
     def task_address(self) -> int:
         """The address of the task that runs, 0 where that is not known."""
-        return self._tasks.address()
+        return self.tasks.address()
 
     # -- motions ----------------------------------------------------------------------------
 

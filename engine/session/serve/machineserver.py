@@ -7,7 +7,7 @@ frames. A boot that has ended badly is told as a stop, so that its cause can be 
 """
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
@@ -25,6 +25,7 @@ from engine.session.serve import target
 from engine.session.serve.answering import LeaveError
 from engine.session.serve.packets import MOST, Documents, escaped, number
 from engine.session.serve.servedfile import ServedFile
+from engine.session.tracing.boot_frames import BootFrames
 from engine.session.tracing.boot_stacks import BootStacks
 
 _SIZE: Final = 0x8000
@@ -90,6 +91,7 @@ class MachineServer:
             *(opened, booted.machine.cpu, machine.addresses, machine.modules),
             machine.task_address,
         )
+        self._frames = BootFrames(machine, self._stacks, opened)
         self._wanted: set[int] = set()
         self._stop = b"T05"
         # gdb waits a few seconds for an answer: the file is there before anybody can ask for it.
@@ -368,7 +370,7 @@ class MachineServer:
         try:
             match word:
                 case "bt":
-                    return "".join(self._frames())
+                    return "".join(f"{line}\n" for line in self._frames.take().lines())
                 case "task":
                     return self._task() + "\n"
                 case "moment":
@@ -394,21 +396,6 @@ class MachineServer:
         if not blocks.isdecimal() or (steps and not steps.isdecimal()):
             raise CommandError("monitor seek BLOCKS or BLOCKS.INSTRUCTIONS, as monitor moment")
         self._machine.seek(MachineMoment(int(blocks), int(steps or 0)))
-
-    def _frames(self) -> Iterator[str]:
-        machine, modules = self._machine, self._machine.modules
-        machine.addresses.forget()
-        if modules is not None:
-            modules.look()
-        places = self._stacks.places(self._stacks.registers())
-        for level, place in enumerate(places):
-            bounds = self._opened.names.bounds(place - bool(level))
-            name = f"{bounds[0]}+{place - bounds[1]:#x}" if bounds is not None else "?"
-            found = modules.at(place - bool(level)) if modules is not None else None
-            if found is not None:
-                module, function = found
-                name = f"{function.name}+{place - function.start:#x} [{module.name}]"
-            yield f"#{level:<3} {place:#x} {name}\n"
 
 
 assert PAGE < _SIZE < MOST

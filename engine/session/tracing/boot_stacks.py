@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cached_property
+from typing import Final
 
 from engine.cpu.unicorn_system import GENERAL, SystemCpu
 from engine.errors import GuestFaultError, ImageError
@@ -13,7 +14,10 @@ from engine.machine.kernelcode import KernelCode
 from engine.machine.kernelmodules import KnownModules
 from engine.session.kernel.opened import OpenedKernel
 from engine.session.tracing.stacks import LIMIT
-from engine.unwind.unwinder import FORMATS, Unwinder, UnwindGuest
+from engine.unwind.unwinder import FORMATS, Unwinder, UnwindGuest, Walk
+
+_PROGRAMS: Final = 1 << 47
+"""End of the addresses of programs; the kernel's have their highest bits set."""
 
 
 class BootStacks:
@@ -78,6 +82,7 @@ class BootStacks:
                 executable,
                 resolve_return=lambda address, slot, met: made.caught(address, slot),
                 orc_outside=made.entry,
+                entered_from=lambda address: address < _PROGRAMS,
             ),
             # The tables end where the kernel was entered from a program: other rules would guess.
             ("orc",) if has_orc else FORMATS,
@@ -86,6 +91,10 @@ class BootStacks:
     def registers(self) -> dict[str, int]:
         """The registers now."""
         return dict(zip(self._names, self._read(), strict=True))
+
+    def walk(self, limit: int = LIMIT) -> Walk:
+        """The frames of what runs now, and why there are no more."""
+        return self._unwinder.walk(self.registers(), limit=limit)
 
     def remembered(
         self, place: int, *, syscall: str = "", limit: int = LIMIT
