@@ -23,7 +23,7 @@ from engine.session.protocol.config import Mode, core_config
 from engine.session.protocol.requests import BacktraceRequest, ProbeRequest
 
 
-class _Backtrace(SwitchedCommand, GroupedCommand):
+class _BacktraceCommand(SwitchedCommand, GroupedCommand):
     """`bt`, which is another command with --boot."""
 
     flag = BOOT
@@ -37,7 +37,7 @@ class _Backtrace(SwitchedCommand, GroupedCommand):
 
 
 @click.command(
-    cls=_Backtrace,
+    cls=_BacktraceCommand,
     context_settings={"allow_interspersed_args": False},
     uses=(
         (

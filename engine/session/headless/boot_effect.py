@@ -29,7 +29,7 @@ from engine.session.tracing.boot_tracing import BootTracing
 TURN: Final = 1 << 24
 """Blocks between two comparisons."""
 _FINER: Final = 64
-"""A turn of the next pass is the so-manieth part."""
+"""A finer pass has so many turns in one of the pass before."""
 _WORD: Final = 8
 _SHOWN: Final = 8
 """Registers, and words of memory, that are shown."""
@@ -265,7 +265,7 @@ def _place(boot: ComparedBoot) -> str:
 
 
 def _differences(plain: ComparedBoot, probed: ComparedBoot) -> Iterator[str]:
-    """What two boots differ in, in words, without the probes first."""
+    """Lines about what two boots differ in, the one without probes first."""
     one, other = plain.booted.machine, probed.booted.machine
     if plain.console != probed.console:
         yield _of_consoles(bytes(plain.console), bytes(probed.console))
