@@ -20,6 +20,7 @@ from engine.image.dies import Abbrev, Die, Unit
 from engine.image.elf import ElfImage
 from engine.image.forms import Widths
 from engine.image.headers import text
+from engine.image.namedunits import NamedUnits
 from engine.image.ranges import read_aranges, read_ranges
 from engine.image.reader import DamagedError, Reader
 from engine.image.sections import debug_bytes
@@ -35,7 +36,7 @@ class DebugInfo:
         order: "<" or ">" as struct spells it.
         quads: long doubles of 16 bytes are IEEE's, not the x87's of 80 bits.
         damage: what cannot be read is noted there.
-        definitions: its types by tag and name, once somebody has looked for one.
+        definitions: its types by tag and name, as far as somebody has looked for them.
     """
 
     def __init__(
@@ -68,7 +69,8 @@ class DebugInfo:
         self._units: dict[tuple[str, int], Unit] = {}
         self._tables: dict[tuple[int, Widths], dict[int, Abbrev]] = {}
         self._split: dict[int, Unit] = {}
-        self.definitions: dict[tuple[int, str | None], Die] | None = None
+        self.definitions: dict[tuple[int, str], Die | None] = {}
+        self._named = NamedUnits(self)
 
     @classmethod
     def of(cls, image: ElfImage, debug_dirs: Sequence[str] | None) -> "DebugInfo | None":
@@ -172,6 +174,20 @@ class DebugInfo:
             yield unit
             at = unit.next
 
+    def naming(self, names: Sequence[str], *, instances: bool = False) -> Iterator[Unit]:
+        """The units of .debug_info that may have an entry of one of the names; see `namedunits`.
+
+        Type units are among them; skeletons of split units are given as they stand.
+
+        Args:
+            names: as the file has them, without the scopes around.
+            instances: names with template arguments behind them are meant too.
+
+        Raises:
+            DamagedError: a unit's header is none.
+        """
+        return self._named.of(names, instances=instances)
+
     def unit(self, section: str, offset: int) -> Unit:
         """The unit whose header is at an offset."""
         found = self._units.get((section, offset))
@@ -243,6 +259,8 @@ class DebugInfo:
         Raises:
             ImageError: that file is missing or is not the right one.
         """
+        if not unit.root_attributes & dies.SPLIT_NAMES:
+            return unit
         root = unit.root
         name = root.string(dies.AT_DWO_NAME) or root.string(dies.AT_GNU_DWO_NAME)
         if not name:

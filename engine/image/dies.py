@@ -6,7 +6,7 @@ offsets, tags, parents - and attributes are read of the entries that somebody as
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Final, Protocol
 
@@ -44,6 +44,9 @@ AT_GNU_DWO_NAME, AT_GNU_DWO_ID, AT_GNU_RANGES_BASE, AT_GNU_ADDR_BASE = (
     0x2132,
     0x2133,
 )
+
+SPLIT_NAMES: Final = frozenset((AT_DWO_NAME, AT_GNU_DWO_NAME))
+"""Attributes of a unit whose entries are in a file of their own."""
 
 
 class Abbrev(Struct, frozen=True):
@@ -84,10 +87,10 @@ class DebugFile(Protocol):
     """The file that units are in, as they and their entries see it.
 
     Attributes:
-        definitions: its types by tag and name, once somebody has looked for one.
+        definitions: its types by tag and name, as far as somebody has looked for them.
     """
 
-    definitions: "dict[tuple[int, str | None], Die] | None"
+    definitions: "dict[tuple[int, str], Die | None]"
 
     @property
     def name(self) -> str:
@@ -122,6 +125,9 @@ class DebugFile(Protocol):
 
     def units(self, section: str = "info") -> "Iterator[Unit]":
         """All units of .debug_info or .debug_types."""
+
+    def naming(self, names: Sequence[str]) -> "Iterator[Unit]":
+        """The units that may have an entry of one of the names; see `namedunits`."""
 
     def whole(self, unit: "Unit") -> "Unit":
         """The unit itself, or the one in a .dwo file that it is the skeleton of."""
@@ -189,6 +195,16 @@ class Unit:
         """The unit's abbreviations by code."""
         return self.info.abbrevs(self._abbrev_offset, self.widths)
 
+    def abbrev(self, code: int) -> Abbrev | None:
+        """One of the unit's abbreviations; None if there is no such code.
+
+        The whole table is read when the entries are: who asks a thousand units for their own
+        entries does not need it.
+        """
+        if "abbrevs" in self.__dict__:
+            return self.abbrevs.get(code)
+        return self.info.abbrev(self._abbrev_offset, self.widths, code)
+
     @cached_property
     def root(self) -> "Die":
         """The unit's own entry."""
@@ -198,7 +214,7 @@ class Unit:
     def root_attributes(self) -> frozenset[int]:
         """Which attributes the unit's own entry has, without reading any."""
         code = Reader(self.data, self.top, self.end, self.info.order).uleb()
-        abbrev = self.info.abbrev(self._abbrev_offset, self.widths, code)
+        abbrev = self.abbrev(code)
         if abbrev is None:
             raise DamagedError(f"no entry at {self.top:#x}")
         return frozenset(name for name, _, _ in abbrev.attributes)
@@ -327,7 +343,8 @@ class Die:
         if not unit.top <= offset < unit.end:
             raise DamagedError(f"no entry at {offset:#x}: outside the unit at {unit.offset:#x}")
         reader = Reader(unit.data, offset, unit.end, unit.info.order)
-        abbrev = unit.abbrevs.get(reader.uleb())
+        code = reader.uleb()
+        abbrev = unit.abbrev(code) if offset == unit.top else unit.abbrevs.get(code)
         if abbrev is None:
             raise DamagedError(f"no entry at {offset:#x}")
         self.tag = abbrev.tag
