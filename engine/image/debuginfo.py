@@ -9,7 +9,7 @@ import os
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from engine.arch import for_elf
 from engine.errors import ImageError
@@ -34,6 +34,7 @@ class DebugInfo:
     Attributes:
         name: for messages.
         order: "<" or ">" as struct spells it.
+        endian: the same as int spells it.
         quads: long doubles of 16 bytes are IEEE's, not the x87's of 80 bits.
         damage: what cannot be read is noted there.
         definitions: its types by tag and name, as far as somebody has looked for them.
@@ -61,6 +62,7 @@ class DebugInfo:
         self.damage = Damage() if damage is None else damage
         self.name = name
         self.order = order
+        self.endian: Literal["little", "big"] = "little" if order == "<" else "big"
         self.quads = False
         self._read = read
         self._folders = tuple(folders)
@@ -382,9 +384,10 @@ def _abbrev_rows(reader: Reader, widths: Widths) -> Iterator[tuple[int, Abbrev]]
             implicit = reader.sleb() if form == forms.IMPLICIT_CONST else 0
             if not name and not form:
                 break
-            attributes.append((name, form, implicit))
-        steps = _merged([forms.step(form, widths) for _, form, _ in attributes])
-        yield code, Abbrev(tag, children, tuple(attributes), steps)
+            attributes.append((name, form, implicit, forms.step(form, widths)))
+        names = frozenset(row[0] for row in attributes)
+        steps = _merged([row[3] for row in attributes])
+        yield code, Abbrev(tag, children, tuple(attributes), names, steps)
 
 
 def _merged(steps: list[int]) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ offsets, tags, parents - and attributes are read of the entries that somebody as
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol
 
 from msgspec import Struct, field
 
@@ -50,11 +50,20 @@ SPLIT_NAMES: Final = frozenset((AT_DWO_NAME, AT_GNU_DWO_NAME))
 
 
 class Abbrev(Struct, frozen=True):
-    """One entry of .debug_abbrev: (attribute, form, implicit value) and how to skip them."""
+    """One entry of .debug_abbrev.
+
+    Attributes:
+        tag: DW_TAG_*.
+        children: entries follow inside.
+        attributes: (attribute, form, implicit value, step over it, see `forms.step`).
+        names: the attributes alone.
+        steps: over all of them.
+    """
 
     tag: int
     children: bool
-    attributes: tuple[tuple[int, int, int], ...]
+    attributes: tuple[tuple[int, int, int, int], ...]
+    names: frozenset[int]
     steps: tuple[int, ...]
 
 
@@ -99,6 +108,10 @@ class DebugFile(Protocol):
     @property
     def order(self) -> str:
         """Byte order as struct spells it."""
+
+    @property
+    def endian(self) -> Literal["little", "big"]:
+        """Byte order as int spells it."""
 
     @property
     def quads(self) -> bool:
@@ -217,7 +230,7 @@ class Unit:
         abbrev = self.abbrev(code)
         if abbrev is None:
             raise DamagedError(f"no entry at {self.top:#x}")
-        return frozenset(name for name, _, _ in abbrev.attributes)
+        return abbrev.names
 
     # -- bases of indexes: a skeleton's for addresses and ranges ----------------------
 
@@ -326,7 +339,7 @@ class Unit:
 
 
 class Die:
-    """One entry and its attributes.
+    """One entry and its attributes, which are read when the first one is asked for.
 
     Attributes:
         unit: it is in.
@@ -334,7 +347,7 @@ class Die:
         tag: DW_TAG_*.
     """
 
-    __slots__ = ("_values", "offset", "tag", "unit")
+    __slots__ = ("_abbrev", "_known", "_place", "offset", "tag", "unit")
 
     def __init__(self, unit: Unit, offset: int) -> None:
         """Read the entry; DamagedError if none can be there."""
@@ -348,10 +361,31 @@ class Die:
         if abbrev is None:
             raise DamagedError(f"no entry at {offset:#x}")
         self.tag = abbrev.tag
-        self._values = {
-            name: forms.read(reader, form, unit.widths, implicit)
-            for name, form, implicit in abbrev.attributes
-        }
+        self._abbrev = abbrev
+        self._place = reader.place
+        self._known: dict[int, tuple[int, int | bytes]] | None = None
+
+    @property
+    def _values(self) -> dict[int, tuple[int, int | bytes]]:
+        """(form, value) of each attribute; DamagedError if they reach out of the unit."""
+        if self._known is None:
+            unit, at = self.unit, self._place
+            data, order = unit.data, unit.info.endian
+            known: dict[int, tuple[int, int | bytes]] = {}
+            for name, form, implicit, step in self._abbrev.attributes:
+                if step > 0:
+                    known[name] = form, int.from_bytes(data[at : at + step], order)
+                    at += step
+                elif step == 0:
+                    known[name] = form, implicit if form == forms.IMPLICIT_CONST else 1
+                else:
+                    reader = Reader(data, at, unit.end, unit.info.order)
+                    known[name] = forms.read(reader, form, unit.widths, implicit)
+                    at = reader.place
+            if at > unit.end:
+                raise DamagedError(f"entry at {self.offset:#x} reaches past the end of its unit")
+            self._known = known
+        return self._known
 
     @property
     def key(self) -> tuple[int, str, int]:
@@ -360,7 +394,7 @@ class Die:
 
     def has(self, attribute: int) -> bool:
         """True if an attribute is there."""
-        return attribute in self._values
+        return attribute in self._abbrev.names
 
     def get(self, attribute: int) -> int | bytes | None:
         """A value as stored; None without."""

@@ -5,7 +5,7 @@ that the file has at all, the unit around the place that is asked from first.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Final, Literal, Protocol
+from typing import Final, Protocol
 
 from msgspec import Struct
 
@@ -167,7 +167,6 @@ class GlobalNames:
             raise ImageError(f"{self.info.name}: debug information: {error}") from error
 
     def _read_vtables(self) -> Iterator[tuple[int, DataType]]:
-        order: Literal["little", "big"] = "little" if self.info.order == "<" else "big"
         for unit in self._all():
             for name, offsets in self._names(unit).items():
                 die = Die(unit, offsets[0]) if name.endswith("::{vtable}") else None
@@ -175,7 +174,7 @@ class GlobalNames:
                 table = die.type if die is not None else None
                 of = None if table is None else table.reference(_AT_CONTAINING_TYPE)
                 if isinstance(place, bytes) and place[:1] == _OP_ADDR and of is not None:
-                    yield int.from_bytes(place[1:], order), DieType(of)
+                    yield int.from_bytes(place[1:], self.info.endian), DieType(of)
 
     def function(self, name: str, near: Unit | None = None) -> tuple[DataType, int] | None:
         """A function's type and its link address.
