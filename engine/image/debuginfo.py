@@ -78,21 +78,18 @@ class DebugInfo:
     def of(cls, image: ElfImage, debug_dirs: Sequence[str] | None) -> "DebugInfo | None":
         """The debug information of a program; None if there is none.
 
+        All who ask share it, so that no unit is walked twice.
+
         Args:
             image: the program or library.
             debug_dirs: folders to search for a separate debug file; None = the usual ones.
         """
-        holder: ElfImage | None = image
-        if not _has_info(image):
-            holder = find_debug_file(image, debug_dirs)
+        if _has_info(image):
+            return cls.within(image, debug_dirs)
+        holder = find_debug_file(image, debug_dirs)
         if holder is None or not _has_info(holder) or is_moved(image, holder):
             return None
-        folders = [os.path.dirname(os.path.abspath(i.path)) for i in (image, holder) if i.path]
-        read = partial(debug_bytes, holder)
-        dirs = standard_dirs() if debug_dirs is None else debug_dirs
-        made = cls(holder.name, holder.layout.order, read, folders, dirs, image.damage)
-        made.quads = _has_quads(image)
-        return made
+        return cls._shared(image, holder, debug_dirs)
 
     @classmethod
     def within(cls, image: ElfImage, debug_dirs: Sequence[str] | None) -> "DebugInfo":
@@ -102,12 +99,24 @@ class DebugInfo:
             image: the file.
             debug_dirs: folders like /usr/lib/debug; None = the usual ones.
         """
-        folders = [os.path.dirname(os.path.abspath(image.path))] if image.path else []
-        read = partial(debug_bytes, image)
-        dirs = standard_dirs() if debug_dirs is None else debug_dirs
-        made = cls(image.name, image.layout.order, read, folders, dirs, image.damage)
-        made.quads = _has_quads(image)
-        return made
+        return cls._shared(image, image, debug_dirs)
+
+    @classmethod
+    def _shared(
+        cls, image: ElfImage, holder: ElfImage, debug_dirs: Sequence[str] | None
+    ) -> "DebugInfo":
+        """The debug information that a file holds for a program, made once for each."""
+        dirs = standard_dirs() if debug_dirs is None else tuple(debug_dirs)
+        known = image.once(_known_infos)
+        key = id(holder), dirs
+        if key not in known:
+            files = dict.fromkeys(i.path for i in (image, holder) if i.path)
+            folders = [os.path.dirname(os.path.abspath(path)) for path in files]
+            read = partial(debug_bytes, holder)  # which keeps the holder, and its id
+            made = cls(holder.name, holder.layout.order, read, folders, dirs, image.damage)
+            made.quads = _has_quads(image)
+            known[key] = made
+        return known[key]
 
     def section(self, name: str) -> bytes:
         """The unpacked contents of a section; b"" for none."""
@@ -326,6 +335,10 @@ def covering(rows: list[tuple[int, int, int]], address: int) -> list[int]:
     """The unit of the (start, end, unit) that holds an address, if there is one."""
     at = bisect_right(rows, address, key=lambda row: row[0]) - 1
     return [rows[at][2]] if at >= 0 and address < rows[at][1] else []
+
+
+def _known_infos(_: ElfImage) -> dict[tuple[int, tuple[str, ...]], DebugInfo]:
+    return {}
 
 
 def _has_quads(image: ElfImage) -> bool:
