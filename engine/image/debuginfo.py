@@ -20,6 +20,7 @@ from engine.image.dies import Abbrev, Die, Unit
 from engine.image.elf import ElfImage
 from engine.image.forms import Widths
 from engine.image.headers import text
+from engine.image.longwork import look_up
 from engine.image.namedunits import NamedUnits
 from engine.image.ranges import read_aranges, read_ranges
 from engine.image.reader import DamagedError, Reader
@@ -181,6 +182,7 @@ class DebugInfo:
         """
         at, size = 0, len(self.section(f".debug_{section}"))
         while at < size:
+            look_up()
             unit = self.unit(section, at)
             yield unit
             at = unit.next

@@ -33,7 +33,7 @@ def _definition(info: DebugFile, tag: int, name: str) -> Die | None:
     """The first definition of a type in a file."""
     key = tag, name
     if key not in info.definitions:
-        info.definitions[key] = None
+        first: Die | None = None
         for unit in info.naming((name,)):
             if unit.kind in dies.TYPE_UNITS:
                 continue
@@ -42,8 +42,9 @@ def _definition(info: DebugFile, tag: int, name: str) -> Die | None:
             except (DamagedError, ImageError):
                 continue
             if found is not None:
-                info.definitions[key] = found
+                first = found
                 break
+        info.definitions[key] = first
     return info.definitions[key]
 
 

@@ -23,6 +23,7 @@ from engine.errors import ImageError
 from engine.image import dies
 from engine.image.definitions import ENUM, RECORDS
 from engine.image.dies import Die, Unit
+from engine.image.longwork import look_up
 
 if TYPE_CHECKING:
     from engine.image.debuginfo import DebugInfo
@@ -77,6 +78,7 @@ class NamedUnits:
         if key not in self._found:
             self._found[key] = tuple(self._read(*key))
         for offset in self._found[key]:
+            look_up()
             yield self._info.unit("info", offset)
 
     def _read(self, names: tuple[str, ...], instances: bool) -> Iterable[int]:
