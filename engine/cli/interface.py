@@ -1,8 +1,10 @@
 """`kprobe-tui GUEST`: the options of the terminal interface, which a layer above provides."""
 
 import signal
-from collections.abc import Callable, Collection
-from contextlib import AbstractContextManager
+import time
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from types import FrameType
 from typing import Any, Final
 
 import click
@@ -18,6 +20,8 @@ from engine.session.protocol.config import Mode, core_config, recording_config
 
 _STEPS: Final = {"-x": "file", "--command": "file", "-ex": "command", "--eval-command": "command"}
 _STEPS_KEY: Final = "engine.cli.interface.steps"
+_IN_A_ROW: Final = 1.0
+"""Seconds between two interrupts of which the second one ends the command."""
 
 
 class InterfaceOptions(Struct, frozen=True):
@@ -190,7 +194,30 @@ def _batch(config: GuestConfig, steps: tuple[tuple[str, str], ...], mode_name: s
     def guard(session: Session, halt: Callable[[], None]) -> AbstractContextManager[None]:
         return attached(session, None, {signal.SIGINT: halt})
 
-    return batch(config, steps, put, console.text, Mode(mode_name), guard)
+    return batch(config, steps, put, console.text, Mode(mode_name), guard, _interrupts)
+
+
+@contextmanager
+def _interrupts(end: Callable[[], None]) -> Iterator[None]:
+    """Listen to Ctrl-C while no guest moves: the second one in a row is Python's.
+
+    Args:
+        end: asks for the end of the word at hand.
+    """
+    heard = 0.0
+
+    def hear(number: int, frame: FrameType | None) -> None:
+        nonlocal heard
+        before, heard = heard, time.monotonic()
+        end()
+        if heard - before < _IN_A_ROW:
+            signal.default_int_handler(number, frame)
+
+    before = signal.signal(signal.SIGINT, hear)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def is_wanted(argv: list[str], subcommands: Collection[str]) -> bool:

@@ -9,7 +9,7 @@ import os
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from engine.arch import for_elf
 from engine.errors import ImageError
@@ -20,6 +20,8 @@ from engine.image.dies import Abbrev, Die, Unit
 from engine.image.elf import ElfImage
 from engine.image.forms import Widths
 from engine.image.headers import text
+from engine.image.longwork import look_up
+from engine.image.namedunits import NamedUnits
 from engine.image.ranges import read_aranges, read_ranges
 from engine.image.reader import DamagedError, Reader
 from engine.image.sections import debug_bytes
@@ -33,9 +35,10 @@ class DebugInfo:
     Attributes:
         name: for messages.
         order: "<" or ">" as struct spells it.
+        endian: the same as int spells it.
         quads: long doubles of 16 bytes are IEEE's, not the x87's of 80 bits.
         damage: what cannot be read is noted there.
-        definitions: its types by tag and name, once somebody has looked for one.
+        definitions: its types by tag and name, as far as somebody has looked for them.
     """
 
     def __init__(
@@ -60,6 +63,7 @@ class DebugInfo:
         self.damage = Damage() if damage is None else damage
         self.name = name
         self.order = order
+        self.endian: Literal["little", "big"] = "little" if order == "<" else "big"
         self.quads = False
         self._read = read
         self._folders = tuple(folders)
@@ -68,27 +72,25 @@ class DebugInfo:
         self._units: dict[tuple[str, int], Unit] = {}
         self._tables: dict[tuple[int, Widths], dict[int, Abbrev]] = {}
         self._split: dict[int, Unit] = {}
-        self.definitions: dict[tuple[int, str | None], Die] | None = None
+        self.definitions: dict[tuple[int, str], Die | None] = {}
+        self._named = NamedUnits(self)
 
     @classmethod
     def of(cls, image: ElfImage, debug_dirs: Sequence[str] | None) -> "DebugInfo | None":
         """The debug information of a program; None if there is none.
 
+        All who ask share it, so that no unit is walked twice.
+
         Args:
             image: the program or library.
             debug_dirs: folders to search for a separate debug file; None = the usual ones.
         """
-        holder: ElfImage | None = image
-        if not _has_info(image):
-            holder = find_debug_file(image, debug_dirs)
+        if _has_info(image):
+            return cls.within(image, debug_dirs)
+        holder = find_debug_file(image, debug_dirs)
         if holder is None or not _has_info(holder) or is_moved(image, holder):
             return None
-        folders = [os.path.dirname(os.path.abspath(i.path)) for i in (image, holder) if i.path]
-        read = partial(debug_bytes, holder)
-        dirs = standard_dirs() if debug_dirs is None else debug_dirs
-        made = cls(holder.name, holder.layout.order, read, folders, dirs, image.damage)
-        made.quads = _has_quads(image)
-        return made
+        return cls._shared(image, holder, debug_dirs)
 
     @classmethod
     def within(cls, image: ElfImage, debug_dirs: Sequence[str] | None) -> "DebugInfo":
@@ -98,12 +100,24 @@ class DebugInfo:
             image: the file.
             debug_dirs: folders like /usr/lib/debug; None = the usual ones.
         """
-        folders = [os.path.dirname(os.path.abspath(image.path))] if image.path else []
-        read = partial(debug_bytes, image)
-        dirs = standard_dirs() if debug_dirs is None else debug_dirs
-        made = cls(image.name, image.layout.order, read, folders, dirs, image.damage)
-        made.quads = _has_quads(image)
-        return made
+        return cls._shared(image, image, debug_dirs)
+
+    @classmethod
+    def _shared(
+        cls, image: ElfImage, holder: ElfImage, debug_dirs: Sequence[str] | None
+    ) -> "DebugInfo":
+        """The debug information that a file holds for a program, made once for each."""
+        dirs = standard_dirs() if debug_dirs is None else tuple(debug_dirs)
+        known = image.once(_known_infos)
+        key = id(holder), dirs
+        if key not in known:
+            files = dict.fromkeys(i.path for i in (image, holder) if i.path)
+            folders = [os.path.dirname(os.path.abspath(path)) for path in files]
+            read = partial(debug_bytes, holder)  # which keeps the holder, and its id
+            made = cls(holder.name, holder.layout.order, read, folders, dirs, image.damage)
+            made.quads = _has_quads(image)
+            known[key] = made
+        return known[key]
 
     def section(self, name: str) -> bytes:
         """The unpacked contents of a section; b"" for none."""
@@ -168,9 +182,24 @@ class DebugInfo:
         """
         at, size = 0, len(self.section(f".debug_{section}"))
         while at < size:
+            look_up()
             unit = self.unit(section, at)
             yield unit
             at = unit.next
+
+    def naming(self, names: Sequence[str], *, instances: bool = False) -> Iterator[Unit]:
+        """The units of .debug_info that may have an entry of one of the names; see `namedunits`.
+
+        Type units are among them; skeletons of split units are given as they stand.
+
+        Args:
+            names: as the file has them, without the scopes around.
+            instances: names with template arguments behind them are meant too.
+
+        Raises:
+            DamagedError: a unit's header is none.
+        """
+        return self._named.of(names, instances=instances)
 
     def unit(self, section: str, offset: int) -> Unit:
         """The unit whose header is at an offset."""
@@ -243,6 +272,8 @@ class DebugInfo:
         Raises:
             ImageError: that file is missing or is not the right one.
         """
+        if not unit.root_attributes & dies.SPLIT_NAMES:
+            return unit
         root = unit.root
         name = root.string(dies.AT_DWO_NAME) or root.string(dies.AT_GNU_DWO_NAME)
         if not name:
@@ -308,6 +339,10 @@ def covering(rows: list[tuple[int, int, int]], address: int) -> list[int]:
     return [rows[at][2]] if at >= 0 and address < rows[at][1] else []
 
 
+def _known_infos(_: ElfImage) -> dict[tuple[int, tuple[str, ...]], DebugInfo]:
+    return {}
+
+
 def _has_quads(image: ElfImage) -> bool:
     arch = for_elf(image.machine, image.bits, image.byteorder)
     return arch is not None and arch.abi.quads
@@ -364,9 +399,10 @@ def _abbrev_rows(reader: Reader, widths: Widths) -> Iterator[tuple[int, Abbrev]]
             implicit = reader.sleb() if form == forms.IMPLICIT_CONST else 0
             if not name and not form:
                 break
-            attributes.append((name, form, implicit))
-        steps = _merged([forms.step(form, widths) for _, form, _ in attributes])
-        yield code, Abbrev(tag, children, tuple(attributes), steps)
+            attributes.append((name, form, implicit, forms.step(form, widths)))
+        names = frozenset(row[0] for row in attributes)
+        steps = _merged([row[3] for row in attributes])
+        yield code, Abbrev(tag, children, tuple(attributes), names, steps)
 
 
 def _merged(steps: list[int]) -> tuple[int, ...]:

@@ -23,27 +23,29 @@ def defined(die: Die | None) -> Die | None:
     if not die.has(dies.AT_DECLARATION):
         return die
     name = die.name
-    found = _definitions(die.unit.info, die).get((die.tag, name)) if name else None
-    return found or die
+    if not name:
+        return die
+    own = _unit_definitions(die).get((die.tag, name))
+    return own or _definition(die.unit.info, die.tag, name) or die
 
 
-def _definitions(info: DebugFile, die: Die) -> dict[tuple[int, str | None], Die]:
-    """The types that a unit, and else the whole file, defines by tag and name."""
-    own = _unit_definitions(die)
-    if (die.tag, die.name) in own:
-        return own
-    if info.definitions is None:
-        info.definitions = {}
-        for unit in info.units():
-            if unit.kind not in dies.TYPE_UNITS:
-                try:
-                    whole = info.whole(unit)
-                    found = _unit_definitions(whole.root)
-                except (DamagedError, ImageError):
-                    continue
-                for key, value in found.items():
-                    info.definitions.setdefault(key, value)
-    return info.definitions
+def _definition(info: DebugFile, tag: int, name: str) -> Die | None:
+    """The first definition of a type in a file."""
+    key = tag, name
+    if key not in info.definitions:
+        first: Die | None = None
+        for unit in info.naming((name,)):
+            if unit.kind in dies.TYPE_UNITS:
+                continue
+            try:
+                found = _unit_definitions(info.whole(unit).root).get(key)
+            except (DamagedError, ImageError):
+                continue
+            if found is not None:
+                first = found
+                break
+        info.definitions[key] = first
+    return info.definitions[key]
 
 
 def _unit_definitions(die: Die) -> dict[tuple[int, str | None], Die]:

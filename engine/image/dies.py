@@ -6,9 +6,9 @@ offsets, tags, parents - and attributes are read of the entries that somebody as
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol
 
 from msgspec import Struct, field
 
@@ -45,13 +45,25 @@ AT_GNU_DWO_NAME, AT_GNU_DWO_ID, AT_GNU_RANGES_BASE, AT_GNU_ADDR_BASE = (
     0x2133,
 )
 
+SPLIT_NAMES: Final = frozenset((AT_DWO_NAME, AT_GNU_DWO_NAME))
+"""Attributes of a unit whose entries are in a file of their own."""
+
 
 class Abbrev(Struct, frozen=True):
-    """One entry of .debug_abbrev: (attribute, form, implicit value) and how to skip them."""
+    """One entry of .debug_abbrev.
+
+    Attributes:
+        tag: DW_TAG_*.
+        children: entries follow inside.
+        attributes: (attribute, form, implicit value, step over it, see `forms.step`).
+        names: the attributes alone.
+        steps: over all of them.
+    """
 
     tag: int
     children: bool
-    attributes: tuple[tuple[int, int, int], ...]
+    attributes: tuple[tuple[int, int, int, int], ...]
+    names: frozenset[int]
     steps: tuple[int, ...]
 
 
@@ -84,10 +96,10 @@ class DebugFile(Protocol):
     """The file that units are in, as they and their entries see it.
 
     Attributes:
-        definitions: its types by tag and name, once somebody has looked for one.
+        definitions: its types by tag and name, as far as somebody has looked for them.
     """
 
-    definitions: "dict[tuple[int, str | None], Die] | None"
+    definitions: "dict[tuple[int, str], Die | None]"
 
     @property
     def name(self) -> str:
@@ -96,6 +108,10 @@ class DebugFile(Protocol):
     @property
     def order(self) -> str:
         """Byte order as struct spells it."""
+
+    @property
+    def endian(self) -> Literal["little", "big"]:
+        """Byte order as int spells it."""
 
     @property
     def quads(self) -> bool:
@@ -122,6 +138,9 @@ class DebugFile(Protocol):
 
     def units(self, section: str = "info") -> "Iterator[Unit]":
         """All units of .debug_info or .debug_types."""
+
+    def naming(self, names: Sequence[str]) -> "Iterator[Unit]":
+        """The units that may have an entry of one of the names; see `namedunits`."""
 
     def whole(self, unit: "Unit") -> "Unit":
         """The unit itself, or the one in a .dwo file that it is the skeleton of."""
@@ -189,6 +208,16 @@ class Unit:
         """The unit's abbreviations by code."""
         return self.info.abbrevs(self._abbrev_offset, self.widths)
 
+    def abbrev(self, code: int) -> Abbrev | None:
+        """One of the unit's abbreviations; None if there is no such code.
+
+        The whole table is read when the entries are: who asks a thousand units for their own
+        entries does not need it.
+        """
+        if "abbrevs" in self.__dict__:
+            return self.abbrevs.get(code)
+        return self.info.abbrev(self._abbrev_offset, self.widths, code)
+
     @cached_property
     def root(self) -> "Die":
         """The unit's own entry."""
@@ -198,10 +227,10 @@ class Unit:
     def root_attributes(self) -> frozenset[int]:
         """Which attributes the unit's own entry has, without reading any."""
         code = Reader(self.data, self.top, self.end, self.info.order).uleb()
-        abbrev = self.info.abbrev(self._abbrev_offset, self.widths, code)
+        abbrev = self.abbrev(code)
         if abbrev is None:
             raise DamagedError(f"no entry at {self.top:#x}")
-        return frozenset(name for name, _, _ in abbrev.attributes)
+        return abbrev.names
 
     # -- bases of indexes: a skeleton's for addresses and ranges ----------------------
 
@@ -310,7 +339,7 @@ class Unit:
 
 
 class Die:
-    """One entry and its attributes.
+    """One entry and its attributes, which are read when the first one is asked for.
 
     Attributes:
         unit: it is in.
@@ -318,7 +347,7 @@ class Die:
         tag: DW_TAG_*.
     """
 
-    __slots__ = ("_values", "offset", "tag", "unit")
+    __slots__ = ("_abbrev", "_known", "_place", "offset", "tag", "unit")
 
     def __init__(self, unit: Unit, offset: int) -> None:
         """Read the entry; DamagedError if none can be there."""
@@ -327,14 +356,36 @@ class Die:
         if not unit.top <= offset < unit.end:
             raise DamagedError(f"no entry at {offset:#x}: outside the unit at {unit.offset:#x}")
         reader = Reader(unit.data, offset, unit.end, unit.info.order)
-        abbrev = unit.abbrevs.get(reader.uleb())
+        code = reader.uleb()
+        abbrev = unit.abbrev(code) if offset == unit.top else unit.abbrevs.get(code)
         if abbrev is None:
             raise DamagedError(f"no entry at {offset:#x}")
         self.tag = abbrev.tag
-        self._values = {
-            name: forms.read(reader, form, unit.widths, implicit)
-            for name, form, implicit in abbrev.attributes
-        }
+        self._abbrev = abbrev
+        self._place = reader.place
+        self._known: dict[int, tuple[int, int | bytes]] | None = None
+
+    @property
+    def _values(self) -> dict[int, tuple[int, int | bytes]]:
+        """(form, value) of each attribute; DamagedError if they reach out of the unit."""
+        if self._known is None:
+            unit, at = self.unit, self._place
+            data, order = unit.data, unit.info.endian
+            known: dict[int, tuple[int, int | bytes]] = {}
+            for name, form, implicit, step in self._abbrev.attributes:
+                if step > 0:
+                    known[name] = form, int.from_bytes(data[at : at + step], order)
+                    at += step
+                elif step == 0:
+                    known[name] = form, implicit if form == forms.IMPLICIT_CONST else 1
+                else:
+                    reader = Reader(data, at, unit.end, unit.info.order)
+                    known[name] = forms.read(reader, form, unit.widths, implicit)
+                    at = reader.place
+            if at > unit.end:
+                raise DamagedError(f"entry at {self.offset:#x} reaches past the end of its unit")
+            self._known = known
+        return self._known
 
     @property
     def key(self) -> tuple[int, str, int]:
@@ -343,7 +394,7 @@ class Die:
 
     def has(self, attribute: int) -> bool:
         """True if an attribute is there."""
-        return attribute in self._values
+        return attribute in self._abbrev.names
 
     def get(self, attribute: int) -> int | bytes | None:
         """A value as stored; None without."""

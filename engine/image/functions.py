@@ -134,7 +134,7 @@ class NamedFunctions:
 
     def _read(self, wanted: WantedFunction) -> Iterator[FunctionBlock]:
         with blaming(self._info.name, f"functions called {wanted.last}"):
-            for unit in self._info.units():
+            for unit in self._info.naming((wanted.last,), instances=True):
                 if unit.kind not in dies.TYPE_UNITS:
                     yield from _found_in(self._info.whole(unit), wanted)
 

@@ -18,6 +18,7 @@ from engine.image.debugfiles import find_debug_file, is_moved
 from engine.image.debuginfo import DebugInfo, covering
 from engine.image.elf import ElfImage
 from engine.image.lineprogram import LineHeader, LineSections, LineTable, read_header, run
+from engine.image.longwork import look_up
 from engine.image.ranges import read_ranges
 from engine.image.reader import DamagedError
 
@@ -53,8 +54,13 @@ class LineUnits:
 
     def all(self) -> list[LineUnit]:
         """Every compilation unit that can be read."""
-        found = (self.unit(offset) for offset in self._offsets)
-        return [unit for unit in found if unit is not None]
+        found: list[LineUnit] = []
+        for offset in self._offsets:
+            look_up()
+            unit = self.unit(offset)
+            if unit is not None:
+                found.append(unit)
+        return found
 
     def unit(self, offset: int) -> LineUnit | None:
         """The unit at an offset into .debug_info; None when it is damaged or of a type."""

@@ -4,8 +4,8 @@ Local variables are the business of `scopes`. A unit's names are read when someb
 that the file has at all, the unit around the place that is asked from first.
 """
 
-from collections.abc import Iterator
-from typing import Final, Literal, Protocol
+from collections.abc import Iterable, Iterator
+from typing import Final, Protocol
 
 from msgspec import Struct
 
@@ -17,6 +17,7 @@ from engine.image.definitions import ENUM, RECORDS, defined
 from engine.image.dies import Die, Unit
 from engine.image.dietypes import DieType, qualified
 from engine.image.expressions import FrameContext, nowhere
+from engine.image.namedunits import endings
 from engine.image.ranges import read_ranges
 from engine.image.reader import DamagedError
 from engine.image.scopes import DieVariable, Variable
@@ -86,9 +87,6 @@ class FileNames(Protocol):
     def listed(self, kind: str) -> Iterator[NamedEntry]:
         """All of a kind: "function", "variable" or "type"; declarations are left out."""
 
-    def mentions(self, name: str) -> bool:
-        """True if the file has the name at all: a glance that saves reading everything."""
-
 
 class GlobalNames:
     """The names of one file's DWARF, C++'s with their namespaces and classes.
@@ -101,7 +99,6 @@ class GlobalNames:
         """Nothing is read yet."""
         self.info = info
         self._units: dict[int, dict[str, list[int]]] = {}
-        self._glance: dict[str, bool] = {}
         self._vtables: dict[int, DataType] | None = None
 
     def type(self, name: str, word: str = "", near: Unit | None = None) -> DataType | None:
@@ -170,7 +167,6 @@ class GlobalNames:
             raise ImageError(f"{self.info.name}: debug information: {error}") from error
 
     def _read_vtables(self) -> Iterator[tuple[int, DataType]]:
-        order: Literal["little", "big"] = "little" if self.info.order == "<" else "big"
         for unit in self._all():
             for name, offsets in self._names(unit).items():
                 die = Die(unit, offsets[0]) if name.endswith("::{vtable}") else None
@@ -178,7 +174,7 @@ class GlobalNames:
                 table = die.type if die is not None else None
                 of = None if table is None else table.reference(_AT_CONTAINING_TYPE)
                 if isinstance(place, bytes) and place[:1] == _OP_ADDR and of is not None:
-                    yield int.from_bytes(place[1:], order), DieType(of)
+                    yield int.from_bytes(place[1:], self.info.endian), DieType(of)
 
     def function(self, name: str, near: Unit | None = None) -> tuple[DataType, int] | None:
         """A function's type and its link address.
@@ -264,14 +260,11 @@ class GlobalNames:
     def _find(self, name: str, tags: frozenset[int], near: Unit | None) -> Iterator[Die]:
         """Entries of a name, those of the unit `near` first."""
         name = name.removeprefix("::")
-        if not name or not self.mentions(name):
+        if not name:
             return
         try:
-            seen = set[int]()
-            for unit in ([near] if near is not None else []) + list(self._all()):
-                if id(unit) in seen:
-                    continue
-                seen.add(id(unit))
+            units = list(self._naming(name))
+            for unit in sorted(units, key=lambda unit: unit is not near):
                 for offset in self._names(unit).get(name, ()):
                     die = Die(unit, offset)
                     if die.tag in tags:
@@ -279,26 +272,19 @@ class GlobalNames:
         except DamagedError as error:
             raise ImageError(f"{self.info.name}: debug information, {name}: {error}") from error
 
+    def _naming(self, name: str) -> Iterator[Unit]:
+        """Units that may have an entry of a name."""
+        return self._whole(self.info.naming(endings(name)))
+
     def _all(self) -> Iterator[Unit]:
-        for unit in self.info.units():
+        return self._whole(self.info.units())
+
+    def _whole(self, units: Iterable[Unit]) -> Iterator[Unit]:
+        for unit in units:
             try:
                 yield self.info.whole(unit)
             except ImageError:
                 continue  # a part of it is in a file that we do not have
-
-    def mentions(self, name: str) -> bool:
-        """True if the file has the name at all: a glance that saves reading everything."""
-        last = name.rpartition("::")[2]
-        known = self._glance.get(last)
-        if known is None:
-            info = self.info
-            # Units whose names are in other files have their addresses in a section of its own.
-            apart = info.section(".gnu_debugaltlink") or info.section(".debug_addr")
-            raw = last.encode(errors="surrogateescape")
-            sections = (".debug_str", ".debug_info", ".debug_line_str", ".debug_types")
-            known = bool(apart) or any(raw in info.section(section) for section in sections)
-            self._glance[last] = known
-        return known
 
     def _names(self, unit: Unit) -> dict[str, list[int]]:
         """Offsets of a unit's entries by name; C++'s by their whole name and by their last."""

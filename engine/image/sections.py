@@ -27,8 +27,20 @@ def debug_bytes(image: ElfImage, name: str) -> bytes:
         name: the section's modern name.
 
     Returns:
-        The contents; b"" when absent, damaged or packed in a way we do not know.
+        The contents; b"" when absent, damaged or packed in a way we do not know. They are read
+        once: lines, variables and unwind rules of a file share them.
     """
+    known = image.once(_known_sections)
+    if name not in known:
+        known[name] = _read(image, name)
+    return known[name]
+
+
+def _known_sections(_: ElfImage) -> dict[str, bytes]:
+    return {}
+
+
+def _read(image: ElfImage, name: str) -> bytes:
     section = image.section(name)
     try:
         if section is not None:

@@ -159,14 +159,11 @@ class Variables:
             ImageError: the debug information is damaged, or a part of it is missing.
         """
         info = self.info
-        raw = name.encode(errors="surrogateescape")
-        if info is None or not raw:
+        if info is None or not name:
             return []
         found: set[int] = set()
         with blaming(info.name, f"inlined copies of {name}"):
-            if not self._mentions(raw):
-                return []
-            for unit in info.units():
+            for unit in info.naming((name,)):
                 if unit.kind not in dies.TYPE_UNITS:
                     found.update(self._inlined_in(info.whole(unit), name))
         low, high = max(self.image.low, 1), self.image.high
@@ -203,14 +200,6 @@ class Variables:
         return declared
 
     # -- functions ---------------------------------------------------------------
-
-    def _mentions(self, name: bytes) -> bool:
-        """True if any file has the name at all: a glance that saves reading everything."""
-        assert self.info is not None, "asked by those who have it"
-        if self.info.section(".gnu_debugaltlink") or _has_split(self.info):
-            return True
-        sections = (".debug_str", ".debug_info", ".debug_line_str")
-        return any(name in self.info.section(section) for section in sections)
 
     def _function(self, unit: Unit, pc: int) -> int | None:
         """The index of the innermost subprogram around an address."""
@@ -280,11 +269,6 @@ class Variables:
                 wanted[origin.key] = name in (origin.name, origin.linkage_name)
             if wanted[origin.key] and read_ranges(die):
                 yield _start(die)
-
-
-def _has_split(info: DebugInfo) -> bool:
-    names = {dies.AT_DWO_NAME, dies.AT_GNU_DWO_NAME}
-    return any(names & unit.root_attributes for unit in info.units())
 
 
 def _start(die: Die) -> int:

@@ -1,6 +1,7 @@
 """Options of `kprobe-tui GUEST` that need no interface: --batch, -x, -ex."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -96,6 +97,32 @@ def test_the_guests_output_stands_where_it_is_written() -> None:
 def test_quit_ends_it() -> None:
     code, out, _ = _batch("--batch", "-ex", "quit", "-ex", "echo never\\n", STRUCTS)
     assert (code, out) == (0, "")
+
+
+@pytest.mark.slow
+def test_an_interrupt_ends_a_long_word_and_the_next_one_is_carried_out(tmp_path: Path) -> None:
+    if shutil.which("gcc") is None:
+        pytest.skip("gcc is not installed")
+    structs = "".join(f"struct s{n} {{ int a; struct s{n} *b; }} v{n};\n" for n in range(4000))
+    for number in range(6):
+        (tmp_path / f"{number}.c").write_text(structs.replace(" v", f" v{number}_"))
+    (tmp_path / "main.c").write_text("int main(void) { return 0; }\n")
+    sources = sorted(path.name for path in tmp_path.glob("*.c"))
+    subprocess.run(["gcc", "-g", "-o", "p", *sources], cwd=tmp_path, check=True)
+    words = ("-ex", "echo begun\\n", "-ex", "info variables v", "-ex", "print 7")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tui", "--batch", *words, str(tmp_path / "p")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=CHECKOUT,
+        stdin=subprocess.DEVNULL,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "begun\n"
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=300)
+    assert (process.returncode, out, err) == (0, "$1 = 7\n", "Quit\n")
 
 
 @pytest.mark.slow

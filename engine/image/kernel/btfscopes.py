@@ -220,16 +220,6 @@ class BtfNames:
                         alias = one.aliased if each is BtfKind.TYPEDEF else None
                         yield _entry(name, one, alias=alias)
 
-    def mentions(self, name: str) -> bool:
-        """True if the file has the name at all."""
-        types = self._types
-        return bool(
-            types.btf.find(BtfKind.FUNC, name)
-            or any(types.btf.find(kind, name) for kind in _TYPES)
-            or types.variable(name)
-            or types.enumerator(name)
-        )
-
 
 def _entry(
     name: str, kind: BtfType, address: int | None = None, alias: BtfType | None = None

@@ -3,12 +3,13 @@
 import re
 import subprocess
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Final
 
 from engine.arch.plan import Mode
 from engine.errors import CommandError, KprobeTuiError
+from engine.image.longwork import listening
 from engine.image.reader import DamagedError
 from engine.language.value_types import INT
 from engine.language.values import made
@@ -110,8 +111,11 @@ class Interpreter:
         self._hook(f"hook-{word.names[0]}")
         if isinstance(word, BlockWord):
             word.carry(command)
-        else:
+        elif word.moves:  # a guest that moves is stopped by itself
             word.carry(rest)
+        else:
+            with listening(self._debugger.breathe):
+                word.carry(rest)
         self._hook(f"hookpost-{word.names[0]}")
 
     def _act(self) -> None:
@@ -341,6 +345,11 @@ class Halting:
         self._control.sight.attention()
 
 
+def _deaf(end: Callable[[], None]) -> AbstractContextManager[None]:
+    """Listen to nothing that could end a word."""
+    return nullcontext()
+
+
 def batch(
     config: GuestConfig,
     steps: Iterable[tuple[str, str]],
@@ -348,6 +357,7 @@ def batch(
     complain: Put,
     mode: Mode,
     guard: Callable[[Session, Callable[[], None]], AbstractContextManager[None]],
+    interrupted: Callable[[Callable[[], None]], AbstractContextManager[None]] = _deaf,
 ) -> int:
     """Run commands without the interface, as `gdb --batch` does; the exit code.
 
@@ -361,6 +371,7 @@ def batch(
         complain: takes errors.
         mode: strictness of breakpoints.
         guard: listens to the host while the guest moves, given what stops the guest.
+        interrupted: listens to the host while it stands, given what ends the word at hand.
 
     Raises:
         KprobeTuiError: the program cannot be loaded.
@@ -387,13 +398,18 @@ def batch(
     interpreter = Interpreter(Debugger(control, put, guarded, complaints=complain))
     try:
         interpreter.words.tasks.tell_opened()
-        return _steps(control, interpreter, steps, complain)
+        with interrupted(halting):
+            return _steps(control, interpreter, steps, complain, wish)
     finally:
         control.close()
 
 
 def _steps(
-    control: Control, interpreter: Interpreter, steps: Iterable[tuple[str, str]], complain: Put
+    control: Control,
+    interpreter: Interpreter,
+    steps: Iterable[tuple[str, str]],
+    complain: Put,
+    wish: HaltWish,
 ) -> int:
     code = 0
     queue = iter(list(steps))
@@ -404,6 +420,7 @@ def _steps(
         cut = _cut(control)
         if cut is not None:
             return cut
+        control.queue.cut = False  # what has ended the last word does not end this one
         try:
             if kind == "file":
                 interpreter.file(text)
@@ -411,6 +428,8 @@ def _steps(
                 command = command_of(text, 0, following)
                 if command is not None:
                     interpreter.carry_out(command)
+            if wish.waiting() is not None:  # it came while nothing listened
+                raise CommandError("Quit")
             code = 0
         except KprobeTuiError as error:
             complain(message(error))

@@ -14,7 +14,6 @@ from msgspec.structs import replace
 from engine.errors import CommandError, KprobeTuiError
 from engine.guest.modules import Module
 from engine.image import Symbol
-from engine.image.functions import WantedFunction
 from engine.image.scopes import CodeBlock, FunctionBlock
 from engine.image.sdt import static_probes
 from engine.language.values import TypedValue
@@ -357,9 +356,8 @@ class PlaceFinder:
 
     def _named(self, module: Module, wanted: WantedPlace) -> Iterator[FunctionBlock]:
         """The functions that the debug information has of a name."""
-        names, functions = self._files.names(module), self._files.functions(module)
-        last = WantedFunction(wanted.function).last
-        if functions is None or names is None or not names.mentions(last):
+        functions = self._files.functions(module)
+        if functions is None:
             return
         image = module.image
         for block in functions.find(wanted.function, whole=wanted.whole):

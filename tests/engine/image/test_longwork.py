@@ -1,0 +1,33 @@
+"""Long work on a file is ended between two units, and can be done again."""
+
+from pathlib import Path
+
+import pytest
+
+from engine.errors import CommandError
+from engine.image.elf import ElfImage
+from engine.image.longwork import listening, look_up
+from engine.image.names import GlobalNames
+from engine.image.variables import Variables
+
+
+def test_work_is_ended_and_done_again(guests: Path) -> None:
+    info = Variables(ElfImage.open(str(guests / "amd64" / "unw-O2")), []).info
+    assert info is not None
+    names = GlobalNames(info)
+
+    def end() -> None:
+        raise CommandError("Quit")
+
+    for _ in range(2):
+        with listening(end), pytest.raises(CommandError, match="Quit"):
+            list(names.listed("function"))
+    assert "cstart" in {entry.name for entry in names.listed("function")}
+
+
+def test_nobody_listens_outside() -> None:
+    heard: list[int] = []
+    with listening(lambda: heard.append(1)):
+        look_up()
+    look_up()
+    assert heard == [1]
