@@ -167,9 +167,18 @@ KEPT: Final = UprobeFault(
     "refuses, unless returns are watched",
     (3, 10),
 )
+MOVED: Final = UprobeFault(
+    "return-moved",
+    _RETURNS,
+    "return probes on functions of Go, whose runtime unwinds stacks, to move them among others",
+    "writes its trampoline's address over the return address: the runtime finds it on a stack"
+    " and ends the program with `unexpected return pc`",
+    "refuses, unless returns are watched",
+    (3, 10),
+)
 
 FAULTS: Final = (
     *(JUMP, CALL, NOP, RETURN, POPF, REX2, XCHG, PUSHF),
-    *(NOP_CALL, INT3, NO_CALLER, NO_ENTRY, KEPT),
+    *(NOP_CALL, INT3, NO_CALLER, NO_ENTRY, KEPT, MOVED),
 )
 """The faults, in the order of the chapter `techniques`."""

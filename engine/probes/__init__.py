@@ -15,7 +15,8 @@ to do, and `arbitration` who does it when: `jump` with `jumprules` and `detours`
 `return_catchers` is the list of ways to catch returns, `return_catcher` what each has to do: at
 the places that calls return to (`return_sites`), by a `trampoline` as Linux does, or by Owens'
 (`owens`). `pending_calls` keeps the calls that have not returned yet, `guestcalls` takes over what
-detours have done about calls.
+detours have done about calls, `stack_moves` follows Go's runtime, which moves stacks (`goroutines`
+finds them).
 
 The rules for placing probes (`site`, `placement_rules`) answer from a file alone, before anything
 runs; what neighbours share is asked once for their `stretch`. Linux asks less: its uprobes accept

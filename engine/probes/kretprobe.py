@@ -128,6 +128,15 @@ class Tracker(Protocol):
     def ended(self, instance: KretprobeInstance) -> None:
         """The return of the newest call, which had got an instance, is recorded."""
 
+    def lift(self, low: int, high: int) -> None:
+        """The calls on a stack have no place, until they are `put`: it is being moved."""
+
+    def put(self, before: tuple[int, int], now: tuple[int, int]) -> None:
+        """The bounds of such a stack are others now; its instances have their new places."""
+
+    def abandoned(self, low: int, high: int) -> None:
+        """The calls on a stack will never return."""
+
     def counted(self, calls: int) -> None:
         """Code has recorded so many calls, and the returns of those without an instance."""
 
@@ -150,6 +159,7 @@ class Kretprobe(Kprobe):
             mode the kernel's default.
         limit: what that came to at registration; None without a limit.
         active: instances in use.
+        left: calls that were left without a return, as far as that was seen.
         unwatched: calls whose return could not be caught where they return to.
         capture: reads the values that a return event wants from the entry.
         record_return: records the return: (thread id, address returned to[, captured values]).
@@ -164,6 +174,7 @@ class Kretprobe(Kprobe):
         "data_size",
         "entry_handler",
         "handler",
+        "left",
         "limit",
         "maxactive",
         "record_return",
@@ -201,6 +212,7 @@ class Kretprobe(Kprobe):
         self.maxactive = maxactive
         self.limit: int | None = None
         self.active = 0
+        self.left = 0
         self.unwatched = 0
         self.capture: Callable[[], tuple[int, ...]] | None = None
         self.record_return: Callable[..., None] | None = None

@@ -19,6 +19,7 @@ from engine.probes.detour_keeper import detour_keeper
 from engine.probes.detourroom import DetourRoom
 from engine.probes.engine_code import EngineCode
 from engine.probes.engine_window import EngineWindow
+from engine.probes.goroutines import Goroutines
 from engine.probes.hit_machine import HitMachine
 from engine.probes.hits import HitDispatcher
 from engine.probes.kprobe import Kprobe
@@ -43,6 +44,7 @@ class ProbeManager:
         blacklist: where nothing may be probed.
         regs: the guest's registers as handlers see them.
         code_map: names and boundaries of the guest's code.
+        goroutines: finds the stacks of Go programs.
         mode: strictness of probes that do not say otherwise.
         slots: of kprobes.
         area: slots of uprobes.
@@ -115,15 +117,21 @@ class ProbeManager:
         self.regs = PtRegs(arch, cpu, memory)
         step = GuestStep(cpu, memory, arch.roles.pc)
         find = memory.find
+        self.goroutines = goroutines = Goroutines(arch, cpu, memory)
 
         def bounds(address: int) -> tuple[int, int] | None:
             found = stack_at(address)
+            if found is None and goroutines.present:
+                stack = goroutines.stack_at(address)
+                found = None if stack is None else (stack.low, stack.high)
             if found is None and (mapping := find(address)) is not None:
                 found = mapping.start, mapping.end
             return found
 
         self._target = target = ProbeTarget(
-            arch, cpu, memory, overlay, code_map, self.regs, step, mode, thread, notify, bounds
+            *(arch, cpu, memory, overlay, code_map, self.regs, step, mode, thread, notify),
+            goroutines,
+            bounds,
         )
         self.code_map, self.mode = code_map, mode
         self.points: dict[int, ProbePoint] = {}

@@ -3,9 +3,14 @@
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from msgspec import Struct
+
 from engine.arch.machine import OUTSIDE
 from engine.probes.kprobe import Kprobe
 from engine.probes.kretprobe import Kretprobe, KretprobeInstance
+
+_WORD: Final = 8
+"""Bytes of a word of the stacks that move."""
 
 
 class SiteCalls(dict[int, KretprobeInstance]):
@@ -17,6 +22,20 @@ class SiteCalls(dict[int, KretprobeInstance]):
     """
 
     __slots__ = ()
+
+
+class LiftedCall(Struct, frozen=True):
+    """A frame's pending calls, taken from their place for a time.
+
+    Attributes:
+        pending: the calls that they belong to.
+        key: of the frame.
+        newest: the newest of them.
+    """
+
+    pending: SiteCalls
+    key: int
+    newest: KretprobeInstance
 
 
 NOWHERE: Final = SiteCalls()
@@ -55,6 +74,7 @@ def drop(instance: KretprobeInstance | None) -> None:
     """The calls of a frame were left without a return."""
     while instance is not None:
         instance.rp.active -= 1
+        instance.rp.left += 1
         instance.gone = True
         instance = instance.next
 
@@ -145,6 +165,11 @@ class PendingCalls:
         unit = self._unit
         return address in (one + -one % unit, two + -two % unit) or two == OUTSIDE
 
+    @property
+    def came_from(self) -> int:
+        """Address behind the last instruction from which control went elsewhere; 0: not known."""
+        return self._left[0]
+
     @staticmethod
     def link(pending: SiteCalls, key: int, made: Iterable[KretprobeInstance]) -> None:
         """Calls begin in a frame, in the order in which they are chained."""
@@ -160,6 +185,49 @@ class PendingCalls:
             for key in gone:
                 if key < here or self._stacked:
                     drop(site.pending.pop(key))
+
+    # -- stacks that move -----------------------------------------------------------------
+
+    def lift(self, low: int, high: int) -> list[LiftedCall]:
+        """Take the calls of the frames on a stack from their places, until they are `put`.
+
+        Args:
+            low: bounds of the stack.
+            high: see there.
+        """
+        found: list[LiftedCall] = []
+        for site in self.sites.values():
+            pending = site.pending
+            for key in self._keys(pending, low, high):
+                found.append(LiftedCall(pending, key, pending.pop(key)))
+                if self._stacked:
+                    self.frames.pop(key, None)
+        return found
+
+    def put(self, lifted: Iterable[LiftedCall], distance: int) -> None:
+        """Put calls back, in frames that are so much higher now."""
+        for one in lifted:
+            key = one.key + distance
+            drop(one.pending.get(key))
+            one.pending[key] = one.newest
+            if self._stacked:
+                self.frames[key] = one.pending
+            for call in chain(one.newest):
+                call.slot += distance
+
+    def drop(self, low: int, high: int) -> int:
+        """The calls of the frames of a part of a stack were left; the number of frames."""
+        lifted = self.lift(low, high)
+        for one in lifted:
+            drop(one.newest)
+        return len(lifted)
+
+    @staticmethod
+    def _keys(pending: SiteCalls, low: int, high: int) -> list[int]:
+        """Those of calls on a part of a stack; frames are whole words of it."""
+        if len(pending) * _WORD <= high - low:
+            return [key for key in pending if low < key <= high]
+        return [key for key in range(low + _WORD, high + 1, _WORD) if key in pending]
 
     def purge(self, probes: set[Kretprobe]) -> None:
         """Calls of some probes return unseen."""

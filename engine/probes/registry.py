@@ -93,6 +93,8 @@ class ProbeRegistry:
         self._arming.arm([point for point in fresh.values() if point.enabled()])
         for address in {probe.addr for probe in done if probe.addr not in fresh}:
             self._arming.refresh(self._points[address or 0])
+        if any(isinstance(probe, Kretprobe) for probe in done):
+            self._return_probes.armed()
 
     def follow(
         self, points: Mapping[int, ProbePoint], twin: Callable[[Kprobe], Kprobe | None]
@@ -119,6 +121,8 @@ class ProbeRegistry:
             self._points[mine.address] = mine
             self._return_probes.admit([one for one in probes if isinstance(one, Kretprobe)])
         self._arming.arm([point for point in fresh if point.enabled() and not point.covered])
+        if any(isinstance(probe, Kretprobe) for point in fresh for probe in point.probes):
+            self._return_probes.armed()
 
     def _place(self, probe: Kprobe, fresh: dict[int, ProbePoint]) -> ProbePoint:
         admission = self._admission
@@ -201,7 +205,7 @@ class ProbeRegistry:
         if point is None:
             return
         self._arming.lost(point)
-        asked = [probe for probe in point.probes if not isinstance(probe, ReturnSite)]
+        asked = [probe for probe in point.probes if not probe.machinery]
         if why == "rewritten":
             try:
                 self._arm_again(point, asked)

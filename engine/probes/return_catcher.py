@@ -33,10 +33,10 @@ class ReturnHost(Protocol):
     def target(self) -> ProbeTarget:
         """See the class."""
 
-    def watch(self, site: ReturnSite) -> bool:
-        """Plant the engine's own probe where a call returns to; False if it cannot be."""
+    def watch(self, site: Kprobe) -> bool:
+        """Plant a probe of the engine's own, as where a call returns to; False if it cannot be."""
 
-    def unwatch(self, sites: Sequence[ReturnSite]) -> None:
+    def unwatch(self, sites: Sequence[Kprobe]) -> None:
         """Take such probes out."""
 
     def stand(self, point: ProbePoint, start: int, code: bytes) -> None:
@@ -124,6 +124,9 @@ class ReturnCatcher(Protocol):
 
     def admit(self, probe: Kretprobe) -> None:
         """A return probe is registered."""
+
+    def armed(self) -> None:
+        """Return probes are armed, and the machinery may plant what it needs besides."""
 
     def dismiss(self, probes: Iterable[Kretprobe]) -> None:
         """Return probes are gone; what is pending of them returns unseen, but by a tracker."""

@@ -1,5 +1,6 @@
 """Returns in the program's code: did control come by one, can a call return to a place."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from engine.errors import GuestFaultError
@@ -14,11 +15,13 @@ class ReturnInsns:
 
     Attributes:
         known: ends of instructions that are returns.
+        resumed: bounds of functions that go on where a call returns to without a return.
     """
 
     def __init__(self, target: ProbeTarget) -> None:
         """No instruction has been looked at."""
         self.known: set[int] = set()
+        self.resumed: Sequence[tuple[int, int]] = ()
         self._target = target
 
     def never_returns(self, address: int) -> bool:
@@ -40,6 +43,9 @@ class ReturnInsns:
     def came_by_return(self, end: int) -> bool:
         """True if the instruction that ends at an address is a return, or is not known."""
         if not end:
+            return True
+        if any(low < end <= high for low, high in self.resumed):
+            self.known.add(end)
             return True
         target = self._target
         unit = target.arch.code_unit

@@ -6,8 +6,8 @@ from engine.errors import ProbeRejectedError
 from engine.probes.admission import Admission
 from engine.probes.arming import Arming
 from engine.probes.breakpoint_actions import Breakpoints
+from engine.probes.kprobe import Kprobe
 from engine.probes.kretprobe import Kretprobe
-from engine.probes.pending_calls import ReturnSite
 from engine.probes.point import ProbePoint
 from engine.probes.return_catchers import catcher
 from engine.probes.target import ProbeTarget
@@ -61,6 +61,10 @@ class ReturnProbes:
         for probe in probes:
             self.catcher.admit(probe)
 
+    def armed(self) -> None:
+        """Return probes are armed."""
+        self.catcher.armed()
+
     def dismiss(self, probes: Sequence[Kretprobe]) -> None:
         """Return probes are gone."""
         if not probes:
@@ -72,8 +76,8 @@ class ReturnProbes:
 
     # -- what the catcher asks for ----------------------------------------------------------
 
-    def watch(self, site: ReturnSite) -> bool:
-        """Plant the engine's own probe where a call returns to; False if it cannot be."""
+    def watch(self, site: Kprobe) -> bool:
+        """Plant a probe of the engine's own, as where a call returns to; False if it cannot be."""
         address = site.addr or 0
         point = self._arming.points.get(address)
         if point is not None:
@@ -93,7 +97,7 @@ class ReturnProbes:
         self._arming.arm([point])
         return True
 
-    def unwatch(self, sites: Sequence[ReturnSite]) -> None:
+    def unwatch(self, sites: Sequence[Kprobe]) -> None:
         """Take such probes out."""
         self._arming.remove([site for site in sites if site.addr in self._arming.points])
 

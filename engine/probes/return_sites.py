@@ -23,9 +23,9 @@ last (`Cpu.last_branches`). A call that was left by an exception or by longjmp i
 What can go wrong: a call site that calls through a pointer, first a probed function that is
 left by an exception, then, from the same frame, one that is not probed, whose return is then taken
 for the first one's. A function that drops its arguments with its return (`ret N`, no C compiler's
-habit on 64 bits) is not recognised when it returns. And a stack that the program moves (Go grows
-stacks by copying) takes the returns of the frames on it along: they are not seen; the program is
-not harmed.
+habit on 64 bits) is not recognised when it returns. A program that moves its stacks takes the
+returns of the frames on them along: `stack_moves` follows Go's runtime, others' are not seen; the
+program is not harmed.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -59,6 +59,7 @@ from engine.probes.return_catcher import (
     ReturnHost,
 )
 from engine.probes.return_insns import ReturnInsns
+from engine.probes.stack_moves import StackMoves
 
 _TO: Final = 2
 """Index in `Cpu.last_branches` of the address that the last of its instructions led to."""
@@ -75,6 +76,7 @@ class ReturnSites:
         pool: gives instances to calls.
         pending_calls: the calls that are pending, and where they return to.
         calls: what code in the guest does about calls and returns.
+        moves: what Go's runtime does about them.
     """
 
     def __init__(self, host: ReturnHost) -> None:
@@ -92,6 +94,7 @@ class ReturnSites:
         unit, stacked = target.arch.code_unit, frames.stacked
         self.pending_calls = PendingCalls(self._left, unit, self._behind, stacked=stacked)
         self.calls = GuestCalls(target.stack_at, self.pending_calls)
+        self.moves = StackMoves(target, host, self.pending_calls, self.calls, frames, self._insns)
 
     @property
     def in_guest(self) -> GuestEntries | None:
@@ -111,6 +114,10 @@ class ReturnSites:
         self.attend(self.pool.handled([probe]))
         self._target.cpu.count_blocks(True)
         self._target.cpu.keep_branches()
+
+    def armed(self) -> None:
+        """Return probes are armed: a runtime that moves stacks is followed."""
+        self.moves.watch()
 
     def dismiss(self, probes: Iterable[Kretprobe]) -> None:
         """Return probes are gone; what is pending of them returns unseen, but by a tracker."""
@@ -146,6 +153,7 @@ class ReturnSites:
         self.calls.sync()
         self.calls.forget(address)
         self.pending_calls.forget(address)
+        self.moves.forget(address)
         self._insns.known.clear()
         self.calls.reset()
 
@@ -154,6 +162,8 @@ class ReturnSites:
         self.calls.sync()
         self.calls.forget()
         self._host.unwatch(self.pending_calls.keep_pending())
+        if not self.pending_calls.sites:
+            self.moves.close()
         for address in self.pending_calls.sites:
             self.calls.watch(address)
 
@@ -212,7 +222,7 @@ class ReturnSites:
         probes = [probe for probe in enabled if isinstance(probe, Kretprobe)]
         frame, find, behind = self.frames.frame, self.pending_calls.by_return.get, self._behind
         thread, clear, begin = self._target.thread, self.pending_calls.clear, self._begin
-        calls, made = self.calls, self.pool.made
+        calls, made, again = self.calls, self.pool.made, self.moves.begins_again
 
         def action() -> int:
             try:
@@ -229,7 +239,7 @@ class ReturnSites:
                     other.record(thread())
             if pending is NOWHERE:
                 self._unwatched(probes, sp, ret_addr)
-            else:
+            elif not again(pending.get(sp + behind), point.address, ret_addr):
                 clear(pending, sp + behind, ret_addr)
                 begin(pending, sp + behind, made(point, ret_addr, sp))
             followed = pending is NOWHERE and self._tracked(probes)
@@ -249,7 +259,7 @@ class ReturnSites:
         make, left = self.pool.make, self._left
         stacked, capture, limited = self.frames.stacked, probe.capture, probe.limit is not None
         track = probe.tracker.entered if probe.tracker is not None else None
-        guest = self.calls
+        guest, again, at = self.calls, self.moves.begins_again, point.address
         slot = point.copy.slot if not point.copy.scratch and not detoured else None
         found, now = guest.numbers.entry(probe), self._target.cpu.blocks
         entry = None if isinstance(found, str) else found
@@ -286,8 +296,15 @@ class ReturnSites:
             probe.hits += 1
             key = sp + behind
             if key in pending or (stacked and frames.get(key) is not pending):
+                if again(pending.get(key), at, ret_addr):
+                    probe.hits -= 1
+                    guest.entered(sp, pending.get(key))
+                    return slot or go()
                 clear(pending, key, ret_addr)
             if limited:
+                if again(None, at, ret_addr):
+                    probe.hits -= 1
+                    return slot or go()
                 made = make(probe, ret_addr, sp)
                 if made is None:
                     guest.entered(sp, pending.get(key))
@@ -327,6 +344,10 @@ class ReturnSites:
             self.told = f"the return to {ret_addr:#x} cannot be watched"
             return
         key = sp + self._behind
+        if self.moves.begins_again(pending.get(key), point.address, ret_addr):
+            self.calls.entered(sp, pending.get(key))
+            self.told = "the call begins again, as its stack has moved or its goroutine gave way"
+            return
         self.pending_calls.clear(pending, key, ret_addr)
         made = self.pool.made(point, ret_addr, sp)
         self._begin(pending, key, made)

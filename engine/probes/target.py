@@ -10,6 +10,7 @@ from engine.cpu.base import Cpu
 from engine.guest.memory import Memory
 from engine.guest.text import TextOverlay
 from engine.probes.code_map import CodeMap
+from engine.probes.goroutines import Goroutines
 from engine.probes.regs import PtRegs
 from engine.probes.stepping import GuestStep
 
@@ -27,6 +28,7 @@ class ProbeTarget(Struct, frozen=True):
         step: software's side of a step.
         mode: strictness of probes that do not say otherwise.
         thread: id of the running thread.
+        goroutines: finds the stacks of Go programs.
         stack_at: the bounds of the stack that an address lies on; None where nothing is mapped.
         notify: told, in words, what happened to a probe without the user's doing.
     """
@@ -41,4 +43,5 @@ class ProbeTarget(Struct, frozen=True):
     mode: Mode
     thread: Callable[[], int]
     notify: Callable[[str], None]
+    goroutines: Goroutines
     stack_at: Callable[[int], tuple[int, int] | None]

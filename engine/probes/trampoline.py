@@ -182,6 +182,9 @@ class TrampolineReturns:
         if probe.handler is not None:
             self.attend(1)
 
+    def armed(self) -> None:
+        """Nothing more is needed."""
+
     def dismiss(self, probes: Iterable[Kretprobe]) -> None:
         """Return probes are gone.
 

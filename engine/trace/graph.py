@@ -110,7 +110,10 @@ class Stack(Struct):
         high: behind the highest one.
         exact: frames below the stack pointer are gone: nothing else lives on this memory.
         signal: it is the alternate stack of signal handlers.
+        own: it is a goroutine's: its calls have nothing to do with those of the stack before it.
         base: depth of the call that came to this stack.
+        roots: calls of roots among those.
+        muted: calls among those in which nothing is recorded.
         calls: the newest last.
     """
 
@@ -118,7 +121,10 @@ class Stack(Struct):
     high: int
     exact: bool
     signal: bool = False
+    own: bool = False
     base: int = 0
+    roots: int = 0
+    muted: int = 0
     calls: list[KretprobeInstance] = field(default_factory=list)
 
 
@@ -172,6 +178,7 @@ class Calls:
         self._retval = retval
         self.process = self._over = 0
         self._stacks: dict[tuple[int, int, bool], Stack] = {}
+        self._lifted: dict[tuple[int, int], Stack] = {}
         self._stack = Stack(1, 0, True)
         self._low, self._high = 1, 0
         self._exact = True
@@ -215,6 +222,44 @@ class Calls:
             self._stack, self._in_root, self._in_muted = Stack(1, 0, True), 0, 0
             self._calls = self._stack.calls
             self._low, self._high, self._exact = 1, 0, True
+
+    # -- goroutines' stacks ---------------------------------------------------------------
+
+    def lift(self, low: int, high: int) -> None:
+        """A stack is being moved: others may get its memory meanwhile."""
+        found = self._stacks.pop((self.process, high, False), None)
+        if found is None or found.low != low:
+            if found is not None:
+                self._stacks[self.process, high, False] = found
+            return
+        self._lifted[self.process, high] = found
+        found.low, found.high = 1, 0  # no frame lies on it
+        if found is self._stack:
+            self._low, self._high = 1, 0
+
+    def put(self, before: tuple[int, int], now: tuple[int, int]) -> None:
+        """It has been moved."""
+        found = self._lifted.pop((self.process, before[1]), None)
+        if found is None:
+            return
+        found.low, found.high = now
+        self._stacks[self.process, found.high, False] = found
+        if found is self._stack:
+            self._low, self._high = now
+
+    def abandoned(self, low: int, high: int) -> None:
+        """A goroutine is over."""
+        found = self._stacks.get((self.process, high, False))
+        if found is None or found.low != low or not found.own:
+            return
+        del self._stacks[self.process, high, False]
+        roots = self._in_root, self._in_muted
+        while found.calls:
+            self._leave(found.calls.pop())
+        self._in_root, self._in_muted = (0, 0) if found is self._stack else roots
+        found.low, found.high = 1, 0
+        if found is self._stack:
+            self._low, self._high = 1, 0
 
     # -- what code in the guest does ------------------------------------------------------
 
@@ -266,7 +311,8 @@ class Calls:
     @property
     def pending(self) -> int:
         """Calls that have neither returned nor been left so far."""
-        return self._over + sum(len(stack.calls) for stack in self._stacks.values())
+        stacks = (*self._stacks.values(), *self._lifted.values())
+        return self._over + sum(len(stack.calls) for stack in stacks)
 
     def entered(self, instance: KretprobeInstance) -> bool:
         """A call begins; False if it is not to be followed."""
@@ -407,7 +453,11 @@ class Calls:
             if old.signal and not stack.signal:  # its handler is over, whichever way it went
                 while old.calls:
                     self._leave(old.calls.pop())
-            if not stack.calls:
+            if stack.own or old.own:
+                old.roots, old.muted = self._in_root, self._in_muted
+            if stack.own:
+                self._in_root, self._in_muted = stack.roots, stack.muted
+            elif not stack.calls:
                 stack.base = old.base + len(old.calls)
         self._stack, self._calls = stack, stack.calls
         self._low, self._high, self._exact = stack.low, stack.high, stack.exact

@@ -1,5 +1,7 @@
 """A guest without a kernel: code, data, stack, the engine's windows, and a manager of probes."""
 
+from collections.abc import Collection, Sequence
+
 from engine.arch import by_name
 from engine.arch.plan import Mode
 from engine.cpu.base import Stop
@@ -8,6 +10,7 @@ from engine.cpu.unicorn_cpu import UnicornCpu
 from engine.guest.memory import Memory
 from engine.guest.text import TextOverlay
 from engine.insn.disasm import Disassembler
+from engine.probes.code_map import GoCode
 from engine.probes.detourroom import DetourRoom
 from engine.probes.manager import ProbeManager
 from engine.probes.site import FunctionCode
@@ -59,6 +62,9 @@ class Names:
 
     def boundary(self, address: int) -> bool:
         return address not in self.inside
+
+    def go_code(self, wanted: Collection[str]) -> Sequence[GoCode]:
+        return ()
 
 
 class ProbeGuest:

@@ -1,13 +1,16 @@
 """The code of the programs of a guest: its names and boundaries, by address."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
 from engine.arch.base import Arch
+from engine.cpu.ram import EXECUTE
 from engine.errors import GuestFaultError
 from engine.guest.modules import Module
+from engine.image.gofunctions import go_functions
 from engine.linux.space import AddressSpace
+from engine.probes.code_map import GoCode
 from engine.probes.detourroom import Located
 from engine.probes.site import FunctionCode, ImageCode
 from engine.session.program.libraries import ProgramFile
@@ -153,6 +156,27 @@ class GuestCode:
             return None
         start = found[0] + module.bias
         return start, start + found[1]
+
+    def go_code(self, wanted: Collection[str]) -> Sequence[GoCode]:
+        """Go's code among the files that are mapped."""
+        if self._modules.contents is not None:
+            return ()  # nobody knows which files a program in a kernel has mapped
+        modules: dict[tuple[int, int], Module] = {}
+        for mapping in self._memory.mappings:
+            if mapping.perms & EXECUTE and mapping.name.startswith("/"):
+                module = self._module(mapping.start)
+                if module is not None:
+                    modules[id(module.image), module.bias] = module
+        found: list[GoCode] = []
+        for module in modules.values():
+            table, bias = module.image.once(go_functions), module.bias
+            if table is not None:
+                functions = {
+                    name: [(start + bias, end + bias) for start, end in several]
+                    for name, several in table.find(wanted).items()
+                }
+                found.append(GoCode(table.start + bias, table.end + bias, functions))
+        return found
 
     def boundary(self, address: int) -> bool:
         """True if an instruction begins there; also where no function is known."""

@@ -529,7 +529,8 @@ class ProbedSpace:
             made.hits = made.nmissed = 0
             if isinstance(made, Kretprobe) and isinstance(origin, Kretprobe):
                 origin.unwatched += made.unwatched
-                made.unwatched = 0
+                origin.left += made.left
+                made.unwatched = made.left = 0
         return stood
 
     def leave(self, memory: Memory) -> None:
@@ -754,7 +755,7 @@ def twin_of(probe: Kprobe) -> Kprobe:
     made.origin = probe.origin or probe
     made.hits = made.nmissed = 0
     if isinstance(made, Kretprobe):
-        made.active = made.unwatched = 0
+        made.active = made.unwatched = made.left = 0
     return made
 
 

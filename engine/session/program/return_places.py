@@ -8,8 +8,9 @@ watched (`engine.probes.return_sites`) changes either.
 from typing import Final
 
 from engine.arch.base import Arch
-from engine.arch.uprobe_faults import KEPT, NO_CALLER, NO_ENTRY, UprobeFault
+from engine.arch.uprobe_faults import KEPT, MOVED, NO_CALLER, NO_ENTRY, UprobeFault
 from engine.image import ElfImage, SymbolTable, find_fde
+from engine.image.gofunctions import go_functions, has_go
 from engine.probes.return_catcher import ReturnChanges
 from engine.session.program.places import Place
 from engine.unwind.program import rows
@@ -51,6 +52,10 @@ def spoiled_return(
             return None
     else:
         on_stack = bool((changes.return_address and on_stack) or changes.stack or changes.scratch)
+    if changes is None or changes.return_address:
+        table = image.once(go_functions) if has_go(image) else None
+        if table is not None and table.start <= link < table.end:
+            return MOVED, "Go's runtime finds the trampoline where it unwinds or moves the stack"
     if on_stack:
         why = _without_caller(arch, image, link)
         if why:

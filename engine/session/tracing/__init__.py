@@ -7,7 +7,8 @@ rows of their own kinds, as is what the scheduler does (`scheduling`), `tasks` c
 are recorded, `programs` know which program a row is from, `store_events` has stores to data
 recorded.
 `output` writes what was recorded, and keeps with it the `loaded_files` that name addresses;
-formats of several files have theirs `placed_files`. `event_output` writes the rows of a log once
+formats of several files have theirs `placed_files`. `unreturned` says at the end which calls of a
+Go program did not return. `event_output` writes the rows of a log once
 more, `listing` the definitions. `graphing` traces whole sets of functions, `handlers` loads probes
 written in Python, whose code shares the process with us (`shared_process`).
 

@@ -308,6 +308,9 @@ class Graphing:
             bounds = stacks.at(slot)
             if bounds is not None:
                 return Stack(*bounds, exact=True)
+        running = self._probing.here.manager.goroutines.stack_at(slot)
+        if running is not None:
+            return Stack(running.low, running.high, exact=True, own=not running.scheduler)
         mapping = seen.memory.find(slot)
         low, high, exact = slot, slot + 1, False
         if mapping is not None:
