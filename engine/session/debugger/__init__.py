@@ -6,7 +6,7 @@
 - `stops`: breakpoints, watchpoints and catchpoints by number; `stoptables` writes them,
   `signal_rules` is what is done with signals, `saving` keeps stops for another session.
 - `command_table`: the table of all words. They are carried out by `looking`, `assembly`,
-  `listing`, `describing`, `filetexts`, `searching`, `tasks` (which look), `breaking`,
+  `listing`, `describing`, `filetexts`, `searching`, `tasks`, `goroutine_words` (which look), `breaking`,
   `many_breaks`, `skipping`, `watchpoint_words`, `catching`, `moving`, `moments` (of a recorded
   run), `changing` and `dumping`; `applying` carries words out for several frames or threads,
   `elsewhere` answers those that are not here; `settings` are what `set` and `show` name,

@@ -1,7 +1,7 @@
 """Words for goroutines of a Go program: info goroutines, goroutine N, goroutine N WORD.
 
-They are those of runtime-gdb.py, which Go has for gdb, and say more: what a goroutine waits for and
-where the user's code is, as delve does.
+They are those of runtime-gdb.py, which Go has for gdb, and say more: what a goroutine waits for
+and where the user's code is, as delve does.
 """
 
 from collections.abc import Callable
