@@ -131,6 +131,8 @@ class UnwindGuest(Struct, frozen=True):
         ends_at: whether a stack ends at a CFA, so that nobody has called whose frame it is; None
             where no such stacks are known.
         orc_outside: the ORC entry at an address in no file, which a kernel has made or loaded.
+        ends_in: whether the stack ends with a frame, by an address in its function and by its
+            registers, whatever tables say of it.
     """
 
     arch: Arch
@@ -145,6 +147,7 @@ class UnwindGuest(Struct, frozen=True):
     outermost: int | None = None
     ends_at: Callable[[int], bool] | None = None
     orc_outside: Callable[[int], OrcEntry | None] = lambda address: None
+    ends_in: Callable[[int, Mapping[str, int]], bool] | None = None
 
 
 TABLES: Final[Mapping[str, type[DwarfTables | Ia64Tables]]] = {
@@ -274,6 +277,7 @@ class Unwinder:
         known = _Known({}, {})
         stacks = roles.sp, *self._unwind.stacks
         seen: set[tuple[int | None, ...]] = set()
+        ends_in = self._view.ends_in
         while True:
             pc = registers[roles.pc]
             if own >= limit:
@@ -284,6 +288,9 @@ class Unwinder:
             seen.add(key)
             own += self._view.unwind_info(pc) is None
             known.stale.update(registers)
+            if ends_in is not None and ends_in(pc if exact else pc - 1, registers):
+                frames.append(Frame(pc, None, registers, "", exact, False, trampoline))
+                return UnwindEnd(EndReason.OUTERMOST, "the outermost frame has no caller")
             # A leaf needs no table where a return address lies in its own function.
             here = exact or (self._unwind.padded and not frames)
             step, end = self._step(pc, registers, here, known)

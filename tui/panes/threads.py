@@ -139,7 +139,7 @@ A thread is looked at until the program moves; steps (`i` `o` `s` `n` `f`) are t
 looked at, `c` lets all run. `:thread N` and `:info threads` do the same.
 
 Of goroutines there stand the number, what it waits for in the words of Go's own tracebacks, the
-innermost function that is not the runtime's, the thread that runs it (`*`), and who has started it.
+innermost function that is not the runtime's, the thread that runs it (`*`), and who started it.
 `Enter` shows its backtrace and variables, of one that no thread runs too, whose registers are the
 three that the runtime keeps. `:info goroutines` and `:goroutine N` do the same.
 """

@@ -19,7 +19,7 @@ from engine.guest.memory import Memory
 from engine.linux.space import AddressSpace
 from engine.probes.trampoline import NAME
 from engine.session.guest.session import Session
-from engine.session.inspect.go_stacks import GoStacks
+from engine.session.inspect.go_stacks import GoStacks, go_name
 from engine.session.inspect.goroutines import Goroutine
 from engine.session.protocol.frames import GuestFrame
 from engine.unwind.compare import UNWINDERS, Comparison, by_name
@@ -38,8 +38,6 @@ _KEPT: Final = 8
 """Processes whose tables and code are kept at a time."""
 _PAGE: Final = 4096
 """The first page of the window has the signal return code."""
-_GO_ASSEMBLY: Final = ".abi0"
-"""Behind the names of Go's functions in assembly in the symbol table, and nowhere else."""
 
 
 class Backtrace(Struct, frozen=True):
@@ -111,6 +109,7 @@ class Backtraces:
             lambda: memory.table.layout,
             None if self._session.supervisor is None else self._session.supervisor.end,
             None if stacks is None else stacks.is_end,
+            ends_in=self._go.ends_in(space),
         )
 
     def _user_view(self, users: "UserPrograms", space: AddressSpace) -> UnwindGuest:
@@ -233,7 +232,7 @@ class Backtraces:
             unwind = self._of_process()[1].walk
             walk = self._go.joined(
                 unwind(known, limit=limit, exact=not syscall),
-                self._session.machine.current,
+                self._session.seen,
                 lambda registers, more: unwind(registers, limit=more),
                 limit,
             )
@@ -327,7 +326,7 @@ class Backtraces:
             )
             file, number, trampoline = call.file, call.line, False
         name = symbol.demangled if symbol is not None else location.engine.partition("+")[0]
-        name = name.removesuffix(_GO_ASSEMBLY)
+        name = go_name(name)
         if not name and frame.pc == self.trampoline:
             name = TRAMPOLINE_NAME
         if not name and self._session.supervisor is not None:

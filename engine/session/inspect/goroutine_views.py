@@ -7,6 +7,7 @@ from engine.linux.space import AddressSpace
 from engine.linux.thread import Thread
 from engine.session.guest.session import Session
 from engine.session.inspect.backtrace import Backtraces
+from engine.session.inspect.go_stacks import go_name
 from engine.session.inspect.goroutines import Goroutine, Goroutines
 from engine.session.protocol.frames import GuestFrame
 from engine.session.protocol.views import GoroutinesView, GoroutineView
@@ -15,6 +16,8 @@ _LOCATED: Final = 1000
 """Goroutines whose stacks are walked, the first ones of a list."""
 _DEPTHS: Final = (8, 64)
 """Frames in which the user's code is looked for: few are enough for most."""
+_MAIN: Final = 1
+"""The number of the goroutine that runs main, which the runtime itself starts."""
 _RUNTIME: Final = "runtime."
 _NOT_USERS: Final = ("internal/", "runtime/internal/")
 
@@ -62,7 +65,7 @@ class GoroutineViews:
             user.file if user is not None else "",
             user.line if user is not None else 0,
             one.thread,
-            self._name(space, one.created - 1) if one.created else "",
+            self._name(space, one.created - 1) if one.id != _MAIN else "",
             self._name(space, one.start),
             shown,
         )
@@ -85,7 +88,7 @@ class GoroutineViews:
 
     def _name(self, space: AddressSpace, address: int) -> str:
         symbol = space.modules.locate(address).symbol
-        return symbol.demangled if symbol is not None else ""
+        return go_name(symbol.demangled) if symbol is not None else ""
 
 
 def _is_users(function: str) -> bool:
