@@ -12,6 +12,7 @@ from engine.message_text import counted
 from engine.session.debugger.debugger import Debugger, message
 from engine.session.debugger.looking import Looking
 from engine.session.inspect.goroutine_views import GoroutineViews
+from engine.session.inspect.goroutines import MOST
 from engine.session.protocol import commands as cmd
 from engine.session.protocol.views import GoroutinesView, GoroutineView
 
@@ -54,7 +55,7 @@ class GoroutineWords:
         with control.sight.visit():
             views = GoroutineViews(control.session)
             parked = 0 if focus.parked is None else focus.parked.id
-            return views.listed(focus.thread.space, focus.thread, parked)
+            return views.listed(focus.thread.space, focus.thread, parked, MOST)
 
     def _row(self, one: GoroutineView, wide: int) -> str:
         """A line as runtime-gdb.py has it, and what Go's traceback and delve add to it."""

@@ -12,8 +12,8 @@ from engine.session.inspect.goroutines import Goroutine, Goroutines
 from engine.session.protocol.frames import GuestFrame
 from engine.session.protocol.views import GoroutinesView, GoroutineView
 
-_LOCATED: Final = 1000
-"""Goroutines whose stacks are walked, the first ones of a list."""
+LOCATED: Final = 300
+"""Goroutines whose stacks are walked for the views of a stop, the first ones of a list."""
 _DEPTHS: Final = (8, 64)
 """Frames in which the user's code is looked for: few are enough for most."""
 _MAIN: Final = 1
@@ -31,13 +31,17 @@ class GoroutineViews:
         self._goroutines = Goroutines(session)
         self._backtraces = Backtraces(session)
 
-    def listed(self, space: AddressSpace, shown: Thread, parked: int) -> GoroutinesView:
+    def listed(
+        self, space: AddressSpace, shown: Thread, parked: int, located: int = LOCATED
+    ) -> GoroutinesView:
         """The goroutines of the program in an address space, or why there are none.
 
         Args:
             space: the address space.
             shown: the thread that panes show.
             parked: number of the goroutine that they show in place of it; 0 for none.
+            located: number of goroutines whose stacks are walked; of others there is the place
+                where they go on.
         """
         try:
             found = self._goroutines.listed(space)
@@ -45,7 +49,7 @@ class GoroutineViews:
             return GoroutinesView(why=str(error))
         chosen = parked or next((one.id for one in found.found if one.thread == shown.tid), 0)
         views = tuple(
-            self._view(one, space, shown=one.id == chosen, located=number < _LOCATED)
+            self._view(one, space, shown=one.id == chosen, located=number < located)
             for number, one in enumerate(found.found)
         )
         return GoroutinesView(views, found.dead, found.left_out, found.why)
@@ -71,8 +75,10 @@ class GoroutineViews:
         )
 
     def _frames(self, one: Goroutine) -> tuple[GuestFrame, ...]:
-        """Its innermost frames, as far as the user's code."""
+        """Its innermost frames, as far as the user's code; none where it is damaged."""
         frames: tuple[GuestFrame, ...] = ()
+        if not one.thread and not one.stack[0] <= one.sp <= one.stack[1]:
+            return frames  # a walk through anything would take long, and find nothing
         for depth in _DEPTHS:
             frames = self._walked(one, depth)
             if any(_is_users(frame.function) for frame in frames) or len(frames) < depth:

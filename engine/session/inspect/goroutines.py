@@ -46,6 +46,7 @@ class Goroutine(Struct, frozen=True):
         locked: it has a thread of its own (runtime.LockOSThread).
         created: return address in the function that has started it; 0 for main's.
         start: address of its function.
+        stack: the lowest and the highest address of its stack.
     """
 
     id: int
@@ -59,6 +60,7 @@ class Goroutine(Struct, frozen=True):
     locked: bool
     created: int
     start: int
+    stack: tuple[int, int]
 
     @property
     def runs(self) -> bool:
@@ -263,6 +265,7 @@ class _Reader:
             value["lockedm"] != 0,
             value["gopc"],
             value["startpc"],
+            (value["stack.lo"], value["stack.hi"]),
         )
 
     def _thread_of(self, goroutine: int, address: int) -> int:
