@@ -17,7 +17,8 @@ def bare_name(name: str) -> str:
     depth, start, end = 0, 0, len(name)
     for at, letter in enumerate(name):
         if letter == "(" and not depth and name[at - 8 : at] != "operator":
-            if name[at:].startswith("(anonymous namespace)"):
+            methods = name[at - 1 : at] == "."  # Go's, of a pointer: "os.(*File).Read"
+            if methods or name[at:].startswith("(anonymous namespace)"):
                 continue
             end = at
             break

@@ -77,6 +77,7 @@ _SAID: Final = (
     cmd.Signal,
     cmd.LoadHandlers,
     cmd.ChooseThread,
+    cmd.ChooseGoroutine,
     cmd.StepAlone,
     cmd.SetMark,
     cmd.DeleteMark,

@@ -133,6 +133,8 @@ class UnwindGuest(Struct, frozen=True):
         orc_outside: the ORC entry at an address in no file, which a kernel has made or loaded.
         entered_from: whether a frame above an address was entered from a program of less
             privilege, where no frames of this guest are.
+        ends_in: whether the stack ends with a frame, by an address in its function and by its
+            registers, whatever tables say of it.
     """
 
     arch: Arch
@@ -148,6 +150,7 @@ class UnwindGuest(Struct, frozen=True):
     ends_at: Callable[[int], bool] | None = None
     orc_outside: Callable[[int], OrcEntry | None] = lambda address: None
     entered_from: Callable[[int], bool] = lambda address: False
+    ends_in: Callable[[int, Mapping[str, int]], bool] | None = None
 
 
 TABLES: Final[Mapping[str, type[DwarfTables | Ia64Tables]]] = {
@@ -277,6 +280,7 @@ class Unwinder:
         known = _Known({}, {})
         stacks = roles.sp, *self._unwind.stacks
         seen: set[tuple[int | None, ...]] = set()
+        ends_in = self._view.ends_in
         while True:
             pc = registers[roles.pc]
             if own >= limit:
@@ -287,6 +291,9 @@ class Unwinder:
             seen.add(key)
             own += self._view.unwind_info(pc) is None
             known.stale.update(registers)
+            if ends_in is not None and ends_in(pc if exact else pc - 1, registers):
+                frames.append(Frame(pc, None, registers, "", exact, False, trampoline))
+                return UnwindEnd(EndReason.OUTERMOST, "the outermost frame has no caller")
             # A leaf needs no table where a return address lies in its own function.
             here = exact or (self._unwind.padded and not frames)
             step, end = self._step(pc, registers, here, known)

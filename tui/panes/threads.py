@@ -1,4 +1,7 @@
-"""The threads pane: all threads and processes as a tree, what each waits for, and where it is."""
+"""The threads pane: all threads and processes as a tree, what each waits for, and where it is.
+
+In its other mode it has the goroutines of a Go program in their place.
+"""
 
 from typing import ClassVar
 
@@ -7,9 +10,15 @@ from rich.text import Text
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
-from engine.session.protocol.commands import ChooseThread, StepAlone
+from engine.session.protocol.commands import (
+    ChooseGoroutine,
+    ChooseThread,
+    ListGoroutines,
+    StepAlone,
+)
 from engine.session.protocol.views import GuestView, ThreadView
 from tui.messages import Ask, Say
+from tui.panes.goroutine_rows import GoroutineRows
 from tui.render import grouped, harmless, mark, thread_look
 from tui.widgets.line_source import LineSource
 from tui.widgets.list_pane import ListPane
@@ -25,19 +34,33 @@ _WORDS = {"R": "can run", "S": "waits", "D": "waits", "T": "stopped", "Z": "ende
 
 
 class ThreadRows(LineSource):
-    """One line a thread, processes by their parents."""
+    """One line a thread, processes by their parents; or a goroutine.
+
+    Attributes:
+        threads: of the last view.
+        goroutines: the lines of these; None for those of threads.
+    """
 
     empty = "nothing runs"
 
     def __init__(self) -> None:
         self.threads: tuple[ThreadView, ...] = ()
+        self.goroutines: GoroutineRows | None = None
         self._names: dict[int, str] = {}
         self._id = self._ticks = self._comm = 1
 
     def fill(self, view: GuestView) -> bool:
-        """Take the threads of a view; True if they are others than before."""
+        """Take the threads of a view, or goroutines; True if they are others than before."""
+        had = self.goroutines is not None
+        if view.goroutines is None:
+            self.goroutines = None
+        else:
+            self.goroutines = self.goroutines or GoroutineRows()
+            if self.goroutines.fill(view.goroutines) or not had:
+                self.threads = view.listed
+                return True
         if view.listed is self.threads:
-            return False
+            return had and self.goroutines is None
         self.threads = view.listed
         self._names = {thread.tid: thread.comm for thread in self.threads}
         self._id = max((len(str(thread.tid)) for thread in self.threads), default=1)
@@ -49,11 +72,13 @@ class ThreadRows(LineSource):
 
     @property
     def count(self) -> int:
-        """Threads."""
-        return len(self.threads)
+        """Threads, or lines of goroutines."""
+        return len(self.threads) if self.goroutines is None else self.goroutines.count
 
     def line(self, index: int, width: int, looks: Looks) -> Text:
         """Marks, id, state, ticks, name, place, what it waits for."""
+        if self.goroutines is not None:
+            return self.goroutines.line(index, width, looks)
         thread, plain = self.threads[index], looks.ascii_only
         text = Text(no_wrap=True)
         text.append(mark("shown", plain) if thread.shown else " ", looks("accent"))
@@ -79,7 +104,9 @@ class ThreadRows(LineSource):
         return text
 
     def line_of(self, tid: int) -> int | None:
-        """The line of a thread."""
+        """The line of a thread; that of the goroutine that panes show."""
+        if self.goroutines is not None:
+            return self.goroutines.line_of_shown()
         return next((n for n, thread in enumerate(self.threads) if thread.tid == tid), None)
 
 
@@ -99,6 +126,7 @@ class ThreadsPane(ListPane[ThreadRows]):
 | `Enter` | look at the thread: registers, code, stack and backtrace are its own then |
 | `L` | steps: the thread alone (the others run only while it waits), or all in their turns |
 | `&` | only the thread's events in the event log; again: all |
+| `v` | the goroutines of a Go program, or the threads again |
 | `Y` | copy |
 
 The thread that panes show is marked in front, `*` has the processor. States are those of /proc:
@@ -109,10 +137,16 @@ priority inheritance, robust ones, musl's and glibc's mutexes), and its place.
 
 A thread is looked at until the program moves; steps (`i` `o` `s` `n` `f`) are the thread's that is
 looked at, `c` lets all run. `:thread N` and `:info threads` do the same.
+
+Of goroutines there stand the number, what it waits for in the words of Go's own tracebacks, the
+innermost function that is not the runtime's, the thread that runs it (`*`), and who started it.
+`Enter` shows its backtrace and variables, of one that no thread runs too, whose registers are the
+three that the runtime keeps. `:info goroutines` and `:goroutine N` do the same.
 """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("L", "alone", "alone", id="threads.alone"),
+        Binding("v", "goroutines", "goroutines", id="threads.goroutines"),
         Binding("ampersand", "filter", "events", key_display="&", id="threads.events"),
     ]
 
@@ -139,6 +173,13 @@ looked at, `c` lets all run. `:thread N` and `:info threads` do the same.
             line = self.source.line_of(shown)
             if line is not None:
                 self.lines.move_to(line)
+        if view.goroutines is not None:
+            listed = view.goroutines.listed
+            waiting = sum(one.state == "waiting" for one in listed)
+            self.retitle(
+                "goroutines", f"{waiting} wait" if waiting else "", count=str(len(listed))
+            )
+            return
         waiting = sum(thread.state in "SD" for thread in view.listed)
         self.retitle(
             f"{waiting} wait" if waiting else "",
@@ -152,13 +193,20 @@ looked at, `c` lets all run. `:thread N` and `:info threads` do the same.
 
     @property
     def _thread(self) -> ThreadView | None:
-        """The thread at the cursor."""
+        """The thread at the cursor; None among goroutines."""
         threads, cursor = self.source.threads, self.lines.cursor
+        if self.source.goroutines is not None:
+            return None
         return threads[cursor] if cursor < len(threads) else None
 
     def on_virtual_lines_chosen(self, event: VirtualLines.Chosen) -> None:
-        """Look at the thread."""
+        """Look at the thread, or the goroutine."""
         event.stop()
+        goroutines = self.source.goroutines
+        one = None if goroutines is None else goroutines.at(self.lines.cursor)
+        if one is not None:
+            self.post_message(Ask(ChooseGoroutine(one.id)))
+            return
         thread = self._thread
         if thread is None:
             return
@@ -170,6 +218,10 @@ looked at, `c` lets all run. `:thread N` and `:info threads` do the same.
     def action_alone(self) -> None:
         """Step one thread, or all."""
         self.post_message(Ask(StepAlone(on=not self._alone)))
+
+    def action_goroutines(self) -> None:
+        """List goroutines, or threads."""
+        self.post_message(Ask(ListGoroutines(on=self.source.goroutines is None)))
 
     def action_filter(self) -> None:
         """Show the thread's events alone, or all."""

@@ -379,7 +379,13 @@ class Control:
     def view(self) -> GuestView:
         """Make the view of this moment."""
         sight = self.sight
-        return self._views.make(sight.run, sight.words, frame=sight.frame, moment=sight.moves)
+        return self._views.make(
+            sight.run,
+            sight.words,
+            frame=sight.frame,
+            moment=sight.moves,
+            goroutines=sight.goroutines,
+        )
 
     @property
     def thread(self) -> int:
@@ -409,7 +415,7 @@ class Control:
         running = self.sight.here.running
         if running.state not in (RunState.STOPPED, RunState.READY) or running.machine is not None:
             raise CommandError("The program does not stand where a function can be called.")
-        if self.sight.here.focus.chosen is not None:
+        if not self.sight.here.focus.is_runner:
             raise CommandError("Functions are called by the thread that runs.")
         calls = FunctionCalls(self.session, self.sight.here.probing, self.queue.halted)
         machine = self.session.machine

@@ -9,8 +9,10 @@ from engine.linux.space import AddressSpace
 from engine.linux.thread import Thread
 from engine.linux.turns import Replay
 from engine.session.guest.session import Session
+from engine.session.inspect.goroutine_views import GoroutineViews
+from engine.session.inspect.goroutines import Goroutine, Goroutines
 from engine.session.inspect.threads import ThreadViews
-from engine.session.protocol.views import ThreadView
+from engine.session.protocol.views import GoroutinesView, ThreadView
 
 _NAMED: Final = 8
 """Threads that are named to somebody who asks for one that there is not."""
@@ -21,6 +23,8 @@ class Focus:
 
     Attributes:
         chosen: another thread than the one that runs, None for that one.
+        parked: a goroutine that no thread runs, and that is looked at in place of the thread in
+            sight; None for that thread.
         alone: the thread in sight gets the processor whenever it can run; the others have it only
             while it waits.
         elsewhere: the address space of the program whose frame is looked at, where that has
@@ -36,10 +40,14 @@ class Focus:
         """
         self._session = session
         self._views = ThreadViews(session)
+        self._goroutines = Goroutines(session)
+        self._goroutine_views = GoroutineViews(session)
         self._listed: tuple[ThreadView, ...] = ()
+        self._listed_goroutines: GoroutinesView | None = None
         self._space = session.space
         self._places: dict[int, tuple[int, str]] = {}
         self.chosen: Thread | None = None
+        self.parked: Goroutine | None = None
         self.elsewhere: AddressSpace | None = None
         self.alone = alone
 
@@ -74,8 +82,28 @@ class Focus:
             rest = f" and {more} more" if more > 0 else ""
             raise CommandError(f"there is no thread {tid}; there are {there}{rest}")
         self.chosen = None if thread is machine.current else thread
+        self.parked = None
         comm = thread.comm.decode(errors="replace")
         return f"thread {tid} ({comm}) of process {thread.pid}"
+
+    def choose_goroutine(self, number: int) -> str:
+        """Look at a goroutine: at the thread that runs it, if one does; in words which.
+
+        Raises:
+            CommandError: there is none.
+        """
+        if self._session.machine.current.ended:
+            raise CommandError("the program has ended; nothing of it is left to look at")
+        goroutine = self._goroutines.one(self.thread.space, number)
+        if goroutine.runs:
+            return f"goroutine {number} ({goroutine.status}), {self.choose(goroutine.thread)}"
+        self.parked = goroutine
+        return f"goroutine {number} ({goroutine.status})"
+
+    @property
+    def is_runner(self) -> bool:
+        """True if the processor's registers are those of what is looked at."""
+        return self.chosen is None and self.parked is None
 
     def step_alone(self, *, on: bool) -> str:
         """Let the others run while the thread in sight steps, or not; in words what holds.
@@ -103,9 +131,23 @@ class Focus:
 
     def begin(self) -> Thread:
         """The guest is about to move: the thread that is meant; none is chosen from here on."""
-        thread, self.chosen = self.thread, None
+        thread, self.chosen, self.parked = self.thread, None, None
         self._session.kernel.prefer(thread if self.alone else None, at_once=False)
         return thread
+
+    def goroutines(self, *, looks: bool) -> GoroutinesView:
+        """The goroutines of the program in sight, which stands.
+
+        Args:
+            looks: the guest has moved since, or something else is looked at.
+        """
+        if looks or self._listed_goroutines is None:
+            parked = 0 if self.parked is None else self.parked.id
+            found = self._goroutine_views.listed(self.thread.space, self.thread, parked)
+            if found != self._listed_goroutines:
+                self._listed_goroutines = found
+        assert self._listed_goroutines is not None, "it has just been made"
+        return self._listed_goroutines
 
     def threads(self, *, stands: bool, looks: bool) -> tuple[ThreadView, ...]:
         """All threads now.

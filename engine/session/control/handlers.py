@@ -132,6 +132,8 @@ class StandingCommands:
             cmd.SelectFrame: self._select_frame,
             cmd.Unwind: self._unwind,
             cmd.ChooseThread: self._choose_thread,
+            cmd.ChooseGoroutine: self._choose_goroutine,
+            cmd.ListGoroutines: self._list_goroutines,
             cmd.StepAlone: self._step_alone,
             cmd.TypedLine: lambda line: self._sight.known_words().carry_out(line.text),
         }
@@ -266,15 +268,35 @@ class StandingCommands:
     def _choose_thread(self, command: cmd.ChooseThread) -> str:
         """Look at another thread."""
         running, machine = self._sight.here.running, self._sight.here.session.machine
-        if not self._sight.here.stands:
-            raise CommandError("the program is not standing; Ctrl-C stops it")
+        self._need_standing()
         if running.machine is not None and command.tid not in (0, machine.tid):
             raise CommandError(_MID_HIT)
         said = self._sight.here.focus.choose(command.tid or machine.tid)
+        self._looks_elsewhere()
+        return said
+
+    def _choose_goroutine(self, command: cmd.ChooseGoroutine) -> str:
+        """Look at a goroutine."""
+        self._need_standing()
+        if self._sight.here.running.machine is not None:
+            raise CommandError(_MID_HIT)
+        said = self._sight.here.focus.choose_goroutine(command.id)
+        self._looks_elsewhere()
+        return said
+
+    def _need_standing(self) -> None:
+        if not self._sight.here.stands:
+            raise CommandError("the program is not standing; Ctrl-C stops it")
+
+    def _looks_elsewhere(self) -> None:
         self._sight.moves_on()
         self._sight.place.change()  # the same addresses may have other code now
-        running.origin = ""
-        return said
+        self._sight.here.running.origin = ""
+
+    def _list_goroutines(self, command: cmd.ListGoroutines) -> str:
+        self._sight.goroutines = command.on
+        self._sight.here.running.origin = self._sight.here.running.origin or ""
+        return ""
 
     def _step_alone(self, command: cmd.StepAlone) -> str:
         said = self._sight.here.focus.step_alone(on=command.on)

@@ -68,6 +68,7 @@ class RunSight:
         links: of the value that was followed back last.
         moves: counts what the guest has done, threads that were chosen and fresh starts.
         frame: number of the frame that is looked at; the guest's motions make it 0.
+        goroutines: views list those of a Go program.
     """
 
     def __init__(self, telling: EventTeller, learn: Callable[[], object] | None) -> None:
@@ -81,6 +82,7 @@ class RunSight:
         self._learn = learn
         self.links: tuple[OriginLink, ...] = ()
         self.moves = self.frame = 0
+        self.goroutines = False
         self._telling = telling
         self._gate = threading.Lock()
         self._hears = False
@@ -206,7 +208,13 @@ class GuestViews:
         self._last = GuestView()
 
     def make(
-        self, run: KeptRun, words: TypedWords | None, *, frame: int, moment: int
+        self,
+        run: KeptRun,
+        words: TypedWords | None,
+        *,
+        frame: int,
+        moment: int,
+        goroutines: bool = False,
     ) -> GuestView:
         """The view of this moment.
 
@@ -215,6 +223,7 @@ class GuestViews:
             words: who carries typed words out; None before the first of them.
             frame: number of the frame that is looked at.
             moment: counts motions of the guest.
+            goroutines: those of a Go program are listed.
         """
         place, here, last = run.place, run.place.here, self._last
         session, viewing, kernel = here.session, here.viewing, here.session.kernel
@@ -227,22 +236,27 @@ class GuestViews:
         listed = focus.threads(stands=stands, looks=looks and not mid_hit)
         raw, pc = last.raw_pc, last.pc
         with focus.visit() if stands else nullcontext():
-            waiting = kernel.waiting_in
+            parked = focus.parked
+            waiting = kernel.waiting_in if parked is None else ""
             modules = focus.space.modules
-            own = running.own if focus.chosen is None else {}
+            own = running.own if focus.is_runner else {}
             if stands:
                 raw = session.cpu.read_register(session.arch.roles.pc)
-                pc = running.stands_at(raw) if focus.chosen is None else focus.original_pc(raw)
+                raw = raw if parked is None else parked.pc
+                pc = running.stands_at(raw) if focus.is_runner else focus.original_pc(raw)
             if looks:
                 registers, frames = (
-                    viewing.registers(run.origin),
-                    viewing.frames(waiting, own),
+                    viewing.registers(run.origin, parked),
+                    viewing.frames(waiting, own, parked),
                 )
             else:
                 registers, frames = viewing.same_registers(), viewing.same_frames()
             thread = session.machine.tid
-        looked_at = running.state is not RunState.RUNNING and not focus.chosen
+        looked_at = running.state is not RunState.RUNNING and focus.is_runner
         hit = running.hit if looked_at else None
+        found = last.goroutines if goroutines else None
+        if goroutines and stands and not mid_hit:
+            found = focus.goroutines(looks=looks)
         module = modules.at(pc) if stands else None
         self._last = GuestView(
             state=state,
@@ -277,6 +291,7 @@ class GuestViews:
             thread=thread,
             threads=len(session.machine.threads),
             listed=listed,
+            goroutines=found,
             alone=focus.alone,
             program_in_sight=here.tracing.programs.number(focus.seen),
             time=session.cpu.coming() if place.in_past else session.cpu.blocks(),

@@ -6,10 +6,10 @@
 - `stops`: breakpoints, watchpoints and catchpoints by number; `stoptables` writes them,
   `signal_rules` is what is done with signals, `saving` keeps stops for another session.
 - `command_table`: the table of all words. They are carried out by `looking`, `assembly`,
-  `listing`, `describing`, `filetexts`, `searching`, `tasks` (which look), `breaking`,
-  `many_breaks`, `skipping`, `watchpoint_words`, `catching`, `moving`, `moments` (of a recorded
-  run), `changing` and `dumping`; `applying` carries words out for several frames or threads,
-  `elsewhere` answers those that are not here; `settings` are what `set` and `show` name,
+  `listing`, `describing`, `filetexts`, `searching`, `tasks`, `goroutine_words` (which look),
+  `breaking`, `many_breaks`, `skipping`, `watchpoint_words`, `catching`, `moving`, `moments` (of a
+  recorded run), `changing` and `dumping`; `applying` carries words out for several frames or
+  threads, `elsewhere` answers those that are not here; `settings` are what `set` and `show` name,
   `own_functions` what `$_NAME` means; `returned` is the value that `finish` prints;
   `past_conditions` keeps what an expression meant at the place where the user typed it, for
   searches of the moments at which it was true.

@@ -23,6 +23,7 @@ from engine.session.debugger.describing import DescribingWords
 from engine.session.debugger.dumping import DumpWords
 from engine.session.debugger.elsewhere import unknown
 from engine.session.debugger.filetexts import FileWords
+from engine.session.debugger.goroutine_words import GoroutineWords
 from engine.session.debugger.looking import Looking
 from engine.session.debugger.many_breaks import ManyBreaks
 from engine.session.debugger.moments import MomentWords
@@ -96,6 +97,7 @@ class WordTable:
         searching = Searching(debugger)
         files = FileWords(debugger, looking)
         self.applying = applying = ApplyWords(debugger, looking, tasks)
+        self.goroutines = goroutines = GoroutineWords(debugger, looking)
         self.skipping = skipping = SkipWords(debugger)
         moving.skips = skipping.skips
         describing = DescribingWords(debugger, looking)
@@ -121,6 +123,7 @@ class WordTable:
             Word(("marks", "bookmarks"), moments.info_marks, remote=True),
             Word(("branches",), branching.info_branches, remote=True),
             Word(("threads",), tasks.info_threads, remote=True),
+            Word(("goroutines",), goroutines.info_goroutines, remote=True),
             Word(("functions", "fun"), searching.info_functions, remote=True),
             Word(("variables", "var"), searching.info_variables, remote=True),
             Word(("types",), searching.info_types, remote=True),
@@ -179,6 +182,7 @@ class WordTable:
             Word(("rwatch", "rw"), watching.rwatch, remote=True),
             Word(("awatch", "aw"), watching.awatch, remote=True),
             Word(("thread", "t"), tasks.thread, moves=True),
+            Word(("goroutine",), goroutines.goroutine, moves=True),
             Word(("find",), searching.find, remote=True),
             Word(("printf",), looking.printf, remote=True),
             Word(("jump", "j"), moving.jump, moves=True),

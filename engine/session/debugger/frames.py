@@ -134,8 +134,7 @@ class SelectedFrames:
         """Innermost first; those outside of main are left out, as in gdb."""
         if self._frames is None:
             with self._control.sight.visit():
-                waiting = self._session.kernel.waiting_in
-                found = self._backtraces.take(syscall=waiting).frames
+                found = self._taken(self._session.kernel.waiting_in)
             kept: list[GuestFrame] = []
             for frame in found:
                 if frame.source == "syscall":
@@ -146,6 +145,13 @@ class SelectedFrames:
             self.skipped = self._skipped(kept)
             self._frames = tuple(kept[self.skipped :])
         return self._frames
+
+    def _taken(self, waiting_in: str = "") -> tuple[GuestFrame, ...]:
+        """All frames of what is in sight: a thread, or a goroutine that none runs."""
+        parked = self._control.sight.here.focus.parked
+        if parked is not None:
+            return self._backtraces.parked(parked).frames
+        return self._backtraces.take(syscall=waiting_in).frames
 
     def _is_main(self, frame: GuestFrame, number: int) -> bool:
         """True for the frame that the user's program begins with; Rust's has a crate in front."""
@@ -176,7 +182,7 @@ class SelectedFrames:
         """The frame that a call returns to, those outside of main among them; None for none."""
         frame = self.all[number]
         with self._control.sight.visit():
-            found = self._backtraces.take().frames
+            found = self._taken()
         here = [one for one in found if one.thread == frame.thread]
         behind = [one for one in here if one.cfa is not None and one.cfa > (frame.cfa or 0)]
         return behind[0] if behind else None
@@ -280,7 +286,7 @@ class SelectedFrames:
     def heading(self, number: int, *, with_number: bool = True, brief: bool = False) -> str:
         """A frame's line: "#1  0x0000000000401136 in main () at a.c:5"."""
         frame = self.all[number]
-        mark = f"#{number:<3}" if with_number else ""
+        mark = f"#{number:<2} " if with_number else ""
         if frame.signal:
             return f"{mark}{frame.title}"
         digits = self._session.arch.bits // 4

@@ -74,7 +74,7 @@ class Interpreter:
                 BlockWord(("while",), self._while),
             ),
         )
-        self.words.applying.line = self.line
+        self.words.applying.line = self.words.goroutines.line = self.line
         self.words.moving.at_stop = lambda: self._hook("hook-stop")
 
     def line(self, text: str) -> None:

@@ -5,4 +5,7 @@
 `function_results` where functions leave their results, `telescope` where a word leads. `threads`
 tells who is there and what each waits for, `standstill` of a guest in which all wait for each
 other, `troubles` what was asked for in vain; `viewing` makes the frozen views.
+
+Of a Go program `goroutines` are read from its runtime, `goroutine_views` describes them, and
+`go_stacks` joins the stacks that its threads change between.
 """

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.cpu.base import RegisterStack
 from engine.cpu.ram import EXECUTE
@@ -18,6 +19,8 @@ from engine.guest.memory import Memory
 from engine.linux.space import AddressSpace
 from engine.probes.trampoline import NAME
 from engine.session.guest.session import Session
+from engine.session.inspect.go_stacks import GoStacks, go_name
+from engine.session.inspect.goroutines import Goroutine
 from engine.session.protocol.frames import GuestFrame
 from engine.unwind.compare import UNWINDERS, Comparison, by_name
 from engine.unwind.expression import ReadMemory
@@ -62,6 +65,7 @@ class Backtraces:
         """Nothing is read yet."""
         self._session = session
         arch = session.arch
+        self._go = GoStacks(session)
         self._views: dict[AddressSpace, tuple[UnwindGuest, Unwinder]] = {}
         self.names = tuple(r.name for r in arch.registers if r.group in ("general", "flags"))
         self._chain: ReturnChain | None = None
@@ -105,6 +109,7 @@ class Backtraces:
             lambda: memory.table.layout,
             None if self._session.supervisor is None else self._session.supervisor.end,
             None if stacks is None else stacks.is_end,
+            ends_in=self._go.ends_in(space),
         )
 
     def _user_view(self, users: "UserPrograms", space: AddressSpace) -> UnwindGuest:
@@ -224,7 +229,13 @@ class Backtraces:
             return Backtrace((), EndReason.OUTERMOST, "no function is called")
         chosen = comparison(unwinder)
         if chosen is UNWINDERS[0]:
-            walk = self._of_process()[1].walk(known, limit=limit, exact=not syscall)
+            unwind = self._of_process()[1].walk
+            walk = self._go.joined(
+                unwind(known, limit=limit, exact=not syscall),
+                self._session.seen,
+                lambda registers, more: unwind(registers, limit=more),
+                limit,
+            )
         else:
             walk = chosen.walk(self.view, self.trampoline, known, limit)
         frames = [self._kernel_frame(syscall, known)] if syscall else []
@@ -239,6 +250,32 @@ class Backtraces:
         for frame in walk.frames:
             self._add(frames, frame, user)
         return Backtrace(tuple(frames), walk.end.reason, walk.end.text)
+
+    def registers_of(self, goroutine: Goroutine) -> dict[str, int]:
+        """The registers that a goroutine has which no thread runs."""
+        roles = self._session.arch.roles
+        return {roles.pc: goroutine.pc, roles.sp: goroutine.sp, roles.fp: goroutine.fp}
+
+    def parked(
+        self,
+        goroutine: Goroutine,
+        *,
+        unwinder: str = UNWINDERS[0].name,
+        limit: int = LIMIT,
+    ) -> Backtrace:
+        """The backtrace of a goroutine that no thread runs, in the memory of the running thread.
+
+        Args:
+            goroutine: it.
+            unwinder: see `take`.
+            limit: likewise.
+
+        Raises:
+            CommandError: there is no such unwinder.
+        """
+        trace = self.take(self.registers_of(goroutine), unwinder=unwinder, limit=limit)
+        frames = tuple(replace(frame, parked=True) for frame in trace.frames)
+        return Backtrace(frames, trace.reason, trace.end)
 
     def _kernel_frame(self, name: str, registers: Mapping[str, int]) -> GuestFrame:
         """The frame of a system call that is being made."""
@@ -289,6 +326,7 @@ class Backtraces:
             )
             file, number, trampoline = call.file, call.line, False
         name = symbol.demangled if symbol is not None else location.engine.partition("+")[0]
+        name = go_name(name)
         if not name and frame.pc == self.trampoline:
             name = TRAMPOLINE_NAME
         if not name and self._session.supervisor is not None:

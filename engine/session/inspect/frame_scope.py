@@ -421,7 +421,8 @@ class FrameScope:
         frame = self.frame
         if frame is not None and name in frame.registers:
             return frame.registers[name]
-        if frame is not None and self._number and name not in self._arch_constant():
+        elsewhere = self._number or (frame is not None and frame.parked)
+        if frame is not None and elsewhere and name not in self._arch_constant():
             return None
         return self._session.cpu.read_register(name)
 
@@ -540,6 +541,8 @@ class FrameScope:
         if isinstance(place, MemoryPlace):
             self._write_memory(place.address, self._with_bits(place, data))
         elif isinstance(place, RegisterPlace):
+            if self.frame is not None and self.frame.parked:
+                raise CommandError("No thread runs the goroutine: it has no registers to change.")
             if self._number:
                 raise CommandError(f"${place.name} can be changed in frame 0 only")
             width = next(r.bits for r in self._arch.registers if r.name == place.name) // 8

@@ -21,6 +21,7 @@ from engine.session.guest.probed_space import ProbedSpace
 from engine.session.guest.session import Session
 from engine.session.inspect.backtrace import Backtraces, comparison, space_of
 from engine.session.inspect.frame_variables import FrameVariables
+from engine.session.inspect.goroutines import Goroutine
 from engine.session.inspect.telescope import Telescope
 from engine.session.protocol.frames import GuestFrame
 from engine.session.protocol.views import (
@@ -90,17 +91,29 @@ class Viewing:
         self.backtraces = Backtraces(session)
         self.variables = FrameVariables(session)
         self.unwinder = UNWINDERS[0]
-        self._asked: tuple[str, Mapping[str, int]] = "", {}
+        self._asked: tuple[str, Mapping[str, int], Goroutine | None] = "", {}, None
         self._frames: tuple[tuple[GuestFrame, ...], str] = ((), "")
         self.build_id = session.image.identity
 
     # -- registers ------------------------------------------------------------------------
 
-    def registers(self, origin: Origin) -> tuple[RegisterView, ...]:
-        """All registers now; those that changed since the last call were changed by `origin`."""
+    def registers(
+        self, origin: Origin, parked: Goroutine | None = None
+    ) -> tuple[RegisterView, ...]:
+        """All registers now; those that changed since the last call were changed by `origin`.
+
+        Args:
+            origin: what has changed them.
+            parked: a goroutine that is looked at: those that it has, and no others.
+        """
         session = self._session
         items = session.arch.registers
-        values = [session.cpu.read_register(item.name) for item in items]
+        if parked is None:
+            values = [session.cpu.read_register(item.name) for item in items]
+        else:
+            has = self.backtraces.registers_of(parked)
+            items = tuple(item for item in items if item.name in has)
+            values = [has[item.name] for item in items]
         before, views = self._before, []
         telescope = Telescope(session, self._sight.space)
         link = session.arch.roles.link
@@ -140,18 +153,22 @@ class Viewing:
     # -- frames -----------------------------------------------------------------------------
 
     def frames(
-        self, waiting_in: str, own: Mapping[str, int]
+        self, waiting_in: str, own: Mapping[str, int], parked: Goroutine | None = None
     ) -> tuple[tuple[GuestFrame, ...], str]:
         """The backtrace now, and why it ends.
 
         Args:
             waiting_in: name of the system call that is being made, "" for none.
             own: registers that hold something of the machinery's, as the program would see them.
+            parked: a goroutine that is looked at in place of the thread.
         """
-        self._asked = waiting_in, own
-        registers = self.backtraces.registers()
-        registers.update(own)
-        take = partial(self.backtraces.take, registers, syscall=waiting_in)
+        self._asked = waiting_in, own, parked
+        if parked is None:
+            registers = self.backtraces.registers()
+            registers.update(own)
+            take = partial(self.backtraces.take, registers, syscall=waiting_in)
+        else:
+            take = partial(self.backtraces.parked, parked)
         trace = take(unwinder=self.unwinder.name)
         differing, end = frozenset[int](), trace.end
         if self.unwinder is not UNWINDERS[0]:

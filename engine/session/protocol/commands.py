@@ -497,6 +497,24 @@ class ChooseThread(Struct, frozen=True):
     tid: int
 
 
+class ChooseGoroutine(Struct, frozen=True):
+    """Look at a goroutine of a Go program, until the guest moves: at its thread, if it has one.
+
+    Steps are those of the thread in sight, which stays the same for a goroutine without one.
+
+    Attributes:
+        id: its number.
+    """
+
+    id: int
+
+
+class ListGoroutines(Struct, frozen=True):
+    """Have views list the goroutines of a Go program, or no longer; any time."""
+
+    on: bool = True
+
+
 class StepAlone(Struct, frozen=True):
     """Let the others run while the thread in sight does, or only while it waits; any time."""
 
@@ -567,6 +585,8 @@ Command: TypeAlias = (
     | Resize
     | Unwind
     | ChooseThread
+    | ChooseGoroutine
+    | ListGoroutines
     | StepAlone
     | Refresh
 )

@@ -52,6 +52,8 @@ class GuestFrame(Struct, frozen=True):
         thread: id of the thread whose memory the addresses are of, 0 for the thread that runs: a
             kernel that is the guest runs the frame's program in a process of its own.
         differs: the whole backtrace has no such frame; another unwinder found this one.
+        parked: it is of a goroutine that no thread runs: registers that are not among `registers`
+            are known nowhere, and none can be changed.
         variables: what debug information knows there, parameters first. Set in the views of a
             stop for the innermost frames; their parts are asked for by `commands.ReadParts`.
     """
@@ -71,6 +73,7 @@ class GuestFrame(Struct, frozen=True):
     registers: Mapping[str, int] = field(default_factory=dict)
     thread: int = 0
     differs: bool = False
+    parked: bool = False
     variables: tuple[VariableView, ...] = ()
 
     @property
@@ -96,12 +99,12 @@ class GuestFrame(Struct, frozen=True):
     def text(self, number: int) -> str:
         """A line like those of gdb's `bt`, numbered as the caller counts frames."""
         if self.source == "syscall":
-            return f"#{number:<3}{self.function} () in the kernel"
+            return f"#{number:<2} {self.function} () in the kernel"
         if self.signal:
             place = self.title
         else:
             place = f"{self.function}+{self.offset:#x} ()" if self.function else "?? ()"
-        words = [f"#{number:<3}{self.pc:#018x} in {place}"]
+        words = [f"#{number:<2} {self.pc:#018x} in {place}"]
         if self.file:
             words.append(f"at {self.file}:{self.line}" if self.line else f"at {self.file}")
         elif self.module:

@@ -87,6 +87,8 @@ _OF_KIND: Final[dict[CommandKind, tuple[type[cmd.Command], ...]]] = {
         cmd.SelectFrame,
         cmd.Unwind,
         cmd.ChooseThread,
+        cmd.ChooseGoroutine,
+        cmd.ListGoroutines,
         cmd.StepAlone,
     ),
     CommandKind.STEP: (

@@ -323,6 +323,52 @@ class ThreadView(Struct, frozen=True):
     shown: bool = False
 
 
+class GoroutineView(Struct, frozen=True):
+    """A goroutine of a Go program.
+
+    Attributes:
+        id: its number, which Go prints.
+        state: as Go's traceback calls it: "running", "runnable", "waiting", "syscall" ...
+        status: what that has in brackets: what it waits for, else the state.
+        function: where it goes on, or where its thread has taken it up.
+        user: the innermost function that is not the runtime's.
+        file: source file of `user`, "" where it is not known.
+        line: line there.
+        thread: id of the thread that runs it; 0 for none.
+        created: the function that has started it; "" for main's.
+        start: its outermost function.
+        shown: it is the one that panes show.
+    """
+
+    id: int
+    state: str
+    status: str
+    function: str
+    user: str = ""
+    file: str = ""
+    line: int = 0
+    thread: int = 0
+    created: str = ""
+    start: str = ""
+    shown: bool = False
+
+
+class GoroutinesView(Struct, frozen=True):
+    """The goroutines of a moment, without dead ones.
+
+    Attributes:
+        listed: them, in the runtime's order.
+        dead: number of those that have ended.
+        left_out: number of those that the runtime tells of and that are not listed.
+        why: why they are left out, or why there are none at all.
+    """
+
+    listed: tuple[GoroutineView, ...] = ()
+    dead: int = 0
+    left_out: int = 0
+    why: str = ""
+
+
 class DetourCounts(Struct, frozen=True):
     """The detour buffers of a guest.
 
@@ -443,6 +489,7 @@ class GuestView(Struct, frozen=True):
         thread: id of the thread in sight: registers, frames, modules and mappings are its own.
         threads: number of threads of all processes.
         listed: all of them, and processes that have ended, as a tree.
+        goroutines: of the program in sight; None unless a front end has asked for them.
         alone: the others run only while the thread in sight waits.
         program_in_sight: number of the program that the thread in sight runs, as in
             `events.ProgramBegan`.
@@ -489,6 +536,7 @@ class GuestView(Struct, frozen=True):
     thread: int = 0
     threads: int = 1
     listed: tuple[ThreadView, ...] = ()
+    goroutines: GoroutinesView | None = None
     alone: bool = False
     program_in_sight: int = 0
     time: int = 0

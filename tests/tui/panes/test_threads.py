@@ -5,11 +5,23 @@ from collections.abc import Sequence
 import pytest
 from controlkit import sample
 from flowkit import LARGE, SMALL, User, flow
+from msgspec.structs import replace
 from panekit import SIZES, Bench, drive
 from textual.pilot import Pilot
 
-from engine.session.protocol.commands import ChooseThread, StepAlone
-from engine.session.protocol.views import GuestView, RunState, ThreadView
+from engine.session.protocol.commands import (
+    ChooseGoroutine,
+    ChooseThread,
+    ListGoroutines,
+    StepAlone,
+)
+from engine.session.protocol.views import (
+    GoroutinesView,
+    GoroutineView,
+    GuestView,
+    RunState,
+    ThreadView,
+)
 from tui.messages import Say
 from tui.panes.threads import ThreadsPane
 from tui.render import thread_look
@@ -64,6 +76,51 @@ def test_keys(size: tuple[int, int]) -> None:
         assert app.asked()[2:] == [StepAlone(on=False)]
         (said,) = [message.text for message in app.heard if isinstance(message, Say)]
         assert said == "1004 has ended: exited with 3"
+
+    pane = ThreadsPane()
+    drive(pane, size, steps)
+
+
+GOROUTINES = GoroutinesView(
+    (
+        GoroutineView(1, "running", "running", "main.f", "main.f", "/a/f.go", 7, 1001),
+        GoroutineView(
+            17,
+            "waiting",
+            "chan receive",
+            "runtime.gopark",
+            "main.\x1b[2J",
+            "/a/f.go",
+            9,
+            created="main.main",
+            shown=True,
+        ),
+    ),
+    left_out=3,
+    why="3 cannot be read",
+)
+
+
+@pytest.mark.parametrize("size", SIZES[:2])
+def test_goroutines_stand_in_place_of_threads(size: tuple[int, int]) -> None:
+    async def steps(pilot: Pilot[None], app: Bench) -> None:
+        pane.show(view())
+        await pilot.press("v")
+        assert app.asked() == [ListGoroutines(on=True)]
+        pane.show(replace(view(), goroutines=GOROUTINES))
+        await pilot.pause()
+        rows = [row.strip("│┃ ") for row in app.rows()[1:4]]
+        assert rows[0] == "* 1 running      main.f f.go:7 on 1001"
+        assert rows[1].endswith(r"17 chan receive main.\33[2J f.go:9 by main.main")
+        assert rows[2] == "► 3 more not listed: 3 cannot be read"[2:]
+        assert "goroutines ─ 1 wait" in app.rows()[0]
+        await pilot.press("enter", "j", "enter", "v")
+        assert app.asked()[1:] == [ChooseGoroutine(17), ListGoroutines(on=False)]
+        pane.show(view())
+        await pilot.pause()
+        assert "1000 S" in app.rows()[1]
+        await pilot.press("enter")
+        assert app.asked()[3:] == [ChooseThread(1002)]
 
     pane = ThreadsPane()
     drive(pane, size, steps)
