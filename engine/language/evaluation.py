@@ -70,14 +70,7 @@ def checked(text: str, around: Surroundings) -> Expression:
         CommandError: it is none, or has a name that means nothing there.
     """
     tree = tree_of(text, around)
-    evaluator = evaluator_of(around)
-    parts = [tree]
-    while parts:
-        part = parts.pop()
-        if part.kind in ("name", "scoped"):
-            evaluator.value(part)
-        else:
-            parts += part.parts
+    evaluator_of(around).check(tree)
     return tree
 
 
@@ -142,6 +135,18 @@ class Evaluator:
             else:
                 found = ct.array_of(found, int(suffix[1:-1] or 0))
         return found
+
+    def check(self, tree: Expression) -> None:
+        """Look up the names of a tree.
+
+        Raises:
+            CommandError: one of them means nothing.
+        """
+        if tree.kind in ("name", "scoped"):
+            self.value(tree)
+            return
+        for part in tree.parts:
+            self.check(part)
 
     def value_or_type(self, text: str) -> tuple[CType, bool]:
         """The type that a text names, or that of an expression; True if it names one.

@@ -1,7 +1,6 @@
 """The value of an expression of Go in its surroundings, as delve has it (pkg/proc/eval.go)."""
 
 import re
-from collections.abc import Callable
 from typing import Final
 
 from msgspec.structs import replace
@@ -11,6 +10,7 @@ from engine.image.dietypes import DieType
 from engine.image.gotypes import GoKind, embedded_names
 from engine.language import value_types as ct
 from engine.language.evaluation import Evaluator
+from engine.language.go_numbers import computed, is_ordered, letter_code
 from engine.language.go_parts import GoParts
 from engine.language.go_types import (
     BUILTIN,
@@ -39,12 +39,7 @@ _NILS: Final = frozenset(
 _EMBEDDED: Final = 8
 """Structures embedded in each other that are looked through for a member."""
 _MOST_ENTRIES: Final = 1 << 20
-_COMPARED: Final[dict[str, Callable[[object, object], bool]]] = {
-    "==": lambda left, right: left == right,
-    "!=": lambda left, right: left != right,
-}
-_ESCAPE: Final = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.*))")
-_LETTERS: Final = {"a": 7, "b": 8, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11}
+_COMPARED: Final = frozenset(("==", "!="))
 
 
 class GoEvaluator(Evaluator):
@@ -127,6 +122,22 @@ class GoEvaluator(Evaluator):
             return None
         return self._found_type(name)
 
+    def check(self, tree: Expression) -> None:
+        """Look up the names of a tree, those of packages with what is asked of them.
+
+        Raises:
+            CommandError: one of them means nothing.
+        """
+        path, parts = _path(tree), tree.parts
+        if tree.kind == "call":
+            named = parts[0].kind == "name" and parts[0].text in _FUNCTIONS
+            parts = parts[1:] if named or self._as_type(parts[0]) is not None else parts
+        elif path and (tree.kind == "name" or self._named(path) is not None):
+            self.value(tree)
+            return
+        for part in parts:
+            self.check(part)
+
     # -- values -----------------------------------------------------------------------------
 
     def value(self, node: Expression) -> TypedValue:
@@ -151,7 +162,7 @@ class GoEvaluator(Evaluator):
             case "truth":
                 return self._made("bool", node.text == "true")
             case "char":
-                return self._made("int32", _letter(node.text[1:-1]))
+                return self._made("int32", letter_code(node.text[1:-1]))
             case "string":
                 return self._text(characters(node.text))
             case "raw":
@@ -494,15 +505,15 @@ class GoEvaluator(Evaluator):
             first, second = (self._go_parts.text(value, MOST) for value in (left, right))
             if word == "+":
                 return self._text(first + second)
-            return self._made("bool", _ordered(word, first, second))
+            return self._made("bool", is_ordered(word, first, second))
         if not kinds <= {*_INTEGERS, *_FLOATS}:
             shown = f"{go_text(left.type)} and {go_text(right.type)}"
             raise CommandError(f"operator {word} can not be applied to {shown}")
         real = bool(kinds & {*_FLOATS})
         one, other = ((v.real if real else v.number) for v in (left, right))
         if word in ("<", ">", "<=", ">="):
-            return self._made("bool", _ordered(word, one, other))
-        return self.reach.made(self._common(left, right), _computed(word, one, other))
+            return self._made("bool", is_ordered(word, one, other))
+        return self.reach.made(self._common(left, right), computed(word, one, other))
 
     def _common(self, left: TypedValue, right: TypedValue) -> CType:
         """The type of a result: that of the operand that is no plain int."""
@@ -570,70 +581,3 @@ def _spelled(text: str) -> str:
     text = re.sub(r"(?<![\w.])byte\b", "uint8", text)
     text = re.sub(r"(?<![\w.])rune\b", "int32", text)
     return re.sub(r"\* ", "*", re.sub(r"\] ", "]", text)).removeprefix("(").strip()
-
-
-def _letter(text: str) -> int:
-    """The code of the character between quotes."""
-    match = _ESCAPE.fullmatch(text)
-    if match is None:
-        return ord(text[0])
-    digits = match[1] or match[2] or match[3]
-    if digits:
-        return int(digits, 16)
-    if match[4].isdigit():
-        return int(match[4], 8)
-    return _LETTERS.get(match[4], ord(match[4][0]))
-
-
-def _ordered(word: str, left: float | bytes, right: float | bytes) -> bool:
-    """Compare two numbers or two texts."""
-    if isinstance(left, bytes) or isinstance(right, bytes):
-        assert isinstance(left, bytes), "both are texts"
-        assert isinstance(right, bytes), "both are texts"
-        less, more = left < right, left > right
-    else:
-        less, more = left < right, left > right
-    found = {"<": less, ">": more, "<=": not more, ">=": not less}.get(word)
-    if found is None:
-        raise CommandError(f"operator {word} can not be applied to texts")
-    return found
-
-
-def _computed(word: str, left: float, right: float) -> float:
-    """A number computed from two; integers are divided towards zero."""
-    if word in ("/", "%") and not right:
-        raise CommandError("division by zero")
-    if word in ("<<", ">>") and not 0 <= right < 1 << 12:
-        raise CommandError("shift count is negative or too large")
-    match word:
-        case "+":
-            return left + right
-        case "-":
-            return left - right
-        case "*":
-            return left * right
-    if isinstance(left, float) or isinstance(right, float):
-        if word == "/":
-            return left / right
-        raise CommandError(f"operator {word} can not be applied to float64")
-    same = (left < 0) == (right < 0)
-    match word:
-        case "/":
-            quotient = abs(left) // abs(right)
-            return quotient if same else -quotient
-        case "%":
-            rest = abs(left) % abs(right)
-            return -rest if left < 0 else rest
-        case "<<":
-            return left << right
-        case ">>":
-            return left >> right
-        case "&":
-            return left & right
-        case "|":
-            return left | right
-        case "^":
-            return left ^ right
-        case "&^":
-            return left & ~right
-    raise CommandError(f"operator {word} can not be applied to numbers")

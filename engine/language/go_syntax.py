@@ -58,7 +58,7 @@ def parse_go(text: str) -> Expression:
         CommandError: it means nothing.
     """
     parser = _GoParser(text)
-    node = parser.whole()
+    node = parser.several()
     parser.end()
     return node
 
@@ -111,6 +111,18 @@ class _GoParser:
         """Nothing may follow."""
         if self._peek.kind != "end":
             self._wrong()
+
+    def several(self) -> Expression:
+        """An expression, or an address and a length.
+
+        Raises:
+            CommandError: it means nothing.
+        """
+        node = self.whole()
+        if self._is(","):
+            self._take()
+            node = Expression("comma", "", (node, self.whole()))
+        return node
 
     def whole(self) -> Expression:
         """An expression, perhaps one that assigns.
