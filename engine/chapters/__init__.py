@@ -20,7 +20,7 @@ PARTS: Final[dict[str, tuple[str, ...]]] = {
         "machine",
     ),
     "Runs": ("races", "sweeps", "recordings", "history"),
-    "Debuggers": ("words", "cores", "gdb", "editors", "browser", "listening", "python"),
+    "Debuggers": ("words", "golang", "cores", "gdb", "editors", "browser", "listening", "python"),
     "Guests": ("guests", "threads", "architectures", "kernels", "booting", "uml"),
     "Figures": ("speed", "limits"),
 }

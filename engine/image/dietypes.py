@@ -23,11 +23,12 @@ _QUALIFIERS: Final = {_CONST: "const", _VOLATILE: "volatile", _RESTRICT: "", _AT
 _TRANSPARENT: Final = frozenset((*_QUALIFIERS, _TYPEDEF, _SUBRANGE))
 _POINTERS: Final = {_POINTER: "*", _REFERENCE: "&", _RVALUE: "&&", _PTR_TO_MEMBER: "::*"}
 _MAX_MEMBERS: Final = 1 << 16
+_AT_VARIABLE_PARAMETER: Final = 0x4B
 _AT_GNU_VECTOR: Final = 0x2107
 _AT_CONTAINING_TYPE, _AT_ARTIFICIAL = 0x1D, 0x34
 _QUADS: Final = frozenset(("_Float128", "__float128", "__ieee128"))
 """Names of IEEE's format of 128 bits, whatever long double is."""
-_RUST: Final = 0x1C
+_GO, _RUST = 0x16, 0x1C
 _C_LIKE: Final = frozenset((0x01, 0x02, 0x0C, 0x1D, 0x2C))
 
 _ENCODINGS: Final = {
@@ -318,6 +319,11 @@ class DieType:
         return DieType(self._die)
 
     @property
+    def named(self) -> Die | None:
+        """The entry that names it, typedefs and qualifiers in front; None for void."""
+        return self._named
+
+    @property
     def entry(self) -> Die | None:
         """The entry that describes it, behind typedefs and qualifiers; None for void."""
         return self._die
@@ -426,8 +432,13 @@ def _declared(die: Die | None, inner: str, depth: int) -> str:
     if depth > MAX_CHAIN:
         return "..."
     tag = die.tag
-    if die.unit.root.number(dies.AT_LANGUAGE) == _RUST:
+    language = die.unit.root.number(dies.AT_LANGUAGE)
+    if language == _RUST:
         return _behind(_rust_text(die, depth), inner)
+    if language == _GO and tag == _SUBPROGRAM:
+        return _behind(_go_function(die, depth), inner)
+    if language == _GO and die.name:  # the compiler has spelled it
+        return _behind(die.name, inner)
     if tag in _POINTERS:
         owner = die.reference(_AT_CONTAINING_TYPE) if tag == _PTR_TO_MEMBER else None
         mark = f"{_text(owner, depth + 1) if owner is not None else ''}{_POINTERS[tag]}{inner}"
@@ -469,6 +480,19 @@ def _rust_text(die: Die, depth: int) -> str:
         given = ", ".join(_text(one._named, depth + 1) for one in DieType(die).parameters[0])
         return f"fn ({given})" + ("" if made_of == "()" else f" -> {made_of}")
     return qualified(defined(die) or die) or "?"
+
+
+def _go_function(die: Die, depth: int) -> str:
+    """The type of a function of Go, whose results are parameters with a mark."""
+    shape = die.unit.shape
+    given: tuple[list[str], list[str]] = [], []
+    for index in shape.children(die.unit.index(die.offset)):
+        if shape.tags[index] == _PARAMETER:
+            one = Die(die.unit, shape.offsets[index])
+            given[bool(one.number(_AT_VARIABLE_PARAMETER))].append(_text(one.type, depth + 1))
+    results = ", ".join(given[1])
+    behind = f" ({results})" if len(given[1]) > 1 else f" {results}" if results else ""
+    return f"func({', '.join(given[0])}){behind}"
 
 
 def _behind(base: str, inner: str) -> str:

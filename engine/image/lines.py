@@ -264,6 +264,19 @@ class Lines:
                 return table.spans[index][0] if index < len(table.spans) else None
         return None
 
+    def marked_body(self, start: int, end: int) -> int | None:
+        """The place where the compiler says that a function's body begins; None if it does not.
+
+        Args:
+            start: of the function.
+            end: of its code.
+        """
+        for unit in self._units.containing(start) if self._units else ():
+            table = self._table(unit)
+            if table is not None and table.at(start) is not None:
+                return _marked_body(table, start, end)
+        return None
+
     def body_by_lines(self, start: int, end: int, is_inlined: Callable[[int], bool]) -> int | None:
         """The place at which a function's body begins, as its rows of lines tell it.
 
@@ -282,14 +295,12 @@ class Lines:
             table = self._table(unit)
             if table is None or table.at(start) is None:
                 continue
+            marked = _marked_body(table, start, end)
+            if marked is not None:
+                return marked
             spans = table.spans
             index = bisect_right(spans, start, key=lambda span: span[0]) - 1
             first, after, file, line = spans[index]
-            for body, other in table.bodies[bisect_left(table.bodies, (start, 0)) :]:
-                if body >= end:
-                    break
-                if other == file:
-                    return body
             if start in table.doubled:
                 return start
             for begin, behind, other, number in spans[index + 1 :]:
@@ -393,3 +404,15 @@ class Lines:
     def _note(self, unit: LineUnit, reason: str) -> None:
         text = f"{self.image.name}: line table of unit {unit.offset:#x}: {reason}"
         self.image.damage.note(text)
+
+
+def _marked_body(table: LineTable, start: int, end: int) -> int | None:
+    """The first place from `start` on that is marked as the begin of a body of the same file."""
+    index = bisect_right(table.spans, start, key=lambda span: span[0]) - 1
+    file = table.spans[index][2]
+    for body, other in table.bodies[bisect_left(table.bodies, (start, 0)) :]:
+        if body >= end:
+            break
+        if other == file:
+            return body
+    return None

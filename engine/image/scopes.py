@@ -29,6 +29,8 @@ _PARAMETER, _BLOCK, _SUBPROGRAM, _INLINED, _VARIABLE = 0x05, 0x0B, 0x2E, 0x1D, 0
 _SCOPES: Final = frozenset((_BLOCK, 0x25, 0x32))  # lexical, catch and try blocks
 _SYMBOLS: Final = frozenset((_PARAMETER, _INLINED, _VARIABLE, 0x0A, 0x16, 0x13, 0x02, 0x17, 0x04))
 """Tags of what gives a block symbols: variables, inlined functions, labels, types."""
+_AT_DECL_LINE, _AT_VARIABLE_PARAMETER = 0x3B, 0x4B
+_GO: Final = 0x16
 _MAX_SCOPES: Final = 256
 _DECLARED_ELSEWHERE: Final = "is declared here and defined elsewhere"
 
@@ -60,6 +62,18 @@ class Variable(Protocol):
     @property
     def is_inlined(self) -> bool:
         """True if it belongs to a function that was inlined."""
+
+    @property
+    def is_result(self) -> bool:
+        """True for a parameter that is a result of the function, as Go's compiler has them."""
+
+    @property
+    def is_unset(self) -> bool:
+        """True for a result without a name: it has no value before the function returns."""
+
+    @property
+    def line(self) -> int:
+        """The line of the source that declares it; 0 where nobody says."""
 
     @property
     def type(self) -> DataType:
@@ -120,6 +134,22 @@ class DieVariable(Struct, eq=False, dict=True):
         """True if it belongs to a function that was inlined."""
         return self.depth > 0
 
+    @property
+    def is_result(self) -> bool:
+        """True for a parameter that is a result of the function, as Go's compiler has them."""
+        return bool(self._die.number(_AT_VARIABLE_PARAMETER)) and self.is_parameter
+
+    @property
+    def is_unset(self) -> bool:
+        """True for a result without a name: it has no value before the function returns."""
+        return self.is_result and self.name.startswith("~")
+
+    @cached_property
+    def line(self) -> int:
+        """The line of the source that declares it; 0 where nobody says."""
+        lines = (die.number(_AT_DECL_LINE) for die in self._die.origins())
+        return next((line for line in lines if line is not None), 0)
+
     @cached_property
     def type(self) -> DataType:
         """Its type.
@@ -161,6 +191,9 @@ class DieVariable(Struct, eq=False, dict=True):
         Raises:
             ImageError: the debug information is damaged.
         """
+        return self._located()
+
+    def _located(self) -> VariableLocation:
         with blaming(self._file, f"location of {self.name}"):
             for die in self._die.origins():
                 found = location_of(die, dies.AT_LOCATION, self._frame)
@@ -172,6 +205,34 @@ class DieVariable(Struct, eq=False, dict=True):
                 if value is not None:
                     return nowhere("is a constant that is no number")
             return nowhere(_DECLARED_ELSEWHERE) if self.is_declaration else OPTIMIZED_OUT
+
+
+class EscapedVariable(DieVariable):
+    """A variable of Go that lives on the heap: its entry is the pointer to it, named "&x"."""
+
+    @cached_property
+    def type(self) -> DataType:
+        """Its type.
+
+        Raises:
+            ImageError: the debug information is damaged.
+        """
+        with blaming(self._file, f"type of {self.name}"):
+            return DieType(self._die.type).target
+
+    @cached_property
+    def location(self) -> VariableLocation:
+        """Its location: what the pointer in its entry's place leads to.
+
+        Raises:
+            ImageError: the debug information is damaged.
+        """
+        found = self._located()
+        if found.where is Where.MEMORY:
+            return VariableLocation(Where.MEMORY, found.term.loaded())
+        if found.where is Where.REGISTER:
+            return VariableLocation(Where.MEMORY, Term(register=found.register))
+        return OPTIMIZED_OUT
 
 
 class Scope(Struct, frozen=True):
@@ -201,6 +262,15 @@ class Scope(Struct, frozen=True):
     returns: DataType
     frame_register: int | None
     unit: Unit | None
+
+    def declared_before(self, line: int) -> "Scope":
+        """The same without the variables that the source declares at a line or behind it.
+
+        Blocks of Go are those of the source, where a variable is not there before its
+        declaration; the variables of each stand in the order of their lines.
+        """
+        known = tuple(item for item in self.locals if item.is_inlined or item.line < line)
+        return replace(self, locals=known)
 
     def at_depth(self, depth: int) -> "Scope":
         """The variables of one function here: the outermost itself, or one inlined so deep."""
@@ -322,6 +392,8 @@ class ScopeReader:
                         inner = child
                         if tag == _INLINED:
                             self.inlined.append(child)
+            if unit.root.number(dies.AT_LANGUAGE) == _GO:  # its compiler sorts them by their size
+                own.sort(key=lambda variable: variable.line)
             self.locals[:0] = own
             here = inner
 
@@ -335,5 +407,7 @@ class ScopeReader:
         name = die.name
         if name is None:
             return None
-        file = self._unit.info.name
-        return DieVariable(name, is_parameter, len(self.inlined), die, self._frame, file)
+        file, depth = self._unit.info.name, len(self.inlined)
+        if name.startswith("&"):
+            return EscapedVariable(name[1:], is_parameter, depth, die, self._frame, file)
+        return DieVariable(name, is_parameter, depth, die, self._frame, file)

@@ -11,8 +11,12 @@
   their users write.
 - `held`: the things in a container; `containers`: what those of libstdc++ hold,
   `rust_containers`: those of Rust; `container_methods`: their operators and methods.
+- `languages`: the languages that there are, each with the modules that write it.
 - `rust_syntax`, `rust_evaluation`, `rust_printing` and `rust_types`: the same for Rust, which
   stands where the code that is looked at is Rust's.
+- `go_syntax`, `go_evaluation`, `go_printing` and `go_types`: the same for Go; `go_parts`: what its
+  values are made of, `go_values`: how much of them is read, `go_numbers`: arithmetic,
+  `go_program`: what a program tells of its types.
 - `convenience_functions`: `$_strlen` and the others that need nothing but values.
 
 Nothing here knows of guests, frames or processes.

@@ -15,10 +15,11 @@ from engine.image.datatypes import TypeKind
 from engine.language import value_types as ct
 from engine.language.container_methods import ContainerMethods
 from engine.language.convenience_functions import call
+from engine.language.languages import C
 from engine.language.operators import Operators
 from engine.language.reach import Reach
 from engine.language.surroundings import Surroundings
-from engine.language.syntax import Expression, TypeName, parse, parse_type
+from engine.language.syntax import Expression, TypeName, parse_type
 from engine.language.tokens import characters
 from engine.language.user_types import bare_type
 from engine.language.value_types import CType
@@ -44,20 +45,12 @@ def tree_of(text: str, around: Surroundings) -> Expression:
     Raises:
         CommandError: it means nothing.
     """
-    if around.is_rust:
-        from engine.language.rust_syntax import parse_rust  # wanted in programs of Rust alone
-
-        return parse_rust(text, is_type(around))
-    return parse(text, is_type(around))
+    return around.language.tree(text, is_type(around))
 
 
 def evaluator_of(around: Surroundings) -> "Evaluator":
     """Finds values of trees of the language of the code there."""
-    if around.is_rust:
-        from engine.language.rust_evaluation import RustEvaluator  # as in `tree_of`
-
-        return RustEvaluator(around)
-    return Evaluator(around)
+    return around.language.evaluator(around)
 
 
 def evaluate(text: str, around: Surroundings) -> TypedValue:
@@ -77,14 +70,7 @@ def checked(text: str, around: Surroundings) -> Expression:
         CommandError: it is none, or has a name that means nothing there.
     """
     tree = tree_of(text, around)
-    evaluator = evaluator_of(around)
-    parts = [tree]
-    while parts:
-        part = parts.pop()
-        if part.kind in ("name", "scoped"):
-            evaluator.value(part)
-        else:
-            parts += part.parts
+    evaluator_of(around).check(tree)
     return tree
 
 
@@ -95,7 +81,7 @@ def type_of(text: str, around: Surroundings) -> tuple[CType, bool]:
         CommandError: it means nothing there.
     """
     evaluator = evaluator_of(around)
-    if around.is_rust:
+    if around.language is not C:
         return evaluator.value_or_type(text)
     name = parse_type(text, is_type(around))
     if name is not None:
@@ -149,6 +135,18 @@ class Evaluator:
             else:
                 found = ct.array_of(found, int(suffix[1:-1] or 0))
         return found
+
+    def check(self, tree: Expression) -> None:
+        """Look up the names of a tree.
+
+        Raises:
+            CommandError: one of them means nothing.
+        """
+        if tree.kind in ("name", "scoped"):
+            self.value(tree)
+            return
+        for part in tree.parts:
+            self.check(part)
 
     def value_or_type(self, text: str) -> tuple[CType, bool]:
         """The type that a text names, or that of an expression; True if it names one.

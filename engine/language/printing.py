@@ -13,11 +13,10 @@ from engine.escaping import escaped
 from engine.image.datatypes import TypeKind
 from engine.language import value_types as ct
 from engine.language.containers import Containers
+from engine.language.languages import Forms
 from engine.language.print_options import DEFAULT, PrintOptions
 from engine.language.reach import Reach
 from engine.language.real_texts import DIGITS, real
-from engine.language.rust_printing import RustForms
-from engine.language.rust_types import rust_text
 from engine.language.surroundings import Surroundings
 from engine.language.user_types import bare_type
 from engine.language.value_types import CType, is_reference
@@ -52,12 +51,14 @@ class Printer(Struct, frozen=True):
     options: PrintOptions = DEFAULT
 
     @property
-    def _reach(self) -> Reach:
+    def reach(self) -> Reach:
+        """The values that can be reached there."""
         return Reach(self.around)
 
     @property
-    def _rust(self) -> RustForms:
-        return RustForms(self._reach, self.options, self._part)
+    def forms(self) -> Forms:
+        """The forms of the language there."""
+        return self.around.language.forms(self)
 
     def text(self, value: TypedValue, letter: str = "") -> str:
         """A value as `print` shows it.
@@ -72,6 +73,9 @@ class Printer(Struct, frozen=True):
         """
         if value.missing:
             return value.missing
+        shown = self.forms.whole(value, letter)
+        if shown is not None:
+            return shown
         kind = value.type.resolved
         if not letter or letter == "s" or letter == "r":
             if value.label:
@@ -82,28 +86,40 @@ class Printer(Struct, frozen=True):
                 if shown is not None:
                     return shown
                 at = f"@{value.number:#x}: " if self.options.address else ""
-                return f"({escaped(value.type.text)}) {at}{self._part(inner, '', 0)}"
+                return f"({escaped(value.type.text)}) {at}{self.part(inner, '', 0)}"
             is_plain = kind.kind is TypeKind.POINTER and kind.owner is None
             if is_plain and not self._is_text(kind):
-                shown = rust_text(value.type) if self.around.is_rust else value.type.text
+                shown = self.around.language.type_text(value.type)
                 return f"({escaped(shown)}) {self._pointer(value)}"
-        return self._part(value, letter, 0)
+        return self.part(value, letter, 0)
+
+    def brief(self, value: TypedValue) -> str:
+        """A value in a list of variables or arguments.
+
+        Raises:
+            CommandError: it cannot be printed.
+            GuestFaultError: it cannot be read.
+        """
+        if value.missing:
+            return value.missing
+        shown = self.forms.brief(value)
+        return self.text(value) if shown is None else shown
 
     def referred(self, reference: TypedValue) -> TypedValue:
         """The value a reference refers to."""
-        return self._reach.at(reference.type.target, reference.number)
+        return self.reach.at(reference.type.target, reference.number)
 
     @staticmethod
     def _is_text(pointer: CType) -> bool:
         return pointer.target.kind in ct.CHARS
 
-    def _part(self, value: TypedValue, letter: str, depth: int) -> str:
+    def part(self, value: TypedValue, letter: str, depth: int) -> str:
         """A value, perhaps inside another one."""
         if value.missing:
             return value.missing
         kind = value.type.resolved
-        if self.around.is_rust and letter in ("", "s", "r"):
-            shown = self._rust.scalar(value)
+        if letter in ("", "s", "r"):
+            shown = self.forms.scalar(value)
             if shown is not None:
                 return shown
         match kind.kind:
@@ -133,7 +149,7 @@ class Printer(Struct, frozen=True):
                     if (shown := self._container(inner, "", 1)) is not None:
                         return shown
                     at = f"@{value.number:#x}: " if self.options.address else ""
-                    return f"{at}{self._part(self.referred(value), '', 1)}"
+                    return f"{at}{self.part(self.referred(value), '', 1)}"
                 return self._pointer(value)
             case TypeKind.BOOL:
                 return {0: "false", 1: "true"}.get(value.number, str(value.number))
@@ -267,7 +283,7 @@ class Printer(Struct, frozen=True):
         if held is None or not held.shown:
             return None
         if held.alone is not None:
-            return self._part(held.alone, letter, depth)
+            return self.part(held.alone, letter, depth)
         if held.text is not None:
             return self._held_text(held.text, held.length)
         parts: list[str] = []
@@ -279,9 +295,9 @@ class Printer(Struct, frozen=True):
                 if number >= options.elements:
                     more = "..."
                     break
-                text = self._part(part, letter, depth + 1)
+                text = self.part(part, letter, depth + 1)
                 if isinstance(key, TypedValue):
-                    parts.append(f"[{self._part(key, letter, depth + 1)}] = {text}")
+                    parts.append(f"[{self.part(key, letter, depth + 1)}] = {text}")
                 else:
                     parts.append(f"{key} = {text}" if held.named else text)
         except GuestFaultError as error:
@@ -297,7 +313,12 @@ class Printer(Struct, frozen=True):
         Raises:
             GuestFaultError: it cannot be read.
         """
-        if is_reference(value.type) and not value.missing:
+        if value.missing:
+            return value.missing
+        brief = self.forms.brief(value)
+        if brief is not None:
+            return brief
+        if is_reference(value.type):
             value = self.referred(value)
         containers = Containers(self.around, self.options.elements)
         held = containers.held(value) if containers.knows(value.type) else None
@@ -314,8 +335,9 @@ class Printer(Struct, frozen=True):
 
     def _held_text(self, raw: bytes, length: int) -> str:
         """The text of a container by its first bytes and the number of all."""
-        if self.around.is_rust:
-            return self._rust.quoted(raw, length)
+        shown = self.forms.quoted(raw, length)
+        if shown is not None:
+            return shown
         return quoted(raw, self.options.repeats) + ("..." if length > len(raw) else "")
 
     @staticmethod
@@ -338,8 +360,9 @@ class Printer(Struct, frozen=True):
             shown = self._container(value, letter, depth)
             if shown is not None:
                 return shown
-        if self.around.is_rust:
-            return self._rust.record(value, letter, depth)
+        own = self.forms.record(value, letter, depth)
+        if own is not None:
+            return own
         kind, options = value.type.resolved, self.options
         if kind.keyword == "union" and depth and not options.union:
             return "{...}"
@@ -349,13 +372,13 @@ class Printer(Struct, frozen=True):
         for number, member in enumerate(kind.members):
             while statics and statics[0][0] <= number:
                 parts.append(self._static(statics.pop(0)[1], letter, depth))
-            part = self._reach.part(value, member)
+            part = self.reach.part(value, member)
             inner = member.type.resolved
             if member.name:
                 name = escaped(member.name)  # of lines, only those between members are meant
-                parts.append(f"{name} = {self._part(part, letter, depth + 1)}")
+                parts.append(f"{name} = {self.part(part, letter, depth + 1)}")
             elif member.is_base:
-                shown = self._part(part, letter, depth + 1)
+                shown = self.part(part, letter, depth + 1)
                 bases.append(f"<{escaped(member.type.text)}> = {shown}")
             elif inner.kind is TypeKind.RECORD:
                 parts.append(self._record(part, letter, depth + 1, nameless=True))
@@ -381,7 +404,7 @@ class Printer(Struct, frozen=True):
     def _static(self, name: str, letter: str, depth: int) -> str:
         """A class's static variable."""
         found = self.around.variable(name)
-        text = "<optimized out>" if found is None else self._part(found, letter, depth + 1)
+        text = "<optimized out>" if found is None else self.part(found, letter, depth + 1)
         return f"static {escaped(name.rpartition('::')[2])} = {text}"
 
     def _text_array(self, data: bytes) -> str:
@@ -412,8 +435,7 @@ class Printer(Struct, frozen=True):
             return "{...}"
         size = element.size or 0
         if not count or not size:
-            empty = "[]" if self.around.is_rust else "{}"
-            return empty if not count else "{...}"
+            return "".join(self.forms.brackets) if not count else "{...}"
         raw = value.raw
         shown = 0
         parts: list[str] = []
@@ -427,7 +449,7 @@ class Printer(Struct, frozen=True):
                 break
             there = None if place is None else MemoryPlace(place + at * size)
             one = TypedValue(element, partial(bytes, piece), there, order=self.around.order)
-            text = self._part(one, letter, depth + 1)
+            text = self.part(one, letter, depth + 1)
             if length > options.repeats:
                 parts.append(f"{self._index(at)}{text} <repeats {length} times>")
                 shown += options.repeats
@@ -440,7 +462,8 @@ class Printer(Struct, frozen=True):
                     break
             at += length
         text = self._braces(parts, depth, own_lines=options.array, more=more)
-        return f"[{text[1:-1]}]" if self.around.is_rust else text
+        opening, closing = self.forms.brackets
+        return f"{opening}{text[1:-1]}{closing}"
 
     def _index(self, number: int) -> str:
         return f"[{number}] = " if self.options.indexes else ""

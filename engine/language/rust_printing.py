@@ -7,6 +7,7 @@ from typing import Final
 from engine.escaping import escaped
 from engine.image.datatypes import Member, TypeKind
 from engine.image.variants import variant_part
+from engine.language.languages import Forms
 from engine.language.print_options import PrintOptions
 from engine.language.reach import Reach
 from engine.language.value_types import CType
@@ -26,8 +27,10 @@ _ESCAPES: Final = {
 }
 
 
-class RustForms:
+class RustForms(Forms):
     """The forms of Rust's values; those that are C's are left to C's printer."""
+
+    brackets = ("[", "]")
 
     def __init__(
         self, reach: Reach, options: PrintOptions, part: Callable[[TypedValue, str, int], str]

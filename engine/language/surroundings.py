@@ -7,6 +7,8 @@ from engine.language.values import Order, Place, TypedValue
 
 if TYPE_CHECKING:
     from engine.language.convenience_functions import ConvenienceFunction
+    from engine.language.go_program import GoProgram
+    from engine.language.languages import Language
 
 
 class Surroundings(Protocol):
@@ -15,7 +17,8 @@ class Surroundings(Protocol):
     Attributes:
         order: of bytes.
         pointer: bytes of a pointer.
-        is_rust: the code there is Rust's: expressions, types and values are written so.
+        language: of the code there: expressions, types and values are written so.
+        go: what a program of Go tells of its types; None for other programs.
     """
 
     @property
@@ -27,8 +30,12 @@ class Surroundings(Protocol):
         """Bytes of a pointer."""
 
     @property
-    def is_rust(self) -> bool:
-        """True if the code there is Rust's."""
+    def language(self) -> "Language":
+        """The language of the code there."""
+
+    @property
+    def go(self) -> "GoProgram | None":
+        """What a program of Go tells of its types; None for other programs."""
 
     def variable(self, name: str, scope: str = "") -> TypedValue | None:
         """A variable or function; None where there is none.

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from engine.errors import CommandError, GuestFaultError
 from engine.language import value_types as ct
 from engine.language.convenience_functions import FUNCTIONS, ConvenienceFunction
+from engine.language.languages import C
 from engine.language.value_types import CType
 from engine.language.values import MemoryPlace, Order, Place, RegisterPlace, TypedValue
 
@@ -14,7 +15,8 @@ class MemoryScope:
 
     order: Order = "little"
     pointer = 8
-    is_rust = False
+    language = C
+    go = None
 
     def __init__(self, memory: bytes = bytes(range(64)), start: int = 0) -> None:
         self.memory = bytearray(memory)

@@ -43,6 +43,21 @@ class BtfVariable(Struct, frozen=True):
         return 0
 
     @property
+    def is_result(self) -> bool:
+        """C's results have no names."""
+        return False
+
+    @property
+    def is_unset(self) -> bool:
+        """BTF has no variables but parameters."""
+        return False
+
+    @property
+    def line(self) -> int:
+        """BTF tells no lines of parameters."""
+        return 0
+
+    @property
     def is_inlined(self) -> bool:
         """BTF does not tell of inlined functions."""
         return False

@@ -1,7 +1,8 @@
 """The places where functions' bodies begin, behind their prologues, as gdb finds them.
 
 gdb: gdb/symtab.c (skip_prologue_sal), gdb/amd64-tdep.c (amd64_skip_prologue). Line tables tell
-where they come from LLVM, and on all machines but x86-64; instructions tell for GCC there.
+where they come from LLVM, and on all machines but x86-64; instructions tell for GCC there. Go's
+compiler marks the body of a function that first looks whether its stack is large enough.
 """
 
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from engine.errors import ImageError
 from engine.guest.modules import Module
 from engine.image import dies
 from engine.image.dies import Die, Unit
+from engine.image.gotypes import GO
 from engine.image.reader import DamagedError
 from engine.image.scopes import CodeBlock
 from engine.image.variables import Variables
@@ -68,6 +70,8 @@ class FunctionBodies:
         return self._behind_frame(module, link)
 
     def _skipped(self, module: Module, start: int, end: int, unit: Unit) -> int:
+        if unit.root.number(dies.AT_LANGUAGE) == GO:
+            return module.lines.marked_body(start, end) or start
         by_lines = module.lines.body_by_lines(start, end, self._in_copy(module))
         if self._frame_made is None:
             return by_lines or start

@@ -13,7 +13,7 @@ from engine.errors import CommandError, GuestFaultError, KprobeTuiError
 from engine.escaping import escaped
 from engine.image.reader import DamagedError
 from engine.language.convenience_functions import FUNCTIONS
-from engine.language.evaluation import Evaluator, checked, evaluate
+from engine.language.evaluation import checked, evaluate, evaluator_of
 from engine.language.printing import Printer
 from engine.language.syntax import Expression
 from engine.language.values import TypedValue
@@ -465,7 +465,9 @@ class Debugger:
             scope = self.bare_scope if stop.anywhere else self.frames.innermost_scope()
             tree = stop.tree
             value = (
-                evaluate(stop.condition, scope) if tree is None else Evaluator(scope).value(tree)
+                evaluate(stop.condition, scope)
+                if tree is None
+                else evaluator_of(scope).value(tree)
             )
             return value.truth
         except TROUBLE as error:

@@ -154,11 +154,11 @@ class SelectedFrames:
         return self._backtraces.take(syscall=waiting_in).frames
 
     def _is_main(self, frame: GuestFrame, number: int) -> bool:
-        """True for the frame that the user's program begins with; Rust's has a crate in front."""
+        """True for the frame that the user's program begins with, whose name may have a scope."""
         if frame.function == "main":
             return True
-        rust = frame.function.endswith("::main")
-        return rust and self._scope(frame, number, not number, None).is_main
+        perhaps = frame.function.endswith(("::main", "main.main"))
+        return perhaps and self._scope(frame, number, not number, None).is_main
 
     def _skipped(self, found: Sequence[GuestFrame]) -> int:
         if not found or not found[0].inlined:
@@ -292,7 +292,7 @@ class SelectedFrames:
         digits = self._session.arch.bits // 4
         at = "" if self.begins_line(number) or brief else f"0x{frame.pc:0{digits}x} in "
         name = (bare_name(frame.function) if frame.file else frame.function) or "??"
-        name = self.scope(number).rust_function or name
+        name = self.scope(number).source_function or name
         text = f"{mark}{at}{name} ({self._arguments(number)})"
         if frame.file:
             return f"{text} at {self.sources.written(frame.file)}:{frame.line}"
@@ -312,6 +312,8 @@ class SelectedFrames:
             return "..." if scope.scope.parameters else ""
         parts: list[str] = []
         for variable in scope.scope.parameters:
+            if variable.is_result:
+                continue  # it is none before the function returns
             value = scope.of_variable(variable)
             kind = value.type.resolved
             kind = kind.target.resolved if is_reference(kind) else kind
@@ -320,7 +322,7 @@ class SelectedFrames:
                 continue
             brief = kind.kind in _MANY and shown == "scalars"
             try:
-                text = printer.summary(value) if brief else printer.text(value)
+                text = printer.summary(value) if brief else printer.brief(value)
             except (CommandError, GuestFaultError) as error:
                 text = f"<error: {error}>"
             parts.append(f"{variable.name}={_bare(text)}")

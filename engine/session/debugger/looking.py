@@ -10,9 +10,9 @@ from engine.escaping import escaped
 from engine.guest.modules import Module
 from engine.image.datatypes import TypeKind
 from engine.language.evaluation import type_of
+from engine.language.languages import C
 from engine.language.print_options import PrintOptions
 from engine.language.printing import FORMATS, lines_of, printed
-from engine.language.rust_types import rust_definition, rust_text
 from engine.language.tokens import characters
 from engine.language.typetexts import definition_of
 from engine.language.user_types import user_type
@@ -197,8 +197,9 @@ class Looking:
         if not rest:
             raise CommandError("The history is empty.")
         kind, named = type_of(rest, self._debugger.scope)
-        if self._debugger.scope.is_rust:
-            self._debugger.put(f"type = {rust_text(kind)}")
+        language = self._debugger.scope.language
+        if language is not C:
+            self._debugger.put(f"type = {language.type_text(kind)}")
             return
         text = kind.resolved.text if named else kind.text
         self._debugger.put(f"type = {user_type(text)}")
@@ -208,8 +209,9 @@ class Looking:
         scope = self._debugger.scope
         found = scope.type((rest.strip(),)) if "<" in rest else None  # "Box<int>"
         kind = found if found is not None else type_of(rest, scope)[0]
-        if scope.is_rust:
-            for line in rust_definition(kind).splitlines():
+        own = scope.language.definition(kind)
+        if own is not None:
+            for line in own.splitlines():
                 self._debugger.put(line)
             return
         for line in definition_of(kind).splitlines():
@@ -310,7 +312,7 @@ class Looking:
                 continue
             value = scope.of_variable(variable)
             try:
-                text = printer.text(value)
+                text = printer.brief(value)
             except (CommandError, GuestFaultError) as error:
                 text = f"<error: {error}>"
             debugger.put_value(f"{indent}{escaped(variable.name)} = {_plain(text, value.type)}")
@@ -328,7 +330,7 @@ class Looking:
         printer = debugger.frames.printer(scope)
         for variable in scope.scope.parameters:
             value = scope.of_variable(variable)
-            text = _plain(printer.text(value), value.type)
+            text = _plain(printer.brief(value), value.type)
             debugger.put_value(f"{escaped(variable.name)} = {text}")
 
     def _need_frame(self) -> None:

@@ -7,8 +7,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.errors import CommandError
-from engine.language.evaluation import Evaluator, is_type
-from engine.language.syntax import Expression, parse
+from engine.language.evaluation import evaluator_of, tree_of
+from engine.language.syntax import Expression
 from engine.session.debugger.debugger import TROUBLE, Debugger
 from engine.session.inspect.frame_scope import FrameScope, Uses
 from engine.session.inspect.watched_expressions import dependence
@@ -138,7 +138,7 @@ class PastConditions:
         call = None
         if asked.local and frame is not None and frame.cfa is not None:
             call = frame.pc, frame.cfa
-        node = parse(text, is_type(scope))
+        node = tree_of(text, scope)
         return Condition(
             text,
             partial(_look, node, scope),
@@ -153,7 +153,7 @@ def _look(node: Expression, scope: FrameScope) -> "tuple[bool, Pieces]":
     """True if an expression is, and the bytes that its value is read from."""
     scope.uses = uses = Uses()
     try:
-        holds = Evaluator(scope).value(node).loaded().truth
+        holds = evaluator_of(scope).value(node).loaded().truth
     except TROUBLE:
         holds = False
     finally:

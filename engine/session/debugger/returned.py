@@ -4,10 +4,15 @@ from typing import Final
 
 from engine.arch.frames import Flow
 from engine.errors import CommandError
+from engine.escaping import escaped
 from engine.image.datatypes import TypeKind
+from engine.image.scopes import Scope
+from engine.language.languages import GO
 from engine.session.debugger.debugger import Debugger
+from engine.session.inspect.go_results import GoResults
 from engine.session.protocol.frames import GuestFrame
 
+_AT_PRODUCER: Final = 0x25
 _PROLOGUE: Final = 512
 """Bytes of code behind a function's entry in which it is looked for changes of a register."""
 
@@ -30,6 +35,7 @@ class ReturnedValue:
         self._kind = scope.returns.resolved if known and scope is not None else None
         self._language = scope.language if scope is not None else 0
         self._address = None if number else self._hidden_address(frame)
+        self._results = scope if known and self._language == GO.code else None
 
     def _hidden_address(self, frame: GuestFrame) -> int | None:
         """The address of a result in memory, while it is where the function was given it.
@@ -63,6 +69,9 @@ class ReturnedValue:
     def tell(self) -> None:
         """Print the value, now that the function has returned; nothing for void."""
         kind, debugger = self._kind, self._debugger
+        if self._results is not None:
+            self._tell_go(self._results)
+            return
         if kind is None or kind.kind is TypeKind.VOID:
             return
         scope = debugger.frames.scope(0)
@@ -82,3 +91,36 @@ class ReturnedValue:
             return
         text = debugger.frames.printer(scope).text(value)
         debugger.put_value(f"Value returned is ${debugger.remember(value)} = {text}")
+
+    def _tell_go(self, function: Scope) -> None:
+        """Print the results of a function of Go, which may be several."""
+        debugger = self._debugger
+        given = [one for one in function.parameters if not one.is_result]
+        results = [one for one in function.parameters if one.is_result]
+        session, scope = debugger.control.session, debugger.frames.scope(0)
+        unit = function.unit
+        producer = unit.root.string(_AT_PRODUCER) or "" if unit is not None else ""
+        try:
+            found = GoResults(
+                session.arch.name,
+                [one.type for one in given],
+                [one.type for one in results],
+                in_registers="regabi" in producer,
+            ).values(
+                session.cpu.read_register,
+                scope.read,
+                session.cpu.read_register(session.arch.roles.sp),
+                scope.order,
+            )
+        except CommandError as error:
+            debugger.put(f"Cannot determine the values returned: {error}")
+            return
+        printer = debugger.frames.printer(scope)
+        if len(found) > 1:
+            debugger.put("Values returned:")
+        for variable, value in zip(results, found, strict=True):
+            number = debugger.remember(value)
+            text = printer.text(value)
+            one = len(found) == 1
+            front = "Value returned is" if one else f"    {escaped(variable.name)}:"
+            debugger.put_value(f"{front} ${number} = {text}")

@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from engine.errors import CommandError, GuestFaultError
 from engine.image.reader import DamagedError
 from engine.language import value_types as ct
-from engine.language.evaluation import Evaluator, is_type
-from engine.language.syntax import Expression, parse
+from engine.language.evaluation import evaluator_of, tree_of
+from engine.language.syntax import Expression
 from engine.language.values import TypedValue, made
 from engine.session.guest.session import Session
 from engine.session.inspect.frame_scope import program_scope
@@ -61,7 +61,7 @@ class EndCondition:
 
     def _value(self, session: Session, given: dict[str, TypedValue]) -> TypedValue:
         scope = program_scope(session, given)
-        return Evaluator(scope).value(_with_facts(parse(self.text, is_type(scope)))).loaded()
+        return evaluator_of(scope).value(_with_facts(tree_of(self.text, scope))).loaded()
 
 
 def _with_facts(node: Expression) -> Expression:

@@ -2,9 +2,10 @@
 
 `backtrace` and `frame_variables` describe frames, whose values open as `value_lines`;
 `frame_scope` is what names mean in a frame, `watched_expressions` what bytes a value depends on,
-`function_results` where functions leave their results, `telescope` where a word leads. `threads`
-tells who is there and what each waits for, `standstill` of a guest in which all wait for each
-other, `troubles` what was asked for in vain; `viewing` makes the frozen views.
+`function_results` where functions leave their results, `go_results` those of Go, `telescope`
+where a word leads. `threads` tells who is there and what each waits for, `standstill` of a guest
+in which all wait for each other, `troubles` what was asked for in vain; `viewing` makes the
+frozen views.
 
 Of a Go program `goroutines` are read from its runtime, `goroutine_views` describes them, and
 `go_stacks` joins the stacks that its threads change between.

@@ -1,6 +1,7 @@
 """The meaning of an expression's names in one frame of a standing guest."""
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from types import MappingProxyType
 from typing import Final
 
@@ -15,13 +16,15 @@ from engine.image.dies import Unit
 from engine.image.elf import ElfImage
 from engine.image.expressions import Term, VariableLocation, Where
 from engine.image.functions import NamedFunctions
+from engine.image.gotypes import GoTypes
 from engine.image.names import FileNames, GlobalNames
 from engine.image.reader import DamagedError
 from engine.image.scopes import FunctionBlock, Scope, Variable
 from engine.image.variables import Variables
-from engine.image.variants import RUST
 from engine.language import value_types as ct
 from engine.language.convenience_functions import FUNCTIONS, ConvenienceFunction
+from engine.language.go_program import GO_MAIN, GoProgram
+from engine.language.languages import GO, RUST, C, Language, language_of
 from engine.language.value_types import CType, MadeType
 from engine.language.values import MemoryPlace, Order, Place, RegisterPlace, TypedValue, made
 from engine.linux.space import AddressSpace
@@ -33,6 +36,8 @@ from engine.session.protocol.frames import GuestFrame
 
 _SCOPES: Final = 64
 """Places whose variables are kept."""
+_GO_TYPES: Final = "runtime.types"
+"""Symbol of the first of the types that the runtime of Go describes."""
 _OPTIMIZED_OUT: Final = "<optimized out>"
 _UNKNOWN_TEXT: Final = MadeType(TypeKind.FUNCTION, 1, "<text variable, no debug info>")
 _UNKNOWN_DATA: Final = MadeType(TypeKind.OTHER, 0, "<data variable, no debug info>")
@@ -66,7 +71,8 @@ class Files:
         self._session = session
         self._known: dict[int, tuple[ElfImage, Variables, FileNames | None]] = {}
         self._functions: dict[int, NamedFunctions] = {}
-        self._rust: dict[int, bool] = {}
+        self._languages: dict[int, Language] = {}
+        self._go: dict[int, GoTypes | None] = {}
         self._scopes: dict[tuple[int, int], Scope | None] = {}
 
     def scope(self, module: Module, link: int) -> Scope | None:
@@ -97,17 +103,31 @@ class Files:
             self._functions[id(module.image)] = NamedFunctions(names.info)
         return self._functions.get(id(module.image))
 
-    def begins_in_rust(self, module: Module) -> bool:
-        """True for a program of Rust: its `main` for the linker has no source."""
-        known = self._rust.get(id(module.image))
+    def language(self, module: Module) -> Language:
+        """The language of a program's main function."""
+        known = self._languages.get(id(module.image))
         if known is None:
-            names, known = self.names(module), False
+            known = C
+            names = self.names(module)
             begins = next(iter(module.symbols.find_all("main")), None)
-            if isinstance(names, GlobalNames) and begins is not None:
+            if self.go(module) is not None and any(module.symbols.find_all(GO_MAIN)):
+                known = GO
+            elif isinstance(names, GlobalNames) and begins is not None:
+                # The linker's `main` of a program of Rust has no source.
                 hidden = self.variables(module).block_at(begins.address) is None
-                known = hidden and names.has_language(RUST)
-            self._rust[id(module.image)] = known
+                known = RUST if hidden and names.has_language(RUST.code) else C
+            self._languages[id(module.image)] = known
         return known
+
+    def go(self, module: Module) -> GoTypes | None:
+        """The types of a program of Go; None for other files."""
+        key = id(module.image)
+        if key not in self._go:
+            names = self.names(module)
+            is_go = isinstance(names, GlobalNames) and any(module.symbols.find_all(_GO_TYPES))
+            found = GoTypes(names.info) if is_go and isinstance(names, GlobalNames) else None
+            self._go[key] = found
+        return self._go[key]
 
     def _of(self, module: Module) -> tuple[ElfImage, Variables, FileNames | None]:
         found = self._known.get(id(module.image))
@@ -227,6 +247,9 @@ class FrameScope:
                 try:
                     link = place - self._module.bias
                     whole = files.scope(self._module, link)
+                    if whole is not None and whole.language == GO.code:
+                        line = self._module.line_at(place)
+                        whole = whole if line is None else whole.declared_before(line[1])
                     self.scope = whole if whole is None or depth is None else whole.at_depth(depth)
                 except (ImageError, DamagedError):
                     self.scope = None
@@ -241,24 +264,37 @@ class FrameScope:
         """Bytes of a pointer."""
         return self._arch.bits // 8
 
-    @property
-    def is_rust(self) -> bool:
-        """True if the frame's code is Rust's; without a frame, if the program's main is."""
+    @cached_property
+    def language(self) -> Language:
+        """The language of the frame's code; without a frame, of the program's main."""
         if self.frame is None:
             main = self._session.seen.modules.main
-            return main is not None and self._files.begins_in_rust(main)
-        return self.scope is not None and self.scope.language == RUST
+            return C if main is None else self._files.language(main)
+        return C if self.scope is None else language_of(self.scope.language)
+
+    @cached_property
+    def go(self) -> GoProgram | None:
+        """What a program of Go tells of its types; None for other programs."""
+        module = self._module or self._session.seen.modules.main
+        types = self._files.go(module) if module is not None else None
+        if module is None or types is None:
+            return None
+        start = next(iter(module.symbols.find_all(_GO_TYPES)))
+        function = self.scope.function if self.scope is not None else GO_MAIN
+        return GoProgram(types, start.address + module.bias, function)
 
     @property
     def is_main(self) -> bool:
         """True if the frame's function is the one that the program begins with."""
         functions = self._functions_here()
+        if self.language is GO:
+            return bool(functions) and functions[-1].name == GO_MAIN
         return bool(functions) and functions[-1].is_main
 
     @property
-    def rust_function(self) -> str:
-        """The function of the frame as Rust's debug information calls it; "" for others."""
-        functions = self._functions_here() if self.is_rust else ()
+    def source_function(self) -> str:
+        """The function's name in the debug information; "" where the linker's is shown."""
+        functions = self._functions_here() if self.language.is_named_by_dwarf else ()
         depth = len(functions) - 1 - (self._depth or 0)
         return functions[depth].name if 0 <= depth < len(functions) else ""
 
@@ -604,7 +640,8 @@ class FrameScope:
         if location.symbol is None:
             return location.engine
         name, module = location.symbol.demangled, location.module
-        if self.is_rust and module is not None and location.symbol.is_function:
+        by_dwarf = self.language.is_named_by_dwarf
+        if by_dwarf and module is not None and location.symbol.is_function:
             block = self._files.variables(module).block_at(address - module.bias)
             name = name if block is None else block.functions[-1].name  # types and all
         offset = f"+{location.offset}" if location.offset else ""

@@ -83,7 +83,7 @@ class FrameVariables:
             else:
                 own = [item for item in scope.locals if not item.is_inlined]
                 shown = dict.fromkeys((*scope.parameters, *own))
-            wanted = [item for item in shown if not item.is_declaration]
+            wanted = [item for item in shown if not (item.is_declaration or item.is_unset)]
         except (ImageError, DamagedError):
             return None
         return _FrameContents(frame_scope, tuple(wanted[:_MOST]))

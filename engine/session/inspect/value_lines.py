@@ -10,6 +10,7 @@ from engine.image.datatypes import TypeKind
 from engine.image.reader import DamagedError
 from engine.language import value_types as ct
 from engine.language.containers import Containers
+from engine.language.languages import C
 from engine.language.printing import Printer, quoted
 from engine.language.reach import Reach
 from engine.language.value_types import is_reference
@@ -35,6 +36,7 @@ class ValueLines:
         self._reach = Reach(scope)
         self._printer = Printer(scope, scope.symbol)
         self._containers = Containers(scope, _CHARACTERS)
+        self._forms = self._printer.forms
 
     def view(
         self, name: str, value: TypedValue, type_text: str = "", *, is_parameter: bool = False
@@ -57,7 +59,7 @@ class ValueLines:
         except (CommandError, GuestFaultError, ImageError, DamagedError) as error:
             text = _trouble(error)
         return VariableView(
-            name, text, type_text or value.type.text, is_parameter, opens=opens, leads=leads
+            name, text, type_text or self._type(value), is_parameter, opens=opens, leads=leads
         )
 
     def shown(self, name: str, value: TypedValue, letter: str) -> VariableView:
@@ -92,12 +94,19 @@ class ValueLines:
             value = found[0][1]
         return value
 
+    def _type(self, value: TypedValue) -> str:
+        language = self._printer.around.language
+        return value.type.text if language is C else language.type_text(value.type)
+
     # -- what there is in a value -----------------------------------------------------------
 
     def _used(self, value: TypedValue) -> TypedValue:
         return self._reach.used(value)
 
     def _opens(self, value: TypedValue) -> bool:
+        opens = self._forms.opens(value)
+        if opens is not None:
+            return opens
         kind = value.type.resolved
         match kind.kind:
             case TypeKind.POINTER:
@@ -115,6 +124,10 @@ class ValueLines:
 
     def _parts(self, value: TypedValue) -> Iterator[Part]:
         """The parts of a value; of a pointer those of its target, as gdb's varobj has it."""
+        own = self._forms.parts(value)
+        if own is not None:
+            yield from own
+            return
         kind = value.type.resolved
         match kind.kind:
             case TypeKind.POINTER:
@@ -160,6 +173,9 @@ class ValueLines:
         """A value in a line; what is inside of parts only hinted at."""
         if value.missing:
             return value.missing
+        own = self._forms.brief(value)
+        if own is not None:
+            return own
         kind = value.type.resolved
         match kind.kind:
             case TypeKind.POINTER if is_reference(value.type):

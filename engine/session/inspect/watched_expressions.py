@@ -4,8 +4,8 @@ from msgspec import Struct
 
 from engine.errors import CommandError, GuestFaultError
 from engine.image.datatypes import TypeKind
-from engine.language.evaluation import Evaluator, evaluate, is_type
-from engine.language.syntax import Expression, parse
+from engine.language.evaluation import evaluate, evaluator_of, tree_of
+from engine.language.syntax import Expression
 from engine.language.values import TypedValue
 from engine.session.inspect.frame_scope import FrameScope, Uses
 
@@ -33,11 +33,11 @@ def dependence(text: str, scope: FrameScope) -> Dependence:
     Raises:
         CommandError: it means nothing there.
     """
-    node = parse(text, is_type(scope))
+    node = tree_of(text, scope)
     scope.uses = uses = Uses()
     value: TypedValue | None = None
     try:
-        value = Evaluator(scope).value(node).loaded()
+        value = evaluator_of(scope).value(node).loaded()
     except GuestFaultError:
         value = None
     finally:
@@ -74,8 +74,8 @@ def stretch(text: str, scope: FrameScope) -> tuple[int, int, TypedValue | None]:
         CommandError: it names none.
         GuestFaultError: memory cannot be read.
     """
-    evaluator = Evaluator(scope)
-    node = parse(text, is_type(scope))
+    evaluator = evaluator_of(scope)
+    node = tree_of(text, scope)
     if node.kind == "comma":
         where, length = (evaluator.operand(part) for part in node.parts)
         if where.type.kind is TypeKind.ARRAY and where.address is not None:

@@ -10,6 +10,7 @@ from engine.guest.memory import Memory
 from engine.image.datatypes import TypeKind
 from engine.image.kernel.btftypes import BtfFunction, BtfType, BtfTypes
 from engine.language.convenience_functions import ConvenienceFunction
+from engine.language.languages import C, Language
 from engine.language.printing import Printer
 from engine.language.value_types import CType
 from engine.language.values import MemoryPlace, Order, Place, TypedValue
@@ -85,9 +86,13 @@ class _Image:
         self.read = memory.peek
 
     @property
-    def is_rust(self) -> bool:
+    def language(self) -> Language:
         """Kernels' types are written as C's."""
-        return False
+        return C
+
+    @property
+    def go(self) -> None:
+        """Kernels are not written in Go."""
 
     def type_of_vtable(self, address: int) -> CType | None:
         """None: kernels' tables are not looked for."""

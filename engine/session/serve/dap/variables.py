@@ -468,7 +468,7 @@ def _variables(scope: FrameScope, kind: str) -> Iterator[tuple[Variable, TypedVa
     if scope.scope is None:
         return
     if kind == "arguments":
-        items = dict.fromkeys(scope.scope.parameters)
+        items = dict.fromkeys(one for one in scope.scope.parameters if not one.is_unset)
     else:
         named: dict[str, Variable] = {}
         for item in scope.scope.locals:

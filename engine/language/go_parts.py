@@ -1,0 +1,290 @@
+"""What Go's values are made of in memory: strings, slices, maps, interfaces, functions, channels.
+
+go/src/runtime: slice.go, string.go, map.go (up to Go 1.23), runtime2.go (interfaces), chan.go; and
+go/src/internal/runtime/maps for the maps of Go 1.24 and later. Members are found by the DWARF of
+the program, so that a runtime that moves one of them is read right.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from engine.errors import CommandError
+from engine.image.datatypes import TypeKind
+from engine.image.dietypes import DieType
+from engine.image.gotypes import GoKind, go_elem, go_key
+from engine.language import value_types as ct
+from engine.language.go_types import element_of, is_direct, kind_of
+from engine.language.reach import Reach
+from engine.language.surroundings import Surroundings
+from engine.language.value_types import CType
+from engine.language.values import TypedValue
+
+_EMPTY_ONE, _FIRST_HASH = 1, 5
+"""Marks of a bucket's slots: up to the first for empty ones, from the second on for entries."""
+_SLOTS: Final = 8
+_MOST_BUCKETS: Final = 1 << 16
+"""Buckets, groups and tables of a map that are looked through."""
+_NOT_FULL: Final = 0x80
+
+
+class GoParts:
+    """Takes Go's values apart in one place of a program."""
+
+    def __init__(self, around: Surroundings) -> None:
+        """Take apart what is there."""
+        self._around = around
+        self.reach = Reach(around)
+
+    def _word(self, raw: bytes, number: int) -> int:
+        size = self._around.pointer
+        part = raw[number * size : (number + 1) * size]
+        return int.from_bytes(part, self._around.order)
+
+    def word_at(self, address: int) -> int:
+        """A word in memory.
+
+        Raises:
+            GuestFaultError: it cannot be read.
+        """
+        return self._word(self._around.read(address, self._around.pointer), 0)
+
+    def header(self, value: TypedValue) -> tuple[int, int, int]:
+        """Address, length and capacity of a slice; a string's capacity is 0.
+
+        Raises:
+            GuestFaultError: it cannot be read.
+        """
+        raw = value.raw
+        bits = 8 * self._around.pointer
+        length = self._word(raw, 1)
+        length -= length >> bits - 1 << bits
+        return self._word(raw, 0), length, self._word(raw, 2)
+
+    def text(self, value: TypedValue, most: int) -> bytes:
+        """The first bytes of a string, at most so many.
+
+        Raises:
+            CommandError: its length is none.
+            GuestFaultError: it cannot be read.
+        """
+        if isinstance(value.type, ct.MadeType):
+            return value.raw[:most]  # a text of the user's
+        base, length, _ = self.header(value)
+        if length < 0:
+            raise CommandError(f"invalid length: {length}")
+        return self._around.read(base, min(length, most)) if length and most else b""
+
+    def length(self, value: TypedValue) -> int:
+        """The number of things in a value, as `len` tells it.
+
+        Raises:
+            CommandError: a value of its type has none.
+            GuestFaultError: it cannot be read.
+        """
+        match kind_of(value.type):
+            case GoKind.STRING if isinstance(value.type, ct.MadeType):
+                return len(value.raw)
+            case GoKind.STRING | GoKind.SLICE:
+                return self.header(value)[1]
+            case GoKind.ARRAY:
+                return value.type.resolved.count or 0
+            case GoKind.MAP:
+                return self._counted(value, "count", "used")
+            case GoKind.CHAN:
+                return self._counted(value, "qcount")
+            case GoKind.POINTER if kind_of(value.type.resolved.target) == GoKind.ARRAY:
+                return value.type.resolved.target.resolved.count or 0
+        raise CommandError(f"invalid argument for len: a value of type {value.type.text}")
+
+    def capacity(self, value: TypedValue) -> int:
+        """The number of things that there is room for, as `cap` tells it.
+
+        Raises:
+            CommandError: a value of its type has none.
+            GuestFaultError: it cannot be read.
+        """
+        match kind_of(value.type):
+            case GoKind.SLICE:
+                return self.header(value)[2]
+            case GoKind.ARRAY:
+                return value.type.resolved.count or 0
+            case GoKind.CHAN:
+                return self._counted(value, "dataqsiz")
+        raise CommandError(f"invalid argument for cap: a value of type {value.type.text}")
+
+    def _counted(self, value: TypedValue, *names: str) -> int:
+        """A number in what a map or a channel points at; 0 for nil."""
+        if not int.from_bytes(value.raw, self._around.order):
+            return 0
+        inside = self._inside(value)
+        name = next(name for name in names if inside.type.resolved.member(name) is not None)
+        return self.reach.member(inside, name).number
+
+    def _inside(self, value: TypedValue) -> TypedValue:
+        """What a map or a channel points at, or a pointer of the runtime's."""
+        return self.reach.at(value.type.resolved.target, self._word(value.raw, 0))
+
+    def element(self, value: TypedValue, index: int) -> TypedValue:
+        """An element of a slice or array; the caller has looked at its length.
+
+        Raises:
+            CommandError: the type of the elements is not known.
+            GuestFaultError: the slice cannot be read.
+        """
+        if kind_of(value.type) == GoKind.ARRAY:
+            return self.reach.element(self.as_array(value), index)
+        kind = element_of(value.type)
+        if kind is None:
+            raise CommandError("the type of the elements is not known")
+        return self.reach.at(kind, self.header(value)[0] + index * (kind.size or 0))
+
+    @staticmethod
+    def as_array(value: TypedValue) -> TypedValue:
+        """An array by the type that describes it, the name in front taken away."""
+        return TypedValue(
+            value.type.resolved,
+            lambda: value.raw,
+            value.place,
+            order=value.order,
+        )
+
+    # -- interfaces and functions -----------------------------------------------------------
+
+    def concrete(self, value: TypedValue) -> TypedValue | None:
+        """The value in an interface, in its own type; None for nil.
+
+        Raises:
+            CommandError: its type is not known.
+            GuestFaultError: it cannot be read.
+        """
+        raw = value.raw
+        described = table = self._word(raw, 0)
+        if not table:
+            return None
+        if value.type.resolved.member("tab") is not None:
+            described = self.word_at(table + self._around.pointer)  # behind the interface's type
+        go = self._around.go
+        kind = go.dynamic(described) if go is not None else None
+        if kind is None:
+            raise CommandError(f"the type that is described at {described:#x} is not known")
+        if not is_direct(kind):
+            return self.reach.at(kind, self._word(raw, 1))
+        size = self._around.pointer
+        data = raw[size : 2 * size]
+        return TypedValue(kind, lambda: data, order=self._around.order)
+
+    def code(self, value: TypedValue) -> int:
+        """The address of a function's first instruction; 0 for nil.
+
+        Raises:
+            GuestFaultError: it cannot be read.
+        """
+        if kind_of(value.type) != GoKind.FUNC:
+            return value.address or 0
+        closure = self._word(value.raw, 0)
+        return self.word_at(closure) if closure else 0
+
+    def channel(self, value: TypedValue) -> Iterator[tuple[str, TypedValue]]:
+        """The members of what a channel points at; its buffer is an array of its elements.
+
+        Raises:
+            GuestFaultError: it cannot be read.
+        """
+        inside = self._inside(value)
+        element = element_of(value.type)
+        for member in inside.type.resolved.members:
+            part = self.reach.part(inside, member)
+            if member.name == "buf" and element is not None:
+                room = ct.array_of(element, self.capacity(value))
+                part = self.reach.made(ct.pointer_to(room, self._around.pointer), part.number)
+            yield member.name or "", part
+
+    # -- maps -------------------------------------------------------------------------------
+
+    def entries(self, value: TypedValue) -> Iterator[tuple[TypedValue, TypedValue]]:
+        """The keys and values of a map in the order of its memory.
+
+        Raises:
+            CommandError: its layout is not known.
+            GuestFaultError: it cannot be read.
+        """
+        if not self._word(value.raw, 0) or not isinstance(value.type, DieType):
+            return
+        inside = self._inside(value)
+        layout = inside.type.resolved
+        kinds = go_key(value.type), go_elem(value.type)
+        if layout.member("buckets") is not None:
+            found = self._in_buckets(inside)
+        elif layout.member("dirPtr") is not None:
+            found = self._in_groups(inside)
+        else:
+            raise CommandError("the layout of the map is not known")
+        for key, held in found:
+            yield self._direct(key, kinds[0]), self._direct(held, kinds[1])
+
+    def _direct(self, value: TypedValue, kind: CType | None) -> TypedValue:
+        """A key or value; a large one is kept elsewhere, and the slot has its address."""
+        if kind is None or (value.type.size or 0) == (kind.size or 0):
+            return value
+        return self.reach.at(kind, self._word(value.raw, 0))
+
+    def _in_buckets(self, inside: TypedValue) -> Iterator[tuple[TypedValue, TypedValue]]:
+        """The entries of a map of Go 1.23 and before; half of it may be in its old buckets."""
+        reach = self.reach
+        count = 1 << min(reach.member(inside, "B").number, 62)
+        buckets, old = (reach.member(inside, name) for name in ("buckets", "oldbuckets"))
+        kind = buckets.type.resolved.target
+        size, left = kind.size or 0, _MOST_BUCKETS
+        fewer = count // (1 if reach.member(inside, "flags").number & 8 else 2)
+        for number in range(min(count, _MOST_BUCKETS)):
+            place = buckets.number + number * size
+            if old.number:
+                source = old.number + number % fewer * size
+                if not self._is_evacuated(source):
+                    if number >= fewer:
+                        continue  # its entries were shown with the first half
+                    place = source
+            while place and left:
+                left -= 1
+                bucket = reach.at(kind, place)
+                yield from self._slots(bucket)
+                place = reach.member(bucket, "overflow").number
+
+    def _is_evacuated(self, bucket: int) -> bool:
+        return _EMPTY_ONE < self._around.read(bucket, 1)[0] < _FIRST_HASH
+
+    def _slots(self, bucket: TypedValue) -> Iterator[tuple[TypedValue, TypedValue]]:
+        keys, values = (self.reach.member(bucket, name) for name in ("keys", "values"))
+        for slot, mark in enumerate(self.reach.member(bucket, "tophash").raw):
+            if mark >= _FIRST_HASH:
+                key, held = (self.as_array(one) for one in (keys, values))
+                yield self.reach.element(key, slot), self.reach.element(held, slot)
+
+    def _in_groups(self, inside: TypedValue) -> Iterator[tuple[TypedValue, TypedValue]]:
+        """The entries of a map of Go 1.24 and later: a group, or a directory of tables."""
+        reach = self.reach
+        directory, count = (reach.member(inside, name) for name in ("dirPtr", "dirLen"))
+        if count.number <= 0:
+            yield from self._in_group(reach.pointed(directory))
+            return
+        pointers = directory.type.resolved.target.resolved
+        table_pointer = pointers.element if pointers.kind is TypeKind.ARRAY else pointers
+        seen = set[int]()
+        for number in range(min(count.number, _MOST_BUCKETS)):
+            at = reach.at(table_pointer, directory.number + number * self._around.pointer)
+            if at.number in seen:
+                continue
+            seen.add(at.number)
+            groups = reach.member(reach.pointed(at), "groups")
+            data = reach.member(groups, "data")
+            last = reach.member(groups, "lengthMask").number
+            for group in range(min(last + 1, _MOST_BUCKETS)):
+                yield from self._in_group(reach.pointed(reach.moved(data, group)))
+
+    def _in_group(self, group: TypedValue) -> Iterator[tuple[TypedValue, TypedValue]]:
+        marks = self.reach.member(group, "ctrl").raw
+        slots = self.as_array(self.reach.member(group, "slots"))
+        for slot in range(min(_SLOTS, slots.type.count or 0)):
+            if not marks[slot] & _NOT_FULL:
+                pair = self.reach.element(slots, slot)
+                yield self.reach.member(pair, "key"), self.reach.member(pair, "elem")

@@ -1,0 +1,198 @@
+"""The languages that programs are written in: how expressions, types and values look in each.
+
+A language is an object that leads to the modules of its family; they are imported when a program
+of the language is looked at. A further language is such an object and a line in LANGUAGES.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final, Protocol
+
+if TYPE_CHECKING:
+    from engine.language.evaluation import Evaluator
+    from engine.language.printing import Printer
+    from engine.language.surroundings import Surroundings
+    from engine.language.syntax import Expression
+    from engine.language.value_types import CType
+    from engine.language.values import TypedValue
+
+
+class Forms:
+    """The forms of values in a language; these leave all to the printer, which writes C's."""
+
+    brackets = ("{", "}")
+    """Around the elements of an array."""
+
+    def whole(self, value: "TypedValue", letter: str) -> str | None:
+        """A value as `print` shows it; None to have its parts written one by one."""
+        return None
+
+    def brief(self, value: "TypedValue") -> str | None:
+        """A value in a list of others; None for the same text as `print`'s."""
+        return None
+
+    def scalar(self, value: "TypedValue") -> str | None:
+        """A value without parts; None for one that C prints alike."""
+        return None
+
+    def record(self, value: "TypedValue", letter: str, depth: int) -> str | None:
+        """A structure; None for one that C prints alike."""
+        return None
+
+    def quoted(self, raw: bytes, length: int) -> str | None:
+        """The text of a container by its first bytes and the number of all; None for C's form."""
+        return None
+
+    def opens(self, value: "TypedValue") -> bool | None:
+        """True if a value has parts; None to have its type decide."""
+        return None
+
+    def parts(self, value: "TypedValue") -> "Iterator[tuple[str, TypedValue]] | None":
+        """The parts of a value that opens, with their names; None for those of its type."""
+        return None
+
+
+class Language(Protocol):
+    """A language of programs."""
+
+    @property
+    def code(self) -> int:
+        """DW_LANG_* of the units that are written in it; 0 for C and all that is like it."""
+
+    @property
+    def is_named_by_dwarf(self) -> bool:
+        """True if functions are called as in the debug information, not as for the linker."""
+
+    def tree(self, text: str, is_type: Callable[[str], bool]) -> "Expression":
+        """The tree of an expression.
+
+        Raises:
+            CommandError: it means nothing.
+        """
+
+    def evaluator(self, around: "Surroundings") -> "Evaluator":
+        """Finds values of such trees."""
+
+    def forms(self, printer: "Printer") -> Forms:
+        """The forms of values, written by a printer."""
+
+    def type_text(self, kind: "CType") -> str:
+        """A type by its name, one that an expression has made among them."""
+
+    def definition(self, kind: "CType") -> str | None:
+        """`type = ...`: a type with its parts; None to have it written as C's."""
+
+
+class CLanguage:
+    """C, C++ and all that gdb shows like them."""
+
+    code = 0
+    is_named_by_dwarf = False
+
+    def tree(self, text: str, is_type: Callable[[str], bool]) -> "Expression":
+        """The tree of an expression."""
+        from engine.language.syntax import parse
+
+        return parse(text, is_type)
+
+    def evaluator(self, around: "Surroundings") -> "Evaluator":
+        """Finds values of such trees."""
+        from engine.language.evaluation import Evaluator
+
+        return Evaluator(around)
+
+    def forms(self, printer: "Printer") -> Forms:
+        """Those of the printer."""
+        return Forms()
+
+    def type_text(self, kind: "CType") -> str:
+        """A type as C spells it."""
+        return kind.text
+
+    def definition(self, kind: "CType") -> str | None:
+        """C's are written by `typetexts`."""
+        return None
+
+
+class RustLanguage:
+    """Rust."""
+
+    code = 0x1C
+    is_named_by_dwarf = True
+
+    def tree(self, text: str, is_type: Callable[[str], bool]) -> "Expression":
+        """The tree of an expression."""
+        from engine.language.rust_syntax import parse_rust
+
+        return parse_rust(text, is_type)
+
+    def evaluator(self, around: "Surroundings") -> "Evaluator":
+        """Finds values of such trees."""
+        from engine.language.rust_evaluation import RustEvaluator
+
+        return RustEvaluator(around)
+
+    def forms(self, printer: "Printer") -> Forms:
+        """As gdb has them."""
+        from engine.language.rust_printing import RustForms
+
+        return RustForms(printer.reach, printer.options, printer.part)
+
+    def type_text(self, kind: "CType") -> str:
+        """A type as Rust spells it."""
+        from engine.language.rust_types import rust_text
+
+        return rust_text(kind)
+
+    def definition(self, kind: "CType") -> str | None:
+        """A structure with its parts, an enumeration with its variants."""
+        from engine.language.rust_types import rust_definition
+
+        return rust_definition(kind)
+
+
+class GoLanguage:
+    """Go."""
+
+    code = 0x16
+    is_named_by_dwarf = True
+
+    def tree(self, text: str, is_type: Callable[[str], bool]) -> "Expression":
+        """The tree of an expression."""
+        from engine.language.go_syntax import parse_go
+
+        return parse_go(text)
+
+    def evaluator(self, around: "Surroundings") -> "Evaluator":
+        """Finds values of such trees."""
+        from engine.language.go_evaluation import GoEvaluator
+
+        return GoEvaluator(around)
+
+    def forms(self, printer: "Printer") -> Forms:
+        """As delve has them."""
+        from engine.language.go_printing import GoForms
+
+        return GoForms(printer)
+
+    def type_text(self, kind: "CType") -> str:
+        """A type as Go spells it."""
+        from engine.language.go_types import go_text
+
+        return go_text(kind)
+
+    def definition(self, kind: "CType") -> str | None:
+        """A structure with its fields, an interface, or what else a name stands for."""
+        from engine.language.go_types import go_definition
+
+        return go_definition(kind)
+
+
+C: Final = CLanguage()
+RUST: Final = RustLanguage()
+GO: Final = GoLanguage()
+LANGUAGES: Final[tuple[Language, ...]] = (C, RUST, GO)
+
+
+def language_of(code: int) -> Language:
+    """The language of units with a DW_LANG_*; C for those that have no family here."""
+    return next((one for one in LANGUAGES if one.code == code), C)
