@@ -14,6 +14,7 @@ from engine.language.print_options import PrintOptions
 from engine.language.printing import FORMATS, lines_of, printed
 from engine.language.rust_types import rust_definition, rust_text
 from engine.language.tokens import characters
+from engine.language.type_flags import split_flags
 from engine.language.typetexts import definition_of
 from engine.language.user_types import user_type
 from engine.language.value_types import CType
@@ -194,6 +195,7 @@ class Looking:
 
     def whatis(self, rest: str) -> None:
         """The type of an expression; of a type's name what it stands for."""
+        _, rest = split_flags(rest, whole=False)
         if not rest:
             raise CommandError("The history is empty.")
         kind, named = type_of(rest, self._debugger.scope)
@@ -204,15 +206,18 @@ class Looking:
         self._debugger.put(f"type = {user_type(text)}")
 
     def ptype(self, rest: str) -> None:
-        """A type with all that it is made of."""
+        """A type with all that it is made of: ptype[/FLAGS] TYPE or EXPRESSION."""
         scope = self._debugger.scope
+        flags, rest = split_flags(rest, whole=True)
+        if not rest:
+            raise CommandError("The history is empty.")
         found = scope.type((rest.strip(),)) if "<" in rest else None  # "Box<int>"
         kind = found if found is not None else type_of(rest, scope)[0]
         if scope.is_rust:
             for line in rust_definition(kind).splitlines():
                 self._debugger.put(line)
             return
-        for line in definition_of(kind).splitlines():
+        for line in definition_of(kind, flags).splitlines():
             self._debugger.put(user_type(line))
 
     # -- frames -----------------------------------------------------------------------------
