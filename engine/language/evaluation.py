@@ -81,7 +81,7 @@ def checked(text: str, around: Surroundings) -> Expression:
     parts = [tree]
     while parts:
         part = parts.pop()
-        if part.kind in ("name", "scoped"):
+        if part.kind in ("name", "scoped", "entry"):
             evaluator.value(part)
         else:
             parts += part.parts
@@ -191,6 +191,8 @@ class Evaluator:
                 return self._variable(node.text)
             case "scoped":
                 return self._variable(node.parts[0].text, node.text)
+            case "entry":
+                return self._around.at_entry(node.text)
             case "dollar":
                 return self._dollar(node.text[1:])
             case "unary":

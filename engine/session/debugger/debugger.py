@@ -534,6 +534,7 @@ class Debugger:
             depth=depth,
             functions=self._functions,
             computed=self._computed,
+            caller=lambda: self.frames.scope_of_caller(frame),
         )
 
     def _call_function(

@@ -89,6 +89,10 @@ class _Image:
         """Kernels' types are written as C's."""
         return False
 
+    def at_entry(self, name: str) -> TypedValue:
+        """None is known: no function is looked at."""
+        raise CommandError(f'No symbol "{name}" in current context.')
+
     def type_of_vtable(self, address: int) -> CType | None:
         """None: kernels' tables are not looked for."""
         return None
