@@ -397,7 +397,7 @@ class Evaluator:
         size = kind.size
         if size is None:
             size = 1
-        return self.reach.made(ct.UNSIGNED_LONG, size)
+        return self.reach.made(ct.INT, size)  # gdb's sizeof is an int
 
     def _unary(self, node: Expression) -> TypedValue:
         word, part = node.text, node.parts[0]

@@ -25,6 +25,13 @@ def real(raw: bytes, order: Order, *, is_quad: bool = False) -> str:
     return exact_text(exact, digits) if isinstance(exact, Fraction) else str(exact)
 
 
+def brain_float(raw: bytes, order: Order) -> str:
+    """A number of two bytes that are the upper half of a `float`, likewise."""
+    whole = b"\0\0" + raw if order == "little" else raw + b"\0\0"
+    number = as_float(whole, order)
+    return f"{number:.4g}" if number == number else _nan(whole, order)
+
+
 def _nan(raw: bytes, order: Order) -> str:
     size = len(raw)
     if size > 8:

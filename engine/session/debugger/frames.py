@@ -302,7 +302,7 @@ class SelectedFrames:
         at = "" if self.begins_line(number) or brief else f"0x{frame.pc:0{digits}x} in "
         name = (bare_name(frame.function) if frame.file else frame.function) or "??"
         name = self.scope(number).rust_function or name
-        text = f"{mark}{at}{name} ({self._arguments(number)})"
+        text = f"{mark}{at}{name} ({self.arguments(number)})"
         if frame.file:
             return f"{text} at {self.sources.written(frame.file)}:{frame.line}"
         main = self._session.seen.modules.main
@@ -311,7 +311,8 @@ class SelectedFrames:
             return f"{text} from {frame.module}"
         return text
 
-    def _arguments(self, number: int) -> str:
+    def arguments(self, number: int) -> str:
+        """The arguments in a frame's line: "n=5, m=6"."""
         scope = self.scope(number)
         if scope.scope is None:
             return ""

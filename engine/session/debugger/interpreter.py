@@ -73,6 +73,7 @@ class Interpreter:
                 BlockWord(("while",), self._while),
             ),
         )
+        self.words.changing.user_words = lambda: self._defined
         self.words.applying.line = self.line
         self.words.moving.at_stop = lambda: self._hook("hook-stop")
 

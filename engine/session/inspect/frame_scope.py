@@ -24,6 +24,7 @@ from engine.image.variables import Variables
 from engine.image.variants import RUST
 from engine.language import value_types as ct
 from engine.language.convenience_functions import FUNCTIONS, ConvenienceFunction
+from engine.language.register_types import mxcsr_text, number_of, vector_type
 from engine.language.value_types import CType, MadeType
 from engine.language.values import MemoryPlace, Order, Place, RegisterPlace, TypedValue, made
 from engine.linux.space import AddressSpace
@@ -387,37 +388,64 @@ class FrameScope:
             if item.name == alias or alias in item.aliases:
                 return self._register(item)
         part = self._arch.slices.get(name)
-        return None if part is None else self._slice(*part)
+        return self._wide(name) if part is None else self._slice(*part)
 
     def _slice(self, whole: str, start: int, size: int) -> TypedValue:
         """A part of a register: a number, as gdb has it, of one byte too."""
         number = self._held(whole)
         self._uses_register(whole)
-        kind = ct.number(TypeKind.SIGNED, size, f"int{8 * size}_t")
+        kind = number_of(8 * size)
         if number is None:
             return TypedValue(kind, lambda: b"", missing="<not saved>")
         raw = (number >> 8 * start & (1 << 8 * size) - 1).to_bytes(size, self.order)
         return TypedValue(kind, lambda: raw, RegisterPlace(whole, start), order=self.order)
 
+    def _wide(self, name: str) -> TypedValue | None:
+        """A vector register that is kept in two halves: ymm0; None for no such register."""
+        halves = [one for one in self._arch.registers if one.name in (f"x{name[1:]}", f"{name}h")]
+        if name[:1] != "y" or len(halves) != 2:
+            return None
+        kind, numbers = vector_type(256), [self._held(one.name) for one in halves]
+        for one in halves:
+            self._uses_register(one.name)
+        low, high = numbers
+        if low is None or high is None:
+            return TypedValue(kind, lambda: b"", missing="<not saved>")
+        raw = (low | high << 128).to_bytes(32, self.order)
+        return TypedValue(kind, lambda: raw, order=self.order)
+
     def _register(self, item: Register) -> TypedValue:
         size = item.bits // 8
         roles, number = self._arch.roles, self._held(item.name)
         self._uses_register(item.name)
-        if number is None:
-            return TypedValue(ct.integer(size, signed=True), lambda: b"", missing="<not saved>")
-        kind: CType = ct.integer(size, signed=True)
+        kind: CType = number_of(item.bits)
         label = ""
-        if item.name == roles.pc:
+        if item.name.startswith("xmm"):
+            kind = vector_type(item.bits)
+        elif item.bits == 80:
+            kind, size = ct.number(TypeKind.FLOAT, 16, "builtin_type_i387_ext"), 16
+        elif item.name == roles.pc:
             kind = _CODE
         elif item.name in (roles.sp, roles.fp):
             kind = _DATA
-        elif item.flags:
+        if number is None:
+            return TypedValue(kind, lambda: b"", missing="<not saved>")
+        if item.flags:
             names = [name.upper() for bit, name in item.flags if number >> bit & 1]
             label = "[ " + "".join(f"{name} " for name in names) + "]"
+            kind = ct.number(TypeKind.SIGNED, size, f"{self._register_set}_{item.name}")
+        elif item.name == "mxcsr":
+            kind = ct.number(TypeKind.SIGNED, size, f"{self._register_set}_{item.name}")
+            label = mxcsr_text(number)
         raw = (number & (1 << item.bits) - 1).to_bytes(size, self.order)
         return TypedValue(
             kind, lambda: raw, RegisterPlace(item.name), order=self.order, label=label
         )
+
+    @property
+    def _register_set(self) -> str:
+        """The architecture's name in those of gdb's types of flags."""
+        return "i386" if self._arch.name == "x86_64" else self._arch.name
 
     def _uses_register(self, name: str) -> None:
         if self.uses is not None:
