@@ -1,8 +1,9 @@
 """Structures and unions that no debug information describes: siginfo, vector registers."""
 
 from collections.abc import Sequence
+from typing import cast
 
-from engine.image.datatypes import Member, TypeKind
+from engine.image.datatypes import DataType, Member, TypeKind
 from engine.language.value_types import CType, MadeType
 
 
@@ -31,8 +32,12 @@ class MadeRecord(MadeType, frozen=True):
         """The word in front of its name."""
         return self.word
 
+    def member_names(self) -> tuple[str, ...]:
+        """Names of its members."""
+        return tuple(one.name for one in self.parts if one.name)
+
     @property
-    def text(self) -> str:  # type: ignore[override]
+    def text(self) -> str:
         """As C spells it."""
         return f"{self.word} {self.name or '{...}'}"
 
@@ -56,7 +61,7 @@ class MadeAlias(MadeType, frozen=True):
         return self.resolved.target
 
     @property
-    def text(self) -> str:  # type: ignore[override]
+    def text(self) -> str:
         """Its name."""
         return self.name
 
@@ -72,7 +77,7 @@ def struct_of(name: str, *fields: tuple[str, CType]) -> MadeRecord:
     for field, kind in fields:
         align = alignment(kind)
         at = -(-at // align) * align
-        parts.append(Member(field, kind, at))
+        parts.append(Member(field, cast("DataType", kind), at))
         at += kind.size or 0
         widest = max(widest, align)
     size = -(-at // max(widest, 1)) * max(widest, 1)
@@ -81,7 +86,7 @@ def struct_of(name: str, *fields: tuple[str, CType]) -> MadeRecord:
 
 def union_of(name: str, *fields: tuple[str, CType]) -> MadeRecord:
     """A union; "" for one without a name."""
-    parts = tuple(Member(field, kind, 0) for field, kind in fields)
+    parts = tuple(Member(field, cast("DataType", kind), 0) for field, kind in fields)
     size = max(kind.size or 0 for _, kind in fields)
     return MadeRecord(TypeKind.RECORD, size, name, parts=parts, word="union")
 

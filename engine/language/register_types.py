@@ -35,11 +35,12 @@ def vector_type(bits: int) -> MadeRecord:
         *((f"int{8 * size}", _part(size), size) for size in (1, 2, 4, 8)),
     ]
     size = bits // 8
-    fields: list[tuple[str, CType]] = [
+    vectors = [
         (f"v{size // one}_{name}", vector_of(kind, size // one)) for name, kind, one in rows
     ]
+    fields: list[tuple[str, CType]] = list(vectors)
     if bits == 128:
-        fields = [(name, _named(name, kind)) for name, kind in fields]
+        fields = [(name, _named(name, kind)) for name, kind in vectors]
         fields.append(("uint128", ct.number(TypeKind.UNSIGNED, 16, "uint128_t")))
         return union_of("vec128", *fields)
     fields.append((f"v{size // 16}_int128", vector_of(number_of(128), size // 16)))
