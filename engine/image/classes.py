@@ -72,6 +72,7 @@ class ClassParts(Struct, frozen=True):
         methods: those of one name together.
         typedefs: (name, type, access).
         arguments: (name, type) that its template was given.
+        own_names: texts of the types that it declares, and their names within it.
         is_class: it was declared as `class`.
     """
 
@@ -80,6 +81,7 @@ class ClassParts(Struct, frozen=True):
     methods: tuple[Method, ...]
     typedefs: tuple[tuple[str, DataType, str], ...]
     arguments: tuple[tuple[str, DataType], ...]
+    own_names: dict[object, str]
     is_class: bool
 
     @property
@@ -105,6 +107,7 @@ def class_parts(kind: DieType) -> ClassParts | None:
     methods: dict[str, list[Method]] = {}
     typedefs: list[tuple[str, DataType, str]] = []
     arguments: list[tuple[str, DataType]] = []
+    own_names: dict[object, str] = {}
     for part in _children(die):
         access = _ACCESS.get(part.number(_AT_ACCESSIBILITY) or 0, usual)
         if part.tag == _INHERITANCE:
@@ -116,6 +119,7 @@ def class_parts(kind: DieType) -> ClassParts | None:
             methods.setdefault(part.name, []).append(_method(part, die, access))
         elif part.tag == _TYPEDEF and part.name:
             typedefs.append((part.name, DieType(part.type), access))
+            own_names[DieType(part).text] = part.name
         elif part.tag == _TEMPLATE_TYPE and part.name:
             arguments.append((part.name, DieType(part.type)))
     return ClassParts(
@@ -124,6 +128,7 @@ def class_parts(kind: DieType) -> ClassParts | None:
         tuple(one for several in methods.values() for one in several),
         tuple(typedefs),
         tuple(arguments),
+        own_names,
         die.tag == _CLASS,
     )
 
@@ -192,14 +197,15 @@ def written_as(kind: DataType, name: str, known: dict[object, str]) -> str:
     Args:
         kind: the type.
         name: of the thing, "" for the type alone.
-        known: such names, by the key of the type that they stand for.
+        known: such names, by the key of the type that they stand for (parameters of templates)
+            or by its text (typedefs, which no other name of the same type is).
     """
     bottom = kind
     for _ in range(MAX_CHAIN):
         if not bottom.text.endswith(("&", "*")):
             break
         bottom = bottom.target
-    local = known.get(bottom.key)
     text = kind.declared(name) if name else kind.text
     base = bottom.text.removeprefix("const ").removeprefix("volatile ")
+    local = known.get(base) or known.get(bottom.key)
     return text.replace(base, local, 1) if local else text

@@ -16,6 +16,7 @@ PT_LOAD: Final = 1
 PT_DYNAMIC: Final = 2
 PT_INTERP: Final = 3
 PT_NOTE: Final = 4
+PT_TLS: Final = 7
 PT_GNU_EH_FRAME: Final = 0x6474E550
 PT_GNU_STACK: Final = 0x6474E551
 PF_X: Final = 1

@@ -22,6 +22,7 @@ from engine.image.expressions import (
     location_of,
     nowhere,
 )
+from engine.image.loclists import entry_at
 from engine.image.ranges import read_ranges
 from engine.image.reader import DamagedError
 
@@ -178,6 +179,25 @@ class DieVariable(Struct, eq=False, dict=True):
         """True if one location is given for all of its scope, the prologue included."""
         found = (die.get(dies.AT_LOCATION) for die in self._die.origins())
         return isinstance(next((value for value in found if value is not None), None), bytes)
+
+    def expression_at(self, pc: int) -> bytes | None:
+        """The expression of its location at a link address; None without one.
+
+        Raises:
+            DamagedError: its list is damaged.
+        """
+        for die in self._die.origins():
+            value = die.get(dies.AT_LOCATION)
+            if isinstance(value, int):
+                return entry_at(die, dies.AT_LOCATION, value, pc)
+            if value is not None:
+                return value
+        return None
+
+    @property
+    def frame(self) -> FrameContext:
+        """The instruction that it is seen from."""
+        return self._frame
 
     @property
     def linker_name(self) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from engine.errors import ImageError
 from engine.image import dies, headers
+from engine.image.callsites import CallSite, call_sites
 from engine.image.cfa import cfa_at
 from engine.image.debuginfo import DebugInfo
 from engine.image.dies import Die, Unit
@@ -62,6 +63,7 @@ class Variables:
         self.image = image
         self._debug_dirs = debug_dirs
         self._functions: dict[int, list[tuple[int, int, int]]] = {}
+        self._calls: dict[int, dict[int, CallSite]] = {}
 
     @cached_property
     def info(self) -> DebugInfo | None:
@@ -145,6 +147,21 @@ class Variables:
                     return CodeBlock(key, tuple(reversed(functions)))
         except DamagedError as error:
             self.image.damage.note(f"{self.image.name}: block at {pc:#x}: {error}")
+        except ImageError:  # a part of it is in a file that we do not have
+            pass
+        return None
+
+    def call_at(self, behind: int) -> CallSite | None:
+        """The call that returns to a link address; None where no compiler tells of it."""
+        try:
+            for unit in self.info.containing(behind - 1) if self.info is not None else ():
+                known = self._calls.get(id(unit))
+                if known is None:
+                    known = self._calls[id(unit)] = call_sites(unit)
+                if behind in known:
+                    return known[behind]
+        except DamagedError as error:
+            self.image.damage.note(f"{self.image.name}: calls at {behind:#x}: {error}")
         except ImageError:  # a part of it is in a file that we do not have
             pass
         return None

@@ -142,7 +142,7 @@ class Evaluator:
         Raises:
             CommandError: one of them means nothing.
         """
-        if tree.kind in ("name", "scoped"):
+        if tree.kind in ("name", "scoped", "entry"):
             self.value(tree)
             return
         for part in tree.parts:
@@ -189,6 +189,8 @@ class Evaluator:
                 return self._variable(node.text)
             case "scoped":
                 return self._variable(node.parts[0].text, node.text)
+            case "entry":
+                return self._around.at_entry(node.text)
             case "dollar":
                 return self._dollar(node.text[1:])
             case "unary":
@@ -393,7 +395,7 @@ class Evaluator:
         size = kind.size
         if size is None:
             size = 1
-        return self.reach.made(ct.UNSIGNED_LONG, size)
+        return self.reach.made(ct.INT, size)  # gdb's sizeof is an int
 
     def _unary(self, node: Expression) -> TypedValue:
         word, part = node.text, node.parts[0]

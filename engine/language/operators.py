@@ -106,7 +106,9 @@ class Operators:
         if all(which):
             if word == "-":
                 size = left.type.target.size or 1
-                return self._reach.made(ct.LONG, (left.number - right.number) // size)
+                apart = left.number - right.number
+                steps = abs(apart) // size  # as a division of C, towards zero
+                return self._reach.made(ct.LONG, steps if apart >= 0 else -steps)
         elif word == "+":
             pointer, other = (left, right) if which[0] else (right, left)
             return self._reach.moved(pointer, other.number)

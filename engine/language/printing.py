@@ -13,10 +13,12 @@ from engine.escaping import escaped
 from engine.image.datatypes import TypeKind
 from engine.language import value_types as ct
 from engine.language.containers import Containers
+from engine.language.enumerators import enumerator_text
 from engine.language.languages import Forms
 from engine.language.print_options import DEFAULT, PrintOptions
 from engine.language.reach import Reach
-from engine.language.real_texts import DIGITS, real
+from engine.language.real_texts import DIGITS, brain_float, real
+from engine.language.register_types import BRAIN
 from engine.language.surroundings import Surroundings
 from engine.language.user_types import bare_type
 from engine.language.value_types import CType, is_reference
@@ -156,7 +158,9 @@ class Printer(Struct, frozen=True):
             case TypeKind.CHAR | TypeKind.UNSIGNED_CHAR if kind.size == 1:
                 return f"{value.number} {character(value.number)}"
             case TypeKind.ENUM:
-                return escaped(_enumerator(value.number, kind))
+                return escaped(enumerator_text(value.number, kind))
+            case TypeKind.FLOAT if kind.text == BRAIN:
+                return brain_float(value.raw, self.around.order)
             case TypeKind.FLOAT:
                 return real(value.raw, self.around.order, is_quad=kind.is_quad)
             case TypeKind.COMPLEX:
@@ -473,24 +477,6 @@ def _unread(error: GuestFaultError) -> str:
     return f"<error: Cannot access memory at address {error.address:#x}>"
 
 
-def _enumerator(number: int, kind: CType) -> str:
-    prefix = kind.prefix
-    names = {value: prefix + name for name, value in reversed(kind.enumerators)}
-    if number in names:
-        return names[number]
-    flags = [(value, name) for name, value in kind.enumerators if value > 0]
-    single = flags and all(value & value - 1 == 0 for value, _ in flags)
-    if not single or number < 0:
-        return str(number)
-    set_names = [prefix + name for value, name in flags if number & value]
-    rest = number & ~sum({value for value, _ in flags})
-    if not set_names:
-        return f"(unknown: {number:#x})" if number else "0"
-    if rest:
-        set_names.append(f"unknown: {rest:#x}")
-    return "(" + " | ".join(set_names) + ")"
-
-
 def character(code: int) -> str:
     r"""A character in quotes: 'a', '\\n', '\\310'."""
     return "'" + _escaped(code & 0xFF, "'") + "'"
@@ -557,8 +543,6 @@ def formatted(
         case "u":
             return str(whole)
         case "o":
-            if padded:
-                return f"{whole:0{-(-size * 8 // 3) + 1}o}"
             return f"0{whole:o}" if whole else "0"
         case "t":
             return f"{whole:0{8 * size}b}" if padded else f"{whole:b}"
@@ -606,7 +590,7 @@ def printed(printer: Printer, value: TypedValue, flags: str, letter: str) -> str
     if letter == "c":
         return f"%{flags}s" % escaped(bytes([number & 0xFF]), keep="\n\t")
     if letter == "p":
-        return f"%{flags}s" % f"{number:#x}"
+        return f"%{flags}s" % (f"{number:#x}" if number else "(nil)")
     if letter in "ouxX" and number < 0:
         number &= (1 << 8 * (value.type.size or 8)) - 1
     return f"%{flags}{'d' if letter in 'iu' else letter}" % number

@@ -25,12 +25,22 @@ def real(raw: bytes, order: Order, *, is_quad: bool = False) -> str:
     return exact_text(exact, digits) if isinstance(exact, Fraction) else str(exact)
 
 
+def brain_float(raw: bytes, order: Order) -> str:
+    """A number of two bytes that are the upper half of a `float`, likewise."""
+    whole = b"\0\0" + raw if order == "little" else raw + b"\0\0"
+    number = as_float(whole, order)
+    if number == number:
+        return f"{number:.4g}"
+    bits = int.from_bytes(raw, order)
+    return f"{'-' if bits >> 15 else ''}nan({bits & 0x7F:#x})"
+
+
 def _nan(raw: bytes, order: Order) -> str:
     size = len(raw)
     if size > 8:
         top = int.from_bytes(raw[8:10], "little") >> 15
         return f"{'-' if top else ''}nan({int.from_bytes(raw[:8], 'little'):#x})"
-    bits = {4: 23, 8: 52}.get(size, 52)
+    bits = {2: 10, 4: 23, 8: 52}.get(size, 52)
     whole = int.from_bytes(raw, order)
     return f"{'-' if whole >> 8 * size - 1 else ''}nan({whole & (1 << bits) - 1:#x})"
 

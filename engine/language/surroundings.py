@@ -48,6 +48,13 @@ class Surroundings(Protocol):
     def type(self, words: tuple[str, ...]) -> CType | None:
         """A type by name: ("struct", "node"), ("size_t",)."""
 
+    def at_entry(self, name: str) -> TypedValue:
+        """A parameter as it was at the function's first instruction.
+
+        Raises:
+            CommandError: it is no parameter.
+        """
+
     def type_of_vtable(self, address: int) -> CType | None:
         """The type whose methods a table of Rust holds; None where nobody says."""
 

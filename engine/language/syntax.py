@@ -60,9 +60,9 @@ class Expression(Struct, frozen=True):
 
     Attributes:
         kind: "number", "float", "char", "string", "name", "scoped" (the text is its file or
-            function), "dollar", "unary", "postfix", "binary", "assign", "choice", "cast",
-            "sizeof", "sizeof type", "type", "index", "call", "member", "arrow", "comma" or
-            "brace".
+            function), "entry" (a parameter as the function was called with it), "dollar",
+            "unary", "postfix", "binary", "assign", "choice", "cast", "sizeof", "sizeof type",
+            "type", "index", "call", "member", "arrow", "comma" or "brace".
         text: the operator, the name or the constant.
         parts: what it is made of.
         type: of a cast, a sizeof and a brace.
@@ -300,7 +300,15 @@ class _Parser:
         if token.kind == "quoted" and self._is("::"):
             self._take()
             return Expression("scoped", text, (self._name(),))
+        if self._text.startswith("@entry", self.peek.at) and self._next_is_word("entry"):
+            self._take()
+            self._take()
+            return Expression("entry", text)
         return Expression("name", text)
+
+    def _next_is_word(self, word: str) -> bool:
+        following = self._tokens[min(self._at + 1, len(self._tokens) - 1)]
+        return following.kind == "name" and following.text == word
 
     # -- types ------------------------------------------------------------------------------
 

@@ -1,24 +1,33 @@
 """Types as gdb's `ptype` writes them, with all that they are made of (gdb/c-typeprint.c)."""
 
+from typing import Final
+
 from engine.image.classes import ClassField, ClassParts, class_parts, written_as
 from engine.image.datatypes import Member, TypeKind
 from engine.image.dietypes import DieType
+from engine.language.layouttexts import HEADING, LayoutText
+from engine.language.type_flags import TypeFlags, bases_text, class_head, plain_head
 from engine.language.value_types import CType
 
+_ALL: Final = TypeFlags()
 
-def definition_of(kind: CType) -> str:
+
+def definition_of(kind: CType, flags: TypeFlags = _ALL) -> str:
     """`type = ...`: a structure with its members, an enumeration with its names."""
-    base, wrap = _base_of(kind)
+    base, before, wrap = _base_of(kind)
     if base.kind is TypeKind.RECORD:
+        if flags.offsets:
+            heading = HEADING if base is kind.resolved else ""
+            return f"{heading}type = {before}{wrap(LayoutText(flags).text(base))}"
         parts = class_parts(base) if isinstance(base, DieType) else None
         if parts is None or base.is_declared_only:
-            return "type = " + wrap(_record(base))
-        return "type = " + wrap(_class(base, parts))
+            return f"type = {before}{wrap(_record(base))}"
+        return f"type = {before}{wrap(_class(base, parts, flags))}"
     if base.kind is TypeKind.ENUM:
-        return "type = " + wrap(_enumeration(base))
+        return f"type = {before}{wrap(_enumeration(base))}"
     if kind.resolved.kind is TypeKind.FUNCTION or base.kind is TypeKind.FUNCTION:
         return f"type = {kind.resolved.text}"
-    return "type = " + wrap(base.text)
+    return f"type = {before}{wrap(base.text)}"
 
 
 class _Wrapped:
@@ -31,9 +40,10 @@ class _Wrapped:
         return f"{text} {self._declarator}" if self._declarator else text
 
 
-def _base_of(kind: CType) -> tuple[CType, _Wrapped]:
-    """The type at the bottom of pointers and arrays, and their marks."""
+def _base_of(kind: CType) -> tuple[CType, str, _Wrapped]:
+    """The type at the bottom of pointers and arrays, its qualifiers, and their marks."""
     marks = ""
+    bottom: CType = kind
     here = kind.resolved
     for _ in range(32):
         if here.kind is TypeKind.POINTER:
@@ -41,56 +51,66 @@ def _base_of(kind: CType) -> tuple[CType, _Wrapped]:
         elif here.kind is TypeKind.ARRAY:
             marks = f"({marks})" if marks.startswith("*") else marks
             marks += "[]" if here.count is None else f"[{here.count}]"
-            here = here.element.resolved
+            bottom = here.element
+            here = bottom.resolved
             continue
         else:
             break
-        here = here.target.resolved
-    return here, _Wrapped(marks)
+        bottom = here.target
+        here = bottom.resolved
+    return here, _qualifiers(bottom.text), _Wrapped(marks)
+
+
+def _qualifiers(text: str) -> str:
+    """`const` and `volatile` in front of a type."""
+    found = ""
+    while text.startswith(("const ", "volatile ")):
+        word, _, text = text.partition(" ")
+        found += f"{word} "
+    return found
 
 
 def _record(kind: CType) -> str:
     """A structure, class or union."""
     bases = [member.type.text for member in kind.members if member.is_base]
-    head = kind.text.replace(" {...}", "")
-    if not head.startswith(("struct", "union", "class")):
-        head = f"{kind.keyword} {head}"
+    head = plain_head(kind)
     if bases:
         head += " : " + ", ".join(f"public {base}" for base in bases)
     body = _members(kind, 4)
     return f"{head} {{\n{body}}}"
 
 
-def _class(kind: CType, parts: ClassParts) -> str:
+def _class(kind: CType, parts: ClassParts, flags: TypeFlags) -> str:
     """A class of C++, as gdb's c_type_print_base_struct_union writes it."""
-    head = kind.text.replace(" {...}", "")
-    if not head.startswith(("struct ", "union ", "class ")):
-        head = f"{kind.keyword} {head}"
-    if parts.arguments:
-        given = ", ".join(f"{name} = {one.text}" for name, one in parts.arguments)
-        head += f" [with {given}]"
-    if parts.bases:
-        head += " : " + ", ".join(parts.bases)
-    lines = _ClassLines(parts).text or "    <no data fields>\n"
+    head = class_head(kind, parts, flags) + bases_text(parts, flags)
+    lines = _ClassLines(parts, flags).text
+    if not (parts.fields or parts.methods or parts.typedefs):
+        lines = "    <no data fields>\n"
     return f"{head} {{\n{lines}}}"
 
 
 class _ClassLines:
     """The lines between the braces of a class, with labels where access changes."""
 
-    def __init__(self, parts: ClassParts) -> None:
+    def __init__(self, parts: ClassParts, flags: TypeFlags) -> None:
         self._section = ""
         self._lines: list[str] = []
-        known: dict[object, str] = {one.key: name for name, one in parts.arguments}
-        known |= {one.key: name for name, one, _ in parts.typedefs}
+        own: dict[object, str] = {}
+        if not flags.raw:
+            own = {one.key: name for name, one in parts.arguments}
+        known = dict(own)
+        if not flags.raw:
+            known |= parts.own_names
         shown = [field for field in parts.fields if not field.hidden]
         for field in shown:
             if parts.needs_labels:
                 self._label(field.access)
             self._lines.append(self._field(field, known))
-        if parts.methods and self._section:
+        methods = parts.methods if flags.methods else ()
+        typedefs = parts.typedefs if flags.typedefs else ()
+        if methods and self._section:
             self._lines.append("")
-        for method in parts.methods:
+        for method in methods:
             self._label(method.access)
             given = [written_as(one, "", known) for one in method.parameters]
             given += ["..."] if method.more else []
@@ -98,10 +118,9 @@ class _ClassLines:
             arguments = ", ".join(given) or "void"
             name = f"{method.before}{result}{method.name}({arguments}){method.behind}"
             self._lines.append(f"    {name};")
-        if parts.typedefs and (parts.fields or parts.methods):
+        if typedefs and (parts.fields or methods):
             self._lines.append("")
-        own: dict[object, str] = {one.key: name for name, one in parts.arguments}
-        for name, one, access in parts.typedefs:
+        for name, one, access in typedefs:
             if parts.needs_labels:
                 self._label(access)
             self._lines.append(f"    typedef {written_as(one, name, own)};")
@@ -126,22 +145,23 @@ class _ClassLines:
         return f"    {static}{written_as(field.type, field.name, known)}{bits};"
 
 
-def _members(kind: CType, indent: int) -> str:
-    """The lines between the braces."""
+def _members(kind: CType, indent: int, *, deeper: bool = True) -> str:
+    """The lines between the braces; unnamed structures written out if `deeper`."""
     if kind.is_declared_only:
         return " " * indent + "<incomplete type>\n"
-    lines = [_member(member, indent) for member in kind.members if not member.is_base]
+    members = [member for member in kind.members if not member.is_base]
+    lines = [_member(member, indent, deeper=deeper) for member in members]
     return "".join(lines) or " " * indent + "<no data fields>\n"
 
 
-def _member(member: Member, indent: int) -> str:
-    """One of them; unnamed structures stand written out."""
+def _member(member: Member, indent: int, *, deeper: bool = True) -> str:
+    """One of them; unnamed structures stand written out if `deeper`."""
     space = " " * indent
     bits = f" : {member.bit_size}" if member.bit_size else ""
     inner = member.type
     bare = inner.resolved
-    if bare.kind is TypeKind.RECORD and inner.text.endswith("{...}"):
-        body = _members(bare, indent + 4)
+    if deeper and bare.kind is TypeKind.RECORD and inner.text.endswith("{...}"):
+        body = _members(bare, indent + 4, deeper=False)
         name = f" {member.name}" if member.name else ""
         return f"{space}{bare.keyword} {{\n{body}{space}}}{name};\n"
     return f"{space}{inner.declared(member.name or '')}{bits};\n"

@@ -118,6 +118,7 @@ class MadeType(Struct, frozen=True, dict=True):
         name: of a number.
         made_of: what a pointer points at, an array is made of, a function returns.
         count: elements of an array.
+        in_registers: an array is a vector of the processor's.
     """
 
     kind: TypeKind
@@ -125,6 +126,7 @@ class MadeType(Struct, frozen=True, dict=True):
     name: str = ""
     made_of: "CType | None" = None
     count: int | None = None
+    in_registers: bool = False
 
     @property
     def parameters(self) -> tuple[tuple["CType", ...], bool]:
@@ -153,8 +155,8 @@ class MadeType(Struct, frozen=True, dict=True):
 
     @property
     def is_vector(self) -> bool:
-        """An array in memory is made."""
-        return False
+        """True for an array that registers hold."""
+        return self.in_registers
 
     @property
     def is_quad(self) -> bool:
@@ -193,6 +195,8 @@ class MadeType(Struct, frozen=True, dict=True):
             return self.made_of.declared(pointer_declarator(self.made_of, "*", name))
         if self.kind is TypeKind.ARRAY:
             shown = "" if self.count is None else str(self.count)
+            if self.in_registers:
+                return f"{self.made_of.declared(name)} __attribute__ ((vector_size({shown})))"
             return self.made_of.declared(f"{name}[{shown}]")
         return self.made_of.declared(f"{name}(void)" if self.name == "void" else f"{name}()")
 

@@ -46,7 +46,7 @@ def evaluate(
         ExpressionError: there is none.
     """
     try:
-        return _RuleMachine(code, registers, read, order).run([] if start is None else [start])
+        return RuleMachine(code, registers, read, order).run([] if start is None else [start])
     except (DamagedError, GuestFaultError) as error:
         raise ExpressionError(str(error)) from error
     except KeyError as error:
@@ -55,7 +55,9 @@ def evaluate(
         raise ExpressionError("its stack ran empty") from error
 
 
-class _RuleMachine:
+class RuleMachine:
+    """Runs one expression; those of variables have more operations (`_rare`)."""
+
     def __init__(
         self, code: bytes, registers: Mapping[int, int], read: ReadMemory, order: str
     ) -> None:
@@ -65,6 +67,7 @@ class _RuleMachine:
         self._order: Literal["little", "big"] = "little" if order == "<" else "big"
 
     def run(self, stack: list[int]) -> int:
+        """The number on top of the stack in the end."""
         reader = self._reader
         for _ in range(_STEPS):
             if reader.place >= reader.end:

@@ -41,6 +41,9 @@ class MemoryScope:
     def type(self, words: tuple[str, ...]) -> CType | None:
         return ct.LONG if words == ("word_t",) else None
 
+    def at_entry(self, name: str) -> TypedValue:
+        raise CommandError(f'No symbol "{name}" in current context.')
+
     def type_of_vtable(self, address: int) -> CType | None:
         return None
 

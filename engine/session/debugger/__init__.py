@@ -1,8 +1,8 @@
 """gdb's words for a guest under control: `break`, `next`, `print`, `x`, `info locals`.
 
 - `debugger`: the state behind all words; `frames`: the frame that is looked at, and how gdb writes
-  frames; `places`: where a breakpoint's text leads (`main`, `file.c:12`, `*0x401136`), and
-  `bodies`, where a function's body begins.
+  frames, `arguments` with those of a call; `places`: where a breakpoint's text leads (`main`,
+  `file.c:12`, `*0x401136`), and `bodies`, where a function's body begins.
 - `stops`: breakpoints, watchpoints and catchpoints by number; `stoptables` writes them,
   `signal_rules` is what is done with signals, `saving` keeps stops for another session.
 - `command_table`: the table of all words. They are carried out by `looking`, `assembly`,

@@ -114,8 +114,23 @@ class Breaking:
             debugger.put(f"Deleted breakpoint{many} {numbers} ")
 
     def enable(self, rest: str) -> None:
-        """Let breakpoints (or displays) be: enable [NUMBER...]."""
-        self._switch(rest, on=True)
+        """Let breakpoints (or displays) be: enable [once|delete|count N] [NUMBER...]."""
+        words = rest.split()
+        rule = words[0] if words else ""
+        if rule not in ("once", "delete", "count"):
+            self._switch(rest, on=True)
+            return
+        words = words[1:]
+        count = 1
+        if rule == "count":
+            if not words:
+                raise CommandError("Argument required (hit count).")
+            count = self._debugger.number(words.pop(0))
+        stops = self.stops(" ".join(words)) if words else list(self._debugger.stops.all.values())
+        for stop in stops:
+            stop.temporary = rule == "delete"
+            stop.lasting = 0 if rule == "delete" else count
+            self._debugger.stops.switch(stop, on=True)
 
     def disable(self, rest: str) -> None:
         """Keep breakpoints (or displays) quiet."""
@@ -219,9 +234,10 @@ class Breaking:
         """Show expressions no longer: undisplay [NUMBER...]."""
         displays = self._debugger.displays
         for word in rest.split() or [str(number) for number in displays]:
-            if not word.isdigit() or int(word) not in displays:
+            if not word.isdigit():
                 raise CommandError("Arguments must be display numbers.")
-            del displays[int(word)]
+            if displays.pop(int(word), None) is None:
+                self._debugger.put(f"No display number {word}.")
 
     def _stop(self, text: str) -> UserStop:
         """The stop of one number.

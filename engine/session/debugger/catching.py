@@ -112,7 +112,9 @@ class Catching:
         elif kind == "syscall":
             numbers = [self._call(name) for name in names]
             stop = Catchpoint(catches=kind, names=tuple(n for n, _ in numbers))
-            said = " ".join(f"'{name}' [{number}]" for name, number in numbers)
+            said = " ".join(
+                f"'{name}' [{number}]" if name != str(number) else name for name, number in numbers
+            )
             said = f"syscall{'s' if len(names) > 1 else ''} {said}" if names else "any syscall"
         elif kind == "signal":
             stop, said = _signals(names)
@@ -165,8 +167,12 @@ class Catching:
     def info_signals(self, rest: str) -> None:
         """The table of what is done with signals: info signals [SIGNAL]."""
         put = self._debugger.put
-        numbers = [signal_number(word) for word in rest.split()]
         put(HEADING)
+        try:
+            numbers = [signal_number(word) for word in rest.split()]
+        except CommandError:
+            self._debugger.value(rest)  # a number, or a name that means nothing
+            raise
         if not numbers:
             put("")
         for line in self._table.lines(numbers):

@@ -3,7 +3,7 @@
 import os
 import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from msgspec.structs import replace
@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from engine.errors import CommandError
 from engine.session.debugger.debugger import Debugger
 from engine.session.debugger.elsewhere import unavailable
+from engine.session.debugger.script import ScriptLine, lines_of
 
 _CHOICE: Final = re.compile(r"(confirm|breakpoint\s+pending)\b(.*)$")
 _SETTING: Final = re.compile(r"[a-z][a-z-]+\s+[\w\"'/]")
@@ -18,11 +19,16 @@ _SETTING: Final = re.compile(r"[a-z][a-z-]+\s+[\w\"'/]")
 
 
 class Changing:
-    """Changes variables, registers and memory, arguments and the environment."""
+    """Changes variables, registers and memory, arguments and the environment.
+
+    Attributes:
+        user_words: gives the words of the user's own, and their lines.
+    """
 
     def __init__(self, debugger: Debugger) -> None:
         """Change a debugger's guest."""
         self._debugger = debugger
+        self.user_words: Callable[[], Mapping[str, tuple[ScriptLine, ...]]] = dict
 
     def set_other(self, rest: str) -> None:
         """Change a setting of gdb's, or what an expression changes."""
@@ -74,8 +80,9 @@ class Changing:
         if found is not None:
             debugger.settings.set(*found, debugger.number)
         elif _SETTING.match(rest):
+            word = rest.split()[0]
             raise CommandError(
-                unavailable("set ", rest) or f'The setting "{rest}" has no meaning here.'
+                unavailable("set ", rest) or f'No symbol "{word}" in current context.'
             )
         return found is not None
 
@@ -175,6 +182,10 @@ class Changing:
             debugger = self._debugger
             for key, item in reversed(debugger.convenience.items()):
                 put(f"${key} = {debugger.frames.printer(debugger.scope).text(item)}")
+        elif word == "user":
+            self._show_user(name.strip())
+        elif word in ("values", "val"):
+            self._show_values(name)
         elif rest.strip() == "confirm":
             asked = "on" if self._debugger.confirm else "off"
             put(f"Whether to confirm potentially dangerous operations is {asked}.")
@@ -193,12 +204,29 @@ class Changing:
         else:
             self._show_setting(rest)
 
+    def _show_user(self, name: str) -> None:
+        """The lines of a word of the user's own; of all without a name."""
+        for key, lines in self.user_words().items():
+            if name in ("", key):
+                self._debugger.put(f'User command "{key}":')
+                for line in lines_of(lines, "  "):
+                    self._debugger.put(line)
+                self._debugger.put("")
+        if name and name not in self.user_words():
+            raise CommandError("Not a user command.")
+
+    def _show_values(self, rest: str) -> None:
+        """The last ten values that were printed, or ten around a number."""
+        debugger = self._debugger
+        known = len(debugger.printed)
+        first = max(debugger.number(rest) - 5, 1) if rest else max(known - 9, 1)
+        for number in range(first, min(first + 10, known + 1)):
+            text = debugger.frames.printer(debugger.scope).text(debugger.printed[number - 1])
+            debugger.put_value(f"${number} = {text}")
+
     def _show_setting(self, rest: str) -> None:
         settings = self._debugger.settings
         found = settings.find(rest)
         if found is None:
-            raise CommandError(
-                f'"show {rest}" has no meaning here; there are args, env, convenience,'
-                " directories, substitute-path and settings such as print elements."
-            )
+            raise CommandError(f'Undefined show command: "{rest}".  Try "help show".')
         self._debugger.put(settings.sentence(found[0]))

@@ -23,6 +23,7 @@ from engine.session.debugger.describing import DescribingWords
 from engine.session.debugger.dumping import DumpWords
 from engine.session.debugger.elsewhere import unknown
 from engine.session.debugger.filetexts import FileWords
+from engine.session.debugger.frame_words import FrameWords
 from engine.session.debugger.goroutine_words import GoroutineWords
 from engine.session.debugger.looking import Looking
 from engine.session.debugger.many_breaks import ManyBreaks
@@ -110,7 +111,7 @@ class WordTable:
             Word(("watchpoints", "wat"), tables.info_watchpoints, remote=True),
             Word(("locals",), looking.info_locals, remote=True),
             Word(("args",), looking.info_args, remote=True),
-            Word(("frame", "f"), looking.info_frame, remote=True),
+            Word(("frame", "f"), FrameWords(debugger).info_frame, remote=True),
             Word(("line",), looking.info_line, remote=True),
             Word(("symbol",), looking.info_symbol, remote=True),
             Word(("display",), looking.info_display, remote=True),
@@ -326,7 +327,7 @@ class WordTable:
             put(_help(self._info_word(split_word(behind)[0])))
             return
         if name:
-            put(self.own.get(name) or _help(self.find(name)))
+            self._debugger.put_value(self.own.get(name) or _help(self.find(name)))
             return
         for word in self.all:
             put(f"{', '.join(word.names):<28} {_help(word)}")

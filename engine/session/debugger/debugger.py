@@ -149,6 +149,7 @@ class Debugger:
         """Take up another run of the program."""
         session = self._looked_at = self.control.session
         self._threads: dict[int, int] = {}
+        self._thread_names: dict[int, str] = {}
         self.files = Files(session)
         self.places = PlaceFinder(session, self.files, lambda: self.frames.seen)
         self.frames = SelectedFrames(
@@ -307,8 +308,23 @@ class Debugger:
         tid = tid or self.thread
         pid = machine.pids.get(tid, tid)
         text = f"process {pid}" if pid == tid else f"Thread {pid}.{tid}"
-        name = machine.comms.get(tid, b"").decode(errors="replace")
-        return f'{text} "{name}"' if with_name else text
+        return f'{text} "{self.thread_name(tid)}"' if with_name else text
+
+    def thread_name(self, tid: int) -> str:
+        """The name that the user has given a thread, or its own."""
+        own = self.control.session.machine.comms.get(tid, b"").decode(errors="replace")
+        return self._thread_names.get(tid, own)
+
+    def name_thread(self, name: str) -> None:
+        """Call the thread that is looked at something else; "" for its own name."""
+        self._thread_names.pop(self.thread, None)
+        if name:
+            self._thread_names[self.thread] = name
+
+    @property
+    def printed(self) -> list[TypedValue]:
+        """The values of the history, `$1` first."""
+        return self._values
 
     @property
     def culprit(self) -> str:
@@ -319,8 +335,7 @@ class Debugger:
         if len(of_process) < 2 and pid == machine.first.pid:
             return ""
         number = next((n for n, tid in numbers.items() if tid == self.thread), 0)
-        name = machine.comms.get(self.thread, b"").decode(errors="replace")
-        return f'Thread {number} "{name}"'
+        return f'Thread {number} "{self.thread_name(self.thread)}"'
 
     def thread_numbers(self) -> dict[int, int]:
         """The threads there are: numbers in the order in which they began, to ids."""
@@ -536,6 +551,7 @@ class Debugger:
             depth=depth,
             functions=self._functions,
             computed=self._computed,
+            caller=lambda: self.frames.scope_of_caller(frame),
         )
 
     def _call_function(

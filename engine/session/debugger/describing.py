@@ -225,7 +225,7 @@ class DescribingWords:
                 put(f"It stopped at breakpoint {number} as well.")
         elif debugger.signal:
             name, text = signal_name(debugger.signal), signal_text(debugger.signal)
-            put(f"It stopped at signal {name}, {text}.")
+            put(f"It stopped with signal {name}, {text}.")
         else:
             put("It stopped after being stepped.")
 

@@ -10,10 +10,12 @@ from engine.errors import CommandError, GuestFaultError
 from engine.image.datatypes import TypeKind
 from engine.language.printing import Printer
 from engine.language.value_types import is_reference
+from engine.language.values import TypedValue
 from engine.linux import vdso
 from engine.linux.space import AddressSpace
 from engine.message_text import bare_name
 from engine.session.control.control import Control
+from engine.session.debugger.arguments import EntryRule, argument_texts
 from engine.session.debugger.places import BlockKey
 from engine.session.debugger.settings import SettingValues, SourceRules
 from engine.session.inspect.backtrace import Backtraces, space_of
@@ -187,6 +189,19 @@ class SelectedFrames:
         behind = [one for one in here if one.cfa is not None and one.cfa > (frame.cfa or 0)]
         return behind[0] if behind else None
 
+    def scope_of_caller(self, frame: GuestFrame | None) -> FrameScope | None:
+        """The meaning of names in the function that a frame was called from; None for none."""
+        if frame is None or frame.signal:
+            return None
+        frames = self.all
+        same = [number for number, one in enumerate(frames) if one.cfa == frame.cfa]
+        if not same or frame.cfa is None:
+            return None
+        number = same[-1] + 1
+        if number >= len(frames) or frames[number].signal:
+            return None
+        return self._scope(frames[number], number, False, None)
+
     def of_call(self, cfa: int | None, function: str) -> int | None:
         """The number of the frame of a call, while it has not returned."""
         for number, frame in enumerate(self.all):
@@ -293,7 +308,7 @@ class SelectedFrames:
         at = "" if self.begins_line(number) or brief else f"0x{frame.pc:0{digits}x} in "
         name = (bare_name(frame.function) if frame.file else frame.function) or "??"
         name = self.scope(number).source_function or name
-        text = f"{mark}{at}{name} ({self._arguments(number)})"
+        text = f"{mark}{at}{name} ({self.arguments(number)})"
         if frame.file:
             return f"{text} at {self.sources.written(frame.file)}:{frame.line}"
         main = self._session.seen.modules.main
@@ -302,7 +317,8 @@ class SelectedFrames:
             return f"{text} from {frame.module}"
         return text
 
-    def _arguments(self, number: int) -> str:
+    def arguments(self, number: int) -> str:
+        """The arguments in a frame's line: "n=5, m=6"."""
         scope = self.scope(number)
         if scope.scope is None:
             return ""
@@ -310,22 +326,25 @@ class SelectedFrames:
         printer = replace(printer, options=replace(printer.options, pretty=False, array=False))
         if shown == "presence":
             return "..." if scope.scope.parameters else ""
+
+        def text_of(value: TypedValue) -> str:
+            kind = value.type.resolved
+            kind = kind.target.resolved if is_reference(kind) else kind
+            brief = kind.kind in _MANY and shown == "scalars"
+            try:
+                return _bare(printer.summary(value) if brief else printer.brief(value))
+            except (CommandError, GuestFaultError) as error:
+                return f"<error: {error}>"
+
+        rule = EntryRule(str(self._settings["print entry-values"]))
         parts: list[str] = []
         for variable in scope.scope.parameters:
             if variable.is_result:
                 continue  # it is none before the function returns
-            value = scope.of_variable(variable)
-            kind = value.type.resolved
-            kind = kind.target.resolved if is_reference(kind) else kind
             if shown == "none":
                 parts.append(f"{variable.name}=...")
-                continue
-            brief = kind.kind in _MANY and shown == "scalars"
-            try:
-                text = printer.summary(value) if brief else printer.brief(value)
-            except (CommandError, GuestFaultError) as error:
-                text = f"<error: {error}>"
-            parts.append(f"{variable.name}={_bare(text)}")
+            else:
+                parts += argument_texts(rule, scope, variable, text_of)
         return ", ".join(parts)
 
     def source_line(self, number: int) -> str:

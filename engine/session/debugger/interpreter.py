@@ -75,6 +75,7 @@ class Interpreter:
             ),
         )
         self.words.applying.line = self.words.goroutines.line = self.line
+        self.words.changing.user_words = lambda: self._defined
         self.words.moving.at_stop = lambda: self._hook("hook-stop")
 
     def line(self, text: str) -> None:

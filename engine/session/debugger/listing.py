@@ -71,7 +71,7 @@ class SourceListing:
         file, start, _ = self._source
         lines = self._lines(file)
         if start > len(lines):
-            shown = f'"{self._debugger.files.written(file)}" has {len(lines)} lines.'
+            shown = f"{self._debugger.files.written(file)} has {len(lines)} lines."
             raise CommandError(f"Line number {start} out of range; {shown}")
         for number, text in window(start, count, lines):
             self._debugger.put(f"{number}\t{text}")

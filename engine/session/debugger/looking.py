@@ -9,15 +9,18 @@ from engine.errors import CommandError, GuestFaultError
 from engine.escaping import escaped
 from engine.guest.modules import Module
 from engine.image.datatypes import TypeKind
+from engine.language import value_types as ct
 from engine.language.evaluation import type_of
 from engine.language.languages import C
 from engine.language.print_options import PrintOptions
 from engine.language.printing import FORMATS, lines_of, printed
+from engine.language.register_types import number_of
 from engine.language.tokens import characters
+from engine.language.type_flags import split_flags
 from engine.language.typetexts import definition_of
 from engine.language.user_types import user_type
 from engine.language.value_types import CType
-from engine.language.values import TypedValue
+from engine.language.values import TypedValue, made
 from engine.linux import vdso
 from engine.session.debugger.debugger import NOT_RUN, Debugger, Display
 from engine.session.debugger.listing import SourceListing
@@ -37,7 +40,7 @@ class Looking:
         """Look at a debugger's guest."""
         self._debugger = debugger
         self._unit, self._letter = 4, "x"
-        self._next = 0
+        self._next = self._count_before = 0
         self.listing = SourceListing(debugger)
 
     # -- values -----------------------------------------------------------------------------
@@ -49,8 +52,13 @@ class Looking:
         form, text = split_format(rest)
         letter = _letter(form)
         value = debugger.value(text) if text else debugger.scope.history(0)
-        shown = self._text(value, letter, options)
-        debugger.put_value(f"${debugger.remember(value)} = {shown}")
+        number = debugger.remember(value)
+        try:
+            shown = self._text(value, letter, options)
+        except CommandError:
+            debugger.write(f"${number} = ")  # as gdb, which begins before it fails
+            raise
+        debugger.put_value(f"${number} = {shown}")
 
     def output(self, rest: str) -> None:
         """Print a value without a number and without a newline."""
@@ -67,7 +75,7 @@ class Looking:
         """Print values as C does: printf "FORMAT", EXPR..."""
         match = re.match(r'\s*("(?:[^"\\]|\\.)*")\s*(?:,|$)', rest)
         if match is None:
-            raise CommandError("Bad format string")
+            raise CommandError(_printf_trouble(rest.strip()))
         values = iter(split_arguments(rest[match.end() :]))
         printer = self._debugger.frames.printer(self._debugger.scope)
 
@@ -75,13 +83,17 @@ class Looking:
             flags, letter = spec[1], spec[2]
             if letter == "%":
                 return "%"
+            if letter == "n":
+                raise CommandError("Format specifier `n' not supported in printf")
+            if letter not in "diouxXcsfFgGeEp":
+                raise CommandError(f"Unrecognized format specifier '{letter}' in printf")
             text = next(values, None)
             if text is None:
                 raise CommandError("Wrong number of arguments for specified format-string")
             return printed(printer, self._debugger.value(text), flags, letter)
 
         form = characters(match[1]).decode(errors="replace")
-        shown = re.sub(r"%([-+ #0\d.]*)(?:hh|h|ll|l|z|t|j|L)?([diouxXcsfFgGeEap%])", one, form)
+        shown = re.sub(r"%([-+ #0\d.]*)(?:h|ll|l|z|t|L)?([a-zA-Z%])", one, form)
         if next(values, None) is not None:
             raise CommandError("Wrong number of arguments for specified format-string")
         self._debugger.write(shown)
@@ -106,21 +118,53 @@ class Looking:
     def examine(self, rest: str) -> None:
         """Examine memory: x/NFU ADDRESS."""
         form, text = split_format(rest)
+        again = not form and not text
         count, letter, unit = self._units(form)
         debugger = self._debugger
+        if again and self._count_before:
+            count = self._count_before
+        self._count_before = abs(count)
         if text:
             self._next = debugger.value(text).as_address
+        begin = self._next
+        if count < 0:
+            if letter in "is":
+                raise CommandError(f"x/{letter} goes forward only here; give an address.")
+            begin = self._next = self._next + count * unit
+            count = -count
         printer = debugger.frames.printer(debugger.scope)
         printer = replace(printer, options=replace(printer.options, address=True))
         if letter == "i":
             self._instructions(count)
             return
-        for line, end in lines_of(printer, self._next, count, letter, unit):
-            debugger.put(line)
-            self._next = end
+        lines = lines_of(printer, self._next, count, letter, unit)
+        try:
+            for line, end in lines:
+                debugger.put(line)
+                self._next = end
+        except GuestFaultError:
+            debugger.write(f"{printer.address(self._next)}:\t")  # as gdb, which has begun
+            raise
+        if form.startswith("-"):
+            self._next = begin
+        self._keep_last(self._next if letter == "s" else self._next - unit, letter, unit)
+
+    def _keep_last(self, address: int, letter: str, unit: int) -> None:
+        """Have `$_` and `$__` be the last address and what is there."""
+        debugger = self._debugger
+        if letter == "f" and unit in (4, 8):
+            kind = ct.FLOAT if unit == 4 else ct.DOUBLE
+        else:
+            kind = number_of(8 if letter in "is" else 8 * unit)
+        pointer = ct.pointer_to(kind, debugger.control.session.arch.bits // 8)
+        debugger.set_convenience("_", made(pointer, address, debugger.scope.order))
+        if letter not in "is":
+            raw = debugger.scope.read(address, unit)
+            there = TypedValue(kind, lambda: raw, order=debugger.scope.order)
+            debugger.set_convenience("__", there)
 
     def _units(self, form: str) -> tuple[int, str, int]:
-        match = re.fullmatch(r"(\d*)([a-z]*)", form)
+        match = re.fullmatch(r"(-?\d*)([a-z]*)", form)
         if match is None:
             raise CommandError(f'Undefined output command "{form}".')
         letter, unit = self._letter, self._unit
@@ -156,6 +200,7 @@ class Looking:
             place = f"{at:#x} <{name}>" if name else f"{at:#x}"
             debugger.put(f"{mark}{place}:\t{text}")
             self._next = at + len(raw)
+            self._keep_last(at, "i", 1)
 
     def show_displays(self) -> None:
         """Show what the user wants to see at each stop."""
@@ -194,6 +239,7 @@ class Looking:
 
     def whatis(self, rest: str) -> None:
         """The type of an expression; of a type's name what it stands for."""
+        _, rest = split_flags(rest, whole=False)
         if not rest:
             raise CommandError("The history is empty.")
         kind, named = type_of(rest, self._debugger.scope)
@@ -205,8 +251,11 @@ class Looking:
         self._debugger.put(f"type = {user_type(text)}")
 
     def ptype(self, rest: str) -> None:
-        """A type with all that it is made of."""
+        """A type with all that it is made of: ptype[/FLAGS] TYPE or EXPRESSION."""
         scope = self._debugger.scope
+        flags, rest = split_flags(rest, whole=True)
+        if not rest:
+            raise CommandError("The history is empty.")
         found = scope.type((rest.strip(),)) if "<" in rest else None  # "Box<int>"
         kind = found if found is not None else type_of(rest, scope)[0]
         own = scope.language.definition(kind)
@@ -214,7 +263,7 @@ class Looking:
             for line in own.splitlines():
                 self._debugger.put(line)
             return
-        for line in definition_of(kind).splitlines():
+        for line in definition_of(kind, flags).splitlines():
             self._debugger.put(user_type(line))
 
     # -- frames -----------------------------------------------------------------------------
@@ -258,6 +307,8 @@ class Looking:
 
     def frame(self, rest: str) -> None:
         """Look at a frame by number; without one say which is looked at."""
+        if rest and not self._debugger.started:
+            raise CommandError("No registers.")
         self._need_stack()
         if rest:
             self._debugger.frames.select(self._debugger.value(rest).number)
@@ -279,9 +330,9 @@ class Looking:
         frames = self._debugger.frames
         wanted = frames.selected + count
         if count > 0 and frames.selected == len(frames.all) - 1:
-            raise CommandError("Initial frame selected; you can't go up.")
+            raise CommandError("Initial frame selected; you cannot go up.")
         if count < 0 and frames.selected == 0:
-            raise CommandError("Bottom (innermost) frame selected; you can't go down.")
+            raise CommandError("Bottom (innermost) frame selected; you cannot go down.")
         frames.select(min(max(wanted, 0), len(frames.all) - 1))
         self.show_frame()
 
@@ -352,37 +403,24 @@ class Looking:
             if value is None:
                 raise CommandError(f"Invalid register `{name}'")
             if value.missing:
-                debugger.put(f"{name:<15}{value.missing}")
-                continue
-            raw = int.from_bytes(value.raw, scope.order)
-            natural = printer.text(value)
-            if value.type.kind is TypeKind.POINTER:
-                natural = (
-                    printer.address(raw)
-                    if value.type.target.kind is TypeKind.FUNCTION
-                    else f"{raw:#x}"
-                )
-            debugger.put(f"{name:<15}{raw:<#19x}{natural}")
+                debugger.put(f"{name:<14} {value.missing}")
+            elif value.type.kind is TypeKind.RECORD:
+                debugger.put_value(f"{name:<14} {printer.text(value, 'x')}")
+            elif value.type.kind is TypeKind.FLOAT:
+                raw = int.from_bytes(value.raw[:10], scope.order)
+                debugger.put(f"{name:<14} {printer.text(value):<19} (raw 0x{raw:020x})")
+            else:
+                raw = int.from_bytes(value.raw, scope.order)
+                debugger.put(f"{name:<14} {raw:<#19x} {self._natural(value, raw)}")
 
-    def info_frame(self, rest: str) -> None:
-        """The frame's place in memory, and who has called it."""
-        self._need_stack()
-        frames = self._debugger.frames
-        number = frames.selected
-        frame = frames.frame
-        put = self._debugger.put
-        pc = self._debugger.control.session.arch.roles.pc
-        put(f"Stack level {number}, frame at {frame.cfa or 0:#x}:")
-        name = f" in {frame.function}" if frame.function else ""
-        file = self._debugger.files.written(frame.file)
-        where = f" ({file}:{frame.line})" if file else ""
-        after = frames.all[number + 1] if number + 1 < len(frames.all) else None
-        saved = f"; saved {pc} = {after.pc:#x}" if after is not None else ""
-        put(f" {pc} = {frame.pc:#x}{name}{where}{saved}")
-        if number:
-            put(f" caller of frame at {frames.all[number - 1].cfa or 0:#x}")
-        if after is not None:
-            put(f" called by frame at {after.cfa or 0:#x}")
+    def _natural(self, value: TypedValue, raw: int) -> str:
+        """A register as what it is: a number, an address, a place in the code, flags."""
+        printer = self._debugger.frames.printer(self._debugger.scope)
+        if value.type.kind is not TypeKind.POINTER:
+            return printer.text(value)
+        if value.type.target.kind is TypeKind.FUNCTION:
+            return printer.address(raw)
+        return f"{raw:#x}"
 
     def info_line(self, rest: str) -> None:
         """The addresses of a source line, or of the first lines of functions."""
@@ -447,7 +485,7 @@ class Looking:
         debugger.put("Auto-display expressions now in effect:")
         debugger.put("Num Enb Expression")
         for one in debugger.displays.values():
-            form = f"/{one.form} " if one.form else ""
+            form = f"/{_shown_form(one.form)} " if one.form else ""
             debugger.put(f"{one.number}:   {'y' if one.on else 'n'}  {form}{one.text}")
 
     def info_sharedlibrary(self, rest: str) -> None:
@@ -492,6 +530,29 @@ def split_format(rest: str) -> tuple[str, str]:
     """The letters behind a slash, and the expression behind them."""
     match = re.match(r"/(\S*)\s*(.*)", rest, re.DOTALL)
     return (match[1], match[2].strip()) if match else ("", rest.strip())
+
+
+def _shown_form(form: str) -> str:
+    """The letters of a display as `info display` has them: those of memory with all parts."""
+    match = re.fullmatch(r"(\d*)([a-z]*)", form)
+    letters = match[2] if match is not None else ""
+    size = next((one for one in letters if one in _SIZES), "")
+    letter = next((one for one in letters if one not in _SIZES), "x")
+    if match is None or not (match[1] or size or letter in "is"):
+        return form
+    return f"{match[1] or 1}{size or ('b' if letter in 'is' else 'w')}{letter}"
+
+
+def _printf_trouble(rest: str) -> str:
+    """Why a text is no format string with what follows it."""
+    if not rest:
+        return "Argument required (format-control string and values to print)."
+    if not rest.startswith('"'):
+        return "Bad format string, missing '\"'."
+    closed = re.match(r'"(?:[^"\\]|\\.)*"', rest)
+    return (
+        "Bad format string, non-terminated '\"'." if closed is None else "Invalid argument syntax"
+    )
 
 
 def split_arguments(text: str) -> list[str]:

@@ -16,6 +16,7 @@ from engine.language.values import TypedValue, made
 from engine.message_text import bare_name
 from engine.session.debugger.frames import SelectedFrames
 from engine.session.debugger.settings import GdbSetting
+from engine.session.debugger.signal_info import siginfo
 
 if TYPE_CHECKING:
     from engine.session.debugger.debugger import Debugger
@@ -43,6 +44,7 @@ class OwnFunctions:
         self.variables: Mapping[str, Callable[[], TypedValue]] = {
             "_thread": self._thread,
             "_gthread": self._thread,
+            "_siginfo": lambda: siginfo(debugger),
             "_inferior": lambda: made(ct.INT, 1, debugger.scope.order),
         }
 

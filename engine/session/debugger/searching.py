@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from engine.errors import CommandError, GuestFaultError
 from engine.image.names import NamedEntry
@@ -101,15 +101,15 @@ class Searching:
     # -- names ------------------------------------------------------------------------------
 
     def info_functions(self, rest: str) -> None:
-        """Functions whose names match: info functions [REGEXP]."""
+        """Functions whose names match: info functions [-q] [-n] [-t TYPE] [REGEXP]."""
         self._names("function", rest)
 
     def info_variables(self, rest: str) -> None:
-        """Variables of files whose names match: info variables [REGEXP]."""
+        """Variables of files whose names match: info variables [-q] [-n] [-t TYPE] [REGEXP]."""
         self._names("variable", rest)
 
     def info_types(self, rest: str) -> None:
-        """Types whose names match: info types [REGEXP]."""
+        """Types whose names match: info types [-q] [REGEXP]."""
         self._names("type", rest)
 
     def functions(self, rest: str, file: str) -> tuple[list[tuple[str, str, str]], list[str]]:
@@ -140,7 +140,12 @@ class Searching:
         return debugged, list(dict.fromkeys(others))
 
     def _matching(
-        self, kind: str, pattern: re.Pattern[str], *, whole: bool = False
+        self,
+        kind: str,
+        pattern: re.Pattern[str],
+        *,
+        whole: bool = False,
+        of_type: re.Pattern[str] | None = None,
     ) -> tuple[dict[str, set[tuple[str, int, str]]], set[str]]:
         """The names of debug information that match, by file, and all that there are.
 
@@ -148,6 +153,7 @@ class Searching:
             kind: of what is named.
             pattern: a part of each name.
             whole: files have their whole paths, in place of what compilers were given.
+            of_type: a part of what their types are written as; None for any.
         """
         debugger = self._debugger
         rows: dict[str, set[tuple[str, int, str]]] = {}
@@ -158,6 +164,8 @@ class Searching:
                 known.add(one.name)
                 if not pattern.search(one.name):
                     continue
+                if of_type is not None and not of_type.search(one.type.text):
+                    continue
                 path = (module.lines.file_of(one.unit, one.file) or "") if one.line else ""
                 text = _declaration(kind, one)
                 rows.setdefault(path if whole else debugger.files.written(path), set()).add(
@@ -166,10 +174,17 @@ class Searching:
         return rows, known
 
     def _names(self, kind: str, rest: str) -> None:
-        debugger, pattern = self._debugger, _pattern(rest)
-        rows, known = self._matching(kind, pattern)
-        which = f' matching regular expression "{rest}"' if rest else ""
-        debugger.put(f"All {'' if rest else 'defined '}{kind}s{which}:")
+        debugger = self._debugger
+        choice, rest = _choice(rest, kind)
+        pattern = _pattern(rest)
+        of_type = _pattern(choice.type) if choice.type else None
+        rows, known = self._matching(kind, pattern, of_type=of_type)
+        if not choice.quiet:
+            which = f' matching regular expression "{rest}"' if rest else ""
+            if choice.type:
+                which += f' with type matching regular expression "{choice.type}"'
+                which += "" if rest else " "
+            debugger.put(f"All {'' if rest else 'defined '}{kind}s{which}:")
         for path in sorted(path for path in rows if path):
             debugger.put("")
             debugger.put(f"File {path}:")
@@ -179,7 +194,7 @@ class Searching:
             debugger.put("")
             for _, _, text in sorted(rows[""]):
                 debugger.put(f"\t{text}")
-        if kind != "type":
+        if kind != "type" and not choice.described and of_type is None:
             self._without_debug(kind, pattern, known)
 
     def _without_debug(self, kind: str, pattern: re.Pattern[str], known: set[str]) -> None:
@@ -211,6 +226,34 @@ class Searching:
         return sorted(found)
 
 
+class _Choice(NamedTuple):
+    """Options of `info functions` and its like.
+
+    Attributes:
+        quiet: say no heading.
+        described: leave out what only symbol tables know.
+        type: a regular expression of their types, "" for all.
+    """
+
+    quiet: bool
+    described: bool
+    type: str
+
+
+def _choice(rest: str, kind: str) -> tuple[_Choice, str]:
+    """The options in front of a regular expression, and that."""
+    quiet = described = False
+    of_type = ""
+    while match := re.match(r"-(q|n|t)(?:\s+|$)", rest):
+        if kind == "type" and match[1] != "q":
+            break
+        rest = rest[match.end() :]
+        quiet, described = quiet or match[1] == "q", described or match[1] == "n"
+        if match[1] == "t":
+            of_type, _, rest = rest.partition(" ")
+    return _Choice(quiet, described, of_type), rest.strip()
+
+
 def _pattern(rest: str) -> re.Pattern[str]:
     try:
         return re.compile(rest)
@@ -221,7 +264,8 @@ def _pattern(rest: str) -> re.Pattern[str]:
 def _declaration(kind: str, one: NamedEntry) -> str:
     """A name as its language declares it."""
     if one.alias is not None:
-        return f"typedef {one.alias.declared(one.name)};"
+        return f"typedef {one.alias.resolved.text} {one.name};"
     if kind == "type":
         return f"{one.type.text};" if one.line else one.type.text
-    return f"{'' if one.external else 'static '}{one.type.declared(one.name)};"
+    text = one.type.declared(one.name).replace("const const ", "const ", 1)
+    return f"{'' if one.external else 'static '}{text};"

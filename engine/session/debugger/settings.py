@@ -105,6 +105,13 @@ _OTHERS: Final = (
         "scalars",
         _ARGUMENTS,
     ),
+    GdbSetting(
+        "print entry-values",
+        'Printing of function arguments at function entry is "{}".',
+        SettingKind.WORD,
+        "default",
+        ("no", "only", "preferred", "if-needed", "both", "compact", "default"),
+    ),
     _switch("print thread-events", "Printing of thread events is {}.", True),
     _switch("print inferior-events", "Printing of inferior events is {}.", True),
     _switch(

@@ -26,6 +26,7 @@ class UserStop(Struct, kw_only=True):
         anywhere: it means the same in every frame.
         ignore: hits to pass by.
         hits: so far.
+        lasting: stops until it is disabled; 0 for no end.
         commands: carried out at each stop.
         only: a command's own question, asked in place of the condition.
         at_hit: asked at each hit that counts, where no other question lets it pass by.
@@ -43,6 +44,7 @@ class UserStop(Struct, kw_only=True):
     anywhere: bool = False
     ignore: int = 0
     hits: int = 0
+    lasting: int = 0
     commands: tuple[ScriptLine, ...] = ()
     only: Callable[[], bool] | None = None
     at_hit: Callable[[], bool] | None = None
@@ -596,7 +598,11 @@ class UserStops:
         if stop.ignore:
             stop.ignore -= 1
             return False
-        return stop.at_hit is None or stop.at_hit()
+        stops = stop.at_hit is None or stop.at_hit()
+        if stops and stop.lasting:
+            stop.lasting -= 1
+            stop.on = bool(stop.lasting)
+        return stops
 
 
 def placed_text(stop: UserBreakpoint) -> str:

@@ -41,7 +41,7 @@ class StopTables:
             debugger.put(nothing)
             return
         put, digits = debugger.put, debugger.control.session.arch.bits // 4
-        placed = any(stop.kind != STEPPED.kind for stop in stops)
+        placed = any(stop.kind not in (STEPPED.kind, "catchpoint") for stop in stops)
         there = any(isinstance(stop, UserBreakpoint) and stop.locations for stop in stops)
         waits = any(isinstance(stop, UserBreakpoint) and not stop.locations for stop in stops)
         if not placed or (waits and not there) or not (debugger.started or there):
@@ -49,7 +49,7 @@ class StopTables:
         wide = max(_TYPE, *(len(stop.kind) for stop in stops))
         put(f"Num     {'Type':<{wide}} Disp Enb {'Address':<{digits + 2}} What")
         for stop in stops:
-            keeps = "del " if stop.temporary else "keep"
+            keeps = "del " if stop.temporary else "dis " if stop.lasting else "keep"
             on = "y" if stop.on else "n"
             where, what = _column(stop, digits)
             put(f"{stop.number:<7} {stop.kind:<{wide}} {keeps} {on}   {where} {what}")
@@ -60,6 +60,9 @@ class StopTables:
                 put(f"\t{stop.name} already hit {stop.hits} {times}")
             if stop.ignore:
                 put(f"\tignore next {stop.ignore} hits")
+            if stop.lasting > 1:
+                which = "additional" if stop.ignore else "next"
+                put(f"\tdisable after {which} {stop.lasting} hits")
             if isinstance(stop, DynamicPrint):
                 put(f"        printf {stop.text}")
             for line in lines_of_script(stop.commands, "        "):

@@ -1,5 +1,6 @@
 """Words for threads and processes: info threads, thread, thread apply."""
 
+import re
 from collections.abc import Callable
 
 from engine.errors import CommandError
@@ -86,10 +87,14 @@ class ThreadWords:
             debugger.put(f"{mark} {shown:<4} {text:<{wide}} {frame}")
 
     def thread(self, rest: str) -> None:
-        """Look at another thread: thread NUMBER; thread apply NUMBER...|all WORD."""
+        """Look at another thread: thread NUMBER; thread apply NUMBER...|all WORD.
+
+        `thread name NAME` names the one that is looked at, `thread find REGEXP` finds by name.
+        """
         debugger = self._debugger
         if not debugger.started and not rest.startswith("apply"):
-            raise CommandError("No thread selected")
+            known = "No thread selected" if not rest else f"Unknown thread {rest}."
+            raise CommandError(known)
         numbers = self._numbers()
         if not rest:
             number = next((n for n, tid in numbers.items() if tid == debugger.thread), 0)
@@ -98,14 +103,36 @@ class ThreadWords:
         if rest.startswith("apply"):
             self.apply(rest.removeprefix("apply").strip())
             return
-        if rest.startswith("name"):
-            raise CommandError("The names of threads are the program's own (prctl).")
+        word, _, behind = rest.partition(" ")
+        if word == "name":
+            debugger.name_thread(behind.strip())
+            return
+        if word == "find":
+            self._find(behind.strip())
+            return
         tid = numbers.get(debugger.value(rest).number)
         if tid is None:
             raise CommandError(f"Unknown thread {rest}.")
         self._choose(tid)
         debugger.put(f"[Switching to thread {rest} ({debugger.thread_text()})]")
         self._looking.show_frame()
+
+    def _find(self, rest: str) -> None:
+        """Threads whose names or ids match: thread find REGEXP."""
+        debugger = self._debugger
+        try:
+            pattern = re.compile(rest)
+        except re.error as error:
+            raise CommandError(f"Invalid regexp: {error}") from None
+        found = False
+        for number, tid in self._numbers().items():
+            name, target = debugger.thread_name(tid), debugger.thread_text(tid)
+            for what, text in (("name", name), ("target id", target)):
+                if pattern.search(text):
+                    debugger.put(f"Thread {number} has {what} '{text}'")
+                    found = True
+        if not found:
+            debugger.put(f"No threads match '{rest}'")
 
     def _numbers(self) -> dict[int, int]:
         """Numbers of the threads there are, to their ids."""

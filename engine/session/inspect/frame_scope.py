@@ -1,6 +1,6 @@
 """The meaning of an expression's names in one frame of a standing guest."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from types import MappingProxyType
 from typing import Final
@@ -10,27 +10,31 @@ from msgspec import Struct, field
 from engine.arch.base import Register
 from engine.errors import CommandError, GuestFaultError, ImageError
 from engine.guest.modules import Module
+from engine.image.callsites import CallSite, register_of
 from engine.image.datatypes import TypeKind
 from engine.image.debuginfo import DebugInfo
 from engine.image.dies import Unit
 from engine.image.elf import ElfImage
-from engine.image.expressions import Term, VariableLocation, Where
+from engine.image.expressions import OPTIMIZED_OUT, Term, VariableLocation, Where
 from engine.image.functions import NamedFunctions
 from engine.image.gotypes import GoTypes
 from engine.image.names import FileNames, GlobalNames
 from engine.image.reader import DamagedError
-from engine.image.scopes import FunctionBlock, Scope, Variable
+from engine.image.scopes import DieVariable, FunctionBlock, Scope, Variable
 from engine.image.variables import Variables
 from engine.language import value_types as ct
 from engine.language.convenience_functions import FUNCTIONS, ConvenienceFunction
 from engine.language.go_program import GO_MAIN, GoProgram
 from engine.language.languages import GO, RUST, C, Language, language_of
+from engine.language.register_types import mxcsr_text, number_of, vector_type
 from engine.language.value_types import CType, MadeType
 from engine.language.values import MemoryPlace, Order, Place, RegisterPlace, TypedValue, made
 from engine.linux.space import AddressSpace
 from engine.session.guest.calling import CallArguments
 from engine.session.guest.session import Session
 from engine.session.inspect.backtrace import LOOKED_AT, space_of
+from engine.session.inspect.entry_values import EntryValues, thread_local
+from engine.session.inspect.frame_values import KnownFrame, found_value
 from engine.session.inspect.function_results import FunctionResults
 from engine.session.protocol.frames import GuestFrame
 
@@ -200,6 +204,7 @@ class FrameScope:
         depth: int | None = None,
         functions: Mapping[str, ConvenienceFunction] = FUNCTIONS,
         computed: Mapping[str, Callable[[], TypedValue]] = MappingProxyType({}),
+        caller: "Callable[[], FrameScope | None] | None" = None,
     ) -> None:
         """Look at a frame.
 
@@ -218,7 +223,9 @@ class FrameScope:
                 see the variables of all.
             functions: of the debugger's own, by name without the dollar.
             computed: variables of the debugger's own that are found anew each time, likewise.
+            caller: gives the frame that the function was called from; None where nobody asks.
         """
+        self._caller, self._outlives = caller, False
         self._functions, self._computed = functions, computed
         self._session = session
         self._files = files
@@ -416,37 +423,64 @@ class FrameScope:
             if item.name == alias or alias in item.aliases:
                 return self._register(item)
         part = self._arch.slices.get(name)
-        return None if part is None else self._slice(*part)
+        return self._wide(name) if part is None else self._slice(*part)
 
     def _slice(self, whole: str, start: int, size: int) -> TypedValue:
         """A part of a register: a number, as gdb has it, of one byte too."""
         number = self._held(whole)
         self._uses_register(whole)
-        kind = ct.number(TypeKind.SIGNED, size, f"int{8 * size}_t")
+        kind = number_of(8 * size)
         if number is None:
             return TypedValue(kind, lambda: b"", missing="<not saved>")
         raw = (number >> 8 * start & (1 << 8 * size) - 1).to_bytes(size, self.order)
         return TypedValue(kind, lambda: raw, RegisterPlace(whole, start), order=self.order)
 
+    def _wide(self, name: str) -> TypedValue | None:
+        """A vector register that is kept in two halves: ymm0; None for no such register."""
+        halves = [one for one in self._arch.registers if one.name in (f"x{name[1:]}", f"{name}h")]
+        if name[:1] != "y" or len(halves) != 2:
+            return None
+        kind, numbers = vector_type(256), [self._held(one.name) for one in halves]
+        for one in halves:
+            self._uses_register(one.name)
+        low, high = numbers
+        if low is None or high is None:
+            return TypedValue(kind, lambda: b"", missing="<not saved>")
+        raw = (low | high << 128).to_bytes(32, self.order)
+        return TypedValue(kind, lambda: raw, order=self.order)
+
     def _register(self, item: Register) -> TypedValue:
         size = item.bits // 8
         roles, number = self._arch.roles, self._held(item.name)
         self._uses_register(item.name)
-        if number is None:
-            return TypedValue(ct.integer(size, signed=True), lambda: b"", missing="<not saved>")
-        kind: CType = ct.integer(size, signed=True)
+        kind: CType = number_of(item.bits)
         label = ""
-        if item.name == roles.pc:
+        if item.name.startswith("xmm"):
+            kind = vector_type(item.bits)
+        elif item.bits == 80:
+            kind, size = ct.number(TypeKind.FLOAT, 16, "builtin_type_i387_ext"), 16
+        elif item.name == roles.pc:
             kind = _CODE
         elif item.name in (roles.sp, roles.fp):
             kind = _DATA
-        elif item.flags:
+        if number is None:
+            return TypedValue(kind, lambda: b"", missing="<not saved>")
+        if item.flags:
             names = [name.upper() for bit, name in item.flags if number >> bit & 1]
             label = "[ " + "".join(f"{name} " for name in names) + "]"
+            kind = ct.number(TypeKind.SIGNED, size, f"{self._register_set}_{item.name}")
+        elif item.name == "mxcsr":
+            kind = ct.number(TypeKind.SIGNED, size, f"{self._register_set}_{item.name}")
+            label = mxcsr_text(number)
         raw = (number & (1 << item.bits) - 1).to_bytes(size, self.order)
         return TypedValue(
             kind, lambda: raw, RegisterPlace(item.name), order=self.order, label=label
         )
+
+    @property
+    def _register_set(self) -> str:
+        """The architecture's name in those of gdb's types of flags."""
+        return "i386" if self._arch.name == "x86_64" else self._arch.name
 
     def _uses_register(self, name: str) -> None:
         if self.uses is not None:
@@ -458,7 +492,8 @@ class FrameScope:
         if frame is not None and name in frame.registers:
             return frame.registers[name]
         elsewhere = self._number or (frame is not None and frame.parked)
-        if frame is not None and elsewhere and name not in self._arch_constant():
+        kept = self._outlives or name in self._arch_constant()
+        if frame is not None and elsewhere and not kept:
             return None
         return self._session.cpu.read_register(name)
 
@@ -500,9 +535,134 @@ class FrameScope:
         module = module or self._module
         bias = module.bias if module is not None else 0
         try:
-            return self._located(variable.type, variable.location, bias)
+            where = variable.location
+            self._outlives = self._is_kept_by_call(variable)
+            if where.where is Where.NOWHERE and where is not OPTIMIZED_OUT:
+                found = self._computed_value(variable, module)
+                if found is not None:
+                    return found
+            return self._located(variable.type, where, bias)
         except (ImageError, DamagedError):
             return self._lost(variable.type, "<the debug information is damaged>")
+        finally:
+            self._outlives = False
+
+    def _is_kept_by_call(self, variable: Variable) -> bool:
+        """True if a variable is where it was when the call that the frame has made returns.
+
+        A compiler that knows the callee keeps variables in registers that the ABI lets it change
+        (GCC's -fipa-ra). The location behind the call is then the one in front of it, or is
+        computed from the same register.
+        """
+        if not self._number or not isinstance(variable, DieVariable):
+            return False
+        pc = variable.frame.pc
+        here, behind = variable.expression_at(pc), variable.expression_at(pc + 1)
+        if here is None or behind is None or here == behind:
+            return here == behind
+        register = register_of(here)
+        return register is not None and behind[0] == 0x70 + register  # DW_OP_breg
+
+    def _computed_value(self, variable: Variable, module: Module | None) -> TypedValue | None:
+        """The value of a variable whose place or value an expression computes."""
+        if not isinstance(variable, DieVariable) or module is None or self.frame is None:
+            return None
+        code, kind = variable.expression_at(variable.frame.pc), variable.type
+        if not code:
+            return None
+        found = found_value(code, self._as_known(module), variable.entry.unit, variable.frame)
+        size = kind.size or 0
+        if found is None or (found.where is Where.VALUE and size > 8):
+            return None
+        term = Term(offset=found.number)
+        register = found.number if found.where is Where.REGISTER else 0
+        return self._located(kind, VariableLocation(found.where, term, register), 0)
+
+    def _as_known(self, module: Module) -> KnownFrame:
+        """The frame as expressions of a file ask it."""
+        tls = self._arch.roles.tls
+
+        def held(number: int) -> int | None:
+            name = self._names.get(number, "")
+            self._uses_register(name)
+            return self._held(name) if name else None
+
+        def of_thread(offset: int) -> int | None:
+            pointer = self._session.cpu.read_register(tls) if tls else None
+            main = module is (self._elsewhere or self._session.seen).modules.main
+            return thread_local(module if main else None, self._arch.name, pointer, offset)
+
+        entry = self._entry_values
+        return KnownFrame(
+            held,
+            entry.register if entry is not None else lambda _: None,
+            of_thread,
+            self.read,
+            module.bias,
+            "<" if self.order == "little" else ">",
+        )
+
+    @cached_property
+    def _entry_values(self) -> EntryValues | None:
+        if self.scope is None or self._module is None or self._caller is None:
+            return None
+        return EntryValues(self.scope, self._module, self._caller)
+
+    def entry_value(self, variable: Variable) -> TypedValue | None:
+        """A parameter as it was at the function's first instruction; None if nobody tells."""
+        entry = self._entry_values
+        try:
+            number = entry.of(variable) if entry is not None else None
+            size = variable.type.size or 0
+        except (ImageError, DamagedError):
+            return None
+        if number is None or size > 8:
+            return None
+        raw = (number & (1 << 64) - 1).to_bytes(8, self.order)
+        cut = raw[:size] if self.order == "little" else raw[8 - size :]
+        return TypedValue(variable.type, lambda: cut, order=self.order)
+
+    def at_entry(self, name: str) -> TypedValue:
+        """A parameter by name, likewise: `name@entry`."""
+        for variable in self.locals():
+            if variable.name == name and variable.is_parameter:
+                found = self.entry_value(variable)
+                if found is None and self.is_main:
+                    at = (self.scope.start if self.scope else 0) + (
+                        self._module.bias if self._module else 0
+                    )
+                    raise CommandError(
+                        f"DW_OP_entry_value resolving requires caller of {at:#x} (main)"
+                    )
+                return found or self._lost(variable.type, _OPTIMIZED_OUT)
+        raise CommandError(f'@entry can be used only for function parameters, not for "{name}"')
+
+    def call_site(self) -> CallSite | None:
+        """The call that the frame has made, where a compiler tells of it."""
+        module, frame = self._module, self.frame
+        if module is None or frame is None:
+            return None
+        return self._files.variables(module).call_at(frame.pc - module.bias)
+
+    def number_of(self, code: bytes, unit: Unit) -> int | None:
+        """The number that an expression of a call computes in this frame."""
+        if self._module is None or not code:
+            return None
+        known = self._as_known(self._module)
+        context = next((one.frame for one in self._die_variables()), None)
+        self._outlives = self._number > 0  # as compilers describe a call by what outlives it
+        try:
+            found = found_value(code, known, unit, context)
+            if found is None or found.where is not Where.REGISTER:
+                return None if found is None else found.number
+            return known.register(found.number)
+        finally:
+            self._outlives = False
+
+    def _die_variables(self) -> Iterator[DieVariable]:
+        scope = self.scope
+        found = (*scope.parameters, *scope.locals) if scope is not None else ()
+        return (one for one in found if isinstance(one, DieVariable))
 
     def _lost(self, kind: CType, why: str) -> TypedValue:
         return TypedValue(kind, lambda: b"", missing=why, order=self.order)

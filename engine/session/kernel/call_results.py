@@ -94,6 +94,10 @@ class _Image:
     def go(self) -> None:
         """Kernels are not written in Go."""
 
+    def at_entry(self, name: str) -> TypedValue:
+        """None is known: no function is looked at."""
+        raise CommandError(f'No symbol "{name}" in current context.')
+
     def type_of_vtable(self, address: int) -> CType | None:
         """None: kernels' tables are not looked for."""
         return None

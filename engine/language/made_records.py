@@ -1,0 +1,107 @@
+"""Structures and unions that no debug information describes: siginfo, vector registers."""
+
+from collections.abc import Sequence
+from typing import cast
+
+from engine.image.datatypes import DataType, Member, TypeKind
+from engine.language.value_types import CType, MadeType
+
+
+class MadeRecord(MadeType, frozen=True):
+    """A structure or union that is made.
+
+    Attributes:
+        parts: its members.
+        word: "struct" or "union".
+    """
+
+    parts: tuple[Member, ...] = ()
+    word: str = "struct"
+
+    @property
+    def members(self) -> Sequence[Member]:
+        """Its members."""
+        return self.parts
+
+    def member(self, name: str) -> Member | None:
+        """A member by name."""
+        return next((one for one in self.parts if one.name == name), None)
+
+    @property
+    def keyword(self) -> str:
+        """The word in front of its name."""
+        return self.word
+
+    def member_names(self) -> tuple[str, ...]:
+        """Names of its members."""
+        return tuple(one.name for one in self.parts if one.name)
+
+    @property
+    def text(self) -> str:
+        """As C spells it."""
+        return f"{self.word} {self.name or '{...}'}"
+
+    def declared(self, name: str) -> str:
+        """A declaration of a thing of this type."""
+        return f"{self.text} {name}" if name else self.text
+
+
+class MadeAlias(MadeType, frozen=True):
+    """A name for another type."""
+
+    @property
+    def resolved(self) -> CType:
+        """The type that it stands for."""
+        assert self.made_of is not None, "it stands for a type"
+        return self.made_of.resolved
+
+    @property
+    def target(self) -> CType:
+        """What the type that it stands for is made of."""
+        return self.resolved.target
+
+    @property
+    def text(self) -> str:
+        """Its name."""
+        return self.name
+
+    def declared(self, name: str) -> str:
+        """A declaration of a thing of this type."""
+        return f"{self.name} {name}" if name else self.name
+
+
+def struct_of(name: str, *fields: tuple[str, CType]) -> MadeRecord:
+    """A structure, its members where C puts them; "" for one without a name."""
+    parts: list[Member] = []
+    at = widest = 0
+    for field, kind in fields:
+        align = alignment(kind)
+        at = -(-at // align) * align
+        parts.append(Member(field, cast("DataType", kind), at))
+        at += kind.size or 0
+        widest = max(widest, align)
+    size = -(-at // max(widest, 1)) * max(widest, 1)
+    return MadeRecord(TypeKind.RECORD, size, name, parts=tuple(parts))
+
+
+def union_of(name: str, *fields: tuple[str, CType]) -> MadeRecord:
+    """A union; "" for one without a name."""
+    parts = tuple(Member(field, cast("DataType", kind), 0) for field, kind in fields)
+    size = max(kind.size or 0 for _, kind in fields)
+    return MadeRecord(TypeKind.RECORD, size, name, parts=parts, word="union")
+
+
+def alignment(kind: CType) -> int:
+    """The bytes that C puts a type at a multiple of."""
+    kind = kind.resolved
+    if kind.kind is TypeKind.RECORD:
+        return max(alignment(one.type) for one in kind.members)
+    if kind.kind is TypeKind.ARRAY:
+        return alignment(kind.element)
+    return kind.size or 1
+
+
+def vector_of(element: CType, count: int) -> MadeType:
+    """A vector of the processor's."""
+    size = (element.size or 0) * count
+    return MadeType(TypeKind.ARRAY, size, made_of=element, count=count, in_registers=True)

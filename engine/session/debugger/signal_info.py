@@ -1,0 +1,88 @@
+"""`$_siginfo`: what a signal that has stopped the program tells (gdb/linux-tdep.c)."""
+
+import struct
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+from engine.image.datatypes import TypeKind
+from engine.language import value_types as ct
+from engine.language.made_records import MadeAlias, MadeRecord, struct_of, union_of, vector_of
+from engine.language.value_types import CType
+from engine.language.values import TypedValue
+from engine.linux.signals import SIGTRAP
+
+if TYPE_CHECKING:
+    from engine.session.debugger.debugger import Debugger
+
+_SIZE: Final = 128
+_SI_KERNEL: Final = 128
+"""How Linux tells of a breakpoint's trap."""
+
+
+def _alias(name: str, kind: CType) -> CType:
+    return MadeAlias(kind.kind, kind.size, name, made_of=kind)
+
+
+@cache
+def siginfo_type(pointer: int) -> MadeRecord:
+    """The type of siginfo_t (asm-generic/siginfo.h), with gdb's names."""
+    word = ct.number(TypeKind.SIGNED, pointer, "long")
+    void = ct.pointer_to(ct.VOID, pointer)
+    pid, uid = _alias("__pid_t", ct.INT), _alias("__uid_t", ct.UNSIGNED)
+    clock = _alias("__clock_t", word)
+    value = _alias("sigval_t", union_of("sigval_t", ("sival_int", ct.INT), ("sival_ptr", void)))
+    begin = 16 if pointer == 8 else 12
+    fields = union_of(
+        "",
+        ("_pad", vector_of(ct.INT, (_SIZE - begin) // 4)),
+        ("_kill", struct_of("", ("si_pid", pid), ("si_uid", uid))),
+        (
+            "_timer",
+            struct_of("", ("si_tid", ct.INT), ("si_overrun", ct.INT), ("si_sigval", value)),
+        ),
+        ("_rt", struct_of("", ("si_pid", pid), ("si_uid", uid), ("si_sigval", value))),
+        (
+            "_sigchld",
+            struct_of(
+                "",
+                *(("si_pid", pid), ("si_uid", uid), ("si_status", ct.INT)),
+                *(("si_utime", clock), ("si_stime", clock)),
+            ),
+        ),
+        (
+            "_sigfault",
+            struct_of(
+                "",
+                ("si_addr", void),
+                ("_addr_lsb", ct.integer(2, signed=True)),
+                ("_addr_bnd", struct_of("", ("_lower", void), ("_upper", void))),
+            ),
+        ),
+        ("_sigpoll", struct_of("", ("si_band", word), ("si_fd", ct.INT))),
+        (
+            "_sigsys",
+            struct_of("", ("_call_addr", void), ("_syscall", ct.INT), ("_arch", ct.UNSIGNED)),
+        ),
+    )
+    return struct_of(
+        "siginfo",
+        *(("si_signo", ct.INT), ("si_errno", ct.INT), ("si_code", ct.INT)),
+        ("_sifields", fields),
+    )
+
+
+def siginfo(debugger: "Debugger") -> TypedValue:
+    """What has stopped the thread that is looked at; void where no signal has."""
+    if not debugger.started:
+        return TypedValue(ct.VOID, lambda: b"", order=debugger.scope.order)
+    session = debugger.control.session
+    kept = session.machine.current.kept_signal
+    order = debugger.scope.order
+    if kept is not None:
+        raw = kept.item.info
+    elif debugger.stops.reached:
+        raw = struct.pack(f"{'<' if order == 'little' else '>'}iii", SIGTRAP, 0, _SI_KERNEL)
+    else:
+        return TypedValue(ct.VOID, lambda: b"", order=order)
+    whole = raw.ljust(_SIZE, b"\0")[:_SIZE]
+    return TypedValue(siginfo_type(session.arch.bits // 8), lambda: whole, order=order)
