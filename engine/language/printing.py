@@ -13,6 +13,7 @@ from engine.escaping import escaped
 from engine.image.datatypes import TypeKind
 from engine.language import value_types as ct
 from engine.language.containers import Containers
+from engine.language.enumerators import of_type
 from engine.language.print_options import DEFAULT, PrintOptions
 from engine.language.reach import Reach
 from engine.language.real_texts import DIGITS, real
@@ -140,7 +141,7 @@ class Printer(Struct, frozen=True):
             case TypeKind.CHAR | TypeKind.UNSIGNED_CHAR if kind.size == 1:
                 return f"{value.number} {character(value.number)}"
             case TypeKind.ENUM:
-                return escaped(_enumerator(value.number, kind))
+                return escaped(of_type(value.number, kind))
             case TypeKind.FLOAT:
                 return real(value.raw, self.around.order, is_quad=kind.is_quad)
             case TypeKind.COMPLEX:
@@ -448,24 +449,6 @@ class Printer(Struct, frozen=True):
 
 def _unread(error: GuestFaultError) -> str:
     return f"<error: Cannot access memory at address {error.address:#x}>"
-
-
-def _enumerator(number: int, kind: CType) -> str:
-    prefix = kind.prefix
-    names = {value: prefix + name for name, value in reversed(kind.enumerators)}
-    if number in names:
-        return names[number]
-    flags = [(value, name) for name, value in kind.enumerators if value > 0]
-    single = flags and all(value & value - 1 == 0 for value, _ in flags)
-    if not single or number < 0:
-        return str(number)
-    set_names = [prefix + name for value, name in flags if number & value]
-    rest = number & ~sum({value for value, _ in flags})
-    if not set_names:
-        return f"(unknown: {number:#x})" if number else "0"
-    if rest:
-        set_names.append(f"unknown: {rest:#x}")
-    return "(" + " | ".join(set_names) + ")"
 
 
 def character(code: int) -> str:

@@ -7,6 +7,7 @@ from typing import BinaryIO, Final, Protocol
 
 from msgspec.structs import replace
 
+from engine.arch.plan import Mode
 from engine.errors import CutOff, ProbeError, ProbeSyntaxError
 from engine.session.guest.session import Attach, Session
 from engine.session.headless.endings import explain
@@ -244,6 +245,7 @@ class GraphRun:
             graph,
             args=graph.args or not _ARGS.isdisjoint(given),
             retval=graph.retval or not _RETVALS.isdisjoint(given),
+            typed=request.options.mode is not Mode.KERNEL,
         )
         self._session = tracing.session
         self._request = request
