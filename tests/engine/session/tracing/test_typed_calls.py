@@ -1,6 +1,7 @@
 """Arguments and results in the graph, against gdb's `info args` and our `finish`."""
 
 import re
+from contextlib import nullcontext
 from io import BytesIO
 
 import pytest
@@ -22,7 +23,7 @@ def graph_lines(path: str, *globs: str) -> list[str]:
     options = GraphOptions(args=True, retval=True)
     request = GraphRequest(GuestConfig(path), functions=globs, graph=options)
     with opened_graph(request, out) as run:
-        run.run(lambda session: pytest.MonkeyPatch().context())
+        run.run(lambda session: nullcontext())
     return [line.partition("|  ")[2].strip() for line in out.getvalue().decode().splitlines()]
 
 
@@ -49,7 +50,7 @@ def test_arguments_are_as_info_args_has_them(arch: str, language: str) -> None:
         assert value == again
         del here[name], there[name]
     assert here == there
-    results = {}
+    results: dict[int, str | None] = {}
     for line in lines:
         found = re.match(r"(?:f(\d+)\(\);|\} /\* f(\d+))(?: /\*)?(?: ret=(.*) \*/)?$", line)
         if found:
