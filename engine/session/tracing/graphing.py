@@ -48,7 +48,7 @@ from engine.trace.graph import (
     entry_info,
     exit_info,
 )
-from engine.trace.rows import EventInfo
+from engine.trace.rows import EventInfo, FormKind
 from engine.trace.variables import ScopeVariables
 
 _ARGUMENTS_MAX: Final = 16
@@ -300,7 +300,8 @@ class Graphing:
             info = self._tracing.add_event(
                 lambda number: exit_info(number, result.type, result.form)
             )
-            end = None if result.kind is not None else _call_end(info, retval=True)
+            is_void = result.form.kind is FormKind.NOTHING
+            end = None if result.kind is not None else _call_end(info, retval=not is_void)
             self._results[key] = info, end
         info, end = self._results[key]
         return info, None if result.kind is not None else end

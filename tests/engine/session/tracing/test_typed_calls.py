@@ -50,11 +50,11 @@ def test_arguments_are_as_info_args_has_them(arch: str, language: str) -> None:
         assert value == again
         del here[name], there[name]
     assert here == there
-    results: dict[int, str | None] = {}
+    results: dict[int, str] = {}
     for line in lines:
         found = re.match(r"(?:f(\d+)\(\);|\} /\* f(\d+))(?: /\*)?(?: ret=(.*) \*/)?$", line)
         if found:
-            results.setdefault(int(found[1] or found[2]), found[3])
+            results.setdefault(int(found[1] or found[2]), found[3] or "")
     finished = ours(path, count)
     assert len(results) == count
     assert {number: _STACK.sub("STACK", text) for number, text in results.items()} == {
