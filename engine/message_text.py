@@ -24,5 +24,7 @@ def bare_name(name: str) -> str:
             break
         if letter == " " and not depth and "operator" not in name[start:at]:
             start = start if name[:at].endswith("(anonymous") else at + 1
-        depth += {"<": 1, ">": -1}.get(letter, 0) if "operator" not in name[start:at] else 0
+        is_arrow = letter == ">" and name[at - 1 : at] == "-"  # of a function's type in Rust
+        if not is_arrow and "operator" not in name[start:at]:
+            depth += {"<": 1, ">": -1}.get(letter, 0)
     return name[start:end]

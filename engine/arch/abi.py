@@ -17,23 +17,25 @@ class CallConvention(Struct, frozen=True):
 
     Attributes:
         general: DWARF numbers of the argument registers.
-        vectors: how many vector or floating-point registers take arguments.
+        vectors: DWARF numbers of the vector or floating-point registers that take arguments.
         stack: (DWARF number of the stack pointer, distance to the first argument on it).
         hidden_result: a big result's address takes the first argument register.
         by_reference: what is in memory is passed by its address, not on the stack.
         divide: divides values into parts of registers.
         skips: what finds too few general registers takes the last ones away from the rest.
+        evens: what is aligned to two words begins at an even general register.
         straddles: what needs two registers and finds one is half in it and half on the stack.
         overflows: floating-point numbers take general registers when theirs are used up.
     """
 
     general: tuple[int, ...]
-    vectors: int
+    vectors: tuple[int, ...]
     stack: tuple[int, int]
     hidden_result: bool
     by_reference: bool
     divide: "Divide"
     skips: bool = False
+    evens: bool = False
     straddles: bool = False
     overflows: bool = False
 

@@ -11,24 +11,40 @@ from typing import Final
 from msgspec import Struct
 
 from engine.arch.abi import CallConvention
-from engine.arch.abivalues import Bank, RegisterPart
+from engine.arch.abivalues import Bank, RegisterPart, Scalar, ValueShape
 from engine.image.datatypes import DataType, TypeKind
 from engine.image.expressions import Term, VariableLocation, Where, nowhere
+from engine.image.rust_passing import rust_parts
 from engine.image.valueshapes import LARGEST, UnknownShapeError, shape_of
 
 _RUST: Final = 0x1C
 _VECTOR: Final = nowhere("is passed in a vector register, which probes do not record")
 _UNKNOWN: Final = nowhere("is passed in a way that is not known here")
-_PADDING: Final = nowhere("is padding")
+_PADDING: Final = VariableLocation(Where.VALUE)
+_NOTHING: Final = VariableLocation(Where.VALUE)
 _WORD: Final = 8
+_LONGEST_SCALAR: Final = 16
 
 
 def entry_locations(
-    convention: CallConvention, parameters: Sequence[DataType], returns: DataType, language: int
+    convention: CallConvention,
+    parameters: Sequence[DataType],
+    returns: DataType,
+    language: int,
+    *,
+    vectors: bool = False,
 ) -> list[VariableLocation]:
-    """The place of each parameter; one that cannot be told, and all that follow, are nowhere."""
-    state = _TakenSlots(convention)
-    if convention.hidden_result and _is_in_memory(convention, returns):
+    """The place of each parameter; one that cannot be told, and all that follow, are nowhere.
+
+    Args:
+        convention: the calling convention.
+        parameters: types in their order.
+        returns: type of the result.
+        language: DW_LANG_* of the function.
+        vectors: tell of vector registers, which probes of the kernel's language do not record.
+    """
+    state = _TakenSlots(convention, tells_vectors=vectors)
+    if convention.hidden_result and _is_in_memory(convention, returns, language):
         state.general += 1
     found: list[VariableLocation] = []
     for kind in parameters:
@@ -40,10 +56,14 @@ def entry_locations(
     return found
 
 
-def _is_in_memory(convention: CallConvention, returns: DataType) -> bool:
+def _is_in_memory(convention: CallConvention, returns: DataType, language: int) -> bool:
     """True for a result that the caller gives room for."""
     try:
-        return bool(returns.size) and convention.divide(shape_of(returns)) is None
+        if not returns.size:
+            return False
+        if language == _RUST and returns.kind is TypeKind.RECORD:
+            return rust_parts(returns, is_result=True) is None
+        return convention.divide(shape_of(returns)) is None
     except UnknownShapeError:
         return False
 
@@ -52,36 +72,79 @@ class _TakenSlots(Struct):
     """Registers and stack that are taken so far."""
 
     convention: CallConvention
+    tells_vectors: bool = False
     general: int = 0
     vectors: int = 0
     stack: int = 0
 
     def place(self, kind: DataType, language: int) -> VariableLocation:
         """The next parameter's place."""
-        match kind.kind:
-            case TypeKind.RECORD | TypeKind.COMPLEX:
-                return self._record(kind, language)
-            case TypeKind.FLOAT:
-                return self._float(kind.size or 0)
-            case TypeKind.VOID | TypeKind.OTHER | TypeKind.FUNCTION | TypeKind.ARRAY:
-                return _UNKNOWN
-            case _:
-                size = kind.size
-                if size is None or size > _WORD:
-                    return _UNKNOWN  # __int128: pairs of registers, aligned
-                return self._words(1, size)
+        if kind.kind in (TypeKind.VOID, TypeKind.OTHER, TypeKind.FUNCTION):
+            return _UNKNOWN
+        if kind.kind is TypeKind.ARRAY and not kind.is_vector:
+            return _UNKNOWN
+        try:
+            if language == _RUST and kind.kind is TypeKind.RECORD:
+                return self._rust(kind)
+            return self._value(kind, shape_of(kind))
+        except UnknownShapeError:
+            return _UNKNOWN
+
+    def _rust(self, kind: DataType) -> VariableLocation:
+        """A structure of Rust, by what its compiler does; none has promised that."""
+        if kind.size == 0:
+            return _NOTHING
+        parts = rust_parts(kind)
+        if parts is None:
+            return self._pointer()
+        found = []
+        for part in parts:
+            if part.bank is Bank.FLOAT:
+                found.append(self._float(part.size))
+            else:
+                found.append(self._words(1, part.size))
+        return _together(parts, found, kind.size or 0)
+
+    def _value(self, kind: DataType, shape: ValueShape) -> VariableLocation:
+        convention = self.convention
+        if shape.by_reference:
+            return self._pointer()
+        if not shape.size or (not shape.scalars and shape.size <= LARGEST):
+            return self._empty(shape.size)
+        parts = convention.divide(shape)
+        if parts is None and convention.by_reference:
+            return self._pointer()
+        wide = any(_is_wide(one) for one in shape.scalars)
+        if kind.kind is TypeKind.RECORD:
+            wide = wide or any(one.alignment >= _LONGEST_SCALAR for one in kind.members)
+        if parts is None or any(part.bank is Bank.X87 for part in parts):
+            return self._on_stack(shape.size, is_wide=wide)
+        return self._divided(parts, shape.size, is_wide=wide)
+
+    def _empty(self, size: int) -> VariableLocation:
+        """A structure with nothing in it: in C++ it has a byte, which some conventions pass."""
+        if not size or not self.convention.by_reference:
+            return _NOTHING
+        return self._words(1, size)
 
     def _float(self, size: int) -> VariableLocation:
-        if size not in (4, 8):
-            return _UNKNOWN
-        if self.vectors < self.convention.vectors:
-            self.vectors += 1
-            return _VECTOR
+        if self.vectors < len(self.convention.vectors):
+            return self._vector()
         return self._words(1, size) if self.convention.overflows else self._on_stack(size)
 
-    def _words(self, count: int, size: int) -> VariableLocation:
+    def _vector(self) -> VariableLocation:
+        """The next vector register."""
+        number = self.convention.vectors[self.vectors]
+        self.vectors += 1
+        if not self.tells_vectors:
+            return _VECTOR
+        return VariableLocation(Where.REGISTER, register=number)
+
+    def _words(self, count: int, size: int, *, is_wide: bool = False) -> VariableLocation:
         """So many registers, or all of it on the stack, or half of it."""
         registers = self.convention.general
+        if is_wide and count > 1 and self.convention.evens:
+            self.general += self.general % 2
         if self.general + count > len(registers):
             if self.convention.straddles and self.general < len(registers):
                 last = VariableLocation(Where.REGISTER, register=registers[-1])
@@ -90,7 +153,7 @@ class _TakenSlots(Struct):
                 return VariableLocation(Where.PIECES, pieces=((_WORD, last), (_WORD, rest)))
             if self.convention.skips:
                 self.general = len(registers)  # AAPCS64, C.13: none is used afterwards
-            return self._on_stack(size)
+            return self._on_stack(size, is_wide=is_wide)
         taken = registers[self.general : self.general + count]
         self.general += count
         if count == 1:
@@ -100,63 +163,56 @@ class _TakenSlots(Struct):
         )
         return VariableLocation(Where.PIECES, pieces=parts)
 
-    def _on_stack(self, size: int) -> VariableLocation:
+    def _on_stack(self, size: int, *, is_wide: bool = False) -> VariableLocation:
         register, first = self.convention.stack
+        if is_wide:
+            self.stack = -(-self.stack // _LONGEST_SCALAR) * _LONGEST_SCALAR
         where = VariableLocation(Where.MEMORY, Term(register, offset=first + self.stack))
         self.stack += -(-max(size, 1) // _WORD) * _WORD
         return where
 
-    def _record(self, kind: DataType, language: int) -> VariableLocation:
-        try:
-            shape = shape_of(kind)
-        except UnknownShapeError:
-            return _UNKNOWN
-        if shape.by_reference:
-            return self._pointer()
-        if not shape.size or (not shape.scalars and shape.size <= LARGEST):
-            return _UNKNOWN
-        if language == _RUST and [one.size for one in shape.scalars] != [_WORD, _WORD]:
-            return _UNKNOWN  # Rust's own convention is not fixed; slices are two words
-        parts = self.convention.divide(shape)
-        if parts is None and self.convention.by_reference:
-            return self._pointer()
-        wide = any(one.size > _WORD and not one.is_bitfield for one in shape.scalars)
-        if parts is None or any(part.bank is Bank.X87 for part in parts):
-            return _UNKNOWN if wide else self._on_stack(shape.size)
-        banks = [part.bank for part in parts]
-        if wide and Bank.GENERAL in banks:
-            return _UNKNOWN  # pairs of registers, aligned
-        return self._divided(parts, shape.size)
-
-    def _divided(self, parts: Sequence[RegisterPart], size: int) -> VariableLocation:
+    def _divided(
+        self, parts: Sequence[RegisterPart], size: int, *, is_wide: bool
+    ) -> VariableLocation:
         """Each part in a register of its bank, if there are enough of all."""
         convention = self.convention
         vectors = sum(part.bank is Bank.FLOAT for part in parts)
         general = len(parts) - vectors
         if not vectors:
-            return self._words(general, size)
+            return self._words(general, size, is_wide=is_wide)
         free = len(convention.general) - self.general
-        if general > free or self.vectors + vectors > convention.vectors:
+        if general > free or self.vectors + vectors > len(convention.vectors):
             if convention.overflows:
                 return self._words(-(-size // _WORD), size)
             if convention.skips:
-                self.vectors = convention.vectors
-            return self._on_stack(size)
-        ends = [*(part.offset for part in parts[1:]), size]
-        pieces = [(parts[0].offset, _PADDING)] if parts[0].offset else []
-        for part, end in zip(parts, ends, strict=True):
-            if part.bank is Bank.FLOAT:
-                self.vectors += 1
-                where = _VECTOR
-            else:
-                where = self._words(1, part.size)
-            pieces.append((end - part.offset, where))
-        if len(pieces) == 1:
-            return pieces[0][1]
-        return VariableLocation(Where.PIECES, pieces=tuple(pieces))
+                self.vectors = len(convention.vectors)
+            return self._on_stack(size, is_wide=is_wide)
+        found = [
+            self._vector() if part.bank is Bank.FLOAT else self._words(1, part.size)
+            for part in parts
+        ]
+        return _together(parts, found, size)
 
     def _pointer(self) -> VariableLocation:
         pointer = self._words(1, _WORD)
         if pointer.where is Where.REGISTER:
             return VariableLocation(Where.MEMORY, Term(pointer.register))
         return VariableLocation(Where.MEMORY, pointer.term.loaded())
+
+
+def _is_wide(scalar: Scalar) -> bool:
+    """True for a scalar that wants an address of 16 bytes."""
+    return scalar.size >= _LONGEST_SCALAR and not scalar.is_bitfield
+
+
+def _together(
+    parts: Sequence[RegisterPart], places: Sequence[VariableLocation], size: int
+) -> VariableLocation:
+    """The place of a value from those of its parts."""
+    ends = [*(part.offset for part in parts[1:]), size]
+    pieces = [(parts[0].offset, _PADDING)] if parts[0].offset else []
+    for part, where, end in zip(parts, places, ends, strict=True):
+        pieces.append((end - part.offset, where))
+    if len(pieces) == 1:
+        return pieces[0][1]
+    return VariableLocation(Where.PIECES, pieces=tuple(pieces))

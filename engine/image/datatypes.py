@@ -55,6 +55,7 @@ class Member(Struct, frozen=True):
             counted from the lowest bit of each byte (little-endian machines).
         bit_size: bits of a bitfield, 0 for none.
         is_base: it is a base class.
+        alignment: bytes, where the source says it; 0 for its type's own.
     """
 
     name: str | None
@@ -63,6 +64,7 @@ class Member(Struct, frozen=True):
     bit_offset: int = 0
     bit_size: int = 0
     is_base: bool = False
+    alignment: int = 0
 
 
 class DataType(Protocol):

@@ -392,7 +392,9 @@ def member_of_entry(die: Die) -> Member:
     offset = _member_offset(die)
     size = die.number(dies.AT_BIT_SIZE)
     if not size:
-        return Member(name or None, kind, offset, is_base=die.tag == _INHERITANCE)
+        alignment = die.number(dies.AT_ALIGNMENT) or 0
+        is_base = die.tag == _INHERITANCE
+        return Member(name or None, kind, offset, is_base=is_base, alignment=alignment)
     at = die.number(dies.AT_DATA_BIT_OFFSET)
     if at is None:
         at = 8 * offset

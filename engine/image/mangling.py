@@ -27,7 +27,8 @@ def identifier(name: str) -> str:
 def spellings(demangled: str) -> frozenset[str]:
     """All the ways to write a demangled name.
 
-    "void ns::f<int>(int)" is also "ns::f<int>(int)", "ns::f<int>" and "ns::f".
+    "void ns::f<int>(int)" is also "ns::f<int>(int)", "ns::f<int>" and "ns::f"; of Rust
+    "ns::f::<u32>" is also "ns::f".
     """
     forms = {demangled}
     head = demangled
@@ -40,7 +41,20 @@ def spellings(demangled: str) -> frozenset[str]:
         start = _last_space(path)
         if path:
             forms |= {path, path[start:], path[start:] + signature, _strip_groups(path[start:])}
+    elif head.endswith(">") and "::<" in head:  # Rust's, with the types that it was made for
+        forms.add(_without_types(head))
     return frozenset(form for form in forms if form)
+
+
+def _without_types(path: str) -> str:
+    """A path of Rust without the types at its end: "core::mem::swap::<u32>"."""
+    depth = 0
+    for index in range(len(path) - 1, -1, -1):
+        is_arrow = path[index] == ">" and path[index - 1 : index] == "-"
+        depth += ((path[index] == ">") - (path[index] == "<")) * (not is_arrow)
+        if not depth:
+            return path[:index].removesuffix("::")
+    return path
 
 
 def _opening(text: str) -> int:

@@ -36,6 +36,7 @@ _MANGLED: Final = ("_Z", "__Z", "___Z", "_R", "$s", "_$s", "$S", "_T0", "_D")
 # A back reference repeats what was said, so a few hundred bytes can demand gigabytes of
 # text; of 250,000 names of LLVM one in a thousand has more than 36 of them.
 _RUST_HASH: Final = re.compile(r"::h[0-9a-f]{16}$")
+_RUST_NUMBER: Final = re.compile(r" \(\.(\d+|llvm\.\d+)\)$")
 _MAX_REFERENCES: Final = 40
 _MAX_MANGLED: Final = 8192
 _REFERENCE: Final = re.compile(r"[STB][0-9A-Za-z]*_")
@@ -84,8 +85,11 @@ def demangle(name: str) -> str:
 
     stem, at, suffix = name.partition("@")
     plain: str = demumble(stem)
-    # Old Rust names end with a hash of their crate, which some versions of the library keep.
+    # Old Rust names end with a hash of their crate, which some versions of the library keep; of
+    # new ones those keep the number of a part. rustc's own demangler shows neither.
     plain = _RUST_HASH.sub("", plain)
+    if stem.startswith("_R"):
+        plain = _RUST_NUMBER.sub("", plain)
     return plain + at + suffix if plain else name
 
 

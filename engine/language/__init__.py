@@ -7,8 +7,9 @@
 - `surroundings`: what names mean at a place: registers, variables, memory; `reach`: members,
   elements and targets there; `operators`: C's operators and casts; `evaluation`: a tree's value.
 - `printing`: values as gdb prints them, with its format letters, as far as `print_options` say,
-  `real_texts`: numbers with a point; `typetexts`: types likewise, as `type_flags` say,
-  `layouttexts` with offsets and sizes, `user_types` with the names that their users write.
+  `real_texts`: numbers with a point, `enumerators`: those of enumerations; `typetexts`: types
+  likewise, as `type_flags` say, `layouttexts` with offsets and sizes, `user_types` with the names
+  that their users write.
 - `held`: the things in a container; `containers`: what those of libstdc++ hold,
   `rust_containers`: those of Rust; `container_methods`: their operators and methods.
 - `languages`: the languages that there are, each with the modules that write it.

@@ -10,7 +10,7 @@ from typing import Final
 from engine.errors import CommandError
 from engine.image.datatypes import TypeKind
 from engine.language import value_types as ct
-from engine.language.enumerators import enumerator_text
+from engine.language.enumerators import of_type
 from engine.language.surroundings import Surroundings
 from engine.language.values import MOST, TypedValue, made
 
@@ -120,7 +120,7 @@ def _bytes_at(around: Surroundings, value: TypedValue, length: int) -> bytes:
 def _as_string(around: Surroundings, given: list[TypedValue]) -> TypedValue:
     value, kind = given[0], given[0].type.resolved
     if kind.kind is TypeKind.ENUM:
-        return text_value(around, enumerator_text(value.number, kind))
+        return text_value(around, of_type(value.number, kind))
     return text_value(around, str(value.number))
 
 

@@ -1,19 +1,35 @@
-"""Values of enumerations by name (gdb/valprint.c, generic_val_print_enum_1)."""
+"""Numbers of enumerations by name, as gdb prints them (generic_val_print_enum_1)."""
+
+from collections.abc import Sequence
 
 from engine.language.value_types import CType
 
 
-def enumerator_text(number: int, kind: CType) -> str:
-    """A value by its name, or by those of its flags: "(SEEN | LATE)"."""
-    prefix = kind.prefix
-    names = {value: prefix + name for name, value in reversed(kind.enumerators)}
-    if number in names:
-        return names[number]
-    flags = [(value, name) for name, value in kind.enumerators if value > 0]
+def of_type(number: int, kind: CType) -> str:
+    """A number of an enumeration's type."""
+    return enumerator(number, named(kind))
+
+
+def named(kind: CType) -> tuple[tuple[str, int], ...]:
+    """The names and numbers of an enumeration, with what stands in front of the names."""
+    return tuple((kind.prefix + name, value) for name, value in kind.enumerators)
+
+
+def enumerator(number: int, names: Sequence[tuple[str, int]]) -> str:
+    """A number by its name, as names of bits, or as a number.
+
+    Args:
+        number: the number.
+        names: names and numbers in the order of the declaration.
+    """
+    for name, value in names:
+        if value == number:
+            return name
+    flags = [(value, name) for name, value in names if value > 0]
     single = flags and all(value & value - 1 == 0 for value, _ in flags)
     if not single or number < 0:
         return str(number)
-    set_names = [prefix + name for value, name in flags if number & value]
+    set_names = [name for value, name in flags if number & value]
     rest = number & ~sum({value for value, _ in flags})
     if not set_names:
         return f"(unknown: {number:#x})" if number else "0"

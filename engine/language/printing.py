@@ -13,7 +13,7 @@ from engine.escaping import escaped
 from engine.image.datatypes import TypeKind
 from engine.language import value_types as ct
 from engine.language.containers import Containers
-from engine.language.enumerators import enumerator_text
+from engine.language.enumerators import of_type
 from engine.language.languages import Forms
 from engine.language.print_options import DEFAULT, PrintOptions
 from engine.language.reach import Reach
@@ -158,7 +158,7 @@ class Printer(Struct, frozen=True):
             case TypeKind.CHAR | TypeKind.UNSIGNED_CHAR if kind.size == 1:
                 return f"{value.number} {character(value.number)}"
             case TypeKind.ENUM:
-                return escaped(enumerator_text(value.number, kind))
+                return escaped(of_type(value.number, kind))
             case TypeKind.FLOAT if kind.text == BRAIN:
                 return brain_float(value.raw, self.around.order)
             case TypeKind.FLOAT:

@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from engine.arch.program import RETURN_HEAD, ROW_HEAD, FieldType, ValueKind, row_head
 from engine.fetch.evaluate import RowSink
 from engine.probes.kretprobe import Kretprobe, KretprobeInstance
-from engine.trace.rows import Column, EventInfo
+from engine.trace.rows import Column, EventInfo, ValueForm, pack_row
 
 GROUP: Final = "ftrace"
 ENTRY: Final = "funcgraph_entry"
@@ -31,23 +31,34 @@ _PLACE: Final = FieldType(ValueKind.SYMBOL, 8)
 _BEFORE_ARGS: Final = ROW_HEAD + 2
 
 
-def entry_info(number: int, args: Sequence[tuple[str, FieldType]] = ()) -> EventInfo:
+Shown = tuple[str, FieldType, ValueForm | None]
+"""The name, type and form of an argument."""
+
+
+def entry_info(number: int, args: Sequence[Shown] = ()) -> EventInfo:
     """The event of calls; arguments of the function stand behind depth and parent."""
     columns = [Column("depth", _NUMBER, ROW_HEAD), Column("parent", _PLACE, ROW_HEAD + 1)]
     columns += [
-        Column(name, kind, _BEFORE_ARGS + index) for index, (name, kind) in enumerate(args)
+        Column(name, kind, _BEFORE_ARGS + index, form=form)
+        for index, (name, kind, form) in enumerate(args)
     ]
     words = ROW_HEAD + len(columns)
     return EventInfo(number, GROUP, ENTRY, tuple(columns), words, symbolic=True)
 
 
-def exit_info(number: int) -> EventInfo:
-    """The event of returns."""
+def exit_info(number: int, shown: FieldType = _WORD, form: ValueForm | None = None) -> EventInfo:
+    """The event of returns.
+
+    Args:
+        number: of the event.
+        shown: type of the value returned.
+        form: how this value is shown.
+    """
     columns = (
         Column("depth", _NUMBER, RETURN_HEAD),
         Column("calltime", _TIME, RETURN_HEAD + 1),
         Column("left", _FLAG, RETURN_HEAD + 2),
-        Column("retval", _WORD, RETURN_HEAD + 3),
+        Column("retval", shown, RETURN_HEAD + 3, form=form),
     )
     words = RETURN_HEAD + len(columns)
     return EventInfo(number, GROUP, EXIT, columns, words, returns=True, symbolic=True)
@@ -70,10 +81,28 @@ EXIT_ROW: Final = struct.Struct("<IIQQQQQQQ")
 """Head, thread, time, function, returned to, depth, time of the call, left, returned value."""
 
 
+class GraphResult(Struct, frozen=True):
+    """How returns of a function are recorded that have an event of their own.
+
+    Attributes:
+        info: the event.
+        text: the value returned as a text, from what was kept at the entry; None where the
+            register that results come in is recorded.
+        keep: the value that is kept at the entry for it; None for nothing.
+    """
+
+    info: EventInfo
+    text: Callable[[int], bytes] | None = None
+    keep: Callable[[], int] | None = None
+
+
 class GraphProbe(Kretprobe):
     """A traced function.
 
     Attributes:
+        info: the event of its calls.
+        values: reads its arguments where texts are among them; None where `capture` does.
+        result: how its returns are recorded; None for the way that all others are.
         function: its address as rows show it.
         head: halves of the first word of its entries' rows, without the thread.
         words: of such a row.
@@ -81,7 +110,7 @@ class GraphProbe(Kretprobe):
         muted: neither it nor what is called in it is recorded (set_graph_notrace).
     """
 
-    __slots__ = ("function", "head", "muted", "pack", "root", "words")
+    __slots__ = ("function", "head", "info", "muted", "pack", "result", "root", "values", "words")
 
     def __init__(
         self,
@@ -95,6 +124,9 @@ class GraphProbe(Kretprobe):
     ) -> None:
         super().__init__(name=name, maxactive=maxactive)
         self.function = function
+        self.info = info
+        self.values: Callable[[], Sequence[int | bytes]] | None = None
+        self.result: GraphResult | None = None
         self.words = info.words
         self.head = row_head(info.id, info.words)
         self.pack = struct.Struct(f"<II{info.words - 1}Q").pack_into
@@ -345,10 +377,16 @@ class Calls:
         if self._in_muted:
             return True
         now = self._now()
-        args = instance.entry
-        if args is None:
-            args = () if probe.capture is None else probe.capture()
-        self._entry(probe, now, depth, instance.ret_addr, args)
+        if probe.values is not None:
+            values = (depth, instance.ret_addr, *probe.values())
+            self._write(pack_row(probe.info, self._thread(), now, probe.function, values))
+        else:
+            args = instance.entry
+            if args is None:
+                args = () if probe.capture is None else probe.capture()
+            self._entry(probe, now, depth, instance.ret_addr, args)
+        if probe.result is not None and probe.result.keep is not None:
+            instance.entry = (probe.result.keep(),)
         self.entries += 1
         instance.data = now, depth
         return True
@@ -390,7 +428,14 @@ class Calls:
         else:
             calls.remove(instance)
         self.exits += 1
-        retval = 0 if self._retval is None else self._retval()[0]
+        probe = instance.rp
+        assert isinstance(probe, GraphProbe)
+        result = probe.result
+        retval: int | bytes = 0
+        if result is not None and result.text is not None:
+            retval = result.text(instance.entry[0] if instance.entry else 0)
+        elif self._retval is not None:
+            retval = self._retval()[0]
         self._exit(instance, instance.ret_addr, 0, retval)
 
     def _called_by(self, top: KretprobeInstance, instance: KretprobeInstance) -> bool:
@@ -406,7 +451,7 @@ class Calls:
         self.left += 1
         self._exit(instance, 0, 1, 0)
 
-    def _exit(self, instance: KretprobeInstance, to: int, left: int, retval: int) -> None:
+    def _exit(self, instance: KretprobeInstance, to: int, left: int, retval: int | bytes) -> None:
         probe = instance.rp
         assert isinstance(probe, GraphProbe)
         self._in_root -= probe.root
@@ -419,8 +464,22 @@ class Calls:
         self._exit_row(probe, to, began, depth, left, retval)
 
     def _exit_row(
-        self, probe: GraphProbe, to: int, began: int, depth: int, left: int, retval: int
+        self,
+        probe: GraphProbe,
+        to: int,
+        began: int,
+        depth: int,
+        left: int,
+        retval: int | bytes,
     ) -> None:
+        result = probe.result
+        if result is not None:
+            if result.text is not None and not isinstance(retval, bytes):
+                retval = b""  # left, so there is none
+            values = (to, depth, began, left, retval)
+            row = pack_row(result.info, self._thread(), self._now(), probe.function, values)
+            self._write(row)
+            return
         sink, size = self._sink, self._size
         position = sink.position
         if position + size > sink.limit:
@@ -440,6 +499,16 @@ class Calls:
             retval,
         )
         sink.position = position + size
+
+    def _write(self, row: bytes) -> None:
+        """Put a whole row behind the others."""
+        sink = self._sink
+        position = sink.position
+        if position + len(row) > sink.limit:
+            sink.drain()
+            position = sink.position
+        sink.buffer[position : position + len(row)] = row
+        sink.position = position + len(row)
 
     def _switch(self, slot: int) -> None:
         """The program runs on another stack, or the stack has grown."""

@@ -43,6 +43,32 @@ _WORD: Final = (1 << 64) - 1
 _CODES = {1: "b7x", 2: "h6x", 4: "i4x", 8: "q"}
 
 
+class FormKind(Enum):
+    """The kind of text that a number is shown as, where its type in the source is known."""
+
+    NUMBER = "number"
+    TRUTH = "truth"
+    CHARACTER = "character"
+    ENUMERATION = "enumeration"
+    POINTER = "pointer"
+    TEXT = "text"
+    """The value is a text already."""
+    NOTHING = "nothing"
+    """There is no value: a function that returns none."""
+
+
+class ValueForm(Struct, frozen=True):
+    """The way in which a value is shown as the source has it.
+
+    Attributes:
+        kind: which text is made.
+        names: names and numbers of an enumeration.
+    """
+
+    kind: FormKind
+    names: tuple[tuple[str, int], ...] = ()
+
+
 class Column(Struct, frozen=True):
     """One argument in the rows of an event.
 
@@ -51,12 +77,14 @@ class Column(Struct, frozen=True):
         type: of the argument.
         word: index of its first word.
         ctype: its type in the kernel's words, for the arguments of system calls; else "".
+        form: how a function's argument or result is shown; None for the kernel's way.
     """
 
     name: str
     type: FieldType
     word: int
     ctype: str = ""
+    form: ValueForm | None = None
 
     @property
     def words(self) -> int:
@@ -160,6 +188,7 @@ class EventInfo(Struct, frozen=True, gc=False):
                     "width": column.type.width,
                     "offset": column.type.offset,
                     "ctype": column.ctype,
+                    **_form_json(column.form),
                 }
                 for column in self.columns
             ],
@@ -178,7 +207,8 @@ class EventInfo(Struct, frozen=True, gc=False):
         for item in data["columns"]:
             numbers = [int(item[key]) for key in ("size", "count", "width", "offset")]
             kind = FieldType(ValueKind(item["kind"]), *numbers)
-            column = Column(str(item["name"]), kind, word, str(item["ctype"]))
+            form = _form_of(item)
+            column = Column(str(item["name"]), kind, word, str(item["ctype"]), form)
             if column.type.size not in (0, *_CODES) or not 0 <= column.type.count <= 0xFFFF:
                 raise ValueError("a column of an impossible size")
             if not column.type.size and not column.type.is_string:
@@ -189,6 +219,18 @@ class EventInfo(Struct, frozen=True, gc=False):
         symbolic = bool(data["symbolic"])
         source = EventSource(data["source"])
         return cls(int(data["id"]), group, name, tuple(columns), word, returns, symbolic, source)
+
+
+def _form_json(form: ValueForm | None) -> dict[str, Any]:
+    """A column's form as plain data; nothing for a column without."""
+    return {} if form is None else {"form": form.kind.value, "names": [*map(list, form.names)]}
+
+
+def _form_of(item: Mapping[str, Any]) -> ValueForm | None:
+    if "form" not in item:
+        return None
+    names = tuple((str(name), int(value)) for name, value in item["names"])
+    return ValueForm(FormKind(item["form"]), names)
 
 
 EventTable: TypeAlias = Mapping[int, EventInfo]

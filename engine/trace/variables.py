@@ -18,7 +18,7 @@ from engine.arch.base import Arch
 from engine.arch.program import Base, FieldType, Source, ValueKind
 from engine.errors import ImageError
 from engine.fetch.variables import NOT_TEXT, TEXT_ARRAY, Fetched, VariableError
-from engine.image.datatypes import TypeKind
+from engine.image.datatypes import DataType, TypeKind
 from engine.image.dietypes import DieType
 from engine.image.expressions import Term, VariableLocation, Where, nowhere
 from engine.image.reader import DamagedError
@@ -148,6 +148,27 @@ class ScopeVariables:
             rows.append((variable.name, variable.type_text, where))
         return rows
 
+    def entry_places(self) -> list[tuple[Variable, VariableLocation]]:
+        """The parameters in order, and where each is at the function's entry.
+
+        Raises:
+            VariableError: the place is no function's entry, or nothing is known of it.
+        """
+        scope = self._scope
+        if not scope.entry:
+            raise VariableError("NOFENTRY_ARGS", 0, "only a function's entry has its arguments")
+        return self._guarded(
+            lambda: [(one, self._location(scope, one, vectors=True)) for one in scope.parameters]
+        )
+
+    def result(self) -> tuple[DataType, int]:
+        """The type of the function's result, and DW_LANG_* of the function.
+
+        Raises:
+            VariableError: nothing is known of it.
+        """
+        return self._scope.returns, self._scope.language
+
     def _fail(self, code: str, at: int, why: str) -> VariableError:
         """An error about the variable that is being read."""
         return VariableError(code, at, f"{self._subject} at {self._spot.link:#x}: {why}")
@@ -230,7 +251,9 @@ class ScopeVariables:
 
     # -- places ------------------------------------------------------------------
 
-    def _location(self, scope: Scope, variable: Variable) -> VariableLocation:
+    def _location(
+        self, scope: Scope, variable: Variable, *, vectors: bool = False
+    ) -> VariableLocation:
         where = variable.location
         if variable.is_declaration:
             link = self._spot.address(variable.linker_name)
@@ -249,7 +272,7 @@ class ScopeVariables:
             return where
         # Where nothing at all is said the convention must not be asked: compilers drop
         # arguments of functions that they know all callers of.
-        found = self._by_convention(scope, position)
+        found = self._by_convention(scope, position, vectors=vectors)
         return found or nowhere("has no value yet at the function's entry; use FILE:LINE")
 
     def _in_prologue(
@@ -263,14 +286,16 @@ class ScopeVariables:
             return None
         return nowhere(f"is not stored yet: the function's prologue ends at {end:#x}")
 
-    def _by_convention(self, scope: Scope, position: int) -> VariableLocation | None:
+    def _by_convention(
+        self, scope: Scope, position: int, *, vectors: bool
+    ) -> VariableLocation | None:
         convention = self._arch.abi.calls
         if convention is None or _CLONE.search(self._spot.symbol):
             return None
         types = [variable.type for variable in scope.parameters]
         from engine.image.callconv import entry_locations  # few probes ask for arguments
 
-        found = entry_locations(convention, types, scope.returns, scope.language)
+        found = entry_locations(convention, types, scope.returns, scope.language, vectors=vectors)
         for variable, where in zip(scope.parameters, found, strict=True):
             told = variable.location
             if Where.REGISTER is told.where is where.where and told != where:

@@ -161,6 +161,17 @@ _CPP_RETURNS = (
 )
 
 
+_TAKERS = """
+__attribute__((noinline)) void t{number}(int before, {kind} value, double behind, char last) {{}}
+__attribute__((noinline)) void u{number}(long a, long b, long c, long d, long e, double f,
+    double g, double h, double i, double j, double k, {kind} value, {kind} again,
+    short last) {{}}"""
+_TAKEN = (
+    "t{number}(-7, f{number}(), 2.5, 'z');"
+    " u{number}(1, 2, 3, 4, 5, .5, 1.5, 2.5, 3.5, 4.5, 5.5, f{number}(), f{number}(), -9);"
+)
+
+
 def source(language: str) -> tuple[str, int]:
     """The program's text, and how many functions it has."""
     rows = _C_RETURNS if language == "c" else _CPP_RETURNS
@@ -176,8 +187,11 @@ def source(language: str) -> tuple[str, int]:
         else:
             body = f"{kind} result = {value}; return result;"
         lines.append(f"__attribute__((noinline)) {kind} f{number}(void) {{ {body} }}")
+        lines.append(_TAKERS.format(number=number, kind=kind))
     calls = " ".join(f"f{number}();" for number in range(len(rows)))
-    lines.append("int main(void) { number += twice(1) - 2; " + calls + " return 0; }")
+    taken = " ".join(_TAKEN.format(number=number) for number in range(len(rows)))
+    lines.append(f"static void take(void) {{ {taken} }}")
+    lines.append("int main(void) { number += twice(1) - 2; " + calls + " take(); return 0; }")
     return "\n".join(lines) + "\n", len(rows)
 
 
@@ -236,13 +250,18 @@ def ours(path: Path, count: int) -> dict[int, str]:
 
 def gdbs(path: Path, arch: str, count: int) -> dict[int, str]:
     """What gdb says: natively, or of a program that QEMU runs; skips the test without them."""
+    return told(_by_gdb(path, arch, words(count)))
+
+
+def _by_gdb(path: Path, arch: str, asked: Sequence[str]) -> str:
+    """What gdb says to lines behind the start of main."""
     native = os.uname().machine == arch
     gdb = shutil.which("gdb" if native else "gdb-multiarch")
     if gdb is None:
         pytest.skip("no gdb" if native else "no gdb-multiarch")
     lines: list[str] = ["set pagination off", "set confirm off", "set print entry-values no"]
     if native:
-        return told(_asked(gdb, path, [*lines, "tbreak main", "run", *words(count)]))
+        return _asked(gdb, path, [*lines, "tbreak main", "run", *asked])
     qemu = shutil.which(f"qemu-{arch}") or shutil.which(f"qemu-{arch}-static")
     if qemu is None:
         pytest.skip(f"no qemu-{arch}")
@@ -252,9 +271,28 @@ def gdbs(path: Path, arch: str, count: int) -> dict[int, str]:
     with subprocess.Popen([qemu, "-g", str(port), path], stderr=subprocess.DEVNULL) as stub:
         try:
             there = [f"target remote :{port}", "tbreak main", "continue"]
-            return told(_asked(gdb, path, [*lines, *there, *words(count)]))
+            return _asked(gdb, path, [*lines, *there, *asked])
         finally:
             stub.send_signal(signal.SIGKILL)
+
+
+def gdbs_arguments(path: Path, arch: str, count: int) -> dict[str, list[str]]:
+    """What gdb's `info args` says in each function that takes values."""
+    lines: list[str] = []
+    for name in takers(count):
+        lines += [f"tbreak {name}", "continue", f"echo @{name}\\n", "info args"]
+    text = _by_gdb(path, arch, lines)
+    return {
+        part.partition("\n")[0]: [
+            line for line in part.splitlines()[1:] if re.match(r"\w+ = ", line)
+        ]
+        for part in text.split("\n@")[1:]
+    }
+
+
+def takers(count: int) -> list[str]:
+    """The functions that take values, in the order of their calls."""
+    return [f"{letter}{number}" for number in range(count) for letter in "tu"]
 
 
 def _asked(gdb: str, path: Path, lines: Sequence[str]) -> str:

@@ -42,12 +42,13 @@ def _results() -> "ResultPlaces":
 ABI: Final = ElfAbi(
     calls=CallConvention(  # AAPCS64, 6.8.2
         general=tuple(range(8)),
-        vectors=8,
+        vectors=tuple(range(64, 72)),
         stack=(31, 0),
         hidden_result=False,
         by_reference=True,
         divide=_divide,
         skips=True,
+        evens=True,
     ),
     stubs=LinkageStubs(glob_dat=1025, jump_slot=1026, irelative=1032, find=_stubs),
     mapping_symbols=True,

@@ -37,7 +37,7 @@ def _results() -> "ResultPlaces":
 ABI: Final = ElfAbi(
     calls=CallConvention(  # 2.1, 2.2; DWARF numbers of chapter 13
         general=tuple(range(10, 18)),
-        vectors=8,
+        vectors=tuple(range(42, 50)),
         stack=(2, 0),
         hidden_result=True,
         by_reference=True,

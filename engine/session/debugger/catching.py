@@ -3,10 +3,12 @@
 from typing import ClassVar, Final
 
 from engine.errors import CommandError
+from engine.escaping import escaped
 from engine.guest.hooks import SignalAnswer
 from engine.session.debugger.debugger import Debugger
 from engine.session.debugger.elsewhere import unknown
 from engine.session.debugger.places import PlaceMissingError, WantedPlace
+from engine.session.debugger.rust_panics import ENTRIES, PanicMessages
 from engine.session.debugger.signal_rules import (
     HEADING,
     OWN,
@@ -22,7 +24,9 @@ _EXCEPTIONS: Final = {
     "rethrow": ("__cxa_rethrow", "exception rethrown"),
     "catch": ("__cxa_begin_catch", "exception caught"),
 }
-_KINDS: Final = ("syscall", "signal", "fork", "vfork", "exec", *_EXCEPTIONS)
+_PANIC: Final = "rust-panic"
+_KINDS: Final = ("syscall", "signal", "fork", "vfork", "exec", *_EXCEPTIONS, _PANIC)
+_PANICS: Final = "Rust panic"
 _ANY, _STANDARD = "<any signal>", "<standard signals>"
 
 
@@ -75,6 +79,31 @@ class ExceptionCatch(UserBreakpoint, kw_only=True):
         return f"exception {self.catches}"
 
 
+class PanicCatch(ExceptionCatch, kw_only=True):
+    """A breakpoint in the functions of Rust's library that panics begin in."""
+
+    @property
+    def what(self) -> str:
+        """The last column of `info breakpoints`."""
+        return "Rust panic"
+
+    @property
+    def is_split(self) -> bool:
+        """False: its locations are the library's own matter."""
+        return False
+
+    @property
+    def hit_number(self) -> int:
+        """The number of the only location that is shown."""
+        return 1
+
+    @property
+    def label(self) -> str:
+        """The words in front of the place where it stops."""
+        kind = "Temporary catchpoint" if self.temporary else "Catchpoint"
+        return f"{kind} {self.number} ({self.event}), "
+
+
 class Catching:
     """Places catchpoints, and says what is done with signals."""
 
@@ -89,7 +118,7 @@ class Catching:
     # -- words ------------------------------------------------------------------------------
 
     def catch(self, rest: str) -> None:
-        """Stop at an event: catch syscall|signal|fork|vfork|exec|throw|rethrow|catch [NAMES]."""
+        """Stop at an event: catch syscall|signal|fork|exec|throw|catch|rust-panic|... [NAMES]."""
         self._add(rest, temporary=False)
 
     def tcatch(self, rest: str) -> None:
@@ -109,6 +138,8 @@ class Catching:
         stop: UserStop
         if kind in _EXCEPTIONS:
             stop, said = self._exceptions(kind), kind
+        elif kind == _PANIC:
+            stop, said = self._panics(), kind
         elif kind == "syscall":
             numbers = [self._call(name) for name in names]
             stop = Catchpoint(catches=kind, names=tuple(n for n, _ in numbers))
@@ -125,7 +156,7 @@ class Catching:
         stop.temporary, stop.condition, stop.tree = temporary, asked.condition, asked.tree
         debugger.stops.numbered(stop)
         title = "Catchpoint"
-        if temporary and kind in _EXCEPTIONS:
+        if temporary and isinstance(stop, ExceptionCatch):
             title = "Temporary catchpoint "  # with two spaces, as gdb has it
         debugger.put(f"{title} {stop.number} ({said})")
         questions = debugger.control.questions
@@ -144,6 +175,28 @@ class Catching:
             places = ()
         locations = [BreakLocation(place) for place in places]
         stop = ExceptionCatch(wanted=wanted, locations=locations, catches=kind, event=event)
+        debugger.stops.arm(stop)
+        return stop
+
+    def _panics(self) -> PanicCatch:
+        """A catchpoint in Rust's library; it waits for the library where that comes later."""
+        debugger = self._debugger
+        wanted = WantedPlace(_PANIC, function=ENTRIES[0], entries=ENTRIES)
+        try:
+            places = debugger.places.find(wanted)
+        except PlaceMissingError:
+            places = ()
+        locations = [BreakLocation(place) for place in places]
+        stop = PanicCatch(wanted=wanted, locations=locations, catches=_PANIC, event=_PANICS)
+
+        def told() -> bool:
+            session = debugger.control.session
+            names = PanicMessages(session, lambda at: debugger.places.at(at).function)
+            message = escaped(names.message())
+            stop.event = f"{_PANICS}: {message}" if message else _PANICS
+            return True
+
+        stop.at_hit = told
         debugger.stops.arm(stop)
         return stop
 

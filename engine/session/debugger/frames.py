@@ -20,6 +20,7 @@ from engine.session.debugger.places import BlockKey
 from engine.session.debugger.settings import SettingValues, SourceRules
 from engine.session.inspect.backtrace import Backtraces, space_of
 from engine.session.inspect.frame_scope import FrameScope
+from engine.session.inspect.value_lines import bare_pointer
 from engine.session.protocol.frames import GuestFrame
 
 _MANY: Final = frozenset((TypeKind.RECORD, TypeKind.ARRAY))
@@ -332,7 +333,7 @@ class SelectedFrames:
             kind = kind.target.resolved if is_reference(kind) else kind
             brief = kind.kind in _MANY and shown == "scalars"
             try:
-                return _bare(printer.summary(value) if brief else printer.brief(value))
+                return bare_pointer(printer.summary(value) if brief else printer.brief(value))
             except (CommandError, GuestFaultError) as error:
                 return f"<error: {error}>"
 
@@ -364,19 +365,6 @@ def _read(path: str) -> list[str] | None:
         return file.read_text(errors="replace").splitlines()
     except (OSError, ValueError):  # a path with a NUL in it
         return None
-
-
-def _bare(text: str) -> str:
-    """A pointer without its type in front, as in lists of arguments."""
-    if not text.startswith("("):
-        return text
-    depth = 0
-    for at, letter in enumerate(text):
-        depth += {"(": 1, ")": -1}.get(letter, 0)
-        if not depth:
-            rest = text[at + 1 :].lstrip()
-            return rest if rest.startswith(("0x", "@")) else text
-    return text
 
 
 def window(first: int, count: int, lines: Sequence[str]) -> list[tuple[int, str]]:

@@ -73,6 +73,7 @@ class WantedPlace(Struct, frozen=True):
         whole: nothing stands in front of the function's name.
         address: of an instruction, where that was asked for.
         probe: (provider, name) of static probes, which are preferred to the function.
+        entries: names of functions whose first instructions are meant, in place of all else.
     """
 
     text: str
@@ -82,6 +83,7 @@ class WantedPlace(Struct, frozen=True):
     whole: bool = False
     address: int | None = None
     probe: tuple[str, str] | None = None
+    entries: tuple[str, ...] = ()
 
 
 class PlaceFinder:
@@ -229,7 +231,9 @@ class PlaceFinder:
         if wanted.address is not None:
             return (self.at(wanted.address),)
         found = [] if wanted.probe is None else list(self._of_probe(*wanted.probe))
-        if wanted.line:
+        if wanted.entries:
+            found = [self.at(address) for name in wanted.entries for address in self._linked(name)]
+        elif wanted.line:
             found = list(self._of_line(wanted.file, wanted.line))
         elif not found:
             found = list(self._of_function(wanted))
@@ -429,6 +433,12 @@ class PlaceFinder:
         if not found:
             raise PlaceMissingError(self._why_not(wanted))
         return found
+
+    def _linked(self, name: str) -> Iterator[int]:
+        """The first instructions of the functions that symbol tables have under a name."""
+        for module in self._files.modules():
+            for owner, link in self._symbols(module, name):
+                yield link + owner.bias
 
     def _starts(self, wanted: WantedPlace) -> Iterator[int]:
         for module in self._files.modules():

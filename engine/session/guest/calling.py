@@ -164,7 +164,7 @@ class FunctionCalls:
             else:
                 whole.append(one)
         registers = arch.probes.arguments
-        vectors = arch.abi.calls.vectors if arch.abi.calls is not None else 0
+        vectors = len(arch.abi.calls.vectors) if arch.abi.calls is not None else 0
         if len(whole) > len(registers) or len(given.real) > vectors:
             raise CommandError(
                 f"Functions are called with up to {len(registers)} arguments here, "

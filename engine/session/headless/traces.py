@@ -7,6 +7,7 @@ from typing import BinaryIO, Final, Protocol
 
 from msgspec.structs import replace
 
+from engine.arch.plan import Mode
 from engine.errors import CutOff, ProbeError, ProbeSyntaxError
 from engine.session.guest.session import Attach, Session
 from engine.session.headless.endings import explain
@@ -33,6 +34,8 @@ LIST_FORMS: Final = (KERNEL_FORM, *FORMS)
 """Forms in which definitions can be listed."""
 
 _ARGS: Final = frozenset({"funcgraph-args", "func-args"})
+_KERNELS_OWN: Final = frozenset({"trace.dat", "perf.data"})
+"""Formats whose rows of a graph are laid out as a kernel's are."""
 _RETVALS: Final = frozenset({"funcgraph-retval", "funcgraph-retval-hex"})
 
 
@@ -244,6 +247,8 @@ class GraphRun:
             graph,
             args=graph.args or not _ARGS.isdisjoint(given),
             retval=graph.retval or not _RETVALS.isdisjoint(given),
+            typed=request.options.mode is not Mode.KERNEL
+            and request.options.format not in _KERNELS_OWN,
         )
         self._session = tracing.session
         self._request = request

@@ -664,6 +664,10 @@ class FrameScope:
         found = (*scope.parameters, *scope.locals) if scope is not None else ()
         return (one for one in found if isinstance(one, DieVariable))
 
+    def located(self, kind: CType, where: VariableLocation) -> TypedValue:
+        """A value of a type at a place in this frame."""
+        return self._located(kind, where, self._module.bias if self._module is not None else 0)
+
     def _lost(self, kind: CType, why: str) -> TypedValue:
         return TypedValue(kind, lambda: b"", missing=why, order=self.order)
 
@@ -700,7 +704,8 @@ class FrameScope:
         """A value whose parts are in several places."""
         raw = b""
         for size, piece in where.pieces:
-            part = self._located(ct.integer(8, signed=False), piece, bias)
+            held = ct.UNSIGNED_LONG if size <= 8 else ct.number(TypeKind.UNSIGNED, size, "")
+            part = self._located(held, piece, bias)
             if part.missing:
                 return self._lost(kind, _OPTIMIZED_OUT)
             raw += part.raw[:size].ljust(size, b"\0")

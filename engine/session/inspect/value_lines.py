@@ -227,3 +227,16 @@ def _trouble(error: Exception) -> str:
     if isinstance(error, CommandError):
         return f"<{error}>"
     return "<the debug information is damaged>"
+
+
+def bare_pointer(text: str) -> str:
+    """A pointer without its type in front, as in lists of arguments."""
+    if not text.startswith("("):
+        return text
+    depth = 0
+    for at, letter in enumerate(text):
+        depth += {"(": 1, ")": -1}.get(letter, 0)
+        if not depth:
+            rest = text[at + 1 :].lstrip()
+            return rest if rest.startswith(("0x", "@")) else text
+    return text

@@ -5,7 +5,7 @@ a plain probe) on its entry. Where a compiler has left nops there, they are what
 """
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final, cast
 
@@ -23,6 +23,7 @@ from engine.linux.thread import Thread
 from engine.probes.kprobe import Kprobe
 from engine.probes.kretprobe import CallEnd, CallWork
 from engine.session.guest.probed_space import ProbedSpace, Wanted
+from engine.session.inspect.frame_scope import Files
 from engine.session.program.functions import is_part
 from engine.session.program.places import Place
 from engine.session.protocol.report import Report
@@ -30,9 +31,24 @@ from engine.session.protocol.requests import TRACERS, GraphOptions
 from engine.session.tracing.defining import collector_paused
 from engine.session.tracing.listing import TraceListing
 from engine.session.tracing.tracing import Tracing
+from engine.session.tracing.typed_calls import (
+    TypedArguments,
+    TypedResult,
+    TypedValues,
+    typed_arguments,
+    typed_result,
+)
 from engine.trace.function import function_info, function_recorder
-from engine.trace.graph import Calls, GraphProbe, Stack, entry_info, exit_info
-from engine.trace.rows import EventInfo
+from engine.trace.graph import (
+    Calls,
+    GraphProbe,
+    GraphResult,
+    Shown,
+    Stack,
+    entry_info,
+    exit_info,
+)
+from engine.trace.rows import EventInfo, FormKind
 from engine.trace.variables import ScopeVariables
 
 _ARGUMENTS_MAX: Final = 16
@@ -84,6 +100,8 @@ class Graphing:
         self._session = session
         self._probing = session.probes(tracing.options.mode)
         self._places: dict[Key, Place] = {}
+        self._files = Files(session)
+        self._results: dict[TypedResult, tuple[EventInfo, CallEnd | None]] = {}
         context = self._context = tracing.context
         traps = session.cpu.traps
         self._graph = options.tracer == TRACERS[0]
@@ -212,26 +230,36 @@ class Graphing:
 
     def _make(self, place: Place, key: Key) -> tuple[Kprobe, Wanted]:
         args: tuple[FetchArg, ...] = ()
-        if self.options.args:
-            args = _arguments(self._probing.verdicts.lookup.scope_at(place))
-        info = self._event_of(args)
+        typed: TypedArguments | None = None
+        scope = self._probing.verdicts.lookup.scope_at(place)
+        if self.options.args and self.options.typed:
+            typed = typed_arguments(scope)
+            args = () if typed is None else typed.fetches or ()
+        elif self.options.args:
+            args = _arguments(scope)
+        info = self._event_of(args, typed)
         name = place.name
         if self._exits is None:
             plain = Kprobe(name=name)
-            record = partial(self._record, info=info, args=args)
+            record = partial(self._record, info=info, args=args, typed=typed)
             return plain, Wanted(place, plain, record, late=True, traces=True)
         mode = self._tracing.options.mode
         maxactive = _EVERY if mode is Mode.KERNEL else 0
         root, muted = key in self._roots, key in self._muted
         probe = GraphProbe(0, info, root=root, muted=muted, name=name, maxactive=maxactive)
         probe.tracker = self.calls
-        follow = partial(self._follow, event=info, args=args)
+        result = typed_result(scope) if self.options.retval and self.options.typed else None
+        follow = partial(self._follow, event=info, args=args, typed=typed, result=result)
         return probe, Wanted(place, probe, follow, anywhere=not args, traces=True)
 
-    def _event_of(self, args: tuple[FetchArg, ...]) -> EventInfo:
-        if not args:
+    def _event_of(self, args: tuple[FetchArg, ...], typed: TypedArguments | None) -> EventInfo:
+        shown: Sequence[Shown]
+        if typed is not None:
+            shown = typed.columns
+        elif args:
+            shown = [(arg.name, arg.type, None) for arg in args]
+        else:
             return self._entries
-        shown = [(arg.name, arg.type) for arg in args]
         make = entry_info if self._graph else function_info
         return self._tracing.add_event(lambda number: make(number, shown))
 
@@ -243,12 +271,40 @@ class Graphing:
         *,
         event: EventInfo,
         args: tuple[FetchArg, ...],
+        typed: TypedArguments | None,
+        result: TypedResult | None,
     ) -> None:
         graph = cast("GraphProbe", probe)
         graph.function = (graph.addr or 0) - place.offset
         graph.capture = self._capture(graph, space, place, args)
-        if self._end is not None and self._tracing.in_guest:
-            graph.call = _calls_of(graph, place, event, args, self._end)
+        end = self._end
+        values = TypedValues(self._session, self._files, lambda: graph.addr or 0)
+        if typed is not None and typed.fetches is None:
+            graph.values, end = values.arguments(typed), None
+        if result is not None:
+            returns, own_end = self._result_of(result)
+            end = None if end is None else own_end
+            is_text = result.kind is not None
+            graph.result = GraphResult(
+                returns,
+                values.result(result) if is_text else None,
+                values.kept(result) if is_text else None,
+            )
+        if end is not None and self._tracing.in_guest:
+            graph.call = _calls_of(graph, place, event, args, end)
+
+    def _result_of(self, result: TypedResult) -> tuple[EventInfo, CallEnd | None]:
+        """The event of returns with such a result, and what code records of them."""
+        key = TypedResult(result.type, result.form)
+        if key not in self._results:
+            info = self._tracing.add_event(
+                lambda number: exit_info(number, result.type, result.form)
+            )
+            is_void = result.form.kind is FormKind.NOTHING
+            end = None if result.kind is not None else _call_end(info, retval=not is_void)
+            self._results[key] = info, end
+        info, end = self._results[key]
+        return info, None if result.kind is not None else end
 
     def _record(
         self,
@@ -258,10 +314,15 @@ class Graphing:
         *,
         info: EventInfo,
         args: tuple[FetchArg, ...],
+        typed: TypedArguments | None,
     ) -> None:
         context = self._context
         function = (probe.addr or 0) - place.offset
-        if self._tracing.in_guest:
+        values: Callable[[], Sequence[int | bytes]] | None = None
+        if typed is not None and typed.fetches is None:
+            shown = TypedValues(self._session, self._files, lambda: probe.addr or 0)
+            values = shown.arguments(typed)
+        elif self._tracing.in_guest:
             probe.recording = _call_row(self._session.arch, probe, place, info, args)
         record = function_recorder(
             function,
@@ -270,6 +331,7 @@ class Graphing:
             context.cpu.now,
             space.manager.returns.frames.frame,
             self._capture(probe, space, place, args),
+            values,
         )
         chosen = self._tracing.tasks.chosen
         if chosen is None:

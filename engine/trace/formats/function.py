@@ -8,6 +8,7 @@ from engine.arch.program import EVENT_MOST, THREAD_MOST
 from engine.trace.formats.base import Names
 from engine.trace.formats.ftrace import FtraceFormat
 from engine.trace.formats.graph import Arguments, argument_text, chosen
+from engine.trace.formats.typed import placed
 from engine.trace.function import is_function
 from engine.trace.rows import HEAD, EventTable, whole
 
@@ -53,7 +54,7 @@ class FunctionFormat:
                 event_id, thread = whole(event_id, thread)
             arguments = texts.get(event_id)
             if arguments is None and is_function(self._events[event_id]):
-                arguments = argument_text(self._events[event_id], 1)
+                arguments = argument_text(self._events[event_id], 1, self._place)
                 texts[event_id] = arguments
             if arguments is None:
                 out.append(self._plain.rows(data[position : position + words * 8]))
@@ -97,6 +98,10 @@ class FunctionFormat:
         name = self._names.comm_text(thread)
         found = self._prefixes[thread] = b"%16s-%-7d [000] ....." % (name, thread)
         return found
+
+    def _place(self, address: int) -> bytes:
+        """The symbol of an address as debuggers write it; b"" where there is none."""
+        return placed(self._plain.symbol(address))
 
     def _name(self, address: int) -> bytes:
         text = self._plain.symbol(address)

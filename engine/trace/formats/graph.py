@@ -15,8 +15,9 @@ from engine.arch.program import EVENT_MOST, THREAD_MOST, ValueKind
 from engine.errors import CommandError
 from engine.trace.formats.base import ByProgram, Names
 from engine.trace.formats.ftrace import FtraceFormat, argument_template, literal
+from engine.trace.formats.typed import function_name, placed, typed_arguments, typed_text
 from engine.trace.graph import is_entry, is_exit
-from engine.trace.rows import HEAD, Column, EventInfo, EventTable, whole
+from engine.trace.rows import HEAD, Column, EventInfo, EventTable, FormKind, whole
 
 OPTIONS: Final = {
     "funcgraph-abstime": False,
@@ -45,6 +46,9 @@ _EXIT: Final = struct.Struct("<8xQQQQQQQ").unpack_from
 Arguments = Callable[[bytes, int], bytes]
 """The text of the arguments of the entry at a position, parentheses included."""
 
+Result = Callable[[bytes, int, int], bytes]
+"""The text of a returned value: of the exit at a position, and by the value in it."""
+
 _Entry = tuple[int, int, int, int, int, bytes]
 """Thread, time, function, depth, parent, arguments."""
 
@@ -67,7 +71,7 @@ class GraphFormat:
         self._names = names
         self._on = chosen(OPTIONS, options)
         self._plain = FtraceFormat(events, names)
-        self._kinds: dict[int, tuple[bool, bool, Arguments]] = {}
+        self._kinds: dict[int, tuple[bool, bool, Arguments, Result]] = {}
         self._programs: ByProgram[tuple[bytes, bytes]] = ByProgram()
         self._symbols = self._programs.symbols(0)
         self._held: _Entry | None = None
@@ -101,7 +105,7 @@ class GraphFormat:
             event_id, words, thread = head(data, position)
             if thread > THREAD_MOST:
                 event_id, thread = whole(event_id, thread)
-            entry, leaves, arguments = kinds.get(event_id) or self._kind(event_id)
+            entry, leaves, arguments, result = kinds.get(event_id) or self._kind(event_id)
             held = self._held
             if entry:
                 if held is not None:
@@ -116,12 +120,13 @@ class GraphFormat:
                     and held[2] == function
                     and held[3] == depth & 0xFFFFFFFF
                 )
+                value = result(data, position, retval)
                 if leaf and held is not None:
-                    out.append(self._leaf(held, time - began, retval))
+                    out.append(self._leaf(held, time - began, value))
                 else:
                     if held is not None:
                         out.append(self._nested(held))
-                    out.append(self._end(thread, time, function, depth, began, left, retval))
+                    out.append(self._end(thread, time, function, depth, began, left, value))
                 self._held = None
             else:
                 if held is not None:
@@ -187,7 +192,7 @@ class GraphFormat:
             text += b" /* <-%s */" % self._symbol(parent)[1]
         return text + b"\n"
 
-    def _leaf(self, entry: _Entry, duration: int, retval: int) -> bytes:
+    def _leaf(self, entry: _Entry, duration: int, value: bytes) -> bytes:
         thread, time, function, depth, parent, arguments = entry
         self._depth = depth - 1
         self._open.pop(depth, None)
@@ -198,7 +203,7 @@ class GraphFormat:
         if self._on["funcgraph-retaddr"]:
             notes = b" <-" + self._symbol(parent)[1]
         if self._on["funcgraph-retval"]:
-            notes += self._value(retval)
+            notes += value
         return text + (b" /*%s */\n" % notes if notes else b"\n")
 
     def _end(
@@ -209,7 +214,7 @@ class GraphFormat:
         depth: int,
         began: int,
         left: int,
-        retval: int,
+        value: bytes,
     ) -> bytes:
         depth &= 0xFFFFFFFF
         self._depth = depth - 1
@@ -219,7 +224,7 @@ class GraphFormat:
         if left & 1:
             return text + b"} /* %s left */\n" % name
         if self._on["funcgraph-retval"]:
-            return text + b"} /* %s%s */\n" % (name, self._value(retval))
+            return text + b"} /* %s%s */\n" % (name, value)
         if self._on["funcgraph-tail"] or not matches:
             return text + b"} /* %s */\n" % name
         return text + b"}\n"
@@ -269,7 +274,7 @@ class GraphFormat:
     def _duration(self, ticks: int) -> bytes:
         return b"  %-12d|  " % ticks if self._on["funcgraph-duration"] else b""
 
-    def _value(self, value: int) -> bytes:
+    def _value(self, data: bytes, position: int, value: int) -> bytes:
         """A returned value; what looks like an error's number is shown as one."""
         if not self._on["funcgraph-retval-hex"]:
             signed = value - (1 << 32) if value >> 31 == 1 else value - (1 << 64)
@@ -283,19 +288,41 @@ class GraphFormat:
         if found is None:
             text = self._names.symbol_text(address)
             name, plus, _ = text.rpartition(b"+0x")
+            name = name if plus else text
+            if not self._names.exact:
+                name = self._names.shown(function_name(name.decode()).encode())
             if len(self._symbols) >= _CACHED:
                 self._symbols.clear()
-            found = self._symbols[address] = (name if plus else text, text)
+            found = self._symbols[address] = (name, text)
         return found
 
     # -- events ---------------------------------------------------------------------------
 
-    def _kind(self, event_id: int) -> tuple[bool, bool, Arguments]:
+    def _kind(self, event_id: int) -> tuple[bool, bool, Arguments, Result]:
         info = self._events[event_id]
-        arguments = argument_text(info, 2) if is_entry(info) else no_arguments
-        kind = is_entry(info), is_exit(info), arguments
+        arguments = argument_text(info, 2, self._place) if is_entry(info) else no_arguments
+        result: Result = self._value
+        form = info.columns[-1].form if is_exit(info) else None
+        if form is not None:
+            result = self._typed(info.columns[-1])
+        kind = is_entry(info), is_exit(info), arguments, result
         self._kinds[event_id] = kind
         return kind
+
+    def _typed(self, column: Column) -> Result:
+        """Makes the text of a value whose type is known."""
+        assert column.form is not None, "asked for before"
+        if column.form.kind is FormKind.NOTHING:
+            return lambda data, position, value: b""
+        if self._on["funcgraph-retval-hex"] and column.form.kind is not FormKind.TEXT:
+            mask = (1 << 8 * column.type.size) - 1
+            return lambda data, position, value: b" ret=0x%x" % (value & mask)
+        text = typed_text(column, self._place)
+        return lambda data, position, value: b" ret=" + text(data, position)
+
+    def _place(self, address: int) -> bytes:
+        """The symbol of an address as debuggers write it: "main+4"; b"" where there is none."""
+        return placed(self._symbol(address)[1])
 
 
 def chosen(known: dict[str, bool], options: Collection[str]) -> dict[str, bool]:
@@ -320,14 +347,22 @@ def no_arguments(data: bytes, position: int) -> bytes:
     return b"()"
 
 
-def argument_text(info: EventInfo, skip: int) -> Arguments:
+def argument_text(info: EventInfo, skip: int, place: Callable[[int], bytes]) -> Arguments:
     """Makes the text of a function's arguments from those behind the first columns.
 
-    Signed numbers are decimal, all others hexadecimal (print_function_args of trace_output.c).
+    Signed numbers are decimal, all others hexadecimal (print_function_args of trace_output.c);
+    where their types in the source are known, they are as debuggers show them.
+
+    Args:
+        info: the event.
+        skip: how many columns stand in front.
+        place: the symbol of an address, b"" for none.
     """
     columns = info.columns[skip:]
     if not columns:
         return no_arguments
+    if any(column.form is not None for column in columns):
+        return typed_arguments(columns, place)
     template = b"(%s)" % b", ".join(
         b"%s=%s" % (literal(column.name), _template(column)) for column in columns
     )

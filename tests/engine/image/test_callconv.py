@@ -25,6 +25,7 @@ class Kind:
     is_declared_only: bool = False
     is_quad: bool = False
     keyword: str = "struct"
+    is_vector: bool = False
     text: str = "a type"
 
 
@@ -33,6 +34,7 @@ class Field:
     offset: int
     type: Kind
     bit_size: int = 0
+    alignment: int = 0
 
 
 LONG, INT, CHAR = (Kind(TypeKind.SIGNED, size) for size in (8, 4, 1))
@@ -65,7 +67,7 @@ class Convention:
         assert known is not None
         convention = CallConvention(
             general=tuple(range(10, 10 + self.general)),
-            vectors=self.vectors,
+            vectors=tuple(range(100, 100 + self.vectors)),
             stack=(2, 0),
             divide=known.divide,
             skips=known.skips,

@@ -26,7 +26,8 @@ SYMBOLS = {
 }
 S32, HEX = FieldType(ValueKind.SIGNED, 4), FieldType(ValueKind.HEX, 8)
 U8 = FieldType(ValueKind.UNSIGNED, 1)
-MAIN_ARGS, LEAF_ARGS = (("argc", S32), ("argv", HEX)), (("a", S32), ("c", U8))
+MAIN_ARGS = (("argc", S32, None), ("argv", HEX, None))
+LEAF_ARGS = (("a", S32, None), ("c", U8, None))
 EVENTS: dict[int, EventInfo] = {
     1: entry_info(1),
     2: exit_info(2),

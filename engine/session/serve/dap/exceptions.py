@@ -6,7 +6,6 @@ from typing import Final
 
 from engine.errors import CommandError
 from engine.linux import signals as sig
-from engine.session.debugger.catching import Catchpoint
 from engine.session.debugger.debugger import TROUBLE, Debugger, message
 from engine.session.debugger.interpreter import Interpreter
 from engine.session.debugger.places import PlaceMissingError, WantedPlace
@@ -43,6 +42,11 @@ FILTERS: Final = (
         filter="catch",
         label="C++ exceptions caught",
         description="Stop where the program catches a C++ exception.",
+    ),
+    ExceptionFilter(
+        filter="rust-panic",
+        label="Rust panics",
+        description="Stop where a panic of Rust begins.",
     ),
     ExceptionFilter(
         filter="fork", label="Forks", description="Stop where the program makes a process."
@@ -114,7 +118,7 @@ class ExceptionFilters:
             if not stop.locations:
                 text = "the program has no C++ exceptions (yet)"
                 return DapBreakpoint(verified=False, message=text, reason="pending")
-        elif name in ("fork", "exec", "syscall"):
+        elif name in ("rust-panic", "fork", "exec", "syscall"):
             if (name, condition) not in self._stops:
                 self._stops[name, condition] = self._catchpoint(name, condition)
         else:
@@ -137,12 +141,10 @@ class ExceptionFilters:
         stop.event = "exception thrown" if name == "throw" else "exception caught"
         return self._debugger.stops.add(stop)
 
-    def _catchpoint(self, name: str, condition: str) -> Catchpoint:
+    def _catchpoint(self, name: str, condition: str) -> UserStop:
         stops = self._debugger.stops
         before = set(stops.all)
         words = condition.replace(",", " ") if name == "syscall" else ""
         self._interpreter.line(f"catch {name} {words}".strip())
         number = next(number for number in stops.all if number not in before)
-        found = stops.all[number]
-        assert isinstance(found, Catchpoint)
-        return found
+        return stops.all[number]
