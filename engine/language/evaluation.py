@@ -38,6 +38,15 @@ def is_type(around: Surroundings) -> Callable[[str], bool]:
     return asked
 
 
+def is_known(around: Surroundings) -> Callable[[str], bool]:
+    """Tells whether a name is that of a type, a variable or a function there."""
+
+    def asked(name: str) -> bool:
+        return around.type((name,)) is not None or around.variable(name) is not None
+
+    return asked
+
+
 def tree_of(text: str, around: Surroundings) -> Expression:
     """An expression's tree in the language of the code there.
 
@@ -48,7 +57,7 @@ def tree_of(text: str, around: Surroundings) -> Expression:
         from engine.language.rust_syntax import parse_rust  # wanted in programs of Rust alone
 
         return parse_rust(text, is_type(around))
-    return parse(text, is_type(around))
+    return parse(text, is_type(around), is_known(around))
 
 
 def evaluator_of(around: Surroundings) -> "Evaluator":
@@ -57,6 +66,10 @@ def evaluator_of(around: Surroundings) -> "Evaluator":
         from engine.language.rust_evaluation import RustEvaluator  # as in `tree_of`
 
         return RustEvaluator(around)
+    if around.is_cpp:
+        from engine.language.cpp_evaluation import CppEvaluator  # as in `tree_of`
+
+        return CppEvaluator(around)
     return Evaluator(around)
 
 
@@ -97,7 +110,7 @@ def type_of(text: str, around: Surroundings) -> tuple[CType, bool]:
     evaluator = evaluator_of(around)
     if around.is_rust:
         return evaluator.value_or_type(text)
-    name = parse_type(text, is_type(around))
+    name = parse_type(text, is_type(around), is_known(around))
     if name is not None:
         return evaluator.type(name), True
     node = tree_of(text, around)
@@ -142,8 +155,10 @@ class Evaluator:
                 raise CommandError(f"No {words[0]} type named {words[-1]}.")
             raise CommandError(f'No symbol "{shown}" in current context.')
         for suffix in name.suffixes:
-            if suffix in "*&":
+            if suffix == "*":
                 found = ct.pointer_to(found, self._around.pointer)
+            elif suffix == "&":
+                found = ct.reference_to(found, self._around.pointer)
             elif suffix == "()":
                 found = ct.function_returning(found)
             else:

@@ -6,14 +6,18 @@ from functools import partial
 from itertools import groupby
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from engine.errors import CommandError, GuestFaultError
 from engine.escaping import escaped
-from engine.image.datatypes import TypeKind
+from engine.image.datatypes import Member, TypeKind
 from engine.language import value_types as ct
+from engine.language.class_members import ClassMembers
 from engine.language.containers import Containers
+from engine.language.held import Held
 from engine.language.print_options import DEFAULT, PrintOptions
+from engine.language.quoting import character, quoted, quoted_wide, wide_character
 from engine.language.reach import Reach
 from engine.language.real_texts import DIGITS, real
 from engine.language.rust_printing import RustForms
@@ -25,17 +29,6 @@ from engine.language.values import MOST, MemoryPlace, Order, TypedValue
 
 FORMATS: Final = "xduotacfszr"
 """Letters behind the slash of `print`."""
-_ESCAPES: Final = {
-    7: "\\a",
-    8: "\\b",
-    9: "\\t",
-    10: "\\n",
-    11: "\\v",
-    12: "\\f",
-    13: "\\r",
-    27: "\\033",
-    92: "\\\\",
-}
 
 
 class Printer(Struct, frozen=True):
@@ -45,11 +38,13 @@ class Printer(Struct, frozen=True):
         around: the place that they are from.
         symbol: an address as "main+4", "" where no symbol is.
         options: how much is printed, and in what form.
+        shown_bases: addresses of virtual base classes that the value in hand has shown.
     """
 
     around: Surroundings
     symbol: Callable[[int], str]
     options: PrintOptions = DEFAULT
+    shown_bases: set[int] = field(default_factory=set)
 
     @property
     def _reach(self) -> Reach:
@@ -72,6 +67,9 @@ class Printer(Struct, frozen=True):
         """
         if value.missing:
             return value.missing
+        if value.pages and value.pages is not self.around.pages:
+            there = replace(self, around=self.around.afterwards(value.pages))
+            return there.text(value, letter)
         kind = value.type.resolved
         if not letter or letter == "s" or letter == "r":
             if value.label:
@@ -135,6 +133,10 @@ class Printer(Struct, frozen=True):
                     at = f"@{value.number:#x}: " if self.options.address else ""
                     return f"{at}{self._part(self.referred(value), '', 1)}"
                 return self._pointer(value)
+            case _ if mark := ct.wide_mark(kind):
+                size, number = kind.size or 1, value.number
+                code = number & (1 << 8 * size) - 1
+                return f"{number} {wide_character(code, size, self.around.order, mark)}"
             case TypeKind.BOOL:
                 return {0: "false", 1: "true"}.get(value.number, str(value.number))
             case TypeKind.CHAR | TypeKind.UNSIGNED_CHAR if kind.size == 1:
@@ -268,8 +270,10 @@ class Printer(Struct, frozen=True):
             return None
         if held.alone is not None:
             return self._part(held.alone, letter, depth)
+        if held.wrapped is not None:
+            return f"{escaped(held.title)}{{ {self._part(held.wrapped, letter, depth)} }}"
         if held.text is not None:
-            return self._held_text(held.text, held.length)
+            return self._held_text(held)
         parts: list[str] = []
         assert held.children is not None, "what is no string has children"
         children = held.children()
@@ -305,18 +309,26 @@ class Printer(Struct, frozen=True):
             return "..."
         if held.alone is not None:
             return self.text(held.alone)
+        if held.wrapped is not None:
+            return f"{escaped(held.title)}{{ {self.text(held.wrapped)} }}"
         if held.text is not None:
-            return self._held_text(held.text, held.length)
+            return self._held_text(held)
         assert held.children is not None, "what is no string has children"
         if next(iter(held.children()), None) is None:
             return escaped(held.title)
         return f"{escaped(held.title)} = {{...}}" if held.title else "{...}"
 
-    def _held_text(self, raw: bytes, length: int) -> str:
+    def _held_text(self, held: Held) -> str:
         """The text of a container by its first bytes and the number of all."""
+        raw, repeats = held.text or b"", self.options.repeats
         if self.around.is_rust:
-            return self._rust.quoted(raw, length)
-        return quoted(raw, self.options.repeats) + ("..." if length > len(raw) else "")
+            return self._rust.quoted(raw, held.length)
+        if held.wide:
+            size = held.length // held.count if held.count else 1
+            shown = quoted_wide(raw, size, self.around.order, held.wide, repeats)
+        else:
+            shown = quoted(raw, repeats)
+        return shown + ("..." if held.length > len(raw) else "")
 
     @staticmethod
     def _braces(parts: list[str], depth: int, *, own_lines: bool, more: str = "") -> str:
@@ -341,6 +353,8 @@ class Printer(Struct, frozen=True):
         if self.around.is_rust:
             return self._rust.record(value, letter, depth)
         kind, options = value.type.resolved, self.options
+        if not depth:
+            self.shown_bases.clear()
         if kind.keyword == "union" and depth and not options.union:
             return "{...}"
         bases: list[str] = []
@@ -348,7 +362,9 @@ class Printer(Struct, frozen=True):
         statics = list(kind.statics) if options.statics else []
         for number, member in enumerate(kind.members):
             while statics and statics[0][0] <= number:
-                parts.append(self._static(statics.pop(0)[1], letter, depth))
+                parts.append(self._static(kind, statics.pop(0)[1], letter, depth))
+            if member.offset_place and not self._is_first(value, member):
+                continue
             part = self._reach.part(value, member)
             inner = member.type.resolved
             if member.name:
@@ -359,13 +375,20 @@ class Printer(Struct, frozen=True):
                 bases.append(f"<{escaped(member.type.text)}> = {shown}")
             elif inner.kind is TypeKind.RECORD:
                 parts.append(self._record(part, letter, depth + 1, nameless=True))
-        parts += [self._static(name, letter, depth) for _, name in statics]
+        parts += [self._static(kind, name, letter, depth) for _, name in statics]
         empty = not kind.statics and all(member.is_base for member in kind.members)
         if not options.pretty:
             return self._braces(
                 [*bases, *parts, *(["<No data fields>"] if empty else [])], depth, own_lines=False
             )
         return self._pretty_record(kind, bases, parts, depth)
+
+    def _is_first(self, value: TypedValue, member: Member) -> bool:
+        """True for a virtual base class that was not yet shown in this value."""
+        address = self._reach.part(value, member).address or 0
+        shown = address in self.shown_bases
+        self.shown_bases.add(address)
+        return not shown
 
     def _pretty_record(self, kind: CType, bases: list[str], parts: list[str], depth: int) -> str:
         """A structure on lines of its own; the members behind base classes have a heading."""
@@ -378,9 +401,12 @@ class Printer(Struct, frozen=True):
         text += ",".join(f"{inner}{part}" for part in parts)
         return "{" + text + "\n" + "  " * depth + "}"
 
-    def _static(self, name: str, letter: str, depth: int) -> str:
+    def _static(self, kind: CType, name: str, letter: str, depth: int) -> str:
         """A class's static variable."""
         found = self.around.variable(name)
+        if found is None:
+            members = ClassMembers(self.around, self._reach)
+            found = members.static(kind, name.rpartition("::")[2])
         text = "<optimized out>" if found is None else self._part(found, letter, depth + 1)
         return f"static {escaped(name.rpartition('::')[2])} = {text}"
 
@@ -466,37 +492,6 @@ def _enumerator(number: int, kind: CType) -> str:
     if rest:
         set_names.append(f"unknown: {rest:#x}")
     return "(" + " | ".join(set_names) + ")"
-
-
-def character(code: int) -> str:
-    r"""A character in quotes: 'a', '\\n', '\\310'."""
-    return "'" + _escaped(code & 0xFF, "'") + "'"
-
-
-def _escaped(code: int, quote: str) -> str:
-    if code in _ESCAPES:
-        return _ESCAPES[code]
-    if chr(code) == quote:
-        return "\\" + quote
-    return chr(code) if 32 <= code < 127 else f"\\{code:03o}"
-
-
-def quoted(data: bytes, repeats: int = DEFAULT.repeats) -> str:
-    r"""A string in quotes; what repeats stands once: "abc", '\\000' <repeats 12 times>."""
-    parts: list[str] = []
-    plain = ""
-    for code, run in groupby(data):
-        length = sum(1 for _ in run)
-        if length <= repeats:
-            plain += _escaped(code, '"') * length
-            continue
-        if plain:
-            parts.append(f'"{plain}"')
-            plain = ""
-        parts.append(f"{character(code)} <repeats {length} times>")
-    if plain or not parts:
-        parts.append(f'"{plain}"')
-    return ", ".join(parts)
 
 
 def formatted(

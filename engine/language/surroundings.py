@@ -1,5 +1,6 @@
 """The meaning of an expression's names: what a place in a program gives an expression."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from engine.language.value_types import CType
@@ -16,6 +17,8 @@ class Surroundings(Protocol):
         order: of bytes.
         pointer: bytes of a pointer.
         is_rust: the code there is Rust's: expressions, types and values are written so.
+        is_cpp: the code there is C++'s.
+        pages: memory that is other than the program's.
     """
 
     @property
@@ -30,6 +33,26 @@ class Surroundings(Protocol):
     def is_rust(self) -> bool:
         """True if the code there is Rust's."""
 
+    @property
+    def is_cpp(self) -> bool:
+        """True if the code there is C++'s."""
+
+    @property
+    def pages(self) -> Mapping[int, bytes]:
+        """Memory that is other than the program's, see `TypedValue.pages`."""
+
+    def afterwards(self, pages: Mapping[int, bytes]) -> "Surroundings":
+        """The same with other memory in some pages: what a called function has left."""
+
+    def local(self, name: str) -> TypedValue | None:
+        """A variable of the function alone; None where there is none."""
+
+    def functions(self, name: str) -> list[TypedValue]:
+        """All functions of a name; of those in namespaces and classes its last word is enough."""
+
+    def linked(self, name: str) -> int | None:
+        """The address of what the linker calls so, or its demangled name; None for none."""
+
     def variable(self, name: str, scope: str = "") -> TypedValue | None:
         """A variable or function; None where there is none.
 
@@ -43,6 +66,9 @@ class Surroundings(Protocol):
 
     def type_of_vtable(self, address: int) -> CType | None:
         """The type whose methods a table of Rust holds; None where nobody says."""
+
+    def symbol(self, address: int) -> str:
+        """An address as "main+4"; "" where no symbol covers it."""
 
     def register(self, name: str) -> TypedValue | None:
         """A register; None where there is none of the name."""

@@ -1,6 +1,7 @@
 """Surroundings of an expression that are a few bytes of memory, a register and some variables."""
 
 from collections.abc import Mapping
+from types import MappingProxyType
 
 from engine.errors import CommandError, GuestFaultError
 from engine.language import value_types as ct
@@ -15,6 +16,8 @@ class MemoryScope:
     order: Order = "little"
     pointer = 8
     is_rust = False
+    is_cpp = False
+    pages: Mapping[int, bytes] = MappingProxyType({})
 
     def __init__(self, memory: bytes = bytes(range(64)), start: int = 0) -> None:
         self.memory = bytearray(memory)
@@ -40,6 +43,21 @@ class MemoryScope:
         return ct.LONG if words == ("word_t",) else None
 
     def type_of_vtable(self, address: int) -> CType | None:
+        return None
+
+    def symbol(self, address: int) -> str:
+        return ""
+
+    def afterwards(self, pages: Mapping[int, bytes]) -> "MemoryScope":
+        return self
+
+    def local(self, name: str) -> TypedValue | None:
+        return None
+
+    def functions(self, name: str) -> list[TypedValue]:
+        return []
+
+    def linked(self, name: str) -> int | None:
         return None
 
     def register(self, name: str) -> TypedValue | None:

@@ -1,12 +1,15 @@
 """The meaning of an expression's names in one frame of a standing guest."""
 
 from collections.abc import Callable, Mapping
+from copy import copy
 from types import MappingProxyType
 from typing import Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from engine.arch.base import Register
+from engine.cpu.ram import PAGE
 from engine.errors import CommandError, GuestFaultError, ImageError
 from engine.guest.modules import Module
 from engine.image.datatypes import TypeKind
@@ -14,7 +17,7 @@ from engine.image.debuginfo import DebugInfo
 from engine.image.dies import Unit
 from engine.image.elf import ElfImage
 from engine.image.expressions import Term, VariableLocation, Where
-from engine.image.functions import NamedFunctions
+from engine.image.functions import CPP, NamedFunctions
 from engine.image.names import FileNames, GlobalNames
 from engine.image.reader import DamagedError
 from engine.image.scopes import FunctionBlock, Scope, Variable
@@ -22,13 +25,15 @@ from engine.image.variables import Variables
 from engine.image.variants import RUST
 from engine.language import value_types as ct
 from engine.language.convenience_functions import FUNCTIONS, ConvenienceFunction
+from engine.language.user_types import same_spelling
 from engine.language.value_types import CType, MadeType
 from engine.language.values import MemoryPlace, Order, Place, RegisterPlace, TypedValue, made
 from engine.linux.space import AddressSpace
-from engine.session.guest.calling import CallArguments
+from engine.session.guest.calling import CallArguments, CallOutcome
 from engine.session.guest.session import Session
 from engine.session.inspect.backtrace import LOOKED_AT, space_of
 from engine.session.inspect.function_results import FunctionResults
+from engine.session.inspect.passed_arguments import passed_arguments
 from engine.session.protocol.frames import GuestFrame
 
 _SCOPES: Final = 64
@@ -54,8 +59,9 @@ class Uses(Struct):
     local: bool = False
 
 
-CallFunction = Callable[[int, CallArguments, tuple[str, ...]], dict[str, int]]
-"""Calls a function: its address, its arguments, the registers to tell of behind it."""
+CallFunction = Callable[[int, CallArguments, tuple[str, ...], bool], CallOutcome]
+"""Calls a function: its address, its arguments, the registers to tell of behind it, and whether
+the memory that it changes is wanted."""
 
 
 class Files:
@@ -162,6 +168,7 @@ class FrameScope:
         frame: the frame; None while the program has not begun or has ended.
         scope: the variables there, None without debug information.
         uses: where it is noted what values are read from; None for nowhere.
+        pages: memory that is other than the program's, see `TypedValue.pages`.
     """
 
     def __init__(
@@ -218,6 +225,7 @@ class FrameScope:
         self._module: Module | None = None
         self._place: int | None = None
         self._depth = depth
+        self.pages: Mapping[int, bytes] = MappingProxyType({})
         self.uses: Uses | None = None
         self.scope: Scope | None = None
         if frame is not None:
@@ -250,6 +258,15 @@ class FrameScope:
         return self.scope is not None and self.scope.language == RUST
 
     @property
+    def is_cpp(self) -> bool:
+        """True if the frame's code is C++'s; without a frame, if any of the program is."""
+        if self.scope is not None:
+            return self.scope.language in CPP
+        main = self._session.seen.modules.main
+        names = self._files.names(main) if self.frame is None and main is not None else None
+        return isinstance(names, GlobalNames) and any(map(names.has_language, CPP))
+
+    @property
     def is_main(self) -> bool:
         """True if the frame's function is the one that the program begins with."""
         functions = self._functions_here()
@@ -279,12 +296,70 @@ class FrameScope:
         """A variable, function or enumerator; None where there is none."""
         if scope:
             return self._in_function(name, scope)
+        return self.local(name) or self._global(name) or self._in_space(name)
+
+    def local(self, name: str) -> TypedValue | None:
+        """A variable of the function alone; None where there is none."""
         for variable in self.locals():
             if variable.name == name:
                 if self.uses is not None and _lives_with_call(variable):
                     self.uses.local = True
                 return self.of_variable(variable)
-        return self._global(name)
+        return None
+
+    def _in_space(self, name: str) -> TypedValue | None:
+        """A variable or function by a part of its path, or by another name of a namespace."""
+        whole = self._whole_name(name)
+        return self._global(whole) if whole else None
+
+    def _whole_name(self, name: str) -> str:
+        """The whole path of a name of C++ that is written with a part of it; "" for none."""
+        first, between, rest = name.partition("::")
+        if not between or not first or "<" in first or not self.is_cpp:
+            return ""
+        for module in self._files.modules(self._module, self._elsewhere):
+            names = self._files.names(module)
+            if isinstance(names, GlobalNames):
+                space = names.namespace(first)
+                whole = names.whole_name(name, self._unit)
+                if space or whole:
+                    return f"{space}::{rest}" if space else whole
+        return ""
+
+    def functions(self, name: str) -> list[TypedValue]:
+        """All functions of a name; those with no more in front than was asked are preferred."""
+        found: dict[int, tuple[str, TypedValue]] = {}
+        for module in self._files.modules(self._module, self._elsewhere):
+            names = self._files.names(module)
+            if isinstance(names, GlobalNames):
+                for kind, link, whole in names.functions(name):
+                    address = link + module.bias
+                    found.setdefault(address, (whole, self._fixed(kind, address)))
+        if not found and (whole := self._whole_name(name)):
+            return self.functions(whole)
+        if not found and "<" not in name and not name.startswith("operator"):
+            return self._instances(name)
+        exact = [value for whole, value in found.values() if whole == name.removeprefix("::")]
+        return exact or [value for _, value in found.values()]
+
+    def _instances(self, name: str) -> list[TypedValue]:
+        """The functions that a template was made into."""
+        found: dict[int, TypedValue] = {}
+        for module in self._files.modules(self._module, self._elsewhere):
+            names = self._files.names(module)
+            if isinstance(names, GlobalNames):
+                for one in names.templates(name.rpartition("::")[2]):
+                    for kind, link, _ in names.functions(one):
+                        address = link + module.bias
+                        found.setdefault(address, self._fixed(kind, address))
+        return list(found.values())
+
+    def linked(self, name: str) -> int | None:
+        """The address of what the linker calls so, or its demangled name; None for none."""
+        for module in self._files.modules(self._module, self._elsewhere):
+            for symbol in module.symbols.find_all(name):
+                return symbol.address + module.bias
+        return None
 
     def locals(self) -> tuple[Variable, ...]:
         """The variables of the function, the innermost block's first."""
@@ -358,8 +433,21 @@ class FrameScope:
         for module in self._files.modules(self._module, self._elsewhere):
             names = self._files.names(module)
             found = names.type(name, word, self._unit) if names is not None else None
+            if found is None and "<" in name and isinstance(names, GlobalNames):
+                found = self._template(names, name)
             if found is not None:
                 return found
+        return None
+
+    def _template(self, names: GlobalNames, name: str) -> CType | None:
+        """A type that a template was made into, in whatever way its name is written."""
+        word = name.partition("<")[0].rpartition("::")[2].strip()
+        wanted = same_spelling(name)
+        spaced = "::" in name.partition("<")[0]
+        for one in names.templates(word):
+            spelling = same_spelling(one)
+            if wanted == spelling or (not spaced and spelling.endswith(f"::{wanted}")):
+                return names.type(one, "", self._unit)
         return None
 
     def type_of_vtable(self, address: int) -> CType | None:
@@ -528,7 +616,29 @@ class FrameScope:
             self.uses.memory[address, size] = None
         return self._copy(address, size)
 
+    def afterwards(self, pages: Mapping[int, bytes]) -> "FrameScope":
+        """The same with other memory in some pages: what a called function has left."""
+        if pages is self.pages:
+            return self
+        other = copy(self)
+        other.pages = pages
+        return other
+
     def _copy(self, address: int, size: int) -> bytes:
+        if not self.pages:
+            return self._of_program(address, size)
+        found = b""
+        while len(found) < size:
+            at = address + len(found)
+            page, offset = at & -PAGE, at & PAGE - 1
+            length = min(size - len(found), PAGE - offset)
+            held = self.pages.get(page)
+            found += (
+                self._of_program(at, length) if held is None else held[offset : offset + length]
+            )
+        return found
+
+    def _of_program(self, address: int, size: int) -> bytes:
         space, users = self._elsewhere, self._session.user_programs
         if space is None or users is None:
             space = self._session.seen
@@ -565,33 +675,28 @@ class FrameScope:
         """Call a function on a copy of the memory."""
         if self._call is None:
             raise CommandError("Functions of the program are not called here.")
-        whole: list[int | bytes] = []
-        real: list[int] = []
-        for value in arguments:
-            kind = value.type.resolved
-            if kind.kind is TypeKind.ARRAY:
-                whole.append(value.raw)
-            elif kind.kind is TypeKind.FLOAT and kind.size in (4, 8):
-                bits = int.from_bytes(value.raw, self.order)
-                # A shorter number is the low half of one that is none (RISC-V, NaN boxing).
-                real.append(bits if kind.size == 8 else bits | 0xFFFFFFFF << 32)
-            elif kind.kind in (TypeKind.RECORD, TypeKind.FLOAT):
-                raise CommandError(
-                    f"A value of type {value.type.text} is not passed to functions."
-                )
-            else:
-                whole.append(value.number)
-        given = CallArguments(tuple(whole), tuple(real))
-        if result.resolved.kind is TypeKind.VOID:
-            self._call(address, given, ())
-            return TypedValue(ct.VOID, lambda: b"", order=self.order)
         results = self.results
-        if results.is_in_memory(result):
-            raise CommandError(f"A result of type {result.text} is not fetched.")
-        found = self._call(address, given, results.registers(result))
-        returned = results.value(result, found.__getitem__)
-        assert returned is not None, "registers hold it"
-        return returned
+        if result.resolved.kind is TypeKind.VOID:
+            self._call(address, passed_arguments(self._arch, arguments), (), False)
+            return TypedValue(ct.VOID, lambda: b"", order=self.order)
+        in_memory = results.is_in_memory(result)
+        given = passed_arguments(self._arch, arguments, (result.size or 0) * in_memory)
+        keeps = result.resolved.kind in (TypeKind.RECORD, TypeKind.POINTER)
+        names = () if in_memory else results.registers(result)
+        outcome = self._call(address, given, names, keeps)
+        around = self.afterwards(outcome.pages)
+        if in_memory:
+            returned = TypedValue(
+                result,
+                lambda: around.read(outcome.room, result.size or 0),
+                MemoryPlace(outcome.room),
+                order=self.order,
+            )
+            _ = returned.raw
+            return replace(returned, pages=outcome.pages, kept=True)
+        found = results.value(result, outcome.registers.__getitem__)
+        assert found is not None, "registers hold it"
+        return replace(found, pages=outcome.pages)
 
     # -- symbols ----------------------------------------------------------------------------
 

@@ -10,7 +10,8 @@ from engine.image.datatypes import TypeKind
 from engine.image.reader import DamagedError
 from engine.language import value_types as ct
 from engine.language.containers import Containers
-from engine.language.printing import Printer, quoted
+from engine.language.printing import Printer
+from engine.language.quoting import quoted
 from engine.language.reach import Reach
 from engine.language.value_types import is_reference
 from engine.language.values import TypedValue
