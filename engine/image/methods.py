@@ -71,6 +71,17 @@ def methods_of(kind: object, name: str) -> Iterator[ClassMethod]:
             yield _method(part, own)
 
 
+def virtual_methods(kind: object) -> Iterator[ClassMethod]:
+    """Virtual functions that a class itself declares.
+
+    Raises:
+        DamagedError: the entries are damaged.
+    """
+    for part in _children(kind):
+        if part.tag == _SUBPROGRAM and part.name and part.has(_VIRTUALITY):
+            yield _method(part, part.name)
+
+
 def _method(part: Die, name: str) -> ClassMethod:
     shape = part.unit.shape
     given = [

@@ -12,6 +12,8 @@ from msgspec.structs import replace
 from engine.errors import CommandError, GuestFaultError
 from engine.escaping import escaped
 from engine.image.datatypes import Member, TypeKind
+from engine.image.methods import virtual_methods
+from engine.image.symtab import demangle
 from engine.language import value_types as ct
 from engine.language.class_members import ClassMembers
 from engine.language.containers import Containers
@@ -70,6 +72,13 @@ class Printer(Struct, frozen=True):
         if value.pages and value.pages is not self.around.pages:
             there = replace(self, around=self.around.afterwards(value.pages))
             return there.text(value, letter)
+        if self.options.object and letter != "r":
+            own = self._as_it_is(value)
+            if own is not None:
+                value = own
+                if value.type.resolved.kind is TypeKind.RECORD:
+                    title = escaped(bare_type(value.type.text))
+                    return f"({title}) {self._part(value, letter, 0)}"
         kind = value.type.resolved
         if not letter or letter == "s" or letter == "r":
             if value.label:
@@ -86,6 +95,25 @@ class Printer(Struct, frozen=True):
                 shown = rust_text(value.type) if self.around.is_rust else value.type.text
                 return f"({escaped(shown)}) {self._pointer(value)}"
         return self._part(value, letter, 0)
+
+    def _as_it_is(self, value: TypedValue) -> TypedValue | None:
+        """An object, or a pointer or reference to one, in the object's own class."""
+        kind, members = value.type.resolved, ClassMembers(self.around, self._reach)
+        if kind.kind is not TypeKind.POINTER:
+            return members.whole(value)
+        if kind.owner is not None or kind.target.resolved.kind is not TypeKind.RECORD:
+            return None
+        if not value.number:
+            return None
+        try:
+            whole = members.whole(self._reach.at(kind.target, value.number))
+        except GuestFaultError:
+            return None
+        if whole is None or whole.address is None:
+            return None
+        refers, size = is_reference(value.type), self.around.pointer
+        target = (ct.reference_to if refers else ct.pointer_to)(whole.type, size)
+        return self._reach.made(target, whole.address)
 
     def referred(self, reference: TypedValue) -> TypedValue:
         """The value a reference refers to."""
@@ -168,10 +196,17 @@ class Printer(Struct, frozen=True):
         half = len(raw) // 2
         code, adjusted = (int.from_bytes(part, order) for part in (raw[:half], raw[half:]))
         if adjusted & 1:  # the mark of a virtual function where code may have odd addresses
-            return f"&virtual table offset {code}"
+            return self._virtual(code, owner)
         if code & 1:
-            return f"&virtual table offset {code - 1}"
+            return self._virtual(code - 1, owner)
         return f"({escaped(value.type.text)}) {self._of_symbol(code)}" if code else "NULL"
+
+    def _virtual(self, offset: int, owner: CType) -> str:
+        """A virtual function by its place in the table of a class."""
+        for method in virtual_methods(owner.resolved):
+            if method.slot == offset // self.around.pointer and method.linkage:
+                return f"&virtual {escaped(demangle(method.linkage))}"
+        return f"&virtual table offset {offset}"
 
     def _pointer(self, value: TypedValue) -> str:
         target, number = value.type.resolved.target, value.number
@@ -369,7 +404,7 @@ class Printer(Struct, frozen=True):
             inner = member.type.resolved
             if member.name:
                 name = escaped(member.name)  # of lines, only those between members are meant
-                parts.append(f"{name} = {self._part(part, letter, depth + 1)}")
+                parts.append(f"{name} = {self._field(part, member, letter, depth + 1)}")
             elif member.is_base:
                 shown = self._part(part, letter, depth + 1)
                 bases.append(f"<{escaped(member.type.text)}> = {shown}")
@@ -382,6 +417,17 @@ class Printer(Struct, frozen=True):
                 [*bases, *parts, *(["<No data fields>"] if empty else [])], depth, own_lines=False
             )
         return self._pretty_record(kind, bases, parts, depth)
+
+    def _field(self, part: TypedValue, member: Member, letter: str, depth: int) -> str:
+        """A named member of a structure."""
+        if (member.name or "").startswith("_vptr") and letter == "x":
+            letter = ""
+        if not is_reference(member.type) or self.around.is_rust or letter == "r":
+            return self._part(part, letter, depth)
+        shown = self._container(self.referred(part), letter, depth)
+        if shown is not None:
+            return shown
+        return f"@{part.number:#x}" if self.options.address else ""
 
     def _is_first(self, value: TypedValue, member: Member) -> bool:
         """True for a virtual base class that was not yet shown in this value."""

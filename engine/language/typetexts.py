@@ -64,7 +64,7 @@ def _record(kind: CType) -> str:
 def _class(kind: CType, parts: ClassParts) -> str:
     """A class of C++, as gdb's c_type_print_base_struct_union writes it."""
     head = kind.text.replace(" {...}", "")
-    if not head.startswith(("struct ", "union ", "class ")):
+    if head.partition(" ")[0] not in ("struct", "union", "class"):
         head = f"{kind.keyword} {head}"
     if parts.arguments:
         given = ", ".join(f"{name} = {one.text}" for name, one in parts.arguments)
