@@ -103,6 +103,7 @@ class GlobalNames:
         self.info = info
         self._units: dict[int, dict[str, list[int]]] = {}
         self._glance: dict[str, bool] = {}
+        self._code: dict[int, dict[object, list[int]]] = {}
         self._templates: dict[str, tuple[str, ...]] = {}
         self._vtables: dict[int, DataType] | None = None
 
@@ -316,13 +317,18 @@ class GlobalNames:
 
     def _bodies(self, die: Die) -> Iterator[Die]:
         """Entries with code of a method that is declared in its class."""
-        shape = die.unit.shape
-        for index, tag in enumerate(shape.tags):
-            if tag == _SUBPROGRAM:
-                other = Die(die.unit, shape.offsets[index])
-                leads = other.has(dies.AT_SPECIFICATION) or other.has(dies.AT_ABSTRACT_ORIGIN)
-                if leads and die.key in (origin.key for origin in other.origins()):
-                    yield other
+        unit = die.unit
+        known = self._code.get(id(unit))
+        if known is None:
+            known = self._code[id(unit)] = {}
+            for index, tag in enumerate(unit.shape.tags):
+                if tag == _SUBPROGRAM:
+                    other = Die(unit, unit.shape.offsets[index])
+                    if other.has(dies.AT_SPECIFICATION) or other.has(dies.AT_ABSTRACT_ORIGIN):
+                        for origin in other.origins():
+                            known.setdefault(origin.key, []).append(other.offset)
+        for offset in known.get(die.key, ()):
+            yield Die(unit, offset)
 
     def _find(self, name: str, tags: frozenset[int], near: Unit | None) -> Iterator[Die]:
         """Entries of a name, those of the unit `near` first."""

@@ -7,10 +7,14 @@
 - `surroundings`: what names mean at a place: registers, variables, memory; `reach`: members,
   elements and targets there; `operators`: C's operators and casts; `evaluation`: a tree's value.
 - `printing`: values as gdb prints them, with its format letters, as far as `print_options` say,
-  `real_texts`: numbers with a point; `typetexts`: types likewise, `user_types` with the names that
-  their users write.
+  `real_texts`: numbers with a point; `quoting`: characters and texts in quotes; `typetexts`:
+  types likewise, `user_types` with the names that their users write.
 - `held`: the things in a container; `containers`: what those of libstdc++ hold,
-  `rust_containers`: those of Rust; `container_methods`: their operators and methods.
+  `further_containers`: its variants, paths, iterators and others of one thing, `llvm_containers`:
+  those of libc++, `rust_containers`: those of Rust; `parts`: how their parts are found;
+  `container_methods`: their operators and methods; `user_printers`: what the user's say.
+- `class_members`: members of classes of C++, `conversions`: how arguments fit parameters,
+  `cpp_calls`: which function is called, `cpp_evaluation`: values of trees of C++.
 - `rust_syntax`, `rust_evaluation`, `rust_printing` and `rust_types`: the same for Rust, which
   stands where the code that is looked at is Rust's.
 - `convenience_functions`: `$_strlen` and the others that need nothing but values.

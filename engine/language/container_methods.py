@@ -32,7 +32,7 @@ class ContainerMethods:
         """Answer in these surroundings."""
         self._around = around
         self._reach = Reach(around)
-        self._containers = Containers(around, _SEEN)
+        self._containers = Containers(around, _SEEN, prints=False)
 
     def held(self, value: TypedValue) -> Held | None:
         """The things in a container; None for another value.
@@ -45,8 +45,12 @@ class ContainerMethods:
         if not self._containers.knows(value.type):
             return None
         if value.pages and value.pages is not self._around.pages:  # a result of a function
-            return Containers(self._around.afterwards(value.pages), _SEEN).held(value)
+            return self._results(value)
         return self._containers.held(value)
+
+    def _results(self, value: TypedValue) -> Held | None:
+        around = self._around.afterwards(value.pages)
+        return Containers(around, _SEEN, prints=False).held(value)
 
     def pointed(self, value: TypedValue) -> TypedValue | None:
         """The value behind `*` of a smart pointer or an optional; None for other values.

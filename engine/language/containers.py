@@ -9,7 +9,6 @@ an end make it a plain structure again, or end it where they are met.
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import partial
 from itertools import islice
 from typing import Final
 
@@ -39,13 +38,15 @@ _STEPS: Final = 256
 class Containers:
     """Looks into containers."""
 
-    def __init__(self, around: Surroundings, most: int) -> None:
+    def __init__(self, around: Surroundings, most: int, *, prints: bool = True) -> None:
         """Set up.
 
         Args:
             around: the place that they are from.
             most: elements and characters that anybody wants to see.
+            prints: values are shown: printers of the user's are asked first.
         """
+        self._prints = prints
         self._parts = Parts(around, most)
         self._reach = self._parts.reach
         self._read = around.read
@@ -59,7 +60,10 @@ class Containers:
         self._llvm = LlvmContainers(self._parts, self.held)
 
     def knows(self, kind: CType) -> bool:
-        """True for a type that is perhaps a container."""
+        """True for a type that is perhaps a container, or that the user prints."""
+        own = self._parts.around.printers
+        if own is not None and self._prints and own.find(kind) is not None:
+            return True
         return self._rust.knows(kind) or self._look(kind) is not None
 
     def held(self, value: TypedValue) -> Held | None:
@@ -70,6 +74,9 @@ class Containers:
         """
         if value.missing:
             return None
+        own = self._parts.around.printers if self._prints else None
+        if own is not None and (function := own.find(value.type)) is not None:
+            return own.held(value, function, self._parts.around)
         try:
             look = self._look(value.type)
             return self._rust.held(value) if look is None else look(value)
@@ -83,7 +90,8 @@ class Containers:
             return None
         name = match[1]
         if name in _LOOKS:
-            return partial(_LOOKS[name], self, name=name)
+            known = _LOOKS[name]
+            return lambda value: known(self, value, name)
         return self._further.look(name) or self._llvm.look(name)
 
     # -- each kind --------------------------------------------------------------------------

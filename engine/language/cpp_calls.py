@@ -134,14 +134,13 @@ class CppCalls:
         if len(given) < len(wanted) or (len(given) > len(wanted) and not more):
             return None
         costs: list[int] = [_MORE] * (len(given) - len(wanted))
+        of = candidate.method
         for number, (value, kind) in enumerate(zip(given, wanted, strict=False)):
-            is_object = not number and candidate.method is not None
-            if is_object and not candidate.method.method.is_static:
-                part = candidate.method.object.type
-                const = part.text.startswith("const ")
-                if const and not candidate.method.method.is_const:
+            if not number and of is not None and not of.method.is_static:
+                const = of.object.type.text.startswith("const ")
+                if const and not of.method.is_const:
                     return None
-                costs.append(int(not const and candidate.method.method.is_const))
+                costs.append(int(not const and of.method.is_const))
                 continue
             cost = rank(value, kind)
             if cost is None:

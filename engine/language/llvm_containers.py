@@ -47,7 +47,10 @@ class LlvmContainers:
             return None
         short = name.removeprefix(_SPACE)
         found = _LOOKS.get(short)
-        return None if found is None else partial(found, self, name=f"std::{short}")
+        if found is None:
+            return None
+        known = found
+        return lambda value: known(self, value, f"std::{short}")
 
     # -- runs -------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from engine.language.values import Order, Place, TypedValue
 
 if TYPE_CHECKING:
     from engine.language.convenience_functions import ConvenienceFunction
+    from engine.language.user_printers import UserPrinters
 
 
 class Surroundings(Protocol):
@@ -19,6 +20,7 @@ class Surroundings(Protocol):
         is_rust: the code there is Rust's: expressions, types and values are written so.
         is_cpp: the code there is C++'s.
         pages: memory that is other than the program's.
+        printers: functions of the user's that print values.
     """
 
     @property
@@ -40,6 +42,10 @@ class Surroundings(Protocol):
     @property
     def pages(self) -> Mapping[int, bytes]:
         """Memory that is other than the program's, see `TypedValue.pages`."""
+
+    @property
+    def printers(self) -> "UserPrinters | None":
+        """Functions of the user's that print values; None for none."""
 
     def afterwards(self, pages: Mapping[int, bytes]) -> "Surroundings":
         """The same with other memory in some pages: what a called function has left."""

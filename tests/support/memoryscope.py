@@ -17,6 +17,7 @@ class MemoryScope:
     pointer = 8
     is_rust = False
     is_cpp = False
+    printers = None
     pages: Mapping[int, bytes] = MappingProxyType({})
 
     def __init__(self, memory: bytes = bytes(range(64)), start: int = 0) -> None:

@@ -9,6 +9,7 @@
   `listing`, `describing`, `filetexts`, `searching`, `tasks` (which look), `breaking`,
   `many_breaks`, `skipping`, `watchpoint_words`, `catching`, `moving`, `moments` (of a recorded
   run), `changing` and `dumping`; `applying` carries words out for several frames or threads,
+  `virtual_tables` shows objects as their virtual functions tell,
   `elsewhere` answers those that are not here; `settings` are what `set` and `show` name,
   `own_functions` what `$_NAME` means; `returned` is the value that `finish` prints;
   `past_conditions` keeps what an expression meant at the place where the user typed it, for

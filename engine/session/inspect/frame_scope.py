@@ -25,13 +25,14 @@ from engine.image.variables import Variables
 from engine.image.variants import RUST
 from engine.language import value_types as ct
 from engine.language.convenience_functions import FUNCTIONS, ConvenienceFunction
-from engine.language.user_types import same_spelling
+from engine.language.user_printers import UserPrinters
 from engine.language.value_types import CType, MadeType
 from engine.language.values import MemoryPlace, Order, Place, RegisterPlace, TypedValue, made
 from engine.linux.space import AddressSpace
 from engine.session.guest.calling import CallArguments, CallOutcome
 from engine.session.guest.session import Session
 from engine.session.inspect.backtrace import LOOKED_AT, space_of
+from engine.session.inspect.cpp_names import CppNames
 from engine.session.inspect.function_results import FunctionResults
 from engine.session.inspect.passed_arguments import passed_arguments
 from engine.session.protocol.frames import GuestFrame
@@ -309,57 +310,23 @@ class FrameScope:
 
     def _in_space(self, name: str) -> TypedValue | None:
         """A variable or function by a part of its path, or by another name of a namespace."""
-        whole = self._whole_name(name)
+        whole = self._cpp.whole_name(name) if self.is_cpp else ""
         return self._global(whole) if whole else None
-
-    def _whole_name(self, name: str) -> str:
-        """The whole path of a name of C++ that is written with a part of it; "" for none."""
-        first, between, rest = name.partition("::")
-        if not between or not first or "<" in first or not self.is_cpp:
-            return ""
-        for module in self._files.modules(self._module, self._elsewhere):
-            names = self._files.names(module)
-            if isinstance(names, GlobalNames):
-                space = names.namespace(first)
-                whole = names.whole_name(name, self._unit)
-                if space or whole:
-                    return f"{space}::{rest}" if space else whole
-        return ""
 
     def functions(self, name: str) -> list[TypedValue]:
         """All functions of a name; those with no more in front than was asked are preferred."""
-        found: dict[int, tuple[str, TypedValue]] = {}
-        for module in self._files.modules(self._module, self._elsewhere):
-            names = self._files.names(module)
-            if isinstance(names, GlobalNames):
-                for kind, link, whole in names.functions(name):
-                    address = link + module.bias
-                    found.setdefault(address, (whole, self._fixed(kind, address)))
-        if not found and (whole := self._whole_name(name)):
-            return self.functions(whole)
-        if not found and "<" not in name and not name.startswith("operator"):
-            return self._instances(name)
-        exact = [value for whole, value in found.values() if whole == name.removeprefix("::")]
-        return exact or [value for _, value in found.values()]
-
-    def _instances(self, name: str) -> list[TypedValue]:
-        """The functions that a template was made into."""
-        found: dict[int, TypedValue] = {}
-        for module in self._files.modules(self._module, self._elsewhere):
-            names = self._files.names(module)
-            if isinstance(names, GlobalNames):
-                for one in names.templates(name.rpartition("::")[2]):
-                    for kind, link, _ in names.functions(one):
-                        address = link + module.bias
-                        found.setdefault(address, self._fixed(kind, address))
-        return list(found.values())
+        return [self._fixed(kind, address) for kind, address in self._cpp.functions(name)]
 
     def linked(self, name: str) -> int | None:
         """The address of what the linker calls so, or its demangled name; None for none."""
-        for module in self._files.modules(self._module, self._elsewhere):
-            for symbol in module.symbols.find_all(name):
-                return symbol.address + module.bias
-        return None
+        return self._cpp.linked(name)
+
+    @property
+    def _cpp(self) -> CppNames:
+        """Names as C++ writes them."""
+        modules = self._files.modules(self._module, self._elsewhere)
+        pairs = [(module, self._files.names(module)) for module in modules]
+        return CppNames(pairs, self._unit)
 
     def locals(self) -> tuple[Variable, ...]:
         """The variables of the function, the innermost block's first."""
@@ -433,22 +400,9 @@ class FrameScope:
         for module in self._files.modules(self._module, self._elsewhere):
             names = self._files.names(module)
             found = names.type(name, word, self._unit) if names is not None else None
-            if found is None and "<" in name and isinstance(names, GlobalNames):
-                found = self._template(names, name)
             if found is not None:
                 return found
-        return None
-
-    def _template(self, names: GlobalNames, name: str) -> CType | None:
-        """A type that a template was made into, in whatever way its name is written."""
-        word = name.partition("<")[0].rpartition("::")[2].strip()
-        wanted = same_spelling(name)
-        spaced = "::" in name.partition("<")[0]
-        for one in names.templates(word):
-            spelling = same_spelling(one)
-            if wanted == spelling or (not spaced and spelling.endswith(f"::{wanted}")):
-                return names.type(one, "", self._unit)
-        return None
+        return self._cpp.template(name) if "<" in name else None
 
     def type_of_vtable(self, address: int) -> CType | None:
         """The type whose methods a table of Rust holds; None where nobody says."""
@@ -615,6 +569,11 @@ class FrameScope:
         if self.uses is not None:
             self.uses.memory[address, size] = None
         return self._copy(address, size)
+
+    @property
+    def printers(self) -> UserPrinters | None:
+        """Functions of the user's that print values; None for none."""
+        return self._session.printers
 
     def afterwards(self, pages: Mapping[int, bytes]) -> "FrameScope":
         """The same with other memory in some pages: what a called function has left."""

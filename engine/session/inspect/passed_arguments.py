@@ -7,7 +7,7 @@ from engine.arch.base import Arch
 from engine.errors import CommandError
 from engine.image.datatypes import TypeKind
 from engine.image.valueshapes import UnknownShapeError, shape_of
-from engine.language.values import TypedValue
+from engine.language.values import Order, TypedValue
 from engine.session.guest.calling import CallArguments
 
 
@@ -53,7 +53,7 @@ class _Passed:
             self.whole.append(value.number)
 
     def _add_real(self, raw: bytes) -> None:
-        order = "little" if self._arch.byteorder == "little" else "big"
+        order: Order = "little" if self._arch.byteorder == "little" else "big"
         bits = int.from_bytes(raw, order)
         # A shorter number is the low half of one that is none (RISC-V, NaN boxing).
         self.real.append(bits if len(raw) > 4 else bits | 0xFFFFFFFF << 32)

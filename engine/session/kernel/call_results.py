@@ -82,6 +82,7 @@ class _Image:
     order: Order = "little"
     pointer = _WORD
     is_cpp = False
+    printers = None
     pages: Mapping[int, bytes] = MappingProxyType({})
 
     def __init__(self, memory: Memory) -> None:
