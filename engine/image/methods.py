@@ -19,6 +19,8 @@ _SUBPROGRAM, _PARAMETER, _CONST = 0x2E, 0x05, 0x26
 _MEMBER, _VARIABLE, _TYPEDEF, _TEMPLATE_TYPE = 0x0D, 0x34, 0x16, 0x2F
 _ARTIFICIAL, _VIRTUALITY, _VTABLE_ELEM = 0x34, 0x4C, 0x4D
 _DELETED: Final = 0x8A
+_CALLS: Final = ("operator()<", "operator[]<")
+"""Operators that templates may make: the brackets behind them are the template's."""
 _CONSTU: Final = 0x10
 
 
@@ -66,7 +68,8 @@ def methods_of(kind: object, name: str) -> Iterator[ClassMethod]:
         own = part.name if part.tag == _SUBPROGRAM else None
         if own is None or part.has(_DELETED):
             continue
-        plain = own if own.startswith("operator") else own.partition("<")[0]
+        is_sign = own.startswith("operator") and not own.startswith(_CALLS)
+        plain = own if is_sign else own.partition("<")[0]
         if name in (own, plain):
             yield _method(part, own)
 

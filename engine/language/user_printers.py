@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from engine.errors import CommandError, KprobeTuiError
 from engine.image.datatypes import TypeKind
@@ -27,6 +27,9 @@ _PARTS: Final = 1 << 16
 """Parts that a function of the user's gives at the most."""
 _TEXT: Final = 200
 """Characters of an error's text that are shown."""
+
+if TYPE_CHECKING:
+    from engine.language.container_methods import ContainerMethods
 
 UserPrinter = Callable[["UserValue"], Any]
 """A function of the user's."""
@@ -170,7 +173,7 @@ class UserValue:
         return UserValue(inner, self._around)
 
     @property
-    def _methods(self) -> Any:
+    def _methods(self) -> "ContainerMethods":
         from engine.language.container_methods import ContainerMethods  # which needs printers
 
         return ContainerMethods(self._around)

@@ -4,6 +4,7 @@
 `frame_scope` is what names mean in a frame, `cpp_names` how those of C++ are found,
 `passed_arguments` what a called function is given, `watched_expressions` what bytes a value
 depends on, `function_results` where functions leave their results, `telescope` where a word
-leads. `threads` tells who is there and what each waits for, `standstill` of a guest in which all wait for each
-other, `troubles` what was asked for in vain; `viewing` makes the frozen views.
+leads. `threads` tells who is there and what each waits for, `standstill` of a guest in which
+all wait for each other, `troubles` what was asked for in vain; `viewing` makes the frozen
+views.
 """
