@@ -162,6 +162,12 @@ _GUEST_OPTIONS: Final = (
     ),
     _ARGV0,
     option(
+        "--printers",
+        metavar="FILE.py",
+        help="Functions in Python that say how values of types are shown.",
+        group=Group.GUEST,
+    ),
+    option(
         "--seed",
         type=click.IntRange(min=0),
         help="Of all randomness, turns of threads included; 0, or that of --schedule.",
@@ -445,6 +451,7 @@ def config_of(values: dict[str, Any], **more: Any) -> GuestConfig:
         isolated=values["isolated"],
         env=env,
         cwd=values["cwd"],
+        printers=values.get("printers"),
         seed=seed,
         random_seed=values["random_seed"],
         turns=kind,

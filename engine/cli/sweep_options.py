@@ -16,7 +16,7 @@ _OWN: Final = frozenset(
     )
 )
 """Options that are the sweep's care."""
-_PATHS: Final = ("handlers", "schedule", "root", "shares")
+_PATHS: Final = ("handlers", "printers", "schedule", "root", "shares")
 _CPUS: Final = ("golden", "host")
 _INSTEAD: Final = {
     "timeout": "limits.seconds says how long a cell may take",

@@ -6,7 +6,7 @@ from typing import Final
 from msgspec import Struct
 
 from engine.image import dies
-from engine.image.datatypes import DataType
+from engine.image.datatypes import DataType, TypeKind
 from engine.image.definitions import RECORDS
 from engine.image.dies import MAX_CHAIN, Die
 from engine.image.dietypes import DieType
@@ -115,8 +115,10 @@ def class_parts(kind: DieType) -> ClassParts | None:
             bases.append(f"{access} {virtual}{DieType(part.type).text}")
         elif part.tag in (_MEMBER, _VARIABLE):
             fields.append(_field(part, access))
-        elif part.tag == _SUBPROGRAM and part.name and not part.has(_AT_ARTIFICIAL):
-            methods.setdefault(part.name, []).append(_method(part, die, access))
+        elif part.tag == _SUBPROGRAM and part.name:
+            several = methods.setdefault(part.name, [])  # what is hidden keeps its place
+            if not part.has(_AT_ARTIFICIAL):
+                several.append(_method(part, die, access))
         elif part.tag == _TYPEDEF and part.name:
             typedefs.append((part.name, DieType(part.type), access))
             own_names[DieType(part).text] = part.name
@@ -204,6 +206,8 @@ def written_as(kind: DataType, name: str, known: dict[object, str]) -> str:
     for _ in range(MAX_CHAIN):
         if not bottom.text.endswith(("&", "*")):
             break
+        bottom = bottom.target
+    if bottom.kind is TypeKind.ARRAY:
         bottom = bottom.target
     text = kind.declared(name) if name else kind.text
     base = bottom.text.removeprefix("const ").removeprefix("volatile ")

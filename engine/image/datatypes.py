@@ -56,6 +56,8 @@ class Member(Struct, frozen=True):
         bit_size: bits of a bitfield, 0 for none.
         is_base: it is a base class.
         alignment: bytes, where the source says it; 0 for its type's own.
+        offset_place: of a virtual base class: how many bytes before the object's table of
+            functions its offset stands; 0 for all others.
     """
 
     name: str | None
@@ -65,6 +67,7 @@ class Member(Struct, frozen=True):
     bit_size: int = 0
     is_base: bool = False
     alignment: int = 0
+    offset_place: int = 0
 
 
 class DataType(Protocol):
@@ -181,7 +184,7 @@ def _member_of(kind: DataType, name: str, seen: set[object], depth: int = 0) -> 
         if part.name == name:
             return part
     for part in kind.members:
-        if part.name is None:
+        if part.name is None and not part.offset_place:  # whose place only an object tells
             inner = _member_of(part.type, name, seen, depth + 1)
             if inner is not None:
                 return Member(

@@ -1,5 +1,6 @@
 """Types of a program's data as DWARF gives them (DWARF 5, chapter 5)."""
 
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Final
 
@@ -15,7 +16,7 @@ _VOLATILE, _RESTRICT, _UNSPECIFIED, _RVALUE, _ATOMIC = 0x35, 0x37, 0x3B, 0x42, 0
 _MEMBER, _INHERITANCE, _ENUMERATOR, _PTR_TO_MEMBER = 0x0D, 0x1C, 0x28, 0x1F
 _SUBPROGRAM: Final = 0x2E
 _VARIABLE: Final = 0x34
-_TEMPLATE_TYPE: Final = 0x2F
+_TEMPLATE_TYPE, _PACK = 0x2F, 0x4107
 _NAMESPACE, _AT_ENUM_CLASS = 0x39, 0x6D
 _PARAMETER, _UNSPECIFIED_PARAMETERS, _AT_PROTOTYPED = 0x05, 0x18, 0x27
 
@@ -25,7 +26,7 @@ _POINTERS: Final = {_POINTER: "*", _REFERENCE: "&", _RVALUE: "&&", _PTR_TO_MEMBE
 _MAX_MEMBERS: Final = 1 << 16
 _AT_VARIABLE_PARAMETER: Final = 0x4B
 _AT_GNU_VECTOR: Final = 0x2107
-_AT_CONTAINING_TYPE, _AT_ARTIFICIAL = 0x1D, 0x34
+_AT_CONTAINING_TYPE, _AT_ARTIFICIAL, _AT_VIRTUALITY = 0x1D, 0x34, 0x4C
 _QUADS: Final = frozenset(("_Float128", "__float128", "__ieee128"))
 """Names of IEEE's format of 128 bits, whatever long double is."""
 _GO, _RUST = 0x16, 0x1C
@@ -252,12 +253,7 @@ class DieType:
         die = self._die
         if die is None or die.tag not in RECORDS:
             return ()
-        shape = die.unit.shape
-        return tuple(
-            DieType(Die(die.unit, shape.offsets[index]).type)
-            for index in shape.children(die.unit.index(die.offset))
-            if shape.tags[index] == _TEMPLATE_TYPE
-        )
+        return tuple(_arguments(die, die.unit.index(die.offset)))
 
     @cached_property
     def prefix(self) -> str:
@@ -370,6 +366,15 @@ class _Row(DieType):
         return total
 
 
+def _arguments(die: Die, index: int) -> Iterator[DieType]:
+    shape = die.unit.shape
+    for child in shape.children(index):
+        if shape.tags[child] == _TEMPLATE_TYPE:
+            yield DieType(Die(die.unit, shape.offsets[child]).type)
+        elif shape.tags[child] == _PACK:
+            yield from _arguments(die, child)
+
+
 def _count(die: Die) -> int | None:
     count = die.number(dies.AT_COUNT)
     if count is not None:
@@ -389,6 +394,8 @@ def member_of_entry(die: Die) -> Member:
     """
     kind = DieType(die.type)
     name = die.name if die.tag == _MEMBER else None
+    if die.tag == _INHERITANCE and (place := _offset_place(die)):
+        return Member(None, kind, 0, is_base=True, offset_place=place)
     offset = _member_offset(die)
     size = die.number(dies.AT_BIT_SIZE)
     if not size:
@@ -407,6 +414,16 @@ def member_of_entry(die: Die) -> Member:
     if at < 0:
         raise DamagedError(f"entry {die.offset:#x}: a bitfield before its structure")
     return Member(name or None, kind, at // 8, at, size)
+
+
+def _offset_place(die: Die) -> int:
+    """Where a virtual base's offset stands; 0 for other bases."""
+    value = die.get(dies.AT_DATA_MEMBER_LOCATION)
+    if not die.number(_AT_VIRTUALITY) or not isinstance(value, bytes):
+        return 0
+    from engine.image.virtualbases import offset_place  # few classes have such bases
+
+    return offset_place(value, die.unit.info.order)
 
 
 def _member_offset(die: Die) -> int:
@@ -509,7 +526,8 @@ def _parameters(die: Die, depth: int) -> str:
             parameter = Die(die.unit, shape.offsets[index])
             shown = _declared(parameter.type, "", depth + 1)
             # `this` cannot be changed, as gdb says of types of member functions.
-            own = die.tag == _SUBROUTINE and parameter.has(_AT_ARTIFICIAL)
+            told = die.tag == _SUBROUTINE or die.has(dies.AT_DECLARATION)
+            own = told and parameter.has(_AT_ARTIFICIAL)
             found.append(f"{shown} const" if own and shown.endswith("*") else shown)
         elif shape.tags[index] == _UNSPECIFIED_PARAMETERS:
             found.append("...")

@@ -16,7 +16,7 @@ from engine.image.scopes import FunctionBlock, blaming
 from engine.image.symtab import demangle
 
 _SUBPROGRAM, _INLINED = 0x2E, 0x1D
-_CPP: Final = frozenset((0x04, 0x1A, 0x21, 0x2B, 0x3A))
+CPP: Final = frozenset((0x04, 0x1A, 0x21, 0x2B, 0x3A))
 """DW_LANG_* of C++."""
 _RUST: Final = 0x1C
 _AT_MAIN_SUBPROGRAM: Final = 0x6A
@@ -47,7 +47,7 @@ def written_name(die: Die) -> str:
         return without_result(text)
     last = die.origins()[-1]
     name = qualified(last) or "?"
-    if language not in _CPP:
+    if language not in CPP:
         return name
     given = [kind.text for kind in DieType(last).parameters[0]]
     return f"{name}({', '.join(given)})"

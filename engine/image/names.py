@@ -24,6 +24,7 @@ from engine.image.scopes import DieVariable, Variable
 
 _SUBPROGRAM, _VARIABLE, _ENUMERATOR, _TYPEDEF, _BASE = 0x2E, 0x34, 0x28, 0x16, 0x24
 _NAMESPACE, _UNSPECIFIED, _AT_ENUM_CLASS = 0x39, 0x3B, 0x6D
+_IMPORTED, _AT_IMPORT = 0x08, 0x18
 _SPACES: Final = frozenset((0x11, 0x4A, _NAMESPACE, 0x3C, 0x41, 0x1E, *RECORDS))
 """Tags of what names stand in: units, namespaces, modules, classes."""
 _TYPES: Final = frozenset((_TYPEDEF, _BASE, ENUM, _UNSPECIFIED, *RECORDS))
@@ -99,6 +100,9 @@ class GlobalNames:
         """Nothing is read yet."""
         self.info = info
         self._units: dict[int, dict[str, list[int]]] = {}
+        self._glance: dict[str, bool] = {}
+        self._code: dict[int, dict[object, list[int]]] = {}
+        self._templates: dict[str, tuple[str, ...]] = {}
         self._vtables: dict[int, DataType] | None = None
 
     def type(self, name: str, word: str = "", near: Unit | None = None) -> DataType | None:
@@ -136,6 +140,23 @@ class GlobalNames:
             if not found.is_declaration:
                 return found
         return None
+
+    def templates(self, word: str) -> tuple[str, ...]:
+        """Whole names of the types and functions that a template of a name was made into.
+
+        Raises:
+            ImageError: the debug information is damaged.
+        """
+        if word not in self._templates:
+            found = dict[str, None]()
+            if self._has_text(f"{word}<"):
+                for unit in self._all():
+                    for name in self._names(unit):
+                        whole = name.partition("<")[0].rpartition("::")[2] == word
+                        if whole and "<" in name:
+                            found[name] = None
+            self._templates[word] = tuple(found)
+        return self._templates[word]
 
     def type_of_vtable(self, address: int) -> DataType | None:
         """The type that a table of methods is for, as rustc tells (DW_AT_containing_type).
@@ -182,14 +203,58 @@ class GlobalNames:
         Raises:
             ImageError: the debug information is damaged.
         """
+        found = next(self.functions(name, near), None)
+        return None if found is None else found[:2]
+
+    def functions(
+        self, name: str, near: Unit | None = None
+    ) -> Iterator[tuple[DataType, int, str]]:
+        """All functions of a name: the type, the link address and the whole name of each.
+
+        Raises:
+            ImageError: the debug information is damaged.
+        """
         for die in self._find(name, frozenset((_SUBPROGRAM,)), near):
             for one in (die, *self._bodies(die)):
                 low = one.address(dies.AT_LOW_PC)
                 if low is None and (ranges := read_ranges(one)):
                     low = ranges[0][0]
                 if low is not None:
-                    return DieType(die), low
-        return None
+                    yield DieType(die), low, qualified(die.origins()[-1])
+                    break
+
+    def whole_name(self, name: str, near: Unit | None = None) -> str:
+        """A name with the namespaces in front that it is written without; "" for none.
+
+        Args:
+            name: with a part of its path: "inner::depth".
+            near: the unit to look in first.
+
+        Raises:
+            ImageError: the debug information is damaged.
+        """
+        for die in self._find(name.rpartition("::")[2], _KEPT, near):
+            whole = qualified(die.origins()[-1])
+            if whole.endswith(f"::{name}"):
+                return whole
+        return ""
+
+    def namespace(self, alias: str) -> str:
+        """The namespace that another name for it stands for; "" for none.
+
+        Raises:
+            ImageError: the debug information is damaged.
+        """
+        if not self._has_text(alias):
+            return ""
+        for unit in self._all():
+            for index, tag in enumerate(unit.shape.tags):
+                if tag == _IMPORTED:
+                    die = Die(unit, unit.shape.offsets[index])
+                    target = die.reference(_AT_IMPORT) if die.name == alias else None
+                    if target is not None and target.tag == _NAMESPACE:
+                        return qualified(target)
+        return ""
 
     def enumerator(self, name: str, near: Unit | None = None) -> tuple[DataType, int] | None:
         """An enumeration and the value that it has under a name.
@@ -249,13 +314,18 @@ class GlobalNames:
 
     def _bodies(self, die: Die) -> Iterator[Die]:
         """Entries with code of a method that is declared in its class."""
-        shape = die.unit.shape
-        for index, tag in enumerate(shape.tags):
-            if tag == _SUBPROGRAM:
-                other = Die(die.unit, shape.offsets[index])
-                leads = other.has(dies.AT_SPECIFICATION) or other.has(dies.AT_ABSTRACT_ORIGIN)
-                if leads and die.key in (origin.key for origin in other.origins()):
-                    yield other
+        unit = die.unit
+        known = self._code.get(id(unit))
+        if known is None:
+            known = self._code[id(unit)] = {}
+            for index, tag in enumerate(unit.shape.tags):
+                if tag == _SUBPROGRAM:
+                    other = Die(unit, unit.shape.offsets[index])
+                    if other.has(dies.AT_SPECIFICATION) or other.has(dies.AT_ABSTRACT_ORIGIN):
+                        for origin in other.origins():
+                            known.setdefault(origin.key, []).append(other.offset)
+        for offset in known.get(die.key, ()):
+            yield Die(unit, offset)
 
     def _find(self, name: str, tags: frozenset[int], near: Unit | None) -> Iterator[Die]:
         """Entries of a name, those of the unit `near` first."""
@@ -285,6 +355,19 @@ class GlobalNames:
                 yield self.info.whole(unit)
             except ImageError:
                 continue  # a part of it is in a file that we do not have
+
+    def _has_text(self, text: str) -> bool:
+        """True if a text is somewhere in the file's names: a glance that saves reading them."""
+        known = self._glance.get(text)
+        if known is None:
+            info = self.info
+            # Units whose names are in other files have their addresses in a section of its own.
+            apart = info.section(".gnu_debugaltlink") or info.section(".debug_addr")
+            raw = text.encode(errors="surrogateescape")
+            sections = (".debug_str", ".debug_info", ".debug_line_str", ".debug_types")
+            known = bool(apart) or any(raw in info.section(section) for section in sections)
+            self._glance[text] = known
+        return known
 
     def _names(self, unit: Unit) -> dict[str, list[int]]:
         """Offsets of a unit's entries by name; C++'s by their whole name and by their last."""

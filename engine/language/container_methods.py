@@ -32,7 +32,7 @@ class ContainerMethods:
         """Answer in these surroundings."""
         self._around = around
         self._reach = Reach(around)
-        self._containers = Containers(around, _SEEN)
+        self._containers = Containers(around, _SEEN, prints=False)
 
     def held(self, value: TypedValue) -> Held | None:
         """The things in a container; None for another value.
@@ -42,7 +42,15 @@ class ContainerMethods:
         """
         if value.type.resolved.kind is not TypeKind.RECORD:
             return None
-        return self._containers.held(value) if self._containers.knows(value.type) else None
+        if not self._containers.knows(value.type):
+            return None
+        if value.pages and value.pages is not self._around.pages:  # a result of a function
+            return self._results(value)
+        return self._containers.held(value)
+
+    def _results(self, value: TypedValue) -> Held | None:
+        around = self._around.afterwards(value.pages)
+        return Containers(around, _SEEN, prints=False).held(value)
 
     def pointed(self, value: TypedValue) -> TypedValue | None:
         """The value behind `*` of a smart pointer or an optional; None for other values.
@@ -54,9 +62,12 @@ class ContainerMethods:
         held = self.held(value)
         if held is None:
             return None
+        if held.alone is not None and held.points is not None:  # an iterator gives a reference
+            kind = ct.reference_to(held.alone.type, self._around.pointer)
+            return self._reach.made(kind, held.points.number)
         if held.points is not None and held.text is None and held.at is None:
             return self._reach.pointed(held.points)
-        if "std::optional<" in value.type.resolved.text:
+        if "::optional<" in value.type.resolved.text:
             return self._contained(held)
         return None
 
@@ -78,9 +89,9 @@ class ContainerMethods:
             return None
         if held.keyed:
             return self._of_key(held, index)
-        if held.at is not None and "std::optional<" not in value.type.resolved.text:
+        if held.at is not None and not held.optional:
             return held.at(index.number)
-        if held.points is not None:
+        if held.points is not None and held.alone is None:
             return self._reach.element(held.points, index.number)
         return None
 
@@ -98,6 +109,49 @@ class ContainerMethods:
             if isinstance(one, TypedValue) and self._comparable(one) == sought:
                 return part
         return None
+
+    def compared(self, word: str, left: TypedValue, right: TypedValue) -> TypedValue | None:
+        """A comparison of texts, or one or a distance of iterators; None for other values.
+
+        Raises:
+            GuestFaultError: memory cannot be read.
+        """
+        if word in ("==", "!="):
+            texts = [self._text(value) for value in (left, right)]
+            if None not in texts:
+                return self._truth(holds=(texts[0] == texts[1]) == (word == "=="))
+        places = [self._standing(value) for value in (left, right)]
+        if places[0] is None or places[1] is None:
+            return None
+        first, second = places[0], places[1]
+        if word in ("==", "!="):
+            return self._truth(holds=(first.number == second.number) == (word == "=="))
+        size = first.type.resolved.target.size
+        if word == "-" and size and self._is_ordered(left):
+            number = (first.number - second.number) // size
+            return made(ct.LONG, number, self._around.order)
+        return None
+
+    def _text(self, value: TypedValue) -> bytes | None:
+        """All of a text; None for other values."""
+        held = self.held(value)
+        if held is not None:
+            return held.text if held.text is not None and not held.wide else None
+        kind = value.type.resolved
+        if kind.kind is TypeKind.ARRAY and kind.element.kind in ct.CHARS:
+            return value.raw.partition(b"\0")[0]
+        if kind.kind is TypeKind.POINTER and kind.target.kind in ct.CHARS:
+            return string_of(self._around, value)[:_SEEN]
+        return None
+
+    def _standing(self, value: TypedValue) -> TypedValue | None:
+        """The pointer to what an iterator stands at; None for other values."""
+        held = self.held(value)
+        return held.points if held is not None and held.alone is not None else None
+
+    def _is_ordered(self, value: TypedValue) -> bool:
+        held = self.held(value)
+        return held is not None and held.at is not None
 
     def _comparable(self, value: TypedValue) -> object:
         """A value in a form in which equal ones are equal."""
@@ -125,28 +179,30 @@ class ContainerMethods:
             GuestFaultError: memory cannot be read.
         """
         held = self.held(value)
-        if held is None:
+        if held is None or held.alone is not None:
             return None
-        optional = "std::optional<" in value.type.resolved.text
+        if held.optional:
+            return self._of_optional(held, name)
+        if held.wrapped is not None:
+            thing = held.wrapped
+            return _plain(lambda: thing) if name == "load" else None
         if (
             name in ("size", "length", "empty")
-            and not optional
             and (held.count is not None or held.children is not None)
+            and (held.points is None or held.count is not None)  # no smart pointer
         ):
-            if held.points is not None and held.count is None:
-                return None  # a smart pointer
             return _plain(lambda: self._size(held, empty=name == "empty"))
-        if optional:
-            return {
-                "value": _plain(lambda: self._contained(held)),
-                "has_value": _plain(lambda: self._truth(holds=held.at is not None)),
-            }.get(name)
+        if held.uses is not None and name in ("use_count", "expired"):
+            return _plain(lambda: self._shared(held.uses or 0, expired=name == "expired"))
+        if "::bitset<" in value.type.resolved.text:
+            return self._of_bits(held, value, name)
         if name == "at":
             return lambda given: self._at(held, value, _one(given))
         if (name in ("front", "back", "top") and not held.keyed and held.points is None) or (
             name in ("front", "back") and held.at is not None
         ):
-            return _plain(lambda: self._end(held, last=name == "back" or name == "top"))
+            first = name == "front" or "::priority_queue<" in value.type.resolved.text
+            return _plain(lambda: self._end(held, last=not first))
         if name in ("count", "contains") and (held.keyed or "set<" in value.type.resolved.text):
             return lambda given: self._truth(holds=self._find(held, _one(given)) is not None)
         points = held.points
@@ -154,6 +210,36 @@ class ContainerMethods:
         if points is not None and name in names:
             return _plain(lambda: points)
         return None
+
+    def _of_optional(
+        self, held: Held, name: str
+    ) -> Callable[[list[TypedValue]], TypedValue] | None:
+        """Methods of what holds one thing or none."""
+        return {
+            "value": _plain(lambda: self._contained(held)),
+            "has_value": _plain(lambda: self._truth(holds=held.at is not None)),
+        }.get(name)
+
+    def _of_bits(
+        self, held: Held, value: TypedValue, name: str
+    ) -> Callable[[list[TypedValue]], TypedValue] | None:
+        """Methods of a set of bits."""
+        children = held.children
+        assert children is not None, "its bits are children"
+        if name == "test":
+            return lambda given: self._at(held, value, _one(given))
+        if name == "count":
+            order = self._around.order
+            return _plain(lambda: made(ct.UNSIGNED_LONG, sum(1 for _ in children()), order))
+        if name in ("any", "none"):
+            wanted = name == "any"
+            return _plain(lambda: self._truth(holds=any(True for _ in children()) == wanted))
+        return None
+
+    def _shared(self, uses: int, *, expired: bool) -> TypedValue:
+        if expired:
+            return self._truth(holds=not uses)
+        return made(ct.LONG, uses, self._around.order)
 
     def _size(self, held: Held, *, empty: bool) -> TypedValue:
         count = held.count

@@ -9,7 +9,6 @@ an end make it a plain structure again, or end it where they are met.
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import partial
 from itertools import islice
 from typing import Final
 
@@ -17,16 +16,17 @@ from msgspec.structs import replace
 
 from engine.errors import CommandError
 from engine.image.datatypes import TypeKind
-from engine.language import value_types as ct
-from engine.language.held import Children, Held, OtherLayoutError, part_along
-from engine.language.reach import Reach
+from engine.language.further_containers import FurtherContainers
+from engine.language.held import Children, Held, OtherLayoutError, counted
+from engine.language.llvm_containers import LlvmContainers
+from engine.language.parts import Parts
 from engine.language.rust_containers import RustContainers
 from engine.language.surroundings import Surroundings
-from engine.language.user_types import bare_type, user_type
+from engine.language.user_types import bare_type
 from engine.language.value_types import CType
 from engine.language.values import TypedValue
 
-_NAME: Final = re.compile(r"(?:class |struct )?(std::(?:__cxx11::|__debug::)?\w+)(?:<|$)")
+_NAME: Final = re.compile(r"(?:class |struct )?((?:std|__gnu_cxx)::[\w:]+)(?:<|$)")
 _RED_LINKS: Final = 4
 """Words in front of what a node of a tree holds: colour, parent, left, right."""
 _DEQUE: Final = 512
@@ -38,24 +38,33 @@ _STEPS: Final = 256
 class Containers:
     """Looks into containers."""
 
-    def __init__(self, around: Surroundings, most: int) -> None:
+    def __init__(self, around: Surroundings, most: int, *, prints: bool = True) -> None:
         """Set up.
 
         Args:
             around: the place that they are from.
             most: elements and characters that anybody wants to see.
+            prints: values are shown: printers of the user's are asked first.
         """
-        self._reach = Reach(around)
+        self._prints = prints
+        self._parts = Parts(around, most)
+        self._reach = self._parts.reach
         self._read = around.read
         self._order = around.order
         self._pointer = around.pointer
-        self._most = most
+        self._part, self._word = self._parts.part, self._parts.word
+        self._argument = self._parts.argument
+        self._run, self._nth = self._parts.run, self._parts.nth
         self._rust = RustContainers(around, most)
+        self._further = FurtherContainers(self._parts, self.held)
+        self._llvm = LlvmContainers(self._parts, self.held)
 
     def knows(self, kind: CType) -> bool:
-        """True for a type that is perhaps a container."""
-        match = _NAME.match(kind.resolved.text)
-        return self._rust.knows(kind) or (match is not None and match[1] in _LOOKS)
+        """True for a type that is perhaps a container, or that the user prints."""
+        own = self._parts.around.printers
+        if own is not None and self._prints and own.find(kind) is not None:
+            return True
+        return self._rust.knows(kind) or self._look(kind) is not None
 
     def held(self, value: TypedValue) -> Held | None:
         """The things that a value holds; None for no container, or one that is not understood.
@@ -63,61 +72,36 @@ class Containers:
         Raises:
             GuestFaultError: memory that it leads to cannot be read.
         """
-        match = _NAME.match(value.type.resolved.text)
-        look = None if match is None else _LOOKS.get(match[1])
         if value.missing:
             return None
+        own = self._parts.around.printers if self._prints else None
+        if own is not None and (function := own.find(value.type)) is not None:
+            return own.held(value, function, self._parts.around)
         try:
-            if match is None or look is None:
-                return self._rust.held(value)
-            return look(self, value, match[1])
+            look = self._look(value.type)
+            return self._rust.held(value) if look is None else look(value)
         except (OtherLayoutError, CommandError):
             return None
 
-    # -- parts ------------------------------------------------------------------------------
-
-    def _part(self, value: TypedValue, *names: str) -> TypedValue:
-        return part_along(self._reach, value, names)
-
-    def _argument(self, kind: CType, number: int = 0) -> CType:
-        arguments = kind.resolved.arguments
-        if number >= len(arguments):
-            raise OtherLayoutError
-        return arguments[number]
-
-    def _word(self, address: int) -> int:
-        return int.from_bytes(self._read(address, self._pointer), self._order)
-
-    def _run(self, kind: CType, first: int, count: int) -> Children:
-        at = self._nth(kind, first)
-        return (("", at(number)) for number in range(count))
-
-    def _nth(self, kind: CType, first: int) -> Callable[[int], TypedValue]:
-        size = kind.size or 1
-        return lambda number: self._reach.at(kind, first + number * size)
+    def _look(self, kind: CType) -> Callable[[TypedValue], Held] | None:
+        """What looks into containers of a type, by the template's name."""
+        match = _NAME.match(kind.resolved.text)
+        if match is None:
+            return None
+        name = match[1]
+        if name in _LOOKS:
+            known = _LOOKS[name]
+            return lambda value: known(self, value, name)
+        return self._further.look(name) or self._llvm.look(name)
 
     # -- each kind --------------------------------------------------------------------------
 
     def _string(self, value: TypedValue, name: str) -> Held:
         start = self._part(value, "_M_dataplus", "_M_p")
-        length = self._part(value, "_M_string_length").number
-        letter = start.type.resolved.target
-        if letter.kind not in ct.CHARS or letter.size != 1 or length >= 1 << 62:
-            raise OtherLayoutError
-        return self._text(start, length)
+        return self._parts.text(start, self._part(value, "_M_string_length").number)
 
     def _view(self, value: TypedValue, name: str) -> Held:
-        start, length = self._part(value, "_M_str"), self._part(value, "_M_len").number
-        letter = start.type.resolved.target
-        if letter.kind not in ct.CHARS or letter.size != 1 or length >= 1 << 62:
-            raise OtherLayoutError
-        return self._text(start, length)
-
-    def _text(self, start: TypedValue, length: int) -> Held:
-        """A text by the pointer to its first character."""
-        raw = self._read(start.number, min(length, self._most)) if length else b""
-        at = self._nth(start.type.resolved.target, start.number)
-        return Held("", raw, length, count=length, at=at, points=start)
+        return self._parts.text(self._part(value, "_M_str"), self._part(value, "_M_len").number)
 
     def _vector(self, value: TypedValue, name: str) -> Held:
         store = self._part(value, "_M_impl")
@@ -148,12 +132,7 @@ class Containers:
         if not 0 <= bits <= room:
             raise OtherLayoutError
 
-        def bit(at: int) -> TypedValue:
-            where = first.number + at // (8 * word) * word
-            number = int.from_bytes(self._read(where, word), self._order)
-            raw = bytes([number >> at % (8 * word) & 1])
-            return TypedValue(ct.BOOL, partial(bytes, raw), order=self._order)
-
+        bit = self._parts.bit(first.number, word)
         return Held(
             f"std::vector<bool> of length {bits}, capacity {room}",
             children=lambda: (("", bit(at)) for at in range(bits)),
@@ -178,7 +157,7 @@ class Containers:
                 else:
                     yield f"[{number}]", item
 
-        return Held(_counted(name, count), children=children, named=True, count=count, keyed=keyed)
+        return Held(counted(name, count), children=children, named=True, count=count, keyed=keyed)
 
     def _nodes(self, header: int) -> Iterator[int]:
         """Nodes of a red-black tree in order."""
@@ -225,7 +204,7 @@ class Containers:
                     yield f"[{number}]", item
                 node = self._word(node)
 
-        return Held(_counted(name, count), children=children, named=True, count=count, keyed=keyed)
+        return Held(counted(name, count), children=children, named=True, count=count, keyed=keyed)
 
     def _list(self, value: TypedValue, name: str) -> Held:
         head = self._part(value, "_M_impl", "_M_node").address
@@ -265,7 +244,7 @@ class Containers:
             return self._reach.at(kind, start + number % piece * element)
 
         return Held(
-            _counted(name, count),
+            counted(name, count),
             children=lambda: (("", item(number)) for number in range(count)),
             count=count,
             at=item,
@@ -295,7 +274,7 @@ class Containers:
     def _shared(self, value: TypedValue, name: str) -> Held:
         pointer, counts = self._part(value, "_M_ptr"), self._part(value, "_M_refcount", "_M_pi")
         title = f"{name}<{bare_type(self._argument(value.type).text)}>"
-        state = "empty"
+        state, uses = "empty", 0
         if counts.number:
             block = self._reach.pointed(counts)
             uses = self._part(block, "_M_use_count").number
@@ -305,18 +284,13 @@ class Containers:
                 state = f"expired, weak count {weak}"
         children = [("get()", pointer)]
         whole = f"{title} ({state})"
-        return Held(whole, children=lambda: iter(children), named=True, points=pointer)
+        return Held(whole, children=lambda: iter(children), named=True, points=pointer, uses=uses)
 
     def _optional(self, value: TypedValue, name: str) -> Held:
         outer = self._part(value, "_M_payload")
-        title = f"{name}<{user_type(bare_type(self._argument(value.type).text))}>"
-        if not self._part(outer, "_M_engaged").number:
-            return Held(f"{title} [no contained value]", children=lambda: iter(()), count=0)
-        stored = self._part(outer, "_M_payload", "_M_value")
-        children = [("[contained value]", stored)]
-        return Held(
-            title, children=lambda: iter(children), named=True, count=1, at=lambda number: stored
-        )
+        engaged = bool(self._part(outer, "_M_engaged").number)
+        stored = self._part(outer, "_M_payload", "_M_value") if engaged else None
+        return self._further.optional(value.type, stored)
 
     def _tuple(self, value: TypedValue, name: str) -> Held:
         parts: list[TypedValue] = []
@@ -357,7 +331,7 @@ class Containers:
         inner = self.held(self._part(value, "c"))
         if inner is None:
             raise OtherLayoutError
-        return replace(inner, title=f"{name} wrapping: {inner.title}", at=None)
+        return replace(inner, title=f"{name} wrapping: {inner.title}", at=None, points=None)
 
     def _forward_list(self, value: TypedValue, name: str) -> Held:
         first = self._part(value, "_M_impl", "_M_head", "_M_next").number
@@ -374,10 +348,6 @@ class Containers:
     @property
     def _size(self) -> int:
         return self._pointer
-
-
-def _counted(name: str, count: int) -> str:
-    return f"{name} with {count} element{'' if count == 1 else 's'}"
 
 
 _Look = Callable[[Containers, TypedValue, str], Held]

@@ -39,13 +39,22 @@ def is_type(around: Surroundings) -> Callable[[str], bool]:
     return asked
 
 
+def is_known(around: Surroundings) -> Callable[[str], bool]:
+    """Tells whether a name is that of a type, a variable or a function there."""
+
+    def asked(name: str) -> bool:
+        return around.type((name,)) is not None or around.variable(name) is not None
+
+    return asked
+
+
 def tree_of(text: str, around: Surroundings) -> Expression:
     """An expression's tree in the language of the code there.
 
     Raises:
         CommandError: it means nothing.
     """
-    return around.language.tree(text, is_type(around))
+    return around.language.tree(text, around)
 
 
 def evaluator_of(around: Surroundings) -> "Evaluator":
@@ -83,7 +92,7 @@ def type_of(text: str, around: Surroundings) -> tuple[CType, bool]:
     evaluator = evaluator_of(around)
     if around.language is not C:
         return evaluator.value_or_type(text)
-    name = parse_type(text, is_type(around))
+    name = parse_type(text, is_type(around), is_known(around))
     if name is not None:
         return evaluator.type(name), True
     node = tree_of(text, around)
@@ -128,8 +137,10 @@ class Evaluator:
                 raise CommandError(f"No {words[0]} type named {words[-1]}.")
             raise CommandError(f'No symbol "{shown}" in current context.')
         for suffix in name.suffixes:
-            if suffix in "*&":
+            if suffix == "*":
                 found = ct.pointer_to(found, self._around.pointer)
+            elif suffix == "&":
+                found = ct.reference_to(found, self._around.pointer)
             elif suffix == "()":
                 found = ct.function_returning(found)
             else:

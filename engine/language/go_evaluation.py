@@ -66,7 +66,7 @@ class GoEvaluator(Evaluator):
         Raises:
             CommandError: it means nothing.
         """
-        node = self._around.language.tree(text, lambda name: False)
+        node = self._around.language.tree(text, self._around)
         found = self._as_type(node)
         return (found, True) if found is not None else (self.value(node).type, False)
 

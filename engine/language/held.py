@@ -26,6 +26,11 @@ class Held(Struct, frozen=True):
         points: the pointer that it owns, or to its first character; None for no such thing.
         shown: it is printed so; else as the structure that it is made as.
         alone: the only thing in it, which is printed in its place; None for no such thing.
+        wrapped: the only thing in it, which is printed behind the title between braces with
+            spaces; None for no such thing.
+        wide: of a string of wider characters: the letter in front of its quotes, "L", "u", "U".
+        optional: it is an optional, a variant or an any: the thing in it has no number.
+        uses: of a pointer that is shared: how many share it.
     """
 
     title: str
@@ -39,6 +44,10 @@ class Held(Struct, frozen=True):
     points: TypedValue | None = None
     shown: bool = True
     alone: TypedValue | None = None
+    wrapped: TypedValue | None = None
+    wide: str = ""
+    optional: bool = False
+    uses: int | None = None
 
 
 class OtherLayoutError(Exception):
@@ -57,3 +66,8 @@ def part_along(reach: Reach, value: TypedValue, names: tuple[str, ...]) -> Typed
             raise OtherLayoutError
         value = reach.part(value, member)
     return value
+
+
+def counted(name: str, count: int) -> str:
+    """A container's name and the number of things in it: "std::map with 1 element"."""
+    return f"{name} with {count} element{'' if count == 1 else 's'}"

@@ -4,7 +4,7 @@ A language is an object that leads to the modules of its family; they are import
 of the language is looked at. A further language is such an object and a line in LANGUAGES.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Language(Protocol):
     def is_named_by_dwarf(self) -> bool:
         """True if functions are called as in the debug information, not as for the linker."""
 
-    def tree(self, text: str, is_type: Callable[[str], bool]) -> "Expression":
+    def tree(self, text: str, around: "Surroundings") -> "Expression":
         """The tree of an expression.
 
         Raises:
@@ -88,14 +88,19 @@ class CLanguage:
     code = 0
     is_named_by_dwarf = False
 
-    def tree(self, text: str, is_type: Callable[[str], bool]) -> "Expression":
+    def tree(self, text: str, around: "Surroundings") -> "Expression":
         """The tree of an expression."""
+        from engine.language.evaluation import is_known, is_type
         from engine.language.syntax import parse
 
-        return parse(text, is_type)
+        return parse(text, is_type(around), is_known(around))
 
     def evaluator(self, around: "Surroundings") -> "Evaluator":
         """Finds values of such trees."""
+        if around.is_cpp:
+            from engine.language.cpp_evaluation import CppEvaluator
+
+            return CppEvaluator(around)
         from engine.language.evaluation import Evaluator
 
         return Evaluator(around)
@@ -119,11 +124,12 @@ class RustLanguage:
     code = 0x1C
     is_named_by_dwarf = True
 
-    def tree(self, text: str, is_type: Callable[[str], bool]) -> "Expression":
+    def tree(self, text: str, around: "Surroundings") -> "Expression":
         """The tree of an expression."""
+        from engine.language.evaluation import is_type
         from engine.language.rust_syntax import parse_rust
 
-        return parse_rust(text, is_type)
+        return parse_rust(text, is_type(around))
 
     def evaluator(self, around: "Surroundings") -> "Evaluator":
         """Finds values of such trees."""
@@ -156,7 +162,7 @@ class GoLanguage:
     code = 0x16
     is_named_by_dwarf = True
 
-    def tree(self, text: str, is_type: Callable[[str], bool]) -> "Expression":
+    def tree(self, text: str, around: "Surroundings") -> "Expression":
         """The tree of an expression."""
         from engine.language.go_syntax import parse_go
 

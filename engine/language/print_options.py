@@ -22,6 +22,9 @@ class PrintOptions(Struct, frozen=True, kw_only=True):
         symbol: pointers show the symbol that they point at.
         union: unions inside structures are printed.
         statics: static members of classes are printed.
+        object: an object, or what a pointer leads to, is shown in its own class, as its table of
+            virtual functions tells.
+        tables: kept for scripts: what gdb 13 shows of virtual functions does not depend on it.
         null_stop: a text in an array ends at its first NUL.
     """
 
@@ -35,6 +38,8 @@ class PrintOptions(Struct, frozen=True, kw_only=True):
     symbol: bool = True
     union: bool = True
     statics: bool = True
+    object: bool = False
+    tables: bool = False
     null_stop: bool = False
 
 

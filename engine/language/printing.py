@@ -6,16 +6,22 @@ from functools import partial
 from itertools import groupby
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from engine.errors import CommandError, GuestFaultError
 from engine.escaping import escaped
-from engine.image.datatypes import TypeKind
+from engine.image.datatypes import Member, TypeKind
+from engine.image.methods import virtual_methods
+from engine.image.symtab import demangle
 from engine.language import value_types as ct
+from engine.language.class_members import ClassMembers
 from engine.language.containers import Containers
 from engine.language.enumerators import of_type
-from engine.language.languages import Forms
+from engine.language.held import Held
+from engine.language.languages import C, Forms
 from engine.language.print_options import DEFAULT, PrintOptions
+from engine.language.quoting import character, quoted, quoted_wide, wide_character
 from engine.language.reach import Reach
 from engine.language.real_texts import DIGITS, brain_float, real
 from engine.language.register_types import BRAIN
@@ -26,17 +32,6 @@ from engine.language.values import MOST, MemoryPlace, Order, TypedValue
 
 FORMATS: Final = "xduotacfszr"
 """Letters behind the slash of `print`."""
-_ESCAPES: Final = {
-    7: "\\a",
-    8: "\\b",
-    9: "\\t",
-    10: "\\n",
-    11: "\\v",
-    12: "\\f",
-    13: "\\r",
-    27: "\\033",
-    92: "\\\\",
-}
 
 
 class Printer(Struct, frozen=True):
@@ -46,11 +41,13 @@ class Printer(Struct, frozen=True):
         around: the place that they are from.
         symbol: an address as "main+4", "" where no symbol is.
         options: how much is printed, and in what form.
+        shown_bases: addresses of virtual base classes that the value in hand has shown.
     """
 
     around: Surroundings
     symbol: Callable[[int], str]
     options: PrintOptions = DEFAULT
+    shown_bases: set[int] = field(default_factory=set)
 
     @property
     def reach(self) -> Reach:
@@ -75,9 +72,19 @@ class Printer(Struct, frozen=True):
         """
         if value.missing:
             return value.missing
+        if value.pages and value.pages is not self.around.pages:
+            there = replace(self, around=self.around.afterwards(value.pages))
+            return there.text(value, letter)
         shown = self.forms.whole(value, letter)
         if shown is not None:
             return shown
+        if self.options.object and letter != "r":
+            own = self._as_it_is(value)
+            if own is not None:
+                value = own
+                if value.type.resolved.kind is TypeKind.RECORD:
+                    title = escaped(bare_type(value.type.text))
+                    return f"({title}) {self.part(value, letter, 0)}"
         kind = value.type.resolved
         if not letter or letter == "s" or letter == "r":
             if value.label:
@@ -106,6 +113,25 @@ class Printer(Struct, frozen=True):
             return value.missing
         shown = self.forms.brief(value)
         return self.text(value) if shown is None else shown
+
+    def _as_it_is(self, value: TypedValue) -> TypedValue | None:
+        """An object, or a pointer or reference to one, in the object's own class."""
+        kind, members = value.type.resolved, ClassMembers(self.around, self.reach)
+        if kind.kind is not TypeKind.POINTER:
+            return members.whole(value)
+        if kind.owner is not None or kind.target.resolved.kind is not TypeKind.RECORD:
+            return None
+        if not value.number:
+            return None
+        try:
+            whole = members.whole(self.reach.at(kind.target, value.number))
+        except GuestFaultError:
+            return None
+        if whole is None or whole.address is None:
+            return None
+        refers, size = is_reference(value.type), self.around.pointer
+        target = (ct.reference_to if refers else ct.pointer_to)(whole.type, size)
+        return self.reach.made(target, whole.address)
 
     def referred(self, reference: TypedValue) -> TypedValue:
         """The value a reference refers to."""
@@ -153,6 +179,10 @@ class Printer(Struct, frozen=True):
                     at = f"@{value.number:#x}: " if self.options.address else ""
                     return f"{at}{self.part(self.referred(value), '', 1)}"
                 return self._pointer(value)
+            case _ if mark := ct.wide_mark(kind):
+                size, number = kind.size or 1, value.number
+                code = number & (1 << 8 * size) - 1
+                return f"{number} {wide_character(code, size, self.around.order, mark)}"
             case TypeKind.BOOL:
                 return {0: "false", 1: "true"}.get(value.number, str(value.number))
             case TypeKind.CHAR | TypeKind.UNSIGNED_CHAR if kind.size == 1:
@@ -186,10 +216,17 @@ class Printer(Struct, frozen=True):
         half = len(raw) // 2
         code, adjusted = (int.from_bytes(part, order) for part in (raw[:half], raw[half:]))
         if adjusted & 1:  # the mark of a virtual function where code may have odd addresses
-            return f"&virtual table offset {code}"
+            return self._virtual(code, owner)
         if code & 1:
-            return f"&virtual table offset {code - 1}"
+            return self._virtual(code - 1, owner)
         return f"({escaped(value.type.text)}) {self._of_symbol(code)}" if code else "NULL"
+
+    def _virtual(self, offset: int, owner: CType) -> str:
+        """A virtual function by its place in the table of a class."""
+        for method in virtual_methods(owner.resolved):
+            if method.slot == offset // self.around.pointer and method.linkage:
+                return f"&virtual {escaped(demangle(method.linkage))}"
+        return f"&virtual table offset {offset}"
 
     def _pointer(self, value: TypedValue) -> str:
         target, number = value.type.resolved.target, value.number
@@ -288,8 +325,10 @@ class Printer(Struct, frozen=True):
             return None
         if held.alone is not None:
             return self.part(held.alone, letter, depth)
+        if held.wrapped is not None:
+            return f"{escaped(held.title)}{{ {self.part(held.wrapped, letter, depth)} }}"
         if held.text is not None:
-            return self._held_text(held.text, held.length)
+            return self._held_text(held)
         parts: list[str] = []
         assert held.children is not None, "what is no string has children"
         children = held.children()
@@ -330,19 +369,27 @@ class Printer(Struct, frozen=True):
             return "..."
         if held.alone is not None:
             return self.text(held.alone)
+        if held.wrapped is not None:
+            return f"{escaped(held.title)}{{ {self.text(held.wrapped)} }}"
         if held.text is not None:
-            return self._held_text(held.text, held.length)
+            return self._held_text(held)
         assert held.children is not None, "what is no string has children"
         if next(iter(held.children()), None) is None:
             return escaped(held.title)
         return f"{escaped(held.title)} = {{...}}" if held.title else "{...}"
 
-    def _held_text(self, raw: bytes, length: int) -> str:
+    def _held_text(self, held: Held) -> str:
         """The text of a container by its first bytes and the number of all."""
-        shown = self.forms.quoted(raw, length)
-        if shown is not None:
-            return shown
-        return quoted(raw, self.options.repeats) + ("..." if length > len(raw) else "")
+        raw, repeats = held.text or b"", self.options.repeats
+        own = self.forms.quoted(raw, held.length)
+        if own is not None:
+            return own
+        if held.wide:
+            size = held.length // held.count if held.count else 1
+            shown = quoted_wide(raw, size, self.around.order, held.wide, repeats)
+        else:
+            shown = quoted(raw, repeats)
+        return shown + ("..." if held.length > len(raw) else "")
 
     @staticmethod
     def _braces(parts: list[str], depth: int, *, own_lines: bool, more: str = "") -> str:
@@ -368,6 +415,8 @@ class Printer(Struct, frozen=True):
         if own is not None:
             return own
         kind, options = value.type.resolved, self.options
+        if not depth:
+            self.shown_bases.clear()
         if kind.keyword == "union" and depth and not options.union:
             return "{...}"
         bases: list[str] = []
@@ -375,24 +424,44 @@ class Printer(Struct, frozen=True):
         statics = list(kind.statics) if options.statics else []
         for number, member in enumerate(kind.members):
             while statics and statics[0][0] <= number:
-                parts.append(self._static(statics.pop(0)[1], letter, depth))
+                parts.append(self._static(kind, statics.pop(0)[1], letter, depth))
+            if member.offset_place and not self._is_first(value, member):
+                continue
             part = self.reach.part(value, member)
             inner = member.type.resolved
             if member.name:
                 name = escaped(member.name)  # of lines, only those between members are meant
-                parts.append(f"{name} = {self.part(part, letter, depth + 1)}")
+                parts.append(f"{name} = {self._field(part, member, letter, depth + 1)}")
             elif member.is_base:
                 shown = self.part(part, letter, depth + 1)
                 bases.append(f"<{escaped(member.type.text)}> = {shown}")
             elif inner.kind is TypeKind.RECORD:
                 parts.append(self._record(part, letter, depth + 1, nameless=True))
-        parts += [self._static(name, letter, depth) for _, name in statics]
+        parts += [self._static(kind, name, letter, depth) for _, name in statics]
         empty = not kind.statics and all(member.is_base for member in kind.members)
         if not options.pretty:
             return self._braces(
                 [*bases, *parts, *(["<No data fields>"] if empty else [])], depth, own_lines=False
             )
         return self._pretty_record(kind, bases, parts, depth)
+
+    def _field(self, part: TypedValue, member: Member, letter: str, depth: int) -> str:
+        """A named member of a structure."""
+        if (member.name or "").startswith("_vptr") and letter == "x":
+            letter = ""
+        if not is_reference(member.type) or self.around.language is not C or letter == "r":
+            return self.part(part, letter, depth)
+        shown = self._container(self.referred(part), letter, depth)
+        if shown is not None:
+            return shown
+        return f"@{part.number:#x}" if self.options.address else ""
+
+    def _is_first(self, value: TypedValue, member: Member) -> bool:
+        """True for a virtual base class that was not yet shown in this value."""
+        address = self.reach.part(value, member).address or 0
+        shown = address in self.shown_bases
+        self.shown_bases.add(address)
+        return not shown
 
     def _pretty_record(self, kind: CType, bases: list[str], parts: list[str], depth: int) -> str:
         """A structure on lines of its own; the members behind base classes have a heading."""
@@ -405,9 +474,12 @@ class Printer(Struct, frozen=True):
         text += ",".join(f"{inner}{part}" for part in parts)
         return "{" + text + "\n" + "  " * depth + "}"
 
-    def _static(self, name: str, letter: str, depth: int) -> str:
+    def _static(self, kind: CType, name: str, letter: str, depth: int) -> str:
         """A class's static variable."""
         found = self.around.variable(name)
+        if found is None:
+            members = ClassMembers(self.around, self.reach)
+            found = members.static(kind, name.rpartition("::")[2])
         text = "<optimized out>" if found is None else self.part(found, letter, depth + 1)
         return f"static {escaped(name.rpartition('::')[2])} = {text}"
 
@@ -475,37 +547,6 @@ class Printer(Struct, frozen=True):
 
 def _unread(error: GuestFaultError) -> str:
     return f"<error: Cannot access memory at address {error.address:#x}>"
-
-
-def character(code: int) -> str:
-    r"""A character in quotes: 'a', '\\n', '\\310'."""
-    return "'" + _escaped(code & 0xFF, "'") + "'"
-
-
-def _escaped(code: int, quote: str) -> str:
-    if code in _ESCAPES:
-        return _ESCAPES[code]
-    if chr(code) == quote:
-        return "\\" + quote
-    return chr(code) if 32 <= code < 127 else f"\\{code:03o}"
-
-
-def quoted(data: bytes, repeats: int = DEFAULT.repeats) -> str:
-    r"""A string in quotes; what repeats stands once: "abc", '\\000' <repeats 12 times>."""
-    parts: list[str] = []
-    plain = ""
-    for code, run in groupby(data):
-        length = sum(1 for _ in run)
-        if length <= repeats:
-            plain += _escaped(code, '"') * length
-            continue
-        if plain:
-            parts.append(f'"{plain}"')
-            plain = ""
-        parts.append(f"{character(code)} <repeats {length} times>")
-    if plain or not parts:
-        parts.append(f'"{plain}"')
-    return ", ".join(parts)
 
 
 def formatted(

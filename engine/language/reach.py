@@ -42,14 +42,24 @@ class Reach:
 
             return TypedValue(kind, refuse, MemoryPlace(address), order=self.order)
         return TypedValue(
-            kind, lambda: around.read(address, size), MemoryPlace(address), order=self.order
+            kind,
+            lambda: around.read(address, size),
+            MemoryPlace(address),
+            order=self.order,
+            pages=around.pages,
         )
+
+    def _beside(self, value: TypedValue) -> "Reach":
+        """What a value leads to: in the memory that a function has left, if it is its result."""
+        if not value.pages or value.pages is self._around.pages:
+            return self
+        return Reach(self._around.afterwards(value.pages))
 
     def used(self, value: TypedValue) -> TypedValue:
         """A value, or what it refers to."""
         if value.missing or not is_reference(value.type):
             return value
-        return self.at(value.type.target, value.number)
+        return self._beside(value).at(value.type.target, value.number)
 
     def member(self, value: TypedValue, name: str) -> TypedValue:
         """A part of a structure, or of what a pointer points at.
@@ -73,14 +83,30 @@ class Reach:
         """A member of a structure."""
         if member.bit_size:
             return self._bits(base, member)
+        if member.offset_place:
+            return self._virtual_base(base, member)
         if base.address is not None and not base.is_loaded:
-            return self.at(member.type, base.address + member.offset)
+            return self._beside(base).at(member.type, base.address + member.offset)
         place: Place = None
         if isinstance(base.place, RegisterPlace):
             place = RegisterPlace(base.place.name, base.place.offset + member.offset)
         elif base.address is not None:
             place = MemoryPlace(base.address + member.offset)
         return base.part(member.type, member.offset, place)
+
+    def _virtual_base(self, base: TypedValue, member: Member) -> TypedValue:
+        """A virtual base class: the object's table of functions tells where it is.
+
+        Raises:
+            CommandError: the object is not in memory.
+        """
+        if base.address is None:
+            raise CommandError("The place of a virtual base class is told by objects in memory.")
+        around, size = self._beside(base)._around, self.pointer
+        table = int.from_bytes(around.read(base.address, size), self.order)
+        raw = around.read(table - member.offset_place, size)
+        place = base.address + int.from_bytes(raw, self.order, signed=True)
+        return Reach(around).at(member.type, place)
 
     def variant(self, value: TypedValue) -> Member | None:
         """The part of a value with variants that is there; None for no such value.
@@ -155,7 +181,7 @@ class Reach:
         target = kind.target
         if target.kind is TypeKind.VOID:
             raise CommandError("Attempt to take contents of a non-pointer value.")
-        return self.at(target, pointer.number)
+        return self._beside(pointer).at(target, pointer.number)
 
     def element(self, base: TypedValue, index: int) -> TypedValue:
         """An element of an array, or of what a pointer points into.
@@ -169,7 +195,7 @@ class Reach:
         size, at = element.size or 0, index * (element.size or 0)
         place = None if base.address is None else MemoryPlace(base.address + at)
         if place is not None and not base.is_loaded:
-            return self.at(element, place.address)
+            return self._beside(base).at(element, place.address)
         if not 0 <= at <= len(base.raw) - size:
             if place is None:
                 raise CommandError("no such vector element")
@@ -191,7 +217,9 @@ class Reach:
                 "Cannot perform pointer math on incomplete types, "
                 "try casting to a known type, or void *."
             )
-        return self.made(pointer.type, pointer.number + by * size)
+        found = self.made(pointer.type, pointer.number + by * size)
+        found.pages = pointer.pages
+        return found
 
     def address_of(self, value: TypedValue) -> TypedValue:
         """A pointer to a value.

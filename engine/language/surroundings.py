@@ -1,5 +1,6 @@
 """The meaning of an expression's names: what a place in a program gives an expression."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from engine.language.value_types import CType
@@ -9,6 +10,7 @@ if TYPE_CHECKING:
     from engine.language.convenience_functions import ConvenienceFunction
     from engine.language.go_program import GoProgram
     from engine.language.languages import Language
+    from engine.language.user_printers import UserPrinters
 
 
 class Surroundings(Protocol):
@@ -19,6 +21,9 @@ class Surroundings(Protocol):
         pointer: bytes of a pointer.
         language: of the code there: expressions, types and values are written so.
         go: what a program of Go tells of its types; None for other programs.
+        is_cpp: the code there is C++'s.
+        pages: memory that is other than the program's.
+        printers: functions of the user's that print values.
     """
 
     @property
@@ -36,6 +41,30 @@ class Surroundings(Protocol):
     @property
     def go(self) -> "GoProgram | None":
         """What a program of Go tells of its types; None for other programs."""
+
+    @property
+    def is_cpp(self) -> bool:
+        """True if the code there is C++'s."""
+
+    @property
+    def pages(self) -> Mapping[int, bytes]:
+        """Memory that is other than the program's, see `TypedValue.pages`."""
+
+    @property
+    def printers(self) -> "UserPrinters | None":
+        """Functions of the user's that print values; None for none."""
+
+    def afterwards(self, pages: Mapping[int, bytes]) -> "Surroundings":
+        """The same with other memory in some pages: what a called function has left."""
+
+    def local(self, name: str) -> TypedValue | None:
+        """A variable of the function alone; None where there is none."""
+
+    def functions(self, name: str) -> list[TypedValue]:
+        """All functions of a name; of those in namespaces and classes its last word is enough."""
+
+    def linked(self, name: str) -> int | None:
+        """The address of what the linker calls so, or its demangled name; None for none."""
 
     def variable(self, name: str, scope: str = "") -> TypedValue | None:
         """A variable or function; None where there is none.
@@ -57,6 +86,9 @@ class Surroundings(Protocol):
 
     def type_of_vtable(self, address: int) -> CType | None:
         """The type whose methods a table of Rust holds; None where nobody says."""
+
+    def symbol(self, address: int) -> str:
+        """An address as "main+4"; "" where no symbol covers it."""
 
     def register(self, name: str) -> TypedValue | None:
         """A register; None where there is none of the name."""

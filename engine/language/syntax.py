@@ -31,6 +31,8 @@ _BINARY: Final = {
     "*": 12,
     "/": 12,
     "%": 12,
+    ".*": 13,
+    "->*": 13,
 }
 _ASSIGN: Final = frozenset(("=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="))
 _UNARY: Final = frozenset(("-", "+", "~", "!", "*", "&", "++", "--"))
@@ -40,6 +42,7 @@ _TYPE_WORDS: Final = frozenset(
         *("char", "short", "int", "long", "float", "double", "void", "bool", "_Bool"),
     )
 )
+_CASTS: Final = frozenset(("dynamic_cast", "static_cast", "reinterpret_cast", "const_cast"))
 _DEPTH: Final = 200
 
 
@@ -62,7 +65,8 @@ class Expression(Struct, frozen=True):
         kind: "number", "float", "char", "string", "name", "scoped" (the text is its file or
             function), "entry" (a parameter as the function was called with it), "dollar",
             "unary", "postfix", "binary", "assign", "choice", "cast", "sizeof", "sizeof type",
-            "type", "index", "call", "member", "arrow", "comma" or "brace".
+            "alignof", "type", "index", "call", "member", "arrow", "comma", "brace", or C++'s
+            casts by their names, "static_cast".
         text: the operator, the name or the constant.
         parts: what it is made of.
         type: of a cast, a sizeof and a brace.
@@ -76,29 +80,39 @@ class Expression(Struct, frozen=True):
     suffix: str = ""
 
 
-def parse(text: str, is_type: Callable[[str], bool]) -> Expression:
+def parse(
+    text: str,
+    is_type: Callable[[str], bool],
+    is_known: Callable[[str], bool] = lambda name: False,
+) -> Expression:
     """The tree of an expression.
 
     Args:
         text: the expression's text.
         is_type: tells whether a name is that of a type.
+        is_known: the same of a name with a template's arguments, which may be a variable's or a
+            function's too.
 
     Raises:
         CommandError: it means nothing.
     """
-    parser = _Parser(text, is_type)
+    parser = _Parser(text, is_type, is_known)
     node = parser.comma()
     parser.end()
     return node
 
 
-def parse_type(text: str, is_type: Callable[[str], bool]) -> TypeName | None:
+def parse_type(
+    text: str,
+    is_type: Callable[[str], bool],
+    is_known: Callable[[str], bool] = lambda name: False,
+) -> TypeName | None:
     """A type's name that stands alone; None where it is none.
 
     Raises:
         CommandError: it begins as a type and means nothing.
     """
-    parser = _Parser(text, is_type)
+    parser = _Parser(text, is_type, is_known)
     if not parser.at_type():
         return None
     found = parser.type_name()
@@ -108,10 +122,12 @@ def parse_type(text: str, is_type: Callable[[str], bool]) -> TypeName | None:
 class _Parser:
     """Reads one expression."""
 
-    def __init__(self, text: str, is_type: Callable[[str], bool]) -> None:
+    def __init__(
+        self, text: str, is_type: Callable[[str], bool], is_known: Callable[[str], bool]
+    ) -> None:
         self._text = text
         self._is_type = is_type
-        self._tokens = split(text)
+        self._tokens = split(text, is_known)
         self._at = 0
         self._depth = 0
 
@@ -195,6 +211,11 @@ class _Parser:
             return Expression("unary", word, (self._unary(),))
         if self.peek.kind == "name" and self.peek.text == "sizeof":
             return self._sizeof()
+        if self.peek.kind == "name" and self.peek.text == "alignof" and self._next_is("("):
+            self._take()
+            if (name := self._type_within("(", ")")) is None:
+                self._wrong()
+            return Expression("alignof", "", (), name)
         if (name := self._type_within("(", ")")) is not None:
             if self._begins_operand():
                 return Expression("cast", "", (self._unary(),), name)
@@ -292,7 +313,22 @@ class _Parser:
         self._wrong()
         raise AssertionError("it raises")
 
+    def _named_cast(self) -> Expression:
+        """`static_cast<TYPE>(EXPR)`."""
+        word = self._take().text
+        self._expect("<")
+        if not self.at_type():
+            self._wrong()
+        name = self.type_name()
+        self._expect(">")
+        self._expect("(")
+        inner = self.comma()
+        self._expect(")")
+        return Expression(word, word, (inner,), name)
+
     def _name(self) -> Expression:
+        if self.peek.text in _CASTS and self._next_is("<"):
+            return self._named_cast()
         if self.at_type():
             return Expression("type", "", (), self.type_name())
         token = self._take()

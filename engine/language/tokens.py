@@ -1,6 +1,7 @@
 """The words of an expression."""
 
 import re
+from collections.abc import Callable
 from typing import Final
 
 from msgspec import Struct
@@ -11,7 +12,8 @@ _WORDS: Final = re.compile(
     r"""\s*(?:
     (?P<float>(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?[fFlL]?|\d+[eE][+-]?\d+[fFlL]?)
     |(?P<number>0[xX][0-9a-fA-F]+|0[bB][01]+|\d+)(?P<suffix>[uUlL]*)(?![\w.])
-    |(?P<name>[A-Za-z_]\w*(?:::~?[A-Za-z_]\w*)*)
+    |(?P<name>(?:[A-Za-z_]\w*::)*operator\s*(?:\(\)|\[\]|->\*?|<=>|<<=?|>>=?|&&|\|\||\+\+|--
+        |[-+*/%&|^=!<>]=?|[,~])|[A-Za-z_]\w*(?:::~?[A-Za-z_]\w*)*)
     |(?P<dollar>\$(?:\$\d+|\$|\w+)?)
     |(?P<char>'(?:[^'\\]|\\.[^']*)')
     |(?P<quoted>'[^']{2,}')
@@ -21,6 +23,8 @@ _WORDS: Final = re.compile(
     )""",
     re.VERBOSE,
 )
+_REST: Final = re.compile(r"(?:::~?[A-Za-z_]\w*)+")
+"""What follows a template in a name."""
 _ESCAPES: Final = {
     "n": 10,
     "t": 9,
@@ -55,8 +59,13 @@ class Token(Struct, frozen=True):
     suffix: str = ""
 
 
-def split(text: str) -> list[Token]:
+def split(text: str, is_known: Callable[[str], bool] = lambda name: False) -> list[Token]:
     """The words of an expression, an "end" behind the last.
+
+    Args:
+        text: the expression.
+        is_known: tells whether a name with a template's arguments is that of a type, a variable
+            or a function.
 
     Raises:
         CommandError: it has something that is no word.
@@ -76,10 +85,49 @@ def split(text: str) -> list[Token]:
         kind = "number" if kind == "suffix" else kind
         word = match.group(kind)
         start = match.start(kind)
+        if kind == "name":
+            word = _whole_name(text, start, word, is_known)
         found.append(Token(kind, word, start, (match.group("suffix") or "").lower()))
         at = start + len(word) + len(found[-1].suffix)
     found.append(Token("end", "", len(text)))
     return found
+
+
+def _whole_name(text: str, start: int, word: str, is_known: Callable[[str], bool]) -> str:
+    """A name with what its templates are given: "Box<int>::made"."""
+    end = start + len(word)
+    while text[end : end + 1] == "<" and not word.endswith("operator"):
+        closing = _closing(text, end)
+        if closing < 0:
+            break
+        more = _REST.match(text, closing + 1)
+        whole = text[start : closing + 1]
+        tail = more[0] if more is not None else ""
+        followed = text[closing + 1 + len(tail) :][:1] == "<"
+        if tail and (followed or is_known(whole) or is_known(whole + tail)):
+            end = closing + 1 + len(tail)
+        elif not tail and is_known(whole):
+            end = closing + 1
+        else:
+            break
+        word = text[start:end]
+    return word
+
+
+def _closing(text: str, opening: int) -> int:
+    """The bracket that closes a template's arguments; -1 where they are none."""
+    depth = 0
+    for at in range(opening, len(text)):
+        letter = text[at]
+        if letter == "<":
+            depth += 1
+        elif letter == ">":
+            depth -= 1
+            if not depth:
+                return at
+        elif not (letter.isalnum() or letter in "_ :,&*()[]"):
+            return -1
+    return -1
 
 
 def characters(quoted: str) -> bytes:

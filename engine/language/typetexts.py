@@ -83,9 +83,7 @@ def _record(kind: CType) -> str:
 def _class(kind: CType, parts: ClassParts, flags: TypeFlags) -> str:
     """A class of C++, as gdb's c_type_print_base_struct_union writes it."""
     head = class_head(kind, parts, flags) + bases_text(parts, flags)
-    lines = _ClassLines(parts, flags).text
-    if not (parts.fields or parts.methods or parts.typedefs):
-        lines = "    <no data fields>\n"
+    lines = _ClassLines(parts, flags).text or "    <no data fields>\n"
     return f"{head} {{\n{lines}}}"
 
 

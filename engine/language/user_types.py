@@ -47,7 +47,26 @@ def user_type(text: str) -> str:
     Args:
         text: the type as the debug information has it, declarators included.
     """
-    return _shortened(text, 0)
+    return _shortened(text.replace("::__1::", "::"), 0)
+
+
+def same_spelling(text: str) -> str:
+    """A type's name in a form in which all ways to write it are equal.
+
+    Arguments that templates have by default, libraries' inner namespaces and spaces are left out.
+    """
+    return re.sub(r"(?<!\w) | (?!\w)", "", user_type(bare_type(text)))
+
+
+def template_arguments(text: str) -> list[str]:
+    """The arguments in a type's name: those of the last template in it; [] for no template."""
+    end = len(text.rstrip())
+    if not text[:end].endswith(">"):
+        return []
+    opening = next(
+        (at for at, one in enumerate(text) if one == "<" and _closing(text, at) == end - 1), -1
+    )
+    return _split(text[opening + 1 : end - 1]) if opening >= 0 else []
 
 
 def bare_type(text: str) -> str:
@@ -57,7 +76,7 @@ def bare_type(text: str) -> str:
 
 def _shortened(text: str, depth: int) -> str:
     if "<" not in text or depth > _DEPTH:
-        return text.replace("::__cxx11::", "::")
+        return text.replace("std::__cxx11::", "std::")
     found, at = "", 0
     while (opening := text.find("<", at)) >= 0:
         closing = _closing(text, opening)
@@ -72,11 +91,11 @@ def _shortened(text: str, depth: int) -> str:
         given = [_shortened(one, depth + 1) for one in _split(text[opening + 1 : closing])]
         found += before[: len(before) - len(name)] + _template(name, given)
         at = closing + 1
-    return (found + text[at:]).replace("::__cxx11::", "::")
+    return (found + text[at:]).replace("std::__cxx11::", "std::")
 
 
 def _template(name: str, given: list[str]) -> str:
-    name = name.replace("::__cxx11::", "::")
+    name = name.replace("std::__cxx11::", "std::")
     if name in ("std::basic_string", "std::basic_string_view") and given[0] in _STRINGS:
         rest = [f"std::char_traits<{given[0]}>", f"std::allocator<{given[0]}>"]
         if given[1:] == rest[: len(given) - 1]:

@@ -115,10 +115,11 @@ class MadeType(Struct, frozen=True, dict=True):
     Attributes:
         kind: its kind.
         size: bytes.
-        name: of a number.
+        name: of a number; "&" for a reference.
         made_of: what a pointer points at, an array is made of, a function returns.
         count: elements of an array.
         in_registers: an array is a vector of the processor's.
+        member_of: the class whose members a pointer to members leads to.
     """
 
     kind: TypeKind
@@ -127,6 +128,7 @@ class MadeType(Struct, frozen=True, dict=True):
     made_of: "CType | None" = None
     count: int | None = None
     in_registers: bool = False
+    member_of: "CType | None" = None
 
     @property
     def parameters(self) -> tuple[tuple["CType", ...], bool]:
@@ -150,8 +152,8 @@ class MadeType(Struct, frozen=True, dict=True):
 
     @property
     def owner(self) -> "CType | None":
-        """No pointer to members is made."""
-        return None
+        """The class whose members a pointer to members leads to; None for any other type."""
+        return self.member_of
 
     @property
     def is_vector(self) -> bool:
@@ -191,8 +193,11 @@ class MadeType(Struct, frozen=True, dict=True):
         """A declaration of a thing of this type."""
         if self.made_of is None:
             return f"{self.name} {name}" if name else self.name
+        if self.member_of is not None:
+            owner = self.member_of.text.removeprefix("struct ").removeprefix("class ")
+            return self.made_of.declared(pointer_declarator(self.made_of, f"{owner}::*", name))
         if self.kind is TypeKind.POINTER:
-            return self.made_of.declared(pointer_declarator(self.made_of, "*", name))
+            return self.made_of.declared(pointer_declarator(self.made_of, self.name or "*", name))
         if self.kind is TypeKind.ARRAY:
             shown = "" if self.count is None else str(self.count)
             if self.in_registers:
@@ -285,6 +290,16 @@ def pointer_to(target: CType, size: int = 8) -> MadeType:
     return MadeType(TypeKind.POINTER, size, made_of=target)
 
 
+def reference_to(target: CType, size: int = 8) -> MadeType:
+    """A reference of C++."""
+    return MadeType(TypeKind.POINTER, size, "&", made_of=target)
+
+
+def member_pointer_to(target: CType, owner: CType, size: int = 8) -> MadeType:
+    """A pointer to members of a class."""
+    return MadeType(TypeKind.POINTER, size, made_of=target, member_of=owner)
+
+
 def array_of(element: CType, count: int) -> MadeType:
     """An array."""
     size = None if element.size is None else element.size * count
@@ -345,6 +360,17 @@ def common(left: CType, right: CType) -> CType:
     if (left.size or 0) != (right.size or 0):
         return max(left, right, key=lambda kind: kind.size or 0)
     return left if not left.is_signed else right
+
+
+_WIDE: Final = {"wchar_t": "L", "char16_t": "u", "char32_t": "U", "char8_t": "u8"}
+
+
+def wide_mark(kind: CType) -> str:
+    """What stands in front of the quotes of a character type's texts: "L"; "" for all others."""
+    return _WIDE.get(kind.resolved.text, "") if kind.kind in _WIDE_KINDS else ""
+
+
+_WIDE_KINDS: Final = frozenset((TypeKind.SIGNED, TypeKind.UNSIGNED, TypeKind.UNSIGNED_CHAR))
 
 
 def is_reference(kind: CType) -> bool:

@@ -1,7 +1,7 @@
 """Values with their types and, where they have one, their places."""
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from math import inf, nan
 from typing import Final, Literal
@@ -60,6 +60,8 @@ class TypedValue(Struct, eq=False):
         order: of bytes.
         label: what a register's value reads as in place of a number, "" for the number.
         kept: it is of the history: it stays as it was printed, and nothing is assigned to it.
+        pages: memory that is other than the program's, by the address of each page: what a
+            function that was called for the value has left there.
     """
 
     type: CType
@@ -69,6 +71,7 @@ class TypedValue(Struct, eq=False):
     order: Order = "little"
     label: str = ""
     kept: bool = False
+    pages: Mapping[int, bytes] = {}
     _raw: bytes | None = None
 
     @property
@@ -108,6 +111,7 @@ class TypedValue(Struct, eq=False):
             self.missing,
             self.order,
             kept=self.kept,
+            pages=self.pages,
         )
 
     def remembered(self) -> "TypedValue":

@@ -1,6 +1,7 @@
 """Surroundings of an expression that are a few bytes of memory, a register and some variables."""
 
 from collections.abc import Mapping
+from types import MappingProxyType
 
 from engine.errors import CommandError, GuestFaultError
 from engine.language import value_types as ct
@@ -17,6 +18,9 @@ class MemoryScope:
     pointer = 8
     language = C
     go = None
+    is_cpp = False
+    printers = None
+    pages: Mapping[int, bytes] = MappingProxyType({})
 
     def __init__(self, memory: bytes = bytes(range(64)), start: int = 0) -> None:
         self.memory = bytearray(memory)
@@ -45,6 +49,21 @@ class MemoryScope:
         raise CommandError(f'No symbol "{name}" in current context.')
 
     def type_of_vtable(self, address: int) -> CType | None:
+        return None
+
+    def symbol(self, address: int) -> str:
+        return ""
+
+    def afterwards(self, pages: Mapping[int, bytes]) -> "MemoryScope":
+        return self
+
+    def local(self, name: str) -> TypedValue | None:
+        return None
+
+    def functions(self, name: str) -> list[TypedValue]:
+        return []
+
+    def linked(self, name: str) -> int | None:
         return None
 
     def register(self, name: str) -> TypedValue | None:

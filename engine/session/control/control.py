@@ -36,7 +36,7 @@ from engine.session.control.tracing_choices import (
     KernelSwitch,
     RunSwitches,
 )
-from engine.session.guest.calling import CallArguments, FunctionCalls
+from engine.session.guest.calling import CallArguments, CallOutcome, FunctionCalls
 from engine.session.guest.session import Session
 from engine.session.guest.terminal import FrontEndStreams
 from engine.session.program.opening import OpenedProgram
@@ -401,8 +401,10 @@ class Control:
         """The guest's state."""
         return self.sight.here.running.state
 
-    def call(self, address: int, given: CallArguments, results: Sequence[str]) -> dict[str, int]:
-        """Call a function of the guest on a copy of its memory; the registers of its result.
+    def call(
+        self, address: int, given: CallArguments, results: Sequence[str], *, keeps: bool = False
+    ) -> CallOutcome:
+        """Call a function of the guest on a copy of its memory; what it has left.
 
         Raises:
             CommandError: the guest does not stand, or the function cannot be called.
@@ -421,7 +423,7 @@ class Control:
         machine = self.session.machine
         recorder, machine.recorder = machine.recorder, None  # it leaves no trace
         try:
-            return calls.call(address, given, results)
+            return calls.call(address, given, results, keeps=keeps)
         finally:
             machine.recorder = recorder
 

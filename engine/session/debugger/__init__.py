@@ -8,8 +8,9 @@
 - `command_table`: the table of all words. They are carried out by `looking`, `assembly`,
   `listing`, `describing`, `filetexts`, `searching`, `tasks`, `goroutine_words` (which look),
   `breaking`, `many_breaks`, `skipping`, `watchpoint_words`, `catching`, `moving`, `moments` (of a
-  recorded run), `changing` and `dumping`; `applying` carries words out for several frames or
-  threads, `elsewhere` answers those that are not here; `settings` are what `set` and `show` name,
+  recorded run), `changing` and `dumping`; `virtual_tables` shows objects as their virtual
+  functions tell, `applying` carries words out for several frames or threads, `elsewhere` answers
+  those that are not here; `settings` are what `set` and `show` name,
   `own_functions` what `$_NAME` means; `returned` is the value that `finish` prints;
   `past_conditions` keeps what an expression meant at the place where the user typed it, for
   searches of the moments at which it was true.

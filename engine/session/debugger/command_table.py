@@ -34,6 +34,7 @@ from engine.session.debugger.searching import Searching
 from engine.session.debugger.skipping import SkipWords
 from engine.session.debugger.stoptables import StopTables
 from engine.session.debugger.tasks import ThreadWords
+from engine.session.debugger.virtual_tables import VirtualTableWords
 from engine.session.debugger.watchpoint_words import Watching
 
 
@@ -114,6 +115,7 @@ class WordTable:
             Word(("frame", "f"), FrameWords(debugger).info_frame, remote=True),
             Word(("line",), looking.info_line, remote=True),
             Word(("symbol",), looking.info_symbol, remote=True),
+            Word(("vtbl",), VirtualTableWords(debugger).info_vtbl, remote=True),
             Word(("display",), looking.info_display, remote=True),
             Word(("sharedlibrary", "dll"), looking.info_sharedlibrary, remote=True),
             Word(("proc",), self._info_proc, remote=True),

@@ -27,7 +27,7 @@ from engine.session.debugger.script import ScriptLine
 from engine.session.debugger.settings import SettingValues
 from engine.session.debugger.signal_rules import SignalTable
 from engine.session.debugger.stops import UserBreakpoint, UserStop, UserStops
-from engine.session.guest.calling import CallArguments
+from engine.session.guest.calling import CallArguments, CallOutcome
 from engine.session.inspect.frame_scope import Files, FrameScope
 from engine.session.protocol import commands as cmd
 from engine.session.protocol.config import GuestConfig
@@ -555,15 +555,15 @@ class Debugger:
         )
 
     def _call_function(
-        self, address: int, given: CallArguments, results: tuple[str, ...]
-    ) -> dict[str, int]:
+        self, address: int, given: CallArguments, results: tuple[str, ...], keeps: bool
+    ) -> CallOutcome:
         """Call a function of the program, which stands."""
         if not self.started:
             raise CommandError("You can't do that without a process to debug.")
         if self._asking:
             raise CommandError("Functions of the program are not called in conditions.")
         with self._guard():
-            return self.control.call(address, given, results)
+            return self.control.call(address, given, results, keeps=keeps)
 
     def write_memory(self, address: int, data: bytes) -> None:
         """Change memory of the guest.

@@ -25,6 +25,7 @@ from engine.linux import vdso
 from engine.session.debugger.debugger import NOT_RUN, Debugger, Display
 from engine.session.debugger.listing import SourceListing
 from engine.session.debugger.places import CodePlace, PlaceMissingError, WantedPlace
+from engine.session.debugger.virtual_tables import VirtualTableWords
 
 _SIZES: Final = {"b": 1, "h": 2, "w": 4, "g": 8}
 
@@ -248,7 +249,10 @@ class Looking:
             self._debugger.put(f"type = {language.type_text(kind)}")
             return
         text = kind.resolved.text if named else kind.text
-        self._debugger.put(f"type = {user_type(text)}")
+        first = self._real_type(rest, named=named)
+        if first:
+            self._debugger.put(f"type = {first}")
+        self._debugger.put(("" if first else "type = ") + user_type(text))
 
     def ptype(self, rest: str) -> None:
         """A type with all that it is made of: ptype[/FLAGS] TYPE or EXPRESSION."""
@@ -257,14 +261,27 @@ class Looking:
         if not rest:
             raise CommandError("The history is empty.")
         found = scope.type((rest.strip(),)) if "<" in rest else None  # "Box<int>"
-        kind = found if found is not None else type_of(rest, scope)[0]
+        kind, named = (found, True) if found is not None else type_of(rest, scope)
         own = scope.language.definition(kind)
         if own is not None:
             for line in own.splitlines():
                 self._debugger.put(line)
             return
-        for line in definition_of(kind, flags).splitlines():
+        text = definition_of(kind, flags)
+        first = self._real_type(rest, named=named)
+        if first:
+            self._debugger.put(f"type = {first}")
+            text = text.removeprefix("type = ")
+        for line in text.splitlines():
             self._debugger.put(user_type(line))
+
+    def _real_type(self, text: str, *, named: bool) -> str:
+        """A comment in front of an expression's type: the class of the object as it is."""
+        debugger = self._debugger
+        real = ""
+        if debugger.settings.print_options.object and not named:
+            real = VirtualTableWords(debugger).real_type(text)
+        return f"/* real type = {real} */" if real else ""
 
     # -- frames -----------------------------------------------------------------------------
 

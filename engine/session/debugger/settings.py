@@ -90,6 +90,13 @@ _PRINTING: Final = (
     _switch("print union", "Printing of unions interior to structures is {}.", True, "union"),
     _switch("print static-members", "Printing of C++ static members is {}.", True, "statics"),
     _switch(
+        "print object",
+        "Printing of object's derived type based on vtable info is {}.",
+        False,
+        "object",
+    ),
+    _switch("print vtbl", "Printing of C++ virtual function tables is {}.", False, "tables"),
+    _switch(
         "print null-stop",
         "Printing of char arrays to stop at first null char is {}.",
         False,
@@ -116,12 +123,6 @@ _OTHERS: Final = (
     _switch("print inferior-events", "Printing of inferior events is {}.", True),
     _switch(
         "print sevenbit-strings", "Printing of 8-bit characters in strings as \\nnn is {}.", False
-    ),
-    _switch(
-        "print object",
-        "Printing of object's derived type based on vtable info is {}.",
-        False,
-        only=True,
     ),
     GdbSetting(
         "listsize",

@@ -15,8 +15,10 @@ from typing import Final
 from msgspec import Struct
 
 from engine.arch.abivalues import Bank
-from engine.errors import CommandError
+from engine.cpu.ram import PAGE, WRITE
+from engine.errors import CommandError, GuestFaultError
 from engine.guest.hooks import SignalAnswer
+from engine.guest.memory import Memory
 from engine.linux import signals as sig
 from engine.linux.signals import PendingSignals
 from engine.linux.space import AddressSpace
@@ -33,6 +35,8 @@ _LEAVING: Final = frozenset(
 )
 """Calls that would be there afterwards, or take the process away."""
 _ALL: Final = (1 << 64) - 1
+_LARGEST, _PIECE = 64 << 20, 64 << 10
+"""Bytes of a mapping that is compared with what it was, and of the pieces that are."""
 
 
 class CallArguments(Struct, frozen=True):
@@ -42,10 +46,28 @@ class CallArguments(Struct, frozen=True):
         whole: numbers and pointers, cut to a register; bytes are put on the stack, and their
             address is the argument.
         real: floating-point numbers as the bits of their registers.
+        stack: values that are passed on the stack.
+        room: bytes that the caller gives for the result, whose address is passed; 0 for none.
     """
 
     whole: tuple[int | bytes, ...] = ()
     real: tuple[int, ...] = ()
+    stack: tuple[bytes, ...] = ()
+    room: int = 0
+
+
+class CallOutcome(Struct, frozen=True):
+    """What a called function has left.
+
+    Attributes:
+        registers: those of its result, by name.
+        room: the address that was given for the result; 0 for none.
+        pages: memory that it has changed, by the address of each page.
+    """
+
+    registers: dict[str, int]
+    room: int = 0
+    pages: dict[int, bytes] = {}
 
 
 class FunctionCalls:
@@ -66,13 +88,16 @@ class FunctionCalls:
         self._refused = ""
         self._halted = False
 
-    def call(self, address: int, given: CallArguments, results: Sequence[str]) -> dict[str, int]:
+    def call(
+        self, address: int, given: CallArguments, results: Sequence[str], *, keeps: bool = False
+    ) -> CallOutcome:
         """Call a function; the registers that hold its result.
 
         Args:
             address: of the function.
             given: its arguments.
             results: names of the registers.
+            keeps: the memory that it has changed is wanted too.
 
         Raises:
             CommandError: it cannot be called, or does not return.
@@ -83,11 +108,13 @@ class FunctionCalls:
             raise CommandError("Functions are not called on this architecture.")
         if thread.wait is not None or thread.kept_call is not None:
             raise CommandError("The program is in the middle of a system call.")
+        old = thread.space
         with self._aside(thread):
-            self._enter(address, given)
+            room = self._enter(address, given)
             self._run(thread)
             values = session.cpu.read_registers(tuple(results))
-        return dict(zip(results, values, strict=True))
+            pages = _changed(old.memory, thread.space.memory) if keeps else {}
+        return CallOutcome(dict(zip(results, values, strict=True)), room, pages)
 
     # -- the copy ---------------------------------------------------------------------------
 
@@ -148,17 +175,27 @@ class FunctionCalls:
 
     # -- the call ---------------------------------------------------------------------------
 
-    def _enter(self, address: int, given: CallArguments) -> None:
-        """Put the arguments where the function looks for them (the processor's ELF ABI)."""
+    def _enter(self, address: int, given: CallArguments) -> int:
+        """Put the arguments where the function looks for them (the processor's ELF ABI).
+
+        Returns:
+            The address of the room for the result; 0 for none.
+        """
         session = self._session
         arch, cpu = session.arch, session.cpu
         memory, word = session.machine.current.memory, arch.bits // 8
         order = arch.byteorder
         sp = cpu.read_register(arch.roles.sp) - _RED_ZONE
         whole: list[int] = []
+        room = 0
+        if given.room:
+            room = sp = (sp - given.room) & -_ALIGNED
+            memory.write(room, bytes(given.room))
+            if arch.abi.calls is not None and arch.abi.calls.hidden_result:
+                whole.append(room)
         for one in given.whole:
             if isinstance(one, bytes):
-                sp -= len(one)
+                sp = (sp - len(one)) & -_ALIGNED
                 memory.write(sp, one)
                 whole.append(sp)
             else:
@@ -178,7 +215,12 @@ class FunctionCalls:
             cpu.write_register(name, value)
         for name, value in zip(registers, whole, strict=False):
             cpu.write_register(name, value & (1 << arch.bits) - 1)
-        sp &= -_ALIGNED
+        pushed = b"".join(one + bytes(-len(one) % word) for one in given.stack)
+        sp = (sp - len(pushed)) & -_ALIGNED
+        if pushed:
+            memory.write(sp, pushed)
+        if room and results is not None and room not in whole:
+            cpu.write_register(results().entry, room)
         if arch.roles.link is None:
             sp -= word
             memory.write(sp, _RETURN.to_bytes(word, "little" if order == "little" else "big"))
@@ -187,6 +229,7 @@ class FunctionCalls:
             cpu.write_register(arch.roles.link, _RETURN)
         cpu.write_register(arch.roles.sp, sp)
         cpu.write_register(arch.roles.pc, address)
+        return room
 
     def _run(self, thread: Thread) -> None:
         """Run the function to its return."""
@@ -230,6 +273,34 @@ class FunctionCalls:
         self._halted = self._halted or self._wanted()
         if self._halted:
             self._session.nudge()  # what has heard it would run on else
+
+
+def _changed(before: Memory, after: Memory) -> dict[int, bytes]:
+    """Private pages that are other than before, by address.
+
+    Mappings that are too large to be compared are left out.
+    """
+    found: dict[int, bytes] = {}
+    for mapping in after.mappings:
+        if mapping.shared or mapping.reserved or not mapping.perms & WRITE:
+            continue
+        if mapping.size > _LARGEST:
+            continue
+        for start in range(mapping.start, mapping.end, _PIECE):
+            size = min(_PIECE, mapping.end - start)
+            try:
+                new = after.peek(start, size)
+            except GuestFaultError:
+                continue
+            try:
+                old = before.peek(start, size)
+            except GuestFaultError:  # the function has mapped it
+                old = b""
+            if new != old:
+                for at in range(0, size, PAGE):
+                    if new[at : at + PAGE] != old[at : at + PAGE]:
+                        found[start + at] = new[at : at + PAGE]
+    return found
 
 
 def _take_over(before: PendingSignals, came: PendingSignals, pid: int) -> None:

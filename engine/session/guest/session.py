@@ -26,6 +26,7 @@ from engine.session.protocol.config import GuestConfig
 from engine.session.protocol.report import Report, Reports
 
 if TYPE_CHECKING:
+    from engine.language.user_printers import UserPrinters
     from engine.session.guest.probing import Probing
     from engine.session.guest.schedule_file import ScheduleFile
     from engine.session.guest.watchpoints import Watchpoints
@@ -60,6 +61,7 @@ class Session(LoadedGuest):
 
     Attributes:
         probing: its probes; None as long as nobody has asked for them.
+        printers: functions of the user's that print values; None for none.
         remarks: for the report.
         at_end: called when it has run.
         end: how it has ended; None before.
@@ -79,6 +81,11 @@ class Session(LoadedGuest):
         """Load the program; see `LoadedGuest`."""
         super().__init__(config, stdio, opened)
         self.probing: Probing | None = None
+        self.printers: UserPrinters | None = None
+        if config.printers is not None:
+            from engine.language import user_printers  # few runs have any
+
+            self.printers = user_printers.UserPrinters(config.printers)
         self._watchpoints: Watchpoints | None = None
         self.remarks: list[Report] = []
         self.at_end: list[Callable[[], object]] = []

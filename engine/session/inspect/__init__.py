@@ -1,12 +1,13 @@
 """A standing guest looked at: backtraces, variables, the views that front ends show.
 
 `backtrace` and `frame_variables` describe frames, whose values open as `value_lines`;
-`frame_scope` is what names mean in a frame, `frame_values` where a computed variable is,
-`entry_values` what a function was called with, `watched_expressions` what bytes a value depends
-on, `function_results` where functions leave their results, `go_results` those of Go, `telescope`
-where a word leads. `threads` tells who is there and what each waits for, `standstill` of a guest
-in which all wait for each other, `troubles` what was asked for in vain; `viewing` makes the
-frozen views.
+`frame_scope` is what names mean in a frame, `cpp_names` how those of C++ are found,
+`frame_values` where a computed variable is, `entry_values` what a function was called with,
+`passed_arguments` what a called function is given, `watched_expressions` what bytes a value
+depends on, `function_results` where functions leave their results, `go_results` those of Go,
+`telescope` where a word leads. `threads` tells who is there and what each waits for, `standstill`
+of a guest in which all wait for each other, `troubles` what was asked for in vain; `viewing` makes
+the frozen views.
 
 Of a Go program `goroutines` are read from its runtime, `goroutine_views` describes them, and
 `go_stacks` joins the stacks that its threads change between.

@@ -1,13 +1,16 @@
 """The meaning of an expression's names in one frame of a standing guest."""
 
 from collections.abc import Callable, Iterator, Mapping
+from copy import copy
 from functools import cached_property
 from types import MappingProxyType
 from typing import Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from engine.arch.base import Register
+from engine.cpu.ram import PAGE
 from engine.errors import CommandError, GuestFaultError, ImageError
 from engine.guest.modules import Module
 from engine.image.callsites import CallSite, register_of
@@ -16,7 +19,7 @@ from engine.image.debuginfo import DebugInfo
 from engine.image.dies import Unit
 from engine.image.elf import ElfImage
 from engine.image.expressions import OPTIMIZED_OUT, Term, VariableLocation, Where
-from engine.image.functions import NamedFunctions
+from engine.image.functions import CPP, NamedFunctions
 from engine.image.gotypes import GoTypes
 from engine.image.names import FileNames, GlobalNames
 from engine.image.reader import DamagedError
@@ -27,15 +30,18 @@ from engine.language.convenience_functions import FUNCTIONS, ConvenienceFunction
 from engine.language.go_program import GO_MAIN, GoProgram
 from engine.language.languages import GO, RUST, C, Language, language_of
 from engine.language.register_types import mxcsr_text, number_of, vector_type
+from engine.language.user_printers import UserPrinters
 from engine.language.value_types import CType, MadeType
 from engine.language.values import MemoryPlace, Order, Place, RegisterPlace, TypedValue, made
 from engine.linux.space import AddressSpace
-from engine.session.guest.calling import CallArguments
+from engine.session.guest.calling import CallArguments, CallOutcome
 from engine.session.guest.session import Session
 from engine.session.inspect.backtrace import LOOKED_AT, space_of
+from engine.session.inspect.cpp_names import CppNames
 from engine.session.inspect.entry_values import EntryValues, thread_local
 from engine.session.inspect.frame_values import KnownFrame, found_value
 from engine.session.inspect.function_results import FunctionResults
+from engine.session.inspect.passed_arguments import passed_arguments
 from engine.session.protocol.frames import GuestFrame
 
 _SCOPES: Final = 64
@@ -63,8 +69,9 @@ class Uses(Struct):
     local: bool = False
 
 
-CallFunction = Callable[[int, CallArguments, tuple[str, ...]], dict[str, int]]
-"""Calls a function: its address, its arguments, the registers to tell of behind it."""
+CallFunction = Callable[[int, CallArguments, tuple[str, ...], bool], CallOutcome]
+"""Calls a function: its address, its arguments, the registers to tell of behind it, and whether
+the memory that it changes is wanted."""
 
 
 class Files:
@@ -186,6 +193,7 @@ class FrameScope:
         frame: the frame; None while the program has not begun or has ended.
         scope: the variables there, None without debug information.
         uses: where it is noted what values are read from; None for nowhere.
+        pages: memory that is other than the program's, see `TypedValue.pages`.
     """
 
     def __init__(
@@ -245,6 +253,7 @@ class FrameScope:
         self._module: Module | None = None
         self._place: int | None = None
         self._depth = depth
+        self.pages: Mapping[int, bytes] = MappingProxyType({})
         self.uses: Uses | None = None
         self.scope: Scope | None = None
         if frame is not None:
@@ -291,6 +300,15 @@ class FrameScope:
         return GoProgram(types, start.address + module.bias, function)
 
     @property
+    def is_cpp(self) -> bool:
+        """True if the frame's code is C++'s; without a frame, if any of the program is."""
+        if self.scope is not None:
+            return self.scope.language in CPP
+        main = self._session.seen.modules.main
+        names = self._files.names(main) if self.frame is None and main is not None else None
+        return isinstance(names, GlobalNames) and any(map(names.has_language, CPP))
+
+    @property
     def is_main(self) -> bool:
         """True if the frame's function is the one that the program begins with."""
         functions = self._functions_here()
@@ -322,12 +340,36 @@ class FrameScope:
         """A variable, function or enumerator; None where there is none."""
         if scope:
             return self._in_function(name, scope)
+        return self.local(name) or self._global(name) or self._in_space(name)
+
+    def local(self, name: str) -> TypedValue | None:
+        """A variable of the function alone; None where there is none."""
         for variable in self.locals():
             if variable.name == name:
                 if self.uses is not None and _lives_with_call(variable):
                     self.uses.local = True
                 return self.of_variable(variable)
-        return self._global(name)
+        return None
+
+    def _in_space(self, name: str) -> TypedValue | None:
+        """A variable or function by a part of its path, or by another name of a namespace."""
+        whole = self._cpp.whole_name(name) if self.is_cpp else ""
+        return self._global(whole) if whole else None
+
+    def functions(self, name: str) -> list[TypedValue]:
+        """All functions of a name; those with no more in front than was asked are preferred."""
+        return [self._fixed(kind, address) for kind, address in self._cpp.functions(name)]
+
+    def linked(self, name: str) -> int | None:
+        """The address of what the linker calls so, or its demangled name; None for none."""
+        return self._cpp.linked(name)
+
+    @property
+    def _cpp(self) -> CppNames:
+        """Names as C++ writes them."""
+        modules = self._files.modules(self._module, self._elsewhere)
+        pairs = [(module, self._files.names(module)) for module in modules]
+        return CppNames(pairs, self._unit)
 
     def locals(self) -> tuple[Variable, ...]:
         """The variables of the function, the innermost block's first."""
@@ -403,7 +445,7 @@ class FrameScope:
             found = names.type(name, word, self._unit) if names is not None else None
             if found is not None:
                 return found
-        return None
+        return self._cpp.template(name) if "<" in name else None
 
     def type_of_vtable(self, address: int) -> CType | None:
         """The type whose methods a table of Rust holds; None where nobody says."""
@@ -730,7 +772,34 @@ class FrameScope:
             self.uses.memory[address, size] = None
         return self._copy(address, size)
 
+    @property
+    def printers(self) -> UserPrinters | None:
+        """Functions of the user's that print values; None for none."""
+        return self._session.printers
+
+    def afterwards(self, pages: Mapping[int, bytes]) -> "FrameScope":
+        """The same with other memory in some pages: what a called function has left."""
+        if pages is self.pages:
+            return self
+        other = copy(self)
+        other.pages = pages
+        return other
+
     def _copy(self, address: int, size: int) -> bytes:
+        if not self.pages:
+            return self._of_program(address, size)
+        found = b""
+        while len(found) < size:
+            at = address + len(found)
+            page, offset = at & -PAGE, at & PAGE - 1
+            length = min(size - len(found), PAGE - offset)
+            held = self.pages.get(page)
+            found += (
+                self._of_program(at, length) if held is None else held[offset : offset + length]
+            )
+        return found
+
+    def _of_program(self, address: int, size: int) -> bytes:
         space, users = self._elsewhere, self._session.user_programs
         if space is None or users is None:
             space = self._session.seen
@@ -769,33 +838,28 @@ class FrameScope:
         """Call a function on a copy of the memory."""
         if self._call is None:
             raise CommandError("Functions of the program are not called here.")
-        whole: list[int | bytes] = []
-        real: list[int] = []
-        for value in arguments:
-            kind = value.type.resolved
-            if kind.kind is TypeKind.ARRAY:
-                whole.append(value.raw)
-            elif kind.kind is TypeKind.FLOAT and kind.size in (4, 8):
-                bits = int.from_bytes(value.raw, self.order)
-                # A shorter number is the low half of one that is none (RISC-V, NaN boxing).
-                real.append(bits if kind.size == 8 else bits | 0xFFFFFFFF << 32)
-            elif kind.kind in (TypeKind.RECORD, TypeKind.FLOAT):
-                raise CommandError(
-                    f"A value of type {value.type.text} is not passed to functions."
-                )
-            else:
-                whole.append(value.number)
-        given = CallArguments(tuple(whole), tuple(real))
-        if result.resolved.kind is TypeKind.VOID:
-            self._call(address, given, ())
-            return TypedValue(ct.VOID, lambda: b"", order=self.order)
         results = self.results
-        if results.is_in_memory(result):
-            raise CommandError(f"A result of type {result.text} is not fetched.")
-        found = self._call(address, given, results.registers(result))
-        returned = results.value(result, found.__getitem__)
-        assert returned is not None, "registers hold it"
-        return returned
+        if result.resolved.kind is TypeKind.VOID:
+            self._call(address, passed_arguments(self._arch, arguments), (), False)
+            return TypedValue(ct.VOID, lambda: b"", order=self.order)
+        in_memory = results.is_in_memory(result)
+        given = passed_arguments(self._arch, arguments, (result.size or 0) * in_memory)
+        keeps = result.resolved.kind in (TypeKind.RECORD, TypeKind.POINTER)
+        names = () if in_memory else results.registers(result)
+        outcome = self._call(address, given, names, keeps)
+        around = self.afterwards(outcome.pages)
+        if in_memory:
+            returned = TypedValue(
+                result,
+                lambda: around.read(outcome.room, result.size or 0),
+                MemoryPlace(outcome.room),
+                order=self.order,
+            )
+            _ = returned.raw
+            return replace(returned, pages=outcome.pages, kept=True)
+        found = results.value(result, outcome.registers.__getitem__)
+        assert found is not None, "registers hold it"
+        return replace(found, pages=outcome.pages)
 
     # -- symbols ----------------------------------------------------------------------------
 

@@ -11,7 +11,8 @@ from engine.image.reader import DamagedError
 from engine.language import value_types as ct
 from engine.language.containers import Containers
 from engine.language.languages import C
-from engine.language.printing import Printer, quoted
+from engine.language.printing import Printer
+from engine.language.quoting import quoted
 from engine.language.reach import Reach
 from engine.language.value_types import is_reference
 from engine.language.values import TypedValue

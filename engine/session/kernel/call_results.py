@@ -1,6 +1,7 @@
 """Results of calls, and what they have left in buffers, in C's words."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Final, NoReturn
 
 from msgspec import Struct
@@ -81,6 +82,9 @@ class _Image:
 
     order: Order = "little"
     pointer = _WORD
+    is_cpp = False
+    printers = None
+    pages: Mapping[int, bytes] = MappingProxyType({})
 
     def __init__(self, memory: Memory) -> None:
         self.read = memory.peek
@@ -106,6 +110,21 @@ class _Image:
         return None
 
     def type(self, words: tuple[str, ...]) -> CType | None:
+        return None
+
+    def symbol(self, address: int) -> str:
+        return ""
+
+    def afterwards(self, pages: Mapping[int, bytes]) -> "_Image":
+        return self
+
+    def local(self, name: str) -> TypedValue | None:
+        return None
+
+    def functions(self, name: str) -> list[TypedValue]:
+        return []
+
+    def linked(self, name: str) -> int | None:
         return None
 
     def register(self, name: str) -> TypedValue | None:

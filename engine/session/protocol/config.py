@@ -55,6 +55,7 @@ class GuestConfig(Struct, frozen=True):
         history: the run can be recorded.
         recording: a file of a recorded run, which is lived through again; None for none.
         core: a core file of a process that ran the guest, to be looked at; None for none.
+        printers: a file with functions of the user's that print values; None for none.
         called: the guest is a kernel image even if it could run as a program, as user-mode Linux
             could: its functions are called.
     """
@@ -86,6 +87,7 @@ class GuestConfig(Struct, frozen=True):
     history: bool = False
     recording: str | None = None
     core: str | None = None
+    printers: str | None = None
     called: bool = False
 
     @property

@@ -8,7 +8,7 @@ from engine.arch.program import ValueKind
 from engine.escaping import escaped
 from engine.image.symtab import demangle
 from engine.language.enumerators import enumerator
-from engine.language.printing import character
+from engine.language.quoting import character
 from engine.message_text import bare_name
 from engine.trace.rows import Column, FormKind, string_at
 

@@ -8,7 +8,8 @@ from memoryscope import MemoryScope
 from engine.errors import CommandError, GuestFaultError
 from engine.image.datatypes import TypeKind
 from engine.language import value_types as ct
-from engine.language.printing import Printer, character, formatted, lines_of, quoted
+from engine.language.printing import Printer, formatted, lines_of
+from engine.language.quoting import character, quoted
 from engine.language.real_texts import real
 
 

@@ -1,0 +1,284 @@
+"""Calls of functions of C++: which of several is meant, and what it is given.
+
+Functions are called on a copy of the program's memory, as everywhere; what a result leads to is
+read from what the function has left there.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from engine.errors import CommandError
+from engine.image.datatypes import TypeKind
+from engine.image.methods import ClassMethod
+from engine.language import value_types as ct
+from engine.language.class_members import ClassMembers, MethodOfObject, method_value
+from engine.language.conversions import rank, same_type
+from engine.language.operators import Operators
+from engine.language.reach import Reach
+from engine.language.surroundings import Surroundings
+from engine.language.value_types import CType, is_reference
+from engine.language.values import TypedValue
+
+_MORE: Final = 70
+"""What an argument costs that no parameter is declared for."""
+
+
+class Candidate:
+    """A function that is perhaps meant.
+
+    Attributes:
+        function: it, with its place.
+        given: its arguments, the object's address first for a method.
+        method: the function of a class that it is; None for another one.
+    """
+
+    def __init__(
+        self,
+        function: TypedValue,
+        given: Sequence[TypedValue],
+        method: MethodOfObject | None = None,
+    ) -> None:
+        """Take a function and its arguments."""
+        self.function, self.given, self.method = function, list(given), method
+
+
+class CppCalls:
+    """Calls functions in one place of a program."""
+
+    def __init__(
+        self, around: Surroundings, reach: Reach, operators: Operators, members: ClassMembers
+    ) -> None:
+        """Call what these surroundings have.
+
+        Args:
+            around: the place.
+            reach: what can be reached there.
+            operators: casts.
+            members: members of classes.
+        """
+        self._around = around
+        self._reach = reach
+        self._operators = operators
+        self._members = members
+
+    def of_methods(
+        self, methods: Sequence[MethodOfObject], given: Sequence[TypedValue]
+    ) -> list[Candidate]:
+        """Functions of a class as candidates for a call."""
+        found: list[Candidate] = []
+        for one in methods:
+            method, part = one.method, one.object
+            address = self._around.linked(method.linkage) if method.linkage else None
+            if method.slot is not None and not one.is_named:
+                table = self._members.table(part)
+                if table is not None:
+                    size = self._reach.pointer
+                    raw = self._around.read(table + method.slot * size, size)
+                    address = int.from_bytes(raw, self._reach.order)
+            if address is None and not method.linkage:
+                address = self._place_of(method)
+            if address is None:
+                continue
+            function = method_value(method, address, self._reach)
+            this = [] if method.is_static else [self._this(part)]
+            found.append(Candidate(function, [*this, *given], one))
+        return found
+
+    def _place_of(self, method: ClassMethod) -> int | None:
+        """The code of a function that the linker has no name for: one of a lambda."""
+        key = method.type.key
+        same = (one for one in self._around.functions(method.name) if one.type.key == key)
+        return next((one.address for one in same), None)
+
+    def _this(self, part: TypedValue) -> TypedValue:
+        """The address of an object; one that is not in memory is put there for the call."""
+        if part.address is not None and not part.pages:
+            return self._reach.made(ct.pointer_to(part.type, self._reach.pointer), part.address)
+        return self._temporary(part)
+
+    def _temporary(self, value: TypedValue) -> TypedValue:
+        raw = value.raw
+        kind = ct.array_of(ct.CHAR, len(raw))
+        return TypedValue(kind, lambda: raw, order=self._reach.order)
+
+    def of_functions(
+        self, functions: Sequence[TypedValue], given: Sequence[TypedValue]
+    ) -> list[Candidate]:
+        """Functions as candidates for a call."""
+        return [Candidate(function, given) for function in functions]
+
+    def best(self, candidates: Sequence[Candidate], name: str) -> Candidate:
+        """The function that is meant: its parameters fit the arguments best.
+
+        Raises:
+            CommandError: none fits.
+        """
+        given = {len(one.given) for one in candidates}
+        fewest = min(len(one.function.type.resolved.parameters[0]) for one in candidates)
+        if max(given) < fewest:
+            raise CommandError("Too few arguments in function call.")
+        ranked = [
+            (cost, number)
+            for number, one in enumerate(candidates)
+            if (cost := self._cost(one)) is not None
+        ]
+        if not ranked:
+            of_class = candidates[0].method is not None and "operator" not in name
+            what = "method" if of_class else "function"
+            raise CommandError(f"Cannot resolve {what} {name} to any overloaded instance")
+        return candidates[min(ranked)[1]]
+
+    def _cost(self, candidate: Candidate) -> tuple[int, int] | None:
+        wanted, more = candidate.function.type.resolved.parameters
+        given = candidate.given
+        if len(given) < len(wanted) or (len(given) > len(wanted) and not more):
+            return None
+        costs: list[int] = [_MORE] * (len(given) - len(wanted))
+        of = candidate.method
+        for number, (value, kind) in enumerate(zip(given, wanted, strict=False)):
+            if not number and of is not None and not of.method.is_static:
+                const = of.object.type.text.startswith("const ")
+                if const and not of.method.is_const:
+                    return None
+                costs.append(int(not const and of.method.is_const))
+                continue
+            cost = rank(value, kind)
+            if cost is None:
+                return None
+            costs.append(cost)
+        return max(costs, default=0), sum(costs)
+
+    def called(self, candidate: Candidate) -> TypedValue:
+        """The result of a function.
+
+        Raises:
+            CommandError: it cannot be called with these arguments, or does not return.
+        """
+        function = candidate.function
+        kind = function.type.resolved
+        if function.address is None:
+            raise CommandError("That is no function of the program.")
+        wanted, more = kind.parameters
+        given = candidate.given
+        if len(given) < len(wanted):
+            raise CommandError("Too few arguments in function call.")
+        if len(given) > len(wanted) and not more:
+            raise CommandError("Too many arguments in function call.")
+        passed = [self.passed(one, type_) for one, type_ in zip(given, wanted, strict=False)]
+        passed += [self.passed(one, None) for one in given[len(wanted) :]]
+        return self._around.call(function.address, kind.target, passed)
+
+    def passed(self, value: TypedValue, kind: CType | None) -> TypedValue:
+        """An argument in the type that a function takes it in.
+
+        Raises:
+            CommandError: it cannot be that.
+        """
+        if kind is None:
+            return self._promoted(value)
+        if value.type.kind is TypeKind.ARRAY and value.address is None:
+            return value  # a text of the user's, or an object that is put on the stack
+        if is_reference(kind):
+            return self._referred(value, kind)
+        to = kind.resolved
+        if to.kind is TypeKind.RECORD:
+            return self.as_class(value, kind)
+        return self.converted(value, kind)
+
+    def _promoted(self, value: TypedValue) -> TypedValue:
+        if value.type.kind is TypeKind.ARRAY and value.address is None:
+            return value
+        bare = self._reach.scalar(value)
+        kind = bare.type.resolved
+        if kind.kind is TypeKind.FLOAT:
+            return self._operators.cast(bare, ct.DOUBLE)
+        if kind.kind in (*ct.INTEGERS, TypeKind.ENUM):
+            return self._operators.cast(bare, ct.promoted(kind))
+        return bare
+
+    def _referred(self, value: TypedValue, kind: CType) -> TypedValue:
+        """What is passed for a reference: an address."""
+        target = kind.resolved.target
+        if target.resolved.kind is TypeKind.RECORD:
+            value = self.as_class(value, target)
+        elif not same_type(value.type, target):
+            value = self._operators.cast(value, target.resolved)
+        if value.address is None or value.pages:
+            return self._temporary(value)
+        return self._reach.made(kind, value.address)
+
+    def as_class(self, value: TypedValue, kind: CType) -> TypedValue:
+        """An object as one of a base class, or of its own.
+
+        Raises:
+            CommandError: it is none of such a class.
+        """
+        for part in self._members.parts(value):
+            if same_type(part.type, kind):
+                return part
+        raise CommandError("Invalid cast.")
+
+    def converted(self, value: TypedValue, kind: CType) -> TypedValue:
+        """A scalar in another type; pointers to classes lead to the part that is meant.
+
+        Raises:
+            CommandError: it cannot be that.
+        """
+        moved = self.moved(value, kind)
+        return self._operators.cast(value, kind) if moved is None else moved
+
+    def moved(self, value: TypedValue, kind: CType) -> TypedValue | None:
+        """A pointer to a class as one to a base or a derived class; None for other values.
+
+        Raises:
+            GuestFaultError: a table of a virtual base class cannot be read.
+        """
+        given, to = value.type.resolved, kind.resolved
+        if not (given.kind is to.kind is TypeKind.POINTER and value.type.kind is to.kind):
+            return None
+        if given.owner is not None or to.owner is not None or not value.number:
+            return None
+        source, target = given.target.resolved, to.target.resolved
+        if not source.kind is target.kind is TypeKind.RECORD or same_type(source, target):
+            return None
+        place = self._base_place(source, target, value.number)
+        if place is not None:
+            return self._reach.made(kind, place)
+        down = self._base_place(target, source, value.number)
+        if down is not None:
+            return self._reach.made(kind, 2 * value.number - down)
+        return None
+
+    def _base_place(self, kind: CType, base: CType, address: int) -> int | None:
+        """The address of a base in an object of a class; None where it has none such."""
+        whole = self._reach.at(kind, address)
+        for part in self._members.parts(whole):
+            if same_type(part.type, base):
+                return part.address
+        return None
+
+    # -- operators --------------------------------------------------------------------------
+
+    def operator(self, word: str, given: Sequence[TypedValue]) -> TypedValue | None:
+        """The result of an operator that the program defines; None where it defines none.
+
+        Args:
+            word: of it.
+            given: its operands, the first one perhaps an object.
+
+        Raises:
+            CommandError: it is defined for other operands alone, or cannot be called.
+        """
+        name = f"operator{word}"
+        candidates: list[Candidate] = []
+        if given[0].type.resolved.kind is TypeKind.RECORD:
+            methods = self._members.methods(given[0], name)
+            candidates += self.of_methods(methods, given[1:])
+        candidates += self.of_functions(self._around.functions(name), given)
+        if not candidates:
+            return None
+        if len(given) == 1:
+            candidates = [one for one in candidates if self._cost(one) is not None]
+            if not candidates:
+                return None
+        return self.called(self.best(candidates, name))

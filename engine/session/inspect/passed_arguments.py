@@ -1,0 +1,92 @@
+"""Arguments of a call in the registers and on the stack, by the processor's ABI."""
+
+from collections.abc import Sequence
+
+from engine.arch.abivalues import Bank
+from engine.arch.base import Arch
+from engine.errors import CommandError
+from engine.image.datatypes import TypeKind
+from engine.image.valueshapes import UnknownShapeError, shape_of
+from engine.language.values import Order, TypedValue
+from engine.session.guest.calling import CallArguments
+
+
+def passed_arguments(arch: Arch, values: Sequence[TypedValue], room: int = 0) -> CallArguments:
+    """The arguments of a call.
+
+    Args:
+        arch: the processor.
+        values: each in the type that the function takes; an array without a place is put into
+            memory, and its address is passed.
+        room: bytes that the caller gives for the result; 0 for none.
+
+    Raises:
+        CommandError: one is not passed here.
+    """
+    passed = _Passed(arch)
+    for value in values:
+        passed.add(value)
+    return CallArguments(tuple(passed.whole), tuple(passed.real), tuple(passed.stack), room)
+
+
+class _Passed:
+    """Arguments so far."""
+
+    def __init__(self, arch: Arch) -> None:
+        self._arch = arch
+        self.whole: list[int | bytes] = []
+        self.real: list[int] = []
+        self.stack: list[bytes] = []
+
+    def add(self, value: TypedValue) -> None:
+        """Pass one more."""
+        kind = value.type.resolved
+        if kind.kind is TypeKind.ARRAY:
+            self.whole.append(value.raw)
+        elif kind.kind is TypeKind.FLOAT and kind.size in (4, 8):
+            self._add_real(value.raw)
+        elif kind.kind in (TypeKind.RECORD, TypeKind.COMPLEX):
+            self._add_record(value)
+        elif kind.kind is TypeKind.FLOAT:
+            raise CommandError(f"A value of type {value.type.text} is not passed to functions.")
+        else:
+            self.whole.append(value.number)
+
+    def _add_real(self, raw: bytes) -> None:
+        order: Order = "little" if self._arch.byteorder == "little" else "big"
+        bits = int.from_bytes(raw, order)
+        # A shorter number is the low half of one that is none (RISC-V, NaN boxing).
+        self.real.append(bits if len(raw) > 4 else bits | 0xFFFFFFFF << 32)
+
+    def _add_record(self, value: TypedValue) -> None:
+        calls, divide = self._arch.abi.calls, self._arch.abi.divide
+        refusal = f"A value of type {value.type.text} is not passed to functions."
+        if calls is None or divide is None or self._arch.byteorder != "little":
+            raise CommandError(refusal)
+        try:
+            shape = shape_of(value.type)
+        except UnknownShapeError as error:
+            raise CommandError(str(error)) from error
+        raw = value.raw
+        # What the function does to the object, it does to a copy of the memory.
+        plain = value.address is not None and not value.pages
+        whole = value.address if plain and value.address is not None else raw
+        parts = None if shape.by_reference else divide(shape)
+        if parts is None:
+            if shape.by_reference or calls.by_reference:
+                self.whole.append(whole)
+            else:
+                self.stack.append(raw)
+            return
+        vectors = sum(part.bank is Bank.FLOAT for part in parts)
+        taken = len(self.whole) + len(parts) - vectors
+        if taken > len(calls.general) or len(self.real) + vectors > len(calls.vectors):
+            raise CommandError(refusal)  # none is passed half in registers
+        for part in parts:
+            piece = raw[part.offset : part.offset + part.size]
+            if part.bank is Bank.FLOAT:
+                self._add_real(piece)
+            elif part.bank is Bank.GENERAL:
+                self.whole.append(int.from_bytes(piece, "little"))
+            else:
+                raise CommandError(refusal)
