@@ -13,7 +13,7 @@ from engine.escaping import escaped
 from engine.image.datatypes import TypeKind
 from engine.language import value_types as ct
 from engine.language.containers import Containers
-from engine.language.languages import Forms
+from engine.language.languages import C, Forms
 from engine.language.print_options import DEFAULT, PrintOptions
 from engine.language.reach import Reach
 from engine.language.real_texts import DIGITS, real
@@ -73,9 +73,8 @@ class Printer(Struct, frozen=True):
         """
         if value.missing:
             return value.missing
-        shown = self.forms.whole(value, letter)
-        if shown is not None:
-            return shown
+        if self.around.language is not C and (own := self.forms.whole(value, letter)) is not None:
+            return own
         kind = value.type.resolved
         if not letter or letter == "s" or letter == "r":
             if value.label:
@@ -118,7 +117,7 @@ class Printer(Struct, frozen=True):
         if value.missing:
             return value.missing
         kind = value.type.resolved
-        if letter in ("", "s", "r"):
+        if letter in ("", "s", "r") and self.around.language is not C:
             shown = self.forms.scalar(value)
             if shown is not None:
                 return shown

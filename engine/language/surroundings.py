@@ -35,7 +35,7 @@ class Surroundings(Protocol):
 
     @property
     def go(self) -> "GoProgram | None":
-        """What a program of Go tells of its types; None for other programs."""
+        """The types that a program of Go tells of; None for other programs."""
 
     def variable(self, name: str, scope: str = "") -> TypedValue | None:
         """A variable or function; None where there is none.
