@@ -561,7 +561,8 @@ class GoEvaluator(Evaluator):
             ]
             if len(sides[0]) != len(sides[1]):
                 raise CommandError("can not compare structures of different types")
-            return all(self._equal(*pair, depth + 1) for pair in zip(*sides, strict=True))
+            pairs = zip(sides[0], sides[1], strict=True)
+            return all(self._equal(one, other, depth + 1) for one, other in pairs)
         return left.raw == right.raw
 
 
