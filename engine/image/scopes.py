@@ -143,7 +143,7 @@ class DieVariable(Struct, eq=False, dict=True):
     @property
     def is_unset(self) -> bool:
         """True for a result without a name: it has no value before the function returns."""
-        return self.is_result and self.name.startswith("~")
+        return self.is_parameter and self.name.startswith("~")
 
     @cached_property
     def line(self) -> int:
@@ -232,7 +232,7 @@ class EscapedVariable(DieVariable):
 
     @cached_property
     def type(self) -> DataType:
-        """Its type.
+        """The type of the variable itself.
 
         Raises:
             ImageError: the debug information is damaged.
@@ -242,7 +242,7 @@ class EscapedVariable(DieVariable):
 
     @cached_property
     def location(self) -> VariableLocation:
-        """Its location: what the pointer in its entry's place leads to.
+        """The variable's location: the place that the pointer leads to.
 
         Raises:
             ImageError: the debug information is damaged.

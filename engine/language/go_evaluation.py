@@ -38,6 +38,8 @@ _NILS: Final = frozenset(
 """Kinds of what may be nil."""
 _EMBEDDED: Final = 8
 """Structures embedded in each other that are looked through for a member."""
+_DEEPEST: Final = 64
+"""Structures and interfaces in each other that are compared."""
 _MOST_ENTRIES: Final = 1 << 20
 _COMPARED: Final = frozenset(("==", "!="))
 
@@ -521,8 +523,10 @@ class GoEvaluator(Evaluator):
             return right.type if go_text(left.type) == "int" else left.type
         return right.type
 
-    def _equal(self, left: TypedValue, right: TypedValue) -> bool:
+    def _equal(self, left: TypedValue, right: TypedValue, depth: int = 0) -> bool:
         """True if Go takes two values for equal."""
+        if depth > _DEEPEST:
+            raise CommandError("the values are nested too deeply")
         kinds = kind_of(left.type), kind_of(right.type)
         for one, other in ((left, right), (right, left)):
             if one.type is NIL:
@@ -537,7 +541,8 @@ class GoEvaluator(Evaluator):
             first, second = inside
             if first is None or second is None:
                 return first is second
-            return kind_of(first.type) == kind_of(second.type) and self._equal(first, second)
+            same = kind_of(first.type) == kind_of(second.type)
+            return same and self._equal(first, second, depth + 1)
         if kinds == (GoKind.STRING, GoKind.STRING):
             lengths = [self._go_parts.length(one) for one in (left, right)]
             texts = (self._go_parts.text(one, MOST) for one in (left, right))
@@ -556,7 +561,8 @@ class GoEvaluator(Evaluator):
             ]
             if len(sides[0]) != len(sides[1]):
                 raise CommandError("can not compare structures of different types")
-            return all(map(self._equal, *sides))
+            pairs = zip(sides[0], sides[1], strict=True)
+            return all(self._equal(one, other, depth + 1) for one, other in pairs)
         return left.raw == right.raw
 
 

@@ -1,4 +1,4 @@
-"""What Go's values are made of in memory: strings, slices, maps, interfaces, functions, channels.
+"""Parts of Go's values in memory: strings, slices, maps, interfaces, functions, channels.
 
 go/src/runtime: slice.go, string.go, map.go (up to Go 1.23), runtime2.go (interfaces), chan.go; and
 go/src/internal/runtime/maps for the maps of Go 1.24 and later. Members are found by the DWARF of
@@ -121,7 +121,7 @@ class GoParts:
         return self.reach.member(inside, name).number
 
     def _inside(self, value: TypedValue) -> TypedValue:
-        """What a map or a channel points at, or a pointer of the runtime's."""
+        """The structure that a map or a channel points at."""
         return self.reach.at(value.type.resolved.target, self._word(value.raw, 0))
 
     def element(self, value: TypedValue, index: int) -> TypedValue:
@@ -165,7 +165,7 @@ class GoParts:
             described = self.word_at(table + self._around.pointer)  # behind the interface's type
         go = self._around.go
         kind = go.dynamic(described) if go is not None else None
-        if kind is None:
+        if kind is None or kind_of(kind) == GoKind.INTERFACE:
             raise CommandError(f"the type that is described at {described:#x} is not known")
         if not is_direct(kind):
             return self.reach.at(kind, self._word(raw, 1))

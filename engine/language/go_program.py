@@ -1,4 +1,4 @@
-"""What a program of Go tells of its types, constants and packages, seen from one of its functions.
+"""Types, constants and packages of a program of Go, seen from one of its functions.
 
 The runtime describes types on its own, for interfaces and reflection; the DWARF says where each
 description is, in bytes behind the symbol `runtime.types` (go/src/cmd/link/internal/ld/dwarf.go).

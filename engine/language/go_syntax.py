@@ -276,7 +276,7 @@ class _GoParser:
             self._wrong()
 
     def _composite(self, word: str) -> None:
-        """What follows a word that begins a type."""
+        """The rest of a type behind the word that begins it."""
         if word == "map":
             self._group() if self._is("[") else self._wrong()
             self._element()

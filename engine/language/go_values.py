@@ -29,7 +29,7 @@ _SPECIAL: Final = {"inf": "+Inf", "-inf": "-Inf", "nan": "NaN"}
 
 
 class GoLimits(Struct, frozen=True):
-    """How much of a value is read.
+    """Limits of what is read of a value.
 
     Attributes:
         follow: pointers are followed.
@@ -181,7 +181,7 @@ class GoReader:
         found.length = max(found.length, len(found.children))
 
     def _pointed(self, value: TypedValue, level: int) -> GoValue:
-        """What a pointer leads to."""
+        """The value that a pointer leads to."""
         target, number = value.type.resolved.target, value.number
         kind = kind_of(target)
         there = GoValue(kind, go_text(target), number, bare=True)
@@ -196,7 +196,7 @@ class GoReader:
         return self.read(self._parts.reach.at(target, number), deeper)
 
     def _held(self, value: TypedValue, level: int) -> GoValue:
-        """What is in an interface."""
+        """The value in an interface."""
         inside = self._parts.concrete(value)
         if inside is None:
             return GoValue(0, "void", 0)

@@ -106,7 +106,7 @@ class CLanguage:
         return Evaluator(around)
 
     def forms(self, printer: "Printer") -> Forms:
-        """Those of the printer."""
+        """The printer's own forms."""
         return Forms()
 
     def type_text(self, kind: "CType") -> str:
@@ -197,8 +197,9 @@ C: Final = CLanguage()
 RUST: Final = RustLanguage()
 GO: Final = GoLanguage()
 LANGUAGES: Final[tuple[Language, ...]] = (C, RUST, GO)
+_BY_CODE: Final = {one.code: one for one in LANGUAGES}
 
 
 def language_of(code: int) -> Language:
     """The language of units with a DW_LANG_*; C for those that have no family here."""
-    return next((one for one in LANGUAGES if one.code == code), C)
+    return _BY_CODE.get(code, C)

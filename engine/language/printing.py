@@ -75,13 +75,12 @@ class Printer(Struct, frozen=True):
         if value.pages and value.pages is not self.around.pages:
             there = replace(self, around=self.around.afterwards(value.pages))
             return there.text(value, letter)
-        shown = self.forms.whole(value, letter)
-        if shown is not None:
-            return shown
+        if self.around.language is not C and (own := self.forms.whole(value, letter)) is not None:
+            return own
         if self.options.object and letter != "r":
-            own = self._as_it_is(value)
-            if own is not None:
-                value = own
+            real = self._as_it_is(value)
+            if real is not None:
+                value = real
                 if value.type.resolved.kind is TypeKind.RECORD:
                     title = escaped(bare_type(value.type.text))
                     return f"({title}) {self.part(value, letter, 0)}"
@@ -146,7 +145,7 @@ class Printer(Struct, frozen=True):
         if value.missing:
             return value.missing
         kind = value.type.resolved
-        if letter in ("", "s", "r"):
+        if letter in ("", "s", "r") and self.around.language is not C:
             shown = self.forms.scalar(value)
             if shown is not None:
                 return shown

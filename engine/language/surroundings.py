@@ -40,7 +40,7 @@ class Surroundings(Protocol):
 
     @property
     def go(self) -> "GoProgram | None":
-        """What a program of Go tells of its types; None for other programs."""
+        """The types that a program of Go tells of; None for other programs."""
 
     @property
     def is_cpp(self) -> bool:

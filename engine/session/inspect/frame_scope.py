@@ -290,7 +290,7 @@ class FrameScope:
 
     @cached_property
     def go(self) -> GoProgram | None:
-        """What a program of Go tells of its types; None for other programs."""
+        """The types that a program of Go tells of; None for other programs."""
         module = self._module or self._session.seen.modules.main
         types = self._files.go(module) if module is not None else None
         if module is None or types is None:

@@ -28,6 +28,8 @@ _REGISTERS: Final = {
     ),
 }
 """Registers of integers and of floating-point numbers, in the order in which they are given."""
+_FIRST: Final = {"x86_64": 0, "aarch64": 8}
+"""Bytes in front of a call's arguments on the stack: room for a callee's link register."""
 _WORDS: Final = {
     GoKind.STRING: 2,
     GoKind.INTERFACE: 2,
@@ -35,7 +37,7 @@ _WORDS: Final = {
 }
 
 
-class _Part(Struct, frozen=True):
+class _HeldPart(Struct, frozen=True):
     """A part of a value that a register holds: its first byte, its size, and which kind."""
 
     offset: int
@@ -65,14 +67,14 @@ class GoResults:
         Raises:
             CommandError: the convention of the architecture is not known.
         """
-        if in_registers and arch not in _REGISTERS:
+        if arch not in _REGISTERS:
             raise CommandError(f"where functions of Go return values is not known on {arch}")
         banks = _REGISTERS[arch] if in_registers else ((), ())
-        stack = 0
+        stack = _FIRST[arch]
         for kind in self._on_stack(banks, parameters):
             stack = _aligned(stack, kind) + (kind.size or 0)
         stack = -(-stack // 8) * 8
-        self._places: list[tuple[CType, tuple[tuple[str, _Part], ...] | int]] = []
+        self._places: list[tuple[CType, tuple[tuple[str, _HeldPart], ...] | int]] = []
         left = [list(bank) for bank in banks]
         for kind in results:
             found = _assigned(left, kind)
@@ -136,7 +138,7 @@ def _alignment(kind: CType) -> int:
     return min(max(kind.size or 1, 1), 8)
 
 
-def _assigned(left: list[list[str]], kind: CType) -> tuple[tuple[str, _Part], ...] | None:
+def _assigned(left: list[list[str]], kind: CType) -> tuple[tuple[str, _HeldPart], ...] | None:
     """The registers of a value, which are then taken; None if it does not fit in them."""
     parts = _parts(kind, 0)
     if parts is None:
@@ -149,7 +151,7 @@ def _assigned(left: list[list[str]], kind: CType) -> tuple[tuple[str, _Part], ..
     return tuple((left[part.is_real].pop(0), part) for part in parts)
 
 
-def _parts(kind: CType, offset: int) -> list[_Part] | None:
+def _parts(kind: CType, offset: int) -> list[_HeldPart] | None:
     """The parts of a value that registers hold; None for one that is in memory."""
     bare, size = kind.resolved, kind.size or 0
     match kind_of(kind):
@@ -158,7 +160,7 @@ def _parts(kind: CType, offset: int) -> list[_Part] | None:
                 return _parts(bare.element, offset)
             return None if bare.count else []
         case GoKind.STRUCT:
-            found: list[_Part] = []
+            found: list[_HeldPart] = []
             for member in bare.members:
                 inner = _parts(member.type, offset + member.offset)
                 if inner is None:
@@ -166,10 +168,10 @@ def _parts(kind: CType, offset: int) -> list[_Part] | None:
                 found += inner
             return found
         case GoKind.STRING | GoKind.INTERFACE | GoKind.SLICE as several:
-            return [_Part(offset + 8 * number, 8) for number in range(_WORDS[several])]
+            return [_HeldPart(offset + 8 * number, 8) for number in range(_WORDS[several])]
         case GoKind.COMPLEX64 | GoKind.COMPLEX128:
             half = size // 2
-            return [_Part(offset, half, True), _Part(offset + half, half, True)]
+            return [_HeldPart(offset, half, True), _HeldPart(offset + half, half, True)]
         case GoKind.FLOAT32 | GoKind.FLOAT64:
-            return [_Part(offset, size, True)]
-    return [_Part(offset, size)]
+            return [_HeldPart(offset, size, True)]
+    return [_HeldPart(offset, size)]

@@ -37,7 +37,10 @@ class ValueLines:
         self._reach = Reach(scope)
         self._printer = Printer(scope, scope.symbol)
         self._containers = Containers(scope, _CHARACTERS)
-        self._forms = self._printer.forms
+        language = scope.language
+        self._language = language
+        # C's are written here; most programs need no others.
+        self._forms = None if language is C else self._printer.forms
 
     def view(
         self, name: str, value: TypedValue, type_text: str = "", *, is_parameter: bool = False
@@ -59,9 +62,10 @@ class ValueLines:
                 leads = self._tried(lambda: self._line(self._reach.pointed(held), 0))
         except (CommandError, GuestFaultError, ImageError, DamagedError) as error:
             text = _trouble(error)
-        return VariableView(
-            name, text, type_text or self._type(value), is_parameter, opens=opens, leads=leads
-        )
+        if not type_text:
+            kind, language = value.type, self._language
+            type_text = kind.text if language is C else language.type_text(kind)
+        return VariableView(name, text, type_text, is_parameter, opens=opens, leads=leads)
 
     def shown(self, name: str, value: TypedValue, letter: str) -> VariableView:
         """The same by a letter of `print`'s, "" for none."""
@@ -95,19 +99,16 @@ class ValueLines:
             value = found[0][1]
         return value
 
-    def _type(self, value: TypedValue) -> str:
-        language = self._printer.around.language
-        return value.type.text if language is C else language.type_text(value.type)
-
     # -- what there is in a value -----------------------------------------------------------
 
     def _used(self, value: TypedValue) -> TypedValue:
         return self._reach.used(value)
 
     def _opens(self, value: TypedValue) -> bool:
-        opens = self._forms.opens(value)
-        if opens is not None:
-            return opens
+        if self._forms is not None:
+            opens = self._forms.opens(value)
+            if opens is not None:
+                return opens
         kind = value.type.resolved
         match kind.kind:
             case TypeKind.POINTER:
@@ -125,7 +126,7 @@ class ValueLines:
 
     def _parts(self, value: TypedValue) -> Iterator[Part]:
         """The parts of a value; of a pointer those of its target, as gdb's varobj has it."""
-        own = self._forms.parts(value)
+        own = self._forms.parts(value) if self._forms is not None else None
         if own is not None:
             yield from own
             return
@@ -174,7 +175,7 @@ class ValueLines:
         """A value in a line; what is inside of parts only hinted at."""
         if value.missing:
             return value.missing
-        own = self._forms.brief(value)
+        own = self._forms.brief(value) if self._forms is not None else None
         if own is not None:
             return own
         kind = value.type.resolved
