@@ -1,4 +1,4 @@
-"""How Go's runtime keeps its goroutines and threads, as the DWARF of a Go program tells.
+"""The structures in which Go's runtime keeps goroutines and threads, by a program's DWARF.
 
 The structures are those of runtime/runtime2.go: `g` is a goroutine, `m` a thread of the system.
 Offsets differ from one release to the next, so none is assumed: a program without debug
@@ -19,7 +19,7 @@ from engine.image.reader import DamagedError
 from engine.image.variables import Variables
 
 _TABLE: Final = "gopclntab"
-"""What the name of the section with Go's table of functions ends in."""
+"""The end of the name of the section with Go's table of functions."""
 _LARGEST: Final = 1 << 16
 """Bytes of a structure; more than that is damage."""
 
@@ -61,7 +61,7 @@ class GoRuntime(Struct, frozen=True):
 
 
 class GoFile(Struct, frozen=True):
-    """What a file says of Go.
+    """The part that Go has in a file.
 
     Attributes:
         is_go: Go's linker has made it.
@@ -73,7 +73,7 @@ class GoFile(Struct, frozen=True):
 
 
 def go_file(image: ElfImage) -> GoFile:
-    """What a file says of Go; damaged debug information says nothing."""
+    """The part that Go has in a file; damaged debug information tells of no runtime."""
     if not any(section.name.endswith(_TABLE) for section in image.sections):
         return GoFile()
     try:

@@ -229,13 +229,15 @@ class Backtraces:
             return Backtrace((), EndReason.OUTERMOST, "no function is called")
         chosen = comparison(unwinder)
         if chosen is UNWINDERS[0]:
-            unwind = self._of_process()[1].walk
-            walk = self._go.joined(
-                unwind(known, limit=limit, exact=not syscall),
-                self._session.seen,
-                lambda registers, more: unwind(registers, limit=more),
-                limit,
-            )
+            view, found = self._of_process()
+            walk = found.walk(known, limit=limit, exact=not syscall)
+            if view.ends_in is not None:
+                walk = self._go.joined(
+                    walk,
+                    self._session.seen,
+                    lambda registers, more: found.walk(registers, limit=more),
+                    limit,
+                )
         else:
             walk = chosen.walk(self.view, self.trampoline, known, limit)
         frames = [self._kernel_frame(syscall, known)] if syscall else []
@@ -266,7 +268,7 @@ class Backtraces:
         """The backtrace of a goroutine that no thread runs, in the memory of the running thread.
 
         Args:
-            goroutine: it.
+            goroutine: the goroutine.
             unwinder: see `take`.
             limit: likewise.
 

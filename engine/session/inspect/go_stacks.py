@@ -31,7 +31,7 @@ Resume = Callable[[dict[str, int], int], Walk]
 """Walks on from other registers, so many frames at the most."""
 
 
-class _Place(Struct, frozen=True):
+class _SwitchFunction(Struct, frozen=True):
     """The code of one of these functions: link addresses, and whether it is of `_ENDS`."""
 
     low: int
@@ -39,13 +39,13 @@ class _Place(Struct, frozen=True):
     ends: bool
 
 
-class _Places:
+class _SwitchFunctions:
     """The code of all of these functions of a file."""
 
     def __init__(self, image: ElfImage) -> None:
         symbols = image.once(SymbolTable)
         found = [
-            _Place(one.address, one.address + max(one.size, 1), name in _ENDS)
+            _SwitchFunction(one.address, one.address + max(one.size, 1), name in _ENDS)
             for name in (*_SWITCHES, *_ENDS)
             for suffix in ("", _ASSEMBLY)
             for one in symbols.find_all(f"runtime.{name}{suffix}")
@@ -53,7 +53,7 @@ class _Places:
         self._all = sorted(found, key=lambda one: one.low)
         self._lows = [one.low for one in self._all]
 
-    def at(self, link: int) -> _Place | None:
+    def at(self, link: int) -> _SwitchFunction | None:
         """The function that has an address; None for all others."""
         number = bisect_right(self._lows, link) - 1
         return self._all[number] if number >= 0 and link < self._all[number].high else None
@@ -69,14 +69,14 @@ class GoStacks:
         self._roles = session.arch.roles
 
     def ends_in(self, space: AddressSpace) -> Callable[[int, Mapping[str, int]], bool] | None:
-        """Whether a stack ends in a frame; None for programs that are not Go's.
+        """A test whether a stack ends in a frame; None for programs that are not Go's.
 
         Asked with an address in the frame's function, and the frame's registers.
         """
         program = self._goroutines.program(space)
         if program is None:
             return None
-        places, bias = program[0].image.once(_Places), program[0].bias
+        places, bias = program[0].image.once(_SwitchFunctions), program[0].bias
 
         def ends(address: int, registers: Mapping[str, int]) -> bool:
             place = places.at(address - bias)
@@ -107,7 +107,7 @@ class GoStacks:
         if program is None or not walk.frames or walk.end.reason is not EndReason.OUTERMOST:
             return walk
         last, module = walk.frames[-1], program[0]
-        place = module.image.once(_Places).at(last.lookup - module.bias)
+        place = module.image.once(_SwitchFunctions).at(last.lookup - module.bias)
         if place is None or place.ends:
             return walk
         left = self._left(last.registers)

@@ -75,7 +75,7 @@ class GoroutineViews:
         )
 
     def _frames(self, one: Goroutine) -> tuple[GuestFrame, ...]:
-        """Its innermost frames, as far as the user's code; none where it is damaged."""
+        """The innermost frames of a goroutine, as far as the user's code; none if damaged."""
         frames: tuple[GuestFrame, ...] = ()
         if not one.thread and not one.stack[0] <= one.sp <= one.stack[1]:
             return frames  # a walk through anything would take long, and find nothing

@@ -131,7 +131,7 @@ class Goroutines:
         Raises:
             CommandError: it is no Go program, or its file does not tell where they are.
         """
-        return _Reader(*self._needed(space), space, self._session).listed()
+        return _RuntimeReader(*self._needed(space), space, self._session).listed()
 
     def one(self, space: AddressSpace, number: int) -> Goroutine:
         """A goroutine by its number.
@@ -153,7 +153,7 @@ class Goroutines:
             return None
         module, told = program
         assert told.runtime is not None, "it has been looked at"
-        return _Reader(module, told.runtime, thread.space, self._session).thread(thread.tid)
+        return _RuntimeReader(module, told.runtime, thread.space, self._session).thread(thread.tid)
 
     def _needed(self, space: AddressSpace) -> tuple[Module, GoRuntime]:
         program = self.program(space)
@@ -168,7 +168,7 @@ class Goroutines:
         return module, told.runtime
 
 
-class _Reader:
+class _RuntimeReader:
     """Reads the runtime's structures in one address space."""
 
     def __init__(
