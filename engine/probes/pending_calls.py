@@ -224,7 +224,7 @@ class PendingCalls:
 
     @staticmethod
     def _keys(pending: SiteCalls, low: int, high: int) -> list[int]:
-        """Those of calls on a part of a stack; frames are whole words of it."""
+        """Find the keys of calls on a part of a stack; frames are whole words of it."""
         if len(pending) * _WORD <= high - low:
             return [key for key in pending if low < key <= high]
         return [key for key in range(low + _WORD, high + 1, _WORD) if key in pending]

@@ -270,7 +270,7 @@ class Calls:
             self._low, self._high = 1, 0
 
     def put(self, before: tuple[int, int], now: tuple[int, int]) -> None:
-        """It has been moved."""
+        """Note where a stack is that has been moved."""
         found = self._lifted.pop((self.process, before[1]), None)
         if found is None:
             return

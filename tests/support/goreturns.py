@@ -28,10 +28,14 @@ def go_program(size: int, arch: str = "x86_64", *flags: str) -> Path:
         flags: for `go build`; `-ldflags` are its own.
     """
     program = Path(mkdtemp(prefix="go-")) / "returns"
-    command = [tool("go"), "build", *flags, "-ldflags", f"-X main.size={size}", "-o", program]
+    command = [tool("go"), "build", *flags, "-ldflags", f"-X main.size={size}"]
     environment = {**os.environ, "GOARCH": GOARCH[arch], "CGO_ENABLED": "0", "GOFLAGS": ""}
     done = subprocess.run(
-        [*command, SOURCE], env=environment, capture_output=True, text=True, check=False
+        [*command, "-o", str(program), str(SOURCE)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if done.returncode:
         pytest.skip(f"go cannot build {SOURCE.name}: {done.stderr[-200:]}")
@@ -40,7 +44,7 @@ def go_program(size: int, arch: str = "x86_64", *flags: str) -> Path:
 
 def functions_of(program: Path) -> dict[str, tuple[int, int]]:
     """(link address, size) of a program's functions, as Go's own tool tells them."""
-    command = [tool("go"), "tool", "nm", "-size", program]
+    command = [tool("go"), "tool", "nm", "-size", str(program)]
     lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     fields = [line.split() for line in lines]
     return {words[3]: (int(words[0], 16), int(words[1])) for words in fields if words[2] in "Tt"}
