@@ -101,8 +101,10 @@ ERRORS = {
     "*s.none": "Cannot access memory at address 0x0",
     "s.shapes.size(1)": "Too many arguments in function call.",
     "s.shapes.at()": "The method takes one argument, 0 were given.",
-    "s.shapes.nosuch()": "There is no member named nosuch.",
-    "s.shapes[0].twice(1)": "Too many arguments in function call.",
+    "s.shapes.nosuch()": (
+        "Couldn't find method std::vector<Shape, std::allocator<Shape> >::nosuch"
+    ),
+    "s.shapes[0].twice(1)": "Cannot resolve method Shape::twice to any overloaded instance",
 }
 
 

@@ -122,8 +122,8 @@ def test_methods_lambdas_and_coroutines_show_what_they_see(classes: str) -> None
         "p shared_count": "8",
         "p Counter::shared_count": "8",
     }
-    start = ("break look", "run", *["continue"] * 3, "up")
-    found = answers(classes, start, ("p local", "p i + to", "p frame_ptr->_Coro_promise"))
+    inside = ("break look", "run", "continue", "continue", "continue", "up")
+    found = answers(classes, inside, ("p local", "p i + to", "p frame_ptr->_Coro_promise"))
     assert found == {
         "p local": "101",
         "p i + to": "4",
