@@ -72,8 +72,7 @@ def test_settings_are_shown_and_put_back_after_with() -> None:
         "Limit on string chars or array elements to print is 5.\n"
         '$1 = "ab"...\n$2 = "abcde"...\n$3 = "abcdefgh"\n'
         "Number of source lines gdb will list by default is 10.\n"
-        '! "show nosuch" has no meaning here; there are args, env, convenience, directories,'
-        " substitute-path and settings such as print elements.\n"
+        '! Undefined show command: "nosuch".  Try "help show".\n'
     )
 
 

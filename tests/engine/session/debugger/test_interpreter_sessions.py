@@ -42,7 +42,7 @@ def _program(folder: Path, name: str) -> Path:
     if shutil.which(compiler) is None or shutil.which("gdb") is None:
         pytest.skip(f"{compiler} or gdb is not installed")
     program = folder / name
-    command = [compiler, "-g", level, "-no-pie", "-static", "-o", program, source]
+    command = [compiler, "-g", level, "-no-pie", "-static", "-o", str(program), source]
     subprocess.run(command, check=True, cwd=_DATA)
     return program
 
