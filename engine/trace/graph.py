@@ -82,7 +82,7 @@ EXIT_ROW: Final = struct.Struct("<IIQQQQQQQ")
 
 
 class GraphResult(Struct, frozen=True):
-    """How returns of a function are recorded that have an event of their own.
+    """The record of a function's returns that have an event of their own.
 
     Attributes:
         info: the event.

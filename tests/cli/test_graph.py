@@ -60,6 +60,10 @@ def test_the_graph(guest: Path) -> None:
 def test_arguments_and_values(guest: Path) -> None:
     text = graph(guest, *ALL, "--args", "--retval")
     assert "inner(a=3) {" in text
+    assert re.search(r"leaf\(a=3, text=0x[0-9a-f]+ \"x\", c=200 '\\310'\); /\* ret=-2 \*/", text)
+    assert "two(p={a = 1, b = 2}, d=1, last=7); /* ret=8 */" in text
+    assert "} /* outer ret=7 */" in text
+    text = graph(guest, *ALL, "--args", "--retval", "--mode", "kernel")
     assert re.search(r"leaf\(a=3, text=0x[0-9a-f]+, c=0xc8\); /\* ret=-2 \*/", text)
     assert "two(last=0x7); /* ret=0x8 */" in text
     assert "} /* outer ret=0x7 */" in text

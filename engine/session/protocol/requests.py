@@ -65,19 +65,20 @@ class GraphOptions(Struct, frozen=True):
         depth_max: deeper calls are not followed, 0 for no limit (max_graph_depth).
         args: record what functions are called with.
         retval: record what they return.
-        typed: record both as the source has them: texts, structures and numbers with a point too.
         under: patterns: only calls made in these functions (set_graph_function).
         without: patterns: not these functions, nor, in the graph, what is called in them
             (set_ftrace_notrace, set_graph_notrace).
+        typed: record arguments and results as the source has them: texts, structures and numbers
+            with a point too.
     """
 
     tracer: str = TRACERS[0]
     depth_max: int = 0
     args: bool = False
     retval: bool = False
-    typed: bool = False
     under: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
+    typed: bool = False
 
 
 class ProbeRequest(Struct, frozen=True):

@@ -142,7 +142,7 @@ def number_form(kind: DataType, *, is_rust: bool) -> tuple[FieldType, ValueForm]
 def _fetch(
     scope: ScopeVariables, name: str, where: VariableLocation, kind: FieldType
 ) -> FetchArg | None:
-    """What reads a number at the entry; None where it is in no register and not on the stack."""
+    """The fetch of a number at the entry; None where it is in no register and not on the stack."""
     if where.where not in (Where.REGISTER, Where.MEMORY):
         return None
     try:
