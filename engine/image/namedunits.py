@@ -46,7 +46,7 @@ _VAIN: Final = 1 << 6
 
 
 def endings(name: str) -> tuple[str, ...]:
-    """What may be the last word of a path: "a::b<c::d>" ends with itself, "b<c::d>" and "d>"."""
+    """Possible last words of a path: of "a::b<c::d>" itself, "b<c::d>" and "d>"."""
     found, at = [name], name.find("::")
     while at >= 0:
         found.append(name[at + 2 :])

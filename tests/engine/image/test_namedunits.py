@@ -71,7 +71,7 @@ def test_each_unit_that_has_a_name_is_found(program: ElfImage) -> None:
 
 
 def test_a_name_that_no_unit_has_walks_none(program: ElfImage) -> None:
-    info = DebugInfo.within(ElfImage.open(program.path), [])
+    info = DebugInfo.within(ElfImage.open(str(program.path)), [])
     units = list(info.units())
     skeletons = [unit for unit in units if unit.root_attributes & dies.SPLIT_NAMES]
     assert list(info.naming(("no_such_name",))) == skeletons
