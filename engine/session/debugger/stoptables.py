@@ -41,7 +41,8 @@ class StopTables:
             debugger.put(nothing)
             return
         put, digits = debugger.put, debugger.control.session.arch.bits // 4
-        placed = any(stop.kind not in (STEPPED.kind, "catchpoint") for stop in stops)
+        bare = STEPPED.kind, "catchpoint"
+        placed = any(isinstance(one, UserBreakpoint) or one.kind not in bare for one in stops)
         there = any(isinstance(stop, UserBreakpoint) and stop.locations for stop in stops)
         waits = any(isinstance(stop, UserBreakpoint) and not stop.locations for stop in stops)
         if not placed or (waits and not there) or not (debugger.started or there):

@@ -18,7 +18,7 @@ def test_a_session_of_words() -> None:
         await user.says("Breakpoint 1 at")
         await user.command("run")
         await user.state(RunState.STOPPED)
-        await user.says("Breakpoint 1, fibonacci (n=5)")
+        await user.says("Breakpoint 1, fibonacci (n=n@entry=5)")
         await user.command("print n * 2")
         await user.until(lambda: user.said == "$1 = 10")
         assert user.focus == "code", "what is short does not move the focus"
@@ -35,7 +35,7 @@ def test_a_session_of_words() -> None:
         await user.until(lambda: user.focus == "console")
         await user.says("12 lines in the console")
         await user.shows(":bt")
-        await user.shows("#0  fibonacci (n=5)")
+        await user.shows("#0  fibonacci (n=n@entry=5)")
         await user.press("G")
         await user.shows("#11 ")
         await user.press("1")

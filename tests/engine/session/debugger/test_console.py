@@ -44,7 +44,7 @@ def test_words_and_keys_move_one_guest(guest: Held) -> None:
     assert guest.view.probes[0].only == "if n == 5"
     guest.do(cmd.Continue())  # by a key: the condition is asked all the same
     assert guest.view.reason == "breakpoint 1: fibonacci"
-    assert "Breakpoint 1, fibonacci (n=5)" in printed(guest)
+    assert "Breakpoint 1, fibonacci (n=n@entry=5)" in printed(guest)
     assert say(guest, "print n") == "$1 = 5"
     guest.do(cmd.SelectFrame(2))
     assert say(guest, "frame").startswith("#2 "), "the frame that a pane looks at"
