@@ -12,7 +12,7 @@ from typing import Final
 from engine.image.datatypes import TypeKind
 from engine.language import value_types as ct
 from engine.language.held import Children, Held, OtherLayoutError
-from engine.language.parts import ValueParts
+from engine.language.parts import ContainerParts
 from engine.language.quoting import quoted
 from engine.language.value_types import CType
 from engine.language.values import TypedValue, made
@@ -32,7 +32,7 @@ _MANAGER: Final = re.compile(r"std::any::_Manager_(internal|external)<(.*)>::_S_
 class FurtherContainers:
     """Looks into such values."""
 
-    def __init__(self, parts: ValueParts, inner: Inner) -> None:
+    def __init__(self, parts: ContainerParts, inner: Inner) -> None:
         """Set up.
 
         Args:

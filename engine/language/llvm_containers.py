@@ -15,7 +15,7 @@ from engine.image.datatypes import TypeKind
 from engine.language import value_types as ct
 from engine.language.further_containers import FurtherContainers, Inner, Look
 from engine.language.held import Children, Held, OtherLayoutError, counted
-from engine.language.parts import ValueParts, aligned
+from engine.language.parts import ContainerParts, aligned
 from engine.language.value_types import CType
 from engine.language.values import TypedValue
 
@@ -30,7 +30,7 @@ _BLOCK, _FEW = 4096, 16
 class LlvmContainers:
     """Looks into containers of libc++."""
 
-    def __init__(self, parts: ValueParts, inner: Inner) -> None:
+    def __init__(self, parts: ContainerParts, inner: Inner) -> None:
         """Set up.
 
         Args:
