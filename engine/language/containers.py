@@ -84,7 +84,7 @@ class Containers:
             return None
 
     def _look(self, kind: CType) -> Callable[[TypedValue], Held] | None:
-        """What looks into containers of a type, by the template's name."""
+        """Find the reader of a type's containers by the template's name."""
         match = _NAME.match(kind.resolved.text)
         if match is None:
             return None

@@ -18,7 +18,7 @@ from engine.language.value_types import CType
 from engine.language.values import TypedValue, made
 
 Look = Callable[[TypedValue], Held]
-"""What looks into a value."""
+"""Reader of one value's contents."""
 Inner = Callable[[TypedValue], Held | None]
 """The things in a value that is perhaps a container."""
 
@@ -43,7 +43,7 @@ class FurtherContainers:
         self._inner = inner
 
     def look(self, name: str) -> Look | None:
-        """What looks into values of a template, by its name; None for another one."""
+        """Find the reader of a template's values by its name; None for another one."""
         found = _LOOKS.get(name)
         return None if found is None else partial(found, self)
 

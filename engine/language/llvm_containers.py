@@ -42,7 +42,7 @@ class LlvmContainers:
         self._further = FurtherContainers(parts, inner)
 
     def look(self, name: str) -> Look | None:
-        """What looks into values of a template, by its name; None for another one."""
+        """Find the reader of a template's values by its name; None for another one."""
         if not name.startswith(_SPACE):
             return None
         short = name.removeprefix(_SPACE)

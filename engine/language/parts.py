@@ -1,4 +1,4 @@
-"""ContainerParts of values by name, number and address, as all who look into containers need them."""
+"""Parts of values by name, number and address, as all who look into containers need them."""
 
 import re
 from collections.abc import Callable
