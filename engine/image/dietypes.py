@@ -417,7 +417,7 @@ def member_of_entry(die: Die) -> Member:
 
 
 def _offset_place(die: Die) -> int:
-    """Where a virtual base's offset stands; 0 for other bases."""
+    """Distance of a virtual base's offset from the table of functions; 0 for other bases."""
     value = die.get(dies.AT_DATA_MEMBER_LOCATION)
     if not die.number(_AT_VIRTUALITY) or not isinstance(value, bytes):
         return 0

@@ -10,7 +10,7 @@ _LONGEST: Final = 16
 
 
 def offset_place(expression: bytes, order: str) -> int:
-    """How far before an object's table of functions the offset of a virtual base stands.
+    """Bytes from the offset of a virtual base to the object's table of functions.
 
     Compilers write: the object's address, the address of its table, a number less, the word
     there, added to the object's address.

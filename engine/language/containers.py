@@ -19,7 +19,7 @@ from engine.image.datatypes import TypeKind
 from engine.language.further_containers import FurtherContainers
 from engine.language.held import Children, Held, OtherLayoutError, counted
 from engine.language.llvm_containers import LlvmContainers
-from engine.language.parts import ValueParts
+from engine.language.parts import ContainerParts
 from engine.language.rust_containers import RustContainers
 from engine.language.surroundings import Surroundings
 from engine.language.user_types import bare_type
@@ -47,7 +47,7 @@ class Containers:
             prints: values are shown: printers of the user's are asked first.
         """
         self._prints = prints
-        self._parts = ValueParts(around, most)
+        self._parts = ContainerParts(around, most)
         self._reach = self._parts.reach
         self._read = around.read
         self._order = around.order
@@ -84,7 +84,7 @@ class Containers:
             return None
 
     def _look(self, kind: CType) -> Callable[[TypedValue], Held] | None:
-        """What looks into containers of a type, by the template's name."""
+        """Find the reader of a type's containers by the template's name."""
         match = _NAME.match(kind.resolved.text)
         if match is None:
             return None

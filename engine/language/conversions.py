@@ -32,7 +32,7 @@ def same_type(one: CType, other: CType) -> bool:
 
 
 def distance_to_base(kind: CType, base: CType, depth: int = 0) -> int | None:
-    """How many classes a base is above a class; 0 for the class itself, None for no base."""
+    """Count the classes from a class up to a base; 0 for the class itself, None for no base."""
     if same_type(kind, base):
         return 0
     if depth > _DEPTH:
@@ -46,7 +46,7 @@ def distance_to_base(kind: CType, base: CType, depth: int = 0) -> int | None:
 
 
 def rank(value: TypedValue, wanted: CType) -> int | None:
-    """How good the conversion of a value to a parameter's type is."""
+    """Rank the conversion of a value to a parameter's type; None where there is none."""
     if is_reference(wanted):
         return _to_reference(value, wanted.resolved.target)
     given, to = value.type.resolved, wanted.resolved

@@ -20,7 +20,7 @@ from engine.language.value_types import CType, is_reference
 from engine.language.values import TypedValue
 
 _MORE: Final = 70
-"""What an argument costs that no parameter is declared for."""
+"""Cost of an argument that no parameter is declared for."""
 
 
 class Candidate:
@@ -197,7 +197,7 @@ class CppCalls:
         return bare
 
     def _referred(self, value: TypedValue, kind: CType) -> TypedValue:
-        """What is passed for a reference: an address."""
+        """The address that is passed for a reference."""
         target = kind.resolved.target
         if target.resolved.kind is TypeKind.RECORD:
             value = self.as_class(value, target)

@@ -12,13 +12,13 @@ from typing import Final
 from engine.image.datatypes import TypeKind
 from engine.language import value_types as ct
 from engine.language.held import Children, Held, OtherLayoutError
-from engine.language.parts import ValueParts
+from engine.language.parts import ContainerParts
 from engine.language.quoting import quoted
 from engine.language.value_types import CType
 from engine.language.values import TypedValue, made
 
 Look = Callable[[TypedValue], Held]
-"""What looks into a value."""
+"""Reader of one value's contents."""
 Inner = Callable[[TypedValue], Held | None]
 """The things in a value that is perhaps a container."""
 
@@ -32,7 +32,7 @@ _MANAGER: Final = re.compile(r"std::any::_Manager_(internal|external)<(.*)>::_S_
 class FurtherContainers:
     """Looks into such values."""
 
-    def __init__(self, parts: ValueParts, inner: Inner) -> None:
+    def __init__(self, parts: ContainerParts, inner: Inner) -> None:
         """Set up.
 
         Args:
@@ -43,7 +43,7 @@ class FurtherContainers:
         self._inner = inner
 
     def look(self, name: str) -> Look | None:
-        """What looks into values of a template, by its name; None for another one."""
+        """Find the reader of a template's values by its name; None for another one."""
         found = _LOOKS.get(name)
         return None if found is None else partial(found, self)
 

@@ -15,7 +15,7 @@ from engine.image.datatypes import TypeKind
 from engine.language import value_types as ct
 from engine.language.further_containers import FurtherContainers, Inner, Look
 from engine.language.held import Children, Held, OtherLayoutError, counted
-from engine.language.parts import ValueParts, aligned
+from engine.language.parts import ContainerParts, aligned
 from engine.language.value_types import CType
 from engine.language.values import TypedValue
 
@@ -30,7 +30,7 @@ _BLOCK, _FEW = 4096, 16
 class LlvmContainers:
     """Looks into containers of libc++."""
 
-    def __init__(self, parts: ValueParts, inner: Inner) -> None:
+    def __init__(self, parts: ContainerParts, inner: Inner) -> None:
         """Set up.
 
         Args:
@@ -42,7 +42,7 @@ class LlvmContainers:
         self._further = FurtherContainers(parts, inner)
 
     def look(self, name: str) -> Look | None:
-        """What looks into values of a template, by its name; None for another one."""
+        """Find the reader of a template's values by its name; None for another one."""
         if not name.startswith(_SPACE):
             return None
         short = name.removeprefix(_SPACE)

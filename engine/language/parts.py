@@ -1,4 +1,4 @@
-"""ValueParts of values by name, number and address, as all who look into containers need them."""
+"""Parts of values by name, number and address, as all who look into containers need them."""
 
 import re
 from collections.abc import Callable
@@ -18,7 +18,7 @@ LARGEST_TEXT: Final = 1 << 62
 """Bytes of a string that cannot be: the string was never made."""
 
 
-class ValueParts:
+class ContainerParts:
     """Finds parts of values in one place of a program.
 
     Attributes:

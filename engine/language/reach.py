@@ -50,7 +50,7 @@ class Reach:
         )
 
     def _beside(self, value: TypedValue) -> "Reach":
-        """What a value leads to: in the memory that a function has left, if it is its result."""
+        """Reach in the memory that a function has left, if the value is its result."""
         if not value.pages or value.pages is self._around.pages:
             return self
         return Reach(self._around.afterwards(value.pages))

@@ -24,7 +24,7 @@ _WORDS: Final = re.compile(
     re.VERBOSE,
 )
 _REST: Final = re.compile(r"(?:::~?[A-Za-z_]\w*)+")
-"""What follows a template in a name."""
+"""Path behind a template in a name."""
 _ESCAPES: Final = {
     "n": 10,
     "t": 9,

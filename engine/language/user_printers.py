@@ -95,7 +95,7 @@ def _plain(text: str) -> Held:
 
 
 def _held(given: object, around: Surroundings) -> Held:
-    """What a function of the user's gave.
+    """Contents that a function of the user's gave.
 
     Raises:
         TypeError: it is neither a text nor parts.
@@ -164,7 +164,7 @@ class UserValue:
 
     @property
     def target(self) -> "UserValue":
-        """What a pointer or a smart pointer leads to.
+        """The value that a pointer or a smart pointer leads to.
 
         Raises:
             CommandError: it leads nowhere.
@@ -189,7 +189,7 @@ class UserValue:
         return UserValue(found, self._around)
 
     def __len__(self) -> int:
-        """How many things a container or an array holds."""
+        """The number of things in a container or an array."""
         kind = self.value.type.resolved
         if kind.kind is TypeKind.ARRAY:
             return kind.count or 0
@@ -225,7 +225,7 @@ class UserValue:
         return self.value.truth
 
     def __bytes__(self) -> bytes:
-        """Its bytes in memory."""
+        """The value's bytes in memory."""
         return self.value.raw
 
     def __str__(self) -> str:

@@ -366,7 +366,7 @@ _WIDE: Final = {"wchar_t": "L", "char16_t": "u", "char32_t": "U", "char8_t": "u8
 
 
 def wide_mark(kind: CType) -> str:
-    """What stands in front of the quotes of a character type's texts: "L"; "" for all others."""
+    """The letter in front of a character type's quoted texts: "L"; "" for all other types."""
     return _WIDE.get(kind.resolved.text, "") if kind.kind in _WIDE_KINDS else ""
 
 

@@ -104,14 +104,13 @@ class TypedValue(Struct, eq=False):
     def part(self, kind: CType, start: int, place: Place = None) -> "TypedValue":
         """A part of a value that is loaded, by its first byte."""
         size = kind.size or 0
-        return TypedValue(
-            kind,
-            lambda: self.raw[start : start + size],
-            place,
-            self.missing,
-            self.order,
-            kept=self.kept,
-            pages=self.pages,
+        return replace(
+            self,
+            type=kind,
+            load=lambda: self.raw[start : start + size],
+            place=place,
+            label="",
+            _raw=None,
         )
 
     def remembered(self) -> "TypedValue":

@@ -57,7 +57,7 @@ class CallArguments(Struct, frozen=True):
 
 
 class CallOutcome(Struct, frozen=True):
-    """What a called function has left.
+    """Registers and memory that a called function has left.
 
     Attributes:
         registers: those of its result, by name.
