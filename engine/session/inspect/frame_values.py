@@ -37,7 +37,7 @@ class KnownFrame(Struct, frozen=True):
 
 
 class FoundValue(Struct, frozen=True):
-    """Where a variable is, or its value.
+    """Place or value of a variable.
 
     Attributes:
         where: MEMORY, REGISTER or VALUE.
@@ -64,7 +64,7 @@ class _AskedRegisters(dict[int, int]):
 def found_value(
     code: bytes, known: KnownFrame, unit: Unit, context: FrameContext | None
 ) -> FoundValue | None:
-    """What an expression finds; None for nothing.
+    """Evaluate an expression; None where it finds nothing.
 
     Args:
         code: the expression.
