@@ -19,7 +19,7 @@ _MARGIN: Final = " " * 27
 """In front of lines without an offset: as wide as an offset and a size."""
 
 
-class _Field(Struct, frozen=True):
+class _LayoutField(Struct, frozen=True):
     """A part of a structure; `member` is None for one that belongs to the class."""
 
     name: str
@@ -47,7 +47,7 @@ class LayoutText:
         empty = not members
         if parts is None or kind.is_declared_only:
             head, labels = plain_head(kind), False
-            fields = [_Field(one.name or "", one.type, "", one) for one in members]
+            fields = [_LayoutField(one.name or "", one.type, "", one) for one in members]
         else:
             head = class_head(kind, parts, self._flags) + bases_text(parts, self._flags)
             labels = parts.needs_labels
@@ -60,7 +60,7 @@ class LayoutText:
             for one in parts.fields:
                 member = None if one.static else next(theirs, None)
                 if not one.hidden:
-                    fields.append(_Field(one.name, one.type, one.access, member))
+                    fields.append(_LayoutField(one.name, one.type, one.access, member))
         space = " " * (level + 4)
         lines = [f"{head} {{"]
         if empty:
@@ -83,7 +83,9 @@ class LayoutText:
         lines.append(f"{_MARGIN}{'  ' if not level else ' ' * level}}}")
         return "\n".join(lines)
 
-    def _declared(self, field: _Field, level: int, start: int, known: dict[object, str]) -> str:
+    def _declared(
+        self, field: _LayoutField, level: int, start: int, known: dict[object, str]
+    ) -> str:
         member = field.member
         bits = f" : {member.bit_size}" if member is not None and member.bit_size else ""
         if member is None or not _is_written_out(field.type):

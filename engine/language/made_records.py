@@ -20,7 +20,7 @@ class MadeRecord(MadeType, frozen=True):
 
     @property
     def members(self) -> Sequence[Member]:
-        """Its members."""
+        """Return the members."""
         return self.parts
 
     def member(self, name: str) -> Member | None:
@@ -57,12 +57,12 @@ class MadeAlias(MadeType, frozen=True):
 
     @property
     def target(self) -> CType:
-        """What the type that it stands for is made of."""
+        """Return the target of the type behind the name."""
         return self.resolved.target
 
     @property
     def text(self) -> str:
-        """Its name."""
+        """Return the name."""
         return self.name
 
     def declared(self, name: str) -> str:

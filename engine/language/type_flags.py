@@ -10,7 +10,7 @@ from engine.language.value_types import CType
 
 
 class TypeFlags(Struct, frozen=True):
-    """What of a type is written.
+    """Flags of `ptype`.
 
     Attributes:
         methods: functions of a class.
@@ -85,7 +85,7 @@ def class_head(kind: CType, parts: ClassParts, flags: TypeFlags) -> str:
 
 
 def bases_text(parts: ClassParts, flags: TypeFlags) -> str:
-    """What a class is derived from, behind its name; arguments of its own template by name."""
+    """Write the bases of a class, behind its name; arguments of its own template by name."""
     if not parts.bases:
         return ""
     bases = list(parts.bases)

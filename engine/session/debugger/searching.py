@@ -226,7 +226,7 @@ class Searching:
         return sorted(found)
 
 
-class _Choice(NamedTuple):
+class _NameOptions(NamedTuple):
     """Options of `info functions` and its like.
 
     Attributes:
@@ -240,7 +240,7 @@ class _Choice(NamedTuple):
     type: str
 
 
-def _choice(rest: str, kind: str) -> tuple[_Choice, str]:
+def _choice(rest: str, kind: str) -> tuple[_NameOptions, str]:
     """The options in front of a regular expression, and that."""
     quiet = described = False
     of_type = ""
@@ -251,7 +251,7 @@ def _choice(rest: str, kind: str) -> tuple[_Choice, str]:
         quiet, described = quiet or match[1] == "q", described or match[1] == "n"
         if match[1] == "t":
             of_type, _, rest = rest.partition(" ")
-    return _Choice(quiet, described, of_type), rest.strip()
+    return _NameOptions(quiet, described, of_type), rest.strip()
 
 
 def _pattern(rest: str) -> re.Pattern[str]:

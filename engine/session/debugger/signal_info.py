@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _SIZE: Final = 128
 _SI_KERNEL: Final = 128
-"""How Linux tells of a breakpoint's trap."""
+"""si_code of a breakpoint of x86."""
 
 
 def _alias(name: str, kind: CType) -> CType:
@@ -72,7 +72,7 @@ def siginfo_type(pointer: int) -> MadeRecord:
 
 
 def siginfo(debugger: "Debugger") -> TypedValue:
-    """What has stopped the thread that is looked at; void where no signal has."""
+    """Return the siginfo of the selected thread; void where no signal has."""
     if not debugger.started:
         return TypedValue(ct.VOID, lambda: b"", order=debugger.scope.order)
     session = debugger.control.session

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from engine.session.inspect.frame_scope import FrameScope
 
 _BEHIND_BLOCKS: Final = {"aarch64": 16, "riscv64": 0}
-"""Where blocks of thread-local variables lie behind the thread's pointer: bytes in between."""
+"""Bytes between the thread pointer and the first block, by architecture."""
 
 
 class EntryValues:
-    """What a frame's registers held when its function began."""
+    """Registers of a frame at the entry of its function."""
 
     def __init__(
         self, scope: Scope, module: Module, caller: "Callable[[], FrameScope | None]"

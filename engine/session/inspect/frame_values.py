@@ -37,7 +37,7 @@ class KnownFrame(Struct, frozen=True):
 
 
 class FoundValue(Struct, frozen=True):
-    """Where a variable is, or its value.
+    """Place or value of a variable.
 
     Attributes:
         where: MEMORY, REGISTER or VALUE.
@@ -48,7 +48,7 @@ class FoundValue(Struct, frozen=True):
     number: int
 
 
-class _Registers(dict[int, int]):
+class _AskedRegisters(dict[int, int]):
     """Registers that are asked for when an expression needs them."""
 
     def __init__(self, ask: Callable[[int], int | None]) -> None:
@@ -64,7 +64,7 @@ class _Registers(dict[int, int]):
 def found_value(
     code: bytes, known: KnownFrame, unit: Unit, context: FrameContext | None
 ) -> FoundValue | None:
-    """What an expression finds; None for nothing.
+    """Evaluate an expression; None where it finds nothing.
 
     Args:
         code: the expression.
@@ -84,7 +84,7 @@ class _FrameMachine(RuleMachine):
     def __init__(
         self, code: bytes, known: KnownFrame, unit: Unit, context: FrameContext | None
     ) -> None:
-        self._bare = _Registers(known.register)
+        self._bare = _AskedRegisters(known.register)
         super().__init__(code, self._bare, known.read, known.order)
         self._known, self._unit, self._context = known, unit, context
         self._result: FoundValue | None = None
