@@ -40,7 +40,7 @@ class GoStack(Struct, frozen=True):
     scheduler: bool
 
 
-class Goroutines:
+class GoroutineStacks:
     """Finds the stacks of goroutines in one address space.
 
     Attributes:

@@ -19,7 +19,7 @@ from engine.probes.detour_keeper import detour_keeper
 from engine.probes.detourroom import DetourRoom
 from engine.probes.engine_code import EngineCode
 from engine.probes.engine_window import EngineWindow
-from engine.probes.goroutines import Goroutines
+from engine.probes.goroutines import GoroutineStacks
 from engine.probes.hit_machine import HitMachine
 from engine.probes.hits import HitDispatcher
 from engine.probes.kprobe import Kprobe
@@ -117,7 +117,7 @@ class ProbeManager:
         self.regs = PtRegs(arch, cpu, memory)
         step = GuestStep(cpu, memory, arch.roles.pc)
         find = memory.find
-        self.goroutines = goroutines = Goroutines(arch, cpu, memory)
+        self.goroutines = goroutines = GoroutineStacks(arch, cpu, memory)
 
         def bounds(address: int) -> tuple[int, int] | None:
             found = stack_at(address)

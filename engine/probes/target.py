@@ -10,7 +10,7 @@ from engine.cpu.base import Cpu
 from engine.guest.memory import Memory
 from engine.guest.text import TextOverlay
 from engine.probes.code_map import CodeMap
-from engine.probes.goroutines import Goroutines
+from engine.probes.goroutines import GoroutineStacks
 from engine.probes.regs import PtRegs
 from engine.probes.stepping import GuestStep
 
@@ -43,5 +43,5 @@ class ProbeTarget(Struct, frozen=True):
     mode: Mode
     thread: Callable[[], int]
     notify: Callable[[str], None]
-    goroutines: Goroutines
+    goroutines: GoroutineStacks
     stack_at: Callable[[int], tuple[int, int] | None]

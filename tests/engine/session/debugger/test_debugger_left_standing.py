@@ -159,7 +159,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> GuestConfig:
 def test_a_recording_stands_at_its_first_instruction(recorded: GuestConfig) -> None:
     text = said(recorded, "info threads", "break ackermann", "continue", "print m", "goto 50%")
     assert text.startswith("#0  0x00000000004001c0 in _start ()\n  Id ")
-    assert "Breakpoint 1, ackermann (m=2, n=3)" in text
+    assert "Breakpoint 1, ackermann (m=m@entry=2, n=n@entry=3)" in text
     assert "$1 = 2\n" in text
     assert "fibonacci (n=" in text.rpartition("$1 = 2")[2]
 
