@@ -28,7 +28,8 @@ from engine.session.debugger.settings import SettingValues
 from engine.session.debugger.signal_rules import SignalTable
 from engine.session.debugger.stops import UserBreakpoint, UserStop, UserStops
 from engine.session.guest.calling import CallArguments, CallOutcome
-from engine.session.inspect.frame_scope import Files, FrameScope
+from engine.session.inspect.frame_scope import FrameScope
+from engine.session.inspect.program_files import Files
 from engine.session.protocol import commands as cmd
 from engine.session.protocol.config import GuestConfig
 from engine.session.protocol.frames import GuestFrame

@@ -10,7 +10,8 @@ from engine.errors import CommandError
 from engine.language.evaluation import evaluator_of, tree_of
 from engine.language.syntax import Expression
 from engine.session.debugger.debugger import TROUBLE, Debugger
-from engine.session.inspect.frame_scope import FrameScope, Uses
+from engine.session.inspect.frame_registers import Uses
+from engine.session.inspect.frame_scope import FrameScope
 from engine.session.inspect.watched_expressions import dependence
 from engine.session.protocol.frames import GuestFrame
 

@@ -20,7 +20,7 @@ from engine.language.values import TypedValue
 from engine.linux.space import AddressSpace
 from engine.session.debugger.bodies import FunctionBodies
 from engine.session.guest.session import Session
-from engine.session.inspect.frame_scope import Files
+from engine.session.inspect.program_files import Files
 from engine.session.program.places import RESOLVER
 from engine.session.protocol.frames import GuestFrame
 

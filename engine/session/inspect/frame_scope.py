@@ -6,184 +6,46 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Final
 
-from msgspec import Struct, field
 from msgspec.structs import replace
 
-from engine.arch.base import Register
-from engine.cpu.ram import PAGE
-from engine.errors import CommandError, GuestFaultError, ImageError
+from engine.errors import CommandError, ImageError
 from engine.guest.modules import Module
 from engine.image.callsites import CallSite, register_of
 from engine.image.datatypes import TypeKind
-from engine.image.debuginfo import DebugInfo
 from engine.image.dies import Unit
-from engine.image.elf import ElfImage
 from engine.image.expressions import OPTIMIZED_OUT, Term, VariableLocation, Where
-from engine.image.functions import CPP, NamedFunctions
-from engine.image.gotypes import GoTypes
-from engine.image.names import FileNames, GlobalNames
+from engine.image.functions import CPP
+from engine.image.names import GlobalNames
 from engine.image.reader import DamagedError
 from engine.image.scopes import DieVariable, FunctionBlock, Scope, Variable
-from engine.image.variables import Variables
 from engine.language import value_types as ct
 from engine.language.convenience_functions import FUNCTIONS, ConvenienceFunction
 from engine.language.go_program import GO_MAIN, GoProgram
-from engine.language.languages import GO, RUST, C, Language, language_of
-from engine.language.register_types import mxcsr_text, number_of, vector_type
+from engine.language.languages import GO, C, Language, language_of
 from engine.language.user_printers import UserPrinters
 from engine.language.value_types import CType, MadeType
 from engine.language.values import MemoryPlace, Order, Place, RegisterPlace, TypedValue, made
-from engine.linux.space import AddressSpace
 from engine.session.guest.calling import CallArguments, CallOutcome
 from engine.session.guest.session import Session
 from engine.session.inspect.backtrace import LOOKED_AT, space_of
 from engine.session.inspect.cpp_names import CppNames
 from engine.session.inspect.entry_values import EntryValues, thread_local
+from engine.session.inspect.frame_memory import FrameMemory, with_bits
+from engine.session.inspect.frame_registers import FrameRegisters, Uses
 from engine.session.inspect.frame_values import KnownFrame, found_value
 from engine.session.inspect.function_results import FunctionResults
 from engine.session.inspect.passed_arguments import passed_arguments
+from engine.session.inspect.program_files import GO_TYPES, Files
 from engine.session.protocol.frames import GuestFrame
 
-_SCOPES: Final = 64
-"""Places whose variables are kept."""
-_GO_TYPES: Final = "runtime.types"
-"""Symbol of the first of the types that the runtime of Go describes."""
 _OPTIMIZED_OUT: Final = "<optimized out>"
 _UNKNOWN_TEXT: Final = MadeType(TypeKind.FUNCTION, 1, "<text variable, no debug info>")
 _UNKNOWN_DATA: Final = MadeType(TypeKind.OTHER, 0, "<data variable, no debug info>")
-_CODE: Final = ct.pointer_to(ct.function_returning(ct.VOID))
-_DATA: Final = ct.pointer_to(ct.VOID)
-
-
-class Uses(Struct):
-    """The pieces of memory and the registers that an expression has been read from.
-
-    Attributes:
-        memory: (address, size) of each piece, in the order of reading, each once.
-        registers: by name; those that only say where something is are not among them.
-        local: it depends on the frame: a variable of a function that lives with its call.
-    """
-
-    memory: dict[tuple[int, int], None] = field(default_factory=dict)
-    registers: dict[str, None] = field(default_factory=dict)
-    local: bool = False
 
 
 CallFunction = Callable[[int, CallArguments, tuple[str, ...], bool], CallOutcome]
 """Calls a function: its address, its arguments, the registers to tell of behind it, and whether
 the memory that it changes is wanted."""
-
-
-class Files:
-    """The debug information of a guest's files, each opened once."""
-
-    def __init__(self, session: Session) -> None:
-        """Nothing is opened yet."""
-        self._session = session
-        self._known: dict[int, tuple[ElfImage, Variables, FileNames | None]] = {}
-        self._functions: dict[int, NamedFunctions] = {}
-        self._languages: dict[int, Language] = {}
-        self._go: dict[int, GoTypes | None] = {}
-        self._scopes: dict[tuple[int, int], Scope | None] = {}
-
-    def scope(self, module: Module, link: int) -> Scope | None:
-        """The variables at a link address; those of places asked for lately are kept.
-
-        Raises:
-            ImageError: the debug information is damaged.
-        """
-        key = id(module.image), link
-        if key not in self._scopes:
-            if len(self._scopes) >= _SCOPES:
-                self._scopes.clear()
-            self._scopes[key] = self.variables(module).scope(link)
-        return self._scopes[key]
-
-    def variables(self, module: Module) -> Variables:
-        """The variables of a file."""
-        return self._of(module)[1]
-
-    def names(self, module: Module) -> FileNames | None:
-        """The names at the top of a file; None without debug information."""
-        return self._of(module)[2]
-
-    def functions(self, module: Module) -> NamedFunctions | None:
-        """The functions of a file's DWARF by name; None without it."""
-        names = self.names(module)
-        if isinstance(names, GlobalNames) and id(module.image) not in self._functions:
-            self._functions[id(module.image)] = NamedFunctions(names.info)
-        return self._functions.get(id(module.image))
-
-    def language(self, module: Module) -> Language:
-        """The language of a program's main function."""
-        known = self._languages.get(id(module.image))
-        if known is None:
-            known = C
-            names = self.names(module)
-            begins = next(iter(module.symbols.find_all("main")), None)
-            if self.go(module) is not None and any(module.symbols.find_all(GO_MAIN)):
-                known = GO
-            elif isinstance(names, GlobalNames) and begins is not None:
-                # The linker's `main` of a program of Rust has no source.
-                hidden = self.variables(module).block_at(begins.address) is None
-                known = RUST if hidden and names.has_language(RUST.code) else C
-            self._languages[id(module.image)] = known
-        return known
-
-    def go(self, module: Module) -> GoTypes | None:
-        """The types of a program of Go; None for other files."""
-        key = id(module.image)
-        if key not in self._go:
-            names = self.names(module)
-            is_go = isinstance(names, GlobalNames) and any(module.symbols.find_all(_GO_TYPES))
-            found = GoTypes(names.info) if is_go and isinstance(names, GlobalNames) else None
-            self._go[key] = found
-        return self._go[key]
-
-    def _of(self, module: Module) -> tuple[ElfImage, Variables, FileNames | None]:
-        found = self._known.get(id(module.image))
-        if found is None:
-            variables = Variables(module.image)
-            try:
-                info: DebugInfo | None = variables.info
-            except ImageError:
-                info = None
-            names: FileNames | None = None
-            if info is not None:
-                names = GlobalNames(info)
-            elif variables.carried is not None:
-                names = variables.carried.names
-            found = self._known[id(module.image)] = module.image, variables, names
-        return found
-
-    def written(self, path: str) -> str:
-        """A source file as its compiler was given it, which is how gdb shows it."""
-        for module in self.modules():
-            found = module.lines.written(path)
-            if found is not None:
-                return found
-        return path
-
-    def modules(
-        self, first: Module | None = None, there: AddressSpace | None = None
-    ) -> list[Module]:
-        """The files in memory: one first, then the program, then the others by address.
-
-        Args:
-            first: that one.
-            there: the address space, where it is not that of the thread that runs.
-        """
-        space = there or self._session.seen
-        found: dict[int, Module] = {}
-        for module in (first, space.modules.main):
-            if module is not None:
-                found[id(module.image)] = module
-        for mapping in space.memory.mappings:
-            if mapping.perms and not mapping.reserved:
-                other = space.modules.at(mapping.start)
-                if other is not None:
-                    found.setdefault(id(other.image), other)
-        return list(found.values())
 
 
 class FrameScope:
@@ -233,18 +95,20 @@ class FrameScope:
             computed: variables of the debugger's own that are found anew each time, likewise.
             caller: gives the frame that the function was called from; None where nobody asks.
         """
-        self._caller, self._outlives = caller, False
+        self._caller = caller
         self._functions, self._computed = functions, computed
         self._session = session
         self._files = files
         self._arch = session.arch
         self.frame = frame
         self._number = number
+        self._registers = FrameRegisters(session, frame, number, self._note_register)
         self._write_memory, self._write_register = write_memory, write_register
         self._convenience, self._values = convenience, values
         self._call = call
         # Of a frame of another process nothing is changed and nothing called.
         self._elsewhere = None if frame is None else space_of(session, frame)
+        self._memory = FrameMemory(session, self._elsewhere)
         if frame is not None and frame.thread:
             self._write_memory, self._call = _not_there, None
         self._names = {
@@ -295,7 +159,7 @@ class FrameScope:
         types = self._files.go(module) if module is not None else None
         if module is None or types is None:
             return None
-        start = next(iter(module.symbols.find_all(_GO_TYPES)))
+        start = next(iter(module.symbols.find_all(GO_TYPES)))
         function = self.scope.function if self.scope is not None else GO_MAIN
         return GoProgram(types, start.address + module.bias, function)
 
@@ -459,88 +323,15 @@ class FrameScope:
 
     def register(self, name: str) -> TypedValue | None:
         """A register of the frame; the processor's own in the innermost one."""
-        roles = self._arch.roles
-        alias = {"pc": roles.pc, "sp": roles.sp, "fp": roles.fp}.get(name, name)
-        for item in self._arch.registers:
-            if item.name == alias or alias in item.aliases:
-                return self._register(item)
-        part = self._arch.slices.get(name)
-        return self._wide(name) if part is None else self._slice(*part)
+        return self._registers.typed(name)
 
-    def _slice(self, whole: str, start: int, size: int) -> TypedValue:
-        """A part of a register: a number, as gdb has it, of one byte too."""
-        number = self._held(whole)
-        self._uses_register(whole)
-        kind = number_of(8 * size)
-        if number is None:
-            return TypedValue(kind, lambda: b"", missing="<not saved>")
-        raw = (number >> 8 * start & (1 << 8 * size) - 1).to_bytes(size, self.order)
-        return TypedValue(kind, lambda: raw, RegisterPlace(whole, start), order=self.order)
+    def registers(self) -> Mapping[str, TypedValue]:
+        """All general registers and flags, by name."""
+        return self._registers.all()
 
-    def _wide(self, name: str) -> TypedValue | None:
-        """A vector register that is kept in two halves: ymm0; None for no such register."""
-        halves = [one for one in self._arch.registers if one.name in (f"x{name[1:]}", f"{name}h")]
-        if name[:1] != "y" or len(halves) != 2:
-            return None
-        kind, numbers = vector_type(256), [self._held(one.name) for one in halves]
-        for one in halves:
-            self._uses_register(one.name)
-        low, high = numbers
-        if low is None or high is None:
-            return TypedValue(kind, lambda: b"", missing="<not saved>")
-        raw = (low | high << 128).to_bytes(32, self.order)
-        return TypedValue(kind, lambda: raw, order=self.order)
-
-    def _register(self, item: Register) -> TypedValue:
-        size = item.bits // 8
-        roles, number = self._arch.roles, self._held(item.name)
-        self._uses_register(item.name)
-        kind: CType = number_of(item.bits)
-        label = ""
-        if item.name.startswith("xmm"):
-            kind = vector_type(item.bits)
-        elif item.bits == 80:
-            kind, size = ct.number(TypeKind.FLOAT, 16, "builtin_type_i387_ext"), 16
-        elif item.name == roles.pc:
-            kind = _CODE
-        elif item.name in (roles.sp, roles.fp):
-            kind = _DATA
-        if number is None:
-            return TypedValue(kind, lambda: b"", missing="<not saved>")
-        if item.flags:
-            names = [name.upper() for bit, name in item.flags if number >> bit & 1]
-            label = "[ " + "".join(f"{name} " for name in names) + "]"
-            kind = ct.number(TypeKind.SIGNED, size, f"{self._register_set}_{item.name}")
-        elif item.name == "mxcsr":
-            kind = ct.number(TypeKind.SIGNED, size, f"{self._register_set}_{item.name}")
-            label = mxcsr_text(number)
-        raw = (number & (1 << item.bits) - 1).to_bytes(size, self.order)
-        return TypedValue(
-            kind, lambda: raw, RegisterPlace(item.name), order=self.order, label=label
-        )
-
-    @property
-    def _register_set(self) -> str:
-        """The architecture's name in those of gdb's types of flags."""
-        return "i386" if self._arch.name == "x86_64" else self._arch.name
-
-    def _uses_register(self, name: str) -> None:
+    def _note_register(self, name: str) -> None:
         if self.uses is not None:
             self.uses.registers[name] = None
-
-    def _held(self, name: str) -> int | None:
-        """A register's value in this frame, None if nobody knows it."""
-        frame = self.frame
-        if frame is not None and name in frame.registers:
-            return frame.registers[name]
-        elsewhere = self._number or (frame is not None and frame.parked)
-        kept = self._outlives or name in self._arch_constant()
-        if frame is not None and elsewhere and not kept:
-            return None
-        return self._session.cpu.read_register(name)
-
-    def _arch_constant(self) -> frozenset[str]:
-        return frozenset(item.name for item in self._arch.registers if item.constant)
 
     # -- values -----------------------------------------------------------------------------
 
@@ -578,7 +369,7 @@ class FrameScope:
         bias = module.bias if module is not None else 0
         try:
             where = variable.location
-            self._outlives = self._is_kept_by_call(variable)
+            self._registers.outlive = self._is_kept_by_call(variable)
             if where.where is Where.NOWHERE and where is not OPTIMIZED_OUT:
                 found = self._computed_value(variable, module)
                 if found is not None:
@@ -587,7 +378,7 @@ class FrameScope:
         except (ImageError, DamagedError):
             return self._lost(variable.type, "<the debug information is damaged>")
         finally:
-            self._outlives = False
+            self._registers.outlive = False
 
     def _is_kept_by_call(self, variable: Variable) -> bool:
         """True if a variable is where it was when the call that the frame has made returns.
@@ -626,8 +417,8 @@ class FrameScope:
 
         def held(number: int) -> int | None:
             name = self._names.get(number, "")
-            self._uses_register(name)
-            return self._held(name) if name else None
+            self._note_register(name)
+            return self._registers.held(name) if name else None
 
         def of_thread(offset: int) -> int | None:
             pointer = self._session.cpu.read_register(tls) if tls else None
@@ -692,14 +483,15 @@ class FrameScope:
             return None
         known = self._as_known(self._module)
         context = next((one.frame for one in self._die_variables()), None)
-        self._outlives = self._number > 0  # as compilers describe a call by what outlives it
+        # A compiler describes a call by what outlives it.
+        self._registers.outlive = self._number > 0
         try:
             found = found_value(code, known, unit, context)
             if found is None or found.where is not Where.REGISTER:
                 return None if found is None else found.number
             return known.register(found.number)
         finally:
-            self._outlives = False
+            self._registers.outlive = False
 
     def _die_variables(self) -> Iterator[DieVariable]:
         scope = self.scope
@@ -725,8 +517,8 @@ class FrameScope:
                 )
             case Where.REGISTER:
                 name = self._names.get(where.register, "")
-                number = self._held(name) if name else None
-                self._uses_register(name)
+                number = self._registers.held(name) if name else None
+                self._note_register(name)
                 if number is None:
                     return self._lost(kind, "<not saved>" if name else _OPTIMIZED_OUT)
                 raw = number.to_bytes(max(size, 64), order)
@@ -756,7 +548,7 @@ class FrameScope:
     def _term(self, term: Term, bias: int) -> int | None:
         value: int | None = bias if term.is_link else 0
         if term.register is not None:
-            value = self._held(self._names.get(term.register, ""))
+            value = self._registers.held(self._names.get(term.register, ""))
         mask = (1 << self._arch.bits) - 1
         for offset in term.derefs:
             if value is None:
@@ -786,30 +578,12 @@ class FrameScope:
         return other
 
     def _copy(self, address: int, size: int) -> bytes:
-        if not self.pages:
-            return self._of_program(address, size)
-        found = b""
-        while len(found) < size:
-            at = address + len(found)
-            page, offset = at & -PAGE, at & PAGE - 1
-            length = min(size - len(found), PAGE - offset)
-            held = self.pages.get(page)
-            found += (
-                self._of_program(at, length) if held is None else held[offset : offset + length]
-            )
-        return found
-
-    def _of_program(self, address: int, size: int) -> bytes:
-        space, users = self._elsewhere, self._session.user_programs
-        if space is None or users is None:
-            space = self._session.seen
-            return space.hooks.original(address, space.memory.peek(address, size))
-        return space.hooks.original(address, users.read(space, address, size))
+        return self._memory.read(address, size, self.pages)
 
     def store(self, place: Place, data: bytes) -> None:
         """Change memory or a register."""
         if isinstance(place, MemoryPlace):
-            self._write_memory(place.address, self._with_bits(place, data))
+            self._write_memory(place.address, with_bits(place, data, self.order, self.read))
         elif isinstance(place, RegisterPlace):
             if self.frame is not None and self.frame.parked:
                 raise CommandError("No thread runs the goroutine: it has no registers to change.")
@@ -823,16 +597,6 @@ class FrameScope:
             self._write_register(place.name, int.from_bytes(fresh, "little"))
         else:
             raise CommandError("Left operand of assignment is not an lvalue.")
-
-    def _with_bits(self, place: MemoryPlace, data: bytes) -> bytes:
-        """The bytes to write, those around a bitfield as they are."""
-        if not place.bits:
-            return data
-        size = -(-(place.bit + place.bits) // 8)
-        old = int.from_bytes(self.read(place.address, size), "little")
-        mask = ((1 << place.bits) - 1) << place.bit
-        value = int.from_bytes(data, self.order) << place.bit & mask
-        return (old & ~mask | value).to_bytes(size, "little")
 
     def call(self, address: int, result: CType, arguments: list[TypedValue]) -> TypedValue:
         """Call a function on a copy of the memory."""
@@ -875,17 +639,6 @@ class FrameScope:
             name = name if block is None else block.functions[-1].name  # types and all
         offset = f"+{location.offset}" if location.offset else ""
         return f"{name}{offset}"
-
-    def registers(self) -> Mapping[str, TypedValue]:
-        """All general registers and flags, by name."""
-        found: dict[str, TypedValue] = {}
-        for item in self._arch.registers:
-            if item.group in ("general", "flags") or item.flags:
-                try:
-                    found[item.name] = self._register(item)
-                except GuestFaultError:
-                    continue
-        return found
 
     @property
     def results(self) -> FunctionResults:

@@ -16,7 +16,8 @@ from engine.image.reader import DamagedError
 from engine.image.scopes import Variable
 from engine.language.values import TypedValue
 from engine.session.guest.session import Session
-from engine.session.inspect.frame_scope import Files, FrameScope
+from engine.session.inspect.frame_scope import FrameScope
+from engine.session.inspect.program_files import Files
 from engine.session.inspect.value_lines import ValueLines
 from engine.session.protocol.frames import GuestFrame, VariableView
 from engine.session.protocol.views import PartsView

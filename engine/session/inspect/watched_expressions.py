@@ -7,7 +7,8 @@ from engine.image.datatypes import TypeKind
 from engine.language.evaluation import evaluate, evaluator_of, tree_of
 from engine.language.syntax import Expression
 from engine.language.values import TypedValue
-from engine.session.inspect.frame_scope import FrameScope, Uses
+from engine.session.inspect.frame_registers import Uses
+from engine.session.inspect.frame_scope import FrameScope
 
 
 class Dependence(Struct, frozen=True):

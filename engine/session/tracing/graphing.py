@@ -23,7 +23,7 @@ from engine.linux.thread import Thread
 from engine.probes.kprobe import Kprobe
 from engine.probes.kretprobe import CallEnd, CallWork
 from engine.session.guest.probed_space import ProbedSpace, Wanted
-from engine.session.inspect.frame_scope import Files
+from engine.session.inspect.program_files import Files
 from engine.session.program.functions import is_part
 from engine.session.program.places import Place
 from engine.session.protocol.report import Report

@@ -25,7 +25,8 @@ from engine.language.printing import Printer
 from engine.language.value_types import is_reference
 from engine.language.values import TypedValue
 from engine.session.guest.session import Session
-from engine.session.inspect.frame_scope import Files, FrameScope
+from engine.session.inspect.frame_scope import FrameScope
+from engine.session.inspect.program_files import Files
 from engine.session.inspect.value_lines import bare_pointer
 from engine.session.protocol.frames import GuestFrame
 from engine.trace.graph import Shown
