@@ -43,6 +43,8 @@ _PANICS: Final = "runtime.gopanic"
 _RECOVERED: Final = "runtime.deferreturn"
 _OVER: Final = "runtime.goexit0"
 _GOES_ON: Final = ("runtime.gogo", "gogo")
+_MOST: Final = 1 << 12
+"""Panics, and copies of stacks, that are known of at a time: a guest may begin any number."""
 _WANTED: Final = (_COPIES, _BEGINS_AGAIN, _PANICS, _RECOVERED, _OVER, *_GOES_ON)
 
 
@@ -233,6 +235,8 @@ class StackMoves:
             tracker.lift(low, high)
         panics = [one for one in self._panics if one.low == low]
         self._panics = [one for one in self._panics if one.low != low]
+        if len(self._moves) >= _MOST:
+            del self._moves[next(iter(self._moves))]
         self._moves[self._read_sp()[0]] = _Move(descriptor, low, high, lifted, panics)
         self._calls.reset()
 
@@ -262,6 +266,7 @@ class StackMoves:
         stack = self._target.goroutines.stack_at(sp)
         if stack is not None:
             self._panics.append(_Panic(stack.low, stack.high, sp))
+            del self._panics[:-_MOST]
 
     def _recovered(self, thread: int) -> None:
         """A function runs what it has deferred, perhaps as it has recovered a panic."""

@@ -24,8 +24,8 @@ OURS = f"{Path(engine.__file__).parent}/"
 # Functions and files of each action.
 CEILINGS = {
     "define": (530, 113),
-    "step": (331, 94),
-    "seek": (562, 134),
+    "step": (333, 97),
+    "seek": (564, 137),
     "check": (550, 74),
 }
 
