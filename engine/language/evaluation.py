@@ -34,7 +34,9 @@ def is_type(around: Surroundings) -> Callable[[str], bool]:
     """Tells whether a name is that of a type there, and of no variable."""
 
     def asked(name: str) -> bool:
-        return around.variable(name) is None and around.type((name,)) is not None
+        if around.variable(name) is not None and not around.prefers_type(name):
+            return False
+        return around.type((name,)) is not None
 
     return asked
 

@@ -84,6 +84,9 @@ class Surroundings(Protocol):
             CommandError: it is no parameter.
         """
 
+    def prefers_type(self, name: str) -> bool:
+        """True if a name is that of a type in a nearer file than that of a variable."""
+
     def type_of_vtable(self, address: int) -> CType | None:
         """The type whose methods a table of Rust holds; None where nobody says."""
 

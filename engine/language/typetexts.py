@@ -46,6 +46,8 @@ def _base_of(kind: CType) -> tuple[CType, str, _Wrapped]:
     bottom: CType = kind
     here = kind.resolved
     for _ in range(32):
+        if here.kind is TypeKind.POINTER and here.owner is not None:
+            break  # a member's offset leads to no thing of a type of its own
         if here.kind is TypeKind.POINTER:
             marks = ("&" if here.text.endswith("&") else "*") + marks
         elif here.kind is TypeKind.ARRAY:

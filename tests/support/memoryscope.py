@@ -48,6 +48,9 @@ class MemoryScope:
     def at_entry(self, name: str) -> TypedValue:
         raise CommandError(f'No symbol "{name}" in current context.')
 
+    def prefers_type(self, name: str) -> bool:
+        return False
+
     def type_of_vtable(self, address: int) -> CType | None:
         return None
 

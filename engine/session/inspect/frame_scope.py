@@ -311,6 +311,21 @@ class FrameScope:
                 return found
         return self._cpp.template(name) if "<" in name else None
 
+    def prefers_type(self, name: str) -> bool:
+        """True if a name is that of a type in a nearer file than that of a variable."""
+        if self.local(name) is not None:
+            return False
+        for module in self._files.modules(self._module, self._elsewhere):
+            names = self._files.names(module)
+            if names is None:
+                continue
+            near = self._unit if module is self._module else None
+            if names.variable(name, near) or names.function(name, near):
+                return False
+            if names.type(name, "", near) is not None:
+                return names.enumerator(name, near) is None
+        return False
+
     def type_of_vtable(self, address: int) -> CType | None:
         """The type whose methods a table of Rust holds; None where nobody says."""
         module = (self._elsewhere or self._session.seen).modules.at(address)

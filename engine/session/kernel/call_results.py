@@ -102,6 +102,10 @@ class _Image:
         """None is known: no function is looked at."""
         raise CommandError(f'No symbol "{name}" in current context.')
 
+    def prefers_type(self, name: str) -> bool:
+        """Return False: there is one file."""
+        return False
+
     def type_of_vtable(self, address: int) -> CType | None:
         """None: kernels' tables are not looked for."""
         return None
