@@ -110,6 +110,9 @@ int Counter::shared_count = 8;
 using namespace geo;
 int global = 5;
 union Either { int i; float f; };
+union re_syntax_options { int i; char c[3]; }; // the C library has a variable of this name
+re_syntax_options option;
+
 int main(int argc, char **argv) {
   Square sq(4); Shape *sp = &sq; Shape &sr = sq; Colored *cp = &sq; Shape plain(3);
   const Shape &csr = sq;

@@ -641,3 +641,12 @@ geo::Shape &
 5
 >>> p/x color
 ADDRESS
+>>> ptype pm
+type = int geo::Square::*
+>>> ptype re_syntax_options
+type = union re_syntax_options {
+    int i;
+    char c[3];
+}
+>>> p sizeof(re_syntax_options)
+4
