@@ -24,7 +24,7 @@ from engine.image.scopes import DieVariable, Variable
 
 _SUBPROGRAM, _VARIABLE, _ENUMERATOR, _TYPEDEF, _BASE = 0x2E, 0x34, 0x28, 0x16, 0x24
 _NAMESPACE, _UNSPECIFIED, _AT_ENUM_CLASS = 0x39, 0x3B, 0x6D
-_IMPORTED, _AT_IMPORT = 0x08, 0x18
+_IMPORTED, _AT_IMPORT, _AT_EXPORT_SYMBOLS = 0x08, 0x18, 0x89
 _SPACES: Final = frozenset((0x11, 0x4A, _NAMESPACE, 0x3C, 0x41, 0x1E, *RECORDS))
 """Tags of what names stand in: units, namespaces, modules, classes."""
 _TYPES: Final = frozenset((_TYPEDEF, _BASE, ENUM, _UNSPECIFIED, *RECORDS))
@@ -100,6 +100,7 @@ class GlobalNames:
         """Nothing is read yet."""
         self.info = info
         self._units: dict[int, dict[str, list[int]]] = {}
+        self._shorter: dict[int, dict[str, list[int]]] = {}
         self._glance: dict[str, bool] = {}
         self._code: dict[int, dict[object, list[int]]] = {}
         self._templates: dict[str, tuple[str, ...]] = {}
@@ -335,7 +336,8 @@ class GlobalNames:
         try:
             units = list(self._naming(name))
             for unit in sorted(units, key=lambda unit: unit is not near):
-                for offset in self._names(unit).get(name, ()):
+                offsets = self._names(unit).get(name, ())
+                for offset in (*offsets, *self._shorter[id(unit)].get(name, ())):
                     die = Die(unit, offset)
                     if die.tag in tags:
                         yield die
@@ -370,13 +372,19 @@ class GlobalNames:
         return known
 
     def _names(self, unit: Unit) -> dict[str, list[int]]:
-        """Offsets of a unit's entries by name; C++'s by their whole name and by their last."""
+        """Offsets of a unit's entries by name; C++'s by their whole name and by their last.
+
+        Names without the inline namespaces that they are in are `_shorter`.
+        """
         found = self._units.get(id(unit))
         if found is not None:
             return found
         found = self._units[id(unit)] = {}
+        shorter: dict[str, list[int]] = {}
+        self._shorter[id(unit)] = shorter
         shape = unit.shape
         spaces: dict[int, str] = {}
+        inline: dict[str, str] = {}
         for index, tag in enumerate(shape.tags):
             parent = shape.parents[index]
             if parent < 0 or (tag not in _KEPT and tag != _NAMESPACE):
@@ -405,8 +413,13 @@ class GlobalNames:
                     continue
             if tag == _NAMESPACE or tag in RECORDS:
                 spaces[index] = f"{whole}::"
+                if die.has(_AT_EXPORT_SYMBOLS):
+                    inline[f"{whole}::"] = spaces.get(within, "")
             if tag in _KEPT:
                 found.setdefault(whole, []).append(die.offset)
+                for inner, outer in inline.items():
+                    if whole.startswith(inner):
+                        shorter.setdefault(outer + whole[len(inner) :], []).append(die.offset)
                 if whole != name and not _is_constructor(whole, name):
                     found.setdefault(name, []).append(die.offset)
         return found

@@ -110,6 +110,8 @@ int Counter::shared_count = 8;
 using namespace geo;
 int global = 5;
 union Either { int i; float f; };
+namespace geo { inline namespace newest { struct Latest { int n = 8; }; } }
+geo::Latest latest;
 union re_syntax_options { int i; char c[3]; }; // the C library has a variable of this name
 re_syntax_options option;
 

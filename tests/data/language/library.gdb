@@ -262,10 +262,6 @@ std::vector of length 2, capacity 2 = {1, 2}
 true
 >>> p &*vi
 (int *) ADDRESS
->>> p (std::vector<int>*)&three
-A syntax error in expression, near `)&three'.
->>> p *(std::vector<int>*)&three
-A syntax error in expression, near `)&three'.
 >>> whatis three
 type = std::vector<int>
 >>> whatis names

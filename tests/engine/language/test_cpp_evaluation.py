@@ -104,6 +104,8 @@ OWN = {  # gdb has errors for these, or sees the parts of objects that it has ov
     "p greet(str)[1]": "101 'e'",
     "p nullptr": "(void *) ADDRESS",
     "p over(color)": "Cannot resolve function over to any overloaded instance",
+    "ptype geo::Latest": "type = struct geo::newest::Latest {\n    int n;\n}",
+    "p sizeof(geo::Latest)": "4",
     "p sq.scaled(1)": "Too few arguments in function call.",
 }
 
@@ -169,5 +171,8 @@ def test_containers_of_both_libraries(library: str, tmp_path: Path) -> None:
         program = built("library", tmp_path)
     wanted = golden("library")
     start = ("break look", "run", "continue", "up")
+    # gdb does not know the type by the name that its user writes.
+    wanted["whatis (std::vector<int> *)0"] = "type = std::vector<int> *"
+    wanted["p *(std::vector<int>*)&three"] = "std::vector of length 3, capacity 4 = {1, 2, 3}"
     found = answers(program, start, list(wanted))
     assert {line: text.replace("__cxx11::", "") for line, text in found.items()} == wanted
