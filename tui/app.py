@@ -32,6 +32,7 @@ from tui.controls import Controls
 from tui.guest_input import GuestInput
 from tui.key_queue import KeyQueue
 from tui.keymap import BY_ID, Action, bindings, spelled
+from tui.line_in_hand import LineInHand
 from tui.messages import Ask, Copied, Followed, Located, Say, Written
 from tui.palette import Everything
 from tui.panes.code_view import CodeView
@@ -193,6 +194,7 @@ class KprobeApp(App[int]):
         self._guest_input = GuestInput(self, self.body)
         self._hints = Hints(self._fits)
         self._status = StatusBar(id="status")
+        self._in_hand = LineInHand(self, self._status.work)
         self._messages = MessageLine(self.body.focus_pane, id="message")
         self._definitions = definitions
         self._recording = config.recording is not None
@@ -204,9 +206,15 @@ class KprobeApp(App[int]):
             self._answered = False
         self.bridge.post(command)
 
+    @property
+    def works(self) -> bool:
+        """True while the engine has not answered a line of gdb's words."""
+        return self._in_hand.is_there
+
     def type(self, line: str) -> None:
         """Have the engine carry a line of gdb's words out."""
         self.panes.console.typed(line)
+        self._in_hand.typed(line)
         self.post(cmd.TypedLine(line))
 
     def _restoring(self) -> SessionRestore:
@@ -471,6 +479,7 @@ class KprobeApp(App[int]):
             if isinstance(command, cmd.ChangeTrigger) and command.text.startswith("hist:"):
                 self.body.show_pane("histogram")
         elif isinstance(command, cmd.TypedLine):
+            self._in_hand.answered()
             self._answer(text)
         elif isinstance(command, cmd.Restore) and self._restore is not None:
             self._restore.recalled()
@@ -497,6 +506,7 @@ class KprobeApp(App[int]):
         if isinstance(command, cmd.TraceFunctions):
             self.controls.functions.refused(command.globs)
         if isinstance(command, cmd.TypedLine):
+            self._in_hand.answered()
             self._answered = True
             if event.hint:  # it did not get as far as to print that
                 self.panes.console.failed(event.text)

@@ -25,6 +25,10 @@ class Desk(Protocol):
     def words(self) -> Mapping[str, str]:
         """Names of gdb's words, and the whole one of each, as far as they are known."""
 
+    @property
+    def works(self) -> bool:
+        """True while the engine has not answered a line of gdb's words."""
+
     def type(self, line: str) -> None:
         """Have the engine carry a line of gdb's words out."""
 

@@ -170,7 +170,8 @@ class Motions:
         if self._desk.copy_selection():
             return
         self.run(cmd.Halt())  # in any case: the view may be older than the guest
-        if self._desk.view.state not in (RunState.RUNNING, RunState.WAITING):
+        stands = self._desk.view.state not in (RunState.RUNNING, RunState.WAITING)
+        if stands and not self._desk.works:
             self._desk.say("the program is not running; q quits")
 
     def walk(self, frames: int) -> None:

@@ -7,6 +7,7 @@ from flowkit import User, flow
 from textual.widgets import Input
 
 from engine.session.protocol.views import RunState
+from tui.widgets.bars import StatusBar
 
 LOOPS = {
     "words": "set $n = 0\nwhile 1\nset $n = $n + 1\nend\n",
@@ -41,6 +42,25 @@ def test_a_loop_without_end_is_ended_by_ctrl_c(loop: str, tmp_path: Path) -> Non
         await user.pilot.pause(0.05)
         await user.press("ctrl+c")
         await user.says("Quit")
+
+    flow(steps)
+
+
+def test_a_line_that_takes_long_says_how_it_is_ended(tmp_path: Path) -> None:
+    file = tmp_path / "loop.gdb"
+    file.write_text(LOOPS["nothing"])
+
+    async def steps(user: User) -> None:
+        status = user.app.query_one(StatusBar)
+        await user.command(f"source {file}")
+        await user.until(lambda: "Ctrl-C ends it" in str(status.content))
+        assert "ends it: source /" in str(status.content)
+        user.app.type("print 6 * 7")
+        await user.until(lambda: "1 more typed" in str(status.content))
+        await user.press("ctrl+c")
+        await user.says("= 42")
+        assert "Ctrl-C" not in str(status.content)
+        assert "ready" in str(status.content)
 
     flow(steps)
 

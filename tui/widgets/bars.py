@@ -39,11 +39,17 @@ class StatusBar(Static):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id, markup=False)
         self._view = GuestView()
+        self._work = ""
         self._shown: Content | None = None
 
     def show(self, view: GuestView) -> None:
         """Show a new view."""
         self._view = view
+        self._renew()
+
+    def work(self, text: str) -> None:
+        """Say what the engine works on; "" for nothing."""
+        self._work = text
         self._renew()
 
     def on_resize(self) -> None:
@@ -86,6 +92,9 @@ class StatusBar(Static):
         else:
             reason = harmless(view.reason, plain)
             doing = f"{view.state.value}: {reason}" if reason else view.state.value
+        look = _STATES[view.state]
+        if self._work and view.state not in (RunState.RUNNING, RunState.WAITING):
+            doing, look = harmless(self._work, plain), "bold $text-accent"
         thread = f"{view.comms.get(view.thread, '')}-{view.thread}"
         of_all = f"{harmless(thread, plain)} of {view.threads} threads"
         where = "" if view.waiting_in else harmless(bare_place(view.location), plain)
@@ -93,7 +102,7 @@ class StatusBar(Static):
         return [
             (2, harmless(view.program.rsplit("/", 1)[-1], plain), "bold"),
             (7, view.arch, ""),
-            (0, doing, _STATES[view.state]),
+            (0, doing, look),
             (3, where, ""),
             (5, harmless(line, plain), ""),
             (3, of_all if view.threads > 1 else "", ""),
