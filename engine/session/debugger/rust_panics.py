@@ -26,6 +26,8 @@ _ANY: Final = "Box<dyn Any>"
 _HOLE: Final = "{}"
 _LONGEST: Final = 4096
 _MOST: Final = 64
+_VALUES: Final = 100
+"""Values of a message that are read: what leads to itself in a guest's memory has an end."""
 _HEADER: Final = 5
 """Words of a `PanicInfo` among which its place in the source is looked for."""
 _NUMBER: Final = re.compile(r"[iu](8|16|32|64|128|size)")
@@ -49,6 +51,7 @@ class PanicMessages:
         self._session = session
         self._name_of = name_of
         self._word = session.arch.bits // 8
+        self._left = 0
 
     def message(self) -> str:
         """The message; "" where it cannot be told."""
@@ -57,6 +60,7 @@ class PanicMessages:
             session.cpu.read_register(name) for name in session.arch.probes.arguments[:2]
         )
         pc = session.cpu.read_register(session.arch.roles.pc)
+        self._left = _VALUES
         try:
             name = self._name_of(pc)
             if "begin_panic" in name and "begin_panic_handler" not in name:
@@ -168,7 +172,8 @@ class PanicMessages:
         return self._value(value, kind, trait)
 
     def _value(self, at: int, kind: str, trait: str) -> str:
-        if trait not in ("Display", "Debug"):
+        self._left -= 1
+        if trait not in ("Display", "Debug") or self._left < 0:
             return _HOLE
         number = _NUMBER.fullmatch(kind)
         if number is not None:

@@ -3,6 +3,8 @@
 import re
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from controlkit import held
@@ -10,6 +12,8 @@ from gdbwords import said
 from rustkit import rust_program
 
 from engine.session.debugger.console import Console
+from engine.session.debugger.rust_panics import PanicMessages
+from engine.session.guest.session import Session
 from engine.session.protocol import commands as cmd
 from engine.session.protocol.config import GuestConfig
 
@@ -75,3 +79,42 @@ def test_the_table_the_interface_and_another_session() -> None:
             fresh.do(cmd.Restore((), guest.view.stops))
             fresh.do(cmd.Continue())
             assert fresh.view.reason.endswith(": Rust panic: plain words")
+
+
+def test_a_message_that_leads_to_itself_has_an_end() -> None:
+    """Each of 60 arguments is the message again: memory of a guest that means harm."""
+    start, texts, arguments, formatter = 0x1000, 0x1100, 0x2000, 0x9000
+    memory = bytearray(0x4000)
+
+    def put(at: int, *words: int) -> None:
+        memory[at : at + 8 * len(words)] = b"".join(word.to_bytes(8, "little") for word in words)
+
+    put(start, texts, 1, arguments, 60, 0, 0)
+    put(texts, texts + 16, 1)
+    memory[texts + 16] = ord("x")
+    put(arguments, *(start, formatter) * 60)
+    put(0x3000, start, 0x3100)  # a `PanicInfo` with a place in the source
+    put(0x3100, 0x3200, 4)
+    memory[0x3200:0x3204] = b"a.rs"
+    symbol = SimpleNamespace(
+        demangled="<core::fmt::Arguments as core::fmt::Display>::fmt", is_function=True
+    )
+    registers = {"rdi": 0x3000, "rsi": 0, "rip": 0x10}
+    session = SimpleNamespace(
+        arch=SimpleNamespace(
+            bits=64,
+            roles=SimpleNamespace(pc="rip"),
+            probes=SimpleNamespace(arguments=("rdi", "rsi")),
+        ),
+        cpu=SimpleNamespace(read_register=registers.__getitem__),
+        seen=SimpleNamespace(
+            memory=SimpleNamespace(peek=lambda at, size: bytes(memory[at : at + size])),
+            modules=SimpleNamespace(
+                locate=lambda at: SimpleNamespace(symbol=symbol if at == formatter else None)
+            ),
+        ),
+    )
+    found = PanicMessages(cast(Session, session), lambda pc: "rust_begin_unwind").message()
+    assert found.startswith("xxx")
+    assert found.count("x") == 101
+    assert found.endswith("{}" * 60)
