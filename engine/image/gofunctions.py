@@ -108,8 +108,9 @@ def go_functions(image: "ElfImage") -> GoFunctions | None:
         for magic in _MAGICS:
             mark, at = magic.to_bytes(4, "little") + b"\0\0", -1
             while (at := data.find(mark, at + 1)) >= 0:
-                found = _read(image, segment.offset + at, segment.filesz - at)
-                if found is not None and not at % _ALIGNED:
+                aligned = not at % _ALIGNED
+                found = _read(image, segment.offset + at, segment.filesz - at) if aligned else None
+                if found is not None:
                     return found
     return None
 
