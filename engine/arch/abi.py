@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from engine.arch.goabi import GoRegisters
+
 if TYPE_CHECKING:
     from engine.arch.abivalues import Divide, ResultPlaces
 
@@ -67,6 +69,9 @@ class ElfAbi(Struct, frozen=True):
         results: gives the registers of a function's result, with `divide`.
         quads: long double is IEEE's format of 128 bits.
         mapping_symbols: symbols without a type whose names begin with "$" tell code from data.
+        go: registers that Go's runtime gives a meaning; None where Go does not run.
+        thread_block: bytes from the thread pointer to the program's block of thread-local
+            variables behind it; None where that is in front (ELF Handling For TLS, 3).
     """
 
     calls: CallConvention | None = None
@@ -75,3 +80,5 @@ class ElfAbi(Struct, frozen=True):
     quads: bool = False
     divide: "Divide | None" = None
     results: "Callable[[], ResultPlaces] | None" = None
+    go: GoRegisters | None = None
+    thread_block: int | None = None

@@ -380,6 +380,7 @@ class Arch(Struct, frozen=True):
         bench: the guest that `bench` measures on; None where there is none.
         gdb: its registers as gdb's remote protocol has them; None where gdb is not served.
         gdb_system: those of a processor in system mode; None where no machine is booted.
+        flag_set: the beginning of gdb's names for types of flags; "" for the architecture's name.
         bpftrace: registers that bpftrace calls otherwise than `registers` does.
         plan: the address space.
         linux: the kernel ABI.
@@ -473,6 +474,7 @@ class Arch(Struct, frozen=True):
     bench: BenchGuest | None = None
     gdb: "Callable[[], GdbTarget] | None" = None
     gdb_system: "Callable[[], GdbTarget] | None" = None
+    flag_set: str = ""
     bpftrace: Mapping[str, str] = field(default_factory=dict)
     reads_counter: Callable[[bytes], bool] = lambda raw: False
     goes_elsewhere: Callable[[Insn], bool] = lambda insn: False

@@ -15,7 +15,9 @@ class GoRegisters(Struct, frozen=True):
 
     Attributes:
         goroutine: holds the address of the running goroutine's descriptor (`g`).
-        first: a function's first integer argument.
+        general: take integers and pointers, arguments and results, in this order.
+        real: the same for floating-point numbers.
+        room: bytes in front of a call's arguments on the stack, for a callee's link register.
         stacked: distance from the stack pointer at the entry of a function of ABI0 to its
             first argument.
         thread_word: distance from the thread register to a word with the goroutine's address,
@@ -23,18 +25,17 @@ class GoRegisters(Struct, frozen=True):
     """
 
     goroutine: str
-    first: str
+    general: tuple[str, ...]
+    real: tuple[str, ...]
+    room: int = 8
     stacked: int = 8
     thread_word: int | None = None
 
+    @property
+    def first(self) -> str:
+        """The register of a function's first integer argument."""
+        return self.general[0]
 
-GO_REGISTERS: Final = {
-    # The linker puts the word of static programs there; r14 is anybody's in functions of ABI0.
-    "x86_64": GoRegisters("r14", "rax", thread_word=-8),
-    "aarch64": GoRegisters("x28", "x0"),
-    "riscv64": GoRegisters("s11", "a0"),
-}
-"""By the architecture's name; Go runs on no other one of ours."""
 
 STACK_LOW: Final = 0
 """Offset of `g.stack.lo`, the lowest address of a goroutine's stack (runtime2.go: "stack is the

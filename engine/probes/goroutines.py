@@ -12,7 +12,6 @@ from msgspec import Struct
 
 from engine.arch.base import Arch
 from engine.arch.goabi import (
-    GO_REGISTERS,
     SCHEDULER,
     STACK_HIGH,
     STACK_LEAST,
@@ -51,7 +50,7 @@ class GoroutineStacks:
         """No runtime is known of."""
         self.present = False
         self._memory = memory
-        self._registers = GO_REGISTERS.get(arch.name)
+        self._registers = arch.abi.go
         self._latest: GoStack | None = None
         self._cpu, self._roles = cpu, arch.roles
         self._read: Callable[[], tuple[int, ...]] | None = None

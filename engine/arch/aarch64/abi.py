@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from engine.arch.abi import CallConvention, ElfAbi, LinkageStubs
+from engine.arch.goabi import GoRegisters
 
 if TYPE_CHECKING:
     from engine.arch.abivalues import RegisterPart, ResultPlaces, ValueShape
@@ -40,6 +41,12 @@ def _results() -> "ResultPlaces":
 
 
 ABI: Final = ElfAbi(
+    go=GoRegisters(
+        "x28",
+        tuple(f"x{number}" for number in range(16)),
+        tuple(f"v{number}" for number in range(16)),
+    ),
+    thread_block=16,
     calls=CallConvention(  # AAPCS64, 6.8.2
         general=tuple(range(8)),
         vectors=tuple(range(64, 72)),

@@ -49,4 +49,4 @@ RESULTS: Final = ResultPlaces(
     exit="r8",
     decode=decode,
 )
-ABI: Final = ElfAbi(divide=divide, results=lambda: RESULTS)
+ABI: Final = ElfAbi(divide=divide, results=lambda: RESULTS, thread_block=16)

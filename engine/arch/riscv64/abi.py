@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from engine.arch.abi import CallConvention, ElfAbi, LinkageStubs
+from engine.arch.goabi import GoRegisters
 
 if TYPE_CHECKING:
     from engine.arch.abivalues import RegisterPart, ResultPlaces, ValueShape
@@ -35,6 +36,12 @@ def _results() -> "ResultPlaces":
 
 
 ABI: Final = ElfAbi(
+    go=GoRegisters(
+        "s11",
+        (*(f"a{n}" for n in range(8)), *(f"s{n}" for n in range(8))),
+        (*(f"fa{n}" for n in range(8)), *(f"fs{n}" for n in range(8))),
+    ),
+    thread_block=0,
     calls=CallConvention(  # 2.1, 2.2; DWARF numbers of chapter 13
         general=tuple(range(10, 18)),
         vectors=tuple(range(42, 50)),

@@ -213,6 +213,7 @@ X86_64 = Arch(
     bench=BENCH,
     gdb=_gdb,
     gdb_system=_gdb_system,
+    flag_set="i386",
     slices=SLICES,
     plan=AddressPlan(
         task_size=TASK_SIZE,

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from engine.arch.abi import CallConvention, ElfAbi, LinkageStubs
+from engine.arch.goabi import GoRegisters
 
 if TYPE_CHECKING:
     from engine.arch.abivalues import RegisterPart, ResultPlaces, ValueShape
@@ -32,6 +33,14 @@ def _results() -> "ResultPlaces":
 
 
 ABI: Final = ElfAbi(
+    # The linker puts the word of static programs there; r14 is anybody's in functions of ABI0.
+    go=GoRegisters(
+        "r14",
+        ("rax", "rbx", "rcx", "rdi", "rsi", "r8", "r9", "r10", "r11"),
+        tuple(f"xmm{number}" for number in range(15)),
+        room=0,
+        thread_word=-8,
+    ),
     divide=_divide,
     results=_results,
     calls=CallConvention(  # 3.2.3; DWARF numbers of figure 3.36

@@ -102,7 +102,7 @@ class ReturnedValue:
         producer = unit.root.string(_AT_PRODUCER) or "" if unit is not None else ""
         try:
             found = GoResults(
-                session.arch.name,
+                session.arch.abi.go,
                 [one.type for one in given],
                 [one.type for one in results],
                 in_registers="regabi" in producer,

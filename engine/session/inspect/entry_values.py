@@ -6,7 +6,7 @@ A compiler notes at a call what it gives to the callee, in terms that outlive th
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from engine.guest.modules import Module
 from engine.image.callsites import register_of
@@ -16,9 +16,6 @@ from engine.image.scopes import DieVariable, Scope, Variable
 
 if TYPE_CHECKING:
     from engine.session.inspect.frame_scope import FrameScope
-
-_BEHIND_BLOCKS: Final = {"aarch64": 16, "riscv64": 0}
-"""Bytes between the thread pointer and the first block, by architecture."""
 
 
 class EntryValues:
@@ -70,12 +67,14 @@ class EntryValues:
         return caller.number_of(code, site.unit)
 
 
-def thread_local(module: Module | None, arch: str, pointer: int | None, offset: int) -> int | None:
+def thread_local(
+    module: Module | None, behind: int | None, pointer: int | None, offset: int
+) -> int | None:
     """The address of a thread-local variable of the program (ELF Handling For TLS, 3).
 
     Args:
         module: its file; blocks of libraries are found by the C library alone.
-        arch: the architecture's name.
+        behind: see `ElfAbi.thread_block`.
         pointer: of the thread.
         offset: of the variable in the block of its file.
     """
@@ -84,8 +83,6 @@ def thread_local(module: Module | None, arch: str, pointer: int | None, offset: 
     if block is None or not pointer:
         return None
     align = max(block.align, 1)
-    if arch in ("x86_64", "i386"):
+    if behind is None:
         return pointer - -(-(block.memsz + block.vaddr % align) // align) * align + offset
-    if arch in _BEHIND_BLOCKS:
-        return pointer + -(-_BEHIND_BLOCKS[arch] // align) * align + offset
-    return None
+    return pointer + -(-behind // align) * align + offset

@@ -146,4 +146,4 @@ class FrameRegisters:
     @property
     def _register_set(self) -> str:
         """The architecture's name in those of gdb's types of flags."""
-        return "i386" if self._arch.name == "x86_64" else self._arch.name
+        return self._arch.flag_set or self._arch.name

@@ -438,7 +438,9 @@ class FrameScope:
         def of_thread(offset: int) -> int | None:
             pointer = self._session.cpu.read_register(tls) if tls else None
             main = module is (self._elsewhere or self._session.seen).modules.main
-            return thread_local(module if main else None, self._arch.name, pointer, offset)
+            return thread_local(
+                module if main else None, self._arch.abi.thread_block, pointer, offset
+            )
 
         entry = self._entry_values
         return KnownFrame(

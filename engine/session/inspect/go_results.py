@@ -10,6 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from engine.arch.goabi import GoRegisters
 from engine.errors import CommandError
 from engine.image.datatypes import TypeKind
 from engine.image.gotypes import GoKind
@@ -17,19 +18,6 @@ from engine.language.go_types import kind_of
 from engine.language.value_types import CType
 from engine.language.values import MemoryPlace, Order, TypedValue
 
-_REGISTERS: Final = {
-    "x86_64": (
-        ("rax", "rbx", "rcx", "rdi", "rsi", "r8", "r9", "r10", "r11"),
-        tuple(f"xmm{number}" for number in range(15)),
-    ),
-    "aarch64": (
-        tuple(f"x{number}" for number in range(16)),
-        tuple(f"v{number}" for number in range(16)),
-    ),
-}
-"""Registers of integers and of floating-point numbers, in the order in which they are given."""
-_FIRST: Final = {"x86_64": 0, "aarch64": 8}
-"""Bytes in front of a call's arguments on the stack: room for a callee's link register."""
 _WORDS: Final = {
     GoKind.STRING: 2,
     GoKind.INTERFACE: 2,
@@ -50,7 +38,7 @@ class GoResults:
 
     def __init__(
         self,
-        arch: str,
+        registers: GoRegisters | None,
         parameters: Sequence[CType],
         results: Sequence[CType],
         *,
@@ -59,18 +47,18 @@ class GoResults:
         """Assign them.
 
         Args:
-            arch: name of the processor's architecture.
+            registers: of the processor's architecture; None where Go does not run.
             parameters: types of the function's arguments, a method's receiver among them.
             results: types of its results.
             in_registers: the convention has registers.
 
         Raises:
-            CommandError: the convention of the architecture is not known.
+            CommandError: Go does not run on the architecture.
         """
-        if arch not in _REGISTERS:
-            raise CommandError(f"where functions of Go return values is not known on {arch}")
-        banks = _REGISTERS[arch] if in_registers else ((), ())
-        stack = _FIRST[arch]
+        if registers is None:
+            raise CommandError("where functions of Go return values is not known here")
+        banks = (registers.general, registers.real) if in_registers else ((), ())
+        stack = registers.room
         for kind in self._on_stack(banks, parameters):
             stack = _aligned(stack, kind) + (kind.size or 0)
         stack = -(-stack // 8) * 8

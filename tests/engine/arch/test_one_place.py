@@ -19,7 +19,7 @@ from engine.cli.main import main
 # -- names ----------------------------------------------------------------------------------
 
 _NAMES = re.compile(
-    r"x86|amd64|i386|aarch64|arm64|armv|(?-i:^ARM$)|ia_?64|itanium|riscv|rv64|mips|ppc|powerpc|s390"
+    r"x86|amd64|i386|aarch64|arm64|armv|(?-i:^ARM$)|ia_?64|itanium|riscv|rv64|mips|(?<![a-z])ppc|powerpc|s390"
     r"|loongarch|^EM_",
     re.IGNORECASE,
 )
