@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from engine.arch.goabi import GoRegisters
-
 if TYPE_CHECKING:
     from engine.arch.abivalues import Divide, ResultPlaces
 
@@ -57,6 +55,38 @@ class LinkageStubs(Struct, frozen=True):
     jump_slot: int
     irelative: int
     find: Callable[[bytes, int], Iterator[tuple[int, int]]]
+
+
+class GoRegisters(Struct, frozen=True):
+    """An architecture's registers as Go uses them.
+
+    Source: "Go internal ABI specification" (cmd/compile/abi-internal.md) and the runtime's
+    assembly of each architecture (runtime/asm_*.s, tls_*.s). Before the register ABI (Go 1.17 on
+    x86-64, 1.18 on AArch64, 1.19 on RISC-V) and in functions of ABI0 arguments are above the
+    stack pointer.
+
+    Attributes:
+        goroutine: holds the address of the running goroutine's descriptor (`g`).
+        general: take integers and pointers, arguments and results, in this order.
+        real: the same for floating-point numbers.
+        room: bytes in front of a call's arguments on the stack, for a callee's link register.
+        stacked: distance from the stack pointer at the entry of a function of ABI0 to its
+            first argument.
+        thread_word: distance from the thread register to a word with the goroutine's address,
+            where functions of ABI0 may use the register; None where they may not.
+    """
+
+    goroutine: str
+    general: tuple[str, ...]
+    real: tuple[str, ...]
+    room: int = 8
+    stacked: int = 8
+    thread_word: int | None = None
+
+    @property
+    def first(self) -> str:
+        """The register of a function's first integer argument."""
+        return self.general[0]
 
 
 class ElfAbi(Struct, frozen=True):

@@ -9,7 +9,7 @@ import os
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from engine.arch import for_elf
 from engine.errors import ImageError
@@ -21,10 +21,12 @@ from engine.image.elf import ElfImage
 from engine.image.forms import Widths
 from engine.image.headers import text
 from engine.image.longwork import look_up
-from engine.image.namedunits import NamedUnits
 from engine.image.ranges import read_aranges, read_ranges
 from engine.image.reader import DamagedError, Reader
 from engine.image.sections import debug_bytes
+
+if TYPE_CHECKING:
+    from engine.image.namedunits import NamedUnits
 
 _MAX_ABBREVS: Final = 1 << 20
 
@@ -73,7 +75,6 @@ class DebugInfo:
         self._tables: dict[tuple[int, Widths], dict[int, Abbrev]] = {}
         self._split: dict[int, Unit] = {}
         self.definitions: dict[tuple[int, str], Die | None] = {}
-        self._named = NamedUnits(self)
 
     @classmethod
     def of(cls, image: ElfImage, debug_dirs: Sequence[str] | None) -> "DebugInfo | None":
@@ -200,6 +201,12 @@ class DebugInfo:
             DamagedError: a unit's header is none.
         """
         return self._named.of(names, instances=instances)
+
+    @cached_property
+    def _named(self) -> "NamedUnits":
+        from engine.image.namedunits import NamedUnits  # many commands ask for no name
+
+        return NamedUnits(self)
 
     def unit(self, section: str, offset: int) -> Unit:
         """The unit whose header is at an offset."""

@@ -17,6 +17,8 @@ from engine.image.headers import PF_X
 if TYPE_CHECKING:
     from engine.image.elf import ElfImage
 
+ASSEMBLY: Final = ".abi0"
+"""Behind the names of Go's functions in assembly in the symbol table, and nowhere else."""
 _TABLES: Final = (".gopclntab", ".data.rel.ro.gopclntab")
 _MARKS: Final = (*_TABLES, ".go.buildinfo", ".note.go.buildid")
 """Sections that only files with Go's runtime have."""
@@ -80,6 +82,11 @@ class GoFunctions(Struct, frozen=True):
                 bounds = self.start + entries[index], self.start + entries[index + 2]
                 found.setdefault(name, []).append(bounds)
         return found
+
+
+def go_name(symbol: str) -> str:
+    """The name of a function as Go itself has it."""
+    return symbol.removesuffix(ASSEMBLY)
 
 
 def has_go(image: "ElfImage") -> bool:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 
 from engine.errors import ImageError
 from engine.image import dies, headers
-from engine.image.callsites import CallSite, call_sites
 from engine.image.cfa import cfa_at
 from engine.image.debuginfo import DebugInfo
 from engine.image.dies import Die, Unit
@@ -40,6 +39,7 @@ from engine.image.scopes import (
 )
 
 if TYPE_CHECKING:
+    from engine.image.callsites import CallSite
     from engine.image.kernel.btfscopes import BtfScopes
 
 __all__ = ["Scope", "Variable", "Variables"]
@@ -151,8 +151,10 @@ class Variables:
             pass
         return None
 
-    def call_at(self, behind: int) -> CallSite | None:
+    def call_at(self, behind: int) -> "CallSite | None":
         """The call that returns to a link address; None where no compiler tells of it."""
+        from engine.image.callsites import call_sites  # the debugger alone asks
+
         try:
             for unit in self.info.containing(behind - 1) if self.info is not None else ():
                 known = self._calls.get(id(unit))

@@ -11,17 +11,23 @@ from typing import Final
 from msgspec import Struct
 
 from engine.arch.base import Arch
-from engine.arch.goabi import (
-    SCHEDULER,
-    STACK_HIGH,
-    STACK_LEAST,
-    STACK_LOW,
-    THREAD,
-)
 from engine.cpu.base import Cpu
 from engine.errors import GuestFaultError
 from engine.guest.memory import Memory
 
+STACK_LOW: Final = 0
+"""Offset of `g.stack.lo`, the lowest address of a goroutine's stack (runtime2.go: "stack is the
+first field"); debuggers and the linker's prologues rely on it."""
+STACK_HIGH: Final = 8
+"""Offset of `g.stack.hi`, the address behind it."""
+STACK_LEAST: Final = 2048
+"""Bytes of the smallest stack of a goroutine; all have a power of two (runtime/stack.go)."""
+THREAD: Final = 48
+"""Offset of `g.m`, the thread that runs a goroutine: behind the stack, two guards, `_panic` and
+`_defer`."""
+SCHEDULER: Final = 0
+"""Offset of `m.g0`, the goroutine on whose stack a thread's scheduler runs ("g0 must come
+first")."""
 _WORD: Final = 8
 
 

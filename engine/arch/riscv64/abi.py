@@ -4,8 +4,7 @@ import struct
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from engine.arch.abi import CallConvention, ElfAbi, LinkageStubs
-from engine.arch.goabi import GoRegisters
+from engine.arch.abi import CallConvention, ElfAbi, GoRegisters, LinkageStubs
 
 if TYPE_CHECKING:
     from engine.arch.abivalues import RegisterPart, ResultPlaces, ValueShape

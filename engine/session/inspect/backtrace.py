@@ -5,7 +5,7 @@ one trace.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -16,11 +16,10 @@ from engine.cpu.ram import EXECUTE
 from engine.errors import CommandError, GuestFaultError
 from engine.guest.hooks import SpaceHooks
 from engine.guest.memory import Memory
+from engine.image.gofunctions import go_name, has_go
 from engine.linux.space import AddressSpace
 from engine.probes.trampoline import NAME
 from engine.session.guest.session import Session
-from engine.session.inspect.go_stacks import GoStacks, go_name
-from engine.session.inspect.goroutines import Goroutine
 from engine.session.protocol.frames import GuestFrame
 from engine.unwind.compare import UNWINDERS, Comparison, by_name
 from engine.unwind.expression import ReadMemory
@@ -29,6 +28,8 @@ from engine.unwind.unwinder import LIMIT, EndReason, Frame, Unwinder, UnwindGues
 
 if TYPE_CHECKING:
     from engine.session.guest.user_programs import UserPrograms, UserState
+    from engine.session.inspect.go_stacks import GoStacks
+    from engine.session.inspect.goroutines import Goroutine
 
 TRAMPOLINE_NAME: Final = NAME
 KERNEL_NAME: Final = "[kernel]"
@@ -65,11 +66,16 @@ class Backtraces:
         """Nothing is read yet."""
         self._session = session
         arch = session.arch
-        self._go = GoStacks(session)
         self._views: dict[AddressSpace, tuple[UnwindGuest, Unwinder]] = {}
         self.names = tuple(r.name for r in arch.registers if r.group in ("general", "flags"))
         self._chain: ReturnChain | None = None
         self._read: Callable[[], tuple[int, ...]] = tuple
+
+    @cached_property
+    def _go(self) -> "GoStacks":
+        from engine.session.inspect.go_stacks import GoStacks  # few programs are Go's
+
+        return GoStacks(self._session)
 
     @property
     def view(self) -> UnwindGuest:
@@ -109,7 +115,7 @@ class Backtraces:
             lambda: memory.table.layout,
             None if self._session.supervisor is None else self._session.supervisor.end,
             None if stacks is None else stacks.is_end,
-            ends_in=self._go.ends_in(space),
+            ends_in=self._go.ends_in(space) if _has_go(space) else None,
         )
 
     def _user_view(self, users: "UserPrograms", space: AddressSpace) -> UnwindGuest:
@@ -253,14 +259,14 @@ class Backtraces:
             self._add(frames, frame, user)
         return Backtrace(tuple(frames), walk.end.reason, walk.end.text)
 
-    def registers_of(self, goroutine: Goroutine) -> dict[str, int]:
+    def registers_of(self, goroutine: "Goroutine") -> dict[str, int]:
         """The registers that a goroutine has which no thread runs."""
         roles = self._session.arch.roles
         return {roles.pc: goroutine.pc, roles.sp: goroutine.sp, roles.fp: goroutine.fp}
 
     def parked(
         self,
-        goroutine: Goroutine,
+        goroutine: "Goroutine",
         *,
         unwinder: str = UNWINDERS[0].name,
         limit: int = LIMIT,
@@ -352,6 +358,12 @@ class Backtraces:
                 thread,
             )
         )
+
+
+def _has_go(space: AddressSpace) -> bool:
+    """True if the program in an address space is Go's."""
+    main = space.modules.main
+    return main is not None and main.image.once(has_go)
 
 
 def space_of(session: Session, frame: GuestFrame) -> AddressSpace | None:

@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from engine.arch.goabi import GoRegisters
+from engine.arch.abi import GoRegisters
 from engine.errors import CommandError
 from engine.image.datatypes import TypeKind
 from engine.image.gotypes import GoKind

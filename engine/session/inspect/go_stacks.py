@@ -13,6 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from engine.image.elf import ElfImage
+from engine.image.gofunctions import ASSEMBLY
 from engine.image.symbols import SymbolTable
 from engine.linux.space import AddressSpace
 from engine.session.guest.session import Session
@@ -23,9 +24,6 @@ _SWITCHES: Final = ("systemstack", "mcall", "morestack", "asmcgocall")
 """Functions that change to the scheduler's stack."""
 _ENDS: Final = ("goexit", "rt0_go")
 """Functions that nobody has called."""
-
-_ASSEMBLY: Final = ".abi0"
-"""Behind the names of Go's functions in assembly in the symbol table, and nowhere else."""
 
 Resume = Callable[[dict[str, int], int], Walk]
 """Walks on from other registers, so many frames at the most."""
@@ -47,7 +45,7 @@ class _SwitchFunctions:
         found = [
             _SwitchFunction(one.address, one.address + max(one.size, 1), name in _ENDS)
             for name in (*_SWITCHES, *_ENDS)
-            for suffix in ("", _ASSEMBLY)
+            for suffix in ("", ASSEMBLY)
             for one in symbols.find_all(f"runtime.{name}{suffix}")
         ]
         self._all = sorted(found, key=lambda one: one.low)
@@ -120,11 +118,6 @@ class GoStacks:
         registers = {roles.pc: left.pc, roles.sp: left.sp, roles.fp: left.fp}
         more = resume(registers, limit - len(walk.frames))
         return Walk((*walk.frames, *more.frames), more.end)
-
-
-def go_name(symbol: str) -> str:
-    """The name of a function as Go itself has it."""
-    return symbol.removesuffix(_ASSEMBLY)
 
 
 def _within(address: int, ends: tuple[int, int]) -> bool:

@@ -3,11 +3,11 @@
 from typing import Final
 
 from engine.errors import CommandError
+from engine.image.gofunctions import go_name
 from engine.linux.space import AddressSpace
 from engine.linux.thread import Thread
 from engine.session.guest.session import Session
 from engine.session.inspect.backtrace import Backtraces
-from engine.session.inspect.go_stacks import go_name
 from engine.session.inspect.goroutines import Goroutine, Goroutines
 from engine.session.protocol.frames import GuestFrame
 from engine.session.protocol.views import GoroutinesView, GoroutineView

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
 from functools import partial
-from typing import Final, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeVar
 
 from msgspec.structs import replace
 
@@ -21,7 +21,6 @@ from engine.session.guest.probed_space import ProbedSpace
 from engine.session.guest.session import Session
 from engine.session.inspect.backtrace import Backtraces, comparison, space_of
 from engine.session.inspect.frame_variables import FrameVariables
-from engine.session.inspect.goroutines import Goroutine
 from engine.session.inspect.telescope import Telescope
 from engine.session.protocol.frames import GuestFrame
 from engine.session.protocol.views import (
@@ -38,6 +37,10 @@ from engine.session.protocol.views import (
     StackWord,
 )
 from engine.unwind.compare import UNWINDERS
+
+if TYPE_CHECKING:
+    from engine.session.inspect.goroutines import Goroutine
+
 
 _FIXUPS: Final = {
     Fixup.IP: "pc moves from behind the copy to behind the original",
@@ -98,7 +101,7 @@ class Viewing:
     # -- registers ------------------------------------------------------------------------
 
     def registers(
-        self, origin: Origin, parked: Goroutine | None = None
+        self, origin: Origin, parked: "Goroutine | None" = None
     ) -> tuple[RegisterView, ...]:
         """All registers now; those that changed since the last call were changed by `origin`.
 
@@ -153,7 +156,7 @@ class Viewing:
     # -- frames -----------------------------------------------------------------------------
 
     def frames(
-        self, waiting_in: str, own: Mapping[str, int], parked: Goroutine | None = None
+        self, waiting_in: str, own: Mapping[str, int], parked: "Goroutine | None" = None
     ) -> tuple[tuple[GuestFrame, ...], str]:
         """The backtrace now, and why it ends.
 

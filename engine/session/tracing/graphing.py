@@ -6,8 +6,8 @@ a plain probe) on its entry. Where a compiler has left nops there, they are what
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
-from typing import Any, Final, cast
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -23,7 +23,6 @@ from engine.linux.thread import Thread
 from engine.probes.kprobe import Kprobe
 from engine.probes.kretprobe import CallEnd, CallWork
 from engine.session.guest.probed_space import ProbedSpace, Wanted
-from engine.session.inspect.program_files import Files
 from engine.session.program.functions import is_part
 from engine.session.program.places import Place
 from engine.session.protocol.report import Report
@@ -31,13 +30,6 @@ from engine.session.protocol.requests import TRACERS, GraphOptions
 from engine.session.tracing.defining import collector_paused
 from engine.session.tracing.listing import TraceListing
 from engine.session.tracing.tracing import Tracing
-from engine.session.tracing.typed_calls import (
-    TypedArguments,
-    TypedResult,
-    TypedValues,
-    typed_arguments,
-    typed_result,
-)
 from engine.trace.function import function_info, function_recorder
 from engine.trace.graph import (
     Calls,
@@ -50,6 +42,11 @@ from engine.trace.graph import (
 )
 from engine.trace.rows import EventInfo, FormKind
 from engine.trace.variables import ScopeVariables
+
+if TYPE_CHECKING:
+    from engine.session.inspect.program_files import Files
+    from engine.session.tracing.typed_calls import TypedArguments, TypedResult, TypedValues
+
 
 _ARGUMENTS_MAX: Final = 16
 _EVERY: Final = 1 << 31
@@ -100,7 +97,6 @@ class Graphing:
         self._session = session
         self._probing = session.probes(tracing.options.mode)
         self._places: dict[Key, Place] = {}
-        self._files = Files(session)
         self._results: dict[TypedResult, tuple[EventInfo, CallEnd | None]] = {}
         context = self._context = tracing.context
         traps = session.cpu.traps
@@ -233,6 +229,8 @@ class Graphing:
         typed: TypedArguments | None = None
         scope = self._probing.verdicts.lookup.scope_at(place)
         if self.options.args and self.options.typed:
+            from engine.session.tracing.typed_calls import typed_arguments  # few runs ask
+
             typed = typed_arguments(scope)
             args = () if typed is None else typed.fetches or ()
         elif self.options.args:
@@ -248,11 +246,15 @@ class Graphing:
         root, muted = key in self._roots, key in self._muted
         probe = GraphProbe(0, info, root=root, muted=muted, name=name, maxactive=maxactive)
         probe.tracker = self.calls
-        result = typed_result(scope) if self.options.retval and self.options.typed else None
+        result: TypedResult | None = None
+        if self.options.retval and self.options.typed:
+            from engine.session.tracing.typed_calls import typed_result  # as above
+
+            result = typed_result(scope)
         follow = partial(self._follow, event=info, args=args, typed=typed, result=result)
         return probe, Wanted(place, probe, follow, anywhere=not args, traces=True)
 
-    def _event_of(self, args: tuple[FetchArg, ...], typed: TypedArguments | None) -> EventInfo:
+    def _event_of(self, args: tuple[FetchArg, ...], typed: "TypedArguments | None") -> EventInfo:
         shown: Sequence[Shown]
         if typed is not None:
             shown = typed.columns
@@ -271,31 +273,39 @@ class Graphing:
         *,
         event: EventInfo,
         args: tuple[FetchArg, ...],
-        typed: TypedArguments | None,
-        result: TypedResult | None,
+        typed: "TypedArguments | None",
+        result: "TypedResult | None",
     ) -> None:
         graph = cast("GraphProbe", probe)
         graph.function = (graph.addr or 0) - place.offset
         graph.capture = self._capture(graph, space, place, args)
         end = self._end
-        values = TypedValues(self._session, self._files, lambda: graph.addr or 0)
         if typed is not None and typed.fetches is None:
-            graph.values, end = values.arguments(typed), None
+            graph.values, end = self._values_at(graph).arguments(typed), None
         if result is not None:
             returns, own_end = self._result_of(result)
             end = None if end is None else own_end
-            is_text = result.kind is not None
-            graph.result = GraphResult(
-                returns,
-                values.result(result) if is_text else None,
-                values.kept(result) if is_text else None,
-            )
+            graph.result = GraphResult(returns)
+            if result.kind is not None:
+                values = self._values_at(graph)
+                graph.result = GraphResult(returns, values.result(result), values.kept(result))
         if end is not None and self._tracing.in_guest:
             graph.call = _calls_of(graph, place, event, args, end)
 
-    def _result_of(self, result: TypedResult) -> tuple[EventInfo, CallEnd | None]:
+    @cached_property
+    def _files(self) -> "Files":
+        from engine.session.inspect.program_files import Files  # as in `_make`
+
+        return Files(self._session)
+
+    def _values_at(self, probe: Kprobe) -> "TypedValues":
+        from engine.session.tracing.typed_calls import TypedValues  # as in `_make`
+
+        return TypedValues(self._session, self._files, lambda: probe.addr or 0)
+
+    def _result_of(self, result: "TypedResult") -> tuple[EventInfo, CallEnd | None]:
         """The event of returns with such a result, and what code records of them."""
-        key = TypedResult(result.type, result.form)
+        key = replace(result, kind=None, language=0)
         if key not in self._results:
             info = self._tracing.add_event(
                 lambda number: exit_info(number, result.type, result.form)
@@ -314,14 +324,13 @@ class Graphing:
         *,
         info: EventInfo,
         args: tuple[FetchArg, ...],
-        typed: TypedArguments | None,
+        typed: "TypedArguments | None",
     ) -> None:
         context = self._context
         function = (probe.addr or 0) - place.offset
         values: Callable[[], Sequence[int | bytes]] | None = None
         if typed is not None and typed.fetches is None:
-            shown = TypedValues(self._session, self._files, lambda: probe.addr or 0)
-            values = shown.arguments(typed)
+            values = self._values_at(probe).arguments(typed)
         elif self._tracing.in_guest:
             probe.recording = _call_row(self._session.arch, probe, place, info, args)
         record = function_recorder(

@@ -43,7 +43,6 @@ from engine.session.tracing.store_events import WatchEvents
 from engine.session.tracing.syscalls import SyscallEvents
 from engine.session.tracing.tasks import Tasks
 from engine.session.tracing.triggers import EventControls, FilterNames
-from engine.session.tracing.unreturned import unreturned
 from engine.trace import sched, syscalls
 from engine.trace.formats import FORMAT_NAMES, format_named
 from engine.trace.formats.base import Format, Names, PlacedFormat, with_idle
@@ -587,7 +586,10 @@ class Tracing:
         said += self.watches.remarks()
         own = dict.fromkeys(probe for event in self.events.values() for probe in event.probes)
         returns = [probe for probe in own if isinstance(probe, Kretprobe)]
-        said += unreturned(self._probing.manager, returns)
+        if self._probing.manager.goroutines.present:
+            from engine.session.tracing.unreturned import unreturned  # few programs are Go's
+
+            said += unreturned(self._probing.manager, returns)
         if self._main is not None:
             return [*said, *self.tasks.remarks()]
         probing = probing_remarks(self._probing)
