@@ -159,12 +159,19 @@ three that the runtime keeps. `:info goroutines` and `:goroutine N` do the same.
 
     def __init__(self) -> None:
         super().__init__(VirtualLines(ThreadRows()))
-        self._alone = False
+        self._alone = self._is_go = False
         self._shown = self._filtered = 0
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Only a Go program has goroutines."""
+        return (action != "goroutines" or self._is_go) and super().check_action(action, parameters)
 
     def show(self, view: GuestView) -> None:
         """Show a new view."""
         self._alone = view.alone
+        if view.is_go != self._is_go:
+            self._is_go = view.is_go
+            self.refresh_bindings()
         here = self._thread
         if self.source.fill(view):
             self.lines.renew()

@@ -8,6 +8,7 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from engine.errors import CommandError
+from engine.image.gofunctions import has_go
 from engine.session.control.guest import DebuggedGuest
 from engine.session.control.past.position import RunPosition
 from engine.session.control.runs import EventTeller, KeptRun
@@ -292,6 +293,7 @@ class GuestViews:
             threads=len(session.machine.threads),
             listed=listed,
             goroutines=found,
+            is_go=modules.main is not None and modules.main.image.once(has_go),
             alone=focus.alone,
             program_in_sight=here.tracing.programs.number(focus.seen),
             time=session.cpu.coming() if place.in_past else session.cpu.blocks(),

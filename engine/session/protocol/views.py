@@ -490,6 +490,7 @@ class GuestView(Struct, frozen=True):
         threads: number of threads of all processes.
         listed: all of them, and processes that have ended, as a tree.
         goroutines: of the program in sight; None unless a front end has asked for them.
+        is_go: the program in sight is Go's, so that there may be some.
         alone: the others run only while the thread in sight waits.
         program_in_sight: number of the program that the thread in sight runs, as in
             `events.ProgramBegan`.
@@ -537,6 +538,7 @@ class GuestView(Struct, frozen=True):
     threads: int = 1
     listed: tuple[ThreadView, ...] = ()
     goroutines: GoroutinesView | None = None
+    is_go: bool = False
     alone: bool = False
     program_in_sight: int = 0
     time: int = 0

@@ -106,8 +106,11 @@ def test_goroutines_stand_in_place_of_threads(size: tuple[int, int]) -> None:
     async def steps(pilot: Pilot[None], app: Bench) -> None:
         pane.show(view())
         await pilot.press("v")
+        assert app.asked() == []
+        pane.show(replace(view(), is_go=True))
+        await pilot.press("v")
         assert app.asked() == [ListGoroutines(on=True)]
-        pane.show(replace(view(), goroutines=GOROUTINES))
+        pane.show(replace(view(), is_go=True, goroutines=GOROUTINES))
         await pilot.pause()
         rows = [row.strip("│┃ ") for row in app.rows()[1:4]]
         assert rows[0] == "* 1 running      main.f f.go:7 on 1001"
@@ -116,7 +119,7 @@ def test_goroutines_stand_in_place_of_threads(size: tuple[int, int]) -> None:
         assert "goroutines ─ 1 wait" in app.rows()[0]
         await pilot.press("enter", "j", "enter", "v")
         assert app.asked()[1:] == [ChooseGoroutine(17), ListGoroutines(on=False)]
-        pane.show(view())
+        pane.show(replace(view(), is_go=True))
         await pilot.pause()
         assert "1000 S" in app.rows()[1]
         await pilot.press("enter")
