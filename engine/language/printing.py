@@ -322,10 +322,13 @@ class Printer(Struct, frozen=True):
             return _unread(error)
         if held is None or not held.shown:
             return None
-        if held.alone is not None:
-            return self.part(held.alone, letter, depth)
-        if held.wrapped is not None:
-            return f"{escaped(held.title)}{{ {self.part(held.wrapped, letter, depth)} }}"
+        try:
+            if held.alone is not None:
+                return self.part(held.alone, letter, depth)
+            if held.wrapped is not None:
+                return f"{escaped(held.title)}{{ {self.part(held.wrapped, letter, depth)} }}"
+        except GuestFaultError as error:
+            return _unread(error)
         if held.text is not None:
             return self._held_text(held)
         parts: list[str] = []

@@ -123,7 +123,9 @@ def test_an_interrupt_ends_a_long_word_and_the_next_one_is_carried_out(tmp_path:
     assert process.stdout.readline() == "begun\n"
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=300)
-    assert (process.returncode, out, err) == (0, "$1 = 7\n", "Quit\n")
+    assert (process.returncode, err) == (0, "Quit\n")
+    assert out.endswith("$1 = 7\n")  # some of what was found may stand in front
+    assert "v5_3999;" not in out
 
 
 @pytest.mark.slow
