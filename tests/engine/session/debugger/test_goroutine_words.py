@@ -70,7 +70,10 @@ def test_goroutines_are_listed_and_looked_at() -> None:
     for part, row in zip(outermost, rows, strict=True):
         heading, frame = part.split("\n")
         assert re.match(rf"Goroutine {row[1:].split()[0]} \(.+\):$", heading)
-        assert re.match(r"#\d+ +0x\w+ in runtime\.goexit \(\) at ", frame)
+        ends = r"#\d+ +0x\w+ in (runtime\.goexit|main\.main) \(\) at "
+        last = re.match(ends, frame)
+        assert last is not None
+        assert (last[1] == "main.main") == (row[1:].split()[0] == "1")  # as gdb ends there
     assert "main.place " in found["thread 3"]
     assert found["goroutine 99 bt"] == "! No goroutine 99."
     assert found["goroutine all"] == "! goroutine NUMBER [WORD], or goroutine all WORD"
