@@ -8,12 +8,15 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Final
 
+from msgspec.structs import replace
+
 from engine.errors import CommandError
 from engine.image.datatypes import TypeKind
 from engine.language import value_types as ct
 from engine.language.containers import Containers
 from engine.language.convenience_functions import string_of
 from engine.language.held import Held
+from engine.language.made_records import constant
 from engine.language.reach import Reach
 from engine.language.surroundings import Surroundings
 from engine.language.value_types import is_reference
@@ -208,8 +211,16 @@ class ContainerMethods:
         points = held.points
         names = ("get",) if held.count is None else ("data", "c_str")
         if points is not None and name in names:
-            return _plain(lambda: points)
+            return _plain(lambda: self._pointer(held, points))
         return None
+
+    @staticmethod
+    def _pointer(held: Held, points: TypedValue) -> TypedValue:
+        """The pointer that a container gives; that of a text is to constants, with no own name."""
+        if held.text is None:
+            return points
+        kind = points.type.resolved
+        return replace(points, type=ct.pointer_to(constant(kind.target), kind.size or 0))
 
     def _of_optional(
         self, held: Held, name: str
