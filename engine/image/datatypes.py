@@ -34,9 +34,12 @@ def shorter_arguments(name: str) -> str:
 
     Compilers write "Box<long unsigned int>", demanglers and people "Box<unsigned long>".
     """
-    if "<" not in name:
-        return name
-    return _NUMBER.sub(_shorter, name)
+    return shorter_numbers(name) if "<" in name else name
+
+
+def shorter_numbers(text: str) -> str:
+    """A text with all types of integers in it spelled in the one way that gdb has."""
+    return _NUMBER.sub(_shorter, text)
 
 
 def _shorter(match: re.Match[str]) -> str:

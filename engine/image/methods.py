@@ -103,6 +103,23 @@ def conversions_of(kind: object) -> Iterator[ClassMethod]:
             yield _method(part, own)
 
 
+def declaring_class(kind: object) -> DataType | None:
+    """The class that declares a function; None for no function of a class.
+
+    Raises:
+        DamagedError: the entries are damaged.
+    """
+    die = kind.entry if isinstance(kind, DieType) else None
+    if die is None or die.tag != _SUBPROGRAM:
+        return None
+    declared = die.origins()[-1]
+    shape = declared.unit.shape
+    parent = shape.parents[declared.unit.index(declared.offset)]
+    if parent < 0 or shape.tags[parent] not in RECORDS:
+        return None
+    return DieType(Die(declared.unit, shape.offsets[parent]))
+
+
 def _method(part: Die, name: str) -> ClassMethod:
     shape = part.unit.shape
     given = [

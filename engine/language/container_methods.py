@@ -184,6 +184,9 @@ class ContainerMethods:
         held = self.held(value)
         if held is None or held.alone is not None:
             return None
+        if name in held.answers:
+            answer = held.answers[name]
+            return _plain(lambda: answer)
         if held.optional:
             return self._of_optional(held, name)
         if held.wrapped is not None:
