@@ -5,6 +5,7 @@ read from what the function has left there.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 from engine.errors import CommandError
@@ -220,8 +221,8 @@ class CppCalls:
         ranked: list[tuple[int, int, Candidate]] = []
         for number, candidate in enumerate(self.of_methods(methods, ())):
             result = candidate.function.type.resolved.target
-            raw = bytes(result.size or 0)
-            cost = rank(TypedValue(result, lambda raw=raw: raw, order=self._reach.order), kind)
+            given = TypedValue(result, partial(bytes, result.size or 0), order=self._reach.order)
+            cost = rank(given, kind)
             if cost is not None:
                 ranked.append((cost, number, candidate))
         return min(ranked, key=lambda one: one[:2])[2] if ranked else None
