@@ -192,7 +192,7 @@ class CppCalls:
     def converted_by_user(
         self, value: TypedValue, kind: CType, *, explicit: bool
     ) -> TypedValue | None:
-        """What a conversion function of an object's class makes of it; None where none fits.
+        """Convert an object by a function of its class; None where none fits.
 
         Args:
             value: the object.

@@ -37,7 +37,7 @@ class CppEvaluator(Evaluator):
 
     @cached_property
     def identities(self) -> TypeIdentities:
-        """What `typeid` gives."""
+        """Type information of types and objects, for `typeid`."""
         return TypeIdentities(self._around, self.reach, self.members)
 
     def value(self, node: Expression) -> TypedValue:
