@@ -330,7 +330,12 @@ class Printer(Struct, frozen=True):
         if held is None or not held.shown:
             return None
         if held.alone is not None:
-            return self.part(held.alone, letter, depth)
+            try:
+                return self.part(held.alone, letter, depth)
+            except GuestFaultError as error:
+                if not depth:
+                    raise
+                return _unread(error)
         if held.wrapped is not None:
             return f"{escaped(held.title)}{{ {self.part(held.wrapped, letter, depth)} }}"
         if held.text is not None:
