@@ -5,6 +5,7 @@ made of only what somebody asks for: structures contain pointers to each other, 
 may lead to all others.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import Final, Protocol
@@ -21,8 +22,33 @@ SHORTER: Final = {
 }
 """GCC's names of integer types as people, and gdb, write them."""
 
+_WORDS: Final = r"(?:long|short|int|unsigned|signed|char|double)"
+_NUMBER: Final = re.compile(rf"\b{_WORDS}(?:\s+{_WORDS})*\b")
+
 MAX_DEPTH: Final = 64
 """Structures in structures, and typedefs of typedefs, that are followed."""
+
+
+def shorter_arguments(name: str) -> str:
+    """A template's name in which each type of integers is spelled in the one way that gdb has.
+
+    Compilers write "Box<long unsigned int>", demanglers and people "Box<unsigned long>".
+    """
+    return shorter_numbers(name) if "<" in name else name
+
+
+def shorter_numbers(text: str) -> str:
+    """A text with all types of integers in it spelled in the one way that gdb has."""
+    return _NUMBER.sub(_shorter, text)
+
+
+def _shorter(match: re.Match[str]) -> str:
+    words = match[0].split()
+    if len(words) < 2 or "char" in words or "double" in words:
+        return match[0]
+    sign = ["unsigned"] if "unsigned" in words else []
+    size = [word for word in words if word in ("long", "short")]
+    return " ".join([*sign, *(size or ["int"])])
 
 
 class TypeKind(Enum):

@@ -5,7 +5,14 @@ from functools import cached_property
 from typing import Final
 
 from engine.image import dies, forms
-from engine.image.datatypes import SHORTER, Member, TypeKind, member_of, names_of
+from engine.image.datatypes import (
+    SHORTER,
+    Member,
+    TypeKind,
+    member_of,
+    names_of,
+    shorter_arguments,
+)
 from engine.image.definitions import ENUM, RECORDS, defined
 from engine.image.dies import MAX_CHAIN, Die
 from engine.image.reader import DamagedError, Reader
@@ -549,7 +556,10 @@ def qualified(die: Die) -> str:
             name = "(anonymous namespace)"
         names += [name] if name else []
         index = shape.parents[index]
-    return "::".join(reversed(names))
+    whole = "::".join(reversed(names))
+    if die.unit.root.number(dies.AT_LANGUAGE) in (_RUST, _GO):
+        return whole
+    return shorter_arguments(whole)
 
 
 def _is_c(die: Die) -> bool:

@@ -4,10 +4,12 @@ As in gdb (gdb/linespec.c), "grow" is each function of the name in any namespace
 template's name all of its instances, and a function that was inlined each of its copies.
 """
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
 from engine.image import dies
+from engine.image.datatypes import shorter_arguments, shorter_numbers
 from engine.image.debuginfo import DebugInfo
 from engine.image.dies import Die, Unit
 from engine.image.dietypes import DieType, qualified
@@ -70,10 +72,21 @@ def without_result(name: str) -> str:
     return name[start:]
 
 
+_CONSTANT: Final = re.compile(r"\bconst\s+((?:[\w:]+\s*)+(?:<[^<>]*>)?)")
+"""A type with the word in front of it that demanglers put behind."""
+
+
+_STRING: Final = re.compile(
+    r"std::(?:\w+::)?basic_string<char, std::(?:\w+::)?char_traits<char>, "
+    r"std::(?:\w+::)?allocator<char> ?>"
+)
+
+
 class WantedFunction:
     """A function's name as a user gives it: "grow", "Shape::grow", "geo::Shape::grow(int)".
 
     Attributes:
+        path: all of it but parameters.
         last: the last word of it, without template arguments.
     """
 
@@ -86,7 +99,9 @@ class WantedFunction:
         """
         text = text.strip()
         self._whole = whole or text.startswith("::")
-        path, self._parameters = _split_parameters(text.removeprefix("::"))
+        text = shorter_arguments(text.removeprefix("::"))
+        path, self._parameters = _split_parameters(text)
+        self.path = path
         self._parts = _parts(path)
         self.last = _bare(self._parts[-1]) if self._parts else ""
 
@@ -102,11 +117,12 @@ class WantedFunction:
         )
         if not same or self._parameters is None:
             return same
-        _, parameters = _split_parameters(written_name(die))
-        return parameters is None or parameters in (
-            self._parameters,
-            self._parameters.replace("(void)", "()"),
-        )
+        return self.fits_parameters(written_name(die))
+
+    def fits_parameters(self, name: str) -> bool:
+        """True if a function's whole name has the parameters that the user gave, if any."""
+        _, parameters = _split_parameters(name)
+        return parameters is None or self._parameters in (None, parameters)
 
 
 class NamedFunctions:
@@ -169,15 +185,22 @@ def _parts(path: str) -> list[str]:
 
 
 def _split_parameters(text: str) -> tuple[str, str | None]:
-    """A function's path, and its parameters without spaces; None if it is given without."""
+    """A function's path, and its parameters in one spelling; None if it is given without."""
     depth = 0
     for at, letter in enumerate(text):
         named = text[:at].endswith("operator") or text.startswith("(anonymous namespace)", at)
         if letter == "(" and not depth and not named:
             end = text.rfind(")")
-            return text[:at], "".join(text[at : end + 1].split())
+            return text[:at], _same_parameters(text[at : end + 1])
         depth += (letter in _OPENING) - (letter in _CLOSING)
     return text, None
+
+
+def _same_parameters(text: str) -> str:
+    """Parameters as demanglers write them, without spaces: "(const char *)" is "(charconst*)"."""
+    text = _STRING.sub("std::string", shorter_numbers(text))
+    found = _CONSTANT.sub(lambda match: f"{match[1].strip()} const", text)
+    return "".join(found.split()).replace("(void)", "()")
 
 
 def _bare(part: str) -> str:

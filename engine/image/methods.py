@@ -19,8 +19,10 @@ _SUBPROGRAM, _PARAMETER, _CONST = 0x2E, 0x05, 0x26
 _MEMBER, _VARIABLE, _TYPEDEF, _TEMPLATE_TYPE = 0x0D, 0x34, 0x16, 0x2F
 _ARTIFICIAL, _VIRTUALITY, _VTABLE_ELEM = 0x34, 0x4C, 0x4D
 _DELETED: Final = 0x8A
+_EXPLICIT: Final = 0x63
 _CALLS: Final = ("operator()<", "operator[]<")
 """Operators that templates may make: the brackets behind them are the template's."""
+_ALLOCATIONS: Final = ("operator new", "operator delete", 'operator ""')
 _CONSTU: Final = 0x10
 
 
@@ -34,6 +36,7 @@ class ClassMethod(Struct, frozen=True):
         is_static: it has no object.
         slot: its number in the table of virtual functions; None for one that is not virtual.
         is_const: it may be called for objects that are not to be changed.
+        is_explicit: a conversion that only casts and conditions use.
     """
 
     name: str
@@ -42,6 +45,7 @@ class ClassMethod(Struct, frozen=True):
     is_static: bool
     slot: int | None
     is_const: bool
+    is_explicit: bool = False
 
 
 class StaticData(Struct, frozen=True):
@@ -85,6 +89,37 @@ def virtual_methods(kind: object) -> Iterator[ClassMethod]:
             yield _method(part, part.name)
 
 
+def conversions_of(kind: object) -> Iterator[ClassMethod]:
+    """Functions of a class itself that make other types' values of its objects: `operator bool`.
+
+    Raises:
+        DamagedError: the entries are damaged.
+    """
+    for part in _children(kind):
+        own = part.name if part.tag == _SUBPROGRAM else None
+        if own is None or part.has(_DELETED) or part.type is None:
+            continue
+        if own.startswith("operator ") and not own.startswith(_ALLOCATIONS):
+            yield _method(part, own)
+
+
+def declaring_class(kind: object) -> DataType | None:
+    """The class that declares a function; None for no function of a class.
+
+    Raises:
+        DamagedError: the entries are damaged.
+    """
+    die = kind.entry if isinstance(kind, DieType) else None
+    if die is None or die.tag != _SUBPROGRAM:
+        return None
+    declared = die.origins()[-1]
+    shape = declared.unit.shape
+    parent = shape.parents[declared.unit.index(declared.offset)]
+    if parent < 0 or shape.tags[parent] not in RECORDS:
+        return None
+    return DieType(Die(declared.unit, shape.offsets[parent]))
+
+
 def _method(part: Die, name: str) -> ClassMethod:
     shape = part.unit.shape
     given = [
@@ -100,6 +135,7 @@ def _method(part: Die, name: str) -> ClassMethod:
         this is None,
         _slot(part) if part.has(_VIRTUALITY) else None,
         this is not None and _is_const(this.type),
+        part.has(_EXPLICIT),
     )
 
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from engine.errors import ImageError
 from engine.image import dies
-from engine.image.datatypes import DataType
+from engine.image.datatypes import DataType, shorter_arguments
 from engine.image.debuginfo import DebugInfo
 from engine.image.definitions import ENUM, RECORDS, defined
 from engine.image.dies import Die, Unit
@@ -303,7 +303,7 @@ class GlobalNames:
             low = ranges[0][0]
         told = next((one for one in (die, *die.origins()) if one.has(_DECL_LINE)), die)
         return NamedEntry(
-            name,
+            shorter_arguments(name),
             DieType(die.type if kind == "variable" else die),
             low,
             die.unit.offset,

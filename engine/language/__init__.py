@@ -12,11 +12,13 @@
   and sizes, `user_types` with the names that their users write.
 - `held`: the things in a container; `containers`: what those of libstdc++ hold,
   `further_containers`: its variants, paths, iterators and others of one thing, `llvm_containers`:
-  those of libc++, `rust_containers`: those of Rust; `parts`: how their parts are found;
+  those of libc++, `library_values`: times, error codes and functions of both, `rust_containers`:
+  those of Rust; `parts`: how their parts are found;
   `container_methods`: their operators and methods; `user_printers`: what the user's say.
 - `languages`: the languages that there are, each with the modules that write it.
 - `class_members`: members of classes of C++, `conversions`: how arguments fit parameters,
-  `cpp_calls`: which function is called, `cpp_evaluation`: values of trees of C++.
+  `cpp_calls`: which function is called, `aggregates`: objects made from their parts,
+  `type_identities`: what `typeid` gives, `cpp_evaluation`: values of trees of C++.
 - `rust_syntax`, `rust_evaluation`, `rust_printing` and `rust_types`: the same for Rust, which
   stands where the code that is looked at is Rust's.
 - `go_syntax`, `go_evaluation`, `go_printing` and `go_types`: the same for Go; `go_parts`: what its

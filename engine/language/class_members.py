@@ -5,7 +5,13 @@ from typing import Final
 
 from engine.errors import CommandError
 from engine.image.datatypes import TypeKind
-from engine.image.methods import ClassMethod, inner_type, methods_of, static_data
+from engine.image.methods import (
+    ClassMethod,
+    conversions_of,
+    inner_type,
+    methods_of,
+    static_data,
+)
 from engine.language.reach import Reach
 from engine.language.surroundings import Surroundings
 from engine.language.user_types import bare_type
@@ -103,6 +109,18 @@ class ClassMembers:
                 if found:
                     return found
         return found
+
+    def conversions(self, value: TypedValue) -> list[MethodOfObject]:
+        """Functions that make values of other types of an object, those of bases too.
+
+        Raises:
+            GuestFaultError: a table of a virtual base class cannot be read.
+        """
+        return [
+            MethodOfObject(part, method, is_named=False)
+            for part in self.parts(value)
+            for method in conversions_of(part.type.resolved)
+        ]
 
     def _part_named(self, value: TypedValue, scope: str) -> TypedValue:
         """The part of an object that is of a class: itself, or a base."""

@@ -4,9 +4,12 @@ Both printing and these use the one table of containers (`Containers`); what a c
 of is known there alone.
 """
 
+import operator
 from collections.abc import Callable
 from itertools import islice
 from typing import Final
+
+from msgspec.structs import replace
 
 from engine.errors import CommandError
 from engine.image.datatypes import TypeKind
@@ -14,11 +17,18 @@ from engine.language import value_types as ct
 from engine.language.containers import Containers
 from engine.language.convenience_functions import string_of
 from engine.language.held import Held
+from engine.language.made_records import constant
 from engine.language.reach import Reach
 from engine.language.surroundings import Surroundings
 from engine.language.value_types import is_reference
 from engine.language.values import TypedValue, made
 
+_ORDERS: Final[dict[str, Callable[[int, int], bool]]] = {
+    "<": operator.lt,
+    ">": operator.gt,
+    "<=": operator.le,
+    ">=": operator.ge,
+}
 _MOST: Final = 1 << 20
 """Things that are looked through for one."""
 _SEEN: Final = 1 << 12
@@ -111,7 +121,7 @@ class ContainerMethods:
         return None
 
     def compared(self, word: str, left: TypedValue, right: TypedValue) -> TypedValue | None:
-        """A comparison of texts, or one or a distance of iterators; None for other values.
+        """A comparison of texts, or one, a distance or a move of iterators; None for others.
 
         Raises:
             GuestFaultError: memory cannot be read.
@@ -120,10 +130,16 @@ class ContainerMethods:
             texts = [self._text(value) for value in (left, right)]
             if None not in texts:
                 return self._truth(holds=(texts[0] == texts[1]) == (word == "=="))
+        if word in ("+", "-") and right.type.resolved.kind in ct.INTEGERS:
+            return self._advanced(left, right.number if word == "+" else -right.number)
+        if word == "+" and left.type.resolved.kind in ct.INTEGERS:
+            return self._advanced(right, left.number)
         places = [self._standing(value) for value in (left, right)]
         if places[0] is None or places[1] is None:
             return None
         first, second = places[0], places[1]
+        if word in _ORDERS and self._is_ordered(left):
+            return self._truth(holds=_ORDERS[word](first.number, second.number))
         if word in ("==", "!="):
             return self._truth(holds=(first.number == second.number) == (word == "=="))
         size = first.type.resolved.target.size
@@ -131,6 +147,14 @@ class ContainerMethods:
             number = (first.number - second.number) // size
             return made(ct.LONG, number, self._around.order)
         return None
+
+    def _advanced(self, value: TypedValue, steps: int) -> TypedValue | None:
+        """An iterator that stands so many things further; None where things have no numbers."""
+        place = self._standing(value)
+        if place is None or not self._is_ordered(value) or len(value.raw) != place.type.size:
+            return None
+        raw = self._reach.moved(place, steps).raw
+        return TypedValue(value.type, lambda: raw, order=self._around.order)
 
     def _text(self, value: TypedValue) -> bytes | None:
         """All of a text; None for other values."""
@@ -181,6 +205,9 @@ class ContainerMethods:
         held = self.held(value)
         if held is None or held.alone is not None:
             return None
+        if name in held.answers:
+            answer = held.answers[name]
+            return _plain(lambda: answer)
         if held.optional:
             return self._of_optional(held, name)
         if held.wrapped is not None:
@@ -208,8 +235,16 @@ class ContainerMethods:
         points = held.points
         names = ("get",) if held.count is None else ("data", "c_str")
         if points is not None and name in names:
-            return _plain(lambda: points)
+            return _plain(lambda: self._pointer(held, points))
         return None
+
+    @staticmethod
+    def _pointer(held: Held, points: TypedValue) -> TypedValue:
+        """The pointer that a container gives; that of a text is to constants, with no own name."""
+        if held.text is None:
+            return points
+        kind = points.type.resolved
+        return replace(points, type=ct.pointer_to(constant(kind.target.resolved), kind.size or 0))
 
     def _of_optional(
         self, held: Held, name: str

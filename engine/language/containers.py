@@ -18,6 +18,7 @@ from engine.errors import CommandError
 from engine.image.datatypes import TypeKind
 from engine.language.further_containers import FurtherContainers
 from engine.language.held import Children, Held, OtherLayoutError, counted
+from engine.language.library_values import LibraryValues
 from engine.language.llvm_containers import LlvmContainers
 from engine.language.parts import ContainerParts
 from engine.language.rust_containers import RustContainers
@@ -58,6 +59,7 @@ class Containers:
         self._rust = RustContainers(around, most)
         self._further = FurtherContainers(self._parts, self.held)
         self._llvm = LlvmContainers(self._parts, self.held)
+        self._library = LibraryValues(self._parts)
 
     def knows(self, kind: CType) -> bool:
         """True for a type that is perhaps a container, or that the user prints."""
@@ -92,7 +94,7 @@ class Containers:
         if name in _LOOKS:
             known = _LOOKS[name]
             return lambda value: known(self, value, name)
-        return self._further.look(name) or self._llvm.look(name)
+        return self._further.look(name) or self._library.look(name) or self._llvm.look(name)
 
     # -- each kind --------------------------------------------------------------------------
 

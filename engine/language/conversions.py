@@ -1,7 +1,8 @@
 """Conversions of arguments to the types of parameters, and how good each is (C++17, [over.ics]).
 
-A conversion is a number: the less, the better; None where there is none. As gdb does (gdb/
-gdbtypes.c, rank_one_type), conversions that users define are left out.
+A conversion is a number: the less, the better; None where there is none. Conversions that users
+define are found by those who call, and cost more than all others (gdb leaves them out:
+gdb/gdbtypes.c, rank_one_type).
 """
 
 from typing import Final
@@ -13,7 +14,7 @@ from engine.language.value_types import CType, is_reference
 from engine.language.values import TypedValue
 
 EXACT, ADJUSTED, PROMOTED, CONVERTED = 0, 1, 10, 20
-TO_BASE, TO_VOID, TO_TRUTH = 30, 80, 90
+TO_BASE, TO_VOID, TO_TRUTH, BY_USER = 30, 80, 90, 200
 _DEPTH: Final = 32
 
 

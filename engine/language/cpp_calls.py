@@ -5,6 +5,7 @@ read from what the function has left there.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 from engine.errors import CommandError
@@ -12,7 +13,7 @@ from engine.image.datatypes import TypeKind
 from engine.image.methods import ClassMethod
 from engine.language import value_types as ct
 from engine.language.class_members import ClassMembers, MethodOfObject, method_value
-from engine.language.conversions import rank, same_type
+from engine.language.conversions import BY_USER, rank, same_type
 from engine.language.operators import Operators
 from engine.language.reach import Reach
 from engine.language.surroundings import Surroundings
@@ -143,6 +144,8 @@ class CppCalls:
                 costs.append(int(not const and of.method.is_const))
                 continue
             cost = rank(value, kind)
+            if cost is None and self._conversion(value, kind, explicit=False) is not None:
+                cost = BY_USER
             if cost is None:
                 return None
             costs.append(cost)
@@ -183,7 +186,46 @@ class CppCalls:
         to = kind.resolved
         if to.kind is TypeKind.RECORD:
             return self.as_class(value, kind)
-        return self.converted(value, kind)
+        made = self.converted_by_user(value, kind, explicit=False)
+        return self.converted(value if made is None else made, kind)
+
+    def converted_by_user(
+        self, value: TypedValue, kind: CType, *, explicit: bool
+    ) -> TypedValue | None:
+        """Convert an object by a function of its class; None where none fits.
+
+        Args:
+            value: the object.
+            kind: a type that is no class's.
+            explicit: a cast or a condition asks, so that functions marked `explicit` count.
+
+        Raises:
+            CommandError: the function cannot be called.
+        """
+        found = self._conversion(value, kind, explicit=explicit)
+        return None if found is None else self.called(found)
+
+    def _conversion(self, value: TypedValue, kind: CType, *, explicit: bool) -> Candidate | None:
+        """The function that converts an object best: to the very type, else to a number."""
+        if value.type.resolved.kind is not TypeKind.RECORD:
+            return None
+        if is_reference(kind):
+            kind = kind.resolved.target
+        if kind.resolved.kind is TypeKind.RECORD:
+            return None
+        methods = [
+            one
+            for one in self._members.conversions(value)
+            if explicit or not one.method.is_explicit
+        ]
+        ranked: list[tuple[int, int, Candidate]] = []
+        for number, candidate in enumerate(self.of_methods(methods, ())):
+            result = candidate.function.type.resolved.target
+            given = TypedValue(result, partial(bytes, result.size or 0), order=self._reach.order)
+            cost = rank(given, kind)
+            if cost is not None:
+                ranked.append((cost, number, candidate))
+        return min(ranked, key=lambda one: one[:2])[2] if ranked else None
 
     def _promoted(self, value: TypedValue) -> TypedValue:
         if value.type.kind is TypeKind.ARRAY and value.address is None:
@@ -202,7 +244,8 @@ class CppCalls:
         if target.resolved.kind is TypeKind.RECORD:
             value = self.as_class(value, target)
         elif not same_type(value.type, target):
-            value = self._operators.cast(value, target.resolved)
+            made = self.converted_by_user(value, target, explicit=False)
+            value = self._operators.cast(value if made is None else made, target.resolved)
         if value.address is None or value.pages:
             return self._temporary(value)
         return self._reach.made(kind, value.address)
@@ -217,6 +260,10 @@ class CppCalls:
             if same_type(part.type, kind):
                 return part
         raise CommandError("Invalid cast.")
+
+    def is_of(self, value: TypedValue, kind: CType) -> bool:
+        """True for an object of a class or of one that is derived from it."""
+        return any(same_type(part.type, kind) for part in self._members.parts(value))
 
     def converted(self, value: TypedValue, kind: CType) -> TypedValue:
         """A scalar in another type; pointers to classes lead to the part that is meant.

@@ -1,16 +1,20 @@
 """The value of an expression of C++ in its surroundings (gdb/valops.c, gdb/valarith.c)."""
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Final
 
 from engine.errors import CommandError
 from engine.image.datatypes import TypeKind
+from engine.image.methods import ClassMethod
 from engine.language import value_types as ct
+from engine.language.aggregates import aggregate
 from engine.language.class_members import ClassMembers
 from engine.language.conversions import same_type
 from engine.language.cpp_calls import Candidate, CppCalls
 from engine.language.evaluation import Evaluator
 from engine.language.syntax import Expression
+from engine.language.type_identities import TypeIdentities
 from engine.language.user_types import bare_type
 from engine.language.value_types import CType, is_reference
 from engine.language.values import MemoryPlace, TypedValue
@@ -30,6 +34,11 @@ class CppEvaluator(Evaluator):
     def calls(self) -> CppCalls:
         """Calls of the program's functions."""
         return CppCalls(self._around, self.reach, self.operators, self.members)
+
+    @cached_property
+    def identities(self) -> TypeIdentities:
+        """Type information of types and objects, for `typeid`."""
+        return TypeIdentities(self._around, self.reach, self.members)
 
     def value(self, node: Expression) -> TypedValue:
         """The value of a tree.
@@ -51,13 +60,38 @@ class CppEvaluator(Evaluator):
                 return self._cast_by_name(node)
             case "cast" if node.type is not None:
                 return self._cast(self.value(node.parts[0]), self.type(node.type))
-            case "alignof" if node.type is not None:
-                return self.reach.made(ct.UNSIGNED_LONG, self._alignment(self.type(node.type)))
+            case "choice":
+                condition, yes, no = node.parts
+                return self.value(yes if self._condition(condition) else no)
+            case "alignof":
+                kind = self._type_asked(node)
+                return self.reach.made(ct.UNSIGNED_LONG, self._alignment(kind))
+            case "typeid" if node.type is not None:
+                return self.identities.of_type(self.type(node.type))
+            case "typeid":
+                return self.identities.of_value(self.operand(node.parts[0]))
+            case "made" if node.type is not None:
+                return self._made_of(self.type(node.type), node.parts)
             case "index":
                 return self._element(node)
             case "call" if node.parts[0].kind == "type":
                 return self._made_from(node)
         return super().value(node)
+
+    def type_of_value(self, node: Expression, word: str) -> CType:
+        """The type of `decltype(EXPR)`: a name's own, of another place a reference to it."""
+        found = super().type_of_value(node, word)
+        if not word.endswith("decltype"):
+            return found.resolved.target if is_reference(found) else found
+        places = ("index", "choice", "assign")
+        is_place = node.kind in places or (node.kind == "unary" and node.text == "*")
+        if is_place and not is_reference(found) and self.value(node).address is not None:
+            return ct.reference_to(found, self.reach.pointer)
+        return found
+
+    def _type_asked(self, node: Expression) -> CType:
+        """The type that is named, or that of a value."""
+        return self.operand(node.parts[0]).type if node.type is None else self.type(node.type)
 
     def _truth(self, *, holds: bool) -> TypedValue:
         return self.reach.made(ct.BOOL, int(holds))
@@ -187,6 +221,9 @@ class CppEvaluator(Evaluator):
         known = self.methods.method(base, name)
         if known is not None:
             return known(given)
+        told = self.identities.method(base, name)
+        if told is not None and not given:
+            return told
         methods = self.members.methods(base, name)
         if methods:
             candidates = self.calls.of_methods(methods, given)
@@ -275,11 +312,25 @@ class CppEvaluator(Evaluator):
         return left, pointer
 
     def _made_from(self, node: Expression) -> TypedValue:
-        """`int(2.5)`."""
+        """`int(2.5)` and `Vec(1, 2)`."""
         name = node.parts[0].type
-        if name is None or len(node.parts) != 2:
-            raise CommandError("Only one value is converted to a type.")
-        return self._cast(self.value(node.parts[1]), self.type(name))
+        assert name is not None, "the parser has read it"
+        return self._made_of(self.type(name), node.parts[1:])
+
+    def _made_of(self, kind: CType, parts: Sequence[Expression]) -> TypedValue:
+        """A value of a type from one value, or of a class from those of its parts."""
+        given = [self.value(part) for part in parts]
+        whole = kind.resolved
+        if whole.kind is not TypeKind.RECORD:
+            if len(given) > 1:
+                raise CommandError("Only one value is converted to a type.")
+            return self._cast(given[0], kind) if given else self.reach.made(kind, 0)
+        if len(given) == 1:
+            one = self.reach.used(given[0])
+            if one.type.resolved.kind is TypeKind.RECORD and self.calls.is_of(one, whole):
+                return self._cast(one, kind)
+        template = self.reach.made(ct.INT, 0)
+        return aggregate(kind, given, self._cast, template)
 
     # -- operators --------------------------------------------------------------------------
 
@@ -302,12 +353,16 @@ class CppEvaluator(Evaluator):
 
     def _address_of(self, part: Expression) -> TypedValue:
         """The address of a value, or a pointer to a member of a class."""
-        if part.kind == "name" and "::" in part.text and self._around.variable(part.text) is None:
+        if part.kind == "name" and "::" in part.text:
             scope, _, last = part.text.rpartition("::")
             kind = self._around.type((scope,))
-            member = None if kind is None else kind.resolved.member(last)
-            if kind is not None and member is not None:
-                return self._member_pointer(kind, member.type, member.offset)
+            if kind is not None and kind.resolved.kind is TypeKind.RECORD:
+                member = kind.resolved.member(last)
+                if member is not None:
+                    return self._member_pointer(kind, member.type, member.offset)
+                found = self._method_pointer(kind, last)
+                if found is not None:
+                    return found
         if part.kind == "type":
             raise CommandError("Attempt to take address of value not located in memory.")
         value = self.value(part)
@@ -321,6 +376,28 @@ class CppEvaluator(Evaluator):
     def _member_pointer(self, owner: CType, kind: CType, offset: int) -> TypedValue:
         size = self.reach.pointer
         return self.reach.made(ct.member_pointer_to(kind, owner, size), offset)
+
+    def _method_pointer(self, kind: CType, name: str) -> TypedValue | None:
+        """A pointer to a function of a class (Itanium C++ ABI, 2.3); None for none such."""
+        nowhere = TypedValue(kind, lambda: b"", MemoryPlace(0), order=self._order)
+        found = self.members.methods(nowhere, name)
+        methods = [one.method for one in found if not one.method.is_static]
+        if not methods:
+            return None
+        method = methods[0]
+        code = self._code_of(method)
+        if code is None:
+            return None
+        size, order = self.reach.pointer, self._order
+        raw = code.to_bytes(size, order) + bytes(size)
+        pointer = ct.member_pointer_to(method.type, kind.resolved, 2 * size)
+        return TypedValue(pointer, lambda: raw, order=order)
+
+    def _code_of(self, method: ClassMethod) -> int | None:
+        """The first word of a pointer to a function of a class: its code or its place."""
+        if method.slot is not None:
+            return method.slot * self.reach.pointer | 1
+        return self._around.linked(method.linkage) if method.linkage else None
 
     def _step(self, part: Expression, by: int, *, before: bool) -> TypedValue:
         old = self.operand(part)
@@ -347,7 +424,12 @@ class CppEvaluator(Evaluator):
         return self._combined(word, left, right)
 
     def _condition(self, part: Expression) -> bool:
-        return self.operand(part).truth
+        return self._as_scalar(self.operand(part), ct.BOOL).truth
+
+    def _as_scalar(self, value: TypedValue, kind: CType) -> TypedValue:
+        """A value; of an object what its class's own conversion makes of it, if it has one."""
+        made = self.calls.converted_by_user(value, kind, explicit=True)
+        return value if made is None else made
 
     def _pointed_member(self, node: Expression) -> TypedValue:
         whole, pointer = self._with_pointer(node)
@@ -382,6 +464,9 @@ class CppEvaluator(Evaluator):
         known = self.methods.compared(word, left, right)
         if known is not None:
             return known
+        same = self.identities.compared(word, left, right)
+        if same is not None:
+            return self._truth(holds=same)
         found = self.calls.operator(word, [left, right])
         if found is None:
             raise CommandError(f'No symbol "operator{word}" in current context.')
@@ -405,6 +490,8 @@ class CppEvaluator(Evaluator):
             return self._as_reference(self.reach.used(value), kind)
         value = self.reach.used(value)
         to = kind.resolved
+        if to.kind is not TypeKind.RECORD:
+            value = self._as_scalar(value, kind)
         both = to.kind is TypeKind.RECORD and value.type.resolved.kind is TypeKind.RECORD
         if both and not same_type(value.type, to):
             return self.calls.as_class(value, kind)

@@ -130,7 +130,9 @@ class Evaluator:
             CommandError: there is none such.
         """
         words = name.words
-        found: CType | None = self._around.type(words)
+        found = (
+            self._around.type(words) if name.of is None else self.type_of_value(name.of, words[0])
+        )
         if found is None:
             found = ct.builtin(words)
         if found is None:
@@ -148,6 +150,21 @@ class Evaluator:
             else:
                 found = ct.array_of(found, int(suffix[1:-1] or 0))
         return found
+
+    def type_of_value(self, node: Expression, word: str) -> CType:
+        """The type that an expression's value has: `typeof(EXPR)`.
+
+        Args:
+            node: the expression.
+            word: in front of it.
+
+        Raises:
+            CommandError: it has no value.
+            GuestFaultError: memory cannot be read.
+        """
+        if node.kind == "type" and node.type is not None:
+            return self.type(node.type)
+        return self.value(node).type
 
     def check(self, tree: Expression) -> None:
         """Look up the names of a tree.

@@ -1,6 +1,6 @@
 """The things that containers hold, as everybody sees them who asks: printing, methods, fetches."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from msgspec import Struct
 
@@ -31,6 +31,7 @@ class Held(Struct, frozen=True):
         wide: of a string of wider characters: the letter in front of its quotes, "L", "u", "U".
         optional: it is an optional, a variant or an any: the thing in it has no number.
         uses: of a pointer that is shared: how many share it.
+        answers: results of methods without arguments that its parts are.
     """
 
     title: str
@@ -48,6 +49,7 @@ class Held(Struct, frozen=True):
     wide: str = ""
     optional: bool = False
     uses: int | None = None
+    answers: Mapping[str, TypedValue] = {}
 
 
 class OtherLayoutError(Exception):

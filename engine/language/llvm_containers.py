@@ -129,10 +129,10 @@ class LlvmContainers:
         item = partial(self._parts.reach.element, elements)
         return Held(
             "",
-            children=lambda: (("", item(number)) for number in range(count)),
+            children=lambda: iter([("_M_elems", elements)]),
+            named=True,
             count=count,
             at=item,
-            shown=False,
         )
 
     def _span(self, value: TypedValue, name: str) -> Held:

@@ -70,6 +70,13 @@ class MadeAlias(MadeType, frozen=True):
         return f"{self.name} {name}" if name else self.name
 
 
+def constant(kind: CType) -> CType:
+    """A type whose values are not to be changed."""
+    if kind.text.startswith("const "):
+        return kind
+    return MadeAlias(kind.kind, kind.size, f"const {kind.text}", made_of=kind)
+
+
 def struct_of(name: str, *fields: tuple[str, CType]) -> MadeRecord:
     """A structure, its members where C puts them; "" for one without a name."""
     parts: list[Member] = []

@@ -1,5 +1,6 @@
 """Values as gdb prints them (gdb/valprint.c, gdb/c-valprint.c, gdb/printcmd.c)."""
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
@@ -32,6 +33,10 @@ from engine.language.values import MOST, MemoryPlace, Order, TypedValue
 
 FORMATS: Final = "xduotacfszr"
 """Letters behind the slash of `print`."""
+
+
+_PLAIN_TEXT: Final = re.compile(r"((const|volatile) )*char \*( ?(const|volatile|restrict))*")
+"""Types whose values gdb shows without their names (gdb/c-valprint.c, c_value_print)."""
 
 
 class Printer(Struct, frozen=True):
@@ -96,7 +101,7 @@ class Printer(Struct, frozen=True):
                 at = f"@{value.number:#x}: " if self.options.address else ""
                 return f"({escaped(value.type.text)}) {at}{self.part(inner, '', 0)}"
             is_plain = kind.kind is TypeKind.POINTER and kind.owner is None
-            if is_plain and not self._is_text(kind):
+            if is_plain and not self._is_text(value.type):
                 shown = self.around.language.type_text(value.type)
                 return f"({escaped(shown)}) {self._pointer(value)}"
         return self.part(value, letter, 0)
@@ -136,9 +141,11 @@ class Printer(Struct, frozen=True):
         """The value a reference refers to."""
         return self.reach.at(reference.type.target, reference.number)
 
-    @staticmethod
-    def _is_text(pointer: CType) -> bool:
-        return pointer.target.kind in ct.CHARS
+    def _is_text(self, pointer: CType) -> bool:
+        """True for a pointer that is shown as a text alone; C's are those to plain `char`."""
+        if self.around.language is not C:
+            return pointer.resolved.target.kind in ct.CHARS
+        return _PLAIN_TEXT.fullmatch(pointer.text) is not None
 
     def part(self, value: TypedValue, letter: str, depth: int) -> str:
         """A value, perhaps inside another one."""
@@ -230,7 +237,7 @@ class Printer(Struct, frozen=True):
     def _pointer(self, value: TypedValue) -> str:
         target, number = value.type.resolved.target, value.number
         if target.kind in ct.CHARS and target.size == 1:
-            shown = f"{number:#x}" if self.options.address or not number else ""
+            shown = self.address(number) if number else f"{number:#x}"
             return f"{shown}{self._pointed_text(number)}".lstrip()
         if target.resolved.kind is TypeKind.FUNCTION:
             return self._of_symbol(number)
@@ -328,6 +335,8 @@ class Printer(Struct, frozen=True):
             if held.wrapped is not None:
                 return f"{escaped(held.title)}{{ {self.part(held.wrapped, letter, depth)} }}"
         except GuestFaultError as error:
+            if not depth:
+                raise
             return _unread(error)
         if held.text is not None:
             return self._held_text(held)

@@ -42,6 +42,9 @@ _TYPE_WORDS: Final = frozenset(
         *("char", "short", "int", "long", "float", "double", "void", "bool", "_Bool"),
     )
 )
+_TYPE_OF: Final = frozenset(("decltype", "__decltype", "typeof", "__typeof", "__typeof__"))
+"""Words that make a type of the expression behind them."""
+_ALIGN_OF: Final = frozenset(("alignof", "_Alignof", "__alignof__"))
 _CASTS: Final = frozenset(("dynamic_cast", "static_cast", "reinterpret_cast", "const_cast"))
 _DEPTH: Final = 200
 
@@ -52,10 +55,12 @@ class TypeName(Struct, frozen=True):
     Attributes:
         words: of its name, in the order in which they stand, const and volatile left out.
         suffixes: "*", "&", "[N]" and "()" behind it, the innermost first.
+        of: the expression whose type it is, `decltype(EXPR)`; None for a name.
     """
 
     words: tuple[str, ...]
     suffixes: tuple[str, ...] = ()
+    of: "Expression | None" = None
 
 
 class Expression(Struct, frozen=True):
@@ -65,8 +70,9 @@ class Expression(Struct, frozen=True):
         kind: "number", "float", "char", "string", "name", "scoped" (the text is its file or
             function), "entry" (a parameter as the function was called with it), "dollar",
             "unary", "postfix", "binary", "assign", "choice", "cast", "sizeof", "sizeof type",
-            "alignof", "type", "index", "call", "member", "arrow", "comma", "brace", or C++'s
-            casts by their names, "static_cast".
+            "alignof", "typeid", "type", "index", "call", "made" (a type and what its value is made
+            from), "member", "arrow", "comma", "brace", or C++'s casts by their names,
+            "static_cast".
         text: the operator, the name or the constant.
         parts: what it is made of.
         type: of a cast, a sizeof and a brace.
@@ -211,11 +217,8 @@ class _Parser:
             return Expression("unary", word, (self._unary(),))
         if self.peek.kind == "name" and self.peek.text == "sizeof":
             return self._sizeof()
-        if self.peek.kind == "name" and self.peek.text == "alignof" and self._next_is("("):
-            self._take()
-            if (name := self._type_within("(", ")")) is None:
-                self._wrong()
-            return Expression("alignof", "", (), name)
+        if self.peek.kind == "name" and self.peek.text in _ALIGN_OF and self._next_is("("):
+            return self._of_type_or_value("alignof")
         if (name := self._type_within("(", ")")) is not None:
             if self._begins_operand():
                 return Expression("cast", "", (self._unary(),), name)
@@ -223,6 +226,16 @@ class _Parser:
         if (name := self._type_within("{", "}")) is not None:
             return Expression("brace", "", (self._unary(),), name)
         return self._postfix(self._primary())
+
+    def _of_type_or_value(self, kind: str) -> Expression:
+        """A word with a type or an expression between parentheses: `typeid(x)`."""
+        self._take()
+        if (name := self._type_within("(", ")")) is not None:
+            return Expression(kind, "", (), name)
+        self._expect("(")
+        inner = self.comma()
+        self._expect(")")
+        return Expression(kind, "", (inner,))
 
     def _type_within(self, opening: str, closing: str) -> TypeName | None:
         """The type between two brackets; None, and nothing taken, where no type is there."""
@@ -265,14 +278,7 @@ class _Parser:
                 self._expect("]")
             elif word == "(":
                 self._take()
-                arguments: list[Expression] = []
-                while not self._is(")"):
-                    arguments.append(self._assign())
-                    if not self._is(","):
-                        break
-                    self._take()
-                self._expect(")")
-                node = Expression("call", "", (node, *arguments))
+                node = Expression("call", "", (node, *self._arguments(")")))
             elif word in (".", "->"):
                 self._take()
                 if self.peek.kind != "name":
@@ -329,8 +335,11 @@ class _Parser:
     def _name(self) -> Expression:
         if self.peek.text in _CASTS and self._next_is("<"):
             return self._named_cast()
+        if self.peek.text == "typeid" and self._next_is("("):
+            return self._of_type_or_value("typeid")
         if self.at_type():
-            return Expression("type", "", (), self.type_name())
+            name = self.type_name()
+            return self._made(name) if self._is("{") else Expression("type", "", (), name)
         token = self._take()
         text = token.text.strip("'")
         if token.kind == "quoted" and self._is("::"):
@@ -341,6 +350,23 @@ class _Parser:
             self._take()
             return Expression("entry", text)
         return Expression("name", text)
+
+    def _made(self, name: TypeName) -> Expression:
+        """`TYPE{VALUE, VALUE}`."""
+        self._take()
+        parts = self._arguments("}")
+        return Expression("made", "", tuple(parts), name)
+
+    def _arguments(self, closing: str) -> list[Expression]:
+        """Expressions with commas between them, and the bracket that closes them."""
+        found: list[Expression] = []
+        while not self._is(closing):
+            found.append(self._assign())
+            if not self._is(","):
+                break
+            self._take()
+        self._expect(closing)
+        return found
 
     def _next_is_word(self, word: str) -> bool:
         following = self._tokens[min(self._at + 1, len(self._tokens) - 1)]
@@ -353,10 +379,18 @@ class _Parser:
         token = self.peek
         if token.kind != "name":
             return False
+        if token.text in _TYPE_OF and self._next_is("("):
+            return True
         return token.text in _TYPE_WORDS or self._is_type(token.text)
 
     def type_name(self) -> TypeName:
         """The type that begins here."""
+        if self.peek.text in _TYPE_OF and self._next_is("("):
+            word = self._take().text
+            self._take()
+            inner = self.comma()
+            self._expect(")")
+            return TypeName((word,), tuple(self._suffixes()), inner)
         words: list[str] = []
         plain = False
         while self.peek.kind == "name":

@@ -8,6 +8,8 @@ add_one_template_type_printer), which `ptype` and `whatis` use.
 import re
 from typing import Final
 
+from engine.image.datatypes import shorter_arguments
+
 _NAME: Final = re.compile(r"(?:const |volatile |class |struct )*[\w:~ ]*?([\w:]+)$")
 _DEPTH: Final = 64
 _STRINGS: Final = {
@@ -55,7 +57,7 @@ def same_spelling(text: str) -> str:
 
     Arguments that templates have by default, libraries' inner namespaces and spaces are left out.
     """
-    return re.sub(r"(?<!\w) | (?!\w)", "", user_type(bare_type(text)))
+    return re.sub(r"(?<!\w) | (?!\w)", "", user_type(shorter_arguments(bare_type(text))))
 
 
 def template_arguments(text: str) -> list[str]:
@@ -85,7 +87,7 @@ def _shortened(text: str, depth: int) -> str:
         before = text[at:opening]
         match = _NAME.search(before)
         name = match[1] if match is not None else ""
-        if not name.startswith("std::"):
+        if not name:
             found, at = found + text[at : closing + 1], closing + 1
             continue
         given = [_shortened(one, depth + 1) for one in _split(text[opening + 1 : closing])]

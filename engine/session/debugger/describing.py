@@ -84,10 +84,10 @@ class DescribingWords:
         place = debugger.place(rest)
         module = debugger.frames.seen.modules.at(place.address)
         found = list(self._variables(module, place)) if module is not None else []
-        debugger.put(f"Scope for {rest}:")
         if module is None or not found:
-            debugger.put("contains no locals or arguments.")
+            debugger.put(f"Scope for {rest} contains no locals or arguments.")
             return
+        debugger.put(f"Scope for {rest}:")
         for variable in found:
             text = self._location(variable, module, place.address - module.bias)
             size = variable.type.size or 0

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from engine.errors import CommandError, KprobeTuiError
 from engine.guest.modules import Module
 from engine.image import Symbol
+from engine.image.functions import WantedFunction
 from engine.image.scopes import CodeBlock, FunctionBlock
 from engine.image.sdt import static_probes
 from engine.language.values import TypedValue
@@ -381,8 +382,11 @@ class PlaceFinder:
         """Addresses that only the symbol table calls so, with their files: its best ones."""
         resolver = name.endswith(RESOLVER)
         name = name.removesuffix(RESOLVER)
-        plain = name.partition("(")[0]
-        found = module.symbols.find_all(name) or module.symbols.find_all(plain)
+        found = module.symbols.find_all(name)
+        if not found and "(" in name:
+            wanted = WantedFunction(name)
+            alike = module.symbols.find_all(wanted.path)
+            found = [one for one in alike if wanted.fits_parameters(one.demangled)]
         found = [symbol for symbol in found if symbol.is_function]
         if resolver:
             return [(module, symbol.address) for symbol in found if symbol.kind == "ifunc"]

@@ -650,3 +650,68 @@ type = union re_syntax_options {
 }
 >>> p sizeof(re_syntax_options)
 4
+>>> p typeid(sq)
+{_vptr.type_info = ADDRESS <vtable for __cxxabiv1::__vmi_class_type_info+16>, __name = ADDRESS <typeinfo name for geo::Square> "N3geo6SquareE"}
+>>> p typeid(*sp)
+{_vptr.type_info = ADDRESS <vtable for __cxxabiv1::__vmi_class_type_info+16>, __name = ADDRESS <typeinfo name for geo::Square> "N3geo6SquareE"}
+>>> p typeid(sp)
+could not find typeinfo symbol for 'geo::Shape*'
+>>> p typeid(geo::Square)
+{_vptr.type_info = ADDRESS <vtable for __cxxabiv1::__vmi_class_type_info+16>, __name = ADDRESS <typeinfo name for geo::Square> "N3geo6SquareE"}
+>>> p typeid(plain)
+{_vptr.type_info = ADDRESS <vtable for __cxxabiv1::__class_type_info+16>, __name = ADDRESS <typeinfo name for geo::Shape> "N3geo5ShapeE"}
+>>> p typeid(int)
+{_vptr.type_info = ADDRESS <vtable for __cxxabiv1::__fundamental_type_info+16>, __name = ADDRESS <typeinfo name for int> "i"}
+>>> p typeid(1 + 1)
+{_vptr.type_info = ADDRESS <vtable for __cxxabiv1::__fundamental_type_info+16>, __name = ADDRESS <typeinfo name for int> "i"}
+>>> p typeid(a)
+could not find typeinfo symbol for 'Vec'
+>>> p typeid(sq).__name
+ADDRESS <typeinfo name for geo::Square> "N3geo6SquareE"
+>>> whatis typeid(sq)
+type = gdb_gnu_v3_type_info
+>>> ptype typeid(sq)
+type = struct gdb_gnu_v3_type_info {
+    void *_vptr.type_info;
+    const char *__name;
+}
+>>> p &typeid(sq)
+(gdb_gnu_v3_type_info *) ADDRESS <typeinfo for geo::Square>
+>>> whatis __decltype(ref)
+type = int &
+>>> whatis __decltype(rref)
+type = int &&
+>>> whatis __decltype(*sp)
+type = geo::Shape &
+>>> whatis __decltype(captured + 1)
+type = int
+>>> whatis __decltype(arr2)
+type = int [2][3]
+>>> whatis __decltype(arr2[0])
+type = int (&)[3]
+>>> whatis __typeof__(*sp)
+type = geo::Shape
+>>> whatis typeof(num)
+type = long
+>>> p _Alignof(double)
+8
+>>> p alignof(Square)
+8
+>>> p &Colored::tint
+&virtual geo::Colored::tint() const
+>>> p &geo::Square::self
+(int (geo::Square::*)(const geo::Square * const)) ADDRESS <geo::Square::self() const>
+>>> p &Shape::scaled
+(int (geo::Shape::*)(const geo::Shape * const, int, int)) ADDRESS <geo::Shape::scaled(int, int) const>
+>>> whatis &Shape::area
+type = int (geo::Shape::*)(const geo::Shape * const)
+>>> p (sq.*(&Square::self))()
+14
+>>> whatis lambda
+type = struct {...}
+>>> p greet(str).c_str()
+ADDRESS "hello world"
+>>> whatis str.c_str()
+type = const char *
+>>> p str.c_str()
+ADDRESS "world"

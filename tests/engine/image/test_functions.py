@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from engine.image.elf import ElfImage
-from engine.image.functions import NamedFunctions, without_result
+from engine.image.functions import NamedFunctions, WantedFunction, without_result
 from engine.image.variables import Variables
 
+STRING = "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >"
 _DATA = Path(__file__).resolve().parents[2] / "data" / "debugger"
 
 
@@ -44,6 +45,23 @@ def test_names(program: ElfImage, text: str, names: list[str]) -> None:
     assert info is not None
     found = {(block.start, block.name) for block in NamedFunctions(info).find(text)}
     assert sorted(name for _, name in found) == sorted(names)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "fits"),
+    [
+        ("f(const char *)", "f(char const*)", True),
+        ("f(long int, unsigned int)", "f(long, unsigned int)", True),
+        ("f(const std::vector<int> &)", "f(std::vector<int> const&)", True),
+        ("f(std::string)", f"f({STRING})", True),
+        ("f(void)", "f()", True),
+        ("f", "f(int)", True),
+        ("f(int)", "f(long)", False),
+        ("f(char *)", "f(char const*)", False),
+    ],
+)
+def test_parameters_are_equal_in_all_spellings(text: str, name: str, fits: bool) -> None:
+    assert WantedFunction(text).fits_parameters(name) is fits
 
 
 @pytest.mark.parametrize(

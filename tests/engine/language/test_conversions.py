@@ -6,7 +6,7 @@ import pytest
 from memoryscope import MemoryScope
 
 from engine.errors import CommandError
-from engine.image.datatypes import TypeKind
+from engine.image.datatypes import TypeKind, shorter_arguments
 from engine.image.reader import DamagedError
 from engine.image.virtualbases import offset_place
 from engine.language import value_types as ct
@@ -37,6 +37,9 @@ def test_types_are_equal_in_all_spellings() -> None:
     assert same_spelling(spelled) == same_spelling("std::vector<int>")
     assert same_spelling("std::__1::vector<int, std::__1::allocator<int> >") == "std::vector<int>"
     assert same_spelling("Fixed<int, 3>") == same_spelling("Fixed<int,3>")
+    assert same_spelling("Tp<long unsigned int>") == same_spelling("Tp<unsigned long>")
+    assert shorter_arguments("Tp<long int const*>") == "Tp<long const*>"
+    assert shorter_arguments("Tp<unsigned char, long double>") == "Tp<unsigned char, long double>"
     assert same_spelling("unsigned  long") != same_spelling("long")
     assert template_arguments("std::pair<int const, A<b, c> >") == ["int const", "A<b, c>"]
     assert template_arguments("int") == []

@@ -29,7 +29,7 @@ INTS = "std::vector<int, std::allocator<int> >"
             "std::stack<int, std::deque<int> >",
         ),
         ("std::vector<int, mine::Allocator<int> >", "std::vector<int, mine::Allocator<int> >"),
-        (f"Box<{INTS} >", f"Box<{INTS} >"),
+        (f"Box<{INTS} >", "Box<std::vector<int> >"),
         ("std::unique_ptr<Shape, std::default_delete<Shape> >", "std::unique_ptr<Shape>"),
         ("std::unique_ptr<Shape, Closer>", "std::unique_ptr<Shape, Closer>"),
         (f"    {INTS} numbers;", "    std::vector<int> numbers;"),
