@@ -194,6 +194,15 @@ class RustEvaluator(Evaluator):
             if inner is None:
                 break
             active = self._active(inner)
+        variant = self.reach.variant(self._whole(base))
+        kind = active.type.resolved
+        if variant is not None and kind.member(name) is None:
+            if is_tuple_struct(kind):
+                raise CommandError(
+                    f"Attempting to access named field {name} of tuple variant {kind.text}, "
+                    "which has only anonymous fields"
+                )
+            raise CommandError(f"Could not find field {name} of struct variant {kind.text}")
         return self.reach.member(active, name)
 
     def _called(self, node: Expression) -> TypedValue:
@@ -289,8 +298,15 @@ class RustEvaluator(Evaluator):
         raise CommandError("Attempt to use a type name as an expression")
 
     def _field(self, value: TypedValue, number: int) -> TypedValue:
+        is_variant = self.reach.variant(self._whole(value)) is not None
         value = self._active(value)
         kind = value.type.resolved
+        if is_variant and not is_tuple_struct(kind):
+            if kind.members:
+                raise CommandError(f"Variant {kind.text} is not a tuple variant")
+            raise CommandError(
+                f"Cannot access field {number} of variant {kind.text}, there are only 0 fields"
+            )
         if not kind.text.startswith("(") and not is_tuple_struct(kind):
             raise CommandError(
                 f"Attempting to access anonymous field {number} of {kind.text}, which is not a "

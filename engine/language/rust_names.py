@@ -35,6 +35,9 @@ class RustNames:
             paths = self._paths(match[1], name[match.end() :])
             return next(filter(None, map(self._around.variable, paths)), None)
         found = self._around.variable(name, scope)
+        if found is None and "::" in name and not scope:
+            paths = self._paths("self", name)
+            return next(filter(None, map(self._around.variable, paths)), None)
         if found is None or "::" in name or found.type.resolved.kind is not TypeKind.FUNCTION:
             return found
         return found if self._is_in_sight(found, name) else None
@@ -61,9 +64,13 @@ class RustNames:
         return [] if pc is None else path_of(self._around.symbol(pc.number))
 
     def _is_in_sight(self, function: TypedValue, name: str) -> bool:
-        path = [] if function.address is None else path_of(self._around.symbol(function.address))
         here = self._function()
-        if not here or not path or path[-1].partition("<")[0] != name:
+        if not here or function.address is None:
+            return True
+        path = path_of(self._around.symbol(function.address))
+        if not path:  # the linker has dropped the function
+            return False
+        if path[-1].partition("<")[0] != name:
             return True
         return here[: len(path) - 1] == path[:-1]
 

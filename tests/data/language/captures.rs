@@ -16,6 +16,7 @@ fn raw() -> RawWaker { RawWaker::new(std::ptr::null(), &TABLE) }
 
 pub mod shop {
     pub const LIMIT: u32 = 42;
+    pub static TOTAL: u32 = 43;
     #[derive(Clone, Copy, Debug)]
     pub enum Kind { Empty, Full(u8), Both { left: i32, right: i32 } }
     #[derive(Debug)]
@@ -172,5 +173,5 @@ fn library() -> usize {
 }
 
 fn main() {
-    println!("{} {} {} {}", closures(), futures(), library(), shop::LIMIT);
+    println!("{} {} {} {}", closures(), futures(), library(), shop::LIMIT + shop::TOTAL);
 }
