@@ -113,8 +113,8 @@ class RustEvaluator(Evaluator):
                     raise CommandError("Can't take slice of array without '&'")
                 return self._element(self.value(node.parts[0]), self.value(node.parts[1]))
             case "range":
-                ends = (None if end.kind == "none" else self.value(end) for end in node.parts)
-                return self.makers.range(*ends, node.text)
+                low, high = (None if end.kind == "none" else self.value(end) for end in node.parts)
+                return self.makers.range(low, high, node.text)
             case "sizeof":
                 return self._sized(node.parts[0])
             case "assign":
@@ -172,7 +172,7 @@ class RustEvaluator(Evaluator):
     # -- members and methods ----------------------------------------------------------------
 
     def _captured(self, node: Expression) -> TypedValue | None:
-        """What a closure has captured of a variable: `point.x` is `point__x` there."""
+        """The captured part of a variable in a closure: `point.x` is `point__x` there."""
         words = [node.text]
         while (node := node.parts[0]).kind in ("member", "field"):
             words.append(node.text)

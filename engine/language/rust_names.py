@@ -1,4 +1,4 @@
-"""What names of Rust mean where the code stands: paths from the crate, modules and parents.
+"""Meanings of Rust's names where the code stands: paths from the crate, modules and parents.
 
 A name without a path is looked for in the module of the function and in those around, as gdb does;
 `use` leaves no trace in the debug information, so a type is found by the end of its path, too.

@@ -1,4 +1,4 @@
-"""What Rust's owners and guards lead to: `*rc`, `*guard`, `*pin`, and fields behind them.
+"""Targets of Rust's owners and guards: `*rc`, `*guard`, `*pin`, and fields behind them.
 
 gdb follows raw pointers and boxes alone. What an owner leads to is told by its layout, nothing is
 called; a type of the user's that implements Deref has no answer here.
