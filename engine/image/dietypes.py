@@ -283,10 +283,18 @@ class DieType:
             for index in shape.children(die.unit.index(die.offset))
             if shape.tags[index] == _ENUMERATOR
         )
-        return tuple(
+        values = (
             (part.name or "", value)
             for part in parts
             if (value := part.number(dies.AT_CONST_VALUE)) is not None
+        )
+        if die.type is None or not DieType(die.type).is_signed:
+            return tuple(values)
+        # Older LLVM writes -1 of one byte as 255.
+        whole = 1 << 8 * (self.size or 8)
+        return tuple(
+            (name, value - whole if whole // 2 <= value < whole else value)
+            for name, value in values
         )
 
     @cached_property

@@ -20,7 +20,8 @@
   `cpp_calls`: which function is called, `aggregates`: objects made from their parts,
   `type_identities`: what `typeid` gives, `cpp_evaluation`: values of trees of C++.
 - `rust_syntax`, `rust_evaluation`, `rust_printing` and `rust_types`: the same for Rust, which
-  stands where the code that is looked at is Rust's.
+  stands where the code that is looked at is Rust's; `rust_names`: what its paths mean,
+  `rust_makers`: values that an expression makes, `rust_pointers`: what its owners lead to.
 - `go_syntax`, `go_evaluation`, `go_printing` and `go_types`: the same for Go; `go_parts`: what its
   values are made of, `go_values`: how much of them is read, `go_numbers`: arithmetic,
   `go_program`: what a program tells of its types.

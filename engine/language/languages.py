@@ -126,10 +126,9 @@ class RustLanguage:
 
     def tree(self, text: str, around: "Surroundings") -> "Expression":
         """The tree of an expression."""
-        from engine.language.evaluation import is_type
         from engine.language.rust_syntax import parse_rust
 
-        return parse_rust(text, is_type(around))
+        return parse_rust(text)
 
     def evaluator(self, around: "Surroundings") -> "Evaluator":
         """Finds values of such trees."""

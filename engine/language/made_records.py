@@ -102,7 +102,7 @@ def alignment(kind: CType) -> int:
     """The bytes that C puts a type at a multiple of."""
     kind = kind.resolved
     if kind.kind is TypeKind.RECORD:
-        return max(alignment(one.type) for one in kind.members)
+        return max((alignment(one.type) for one in kind.members), default=1)
     if kind.kind is TypeKind.ARRAY:
         return alignment(kind.element)
     return kind.size or 1

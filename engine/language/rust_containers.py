@@ -18,7 +18,7 @@ from engine.language.value_types import CType
 from engine.language.values import TypedValue
 
 _PATH: Final = re.compile(r"(alloc|core|std)::(?:[a-z_]+::)+([A-Z]\w*)(?:<|$)")
-_SLICE: Final = re.compile(r"&(mut )?(str$|\[)")
+_SLICE: Final = re.compile(r"&(mut )?(str$|\[|(?:core|std)::(?:[a-z_]+::)+(?:Path|OsStr|CStr)$)")
 _FULL: Final = 0x80
 """The bit of a control byte that says that a slot of a hash table is free."""
 _TABLE: Final = 1 << 20
@@ -62,7 +62,9 @@ class RustContainers:
             match = _SLICE.match(text)
             if match is None or kind.resolved.member("length") is None:
                 return None
-            return RustContainers._str if match[2] == "str" else RustContainers._slice
+            if match[2].endswith("CStr"):
+                return RustContainers._c_str
+            return RustContainers._slice if match[2] == "[" else RustContainers._str
         found = _PATH.match(text)
         if found is None or not is_rust(kind.resolved):
             return None
@@ -84,6 +86,13 @@ class RustContainers:
             fat = value.type.resolved.member("data_ptr") is not None
             value = self._part(value, "data_ptr" if fat else "pointer")
         raise OtherLayoutError
+
+    def _buffer(self, value: TypedValue) -> TypedValue:
+        """The pointer to a vector's elements; before 1.80 nothing is around it."""
+        buffer = self._part(value, "buf")
+        inner = buffer.type.resolved.member("inner")
+        buffer = buffer if inner is None else self._reach.part(buffer, inner)
+        return self._pointer(self._part(buffer, "ptr"))
 
     def _count(self, value: TypedValue, *names: str) -> int:
         """A number, perhaps in a structure of its own that bounds it."""
@@ -126,13 +135,17 @@ class RustContainers:
     def _str(self, value: TypedValue) -> Held:
         return self._text(self._part(value, "data_ptr"), self._count(value, "length"))
 
+    def _c_str(self, value: TypedValue) -> Held:
+        """A text whose last byte is 0."""
+        return self._text(self._part(value, "data_ptr"), max(self._count(value, "length") - 1, 0))
+
     def _string(self, value: TypedValue) -> Held:
         vec = self._part(value, "vec")
-        return self._text(self._pointer(self._part(vec, *_BUFFER)), self._count(vec, "len"))
+        return self._text(self._buffer(vec), self._count(vec, "len"))
 
     def _os_string(self, value: TypedValue) -> Held:
         vec = self._part(value, "inner", "inner")
-        return self._text(self._pointer(self._part(vec, *_BUFFER)), self._count(vec, "len"))
+        return self._text(self._buffer(vec), self._count(vec, "len"))
 
     def _slice(self, value: TypedValue) -> Held:
         start, length = self._part(value, "data_ptr"), self._count(value, "length")
@@ -141,13 +154,17 @@ class RustContainers:
 
     def _vec(self, value: TypedValue) -> Held:
         length = self._count(value, "len")
-        at = self._nth(self._argument(value.type), self._address(value, *_BUFFER))
+        at = self._nth(self._argument(value.type), self._buffer(value).number)
         return self._row(f"Vec(size={length})", length, at)
 
     def _deque(self, value: TypedValue) -> Held:
-        head, length = self._count(value, "head"), self._count(value, "len")
-        room = self._count(value, "buf", "inner", "cap")
-        at = self._nth(self._argument(value.type), self._address(value, *_BUFFER))
+        if value.type.resolved.member("tail") is None:
+            head, length = self._count(value, "head"), self._count(value, "len")
+            room = self._count(value, "buf", "inner", "cap")
+        else:  # before 1.67 the room is a power of two
+            head, room = self._count(value, "tail"), self._count(value, "buf", "cap")
+            length = (self._count(value, "head") - head) % (room or 1)
+        at = self._nth(self._argument(value.type), self._buffer(value).number)
         return self._row(
             f"VecDeque(size={length})", length, lambda number: at((head + number) % (room or 1))
         )
@@ -278,6 +295,8 @@ class RustContainers:
 
     def _non_zero(self, value: TypedValue) -> Held:
         for _ in range(2):
+            if value.type.resolved.kind is not TypeKind.RECORD:
+                break
             members = value.type.resolved.members
             if len(members) != 1:
                 raise OtherLayoutError
@@ -292,7 +311,6 @@ def _with_borrow(name: str, label: str, value: TypedValue, borrow: TypedValue) -
     return Held(f"{name}({state})", children=lambda: iter(children), named=True)
 
 
-_BUFFER: Final = ("buf", "inner", "ptr")
 _Look = Callable[[RustContainers, TypedValue], Held]
 _LOOKS: Final[dict[tuple[str, str], _Look]] = {
     ("alloc", "String"): RustContainers._string,
@@ -310,5 +328,10 @@ _LOOKS: Final[dict[tuple[str, str], _Look]] = {
     ("core", "RefMut"): RustContainers._ref,
     ("core", "RefCell"): RustContainers._ref_cell,
     ("core", "NonZero"): RustContainers._non_zero,
+    **{
+        ("core", f"NonZero{sign}{bits}"): RustContainers._non_zero  # before 1.79
+        for sign in "IU"
+        for bits in ("8", "16", "32", "64", "128", "size")
+    },
 }
 """The library's crates and types, and how each is looked into."""

@@ -1,14 +1,18 @@
 """The value of an expression of Rust in its surroundings (gdb/rust-lang.c)."""
 
 import re
+from functools import cached_property
 from typing import Final
 
 from engine.errors import CommandError
 from engine.image.datatypes import TypeKind
 from engine.language import value_types as ct
 from engine.language.evaluation import Evaluator
-from engine.language.rust_printing import is_slice, is_tuple_struct
-from engine.language.rust_types import builtin_type
+from engine.language.rust_makers import RustMakers
+from engine.language.rust_names import RustNames
+from engine.language.rust_pointers import behind
+from engine.language.rust_printing import byte_text, is_slice, is_tuple_struct
+from engine.language.rust_types import builtin_type, rust_text
 from engine.language.syntax import Expression, TypeName
 from engine.language.tokens import characters
 from engine.language.value_types import CType
@@ -16,11 +20,23 @@ from engine.language.values import TypedValue
 
 _ESCAPE: Final = re.compile(r"\\(?:u\{([0-9a-fA-F]+)\}|x([0-9a-fA-F]{2})|(.))", re.DOTALL)
 _LETTERS: Final = {"n": "\n", "r": "\r", "t": "\t", "0": "\0"}
+_DEREFERENCES: Final = 8
+"""Owners that are looked through for a field or a method."""
 _TRUTHS: Final = frozenset(("==", "!=", "<", ">", "<=", ">="))
 
 
 class RustEvaluator(Evaluator):
     """Finds values of Rust's trees in one place."""
+
+    @cached_property
+    def makers(self) -> RustMakers:
+        """Make structures, tuples, ranges and slices."""
+        return RustMakers(self.reach, self.operators)
+
+    @cached_property
+    def names(self) -> RustNames:
+        """Look up paths."""
+        return RustNames(self._around)
 
     def type(self, name: TypeName) -> CType:
         """The type that is written.
@@ -34,7 +50,7 @@ class RustEvaluator(Evaluator):
         if depth > 64:
             raise CommandError("the type is nested too deeply")
         match = re.match(r"(?:\*\s*(?:mut|const)\b|&\s*(?:mut\b)?)\s*", text)
-        known = self._around.type((text,))
+        known = self.names.type(text)
         if known is not None:
             return known
         if match is not None:
@@ -71,15 +87,20 @@ class RustEvaluator(Evaluator):
             case "byte":
                 return self.reach.made(self._type("u8", 0), _letter(node.text[2:-1]))
             case "bytes":
-                raw = characters(node.text[1:])
-                return self._of_bytes(ct.array_of(self._type("u8", 0), len(raw)), raw)
+                return self._byte_text(characters(node.text[1:]))
+            case "raw":
+                return self._raw_text(node.text)
             case "field":
+                captured = self._captured(node)
+                if captured is not None:
+                    return captured
                 return self._field(self.value(node.parts[0]), int(node.text))
             case "member":
-                base = self.value(node.parts[0])
-                if self._is_method(base, node.text):
-                    return self._method(base, node.text)
-                return self.reach.member(self._active(base), node.text)
+                return self._captured(node) or self._member(self.value(node.parts[0]), node.text)
+            case "made":
+                return self._made(node)
+            case "tuple":
+                return self.makers.tuple_of([self.value(part) for part in node.parts])
             case "list":
                 return self._array([self.value(part) for part in node.parts])
             case "filled":
@@ -91,8 +112,9 @@ class RustEvaluator(Evaluator):
                 if node.parts[1].kind == "range":
                     raise CommandError("Can't take slice of array without '&'")
                 return self._element(self.value(node.parts[0]), self.value(node.parts[1]))
-            case "range" | "none":
-                raise CommandError("Ranges are not evaluated but behind '&' of a slice.")
+            case "range":
+                low, high = (None if end.kind == "none" else self.value(end) for end in node.parts)
+                return self.makers.range(low, high, node.text)
             case "sizeof":
                 return self._sized(node.parts[0])
             case "assign":
@@ -111,13 +133,151 @@ class RustEvaluator(Evaluator):
         return self.reach.made(self._type(suffix or ("i32" if fits else "i64"), 0), number)
 
     def _sized(self, node: Expression) -> TypedValue:
-        kind: CType | None = None
-        if node.kind == "name":
-            kind = builtin_type(node.text)
-            if kind is None and self._around.variable(node.text) is None:
-                kind = self._around.type((node.text,))
-        kind = self.value(node).type if kind is None else kind
+        if node.kind == "filled" and (element := self._named_type(node.parts[0])) is not None:
+            count = self.value(node.parts[1]).number
+            return self.reach.made(ct.INT, (element.size or 0) * count)
+        kind = self._named_type(node) or self.value(node).type
         return self.reach.made(ct.INT, kind.size or 0)
+
+    def _named_type(self, node: Expression) -> CType | None:
+        """The type that a name stands for; None for another tree."""
+        if node.kind != "name":
+            return None
+        found = builtin_type(node.text)
+        if found is not None or self.names.variable(node.text) is not None:
+            return found
+        return self.names.type(node.text)
+
+    def _byte_text(self, raw: bytes) -> TypedValue:
+        return self._of_bytes(byte_text(len(raw)), raw)
+
+    def _raw_text(self, text: str) -> TypedValue:
+        """A text without escapes: r"ab", br#"a"b"#."""
+        raw = text[text.index('"') + 1 : text.rindex('"')].encode()
+        if text.startswith("b"):
+            return self._byte_text(raw)
+        return self._of_bytes(ct.array_of(ct.CHAR, len(raw) + 1), raw + b"\0")
+
+    def _made(self, node: Expression) -> TypedValue:
+        kind = self.names.type(node.text)
+        if kind is None:
+            raise CommandError(f"Could not find type '{node.text}'")
+        if kind.resolved.kind is not TypeKind.RECORD:
+            raise CommandError("Struct expression applied to non-struct type")
+        given = [(part.kind, part.text, self.value(part.parts[0])) for part in node.parts]
+        base = next((value for sort, _, value in given if sort == "base"), None)
+        fields = [(name, value) for sort, name, value in given if sort == "part"]
+        return self.makers.record(kind, fields, base)
+
+    # -- members and methods ----------------------------------------------------------------
+
+    def _captured(self, node: Expression) -> TypedValue | None:
+        """The captured part of a variable in a closure: `point.x` is `point__x` there."""
+        words = [node.text]
+        while (node := node.parts[0]).kind in ("member", "field"):
+            words.append(node.text)
+        if node.kind != "name" or self._around.local(node.text) is not None:
+            return None
+        return self._around.local("__".join([node.text, *reversed(words)]))
+
+    def _member(self, base: TypedValue, name: str) -> TypedValue:
+        active = self._active(base)
+        for _ in range(_DEREFERENCES):
+            kind = active.type.resolved
+            if kind.kind is not TypeKind.RECORD or kind.member(name) is not None:
+                break
+            if kind.member(f"_ref__{name}") is not None:  # a closure has it by reference
+                return self.reach.pointed(self.reach.member(active, f"_ref__{name}"))
+            if self._is_method(active, name):
+                return self._method(active, name)
+            inner = behind(self.reach, self.methods.held, active)
+            if inner is None:
+                break
+            active = self._active(inner)
+        variant = self.reach.variant(self._whole(base))
+        kind = active.type.resolved
+        if variant is not None and kind.member(name) is None:
+            if is_tuple_struct(kind):
+                raise CommandError(
+                    f"Attempting to access named field {name} of tuple variant {kind.text}, "
+                    "which has only anonymous fields"
+                )
+            raise CommandError(f"Could not find field {name} of struct variant {kind.text}")
+        return self.reach.member(active, name)
+
+    def _called(self, node: Expression) -> TypedValue:
+        called = node.parts[0]
+        if called.kind == "name" and self.names.variable(called.text) is None:
+            kind = self.names.type(called.text)
+            if kind is not None and is_tuple_struct(kind.resolved):
+                fields = enumerate(self.value(part) for part in node.parts[1:])
+                return self.makers.record(kind, [(f"__{at}", value) for at, value in fields])
+        if called.kind == "member":
+            return self._called_method(self.value(called.parts[0]), called.text, node.parts[1:])
+        return super()._called(node)
+
+    def _called_method(
+        self, base: TypedValue, name: str, parts: tuple[Expression, ...]
+    ) -> TypedValue:
+        """A method: a container's length is told by its layout, others are called."""
+        if name in ("len", "is_empty") and not parts:
+            count = self._length(base)
+            if count is not None and name == "len":
+                return self.reach.made(self._type("usize", 0), count)
+            if count is not None:
+                return self._truth(holds=not count)
+        given = [self.value(part) for part in parts]
+        known = self.methods.method(base, name)
+        if known is not None:
+            return known(given)
+        target = self._whole(base)
+        for _ in range(_DEREFERENCES):
+            found = self._found_method(target.type.resolved, name, 0)
+            if found is not None:
+                return self._of_method(found, target, given)
+            inner = behind(self.reach, self.methods.held, target)
+            if inner is None:
+                break
+            target = self._whole(inner)
+        whole = rust_text(self._whole(base).type.resolved)
+        raise CommandError(f"Could not find function named '{whole}::{name}'")
+
+    def _found_method(self, kind: CType, name: str, depth: int) -> TypedValue | None:
+        """A method of a type; one of a generic type has the arguments of the type."""
+        found = super()._found_method(kind, name, depth)
+        start = kind.text.find("<")
+        if found is not None or start < 0:
+            return found
+        found = self._around.variable(f"{kind.text}::{name}{kind.text[start:]}")
+        return found if found and found.type.resolved.kind is TypeKind.FUNCTION else None
+
+    def _of_method(
+        self, method: TypedValue, target: TypedValue, given: list[TypedValue]
+    ) -> TypedValue:
+        """The result of a method for a value, which is passed by its address or as it is."""
+        kind = method.type.resolved
+        wanted, _ = kind.parameters
+        if method.address is None or not wanted:
+            raise CommandError("The function takes no self.")
+        if len(given) + 1 != len(wanted):
+            few = "few" if len(given) + 1 < len(wanted) else "many"
+            raise CommandError(f"Too {few} arguments in function call.")
+        by_address = wanted[0].resolved.kind is TypeKind.POINTER
+        this = self.reach.address_of(target) if by_address else target
+        values = [
+            self._passed(one, type_) for one, type_ in zip([this, *given], wanted, strict=True)
+        ]
+        return self._around.call(method.address, kind.target, values)
+
+    def _length(self, value: TypedValue) -> int | None:
+        """The number of things in an array, a slice or a container; None for other values."""
+        kind = value.type.resolved
+        if kind.kind is TypeKind.ARRAY:
+            return kind.count
+        if is_slice(kind):
+            return self.reach.member(value, "length").number
+        held = self.methods.held(value)
+        return None if held is None else held.count
 
     def _active(self, value: TypedValue) -> TypedValue:
         """Return the value with the parts: a pointer's target, an enumeration's variant."""
@@ -127,14 +287,26 @@ class RustEvaluator(Evaluator):
         return value if found is None else self.reach.part(value, found)
 
     def _variable(self, name: str, scope: str = "") -> TypedValue:
-        found = self._around.variable(name, scope)
-        if found is None:
+        found = self.names.variable(name, scope)
+        if found is not None:
+            return found
+        kind = builtin_type(name) or self.names.type(name)
+        if kind is None:
             raise CommandError(f"No symbol '{name}' in current context")
-        return found
+        if kind.resolved.kind is TypeKind.RECORD and not kind.resolved.members:
+            return self._of_bytes(kind, bytes(kind.size or 0))
+        raise CommandError("Attempt to use a type name as an expression")
 
     def _field(self, value: TypedValue, number: int) -> TypedValue:
+        is_variant = self.reach.variant(self._whole(value)) is not None
         value = self._active(value)
         kind = value.type.resolved
+        if is_variant and not is_tuple_struct(kind):
+            if kind.members:
+                raise CommandError(f"Variant {kind.text} is not a tuple variant")
+            raise CommandError(
+                f"Cannot access field {number} of variant {kind.text}, there are only 0 fields"
+            )
         if not kind.text.startswith("(") and not is_tuple_struct(kind):
             raise CommandError(
                 f"Attempting to access anonymous field {number} of {kind.text}, which is not a "
@@ -193,12 +365,14 @@ class RustEvaluator(Evaluator):
         if node.text == "*":
             value = self.value(part)
             concrete = self.reach.object_behind(value)
+            if concrete is None:
+                concrete = behind(self.reach, self.methods.held, value)
             if concrete is not None:
                 return concrete
         return super()._unary(node)
 
     def _sliced(self, base: TypedValue, bounds: Expression) -> TypedValue:
-        """A part of an array, a slice or a vector; gdb has a slice there, this is an array."""
+        """A slice of an array, of a slice or of a vector."""
         low, high = bounds.parts
         kind = base.type.resolved
         held = self.methods.held(base)
@@ -214,10 +388,19 @@ class RustEvaluator(Evaluator):
             raise CommandError("Index greater than length")
         if first > last:
             raise CommandError("Invalid range")
-        if first == last:
+        if is_slice(kind):
+            start = self.reach.member(base, "data_ptr")
+        elif kind.kind is TypeKind.ARRAY:
+            start = self.reach.made(
+                ct.pointer_to(kind.element, self.reach.pointer),
+                self.reach.address_of(base).number,
+            )
+        elif count:
+            start = self.reach.address_of(self._element(base, self._integer(0, "")))
+        else:
             raise CommandError("The slice is empty.")
-        start = self._element(base, self._integer(first, ""))
-        return self.reach.repeated(start, last - first)
+        is_text = kind.text == "&str" or (held is not None and held.text is not None)
+        return self.makers.slice(self.reach.moved(start, first), last - first, is_text=is_text)
 
     def _binary(self, node: Expression) -> TypedValue:
         result = super()._binary(node)

@@ -10,7 +10,7 @@ from engine.image.variants import variant_part
 from engine.language.languages import Forms
 from engine.language.print_options import PrintOptions
 from engine.language.reach import Reach
-from engine.language.value_types import CType
+from engine.language.value_types import CType, MadeType, number
 from engine.language.values import TypedValue
 
 _ESCAPES: Final = {
@@ -25,6 +25,8 @@ _ESCAPES: Final = {
     "\\": "\\\\",
     '"': '\\"',
 }
+_BYTES: Final = "b"
+_BYTE: Final = number(TypeKind.UNSIGNED, 1, "u8")
 
 
 class RustForms(Forms):
@@ -43,6 +45,12 @@ class RustForms(Forms):
             part: prints a value inside another one: the value, a format letter, the depth.
         """
         self._reach, self._options, self._part = reach, options, part
+
+    def whole(self, value: TypedValue, letter: str) -> str | None:
+        """A text of bytes as gdb writes it; None for all else."""
+        if letter or not is_byte_text(value.type):
+            return None
+        return f"b{self.quoted(value.raw, len(value.raw))}"
 
     def scalar(self, value: TypedValue) -> str | None:
         """A value without parts; None for one that C prints alike."""
@@ -150,6 +158,16 @@ def is_tuple_struct(kind: CType) -> bool:
     """True for a structure whose parts have numbers in place of names."""
     names = [member.name for member in kind.members]
     return bool(names) and names == [f"__{number}" for number in range(len(names))]
+
+
+def byte_text(count: int) -> MadeType:
+    """The type of a text of bytes, b"ab"."""
+    return MadeType(TypeKind.ARRAY, count, _BYTES, _BYTE, count)
+
+
+def is_byte_text(kind: CType) -> bool:
+    """True for the type of a text of bytes that an expression has made."""
+    return isinstance(kind, MadeType) and kind.kind is TypeKind.ARRAY and kind.name == _BYTES
 
 
 def _in_text(letter: str) -> str:

@@ -1,11 +1,11 @@
 """Expressions of Rust as trees, as far as gdb takes them (gdb/rust-parse.c).
 
 The trees are those of `syntax`; what C has no words for is "cast" with a type by its text,
-"range", "list" and "filled" arrays, and "field", a part of a tuple by number.
+"range", "list" and "filled" arrays, "field", a part of a tuple by number, "tuple", "raw" texts,
+and "made", a structure whose parts are "part", a field by name, and "base", behind `..`.
 """
 
 import re
-from collections.abc import Callable
 from typing import Final
 
 from msgspec import Struct
@@ -19,6 +19,7 @@ _WORDS: Final = re.compile(
         |\d[\d_]*(?:[eE][+-]?\d+)(?:_?f(?:32|64))?|\d[\d_]*_?f(?:32|64))
     |(?P<number>0x[0-9a-fA-F_]+?(?=[iu]|\b)|0o[0-7_]+|0b[01_]+|\d[\d_]*)
         (?P<suffix>[iu](?:8|16|32|64|128|size))?(?!\w)
+    |(?P<raw>b?r(?P<hashes>\#*)".*?"(?P=hashes))
     |(?P<bytes>b"(?:[^"\\]|\\.)*")
     |(?P<byte>b'(?:[^'\\]|\\.[^']*)')
     |(?P<name>(?:::)?[^\W\d]\w*)
@@ -61,17 +62,16 @@ class _RustToken(Struct, frozen=True):
     suffix: str = ""
 
 
-def parse_rust(text: str, is_type: Callable[[str], bool]) -> Expression:
+def parse_rust(text: str) -> Expression:
     """The tree of an expression.
 
     Args:
         text: the expression's text.
-        is_type: tells whether a name is that of a type.
 
     Raises:
         CommandError: it means nothing.
     """
-    parser = _RustParser(text, is_type)
+    parser = _RustParser(text)
     node = parser.whole()
     parser.end()
     return node
@@ -98,9 +98,8 @@ def _split(text: str) -> list[_RustToken]:
 class _RustParser:
     """Reads one expression."""
 
-    def __init__(self, text: str, is_type: Callable[[str], bool]) -> None:
+    def __init__(self, text: str) -> None:
         self._text = text
-        self._is_type = is_type
         self._words = _split(text)
         self._at = 0
         self._depth = 0
@@ -214,7 +213,7 @@ class _RustParser:
 
     def _primary(self) -> Expression:
         word = self._peek
-        if word.kind in ("number", "float", "char", "string", "bytes", "byte", "dollar"):
+        if word.kind in ("number", "float", "char", "string", "bytes", "raw", "byte", "dollar"):
             self._take()
             return Expression(word.kind, word.text, suffix=word.suffix)
         if self._is("("):
@@ -233,7 +232,8 @@ class _RustParser:
             return Expression("unit")
         node = self.whole()
         if self._is(","):
-            raise CommandError("Tuple expressions not supported yet")
+            self._take()
+            return Expression("tuple", "", (node, *self._list(")")))
         self._expect(")")
         return node
 
@@ -259,9 +259,31 @@ class _RustParser:
         if word.text == "sizeof":
             return self._sizeof()
         name = self._path()
-        if self._is("{") and self._is_type(name):
-            raise CommandError("Structures are not made in expressions.")
-        return Expression("name", name)
+        return self._structure(name) if self._is("{") else Expression("name", name)
+
+    def _structure(self, name: str) -> Expression:
+        """The fields of a structure: "{x: 1, y, ..other}"."""
+        self._take()
+        parts: list[Expression] = []
+        while not self._is("}"):
+            if self._is(".."):
+                self._take()
+                parts.append(Expression("base", "", (self.whole(),)))
+                break
+            if self._peek.kind not in ("name", "number"):
+                raise CommandError("'}', '..', or identifier expected")
+            word = self._take()
+            field = f"__{word.text}" if word.kind == "number" else word.text
+            value = Expression("name", field)
+            if self._is(":"):
+                self._take()
+                value = self.whole()
+            parts.append(Expression("part", field, (value,)))
+            if not self._is(","):
+                break
+            self._take()
+        self._expect("}")
+        return Expression("made", name, tuple(parts))
 
     def _sizeof(self) -> Expression:
         self._take()
