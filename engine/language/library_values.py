@@ -36,7 +36,7 @@ _UNITS: Final = {
     Fraction(86400): "d",
 }
 """Periods of durations in seconds, and their suffixes."""
-_RATIO: Final = re.compile(r"ratio<(-?\d+)\w*, ?(\d+)\w*>")
+_RATIO: Final = re.compile(r"ratio<(-?\d{1,20})\w*, ?(\d{1,20})\w*>")
 _CATEGORY: Final = re.compile(r"vtable for .*?(generic|system|future|io|iostream)_error_category")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _HANDLER: Final = "_M_manager"
@@ -167,14 +167,14 @@ class LibraryValues:
             stored = next((one for one in inner.type.resolved.members if one.is_base), None)
         if stored is None:
             raise OtherLayoutError
-        return self._parts.reach.part(inner, stored), template_arguments(owner.text)[0]
+        return self._parts.reach.part(inner, stored), _argument_text(owner)
 
     def _target_of_manager(self, value: TypedValue) -> tuple[TypedValue, str] | None:
         manager = self._parts.part(value, _HANDLER).number
         if not manager:
             return None
         owner = self._owner(_HANDLER, manager)
-        kind, name = self._parts.argument(owner, 1), template_arguments(owner.text)[1]
+        kind, name = self._parts.argument(owner, 1), _argument_text(owner, 1)
         place = self._parts.part(value, "_M_functor")
         if (kind.size or 0) > (place.type.size or 0):  # it is on the heap
             address = self._parts.part(place, "_M_unused", "_M_object").number
@@ -208,7 +208,19 @@ def _user(kind: CType) -> str:
 
 
 def _signature(kind: CType) -> str:
-    return template_arguments(kind.resolved.text)[0]
+    return _argument_text(kind.resolved)
+
+
+def _argument_text(kind: CType, number: int = 0) -> str:
+    """A template's argument as the type's name has it.
+
+    Raises:
+        OtherLayoutError: there are fewer.
+    """
+    found = template_arguments(kind.text)
+    if number >= len(found):
+        raise OtherLayoutError
+    return found[number]
 
 
 def _period(kind: CType) -> Fraction:
