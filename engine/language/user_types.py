@@ -65,10 +65,15 @@ def template_arguments(text: str) -> list[str]:
     end = len(text.rstrip())
     if not text[:end].endswith(">"):
         return []
-    opening = next(
-        (at for at, one in enumerate(text) if one == "<" and _closing(text, at) == end - 1), -1
-    )
-    return _split(text[opening + 1 : end - 1]) if opening >= 0 else []
+    at = 0
+    while (opening := text.find("<", at)) >= 0:
+        closing = _closing(text, opening)
+        if closing < 0:
+            break
+        if closing == end - 1:
+            return _split(text[opening + 1 : closing])
+        at = closing + 1
+    return []
 
 
 def bare_type(text: str) -> str:
