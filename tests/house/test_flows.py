@@ -25,8 +25,8 @@ OURS = f"{Path(engine.__file__).parent}/"
 CEILINGS = {
     "define": (530, 113),
     "step": (333, 97),
-    "seek": (564, 137),
-    "check": (550, 74),
+    "seek": (565, 138),
+    "check": (552, 74),
 }
 
 

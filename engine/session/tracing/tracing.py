@@ -586,8 +586,8 @@ class Tracing:
         said += self.watches.remarks()
         own = dict.fromkeys(probe for event in self.events.values() for probe in event.probes)
         returns = [probe for probe in own if isinstance(probe, Kretprobe)]
-        if self._probing.manager.goroutines.present:
-            from engine.session.tracing.unreturned import unreturned  # few programs are Go's
+        if any(probe.left or probe.active for probe in returns):
+            from engine.session.tracing.unreturned import unreturned  # seldom a call is left
 
             said += unreturned(self._probing.manager, returns)
         if self._main is not None:
