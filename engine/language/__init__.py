@@ -1,8 +1,10 @@
 """Expressions as a debugger reads them: `node->next[2].name`, `*argv@argc`, `(char)$rdi`.
 
-- `tokens`: words of an expression; `syntax`: what they say, as a tree.
+- `tokens`: words of an expression; `syntax`: what they say, as a tree; `token_reader`: what
+  the parsers of all languages stand on.
 - `value_types`: types that an expression makes (pointers, arrays, numbers) beside those of the
-  program's debug information.
+  program's debug information; `register_types`: those of registers, `made_records`: structures
+  that no debug information describes.
 - `values`: values with their types and, where they have one, their places.
 - `surroundings`: what names mean at a place: registers, variables, memory; `reach`: members,
   elements and targets there; `operators`: C's operators and casts; `evaluation`: a tree's value.

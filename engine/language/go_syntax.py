@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from engine.errors import CommandError
 from engine.language.syntax import Expression
+from engine.language.token_reader import TokenReader
 
 _WORDS: Final = re.compile(
     r"""\s*(?:
@@ -77,40 +78,11 @@ def _split(text: str) -> list[_GoToken]:
     return found
 
 
-class _GoParser:
+class _GoParser(TokenReader[_GoToken]):
     """Reads one expression."""
 
     def __init__(self, text: str) -> None:
-        self._text = text
-        self._words = _split(text)
-        self._at = 0
-        self._depth = 0
-
-    @property
-    def _peek(self) -> _GoToken:
-        return self._words[self._at]
-
-    def _take(self) -> _GoToken:
-        word = self._peek
-        self._at += word.kind != "end"
-        return word
-
-    def _is(self, *texts: str) -> bool:
-        return self._peek.kind == "op" and self._peek.text in texts
-
-    def _expect(self, text: str) -> None:
-        if not self._is(text):
-            self._wrong()
-        self._take()
-
-    def _wrong(self) -> None:
-        rest = self._text[self._peek.at :].strip()
-        raise CommandError(f"Syntax error near '{rest}'" if rest else "A syntax error: it ends.")
-
-    def end(self) -> None:
-        """Nothing may follow."""
-        if self._peek.kind != "end":
-            self._wrong()
+        super().__init__(text, _split(text))
 
     def several(self) -> Expression:
         """An expression, or an address and a length.
@@ -131,15 +103,15 @@ class _GoParser:
             CommandError: it means nothing.
         """
         node = self._binary(0)
-        if self._peek.kind == "op" and self._peek.text in _ASSIGN:
+        if self.peek.kind == "op" and self.peek.text in _ASSIGN:
             word = self._take().text
             node = Expression("assign", word[:-1], (node, self.whole()))
         return node
 
     def _binary(self, floor: int) -> Expression:
         left = self._unary()
-        while self._peek.kind == "op":
-            strength = _BINARY.get(self._peek.text, -1)
+        while self.peek.kind == "op":
+            strength = _BINARY.get(self.peek.text, -1)
             if strength <= floor:
                 return left
             word = self._take().text
@@ -153,7 +125,7 @@ class _GoParser:
         try:
             if self._is("<-"):
                 raise CommandError("An expression does not receive from channels.")
-            if self._peek.kind == "op" and self._peek.text in _UNARY:
+            if self.peek.kind == "op" and self.peek.text in _UNARY:
                 word = self._take().text
                 return Expression("unary", word, (self._unary(),))
             return self._postfix(self._primary())
@@ -170,7 +142,7 @@ class _GoParser:
             elif self._is("("):
                 self._take()
                 node = Expression("assertion", self._type_until(")"), (node,))
-            elif self._peek.kind == "name":
+            elif self.peek.kind == "name":
                 node = Expression("member", self._take().text, (node,))
             else:
                 self._wrong()
@@ -199,11 +171,11 @@ class _GoParser:
         return found
 
     def _primary(self) -> Expression:
-        word = self._peek
+        word = self.peek
         if word.kind == "string" and self._words[self._at + 1].text == ".":
             self._take()  # a package by its path: "encoding/json".Marshal
             self._take()
-            if self._peek.kind != "name":
+            if self.peek.kind != "name":
                 self._wrong()
             return Expression("name", f"{word.text[1:-1]}.{self._take().text}")
         if word.kind in ("number", "float", "char", "string", "raw", "dollar"):
@@ -228,12 +200,12 @@ class _GoParser:
 
     def _type_until(self, closing: str) -> str:
         """A type as it is written, up to a bracket that closes."""
-        start = self._peek.at
+        start = self.peek.at
         while not self._is(closing):
-            if self._peek.kind == "end":
+            if self.peek.kind == "end":
                 self._wrong()
             self._group() if self._is(*_CLOSING) else self._take()
-        text = self._text[start : self._peek.at].strip()
+        text = self._text[start : self.peek.at].strip()
         self._take()
         return text
 
@@ -241,19 +213,19 @@ class _GoParser:
         """A bracket and all up to the one that closes it."""
         closing = _CLOSING[self._take().text]
         while not self._is(closing):
-            if self._peek.kind == "end":
+            if self.peek.kind == "end":
                 self._wrong()
             self._group() if self._is(*_CLOSING) else self._take()
         self._take()
 
     def _type(self) -> str:
         """A type that begins with a word or bracket of its own: "[]int", "map[string]int"."""
-        start = self._peek.at
+        start = self.peek.at
         self._element()
         return self._text[start : self._words[self._at - 1].end].strip()
 
     def _element(self) -> None:
-        word = self._peek
+        word = self.peek
         if self._is("["):
             self._group()
             self._element()

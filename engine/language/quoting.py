@@ -1,6 +1,7 @@
 """Characters and texts in quotes, as gdb writes them (gdb/valprint.c)."""
 
 import sys
+from collections.abc import Callable, Iterable
 from itertools import groupby
 from typing import Final
 
@@ -35,20 +36,7 @@ def _escaped(code: int, quote: str) -> str:
 
 def quoted(data: bytes, repeats: int = DEFAULT.repeats) -> str:
     r"""A string in quotes; what repeats stands once: "abc", '\\000' <repeats 12 times>."""
-    parts: list[str] = []
-    plain = ""
-    for code, run in groupby(data):
-        length = sum(1 for _ in run)
-        if length <= repeats:
-            plain += _escaped(code, '"') * length
-            continue
-        if plain:
-            parts.append(f'"{plain}"')
-            plain = ""
-        parts.append(f"{character(code)} <repeats {length} times>")
-    if plain or not parts:
-        parts.append(f'"{plain}"')
-    return ", ".join(parts)
+    return _with_repeats(data, lambda code, quote: _escaped(code & 0xFF, quote), "", repeats)
 
 
 def quoted_wide(
@@ -64,17 +52,24 @@ def quoted_wide(
         repeats: more than so many equal characters stand once.
     """
     codes = [int.from_bytes(data[at : at + size], order) for at in range(0, len(data), size)]
+    return _with_repeats(codes, lambda code, quote: _wide(code, quote, size, order), mark, repeats)
+
+
+def _with_repeats(
+    codes: Iterable[int], shown: Callable[[int, str], str], mark: str, repeats: int
+) -> str:
+    """Texts in quotes, and characters that repeat with their number."""
     parts: list[str] = []
     plain = ""
     for code, run in groupby(codes):
         length = sum(1 for _ in run)
         if length <= repeats:
-            plain += _wide(code, '"', size, order) * length
+            plain += shown(code, '"') * length
             continue
         if plain:
             parts.append(f'{mark}"{plain}"')
             plain = ""
-        parts.append(f"{mark}'{_wide(code, chr(39), size, order)}' <repeats {length} times>")
+        parts.append(f"{mark}'{shown(code, chr(39))}' <repeats {length} times>")
     if plain or not parts:
         parts.append(f'{mark}"{plain}"')
     return ", ".join(parts)

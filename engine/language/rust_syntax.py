@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from engine.errors import CommandError
 from engine.language.syntax import Expression, TypeName
+from engine.language.token_reader import TokenReader
 
 _WORDS: Final = re.compile(
     r"""\s*(?:
@@ -95,40 +96,13 @@ def _split(text: str) -> list[_RustToken]:
     return found
 
 
-class _RustParser:
+class _RustParser(TokenReader[_RustToken]):
     """Reads one expression."""
 
+    cut_off = "unexpected token"
+
     def __init__(self, text: str) -> None:
-        self._text = text
-        self._words = _split(text)
-        self._at = 0
-        self._depth = 0
-
-    @property
-    def _peek(self) -> _RustToken:
-        return self._words[self._at]
-
-    def _take(self) -> _RustToken:
-        word = self._peek
-        self._at += word.kind != "end"
-        return word
-
-    def _is(self, *texts: str) -> bool:
-        return self._peek.kind == "op" and self._peek.text in texts
-
-    def _expect(self, text: str) -> None:
-        if not self._is(text):
-            self._wrong()
-        self._take()
-
-    def _wrong(self) -> None:
-        rest = self._text[self._peek.at :].strip()
-        raise CommandError(f"Syntax error near '{rest}'" if rest else "unexpected token")
-
-    def end(self) -> None:
-        """Nothing may follow."""
-        if self._peek.kind != "end":
-            self._wrong()
+        super().__init__(text, _split(text))
 
     def whole(self) -> Expression:
         """An expression, perhaps one that assigns.
@@ -140,7 +114,7 @@ class _RustParser:
         if self._depth > _DEPTH:
             raise CommandError("the expression is nested too deeply")
         node = self._range()
-        if self._peek.kind == "op" and self._peek.text in _ASSIGN:
+        if self.peek.kind == "op" and self.peek.text in _ASSIGN:
             word = self._take().text
             node = Expression("assign", word[:-1], (node, self.whole()))
         self._depth -= 1
@@ -152,17 +126,17 @@ class _RustParser:
         if not self._is("..", "..="):
             return low
         word = self._take().text
-        high = none if self._peek.kind == "end" or self._is("]", ")", ",") else self._binary(0)
+        high = none if self.peek.kind == "end" or self._is("]", ")", ",") else self._binary(0)
         return Expression("range", word, (low, high))
 
     def _binary(self, floor: int) -> Expression:
         left = self._unary()
         while True:
-            if self._peek.kind == "name" and self._peek.text == "as" and floor < _AS:
+            if self.peek.kind == "name" and self.peek.text == "as" and floor < _AS:
                 self._take()
                 left = Expression("cast", "", (left,), TypeName((self._type(),)))
                 continue
-            strength = _BINARY.get(self._peek.text, -1) if self._peek.kind == "op" else -1
+            strength = _BINARY.get(self.peek.text, -1) if self.peek.kind == "op" else -1
             if strength <= floor:
                 return left
             word = self._take().text
@@ -178,7 +152,7 @@ class _RustParser:
                 return Expression("unary", "&", (Expression("unary", "&", (self._unary(),)),))
             if self._is("-", "+", "!", "*", "&"):
                 word = self._take().text
-                if word == "&" and self._peek.text == "mut":
+                if word == "&" and self.peek.text == "mut":
                     self._take()
                 return Expression("unary", word, (self._unary(),))
             return self._postfix(self._primary())
@@ -193,9 +167,9 @@ class _RustParser:
                 self._expect("]")
             elif word == "(":
                 node = Expression("call", "", (node, *self._list(")")))
-            elif self._peek.kind == "number":
+            elif self.peek.kind == "number":
                 node = Expression("field", self._take().text, (node,))
-            elif self._peek.kind == "name":
+            elif self.peek.kind == "name":
                 node = Expression("member", self._take().text, (node,))
             else:
                 raise CommandError("field name expected")
@@ -212,7 +186,7 @@ class _RustParser:
         return found
 
     def _primary(self) -> Expression:
-        word = self._peek
+        word = self.peek
         if word.kind in ("number", "float", "char", "string", "bytes", "raw", "byte", "dollar"):
             self._take()
             return Expression(word.kind, word.text, suffix=word.suffix)
@@ -252,7 +226,7 @@ class _RustParser:
         return Expression("list", "", (first, *self._list("]")))
 
     def _named(self) -> Expression:
-        word = self._peek
+        word = self.peek
         if word.text in ("true", "false"):
             self._take()
             return Expression("truth", word.text)
@@ -270,7 +244,7 @@ class _RustParser:
                 self._take()
                 parts.append(Expression("base", "", (self.whole(),)))
                 break
-            if self._peek.kind not in ("name", "number"):
+            if self.peek.kind not in ("name", "number"):
                 raise CommandError("'}', '..', or identifier expected")
             word = self._take()
             field = f"__{word.text}" if word.kind == "number" else word.text
@@ -296,9 +270,9 @@ class _RustParser:
 
     def _path(self) -> str:
         """A path: "core::option::Option<i32>"."""
-        found = self._take().text if self._peek.kind == "name" else ""
-        while self._is("::") or (self._peek.kind == "name" and self._peek.text.startswith("::")):
-            if self._peek.kind == "name":
+        found = self._take().text if self.peek.kind == "name" else ""
+        while self._is("::") or (self.peek.kind == "name" and self.peek.text.startswith("::")):
+            if self.peek.kind == "name":
                 found += self._take().text
                 continue
             self._take()
@@ -306,11 +280,11 @@ class _RustParser:
                 found += self._group()
             elif self._is("{"):
                 start = self._take().at
-                while not self._is("}") and self._peek.kind != "end":
+                while not self._is("}") and self.peek.kind != "end":
                     self._take()
-                found += "::" + self._text[start : self._peek.at + 1]
+                found += "::" + self._text[start : self.peek.at + 1]
                 self._expect("}")
-            elif self._peek.kind != "name":
+            elif self.peek.kind != "name":
                 self._wrong()
             else:
                 found += f"::{self._take().text}"
@@ -318,9 +292,9 @@ class _RustParser:
 
     def _group(self) -> str:
         """A text up to the bracket that closes the one here."""
-        start = self._peek.at
+        start = self.peek.at
         open_ = list[str]()
-        while self._peek.kind != "end":
+        while self.peek.kind != "end":
             text = self._take().text
             if text in _CLOSING:
                 open_.append(_CLOSING[text])
@@ -334,14 +308,14 @@ class _RustParser:
 
     def _type(self) -> str:
         """A type as it is written: "*const u8", "&mut [i32]", "[u8; 4]", "core::fmt::Error"."""
-        start = self._peek.at
+        start = self.peek.at
         while self._is("*", "&", "&&") or (
-            self._peek.kind == "name" and self._peek.text in ("mut", "const", "dyn")
+            self.peek.kind == "name" and self.peek.text in ("mut", "const", "dyn")
         ):
             self._take()
         if self._is("(", "["):
             self._group()
-        elif self._peek.kind == "name":
+        elif self.peek.kind == "name":
             self._path()
             if self._is("<"):
                 self._group()

@@ -9,6 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 from engine.errors import CommandError
+from engine.language.token_reader import TokenReader
 from engine.language.tokens import Token, split
 
 _BINARY: Final = {
@@ -125,44 +126,17 @@ def parse_type(
     return found if parser.peek.kind == "end" else None
 
 
-class _Parser:
+class _Parser(TokenReader[Token]):
     """Reads one expression."""
+
+    trouble = "A syntax error in expression, near `{}'."
+    cut_off = "A syntax error in expression, near `'."
 
     def __init__(
         self, text: str, is_type: Callable[[str], bool], is_known: Callable[[str], bool]
     ) -> None:
-        self._text = text
+        super().__init__(text, split(text, is_known))
         self._is_type = is_type
-        self._tokens = split(text, is_known)
-        self._at = 0
-        self._depth = 0
-
-    @property
-    def peek(self) -> Token:
-        """The next word."""
-        return self._tokens[self._at]
-
-    def _take(self) -> Token:
-        token = self.peek
-        self._at += token.kind != "end"
-        return token
-
-    def _is(self, *texts: str) -> bool:
-        return self.peek.kind == "op" and self.peek.text in texts
-
-    def _expect(self, text: str) -> None:
-        if not self._is(text):
-            self._wrong()
-        self._take()
-
-    def _wrong(self) -> None:
-        rest = self._text[self.peek.at :].strip()
-        raise CommandError(f"A syntax error in expression, near `{rest}'.")
-
-    def end(self) -> None:
-        """Nothing may follow."""
-        if self.peek.kind != "end":
-            self._wrong()
 
     def comma(self) -> Expression:
         """The whole."""
@@ -369,7 +343,7 @@ class _Parser:
         return found
 
     def _next_is_word(self, word: str) -> bool:
-        following = self._tokens[min(self._at + 1, len(self._tokens) - 1)]
+        following = self._words[min(self._at + 1, len(self._words) - 1)]
         return following.kind == "name" and following.text == word
 
     # -- types ------------------------------------------------------------------------------
@@ -443,5 +417,5 @@ class _Parser:
         return found + behind[::-1] + inner
 
     def _next_is(self, *texts: str) -> bool:
-        following = self._tokens[self._at + 1] if self._at + 1 < len(self._tokens) else self.peek
+        following = self._words[self._at + 1] if self._at + 1 < len(self._words) else self.peek
         return following.kind == "op" and following.text in texts

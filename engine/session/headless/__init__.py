@@ -9,7 +9,8 @@ those of kernel images, which `kernel_guests` tells from programs and whose func
 calls; `listings` shows code, all without a run of a program. `live` has the running kernel record
 in place of a guest, and `live_effect` compares the two. `recordings` makes files of runs and lives
 through them, `sweep` carries out many requests. `recovery` reads what a killed trace has left.
-`booting` boots a kernel image as a machine, `boot_traces` with events or its functions traced;
+`booting` boots a kernel image as a machine, `boot_traces` with events or its functions traced,
+`boot_backtraces` up to a place, `boot_effect` twice to find what probes change;
 `kernel_answers` asks the kernel in such an `agent_machine` about definitions.
 `bench` measures what a hit costs here, `bench_peers` what it costs elsewhere; `world`
 asks the guest's kernel what there is, for `help world`. `choices` are names

@@ -1,9 +1,10 @@
 """A standing guest looked at: backtraces, variables, the views that front ends show.
 
 `backtrace` and `frame_variables` describe frames, whose values open as `value_lines`;
-`frame_scope` is what names mean in a frame, whose parts are `frame_registers` and `frame_memory`;
-`program_files` are the files with the names, `cpp_names` finds those of C++, `frame_values` tells
-where a computed variable is, `entry_values` what a function was called with,
+`frame_scope` is what names mean in a frame; its parts are `frame_registers`, `frame_memory` and
+`variable_places`. `program_files` are the files with the names, `cpp_names` finds those of C++,
+`frame_values` tells where a computed variable is, `saved_registers` where a frame has saved its
+caller's registers, `entry_values` what a function was called with,
 `passed_arguments` what a called function is given, `watched_expressions` what bytes a value
 depends on, `function_results` where functions leave their results, `go_results` those of Go,
 `telescope` where a word leads. `threads` tells who is there and what each waits for, `standstill`

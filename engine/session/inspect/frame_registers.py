@@ -38,6 +38,7 @@ class FrameRegisters:
 
     Attributes:
         outlive: registers that a called function may change are taken to be as they are now.
+        note: is told of each register that a value is read from.
     """
 
     def __init__(
@@ -53,7 +54,7 @@ class FrameRegisters:
         """
         self.outlive = False
         self._session, self._arch = session, session.arch
-        self._frame, self._number, self._note = frame, number, note
+        self._frame, self._number, self.note = frame, number, note
         self._order: Order = "little" if session.arch.byteorder == "little" else "big"
 
     def typed(self, name: str) -> TypedValue | None:
@@ -94,7 +95,7 @@ class FrameRegisters:
     def _slice(self, whole: str, start: int, size: int) -> TypedValue:
         """A part of a register: a number, as gdb has it, of one byte too."""
         number = self.held(whole)
-        self._note(whole)
+        self.note(whole)
         kind = number_of(8 * size)
         if number is None:
             return TypedValue(kind, lambda: b"", missing="<not saved>")
@@ -108,7 +109,7 @@ class FrameRegisters:
             return None
         kind, numbers = vector_type(256), [self.held(one.name) for one in halves]
         for one in halves:
-            self._note(one.name)
+            self.note(one.name)
         low, high = numbers
         if low is None or high is None:
             return TypedValue(kind, lambda: b"", missing="<not saved>")
@@ -118,7 +119,7 @@ class FrameRegisters:
     def _whole(self, item: Register) -> TypedValue:
         size = item.bits // 8
         roles, number = self._arch.roles, self.held(item.name)
-        self._note(item.name)
+        self.note(item.name)
         kind: CType = number_of(item.bits)
         label = ""
         if item.name.startswith("xmm"):

@@ -36,9 +36,9 @@ from engine.session.inspect.frame_values import KnownFrame, found_value
 from engine.session.inspect.function_results import FunctionResults
 from engine.session.inspect.passed_arguments import passed_arguments
 from engine.session.inspect.program_files import GO_TYPES, Files
+from engine.session.inspect.variable_places import OPTIMIZED, VariablePlaces
 from engine.session.protocol.frames import GuestFrame
 
-_OPTIMIZED_OUT: Final = "<optimized out>"
 _UNKNOWN_TEXT: Final = MadeType(TypeKind.FUNCTION, 1, "<text variable, no debug info>")
 _UNKNOWN_DATA: Final = MadeType(TypeKind.OTHER, 0, "<data variable, no debug info>")
 
@@ -111,9 +111,7 @@ class FrameScope:
         self._memory = FrameMemory(session, self._elsewhere)
         if frame is not None and frame.thread:
             self._write_memory, self._call = _not_there, None
-        self._names = {
-            item.dwarf: item.name for item in session.arch.registers if item.dwarf is not None
-        }
+        self._places = self._made_places()
         self._module: Module | None = None
         self._place: int | None = None
         self._depth = depth
@@ -133,6 +131,11 @@ class FrameScope:
                     self.scope = whole if whole is None or depth is None else whole.at_depth(depth)
                 except (ImageError, DamagedError):
                     self.scope = None
+
+    def _made_places(self) -> VariablePlaces:
+        return VariablePlaces(
+            self._arch, self._registers, lambda at, size: self.read(at, size), self._copy
+        )
 
     @property
     def order(self) -> Order:
@@ -389,9 +392,9 @@ class FrameScope:
                 found = self._computed_value(variable, module)
                 if found is not None:
                     return found
-            return self._located(variable.type, where, bias)
+            return self._places.located(variable.type, where, bias)
         except (ImageError, DamagedError):
-            return self._lost(variable.type, "<the debug information is damaged>")
+            return self._places.lost(variable.type, "<the debug information is damaged>")
         finally:
             self._registers.outlive = False
 
@@ -424,14 +427,14 @@ class FrameScope:
             return None
         term = Term(offset=found.number)
         register = found.number if found.where is Where.REGISTER else 0
-        return self._located(kind, VariableLocation(found.where, term, register), 0)
+        return self._places.located(kind, VariableLocation(found.where, term, register), 0)
 
     def _as_known(self, module: Module) -> KnownFrame:
         """The frame as expressions of a file ask it."""
         tls = self._arch.roles.tls
 
         def held(number: int) -> int | None:
-            name = self._names.get(number, "")
+            name = self._places.register_name(number)
             self._note_register(name)
             return self._registers.held(name) if name else None
 
@@ -484,7 +487,7 @@ class FrameScope:
                     raise CommandError(
                         f"DW_OP_entry_value resolving requires caller of {at:#x} (main)"
                     )
-                return found or self._lost(variable.type, _OPTIMIZED_OUT)
+                return found or self._places.lost(variable.type, OPTIMIZED)
         raise CommandError(f'@entry can be used only for function parameters, not for "{name}"')
 
     def call_site(self) -> CallSite | None:
@@ -517,61 +520,9 @@ class FrameScope:
 
     def located(self, kind: CType, where: VariableLocation) -> TypedValue:
         """A value of a type at a place in this frame."""
-        return self._located(kind, where, self._module.bias if self._module is not None else 0)
-
-    def _lost(self, kind: CType, why: str) -> TypedValue:
-        return TypedValue(kind, lambda: b"", missing=why, order=self.order)
-
-    def _located(self, kind: CType, where: VariableLocation, bias: int) -> TypedValue:
-        size, order = kind.size or 0, self.order
-        match where.where:
-            case Where.MEMORY:
-                address = self._term(where.term, bias)
-                if address is None:
-                    return self._lost(kind, _OPTIMIZED_OUT)
-                return TypedValue(
-                    kind, lambda: self.read(address, size), MemoryPlace(address), order=order
-                )
-            case Where.REGISTER:
-                name = self._names.get(where.register, "")
-                number = self._registers.held(name) if name else None
-                self._note_register(name)
-                if number is None:
-                    return self._lost(kind, "<not saved>" if name else _OPTIMIZED_OUT)
-                raw = number.to_bytes(max(size, 64), order)
-                cut = raw[:size] if order == "little" else raw[-size:]
-                return TypedValue(kind, lambda: cut, RegisterPlace(name), order=order)
-            case Where.VALUE:
-                number = self._term(where.term, bias)
-                if number is None or size > 8:
-                    return self._lost(kind, _OPTIMIZED_OUT)
-                raw = (number & (1 << 64) - 1).to_bytes(8, order)
-                return TypedValue(kind, lambda: raw[:size], order=order)
-            case Where.PIECES:
-                return self._pieces(kind, where, bias)
-        return self._lost(kind, _OPTIMIZED_OUT)
-
-    def _pieces(self, kind: CType, where: VariableLocation, bias: int) -> TypedValue:
-        """A value whose parts are in several places."""
-        raw = b""
-        for size, piece in where.pieces:
-            held = ct.UNSIGNED_LONG if size <= 8 else ct.number(TypeKind.UNSIGNED, size, "")
-            part = self._located(held, piece, bias)
-            if part.missing:
-                return self._lost(kind, _OPTIMIZED_OUT)
-            raw += part.raw[:size].ljust(size, b"\0")
-        return TypedValue(kind, lambda: raw, order=self.order)
-
-    def _term(self, term: Term, bias: int) -> int | None:
-        value: int | None = bias if term.is_link else 0
-        if term.register is not None:
-            value = self._registers.held(self._names.get(term.register, ""))
-        mask = (1 << self._arch.bits) - 1
-        for offset in term.derefs:
-            if value is None:
-                return None
-            value = int.from_bytes(self._copy((value + offset) & mask, self.pointer), self.order)
-        return None if value is None else (value + term.offset) & mask
+        return self._places.located(
+            kind, where, self._module.bias if self._module is not None else 0
+        )
 
     # -- memory -----------------------------------------------------------------------------
 
@@ -592,6 +543,7 @@ class FrameScope:
             return self
         other = copy(self)
         other.pages = pages
+        other._places = other._made_places()
         return other
 
     def _copy(self, address: int, size: int) -> bytes:

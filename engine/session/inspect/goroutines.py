@@ -188,8 +188,8 @@ class _RuntimeReader:
         return struct.unpack(f"{self._order}{count}{letter}", data)
 
     def _number(self, data: bytes, field: GoField) -> int:
-        order = "big" if self._order == ">" else "little"
-        return int.from_bytes(data[field.offset : field.offset + field.size], order)  # type: ignore[arg-type]
+        raw = data[field.offset : field.offset + field.size]
+        return int.from_bytes(raw, "big" if self._order == ">" else "little")
 
     def _text(self, table: str, index: int) -> str:
         """An entry of a table of strings; the number itself where it has none."""

@@ -15,5 +15,5 @@ written in Python, whose code shares the process with us (`shared_process`).
 
 A booted kernel is no session: `boot_tracing` is its trace, `boot_probes` its definitions,
 `boot_modules` those of modules that it loads, `boot_graph` traces its functions, `boot_stacks` and
-`boot_tasks` say who has called and which task it was.
+`boot_tasks` say who has called and which task it was, `boot_frames` with names and lines.
 """
