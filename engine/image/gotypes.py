@@ -216,7 +216,7 @@ class GoTypes:
         return places, names, constants
 
     def _entries(self) -> Iterator[Die]:
-        """All types and constants at the top of the units."""
+        """Types and constants at the top of the units."""
         for _, unit in self._units:
             shape = unit.shape
             for index, tag in enumerate(shape.tags):

@@ -210,7 +210,7 @@ class GlobalNames:
     def functions(
         self, name: str, near: Unit | None = None
     ) -> Iterator[tuple[DataType, int, str]]:
-        """All functions of a name: the type, the link address and the whole name of each.
+        """Functions of a name: the type, the link address and the whole name of each.
 
         Raises:
             ImageError: the debug information is damaged.

@@ -157,7 +157,7 @@ class ContainerMethods:
         return TypedValue(value.type, lambda: raw, order=self._around.order)
 
     def _text(self, value: TypedValue) -> bytes | None:
-        """All of a text; None for other values."""
+        """The whole of a text; None for other values."""
         held = self.held(value)
         if held is not None:
             return held.text if held.text is not None and not held.wide else None

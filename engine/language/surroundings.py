@@ -61,7 +61,7 @@ class Surroundings(Protocol):
         """A variable of the function alone; None where there is none."""
 
     def functions(self, name: str) -> list[TypedValue]:
-        """All functions of a name; of those in namespaces and classes its last word is enough."""
+        """Functions of a name; of those in namespaces and classes its last word is enough."""
 
     def linked(self, name: str) -> int | None:
         """The address of what the linker calls so, or its demangled name; None for none."""

@@ -296,6 +296,6 @@ class StackMoves:
             self._calls.reset()
 
     def _trackers(self) -> Collection[Tracker]:
-        """All that follow calls."""
+        """Trackers of calls."""
         tracker = self._calls.numbers.tracker
         return () if tracker is None else (tracker,)

@@ -150,7 +150,7 @@ class SelectedFrames:
         return self._frames
 
     def _taken(self, waiting_in: str = "") -> tuple[GuestFrame, ...]:
-        """All frames of what is in sight: a thread, or a goroutine that none runs."""
+        """Frames of what is in sight: a thread, or a goroutine that none runs."""
         parked = self._control.sight.here.focus.parked
         if parked is not None:
             return self._backtraces.parked(parked).frames

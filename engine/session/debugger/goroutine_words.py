@@ -34,7 +34,7 @@ class GoroutineWords:
     # -- the list ---------------------------------------------------------------------------
 
     def info_goroutines(self, rest: str) -> None:
-        """All goroutines of a Go program, what each waits for and where it is."""
+        """Goroutines of a Go program, what each waits for and where it is."""
         listed = self._listed()
         if not listed.listed and listed.why:
             raise CommandError(listed.why)

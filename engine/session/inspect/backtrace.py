@@ -276,7 +276,7 @@ class Backtraces:
         Args:
             goroutine: the goroutine.
             unwinder: see `take`.
-            limit: likewise.
+            limit: of frames.
 
         Raises:
             CommandError: there is no such unwinder.

@@ -43,7 +43,7 @@ class CppNames:
         return ""
 
     def functions(self, name: str) -> list[tuple[CType, int]]:
-        """All functions of a name, with their addresses.
+        """Functions of a name, with their addresses.
 
         Those with no more in front than was asked are preferred; of a template all its forms.
         """

@@ -68,7 +68,7 @@ class FrameRegisters:
         return self._wide(name) if part is None else self._slice(*part)
 
     def all(self) -> Mapping[str, TypedValue]:
-        """All general registers and flags, by name."""
+        """General registers and flags, by name."""
         found: dict[str, TypedValue] = {}
         for item in self._arch.registers:
             if item.group in ("general", "flags") or item.flags:

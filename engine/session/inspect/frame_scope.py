@@ -224,7 +224,7 @@ class FrameScope:
         return self._global(whole) if whole else None
 
     def functions(self, name: str) -> list[TypedValue]:
-        """All functions of a name; those with no more in front than was asked are preferred."""
+        """Functions of a name; those with no more in front than was asked are preferred."""
         return [self._fixed(kind, address) for kind, address in self._cpp.functions(name)]
 
     def linked(self, name: str) -> int | None:
@@ -344,7 +344,7 @@ class FrameScope:
         return self._registers.typed(name)
 
     def registers(self) -> Mapping[str, TypedValue]:
-        """All general registers and flags, by name."""
+        """General registers and flags, by name."""
         return self._registers.all()
 
     def _note_register(self, name: str) -> None:

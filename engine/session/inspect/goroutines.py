@@ -213,7 +213,7 @@ class _RuntimeReader:
     # -- goroutines -------------------------------------------------------------------------
 
     def listed(self) -> GoroutineList:
-        """All of them that can be read."""
+        """Goroutines that can be read."""
         start = self._runtime.addresses["runtime.allgs"] + self._bias
         try:
             array, count = self._words(start, 2)
