@@ -58,3 +58,21 @@ def test_bad_usage_is_one_message(tmp_path: Path) -> None:
         assert (done.code, done.out) == (2, ""), place
         assert text in done.err, (place, done.err)
         assert len(done.err.splitlines()) == 1
+
+
+@needs_host_code
+@pytest.mark.slow
+def test_where_a_boot_is_when_its_time_is_over(tmp_path: Path) -> None:
+    image = str(image_path(AMD64_61))
+    done = run("bt", "--boot", "--timeout", "2", image, cwd=tmp_path, deadline=120)
+    assert done.code == 124
+    assert done.out.startswith("#0 ")
+    assert done.out.splitlines()[-1].startswith("(end: ")
+    assert "the machine was stopped at 0x" in done.err
+    words = ("-e", "p vfs_read", "--timeout", "2")
+    done = run("diff", "--boot", *words, image, cwd=tmp_path, deadline=120)
+    assert done.code == 124
+    assert "were the same so far" in done.err
+    done = run("run", "--boot", "--timeout", "2", image, cwd=tmp_path, deadline=120)
+    assert done.code == 124
+    assert "the machine was stopped at 0x" in done.err
