@@ -131,16 +131,7 @@ class Containers:
         word = first.type.resolved.target.size or 8
         bits = 8 * (last - first.number) + self._part(finish, "_M_offset").number
         room = 8 * (self._part(store, "_M_end_of_storage").number - first.number)
-        if not 0 <= bits <= room:
-            raise OtherLayoutError
-
-        bit = self._parts.bit(first.number, word)
-        return Held(
-            f"std::vector<bool> of length {bits}, capacity {room}",
-            children=lambda: (("", bit(at)) for at in range(bits)),
-            count=bits,
-            at=bit,
-        )
+        return self._parts.bits(first.number, word, bits, room)
 
     def _tree(self, value: TypedValue, name: str) -> Held:
         tree = self._part(value, "_M_t")

@@ -273,14 +273,7 @@ class CppEvaluator(Evaluator):
             if found is None:
                 raise CommandError("Invalid data type for function to be called.")
             return found
-        if kind.kind is TypeKind.POINTER and kind.owner is None:
-            function = self.reach.pointed(function)
-            kind = function.type.resolved
-        if kind.kind is not TypeKind.FUNCTION or function.address is None:
-            raise CommandError("That is no function of the program.")
-        if not kind.target.text or kind.target.text == "?":
-            raise CommandError("The function's type is not known.")
-        return self.calls.called(Candidate(function, given))
+        return self.calls.called(Candidate(self.callable_of(function), given))
 
     def _through_pointer(self, node: Expression, given: list[TypedValue]) -> TypedValue:
         """The result of `(object.*pointer)(...)` (Itanium C++ ABI, 2.3)."""

@@ -166,6 +166,22 @@ class Evaluator:
             return self.type(node.type)
         return self.value(node).type
 
+    def callable_of(self, value: TypedValue) -> TypedValue:
+        """The function that a value is, or points to.
+
+        Raises:
+            CommandError: it is none, or what it takes and returns is not known.
+        """
+        kind = value.type.resolved
+        if kind.kind is TypeKind.POINTER and kind.owner is None:
+            value = self.reach.pointed(value)
+            kind = value.type.resolved
+        if kind.kind is not TypeKind.FUNCTION or value.address is None:
+            raise CommandError("That is no function of the program.")
+        if not kind.target.text or kind.target.text == "?":
+            raise CommandError("The function's type is not known.")
+        return value
+
     def check(self, tree: Expression) -> None:
         """Look up the names of a tree.
 
@@ -299,13 +315,9 @@ class Evaluator:
             if self._is_method(base, called.text):
                 this = [self.reach.address_of(self._whole(base))]
         function = self.operand(node.parts[0])
-        if function.type.resolved.kind is TypeKind.POINTER:
-            function = self.reach.pointed(function)
+        function = self.callable_of(function)
+        assert function.address is not None, "it can be called"
         kind = function.type.resolved
-        if kind.kind is not TypeKind.FUNCTION or function.address is None:
-            raise CommandError("That is no function of the program.")
-        if not kind.target.text or kind.target.text == "?":
-            raise CommandError("The function's type is not known.")
         wanted, more = kind.parameters
         given = this + [self.operand(part) for part in node.parts[1:]]
         if len(given) < len(wanted):

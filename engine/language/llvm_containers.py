@@ -90,15 +90,7 @@ class LlvmContainers:
         first, count = part(value, "__begin_"), part(value, "__size_").number
         word = first.type.resolved.target.size or 8
         room = 8 * word * part(value, "__cap_alloc_", "__value_").number
-        if not 0 <= count <= room:
-            raise OtherLayoutError
-        bit = self._parts.bit(first.number, word)
-        return Held(
-            f"std::vector<bool> of length {count}, capacity {room}",
-            children=lambda: (("", bit(at)) for at in range(count)),
-            count=count,
-            at=bit,
-        )
+        return self._parts.bits(first.number, word, count, room)
 
     def _deque(self, value: TypedValue, name: str) -> Held:
         part, kind = self._parts.part, self._parts.argument(value.type)

@@ -135,6 +135,28 @@ class ContainerParts:
 
         return bit
 
+    def bits(self, first: int, word: int, count: int, room: int) -> Held:
+        """The contents of a vector of bits.
+
+        Args:
+            first: address of its words.
+            word: bytes of each.
+            count: bits in it.
+            room: bits that there is room for.
+
+        Raises:
+            OtherLayoutError: there are more than there is room for.
+        """
+        if not 0 <= count <= room:
+            raise OtherLayoutError
+        bit = self.bit(first, word)
+        return Held(
+            f"std::vector<bool> of length {count}, capacity {room}",
+            children=lambda: (("", bit(at)) for at in range(count)),
+            count=count,
+            at=bit,
+        )
+
 
 def aligned(address: int, kind: CType) -> int:
     """The first address from one on where a value of a type may stand."""

@@ -24,8 +24,8 @@ OURS = f"{Path(engine.__file__).parent}/"
 # Functions and files of each action.
 CEILINGS = {
     "define": (530, 113),
-    "step": (333, 97),
-    "seek": (565, 138),
+    "step": (335, 98),
+    "seek": (568, 139),
     "check": (552, 74),
 }
 

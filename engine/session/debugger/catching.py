@@ -169,24 +169,24 @@ class Catching:
         name, event = _EXCEPTIONS[kind]
         probe = "libstdcxx", kind
         wanted = WantedPlace(f"-function {name}", function=name, whole=True, probe=probe)
-        try:
-            places = debugger.places.find(wanted)
-        except PlaceMissingError:
-            places = ()
-        locations = [BreakLocation(place) for place in places]
+        locations = self._locations(wanted)
         stop = ExceptionCatch(wanted=wanted, locations=locations, catches=kind, event=event)
         debugger.stops.arm(stop)
         return stop
+
+    def _locations(self, wanted: WantedPlace) -> list[BreakLocation]:
+        """The places in files that are there already."""
+        try:
+            places = self._debugger.places.find(wanted)
+        except PlaceMissingError:
+            places = ()
+        return [BreakLocation(place) for place in places]
 
     def _panics(self) -> PanicCatch:
         """A catchpoint in Rust's library; it waits for the library where that comes later."""
         debugger = self._debugger
         wanted = WantedPlace(_PANIC, function=ENTRIES[0], entries=ENTRIES)
-        try:
-            places = debugger.places.find(wanted)
-        except PlaceMissingError:
-            places = ()
-        locations = [BreakLocation(place) for place in places]
+        locations = self._locations(wanted)
         stop = PanicCatch(wanted=wanted, locations=locations, catches=_PANIC, event=_PANICS)
 
         def told() -> bool:
