@@ -122,12 +122,15 @@ def test_slow_motion_played() -> None:
         await user.until(lambda: user.probes)
         await user.press("c")
         await user.until(lambda: user.view.location == "fibonacci+0x0")
-        await user.press("plus", "plus", "plus", "plus", "P")
+        # Speeds are told while the guest stands: the end of a motion has a message of its own.
+        await user.press("plus", "plus", "plus", "plus", "minus")
+        await user.says("8 phases a second")
+        await user.press("plus")
+        await user.says("16 phases a second")
+        await user.press("P")
         await user.until(lambda: user.view.hit is not None and not user.view.hit.next)
         await user.press("P")
         assert not user.app.controls.slow_motion.playing
-        await user.press("minus")
-        await user.says("phases a second")
 
     flow(steps)
 
