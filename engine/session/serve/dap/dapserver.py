@@ -308,7 +308,7 @@ class DapServer:
             ),
             **MotionRequests(guest, editor, self._again).handlers(),
             **StopRequests(guest, editor, progress).handlers(),
-            **InspectionRequests(guest, editor).handlers(),
+            **InspectionRequests(guest, editor, progress).handlers(),
             **ConsoleRequests(guest, editor, announcer, progress, streams).handlers(),
         }
 

@@ -12,7 +12,7 @@ from engine.session.serve.dap import bodies, requests
 from engine.session.serve.dap.announcer import module_body
 from engine.session.serve.dap.debuggee import Debuggee
 from engine.session.serve.dap.editor import Editor
-from engine.session.serve.dap.handlers import Handler, Handlers
+from engine.session.serve.dap.handlers import Handler, Handlers, SessionProgress
 from engine.session.serve.dap.sources import address_of
 
 _TOP: Final = 1 << 64
@@ -21,9 +21,9 @@ _TOP: Final = 1 << 64
 class InspectionRequests:
     """Carries them out."""
 
-    def __init__(self, guest: Debuggee, editor: Editor) -> None:
+    def __init__(self, guest: Debuggee, editor: Editor, progress: SessionProgress) -> None:
         """Look at this guest."""
-        self._guest, self._editor = guest, editor
+        self._guest, self._editor, self._progress = guest, editor, progress
 
     def handlers(self) -> Handlers:
         """Return the handlers of requests that look at the guest."""
@@ -52,13 +52,18 @@ class InspectionRequests:
 
     def _threads(self, wanted: requests.NoArguments) -> object:
         machine = self._guest.control.session.machine
+        running: dict[int, str] = {}
+        waiting: list[bodies.DapThread] = []
+        if not self._progress.running:
+            running, waiting = self._guest.stopped.goroutines.listed()
         several = len({machine.pids.get(tid, tid) for tid in machine.threads}) > 1
         rows = []
         for tid in machine.threads:
             name = machine.comms.get(tid, b"").decode(errors="replace") or str(tid)
             pid = f" ({machine.pids.get(tid, tid)})" if several else ""
-            rows.append(bodies.DapThread(tid, f"{name}{pid}"))
-        return bodies.ThreadsBody(rows)
+            goroutine = f" {running[tid]}" if tid in running else ""
+            rows.append(bodies.DapThread(tid, f"{name}{pid}{goroutine}"))
+        return bodies.ThreadsBody(rows + waiting)
 
     def _stack(self, wanted: requests.StackTraceArguments) -> object:
         thread = wanted.thread_id or self._guest.control.thread

@@ -119,6 +119,7 @@ class MotionRequests:
         def step(wanted: requests.StepArguments) -> str:
             guest = self._guest
             if wanted.thread_id:
+                guest.stopped.goroutines.check_moves(wanted.thread_id)
                 guest.stopped.look_at(wanted.thread_id)
             guest.debugger.frames.selected = 0
             guest.word(_STEPS[name, wanted.granularity == "instruction"])
@@ -156,6 +157,7 @@ class MotionRequests:
         if address is None:
             raise CommandError(f"targetId {wanted.target_id} is none of gotoTargets'")
         if wanted.thread_id:
+            guest.stopped.goroutines.check_moves(wanted.thread_id)
             guest.stopped.look_at(wanted.thread_id)
         guest.debugger.forget_kept()
         pc = guest.control.session.arch.roles.pc

@@ -26,6 +26,7 @@ from engine.session.serve.dap.bodies import (
     StackTraceBody,
     ValueBody,
 )
+from engine.session.serve.dap.goroutine_threads import GoroutineThreads
 from engine.session.serve.dap.sources import SourceNames
 
 _MOST: Final = 1000
@@ -38,7 +39,7 @@ _TITLES: Final = {"system": "System", "vector": "Vector", "float": "Floating poi
 
 
 class _FrameKey(Struct, frozen=True):
-    """A frame: thread and number."""
+    """A frame: the editor's number of its thread or goroutine, and its own."""
 
     thread: int
     number: int
@@ -79,11 +80,16 @@ class ShownValue(Struct, frozen=True):
 
 
 class StoppedGuest:
-    """A standing guest in numbers: they hold until it moves, and none is given twice."""
+    """A standing guest in numbers: they hold until it moves, and none is given twice.
+
+    Attributes:
+        goroutines: those of a Go program, as threads.
+    """
 
     def __init__(self, debugger: Debugger, sources: SourceNames, first_line: Callable[[], int]):
         """Nothing has been asked for; `first_line` is the number that lines begin with."""
         self._debugger = debugger
+        self.goroutines = GoroutineThreads(debugger)
         self._sources = sources
         self._first_line = first_line
         self._frames: dict[int, _FrameKey] = {}
@@ -104,17 +110,18 @@ class StoppedGuest:
     # -- frames -----------------------------------------------------------------------------
 
     def look_at(self, thread: int) -> None:
-        """Look at a thread.
+        """Look at a thread, or at a goroutine that waits.
 
         Raises:
             CommandError: there is none such.
         """
         debugger = self._debugger
-        if thread == debugger.thread:
+        if thread == self.goroutines.shown:
             return
-        if thread not in debugger.control.session.machine.threads:
-            raise CommandError(f"there is no thread {thread}")
-        debugger.execute(cmd.ChooseThread(thread))
+        if not self.goroutines.look_at(thread):
+            if thread not in debugger.control.session.machine.threads:
+                raise CommandError(f"there is no thread {thread}")
+            debugger.execute(cmd.ChooseThread(thread))
         debugger.frames.moved()
 
     def stack(self, thread: int, start: int, levels: int) -> StackTraceBody:
@@ -167,7 +174,7 @@ class StoppedGuest:
     def _scope(self, frame_id: int) -> Iterator[tuple[_FrameKey, FrameScope]]:
         """A frame, and what names mean there."""
         number = self.select(frame_id)
-        key = _FrameKey(self._debugger.thread, number)
+        key = _FrameKey(self.goroutines.shown, number)
         with self._debugger.control.sight.visit():
             yield key, self._debugger.scope
 
