@@ -35,6 +35,9 @@ FORMATS: Final = "xduotacfszr"
 """Letters behind the slash of `print`."""
 
 
+_DECIMAL: Final = 10
+_LETTERS: Final = {8: "o", 16: "x"}
+"""Letters of formats for the bases of whole numbers that are none of their own."""
 _PLAIN_TEXT: Final = re.compile(r"((const|volatile) )*char \*( ?(const|volatile|restrict))*")
 """Types whose values gdb shows without their names (gdb/c-valprint.c, c_value_print)."""
 
@@ -192,6 +195,8 @@ class Printer(Struct, frozen=True):
             case TypeKind.BOOL:
                 return {0: "false", 1: "true"}.get(value.number, str(value.number))
             case TypeKind.CHAR | TypeKind.UNSIGNED_CHAR if kind.size == 1:
+                if self.options.radix != _DECIMAL:
+                    return self._whole(value)
                 return f"{value.number} {character(value.number)}"
             case TypeKind.ENUM:
                 return escaped(of_type(value.number, kind))
@@ -206,7 +211,12 @@ class Printer(Struct, frozen=True):
                 return "{} + {}i".format(*(real(raw, order, is_quad=quad) for raw in parts))
             case TypeKind.OTHER:
                 return "{" + " ".join(f"{byte:#04x}" for byte in value.raw) + "}"
-        return str(value.number)
+        return self._whole(value)
+
+    def _whole(self, value: TypedValue) -> str:
+        """A whole number to the base that is set."""
+        letter = _LETTERS.get(self.options.radix)
+        return self.formatted(value, letter) if letter else str(value.number)
 
     def _member_pointer(self, value: TypedValue, owner: CType) -> str:
         """A pointer to a member: the member by name, or a function (Itanium C++ ABI, 2.3)."""

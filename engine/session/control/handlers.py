@@ -361,7 +361,7 @@ _RUNS: Final[dict[type[cmd.Command], Motion]] = {
 _STEPS: Final[dict[type[cmd.Command], Motion]] = {
     cmd.StepInsn: lambda running, given: running.steps(given.count, over=False),
     cmd.StepOver: lambda running, given: running.steps(given.count, over=True),
-    cmd.StepLine: lambda running, given: running.step_line(over=given.over),
+    cmd.StepLine: lambda running, given: running.step_line(over=given.over, unknown=given.unknown),
     cmd.StepPhase: lambda running, _: running.step_phase(),
     cmd.FinishHit: lambda running, _: running.finish_hit(),
     cmd.Finish: lambda running, _: running.out(),

@@ -1,6 +1,7 @@
 """Motions of a debugger that end at a place: over a call, out of a function, to an address."""
 
 from collections.abc import Callable
+from typing import Final
 
 from msgspec import Struct
 
@@ -12,6 +13,7 @@ from engine.session.inspect.backtrace import TRAMPOLINE_NAME, Backtraces
 from engine.session.protocol.frames import GuestFrame
 
 Line = tuple[str, int]
+_STUB: Final = "@plt"
 
 
 class Motion(Struct, eq=False):
@@ -78,10 +80,15 @@ class Motions:
         module = self._session.seen.modules.at(pc)
         return module is None or not module.lines.begins_no_statement(pc - module.bias)
 
-    def line_call(self, over: bool) -> Motion | None:
+    def line_call(self, *, over: bool, unknown: bool = False) -> Motion | None:
         """In a step by lines: how to pass the call at pc, if it is to be passed.
 
-        A function without line information is passed even if the step goes into functions.
+        A function without line information is passed even if the step goes into functions. Behind
+        a linkage stub stands the function of another file: the dynamic linker is passed, not that.
+
+        Args:
+            over: no function is entered.
+            unknown: those without line information are.
         """
         motion = self.over()
         if motion is None or over:
@@ -92,7 +99,27 @@ class Motions:
         module = session.seen.modules.at(target) if target is not None else None
         if target is None or (module is not None and module.line_at(target) is not None):
             return None
-        return motion
+        behind = self._behind_stub(target)
+        module = session.seen.modules.at(behind) if behind is not None else None
+        if behind is None or not (unknown or (module and module.line_at(behind))):
+            return None if unknown else motion
+        return _motion(behind, "stepped", lambda: True)
+
+    def _behind_stub(self, target: int) -> int | None:
+        """The function that a linkage stub leads to; None for no stub, and where nobody knows."""
+        modules, memory = self._session.seen.modules, self._session.seen.memory
+        symbol = modules.locate(target).symbol
+        if symbol is None or not symbol.name.endswith(_STUB):
+            return None
+        name = symbol.name.removesuffix(_STUB)
+        starts = {one.name: one.start for one in reversed(memory.mappings)}
+        for module in map(modules.at, reversed(starts.values())):
+            if module is None:
+                continue
+            for found in module.symbols.find_all(name):
+                if found.kind == "func" and found.binding != "local" and found.name == name:
+                    return module.bias + found.address
+        return None
 
     def has_caller(self) -> bool:
         """True if the current function was called by another one."""

@@ -281,8 +281,12 @@ class Running:
             if self.state is not RunState.STOPPED or self.cause is not StopCause.ARRIVED:
                 break
 
-    def step_line(self, *, over: bool) -> None:
+    def step_line(self, *, over: bool, unknown: bool = False) -> None:
         """Run on to another source line.
+
+        Args:
+            over: not into functions.
+            unknown: into functions without line information, too: their first instruction ends it.
 
         Raises:
             CommandError: the current one is not known.
@@ -295,7 +299,7 @@ class Running:
         def go() -> None:
             done = 0
             while not self.wanted and kernel.exit is None:
-                motion = motions.line_call(over)
+                motion = motions.line_call(over=over, unknown=unknown)
                 if motion is not None:
                     self._through(motion)
                 else:
@@ -303,7 +307,7 @@ class Running:
                 done += 1
                 if done % _OFTEN == 0:
                     self._session.hooks.attention()
-                if motions.left_line(start):
+                if motions.left_line(start) or (unknown and motions.line() is None):
                     return
 
         self._move(go)

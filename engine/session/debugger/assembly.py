@@ -7,11 +7,14 @@ from msgspec import Struct
 
 from engine.errors import CommandError
 from engine.session.debugger.debugger import Debugger
-from engine.session.debugger.looking import split_arguments, split_format
 from engine.session.debugger.places import CodePlace
+from engine.session.debugger.word_arguments import split_arguments, split_format
 
 _MOST: Final = 1 << 20
 """Bytes that are disassembled at once."""
+
+_RAW: Final = 19
+"""Columns of an instruction's bytes: seven of them, as objdump has them."""
 
 
 class _DumpedInsn(Struct, frozen=True):
@@ -45,8 +48,7 @@ class Assembly:
         else:
             put(f"Dump of assembler code from {start:#x} to {end:#x}:")
         lines = list(self._instructions(start, end))
-        longest = max((len(line.raw) for line in lines), default=0)
-        wide = 3 * longest + 1 if set(form) & set("rb") else 0
+        wide = _RAW if set(form) & set("rb") else 0
         if "s" in form:
             self._in_order(lines, wide, named=bool(name))
         elif "m" in form:
@@ -55,6 +57,18 @@ class Assembly:
             for line in lines:
                 self._put(line, wide, named=bool(name))
         put("End of assembler dump.")
+
+    def next_line(self, number: int) -> None:
+        """Show the instructions of a frame's line if `disassemble-next-line` says so."""
+        debugger = self._debugger
+        wanted, frame = debugger.settings["disassemble-next-line"], debugger.frames.all[number]
+        if wanted == "off" or (wanted == "auto" and frame.line):
+            return
+        start, end = frame.pc, frame.pc + 1
+        if frame.line:
+            start, end = debugger.places.span(frame.pc if not number else frame.pc - 1)
+        for line in self._instructions(start, min(end, start + _MOST)):
+            self._put(line, _RAW, named=False)
 
     def _range(self, text: str) -> tuple[int, int, str]:
         """First address, end, and the function's name where it is a whole one."""

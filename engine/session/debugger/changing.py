@@ -76,10 +76,14 @@ class Changing:
         if re.match(r"\w+\s*([-+*/%&|^]|<<|>>)?=|\w+\s*(\[|\.|->|\+\+|--)", rest):
             return False
         debugger = self._debugger
+        old = re.fullmatch(r"logging(?:\s+(on|off))?", rest.strip())
+        rest = f"logging enabled {old[1] or 'on'}" if old else rest  # gdb 11's
         found = debugger.settings.find(rest)
         if found is not None:
             debugger.settings.set(*found, debugger.number)
         elif _SETTING.match(rest):
+            if debugger.settings.inert.set(rest):
+                return True
             word = rest.split()[0]
             raise CommandError(
                 unavailable("set ", rest) or f'No symbol "{word}" in current context.'
@@ -227,6 +231,9 @@ class Changing:
     def _show_setting(self, rest: str) -> None:
         settings = self._debugger.settings
         found = settings.find(rest)
+        if found is None and (told := settings.inert.sentence(rest)):
+            self._debugger.put(told)
+            return
         if found is None:
             raise CommandError(f'Undefined show command: "{rest}".  Try "help show".')
         self._debugger.put(settings.sentence(found[0]))

@@ -87,7 +87,8 @@ class WordTable:
         """Make the table; `of_lines` are those of the one who carries lines out."""
         self._debugger = debugger
         self.own: dict[str, str] = {}
-        self.looking = looking = Looking(debugger)
+        assembly = Assembly(debugger)
+        self.looking = looking = Looking(debugger, assembly)
         self.moving = moving = Moving(debugger, looking)
         moments = MomentWords(debugger, moving)
         self.breaking = breaking = Breaking(debugger)
@@ -171,7 +172,7 @@ class WordTable:
             Word(("forward-search", "search", "fo"), listing.forward_search),
             Word(("reverse-search", "rev"), listing.reverse_search),
             Word(("directory", "dir"), changing.directory),
-            Word(("disassemble", "disas"), Assembly(debugger).disassemble, remote=True),
+            Word(("disassemble", "disas"), assembly.disassemble, remote=True),
             Word(("info", "inf", "i"), self._info, remote=True),
             Word(("break", "b", "br", "brea"), breaking.break_, remote=True),
             Word(("tbreak", "tb", "tbr"), breaking.tbreak, remote=True),

@@ -21,6 +21,7 @@ from engine.linux.signals import SI_USER, PendingSignal, info_kill
 from engine.linux.thread import KeptSignal
 from engine.session.control.control import Control
 from engine.session.debugger.frames import SelectedFrames, Sources
+from engine.session.debugger.output_log import OutputLog
 from engine.session.debugger.own_functions import OwnFunctions
 from engine.session.debugger.places import BlockKey, CodePlace, PlaceFinder, WantedPlace
 from engine.session.debugger.script import ScriptLine
@@ -71,6 +72,7 @@ class Debugger:
         pending: commands of the breakpoints that stop the guest, to be carried out next.
         signals: what is done with those that the guest gets.
         signal: the one that stops it, 0 for none.
+        log: copies what is printed.
         displays: expressions that are shown at each stop.
         frames: of the guest as it stands.
         settings: the values behind `set` and `show`.
@@ -111,7 +113,8 @@ class Debugger:
         self.settings = SettingValues()
         own = OwnFunctions(self)
         self._functions, self._computed = {**FUNCTIONS, **own.all}, own.variables
-        self._out = out
+        self._out, self._captures = out, 0
+        self.log = OutputLog(self.settings, remote=remote)
         self._complaints = complaints
         self._guard = guard
         self.confirm, self.pending_breakpoints = not attached, "auto"
@@ -156,12 +159,26 @@ class Debugger:
         self.frames = SelectedFrames(
             self.control,
             self._scope,
-            Sources(self.files.written, self.settings.sources, closed=self.remote),
+            Sources(self._displayed, self.settings.sources, closed=self.remote),
             self.places.begun_at,
             self._stopped_in,
             self.settings,
         )
-        self.settings.changed = self.frames.sources.forget
+        self.settings.changed = self._set
+
+    def _set(self) -> None:
+        """A setting has changed."""
+        self.frames.renew()
+        self.log.renew()
+
+    def _displayed(self, path: str) -> str:
+        """A source file as `set filename-display` wants it."""
+        match self.settings["filename-display"]:
+            case "basename":
+                return path.rpartition("/")[2]
+            case "absolute":
+                return path
+        return self.files.written(path)
 
     def _stopped_in(self) -> set[BlockKey]:
         """The blocks of code at whose first instruction a breakpoint of theirs has stopped it."""
@@ -175,11 +192,11 @@ class Debugger:
 
     def put(self, text: str) -> None:
         """Print a line; what a program calls its own things by is made fit for a terminal."""
-        self._out(escaped(text, keep="\t") + "\n")
+        self.write(escaped(text, keep="\t") + "\n")
 
     def put_value(self, text: str) -> None:
         """Print a value, which may have several lines; the printer has made its names fit."""
-        self._out(escaped(text, keep="\t\n") + "\n")
+        self.write(escaped(text, keep="\t\n") + "\n")
 
     def complain(self, text: str) -> None:
         """Print a line of what went wrong, where it did not end a command."""
@@ -190,17 +207,20 @@ class Debugger:
 
     def write(self, text: str) -> None:
         """Print a text of the user's own as it is, without a newline."""
-        self._out(text)
+        if self._captures or not self.log.take(text):
+            self._out(text)
 
     @contextmanager
     def captured(self) -> Iterator[list[str]]:
         """Collect what words print meanwhile in place of printing it."""
         found: list[str] = []
         before, self._out = self._out, found.append
+        self._captures += 1
         try:
             yield found
         finally:
             self._out = before
+            self._captures -= 1
 
     def breathe(self) -> None:
         """Between two words of many: show what was printed, and hear whether it is enough.

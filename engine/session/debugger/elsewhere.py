@@ -98,16 +98,15 @@ _INFO: Final[dict[str, str]] = {
     "connections": _OTHER_PROCESSES,
 }
 _SETTINGS: Final[dict[str, str]] = {
-    "follow-fork-mode": _PROCESSES,
-    "detach-on-fork": _PROCESSES,
-    "follow-exec-mode": "a program that another one becomes is followed",
-    "scheduler-locking": "threads take turns; --schedule and the chapter"
-    ' "Threads and processes" say how',
     "sysroot": "--root DIR is the file system of the program",
     "solib-search-path": "--root DIR is the file system of the program",
     "disassembly-flavor": _FLAVOR,
     "architecture": "the program's own is known",
-    "language": "expressions are C's and C++'s",
+    "radix": "`set output-radix N` says how numbers are printed; they are typed as in C",
+    "endian": "the program's own is known",
+    "cwd": "--cwd DIR is the program's working directory",
+    "exec-wrapper": "the program is started as it is: give the wrapper as GUEST",
+    "exec-direction": "reverse-step, reverse-continue and their like go backwards",
 }
 
 

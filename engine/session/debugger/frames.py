@@ -49,12 +49,12 @@ class Sources:
         self._rules = rules
         self._closed = closed
         self._files: dict[str, list[str] | None] = {}
-        self._missed: set[str] = set()
+        self._missed = ""
 
     def forget(self) -> None:
         """Look for all files again, as the rules have changed."""
         self._files.clear()
-        self._missed.clear()
+        self._missed = ""
 
     def lines(self, path: str) -> list[str] | None:
         """All lines of a file; None if it cannot be read."""
@@ -67,11 +67,11 @@ class Sources:
 
     def line(self, path: str, number: int) -> str:
         """A line as a stop shows it, its number in front."""
-        known = self.lines(path)
+        known, missed = self.lines(path), self._missed
+        self._missed = "" if known is not None else path
         if known is None:
-            if self._closed or path in self._missed:
+            if self._closed or path == missed:  # the trouble has just been told
                 return f"{number}\tin {self.written(path)}"
-            self._missed.add(path)
             return f"{number}\t{self.written(path)}: No such file or directory."
         if not 1 <= number <= len(known):
             return f"{number}\tin {self.written(path)}"
@@ -124,6 +124,11 @@ class SelectedFrames:
         self._frames = None
         self.selected = 0
 
+    def renew(self) -> None:
+        """A setting has changed: frames and source files are looked for anew."""
+        self._frames = None
+        self.sources.forget()
+
     def enter(self) -> bool:
         """Enter the inlined function that begins where the guest stands; False without one."""
         if not self.skipped:
@@ -143,8 +148,10 @@ class SelectedFrames:
                 if frame.source == "syscall":
                     continue
                 kept.append(frame)
-                if not frame.inlined and self._is_main(frame, len(kept) - 1):
+                ends = not self._settings["backtrace past-main"]
+                if ends and not frame.inlined and self._is_main(frame, len(kept) - 1):
                     break
+            kept = kept[: self._settings.limit("backtrace limit")]
             self.skipped = self._skipped(kept)
             self._frames = tuple(kept[self.skipped :])
         return self._frames

@@ -52,7 +52,7 @@ class Interpreter:
         """Carry out words on a debugger's guest; a shell needs a terminal of its own."""
         self._debugger = debugger
         self._has_terminal = has_terminal
-        self._files = self._calls = 0
+        self._files = self._calls = self._nested = 0
         self._acting = False
         self._defined: dict[str, tuple[ScriptLine, ...]] = {}
         self._aliases: dict[str, str] = {}
@@ -92,6 +92,8 @@ class Interpreter:
         Raises:
             KprobeTuiError: it cannot be carried out.
         """
+        if self._debugger.settings["trace-commands"]:
+            self._debugger.put(f"{'+' * (1 + self._nested)}{command.text}")
         try:
             self._one(command)
             self._act()
@@ -177,10 +179,14 @@ class Interpreter:
     # -- words that hold lines ----------------------------------------------------------------
 
     def _body(self, commands: Iterable[ScriptLine]) -> None:
-        for command in commands:
-            self.carry_out(command)
-            if self.ended:
-                return
+        self._nested += 1
+        try:
+            for command in commands:
+                self.carry_out(command)
+                if self.ended:
+                    return
+        finally:
+            self._nested -= 1
 
     def _commands(self, command: ScriptLine) -> None:
         """Words to carry out when a breakpoint stops the guest: commands [NUMBER] ... end."""
@@ -396,11 +402,17 @@ def batch(
         with guard(control.session, halting):
             yield
 
-    interpreter = Interpreter(Debugger(control, put, guarded, complaints=complain))
+    debugger = Debugger(control, put, guarded, complaints=complain)
+
+    def failed(text: str) -> None:
+        debugger.log.take(f"{text}\n")
+        complain(text)
+
+    interpreter = Interpreter(debugger)
     try:
         interpreter.words.tasks.tell_opened()
         with interrupted(halting):
-            return _steps(control, interpreter, steps, complain, wish)
+            return _steps(control, interpreter, steps, failed, wish)
     finally:
         control.close()
 

@@ -22,10 +22,12 @@ from engine.language.user_types import user_type
 from engine.language.value_types import CType
 from engine.language.values import TypedValue, made
 from engine.linux import vdso
+from engine.session.debugger.assembly import Assembly
 from engine.session.debugger.debugger import NOT_RUN, Debugger, Display
 from engine.session.debugger.listing import SourceListing
 from engine.session.debugger.places import CodePlace, PlaceMissingError, WantedPlace
 from engine.session.debugger.virtual_tables import VirtualTableWords
+from engine.session.debugger.word_arguments import split_arguments, split_format
 
 _SIZES: Final = {"b": 1, "h": 2, "w": 4, "g": 8}
 
@@ -37,9 +39,9 @@ class Looking:
         listing: shows lines of source files.
     """
 
-    def __init__(self, debugger: Debugger) -> None:
-        """Look at a debugger's guest."""
-        self._debugger = debugger
+    def __init__(self, debugger: Debugger, assembly: Assembly) -> None:
+        """Look at a debugger's guest; `assembly` shows instructions below source lines."""
+        self._debugger, self._assembly = debugger, assembly
         self._unit, self._letter = 4, "x"
         self._next = self._count_before = 0
         self.listing = SourceListing(debugger)
@@ -321,6 +323,7 @@ class Looking:
             middle = alone and not frames.begins_line(number)
             self._debugger.put(f"{frame.pc:#018x}\t{line}" if middle else line)
             self.listing.about(frame.file, frame.line)
+        self._assembly.next_line(number)
 
     def frame(self, rest: str) -> None:
         """Look at a frame by number; without one say which is looked at."""
@@ -511,17 +514,25 @@ class Looking:
         session = debugger.control.session
         main = session.seen.modules.main
         rows: list[str] = []
+        lacking = False
+        wide = session.arch.bits // 4 + 2
         for module in debugger.files.modules():
             if module is main or module.name == vdso.NAME:
                 continue  # gdb lists no library without a file
-            low, high = module.image.low + module.bias, module.image.high + module.bias
-            rows.append(f"{low:#018x}  {high:#018x}  {module.name}")
+            code = next((one for one in module.image.sections if one.name == ".text"), None)
+            ends = (0, 0) if code is None else (code.addr, code.addr + code.size)
+            spots = "  ".join(f"{end + module.bias:#0{wide}x}" for end in ends)
+            read = "Yes" if debugger.files.names(module) is not None else "Yes (*)"
+            lacking = lacking or read != "Yes"
+            rows.append(f"{spots}  {read:<11} {module.name}")
         if not rows:
             debugger.put("No shared libraries loaded at this time.")
             return
-        debugger.put("From                To                  Shared Object Library")
+        debugger.put(f"{'From':<{wide}}  {'To':<{wide}}  Syms Read   Shared Object Library")
         for row in rows:
             debugger.put(row)
+        if lacking:
+            debugger.put("(*): Shared library is missing debugging information.")
 
     def info_mappings(self, rest: str) -> None:
         """The memory map."""
@@ -541,12 +552,6 @@ class Looking:
                     f"{mapping.start:#20x} {mapping.end:#18x} {mapping.size:#10x} "
                     f"{mapping.offset:#10x}  {perms}p   {mapping.name}".rstrip()
                 )
-
-
-def split_format(rest: str) -> tuple[str, str]:
-    """The letters behind a slash, and the expression behind them."""
-    match = re.match(r"/(\S*)\s*(.*)", rest, re.DOTALL)
-    return (match[1], match[2].strip()) if match else ("", rest.strip())
 
 
 def _shown_form(form: str) -> str:
@@ -570,25 +575,6 @@ def _printf_trouble(rest: str) -> str:
     return (
         "Bad format string, non-terminated '\"'." if closed is None else "Invalid argument syntax"
     )
-
-
-def split_arguments(text: str) -> list[str]:
-    """The parts between commas outside of quotes and brackets."""
-    found, depth, quote, start = list[str](), 0, "", 0
-    for at, letter in enumerate(text):
-        if quote:
-            quote = "" if letter == quote and text[at - 1] != "\\" else quote
-        elif letter in "\"'":
-            quote = letter
-        elif letter in "([{":
-            depth += 1
-        elif letter in ")]}":
-            depth -= 1
-        elif letter == "," and not depth:
-            found.append(text[start:at].strip())
-            start = at + 1
-    rest = text[start:].strip()
-    return [*found, rest] if rest else found
 
 
 def _letter(form: str) -> str:

@@ -10,10 +10,11 @@ from engine.language.value_types import INT
 from engine.language.values import made
 from engine.session.debugger.breaking import Breaking
 from engine.session.debugger.debugger import TROUBLE, Debugger, message
-from engine.session.debugger.looking import Looking, split_arguments
+from engine.session.debugger.looking import Looking
 from engine.session.debugger.saving import recreated
 from engine.session.debugger.searching import Searching
 from engine.session.debugger.stops import BreakLocation, DynamicPrint
+from engine.session.debugger.word_arguments import split_arguments
 
 _MOST = 2000
 """Breakpoints that one word may place."""
@@ -69,7 +70,7 @@ class ManyBreaks:
         debugger = self._debugger
         stops = [stop for stop in debugger.stops.all.values() if stop.number > 0]
         if not stops:
-            debugger.put("Nothing to save.")
+            debugger.complain("warning: Nothing to save.")
             return
         text = "".join(f"{line}\n" for stop in stops for line in recreated(stop))
         try:

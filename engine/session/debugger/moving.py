@@ -23,6 +23,7 @@ from engine.session.debugger.stops import (
     placed_text,
 )
 from engine.session.protocol import commands as cmd
+from engine.session.protocol.kinds import CommandKind, kind_of
 from engine.session.protocol.views import OriginLink, RunState, StopCause
 
 _DIGITS: Final = 20
@@ -52,6 +53,7 @@ class Moving:
         self._debugger = debugger
         self._looking = looking
         self._conditions = PastConditions(debugger)
+        self._alone = False
         self.at_stop: Callable[[], object] = lambda: None
         self.skips: Callable[[str, str], bool] = lambda function, file: False
 
@@ -156,6 +158,8 @@ class Moving:
         frames = debugger.frames
         frames.selected = 0
         if not frames.all or not frames.frame.line:
+            if debugger.settings["step-mode"]:
+                return self._moved(cmd.StepOver() if over else cmd.StepInsn())
             name = frames.frame.function if frames.all else ""
             if name:
                 debugger.put(f"Single stepping until exit from function {name},")
@@ -166,7 +170,8 @@ class Moving:
         depth, start = self._depth(), frames.frame
         line = start.line
         while True:
-            if not self._moved(cmd.StepLine(over)):
+            unknown = not over and bool(debugger.settings["step-mode"])
+            if not self._moved(cmd.StepLine(over, unknown)):
                 return False
             here = frames.frame
             if not over and self._depth() > depth and self._is_skipped():
@@ -388,6 +393,7 @@ class Moving:
         if rest:
             self._run_to(rest, same_frame=True)
             return
+        debugger.frames.selected = 0
         before, start = self._activation(), debugger.frames.frame
         while self._lines(over=True):
             here = debugger.frames.frame
@@ -493,8 +499,18 @@ class Moving:
         """
         debugger = self._debugger
         before = debugger.thread
+        self._lock(command)
         debugger.move(command)
         return self.told(before)
+
+    def _lock(self, command: cmd.Command) -> None:
+        """Have one thread run alone, or not, as `set scheduler-locking` says."""
+        wanted = self._debugger.settings["scheduler-locking"]
+        stepping = kind_of(command) is CommandKind.STEP
+        alone = wanted == "on" or (wanted == "step" and stepping)
+        if alone != self._alone:
+            self._debugger.execute(cmd.StepAlone(on=alone))
+            self._alone = alone
 
     def told(self, before: int) -> bool:
         """Tell the stop, or the end, to which the guest has moved; True if it has arrived.

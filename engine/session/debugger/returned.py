@@ -89,7 +89,9 @@ class ReturnedValue:
             text = f"Value returned has type: {kind.text}. Cannot determine contents{why}"
             debugger.put(text)
             return
-        text = debugger.frames.printer(scope).text(value)
+        text = "<not displayed>"
+        if debugger.settings["print finish"]:
+            text = debugger.frames.printer(scope).text(value)
         debugger.put_value(f"Value returned is ${debugger.remember(value)} = {text}")
 
     def _tell_go(self, function: Scope) -> None:

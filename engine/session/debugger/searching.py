@@ -10,7 +10,7 @@ from engine.language.value_types import INT, VOID, pointer_to
 from engine.language.values import made
 from engine.message_text import bare_name
 from engine.session.debugger.debugger import Debugger
-from engine.session.debugger.looking import split_arguments, split_format
+from engine.session.debugger.word_arguments import split_arguments, split_format
 
 _SIZES: Final = {"b": 1, "h": 2, "w": 4, "g": 8}
 POINTER: Final = pointer_to(VOID)

@@ -16,6 +16,7 @@ from engine.errors import CommandError
 from engine.language.print_options import UNLIMITED, PrintOptions
 from engine.language.value_types import CHAR, INT, UNSIGNED, array_of
 from engine.language.values import Order, TypedValue, made
+from engine.session.debugger.inert_settings import InertSettings
 
 SettingValue = bool | int | str | None
 """A switch, a limit (None for unlimited) or a word."""
@@ -95,6 +96,14 @@ _PRINTING: Final = (
         False,
         "object",
     ),
+    GdbSetting(
+        "output-radix",
+        "Default output radix for printing of values is {}.",
+        SettingKind.COUNT,
+        10,
+        (10, 16, 8),
+        "radix",
+    ),
     _switch("print vtbl", "Printing of C++ virtual function tables is {}.", False, "tables"),
     _switch(
         "print null-stop",
@@ -150,6 +159,86 @@ _OTHERS: Final = (
         "intel",
         ("intel",),
     ),
+    GdbSetting(
+        "backtrace limit",
+        "An upper bound on the number of backtrace levels is {}.",
+        SettingKind.LIMIT,
+        None,
+    ),
+    _switch("backtrace past-main", 'Whether backtraces should continue past "main" is {}.', False),
+    _switch(
+        "backtrace past-entry",
+        "Whether backtraces should continue past the entry point of a program is {}.",
+        False,
+        only=True,
+    ),
+    GdbSetting(
+        "input-radix",
+        "Default input radix for entering numbers is {}.",
+        SettingKind.COUNT,
+        10,
+        (10,),
+    ),
+    GdbSetting(
+        "filename-display",
+        'Filenames are displayed as "{}".',
+        SettingKind.WORD,
+        "relative",
+        ("relative", "basename", "absolute"),
+    ),
+    GdbSetting(
+        "disassemble-next-line",
+        "Debugger's willingness to use disassemble-next-line is {}.",
+        SettingKind.WORD,
+        "off",
+        ("off", "on", "auto"),
+    ),
+    GdbSetting(
+        "scheduler-locking",
+        'Mode for locking scheduler during execution is "{}".',
+        SettingKind.WORD,
+        "replay",
+        ("off", "on", "step", "replay"),
+    ),
+    GdbSetting(
+        "language", 'The current source language is "{}".', SettingKind.WORD, "auto", ("auto",)
+    ),
+    _switch("step-mode", "Mode of the step operation is {}.", False),
+    _switch("trace-commands", "State of GDB CLI command tracing is {}.", False),
+    _switch("print finish", "Printing of return value after `finish' is {}.", True),
+    _switch("print demangle", "Demangling of encoded C++/ObjC names is {}.", True, only=True),
+    _switch("print nibbles", "Printing binary values in groups is {}.", False, only=True),
+    _switch("print raw-values", "Whether to print values in raw form is {}.", False, only=True),
+    _switch(
+        "print raw-frame-arguments",
+        "Whether to print frame arguments in raw form is {}.",
+        False,
+        only=True,
+    ),
+    _switch(
+        "print symbol-filename",
+        "Printing of source filename and line number with <symbol> is {}.",
+        False,
+        only=True,
+    ),
+    GdbSetting(
+        "print max-symbolic-offset",
+        "The largest offset that will be printed in <symbol+1234> form is {}.",
+        SettingKind.LIMIT,
+        None,
+        (None,),
+    ),
+    _switch("print type methods", "Printing of methods defined in a class in {}", True, only=True),
+    _switch(
+        "print type typedefs", "Printing of typedefs defined in a class in {}", True, only=True
+    ),
+    _switch(
+        "print type hex",
+        "Display of struct members offsets and sizes in hexadecimal is {}",
+        False,
+        only=True,
+    ),
+    _switch("write", "Writing into executable and core files is {}.", False, only=True),
     GdbSetting("osabi", 'The current OS ABI is "{}".', SettingKind.TEXT, "auto"),
     _switch("pagination", "State of pagination is {}.", True),
     _switch("verbose", "Verbosity is {}.", False),
@@ -233,11 +322,13 @@ class SettingValues:
 
     Attributes:
         sources: where source files are looked for.
+        inert: those that change nothing.
         changed: called after a change.
     """
 
     def __init__(self) -> None:
         """Start with the defaults."""
+        self.inert = InertSettings()
         self._values: dict[str, SettingValue] = {one.name: one.default for one in TABLE}
         self.sources = SourceRules([], [])
         self.changed: Callable[[], object] = lambda: None
@@ -283,6 +374,8 @@ class SettingValues:
                 match = re.match(rf"(\s*\S+){{{count}}}\s*", text)
                 rest = text[match.end() :] if match is not None else ""
                 return (exact or found)[0], rest.strip()
+        if self.inert.knows(text):
+            return None
         if words[0] == "print" and len(words) > 1 and re.match(r"[a-z]", words[1]):
             behind = " ".join(words[1:])
             raise CommandError(f'Undefined set print command: "{behind}".  Try "help set print".')
@@ -301,6 +394,10 @@ class SettingValues:
         """
         self._values[setting.name] = _value_of(setting, text, number)
         self.changed()
+
+    def restore(self, name: str) -> None:
+        """Give a setting its first value again."""
+        self._values[name] = next(one.default for one in TABLE if one.name == name)
 
     @contextmanager
     def held(self) -> Iterator[None]:

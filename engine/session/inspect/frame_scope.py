@@ -185,8 +185,13 @@ class FrameScope:
 
     @property
     def source_function(self) -> str:
-        """The function's name in the debug information; "" where the linker's is shown."""
-        functions = self._functions_here() if self.language.is_named_by_dwarf else ()
+        """The function's name in the debug information; "" where the linker's is shown.
+
+        A function of C may have several for the linker, and a copy of its own for some arguments
+        (NAME.constprop.0); gdb calls it as its source does (find_frame_funname() of stack.c).
+        """
+        by_dwarf = self.language.is_named_by_dwarf or not self.is_cpp
+        functions = self._functions_here() if by_dwarf else ()
         depth = len(functions) - 1 - (self._depth or 0)
         return functions[depth].name if 0 <= depth < len(functions) else ""
 

@@ -59,9 +59,15 @@ class StepOver(Struct, frozen=True):
 
 
 class StepLine(Struct, frozen=True):
-    """Run on to another source line; `over`: not into functions."""
+    """Run on to another source line.
+
+    Attributes:
+        over: not into functions.
+        unknown: into functions without line information, too: their first instruction ends it.
+    """
 
     over: bool = False
+    unknown: bool = False
 
 
 class StepPhase(Struct, frozen=True):

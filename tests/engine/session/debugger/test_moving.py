@@ -1,0 +1,135 @@
+"""Steps into libraries, out of selected frames, and under settings, as gdb 13 takes them."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from compiled import tool
+from gdbwords import said
+
+from engine.session.protocol.config import GuestConfig
+
+MAIN = """\
+int shared(int n);
+int blind(int n);
+
+static int three(void)
+{
+    int n = shared(1);
+    n += blind(n);
+    return n;
+}
+
+int main(void)
+{
+    int n = three();
+    n++;
+    return n & 1;
+}
+"""
+SHARED = """\
+int __impl(int n)
+{
+    return n + 1;
+}
+int shared(int n) __attribute__((alias("__impl")));
+"""
+COMPILERS = {
+    "x86_64": "gcc",
+    "aarch64": "aarch64-linux-gnu-gcc",
+    "riscv64": "riscv64-linux-gnu-gcc",
+}
+STOP = ("set breakpoint pending on", "break __impl", "run")
+LOADERS = {
+    "aarch64": ("/usr/aarch64-linux-gnu", "ld-linux-aarch64.so.1"),
+    "riscv64": ("/usr/riscv64-linux-gnu", "ld-linux-riscv64-lp64d.so.1"),
+}
+
+
+def built(folder: Path, arch: str) -> GuestConfig:
+    """The program, with a library that has line information and one that has none."""
+    gcc = tool(COMPILERS[arch])
+    (folder / "main.c").write_text(MAIN)
+    (folder / "shared.c").write_text(SHARED)
+    (folder / "blind.c").write_text("int blind(int n) { return n * 2; }\n")
+    library = ["-shared", "-fPIC"]
+    tree, loader = LOADERS.get(arch, ("", ""))
+    loaded = [f"-Wl,-rpath,$ORIGIN:{tree}/lib"]
+    loaded += [f"-Wl,--dynamic-linker={tree}/lib/{loader}"] if tree else []
+    for line in (
+        [*library, "-g", "-o", "libshared.so", "shared.c"],
+        [*library, "-o", "libblind.so", "blind.c"],
+        ["-g", "-O0", "-o", "p", "main.c", "-L.", "-lshared", "-lblind", *loaded],
+    ):
+        subprocess.run([gcc, *line], cwd=folder, check=True)
+    shares = (str(folder), tree) if tree else (str(folder),)
+    return GuestConfig(str(folder / "p"), shares=tuple((path, False) for path in shares))
+
+
+@pytest.mark.parametrize("arch", COMPILERS)
+def test_a_step_enters_a_library_with_lines_and_passes_one_without(
+    tmp_path: Path, arch: str
+) -> None:
+    program = built(tmp_path, arch)
+    lines = ("break three", "run", "step", "bt 2", "finish", "step", "step", "p n")
+    out = said(program, *lines)
+    # The function is called as its source calls it, in its line and in the list of frames.
+    assert "\n__impl (n=1) at shared.c:3\n3\t    return n + 1;\n#0  __impl (n=1)" in out
+    assert "\n7\t    n += blind(n);\n8\t    return n;\n$2 = 6\n" in out
+
+
+def test_with_step_mode_a_step_stops_in_what_has_no_lines(tmp_path: Path) -> None:
+    program = built(tmp_path, "x86_64")
+    lines = ("break 7", "run", "set step-mode on", "step", "step", "p $pc == &blind + 1", "finish")
+    out = said(program, *lines)
+    assert "in blind () from " in out
+    assert out.count("in blind () from ") == 2  # at its first instruction and its second
+    assert "three () at main.c:7" in out
+
+
+def test_until_and_steps_are_the_innermost_frames(tmp_path: Path) -> None:
+    program = built(tmp_path, "x86_64")
+    stop = ("break 8", "run", "frame 1")
+    assert said(program, *stop, "until").endswith("9\t}\n")
+    assert said(program, *stop, "next").endswith("9\t}\n")
+
+
+def test_numbers_frames_and_files_are_shown_as_is_set(tmp_path: Path) -> None:
+    program = built(tmp_path, "x86_64")
+    lines = (*STOP, "set output-radix 16", "p 255", "p -1", "p 'A'", "bt 1")
+    out = said(program, *lines, "set output-radix 8", "p 8", "set output-radix 10", "p 8")
+    assert "$1 = 0xff\n$2 = 0xffffffff\n$3 = 0x41\n#0  __impl (n=0x1) at " in out
+    assert out.endswith("$4 = 010\n$5 = 8\n")
+    stop = STOP
+    rows = said(program, *stop, "set backtrace limit 2", "bt").splitlines()
+    assert [line[:2] for line in rows[-2:]] == ["#0", "#1"]
+    rows = said(program, *stop, "set backtrace past-main on", "bt").splitlines()
+    assert any(" in main () " in line for line in rows[-5:-1])
+    assert "_start ()" in rows[-1]
+    for how, name in (("absolute", tmp_path / "shared.c"), ("basename", "shared.c")):
+        out = said(program, *stop, f"set filename-display {how}", "bt 1")
+        assert out.endswith(f"#0  __impl (n=1) at {name}:3\n")
+
+
+def test_the_instructions_of_the_next_line_are_shown(tmp_path: Path) -> None:
+    program = built(tmp_path, "x86_64")
+    lines = ("break main", "run", "set disassemble-next-line on", "next", "stepi")
+    out = said(program, *lines).splitlines()
+    at = out.index("14\t    n++;")
+    assert out[at + 1].startswith("=> 0x")
+    assert "<main+" in out[at + 1]
+    raw, text = out[at + 1].split("\t")[1:]
+    assert len(raw) == 19
+    assert bytes.fromhex(raw)
+    assert text.startswith("add ")
+
+
+def test_words_are_traced_with_their_depth(tmp_path: Path) -> None:
+    script = tmp_path / "script"
+    script.write_text("define twice\n  p $arg0 * 2\nend\ntwice 4\nif 1\n  p 5\nend\n")
+    program = built(tmp_path, "x86_64")
+    out = said(program, "set trace-commands on", f"source {script}", "set trace-commands off")
+    assert out == (
+        f"+source {script}\n+define twice\n+twice 4\n++p 4 * 2\n$1 = 8\n+if 1\n++p 5\n$2 = 5\n"
+        "+set trace-commands off\n"
+    )
