@@ -20,7 +20,7 @@ STRUCTS = GuestConfig(str(CHECKOUT / "samples" / "bin" / "x86_64" / "structs"))
         ("file x", "the program is the one of the command line"),
         ("info macro NULL", '"info macro" is not there: macros are not known here'),
         ("info checkpoints", "`goto NAME` returns to it"),
-        ("set follow-fork-mode child", "all processes of the program are followed"),
+        ("set exec-wrapper env", "give the wrapper as GUEST"),
         ("set sysroot /", "--root DIR"),
     ],
 )
