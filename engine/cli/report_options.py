@@ -23,6 +23,7 @@ _TEXTS: Final = {
     "compared": "--diff",
     "policy": "--diff-policy",
     "column": "--sort-column",
+    "demangle": "--demangle",
     "as_json": "--json",
 }
 _OF_GUESTS: Final = frozenset({Group.GUEST, Group.LIMITS, Group.IMAGES})
@@ -104,6 +105,13 @@ _OPTIONS: Final = (
         group=Group.OUTPUT,
     ),
     option(
+        "--demangle",
+        type=click.Choice(["simple", "full", "no"]),
+        help="With a report: names of C++ and Rust without types (simple, as usual), whole, or as "
+        "symbols are.",
+        group=Group.OUTPUT,
+    ),
+    option(
         "--json",
         "as_json",
         is_flag=True,
@@ -144,7 +152,9 @@ def report_choice(values: dict[str, Any], unit: str) -> tuple[tuple[str, ...], s
     _check(given)
     words = [f"unit={unit}"]
     words += [f"callers={glob}" for glob in callers] + [f"callees={glob}" for glob in callees]
-    words += [f"{name}={given[name]}" for name in ("sort", "fields", "policy") if given[name]]
+    words += [
+        f"{name}={given[name]}" for name in ("sort", "fields", "policy", "demangle") if given[name]
+    ]
     if given["avg_total"] or given["avg_self"]:
         words.append("average=total" if given["avg_total"] else "average=self")
     if given["column"] is not None:

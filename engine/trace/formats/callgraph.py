@@ -3,7 +3,7 @@
 The backtrace part has the ways on which a function was called, the call graph part what it called
 and how long that took. A call within another call of such a function belongs to the outer one, as
 in `start_graph` of uftrace's cmds/graph.c. Options are words: `callers=GLOB` and `callees=GLOB`,
-again and again, `unit=UNIT` and `json`.
+again and again, `unit=UNIT`, `demangle=STYLE` and `json`.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -60,7 +60,7 @@ class CallGraphFormat:
         """
         words = ReportWords.of(options)
         self._words = words
-        self._named = FunctionNames(names)
+        self._named = FunctionNames(names, words.demangle)
         self._ways: dict[tuple[str, ...], _Way] = {}
         self._nodes = [_Node("", 0, 0)]
         self._lost = 0

@@ -1,7 +1,8 @@
 """The report of a function graph: functions with their times and calls, as `uftrace report`.
 
 Everything comes at the end. Options are words that `GraphRequest.report` has: `sort=KEYS`,
-`fields=FIELDS`, `average=total|self`, `policy=WORDS`, `column=N`, `unit=UNIT`, `tasks`, `json`.
+`fields=FIELDS`, `average=total|self`, `policy=WORDS`, `column=N`, `unit=UNIT`, `demangle=STYLE`,
+`tasks`, `json`.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -13,6 +14,8 @@ from msgspec import Struct
 from engine.arch.program import EVENT_MOST, THREAD_MOST
 from engine.errors import CommandError
 from engine.escaping import escaped
+from engine.image.mangling import spellings
+from engine.image.symtab import demangle
 from engine.trace.finishedcalls import EndedCall, FinishedCalls, ThreadCalls
 from engine.trace.formats.base import ByProgram, Names
 from engine.trace.formats.values import function_name
@@ -100,7 +103,7 @@ class ReportFormat:
             self._keys: tuple[str, ...] = ()
         else:
             self._keys = keys_of(words.sort, words.average)
-        self._named = FunctionNames(names)
+        self._named = FunctionNames(names, words.demangle)
         self._names = names
         self._functions: dict[str, FunctionTimes] = {}
         self._tasks: dict[int, _TaskTimes] = {}
@@ -298,6 +301,7 @@ class ReportWords(Struct, frozen=True):
     unit: str = "ticks"
     tasks: bool = False
     json: bool = False
+    demangle: str = "simple"
     callers: tuple[str, ...] = ()
     callees: tuple[str, ...] = ()
 
@@ -317,7 +321,7 @@ class ReportWords(Struct, frozen=True):
                 found[key] = (*found.get(key, ()), value)
             elif key in ("sort", "fields", "policy") and equals:
                 found[key] = tuple(filter(None, value.split(",")))
-            elif key in ("average", "unit"):
+            elif key in ("average", "unit", "demangle"):
                 found[key] = value
             elif key == "column" and value in ("0", "1", "2"):
                 found[key] = int(value)
@@ -333,8 +337,15 @@ class FunctionNames:
         sizes: bytes of functions by their names, as far as they are known.
     """
 
-    def __init__(self, names: Names) -> None:
-        """None yet."""
+    def __init__(self, names: Names, style: str) -> None:
+        """None yet.
+
+        Args:
+            names: the namer.
+            style: "simple" for demangled names without types, "full" for whole ones, "no" for
+                symbols as they are (uftrace's `--demangle`).
+        """
+        self._style = style
         self.sizes: dict[str, int] = {}
         self._names = names
         self._programs: ByProgram[str] = ByProgram()
@@ -349,11 +360,17 @@ class FunctionNames:
         found = self._known.get(address)
         if found is None:
             symbol = self._names.symbol(address)
-            found = self._known[address] = escaped(function_name(symbol))
+            found = self._known[address] = escaped(self._styled(function_name(symbol)))
             _, slash, size = symbol.rpartition("/0x")
             if slash:
                 self.sizes[found] = int(size, 16)
         return found
+
+    def _styled(self, symbol: str) -> str:
+        plain = symbol if self._style == "no" else demangle(symbol)
+        if plain == symbol or self._style == "full":
+            return plain
+        return min(spellings(plain), key=lambda name: (len(name), name))
 
 
 def take_rows(calls: FinishedCalls, data: bytes) -> None:
