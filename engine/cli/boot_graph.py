@@ -66,9 +66,7 @@ def graph_boot(
     if not globs:
         raise click.UsageError("nothing to trace: give -f GLOB")
     graph, options = graph_choice(values)
-    words, compared = report_choice(values, "ns")
-    if compared is not None:
-        raise click.UsageError("--diff is for programs, not for --boot")
+    words, _ = report_choice(values, "ns")
     if words:
         check_alone(options, text_options)
     options = replace(options, text=(*options.text, *(words or text_options)))

@@ -12,7 +12,13 @@ from engine.cli.grouped import Group, GroupedCommand, SwitchedCommand, option
 from engine.cli.host import attached
 from engine.cli.options import BOOT, boot_flag, config_of, guest_options, schedule_options
 from engine.cli.probe_options import guest_probe_options, probe_options, task_options
-from engine.cli.report_options import check_alone, check_recorded, report_choice, report_options
+from engine.cli.report_options import (
+    check_alone,
+    check_recorded,
+    difference_options,
+    report_choice,
+    report_options,
+)
 from engine.cli.run import show
 from engine.session import GuestConfig, Session
 from engine.session.headless.traces import LIST_FORMS, opened_graph
@@ -98,6 +104,7 @@ class _Graph(SwitchedCommand, GroupedCommand):
     group=Group.EVENTS,
 )
 @report_options
+@difference_options
 @option(
     "--summary",
     is_flag=True,

@@ -82,6 +82,22 @@ _OPTIONS: Final = (
         group=Group.OUTPUT,
     ),
     option(
+        "--demangle",
+        type=click.Choice(["simple", "full", "no"]),
+        help="With a report: names of C++ and Rust without types (simple, as usual), whole, or as "
+        "symbols are.",
+        group=Group.OUTPUT,
+    ),
+    option(
+        "--json",
+        "as_json",
+        is_flag=True,
+        help="With --report, --callers, --callees: write JSON.",
+        group=Group.OUTPUT,
+    ),
+)
+_DIFFERENCE: Final = (
+    option(
         "--diff",
         "compared",
         metavar="FILE",
@@ -104,26 +120,19 @@ _OPTIONS: Final = (
         help="With --diff: sort by this run (0), by FILE (1) or by the difference (2).",
         group=Group.OUTPUT,
     ),
-    option(
-        "--demangle",
-        type=click.Choice(["simple", "full", "no"]),
-        help="With a report: names of C++ and Rust without types (simple, as usual), whole, or as "
-        "symbols are.",
-        group=Group.OUTPUT,
-    ),
-    option(
-        "--json",
-        "as_json",
-        is_flag=True,
-        help="With --report, --callers, --callees: write JSON.",
-        group=Group.OUTPUT,
-    ),
 )
 
 
 def report_options(command: Command) -> Command:
     """Add what says how calls are summed up."""
     for add in reversed(_OPTIONS):
+        command = add(command)
+    return command
+
+
+def difference_options(command: Command) -> Command:
+    """Add what says with which other run sums are compared."""
+    for add in reversed(_DIFFERENCE):
         command = add(command)
     return command
 
@@ -139,7 +148,7 @@ def report_choice(values: dict[str, Any], unit: str) -> tuple[tuple[str, ...], s
         UsageError: the options do not go together.
     """
     report, callers, callees = (values.pop(name) for name in ("report", "callers", "callees"))
-    given = {name: values.pop(name) for name in _TEXTS}
+    given = {name: values.pop(name, None) for name in _TEXTS}
     found = [name for name in _TEXTS if given[name] not in (None, False)]
     if report and (callers or callees):
         raise click.UsageError("--report and --callers, --callees: one of them")

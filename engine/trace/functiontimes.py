@@ -47,7 +47,7 @@ class FunctionTimes(Struct):
             self.nested += ended.total
 
 
-class Field(Struct, frozen=True):
+class ReportField(Struct, frozen=True):
     """A column of a report.
 
     Attributes:
@@ -61,25 +61,25 @@ class Field(Struct, frozen=True):
     is_time: bool = True
 
 
-FIELDS: Final[Mapping[str, Field]] = {
-    "total": Field("Total time", lambda one: one.total.sum - one.nested),
-    "total-avg": Field("Total avg", lambda one: one.total.mean),
-    "total-min": Field("Total min", lambda one: one.total.least),
-    "total-max": Field("Total max", lambda one: one.total.most),
-    "total-stdv": Field("Total stdv", lambda one: one.total.deviation),
-    "self": Field("Self time", lambda one: one.own.sum),
-    "self-avg": Field("Self avg", lambda one: one.own.mean),
-    "self-min": Field("Self min", lambda one: one.own.least),
-    "self-max": Field("Self max", lambda one: one.own.most),
-    "self-stdv": Field("Self stdv", lambda one: one.own.deviation),
-    "call": Field("Calls", lambda one: one.total.count, is_time=False),
-    "size": Field("Size", lambda one: one.size, is_time=False),
+FIELDS: Final[Mapping[str, ReportField]] = {
+    "total": ReportField("Total time", lambda one: one.total.sum - one.nested),
+    "total-avg": ReportField("Total avg", lambda one: one.total.mean),
+    "total-min": ReportField("Total min", lambda one: one.total.least),
+    "total-max": ReportField("Total max", lambda one: one.total.most),
+    "total-stdv": ReportField("Total stdv", lambda one: one.total.deviation),
+    "self": ReportField("Self time", lambda one: one.own.sum),
+    "self-avg": ReportField("Self avg", lambda one: one.own.mean),
+    "self-min": ReportField("Self min", lambda one: one.own.least),
+    "self-max": ReportField("Self max", lambda one: one.own.most),
+    "self-stdv": ReportField("Self stdv", lambda one: one.own.deviation),
+    "call": ReportField("Calls", lambda one: one.total.count, is_time=False),
+    "size": ReportField("Size", lambda one: one.size, is_time=False),
 }
 """By the names that uftrace's `-f` and `-s` have for them."""
 
 
-class Comparison(Struct, frozen=True):
-    """How the difference of two reports is shown (uftrace's `--diff-policy`).
+class DiffPolicy(Struct, frozen=True):
+    """The way in which two reports are compared (uftrace's `--diff-policy`).
 
     Attributes:
         absolute: sort by the size of a difference, whichever its sign.
@@ -94,7 +94,7 @@ class Comparison(Struct, frozen=True):
     column: int = 2
 
     @classmethod
-    def of(cls, policy: Sequence[str], column: int) -> "Comparison":
+    def of(cls, policy: Sequence[str], column: int) -> "DiffPolicy":
         """The comparison that words of `POLICIES` stand for; the last one of a kind counts."""
         on = {"abs": True, "percent": False, "full": False}
         for word in policy:
@@ -158,7 +158,7 @@ def compared_order(
     before: Mapping[str, FunctionTimes],
     after: Mapping[str, FunctionTimes],
     keys: Sequence[str],
-    comparison: Comparison,
+    comparison: DiffPolicy,
 ) -> list[str]:
     """Names of the functions of two reports, [0] and [1], in the order of their differences."""
     none = FunctionTimes()

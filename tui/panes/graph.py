@@ -304,7 +304,8 @@ without a return, as by longjmp or an exception.
     def _columns(self) -> str:
         """The columns of the totals, and their order."""
         order = self.source.order
-        return f"by {order.name}: {order.first}, alone, calls"
+        sums = "totals" if order is ORDERS[0] else f"by {order.name}"
+        return f"{sums}: {order.first}, alone, calls"
 
     def action_fold(self) -> None:
         """Fold calls that repeat, or show each."""

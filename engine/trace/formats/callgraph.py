@@ -25,7 +25,7 @@ them. Else a recursion of n calls would have n lines of up to n columns."""
 _TIME: Final = 10
 
 
-class _Way(Struct):
+class _CallPath(Struct):
     """A backtrace: its functions, the outermost first, how often it was met, time in the last."""
 
     path: tuple[str, ...]
@@ -33,7 +33,7 @@ class _Way(Struct):
     time: int = 0
 
 
-class _Node(Struct):
+class _Callee(Struct):
     """A function in the call graph, on one way to it."""
 
     name: str
@@ -61,8 +61,8 @@ class CallGraphFormat:
         words = ReportWords.of(options)
         self._words = words
         self._named = FunctionNames(names, words.demangle)
-        self._ways: dict[tuple[str, ...], _Way] = {}
-        self._nodes = [_Node("", 0, 0)]
+        self._ways: dict[tuple[str, ...], _CallPath] = {}
+        self._nodes = [_Callee("", 0, 0)]
         self._lost = 0
         self._is_called = _matcher(words.callers)
         self._calls_others = _matcher(words.callees)
@@ -91,7 +91,7 @@ class CallGraphFormat:
         else:
             out = ("\n".join(self._lines()) + "\n").encode(errors="backslashreplace")
         self._ways.clear()
-        self._nodes = [_Node("", 0, 0)]
+        self._nodes = [_Callee("", 0, 0)]
         self._lost = 0
         return out
 
@@ -114,9 +114,9 @@ class CallGraphFormat:
         self._ways = {}
         for path, hits, time in ways:
             names = tuple(map(str, path))
-            self._ways[names] = _Way(names, int(hits), int(time))
+            self._ways[names] = _CallPath(names, int(hits), int(time))
         self._nodes = [
-            _Node(str(name), int(parent), int(level), int(called), int(time))
+            _Callee(str(name), int(parent), int(level), int(called), int(time))
             for name, parent, level, called, time in nodes
         ]
         for at, one in enumerate(self._nodes):
@@ -142,7 +142,7 @@ class CallGraphFormat:
         found = parent.children.get(name)
         if found is None:
             found = parent.children[name] = len(self._nodes)
-            self._nodes.append(_Node(name, outer, parent.level + 1))
+            self._nodes.append(_Callee(name, outer, parent.level + 1))
         return found
 
     def _ended(self, thread: int, ended: EndedCall, around: ThreadCalls) -> None:
@@ -153,7 +153,7 @@ class CallGraphFormat:
             path = (*(each.name for each in around.calls[-DEEPEST + 1 :]), call.name)
             way = self._ways.get(path)
             if way is None:
-                way = self._ways[path] = _Way(path)
+                way = self._ways[path] = _CallPath(path)
             way.hits += 1
             way.time += ended.total
 
@@ -229,7 +229,7 @@ class CallGraphFormat:
 
 
 def _matcher(globs: Iterable[str]) -> Callable[[str], bool]:
-    """Whether one of some patterns fits a name; remembered."""
+    """Make a test of names: True where one of some patterns fits. Answers are remembered."""
     patterns = tuple(globs)
     known: dict[str, bool] = {}
 

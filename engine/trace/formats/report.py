@@ -21,9 +21,9 @@ from engine.trace.formats.base import ByProgram, Names
 from engine.trace.formats.values import function_name
 from engine.trace.functiontimes import (
     FIELDS,
-    Comparison,
-    Field,
+    DiffPolicy,
     FunctionTimes,
+    ReportField,
     compared_order,
     fields_of,
     keys_of,
@@ -215,7 +215,7 @@ class ReportFormat:
         ]
         yield from _table([column.title for column in columns], "Function", cells, order)
 
-    def _columns(self) -> list[tuple[str, Field]]:
+    def _columns(self) -> list[tuple[str, ReportField]]:
         return [(name, FIELDS[name]) for name in self._fields]
 
     def _task_lines(self) -> Iterator[str]:
@@ -256,7 +256,7 @@ class ReportFormat:
             }
 
     def _plain_comparison(self, baseline: Baseline) -> dict[str, object]:
-        policy = Comparison.of(self._words.policy, self._words.column)
+        policy = DiffPolicy.of(self._words.policy, self._words.column)
         before, after, none = self._functions, baseline.functions, FunctionTimes()
         found = []
         for one in compared_order(before, after, self._keys, policy):
@@ -268,7 +268,7 @@ class ReportFormat:
         return {"unit": self._words.unit, "diff": baseline.path, "functions": found}
 
     def _compared_lines(self, baseline: Baseline) -> Iterator[str]:
-        policy = Comparison.of(self._words.policy, self._words.column)
+        policy = DiffPolicy.of(self._words.policy, self._words.column)
         yield "# difference: [1] - [0]" + (", in percent of [0]" if policy.percent else "")
         yield "#  [0] base: this run"
         yield f"#  [1] diff: {escaped(baseline.path)}"

@@ -173,7 +173,7 @@ def test_t_traces_and_the_pane_shows(size: tuple[int, int]) -> None:
             first[order.name] = source.plain(0, user.panes.graph.lines.looks).split()[-1]
         assert first["time"] == first["average"] == first["longest"] == "main"
         assert first["alone"] == first["calls"] == "fibonacci"
-        assert user.panes.graph.parts[0] == "by time: with callees, alone, calls"
+        assert user.panes.graph.parts[0] == "totals: with callees, alone, calls"
         await user.press("a", "home")
         await user.shows("main() {")
         await user.press("enter")
