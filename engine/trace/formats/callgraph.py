@@ -22,6 +22,9 @@ from engine.trace.rows import EventTable
 DEEPEST: Final = 128
 """Levels of the call graph, and frames of a backtrace: what lies deeper counts as the last of
 them. Else a recursion of n calls would have n lines of up to n columns."""
+WAYS_MOST: Final = 1 << 16
+"""Backtraces, and functions of the call graph, that are told apart: guests may have any number."""
+_OTHERS: Final = ("(others)",)
 _TIME: Final = 10
 
 
@@ -137,8 +140,10 @@ class CallGraphFormat:
     def _child(self, outer: int, name: str) -> int:
         """The node of a call of a function in a node, or in none, which is 0."""
         parent = self._nodes[outer]
-        if parent.level >= DEEPEST:
+        if parent.level >= DEEPEST or parent.name == _OTHERS[0]:
             return outer
+        if len(self._nodes) > WAYS_MOST and name not in parent.children:
+            name = _OTHERS[0]
         found = parent.children.get(name)
         if found is None:
             found = parent.children[name] = len(self._nodes)
@@ -151,6 +156,8 @@ class CallGraphFormat:
             self._nodes[call.node].time += ended.total
         if self._is_called(call.name) and not any(map(self._is_called, around.names)):
             path = (*(each.name for each in around.calls[-DEEPEST + 1 :]), call.name)
+            if len(self._ways) >= WAYS_MOST and path not in self._ways:
+                path = _OTHERS
             way = self._ways.get(path)
             if way is None:
                 way = self._ways[path] = _CallPath(path)

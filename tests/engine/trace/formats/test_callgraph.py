@@ -2,8 +2,10 @@
 
 import json
 
+import pytest
 from graphrows import NAMES, TABLE, back, call
 
+import engine.trace.formats.callgraph
 from engine.trace.formats.callgraph import DEEPEST, CallGraphFormat
 
 ROWS = (
@@ -65,6 +67,20 @@ def test_a_deep_recursion_does_not_fill_the_host() -> None:
     while tree:
         level, calls, tree = level + 1, calls + tree[0]["calls"], tree[0]["calls_to"]
     assert (level, calls) == (DEEPEST, count)
+
+
+def test_more_ways_than_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine.trace.formats.callgraph, "WAYS_MOST", 4)
+    rows: list[bytes] = []
+    for at in range(100, 200):
+        rows += call(at, 1, 0), call(at, at, 1), call(at, 2, 2), back(at, 2, 2)
+        rows += back(at, at, 1), back(at, 1, 0)
+    found = json.loads(graph("callers=f2", "callees=f1", "json", rows=tuple(rows)))
+    assert [one["calls"] for one in found["callers"]] == [1, 1, 1, 1, 96]
+    assert found["callers"][-1]["path"] == ["(others)"]
+    below = found["callees"][0]["calls_to"]
+    assert below[-1] == {"name": "(others)", "calls": 196, "time": 0, "calls_to": []}
+    assert len(below) == 3
 
 
 def test_another_one_goes_on_in_the_middle() -> None:
