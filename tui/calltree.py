@@ -62,11 +62,15 @@ class Total(Struct):
         ticks: in them, what they called included; a call within another of the same function
             is in that one's.
         own: in them alone.
+        every: in each of them, those within others of the same function, too.
+        longest: in one of them.
     """
 
     calls: int = 0
     ticks: int = 0
     own: int = 0
+    every: int = 0
+    longest: int = 0
 
 
 class _Call(Struct):
@@ -216,6 +220,8 @@ class CallTree:
         if not thread.depths[call.function]:
             total.ticks += ticks
         total.own += ticks - call.inside
+        total.every += ticks
+        total.longest = max(total.longest, ticks)
         line = call.line
         before = thread.last if outer is None else outer.last
         if self._repeats(before, line, call.function, kind):

@@ -20,6 +20,12 @@ from engine.cli.options import (
     timeout_option,
 )
 from engine.cli.probe_options import mode_option, task_options
+from engine.cli.report_options import (
+    check_alone,
+    report_choice,
+    report_name,
+    report_options,
+)
 from engine.session.headless.boot_traces import BootGraphRequest, opened_boot_graph
 
 
@@ -35,6 +41,7 @@ from engine.session.headless.boot_traces import BootGraphRequest, opened_boot_gr
     ),
 )
 @graph_options
+@report_options
 @task_options
 @mode_option
 @boot_options
@@ -59,9 +66,14 @@ def graph_boot(
     if not globs:
         raise click.UsageError("nothing to trace: give -f GLOB")
     graph, options = graph_choice(values)
-    options = replace(options, text=text_options)
+    words, _ = report_choice(values, "ns")
+    if words:
+        check_alone(options, text_options)
+    options = replace(options, text=(*options.text, *(words or text_options)))
     boot = boot_request(kernel_image, values)
-    request = BootGraphRequest(boot, globs, graph, options, names_choice(values))
+    request = BootGraphRequest(
+        boot, globs, graph, options, names_choice(values), report_name(words)
+    )
     stdin = console_input()
     began = time.process_time()
     with opened_boot_graph(

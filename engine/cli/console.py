@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # --help needs no engine
 UNHEARD: Final = 1
 """Exit code in place of 0 where a remark could not be written."""
 _SIGPIPE: Final = 13
+_STDERR: Final = 2
 _unheard = [False]
 
 
@@ -53,6 +54,14 @@ def put(line: str, *, keep: str = "") -> None:
         CommandError, CutOff: as `write`.
     """
     write(escaped(line, keep=keep) + "\n")
+
+
+def write_guest(descriptor: int, data: bytes) -> None:
+    """Write what a guest that is no longer there wrote; a terminal of its own is stdout."""
+    if descriptor == _STDERR:
+        errors().write(data)
+    else:
+        write_bytes(data)
 
 
 def put_lines(lines: Sequence[str]) -> None:

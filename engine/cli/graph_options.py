@@ -7,10 +7,12 @@ import click
 from engine.cli.grouped import Group, option
 from engine.cli.options import Command
 from engine.cli.probe_options import tasks_of
-from engine.session.headless.traces import FORMAT_NAMES
+from engine.session.headless.traces import FORMAT_NAMES, WEIGH_CALLS
 from engine.session.protocol.config import Mode
 from engine.session.protocol.requests import TRACERS, GraphOptions, TraceOptions
 
+WEIGHTS: Final = ("time", "calls")
+_WEIGHED: Final = ("folded", "pprof")
 _ONLY_GRAPH: Final = ("depth_max", "retval", "under")
 _OPTIONS: Final = (
     option(
@@ -30,6 +32,7 @@ _OPTIONS: Final = (
         group=Group.EVENTS,
     ),
     option(
+        "-D",
         "--max-depth",
         "depth_max",
         type=click.IntRange(min=0),
@@ -40,13 +43,16 @@ _OPTIONS: Final = (
     ),
     option("--retval", is_flag=True, help="Show what functions return.", group=Group.OUTPUT),
     option(
+        "-F",
         "--under",
+        "under",
         multiple=True,
         metavar="GLOB",
         help="Only what is called in these functions.",
         group=Group.EVENTS,
     ),
     option(
+        "-N",
         "--not",
         "without",
         multiple=True,
@@ -69,6 +75,15 @@ _OPTIONS: Final = (
         default=FORMAT_NAMES[0],
         show_default=True,
         help="The tracer's text, or calls and returns as events of another format.",
+        group=Group.OUTPUT,
+    ),
+    option(
+        "--weigh",
+        type=click.Choice(WEIGHTS),
+        default=WEIGHTS[0],
+        show_default=True,
+        help="Of --format folded and pprof: what a stack counts, time in its last function or "
+        "calls of that. A profile has both and shows this one first.",
         group=Group.OUTPUT,
     ),
     option(
@@ -114,6 +129,9 @@ def graph_choice(
     Raises:
         UsageError: the options do not go together.
     """
+    form, weigh = values.pop("form"), values.pop("weigh")
+    if weigh != WEIGHTS[0] and form not in _WEIGHED:
+        raise click.UsageError(f"--weigh {weigh} is for --format folded and pprof")
     tracer, buffer, overwrite = (values.pop(name) for name in ("tracer", "buffer", "overwrite"))
     output = values.pop("output")
     if overwrite and buffer is None:
@@ -127,7 +145,8 @@ def graph_choice(
                     f"with their returns, not for --tracer {tracer}"
                 )
     keep = TraceOptions(
-        values.pop("form"),
+        form,
+        text=(WEIGH_CALLS,) if weigh != WEIGHTS[0] else (),
         output=output if keeps else None,
         buffer=buffer,
         overwrite=overwrite,

@@ -4,7 +4,7 @@ import os
 import signal
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any, Final
+from typing import Any
 
 import click
 from msgspec.structs import replace
@@ -29,16 +29,6 @@ from engine.session.headless.recordings import OpenedRecording, replayed
 from engine.session.headless.traces import LIST_FORMS, opened_trace
 from engine.session.protocol.config import Mode
 from engine.session.protocol.requests import ProbeRequest, TraceInstance, TraceRequest
-
-_STDERR: Final = 2
-
-
-def _output(descriptor: int, data: bytes) -> None:
-    """Write what the guest wrote; a terminal of its own is shown as standard output."""
-    if descriptor == _STDERR:
-        console.errors().write(data)
-    else:
-        console.write_bytes(data)
 
 
 @click.command(
@@ -149,7 +139,7 @@ def _lived_through(
     def make(config: GuestConfig) -> Session:
         session = replayed(recording.opened(config))
         if not quiet:
-            session.kernel.output = _output
+            session.kernel.output = console.write_guest
         return session
 
     granted = values["root"] is not None or values["shares"]

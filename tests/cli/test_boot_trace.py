@@ -495,6 +495,25 @@ def test_the_kernels_own_function_graph_shows_the_same_calls(tmp_path: Path) -> 
 
 
 @needs_host_code
+@pytest.mark.slow
+def test_a_report_of_a_boot_counts_the_calls_of_its_graph(tmp_path: Path) -> None:
+    image, disk = str(image_path(AMD64_61)), str(initrd(tmp_path, None))
+    words = ("-f", "vfs_open", "-f", "vfs_mknod", "-f", "vfs_*mount", "--initrd", disk, image)
+    texts = []
+    for more in ((), ("--report", "--json"), ("--callers", "vfs_get_tree", "--callees", "vfs_*")):
+        done = run("graph", "--boot", *more, "-o", "out", *words, cwd=tmp_path, deadline=600)
+        assert done.code in (0, 1), done.err
+        texts.append((tmp_path / "out").read_text())
+    report = json.loads(texts[1])
+    assert report["unit"] == "ns"
+    counted = {one["name"]: one["calls"] for one in report["functions"]}
+    assert len(counted) > 2
+    assert counted == {name: len(re.findall(rf" {name}\(\)", texts[0])) for name in counted}
+    assert "# times in nanoseconds since power-on" in texts[2]
+    assert re.search(r"(?m)^ +\d+ :  ?\(\d+\) vfs_open$", texts[2])
+
+
+@needs_host_code
 def test_a_graph_of_a_boot_names_its_functions(tmp_path: Path) -> None:
     image = str(image_path(AMD64_61))
     for words, text in {

@@ -1,8 +1,9 @@
 """The graph pane: calls and returns of recorded events, as ftrace's function_graph shows them."""
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import ClassVar, Final
 
+from msgspec import Struct
 from rich.segment import Segment
 from rich.style import Style
 from textual.binding import Binding, BindingType
@@ -13,7 +14,7 @@ from textual.timer import Timer
 from engine.session.protocol.probes import ProbeView
 from engine.session.protocol.rows import Names
 from engine.session.protocol.views import GuestView
-from tui.calltree import CLOSE, LEAF, LEFT, OPEN, POINT, CallTree, GraphLine
+from tui.calltree import CLOSE, LEAF, LEFT, OPEN, POINT, CallTree, GraphLine, Total
 from tui.messages import Located, Moment
 from tui.render import grouped, harmless, mark
 from tui.store import EventStore
@@ -32,13 +33,45 @@ _ALIKE: Final = 500
 """Functions that the totals show."""
 
 
+class Order(Struct, frozen=True):
+    """An order of the totals, and what their first column is in it.
+
+    Attributes:
+        name: of what is sorted by.
+        first: title of the first column.
+        weight: what is sorted by, most first.
+        shown: the number in the first column.
+    """
+
+    name: str
+    first: str
+    weight: Callable[[Total], float]
+    shown: Callable[[Total], int]
+
+
+ORDERS: Final = (
+    Order("time", "with callees", lambda one: one.ticks, lambda one: one.ticks),
+    Order("alone", "with callees", lambda one: one.own, lambda one: one.ticks),
+    Order("calls", "with callees", lambda one: one.calls, lambda one: one.ticks),
+    Order(
+        "average",
+        "average",
+        lambda one: one.every / max(one.calls, 1),
+        lambda one: one.every // max(one.calls, 1),
+    ),
+    Order("longest", "longest", lambda one: one.longest, lambda one: one.longest),
+)
+"""In the order of the key that goes from one to the next."""
+
+
 class GraphRows(LineSource):
     """Lines of calls, or totals of functions.
 
     Attributes:
         calls: the lines.
-        totals: programs and functions with what their calls come to, the longest first; None:
-            the lines.
+        totals: programs and functions with what their calls come to, in `order`; None: the
+            lines.
+        order: of the totals.
     """
 
     follows = True
@@ -47,6 +80,7 @@ class GraphRows(LineSource):
     def __init__(self, calls: CallTree, names: Names) -> None:
         self.calls = calls
         self.totals: list[tuple[int, int]] | None = None
+        self.order = ORDERS[0]
         self._names = names
         self._known: dict[tuple[int, int], str] = {}
 
@@ -59,7 +93,7 @@ class GraphRows(LineSource):
         """The line itself, or the total."""
         if self.totals is not None:
             total = self.calls.totals[self.totals[index]]
-            return self.totals[index], total.calls, total.ticks
+            return self.totals[index], total.calls, total.ticks, self.order.name
         return self.calls[index]
 
     def line(self, index: int, width: int, looks: Looks) -> Strip:
@@ -99,7 +133,8 @@ class GraphRows(LineSource):
 
     def _total(self, function: tuple[int, int], looks: Looks) -> str:
         total = self.calls.totals[function]
-        numbers = f"{grouped(total.ticks):>{_TICKS}} {grouped(total.own):>{_TICKS}}"
+        first = grouped(self.order.shown(total))
+        numbers = f"{first:>{_TICKS}} {grouped(total.own):>{_TICKS}}"
         return f"{numbers} {grouped(total.calls):>9}  {self._name_of(function, looks)}"
 
     def _name_of(self, function: tuple[int, int], looks: Looks) -> str:
@@ -144,6 +179,7 @@ own blocks of code from a call to its return.
 | `<` `>` | trace less deep, deeper |
 | `space` | fold calls that repeat, or show each |
 | `a` | totals of each function, or the calls again |
+| `o` | totals by time with callees, alone, by calls, average or longest call |
 | `Enter` | go to the event and its place |
 | `@` | go to its moment, if the run is recorded |
 | `/` `n` `N` | find text, next, previous |
@@ -155,6 +191,7 @@ without a return, as by longjmp or an exception.
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "fold", "fold", id="graph.fold"),
         Binding("a", "totals", "totals", id="graph.totals"),
+        Binding("o", "order", "order", show=False, id="graph.order"),
         Binding("less_than_sign", "deepen(-1)", "less deep", key_display="<", id="graph.less"),
         Binding("greater_than_sign", "deepen(1)", "deeper", key_display=">", id="graph.more"),
     ]
@@ -250,7 +287,7 @@ without a return, as by longjmp or an exception.
         lines.refresh_size()
         count = sum(total.calls for total in self.calls.totals.values())
         self.retitle(
-            "totals: with callees, alone, calls" if self.source.totals is not None else "",
+            self._columns() if self.source.totals is not None else "",
             "" if self.calls.fold else "not folded",
             f"{self.depth} deep" if self.depth else "",
             f"{grouped(self.calls.pending)} to come" if self.calls.pending else "",
@@ -260,8 +297,15 @@ without a return, as by longjmp or an exception.
 
     def _sort(self) -> None:
         totals = self.calls.totals
-        order = sorted(totals, key=lambda function: (-totals[function].ticks, function))
+        weight = self.source.order.weight
+        order = sorted(totals, key=lambda function: (-weight(totals[function]), function))
         self.source.totals = order[:_ALIKE]
+
+    def _columns(self) -> str:
+        """The columns of the totals, and their order."""
+        order = self.source.order
+        sums = "totals" if order is ORDERS[0] else f"by {order.name}"
+        return f"{sums}: {order.first}, alone, calls"
 
     def action_fold(self) -> None:
         """Fold calls that repeat, or show each."""
@@ -274,6 +318,17 @@ without a return, as by longjmp or an exception.
             self._sort()
         else:
             self.source.totals = None
+        self.lines.restart()
+        self._show()
+
+    def action_order(self) -> None:
+        """Totals in the next order; the calls become totals in the order that was last."""
+        source = self.source
+        if source.totals is None:
+            self.action_totals()
+            return
+        source.order = ORDERS[(ORDERS.index(source.order) + 1) % len(ORDERS)]
+        self._sort()
         self.lines.restart()
         self._show()
 

@@ -56,6 +56,7 @@ class BootGraphRequest(Struct, frozen=True):
         graph: what is traced and recorded.
         options: how the trace is kept; its text options are those of the tracer.
         kernel: the rules that say which functions take a probe.
+        report: name of the format that sums up the calls, "" for the calls themselves.
     """
 
     boot: BootRequest
@@ -63,6 +64,7 @@ class BootGraphRequest(Struct, frozen=True):
     graph: GraphOptions = GraphOptions()
     options: TraceOptions = TraceOptions()
     kernel: KernelChoice = KernelChoice()
+    report: str = ""
 
 
 class BootRun:
@@ -174,9 +176,9 @@ def opened_boot_graph(
     """
     ends = _Ends(put, stdin, stream)
     plain = request.options.format == FORMAT_NAMES[0]
-    tracer = request.graph.tracer if plain else ""
+    tracer = request.report or (request.graph.tracer if plain else "")
     options = request.options
-    if request.graph.retval and plain:
+    if request.graph.retval and plain and not request.report:
         options = replace(options, text=(*options.text, "funcgraph-retval"))
     with _traced(request.boot, request.kernel, options, ends, tracer) as (booted, tracing):
         BootGraph(tracing, request.graph).add(request.functions)

@@ -22,11 +22,12 @@ from engine.session.protocol.requests import (
 )
 from engine.session.tracing.graphing import Graphing
 from engine.session.tracing.listing import KERNEL_FORM, TraceListing
-from engine.session.tracing.tracing import Tracing
+from engine.session.tracing.tracing import FormatMaker, Tracing
 from engine.session.tracing.triggers import split_option
 from engine.trace.export import FORMS
 from engine.trace.fields import format_text
 from engine.trace.formats import FORMAT_NAMES as FORMAT_NAMES
+from engine.trace.formats import WEIGH_CALLS as WEIGH_CALLS
 from engine.trace.formats import format_named
 from engine.trace.rows import EventInfo
 
@@ -232,12 +233,15 @@ def opened_trace(
 class GraphRun:
     """A guest whose functions are traced, before its first instruction."""
 
-    def __init__(self, tracing: Tracing, request: GraphRequest) -> None:
+    def __init__(
+        self, tracing: Tracing, request: GraphRequest, report: FormatMaker | None = None
+    ) -> None:
         """Set up the trace.
 
         Args:
             tracing: it, empty.
             request: what is traced and how.
+            report: the format of a report; None for the calls themselves.
 
         Raises:
             ProbeError: no function matches.
@@ -254,7 +258,9 @@ class GraphRun:
         self._request = request
         self._tracing = tracing
         shown = (*given, *_implied(graph.tracer, graph.args, graph.retval, given))
-        if request.options.format == FORMAT_NAMES[0]:
+        if report is not None:
+            tracing.print_as(report, request.report)
+        elif request.options.format == FORMAT_NAMES[0]:
             tracing.print_as(format_named(graph.tracer), shown)
         self._graphing = graphing = Graphing(tracing, recorded)
         graphing.add(*(request.functions or ("*",)))
@@ -287,15 +293,26 @@ class GraphRun:
 
 
 @contextmanager
-def opened_graph(request: GraphRequest, stream: BinaryIO) -> Iterator[GraphRun]:
+def opened_graph(
+    request: GraphRequest,
+    stream: BinaryIO,
+    make: Callable[[GuestConfig], Session] = Session,
+    report: FormatMaker | None = None,
+) -> Iterator[GraphRun]:
     """The guest of a request with its functions traced, closed at the end.
+
+    Args:
+        request: what is traced and how.
+        stream: for text where no file is named.
+        make: loads the guest.
+        report: the format of a report; None for the calls themselves.
 
     Raises:
         ImageError: the guest cannot be run.
         KprobeTuiError: see `GraphRun`.
     """
-    with _empty_trace(request.config, request.options, stream) as tracing:
-        yield GraphRun(tracing, request)
+    with _empty_trace(request.config, request.options, stream, make) as tracing:
+        yield GraphRun(tracing, request, report)
 
 
 @contextmanager

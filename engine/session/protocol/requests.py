@@ -31,6 +31,23 @@ ALL_TASKS: Final = TaskChoice()
 """Nothing is chosen."""
 
 
+class CallChoice(Struct, frozen=True):
+    """The calls that a graph shows; all of them if nothing is given.
+
+    Attributes:
+        shortest: time that a call takes at least, in ticks (uftrace's `-t`).
+        callers_of: patterns: only calls that lead to a call of these functions, and those
+            (uftrace's `-C`).
+    """
+
+    shortest: int = 0
+    callers_of: tuple[str, ...] = ()
+
+
+ALL_CALLS: Final = CallChoice()
+"""Nothing is chosen."""
+
+
 class TraceOptions(Struct, frozen=True):
     """Options of a trace: how it is kept and shown.
 
@@ -44,6 +61,7 @@ class TraceOptions(Struct, frozen=True):
         profile: print hits and misses at the end.
         text: trace options of the text format, as in tracefs.
         tasks: whose events are recorded.
+        calls: of a graph, those that are shown.
     """
 
     format: str = "ftrace"
@@ -55,6 +73,7 @@ class TraceOptions(Struct, frozen=True):
     profile: bool = False
     text: tuple[str, ...] = ()
     tasks: TaskChoice = ALL_TASKS
+    calls: CallChoice = ALL_CALLS
 
 
 class GraphOptions(Struct, frozen=True):
@@ -70,6 +89,10 @@ class GraphOptions(Struct, frozen=True):
             (set_ftrace_notrace, set_graph_notrace).
         typed: record arguments and results as the source has them: texts, structures and numbers
             with a point too.
+        auto: record results of those functions alone whose types are known (uftrace's
+            `--auto-args`).
+        hidden: patterns: not these functions, but what is called in them (uftrace's `-H`).
+        size_min: only functions of so many bytes (uftrace's `-Z`).
     """
 
     tracer: str = TRACERS[0]
@@ -79,6 +102,9 @@ class GraphOptions(Struct, frozen=True):
     under: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
     typed: bool = False
+    auto: bool = False
+    hidden: tuple[str, ...] = ()
+    size_min: int = 0
 
 
 class ProbeRequest(Struct, frozen=True):
@@ -189,6 +215,8 @@ class GraphRequest(Struct, frozen=True):
         options: how the trace is kept.
         text: trace options of tracefs for the tracer's text.
         summary: report at the end what was traced and what it took.
+        report: what is written instead of the calls: words of `engine.trace.formats.report`;
+            none for the calls themselves.
     """
 
     config: GuestConfig
@@ -197,6 +225,7 @@ class GraphRequest(Struct, frozen=True):
     options: TraceOptions = TraceOptions()
     text: tuple[str, ...] = ()
     summary: bool = False
+    report: tuple[str, ...] = ()
 
 
 class BacktraceRequest(Struct, frozen=True):

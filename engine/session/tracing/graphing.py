@@ -40,7 +40,7 @@ from engine.trace.graph import (
     entry_info,
     exit_info,
 )
-from engine.trace.rows import EventInfo, FormKind
+from engine.trace.rows import EventInfo, FormKind, ValueForm
 from engine.trace.variables import ScopeVariables
 
 if TYPE_CHECKING:
@@ -137,9 +137,12 @@ class Graphing:
             self._end = _call_end(self._exits, retval=options.retval)
         self._roots = self._keys(options.under)
         self._muted = self._keys(options.without)
+        self._hidden = self._keys(options.hidden)
+        callers_of = tracing.options.calls.callers_of
+        self._led_to = self._keys(callers_of)
         if self._graph:
-            for glob in (*options.under, *options.without):
-                self._add(glob, only=self._roots | self._muted)
+            for glob in (*options.under, *options.without, *callers_of):
+                self._add(glob, only=self._roots | self._muted | self._led_to)
 
     # -- functions ------------------------------------------------------------------------
 
@@ -164,6 +167,8 @@ class Graphing:
                 key = _key(place)
                 if key in self.probes or (not self._graph and key in self._muted):
                     continue
+                if key in self._hidden or self._is_small(place):
+                    continue
                 if is_part(
                     self._session.arch, place.image, place.link - place.offset, place.symbol
                 ):
@@ -185,6 +190,13 @@ class Graphing:
             done.refused.append((place.name, why))
             self.refused[place.name] = why
         return done
+
+    def _is_small(self, place: Place) -> bool:
+        """True if a function has fewer bytes than it must have to be traced."""
+        least = self.options.size_min
+        if not least or place.function is None:
+            return False
+        return place.function[1] < least
 
     def remove(self, *globs: str) -> int:
         """No longer trace the functions that match; how many they were.
@@ -248,9 +260,12 @@ class Graphing:
         probe.tracker = self.calls
         result: TypedResult | None = None
         if self.options.retval and self.options.typed:
-            from engine.session.tracing.typed_calls import typed_result  # as above
+            from engine.session.tracing import typed_calls  # as above
 
-            result = typed_result(scope)
+            result = typed_calls.typed_result(scope)
+            if result is None and self.options.auto:
+                nothing = ValueForm(FormKind.NOTHING)
+                result = typed_calls.TypedResult(FieldType(ValueKind.HEX, 8), nothing)
         follow = partial(self._follow, event=info, args=args, typed=typed, result=result)
         return probe, Wanted(place, probe, follow, anywhere=not args, traces=True)
 
@@ -278,6 +293,8 @@ class Graphing:
     ) -> None:
         graph = cast("GraphProbe", probe)
         graph.function = (graph.addr or 0) - place.offset
+        if self._tracing.calls is not None and _key(place) in self._led_to:
+            self._tracing.calls.functions.add(graph.function)
         graph.capture = self._capture(graph, space, place, args)
         end = self._end
         if typed is not None and typed.fetches is None:

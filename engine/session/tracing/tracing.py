@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import chain
-from typing import Any, BinaryIO, Final, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Protocol
 
 from engine.arch.plan import Mode
 from engine.arch.program import RecordLayout
@@ -51,6 +51,9 @@ from engine.trace.ring_file import describe
 from engine.trace.rows import EventInfo, EventTable, stack_event
 from engine.trace.staging import Consumer, Staging
 from engine.trace.tracepoints import Selection
+
+if TYPE_CHECKING:
+    from engine.trace.callfilter import CallFilter
 
 _SHOWN: Final = 10
 _LEFT: Final = 256
@@ -119,6 +122,7 @@ class Tracing:
         incomplete: the output could not take all of the trace; known once it is finished.
         tasks: the threads whose events are recorded.
         programs: those that the guest has run, which name rows.
+        calls: lets only some calls of a graph pass; None for all.
     """
 
     def __init__(
@@ -172,7 +176,10 @@ class Tracing:
         self._comms = comms = session.machine.comms
         self._modules = LoadedFiles(session)
         self._left: list[int] = []  # threads that have ended since rows were written
-        self.programs = programs = Programs(session, keeps=options.buffer is not None)
+        self.calls: CallFilter | None = None
+        self._filter_calls(options)
+        keeps = options.buffer is not None or self.calls is not None
+        self.programs = programs = Programs(session, keeps=keeps)
         self._exact = options.mode is Mode.KERNEL and not is_terminal(path, stream)
         names = self.names()
         text = options.text
@@ -184,7 +191,7 @@ class Tracing:
             None if path is None or discard else output_target(session, path, form),
             stream,
             discard=discard,
-            backed=self.ring is None,
+            backed=self.ring is None and self.calls is None,
             state=self._who_and_where,
             written=session.written,
             text_of=programs.text,
@@ -235,6 +242,15 @@ class Tracing:
             *guest, self.controls, self._context, sink, self.table
         )
         self.definitions = Definitions(*guest, self._events, self._recorders, self._choose)
+
+    def _filter_calls(self, options: TraceOptions) -> None:
+        """Let only some calls of a graph pass, if the options say so."""
+        calls = options.calls
+        if calls.shortest or calls.callers_of:
+            from engine.trace.callfilter import CallFilter  # few traces have one
+
+            leads_on = bool(calls.callers_of)
+            self.calls = CallFilter(self.table, calls.shortest, leads_on=leads_on)
 
     def _prepare(
         self, probe: Kprobe, space: ProbedSpace, place: Place, number: int, layout: RecordLayout
@@ -568,6 +584,8 @@ class Tracing:
         self._probing.collect()
         self._staging.close()
         output = self._output
+        if self.calls is not None:
+            self._put(self.calls.rest())
         if self.ring is not None:
             output.ring(self.ring)
         output.end()
@@ -584,6 +602,8 @@ class Tracing:
             )
         )
         said += self.watches.remarks()
+        if self.calls is not None:
+            said += [Report((text,)) for text in self.calls.remarks()]
         own = dict.fromkeys(probe for event in self.events.values() for probe in event.probes)
         returns = [probe for probe in own if isinstance(probe, Kretprobe)]
         if any(probe.left or probe.active for probe in returns):
@@ -661,6 +681,9 @@ class Tracing:
             self._output.text(self._output.format.end())
 
     def _consume(self, rows: bytes) -> None:
+        self._put(rows if self.calls is None else self.calls.passed(rows))
+
+    def _put(self, rows: bytes) -> None:
         if self.ring is not None:
             self.ring.append(rows)
         else:

@@ -24,8 +24,13 @@ _FORMATS: Final = {
 _TRACER_FORMATS: Final = {
     "function_graph": "graph.GraphFormat",
     "function": "function.FunctionFormat",
+    "report": "report.ReportFormat",
+    "callgraph": "callgraph.CallGraphFormat",
 }
-"""Texts of the tracers of functions."""
+"""Texts of the tracers of functions, and of what sums up their calls."""
+
+WEIGH_CALLS: Final = "weigh-calls"
+"""The option that has folded and pprof weigh stacks by calls, not by time."""
 
 FORMAT_NAMES: Final = tuple(_FORMATS)
 TRACER_NAMES: Final = tuple(_TRACER_FORMATS)
@@ -41,4 +46,4 @@ def format_named(name: str) -> type[Format]:
     return cast("type[Format]", getattr(import_module(f"{__name__}.{module}"), found))
 
 
-__all__ = ["FORMAT_NAMES", "TRACER_NAMES", "Format", "Names", "format_named"]
+__all__ = ["FORMAT_NAMES", "TRACER_NAMES", "WEIGH_CALLS", "Format", "Names", "format_named"]

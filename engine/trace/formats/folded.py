@@ -1,7 +1,7 @@
 """Folded stacks: `PROGRAM;OUTER;INNER;EVENT COUNT`, what flame graphs are made from.
 
 Calls of `graph` are `PROGRAM;OUTER;INNER TIME`, the time that was spent in INNER itself, or with
-`--tracer function` `PROGRAM;CALLER;FUNCTION COUNT`.
+`--tracer function` `PROGRAM;CALLER;FUNCTION COUNT`; with `--weigh calls` the number of calls.
 """
 
 from collections import Counter
@@ -10,6 +10,7 @@ from typing import ClassVar, cast
 
 from engine.arch.program import EVENT_MOST, THREAD_MOST
 from engine.escaping import escaped
+from engine.trace.formats import WEIGH_CALLS
 from engine.trace.formats.base import ByProgram, Names
 from engine.trace.formats.callstacks import CallStacks
 from engine.trace.formats.values import frames, function_name
@@ -25,8 +26,9 @@ class FoldedFormat:
     event_most: ClassVar[int] = EVENT_MOST
 
     def __init__(self, events: EventTable, names: Names, options: Collection[str] = ()) -> None:
-        """For the events of a table; options mean nothing here."""
+        """For the events of a table; of the options only `WEIGH_CALLS` means something."""
         self._events = events
+        self._by_calls = WEIGH_CALLS in options
         self._names = names
         self._counts: Counter[str] = Counter()
         self._programs: ByProgram[str] = ByProgram()
@@ -94,7 +96,8 @@ class FoldedFormat:
         return f"{caller};{self._function(function, False)}"
 
     def _weigh(self, stack: str, calls: int, time: int) -> None:
-        self._counts[stack] += time if self._calls.is_timed else calls
+        by_time = self._calls.is_timed and not self._by_calls
+        self._counts[stack] += time if by_time else calls
 
     def _function(self, pc: int, calls: bool) -> str:
         """Name of the function; a return address belongs to the call before it."""

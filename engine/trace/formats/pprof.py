@@ -3,7 +3,8 @@
 A compressed message of github.com/google/pprof/proto/profile.proto, written at the end. A sample
 is a call stack with the number of events that had it; its labels say which event, and in which
 program. Functions have their source file and lines as far as debug information is there. Calls of
-`graph` are samples with their number and the time that was spent in the innermost function itself.
+`graph` are samples with their number and the time that was spent in the innermost function itself;
+the time is what is shown first, with `--weigh calls` the number.
 """
 
 import zlib
@@ -13,6 +14,7 @@ from typing import Any, ClassVar, Final, cast
 
 from engine.arch.program import EVENT_MOST, THREAD_MOST
 from engine.escaping import escaped
+from engine.trace.formats import WEIGH_CALLS
 from engine.trace.formats.base import ByProgram, Names
 from engine.trace.formats.callstacks import CallStacks
 from engine.trace.formats.protobuf import data as blob
@@ -21,7 +23,7 @@ from engine.trace.formats.values import frames, function_name
 from engine.trace.rows import HEAD, EventSource, EventTable, whole
 
 _SAMPLE_TYPE, _SAMPLE, _MAPPING, _LOCATION, _FUNCTION, _STRING = 1, 2, 3, 4, 5, 6
-_PERIOD_TYPE, _PERIOD, _COMMENT = 11, 12, 13
+_PERIOD_TYPE, _PERIOD, _COMMENT, _DEFAULT = 11, 12, 13, 14
 _GZIP: Final = 16 + zlib.MAX_WBITS
 
 _Stack = tuple[int, ...]
@@ -37,8 +39,9 @@ class PprofFormat:
     event_most: ClassVar[int] = EVENT_MOST
 
     def __init__(self, events: EventTable, names: Names, options: Collection[str] = ()) -> None:
-        """For the events of a table; options mean nothing here."""
+        """For the events of a table; of the options only `WEIGH_CALLS` means something."""
         self._events = events
+        self._by_calls = WEIGH_CALLS in options
         self._names = names
         self._strings: dict[str, int] = {"": 0}
         self._counts: Counter[_Stack] = Counter()
@@ -111,6 +114,9 @@ class PprofFormat:
             function_text += number(3, self._string(title)) + number(4, self._string(file))
             out.append(blob(_FUNCTION, function_text))
         out.append(blob(_PERIOD_TYPE, kind) + number(_PERIOD, 1))
+        if timed:
+            first = "events" if self._by_calls else "time"
+            out.append(number(_DEFAULT, self._string(first)))
         if self._missing:
             out.append(number(_COMMENT, self._string(f"{self._missing} events lost")))
         out += [blob(_STRING, text.encode(errors="backslashreplace")) for text in self._strings]

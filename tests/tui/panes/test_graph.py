@@ -15,6 +15,7 @@ from engine.trace.formats.base import Names
 from engine.trace.formats.graph import GraphFormat
 from engine.trace.graph import EXIT_ROW, entry_info, exit_info
 from tui.calltree import CLOSE, LEAF, LEFT, OPEN, POINT, CallTree
+from tui.panes.graph import ORDERS
 from tui.store import EventStore
 
 ENTRY, EXIT = 11, 12
@@ -164,6 +165,15 @@ def test_t_traces_and_the_pane_shows(size: tuple[int, int]) -> None:
         await user.press("a")
         await user.until(lambda: source.totals is not None)
         await user.shows("fibonacci")
+        await user.until(lambda: not source.calls.pending)
+        first = {}
+        for order in (*ORDERS[1:], ORDERS[0]):
+            await user.press("o")
+            assert source.order is order
+            first[order.name] = source.plain(0, user.panes.graph.lines.looks).split()[-1]
+        assert first["time"] == first["average"] == first["longest"] == "main"
+        assert first["alone"] == first["calls"] == "fibonacci"
+        assert user.panes.graph.parts[0] == "totals: with callees, alone, calls"
         await user.press("a", "home")
         await user.shows("main() {")
         await user.press("enter")
