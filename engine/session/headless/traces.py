@@ -33,6 +33,7 @@ from engine.trace.rows import EventInfo
 LIST_FORMS: Final = (KERNEL_FORM, *FORMS)
 """Forms in which definitions can be listed."""
 
+_SAMPLES: Final = "samples"
 _ARGS: Final = frozenset({"funcgraph-args", "func-args"})
 _KERNELS_OWN: Final = frozenset({"trace.dat", "perf.data"})
 """Formats whose rows of a graph are laid out as a kernel's are."""
@@ -80,6 +81,8 @@ class TraceRun:
             session.probes().manager.returns.pool.kernel_maxactive = True
         self._instances = tuple(zip(request.instances, instances, strict=True))
         self._all = (tracing, *instances)
+        if request.report is not None:
+            tracing.print_as(format_named(_SAMPLES), request.report)
         refused: list[str] = []
         sets: list[tuple[TraceRequest | TraceInstance, Tracing]] = [(request, tracing)]
         for wanted, made in (*sets, *self._instances):
@@ -255,7 +258,7 @@ class GraphRun:
         self._tracing = tracing
         shown = (*given, *_implied(graph.tracer, graph.args, graph.retval, given))
         if request.options.format == FORMAT_NAMES[0]:
-            tracing.print_as(format_named(graph.tracer), shown)
+            tracing.print_as(format_named(request.report or graph.tracer), shown)
         self._graphing = graphing = Graphing(tracing, recorded)
         graphing.add(*(request.functions or ("*",)))
 
@@ -287,14 +290,21 @@ class GraphRun:
 
 
 @contextmanager
-def opened_graph(request: GraphRequest, stream: BinaryIO) -> Iterator[GraphRun]:
+def opened_graph(
+    request: GraphRequest, stream: BinaryIO, make: Callable[[GuestConfig], Session] = Session
+) -> Iterator[GraphRun]:
     """The guest of a request with its functions traced, closed at the end.
+
+    Args:
+        request: what is traced and how.
+        stream: for text where no file is named.
+        make: loads the guest.
 
     Raises:
         ImageError: the guest cannot be run.
         KprobeTuiError: see `GraphRun`.
     """
-    with _empty_trace(request.config, request.options, stream) as tracing:
+    with _empty_trace(request.config, request.options, stream, make) as tracing:
         yield GraphRun(tracing, request)
 
 

@@ -90,6 +90,7 @@ class ProbeRequest(Struct, frozen=True):
         returns: patterns: an event on the return of each.
         bodies: patterns: an event on every instruction of each.
         watches: expressions: an event for each store to what they name.
+        sample: blocks of the guest between two samples of its clock, 0 for no samples.
     """
 
     definitions: tuple[str, ...] = ()
@@ -97,6 +98,7 @@ class ProbeRequest(Struct, frozen=True):
     returns: tuple[str, ...] = ()
     bodies: tuple[str, ...] = ()
     watches: tuple[str, ...] = ()
+    sample: int = 0
 
 
 class TraceInstance(Struct, frozen=True):
@@ -134,6 +136,7 @@ class TraceRequest(Struct, frozen=True):
         handlers: a file with probes written in Python, None for none.
         linux_instances: return probes get as many instances as in Linux by default.
         instances: further sets of events.
+        report: of samples, in place of the events: its options; None for none.
     """
 
     config: GuestConfig
@@ -144,6 +147,7 @@ class TraceRequest(Struct, frozen=True):
     handlers: str | None = None
     linux_instances: bool = False
     instances: tuple[TraceInstance, ...] = ()
+    report: tuple[str, ...] | None = None
 
     @property
     def all_options(self) -> tuple[TraceOptions, ...]:
@@ -189,6 +193,7 @@ class GraphRequest(Struct, frozen=True):
         options: how the trace is kept.
         text: trace options of tracefs for the tracer's text.
         summary: report at the end what was traced and what it took.
+        report: name of the report that is written in place of the tracer's text, "" for none.
     """
 
     config: GuestConfig
@@ -197,6 +202,7 @@ class GraphRequest(Struct, frozen=True):
     options: TraceOptions = TraceOptions()
     text: tuple[str, ...] = ()
     summary: bool = False
+    report: str = ""
 
 
 class BacktraceRequest(Struct, frozen=True):

@@ -29,6 +29,7 @@ from engine.session.tracing.store_events import GROUP as WATCHES
 from engine.trace.definition import Definition, Deletion, matches, named, parse
 from engine.trace.place_syntax import FileOffset
 from engine.trace.rows import EventInfo
+from engine.trace.sample import GROUP as SAMPLES
 from engine.trace.tracepoints import Selection, selection
 
 
@@ -122,6 +123,8 @@ class Definitions:
             self.on_bodies(glob)
         for text in probes.watches:
             self._choose(Selection(WATCHES, text))
+        if probes.sample:
+            self._choose(Selection(SAMPLES, str(probes.sample)))
 
     def define(self, line: str) -> Defined | None:
         """Carry out one line of `kprobe_events`, or `syscalls/GLOB`, `sched/GLOB`.

@@ -37,13 +37,14 @@ from engine.session.tracing.output import (
 )
 from engine.session.tracing.programs import Programs
 from engine.session.tracing.recorders import ProbeCpu, Recorders
+from engine.session.tracing.sampling import SampleEvents
 from engine.session.tracing.scheduling import SchedulerEvents
 from engine.session.tracing.stacks import StackRecorder
 from engine.session.tracing.store_events import WatchEvents
 from engine.session.tracing.syscalls import SyscallEvents
 from engine.session.tracing.tasks import Tasks
 from engine.session.tracing.triggers import EventControls, FilterNames
-from engine.trace import sched, syscalls
+from engine.trace import sample, sched, syscalls
 from engine.trace.formats import FORMAT_NAMES, format_named
 from engine.trace.formats.base import Format, Names, PlacedFormat, with_idle
 from engine.trace.ring import Ring
@@ -114,6 +115,7 @@ class Tracing:
         controls: filters and triggers.
         syscalls: system-call events.
         watches: those of watched expressions.
+        samples: those of the guest's clock.
         kernel_events: those that the guest's kernel has without a definition, by group.
         handled: probes of a file of handlers, which have no event.
         incomplete: the output could not take all of the trace; known once it is finished.
@@ -204,10 +206,12 @@ class Tracing:
         self._started = False
         self.syscalls = SyscallEvents(session)
         self.watches = WatchEvents(session)
+        self.samples = SampleEvents(session)
         self.kernel_events: dict[str, KernelEvents] = {
             syscalls.GROUP: self.syscalls,
             sched.GROUP: SchedulerEvents(session, self.tasks.chosen),
             store_events.GROUP: self.watches,
+            sample.GROUP: self.samples,
         }
         self._stacks = StackRecorder(
             Backtraces(session), session.arch.roles.pc, self._context, self.syscalls
@@ -583,7 +587,7 @@ class Tracing:
                 self._remarkable(),
             )
         )
-        said += self.watches.remarks()
+        said += [*self.watches.remarks(), *self.samples.remarks()]
         own = dict.fromkeys(probe for event in self.events.values() for probe in event.probes)
         returns = [probe for probe in own if isinstance(probe, Kretprobe)]
         if any(probe.left or probe.active for probe in returns):

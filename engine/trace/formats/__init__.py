@@ -24,8 +24,10 @@ _FORMATS: Final = {
 _TRACER_FORMATS: Final = {
     "function_graph": "graph.GraphFormat",
     "function": "function.FunctionFormat",
+    "latency": "latency.LatencyFormat",
+    "samples": "samples.SamplesFormat",
 }
-"""Texts of the tracers of functions."""
+"""Texts of the tracers of functions, and reports in place of events."""
 
 FORMAT_NAMES: Final = tuple(_FORMATS)
 TRACER_NAMES: Final = tuple(_TRACER_FORMATS)
