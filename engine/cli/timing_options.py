@@ -46,17 +46,28 @@ _OPTIONS: Final = (
     ),
 )
 _ALONE: Final = {
-    "definitions": "-e", "globs": "-f", "returns": "-r", "watches": "--watch",
-    "handlers": "--handlers", "filters": "--filter", "triggers": "--trigger",
-    "listing": "--list", "describe": "--describe", "list_form": "--list-as",
-    "sample": "--sample", "stack": "--stack", "profile": "--profile",
-    "text_options": "--option", "buffer": "--buffer", "overwrite": "--overwrite",
+    "definitions": "-e",
+    "globs": "-f",
+    "returns": "-r",
+    "watches": "--watch",
+    "handlers": "--handlers",
+    "filters": "--filter",
+    "triggers": "--trigger",
+    "listing": "--list",
+    "describe": "--describe",
+    "list_form": "--list-as",
+    "sample": "--sample",
+    "stack": "--stack",
+    "profile": "--profile",
+    "text_options": "--option",
+    "buffer": "--buffer",
+    "overwrite": "--overwrite",
 }
 """Options that do not go together with --latency, by parameter."""
 
 
 class Timing(Struct, frozen=True):
-    """What parsed options ask for.
+    """The choices that parsed options stand for.
 
     Attributes:
         latency: patterns of functions whose latencies are told.

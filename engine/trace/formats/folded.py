@@ -1,7 +1,8 @@
 """Folded stacks: `PROGRAM;OUTER;INNER;EVENT COUNT`, what flame graphs are made from.
 
-A sample of the clock is `PROGRAM;OUTER;INNER TICKS`, without an event. Calls of `graph` are `PROGRAM;OUTER;INNER TIME`, the time that was spent in INNER itself, or with
-`--tracer function` `PROGRAM;CALLER;FUNCTION COUNT`.
+A sample of the clock is `PROGRAM;OUTER;INNER TICKS`, without an event. Calls of `graph` are
+`PROGRAM;OUTER;INNER TIME`, the time that was spent in INNER itself, or with `--tracer function`
+`PROGRAM;CALLER;FUNCTION COUNT`.
 """
 
 from collections import Counter

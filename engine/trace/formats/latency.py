@@ -268,7 +268,10 @@ class LatencyFormat:
         for thread, comm, file, function, numbers, rounded, durations in found:
             made = Counter({int(ticks): int(count) for ticks, count in durations})
             key = int(thread), str(comm), (str(file), str(function))
-            self._found[key] = Latencies(*map(int, numbers), made, bool(rounded))
+            calls, left, total, shortest, longest = map(int, numbers)
+            self._found[key] = Latencies(
+                calls, left, total, shortest, longest, made, bool(rounded)
+            )
 
 
 def _rounded(ticks: int) -> int:

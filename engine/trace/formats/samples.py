@@ -147,25 +147,24 @@ class SamplesFormat:
             yield f"# {_many(self._lost, 'event')} lost"
         yield "#"
         keys = self._sorted()
-        whole_ = max(self._ticks, 1)
-        wide = max((len(self._title(key)) for key in keys), default=0)
-        wide = max(wide, len("process"))
-        files = max((len(key[2][0]) for key in keys), default=0)
-        files = max(files, len("file"))
-        yield f"#  {'self':>6}   {'total':>6}  {'blocks':>10}  {'process':<{wide}}  {'file':<{files}}  function"
-        for key in keys:
-            own, total = self._own[key], self._total[key]
-            yield (
-                f"  {100 * own / whole_:6.2f}%  {100 * total / whole_:6.2f}% {own:>11}  "
-                f"{self._title(key):<{wide}}  {key[2][0]:<{files}}  {key[2][1]}"
-            )
+        all_ticks = max(self._ticks, 1)
+        rows = [("process", "file", "function")]
+        rows += [(self._title(key), *key[2]) for key in keys]
+        wide, files = (max(len(row[at]) for row in rows) for at in (0, 1))
+        heads = f"#  {'self':>6}   {'total':>6}  {'blocks':>10} "
+        lines = [heads] + [
+            f"  {100 * self._own[key] / all_ticks:6.2f}%  "
+            f"{100 * self._total[key] / all_ticks:6.2f}% {self._own[key]:>11} "
+            for key in keys
+        ]
+        for line, (title, file, function) in zip(lines, rows, strict=True):
+            yield f"{line} {title:<{wide}}  {file:<{files}}  {function}"
         if len(self._threads) > 1:
             yield "#"
-            yield f"#   {'share':>6}  {'blocks':>10}  {'process':>7}  {'thread':>7}  name"
+            yield f"#  {'share':>6}  {'blocks':>11}  {'process':>7}  {'thread':>7}  name"
             for (process, thread, name), ticks in sorted(self._threads.items()):
-                yield (
-                    f"   {100 * ticks / whole_:6.2f}% {ticks:>11}  {process:>7}  {thread:>7}  {name}"
-                )
+                share = f"  {100 * ticks / all_ticks:6.2f}% {ticks:>11}"
+                yield f"{share}  {process:>7}  {thread:>7}  {name}"
 
     def _title(self, key: tuple[int, str, _Function]) -> str:
         return f"{key[1]}-{key[0]}" if key[0] else key[1]
