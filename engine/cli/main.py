@@ -52,7 +52,7 @@ _USUAL_LIMITS: Final = (
     (resource.RLIMIT_STACK, 1 << 20),
 )
 _HANDLERS: Final = "engine.session.tracing.handlers"
-_HELPS: Final = ("-h", "--help", "--version")
+_HELPS: Final = ("-h", "--help", "--version", "-V")
 
 
 def _import_msgspec() -> None:
@@ -111,6 +111,7 @@ def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> No
 
 @click.group(cls=Subcommands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
+    "-V",
     "--version",
     is_flag=True,
     is_eager=True,
@@ -249,6 +250,11 @@ def _entry(argv: list[str]) -> click.Command:
     first = argv[0] if argv else ""
     if first in names or first in _HELPS or "_KPROBE_TUI_COMPLETE" in os.environ:
         return cli
-    from engine.cli.interface import interface, is_wanted  # options that subcommands do not have
+    # Options that subcommands do not have.
+    from engine.cli.interface import ensure_guest, guest_word, interface
 
-    return interface if is_wanted(argv, names) else cli
+    word = guest_word(argv)
+    if word is None or word in names:
+        return cli
+    ensure_guest(word, argv, names)
+    return interface

@@ -10,8 +10,9 @@ from typing import Any, Final, TypeVar, cast
 
 import click
 
+from engine.cli import console
 from engine.cli.grouped import Group, option
-from engine.cli.scripts import GuestStart, found_by_path, interpreted
+from engine.cli.scripts import GuestStart, found_by_path, hidden, interpreted
 from engine.errors import CommandError
 from engine.session.protocol.config import (
     DEFAULT_MEMORY,
@@ -441,6 +442,9 @@ def config_of(values: dict[str, Any], **more: Any) -> GuestConfig:
     env = tuple(f"{key}={value}" for key, value in {**base, **given}.items())
     root = values["root"]
     asked = GuestStart(values["guest"], values["args"], values["argv0"], values["shares"])
+    other = hidden(asked.guest, root)
+    if other is not None:
+        console.remark(f"{asked.guest} is the file here, not {other}")
     start = interpreted(found_by_path(asked, root), root, isolated=values["isolated"])
     return GuestConfig(
         guest=start.guest,
