@@ -5,13 +5,14 @@ from typing import Any
 import click
 
 from engine.cli import console
+from engine.cli.documents import json_option
 from engine.cli.graph_options import graph_choice, graph_options
 from engine.cli.grouped import Group, GroupedCommand, SwitchedCommand, option
 from engine.cli.host import attached
 from engine.cli.options import BOOT, boot_flag, config_of, guest_options, schedule_options
 from engine.cli.probe_options import guest_probe_options, probe_options, task_options
 from engine.cli.run import show
-from engine.session.headless.traces import LIST_FORMS, opened_graph
+from engine.session.headless.traces import FORMAT_NAMES, LIST_FORMS, opened_graph
 from engine.session.protocol.requests import GraphRequest
 
 
@@ -68,6 +69,7 @@ class _Graph(SwitchedCommand, GroupedCommand):
     help="List them as commands for another tool, and do not run.",
     group=Group.OUTPUT,
 )
+@json_option("Write JSON: an object with all calls.")
 @boot_flag
 @task_options
 @probe_options
@@ -82,6 +84,7 @@ def graph(
     listing: bool,
     list_form: str | None,
     boots: bool,
+    as_json: bool,
     **values: Any,
 ) -> int:
     """Run GUEST with ARGS and show its calls, as ftrace's function_graph tracer does.
@@ -91,7 +94,11 @@ def graph(
     """
     keeps = not listing and list_form is None
     options, keep = graph_choice(values, args=args_, keeps=keeps)
-    request = GraphRequest(config_of(values), globs, options, keep, text_options, summary)
+    if as_json and (text_options or keep.format != FORMAT_NAMES[0]):
+        other = "--option" if text_options else "--format"
+        raise click.UsageError(f"--json and {other}: one of them")
+    report = "calls" if as_json else ""
+    request = GraphRequest(config_of(values), globs, options, keep, text_options, summary, report)
     with opened_graph(request, console.errors()) as traced:
         if listing or list_form is not None:
             for line in traced.listed(list_form or LIST_FORMS[0]):

@@ -24,6 +24,7 @@ _FORMATS: Final = {
 _TRACER_FORMATS: Final = {
     "function_graph": "graph.GraphFormat",
     "function": "function.FunctionFormat",
+    "calls": "calls.CallsFormat",
     "latency": "latency.LatencyFormat",
     "samples": "samples.SamplesFormat",
 }

@@ -191,6 +191,7 @@ class LatencyFormat:
     def _plain(self) -> dict[str, Any]:
         """The report as plain data."""
         return {
+            "kind": "latency",
             "unit": "blocks",
             "lost": self._lost,
             "functions": [
@@ -205,7 +206,7 @@ class LatencyFormat:
                     "total": one.total,
                     "mean": one.mean,
                     "min": one.shortest,
-                    **one.percentiles(),
+                    **(one.percentiles() or dict.fromkeys(name for name, _ in PERCENTILES)),
                     "max": one.longest,
                     "rounded": one.rounded,
                     "histogram": [

@@ -115,6 +115,7 @@ class SamplesFormat:
         """The report as plain data."""
         names = ("process", "thread", "name")
         return {
+            "kind": "samples",
             "unit": "blocks",
             "samples": self._samples,
             "total": self._ticks,
