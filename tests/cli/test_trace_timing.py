@@ -228,7 +228,7 @@ def test_samples_of_a_recording_are_those_of_the_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (["--latency", "nothing_here"], "nothing_here: no function matches"),
+        (["--latency", "nothing_here"], "--latency nothing_here: no function matches"),
         (["--latency", "f*", "-e", "p main"], "--latency and -e: one of them in a run"),
         (["--latency", "f*", "--sample", "9"], "--latency and --sample: one of them in a run"),
         (["--latency", "f*", "--format", "jsonl"], "--latency and --format: one of them"),

@@ -41,8 +41,9 @@ class Shell:
     def __init__(self, name: str, folder: Path) -> None:
         self._name = name
         command, *setup = SHELLS[name]
-        if shutil.which(command[0]) is None:
-            pytest.skip(f"no {command[0]}")
+        for needed in (command[0], "setsid"):
+            if shutil.which(needed) is None:
+                pytest.skip(f"no {needed}")
         tools = folder / "tools"
         tools.mkdir()
         tool = tools / "kprobe-tui"

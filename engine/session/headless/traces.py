@@ -33,6 +33,7 @@ from engine.trace.rows import EventInfo
 LIST_FORMS: Final = (KERNEL_FORM, *FORMS)
 """Forms in which definitions can be listed."""
 
+_LATENCY: Final = "latency"
 _SAMPLES: Final = "samples"
 _ARGS: Final = frozenset({"funcgraph-args", "func-args"})
 _KERNELS_OWN: Final = frozenset({"trace.dat", "perf.data"})
@@ -260,7 +261,8 @@ class GraphRun:
         if request.options.format == FORMAT_NAMES[0]:
             tracing.print_as(format_named(request.report or graph.tracer), shown)
         self._graphing = graphing = Graphing(tracing, recorded)
-        graphing.add(*(request.functions or ("*",)))
+        option = "--latency" if request.report == _LATENCY else "-f"
+        graphing.add(*(request.functions or ("*",)), option=option)
 
     def listed(self, form: str) -> Iterator[str]:
         """The functions as lines of definitions, in one of `LIST_FORMS`."""
