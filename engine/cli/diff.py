@@ -8,7 +8,7 @@ import click
 
 from engine.cli import console
 from engine.cli.diff_options import place_options, places_of
-from engine.cli.documents import document, end_of, json_option
+from engine.cli.documents import document, end_of
 from engine.cli.grouped import Group, GroupedCommand, SwitchedCommand, option
 from engine.cli.host import attached
 from engine.cli.options import (
@@ -16,6 +16,7 @@ from engine.cli.options import (
     boot_flag,
     config_of,
     guest_options,
+    json_option,
     replay_options,
 )
 from engine.cli.probe_options import guest_probe_options, probe_options

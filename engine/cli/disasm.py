@@ -7,9 +7,15 @@ from typing import Any
 import click
 
 from engine.cli import console
-from engine.cli.documents import json_option, lines_of
+from engine.cli.documents import lines_of
 from engine.cli.grouped import Group, GroupedCommand, option
-from engine.cli.options import config_of, kernel_choice, kernel_options, program_options
+from engine.cli.options import (
+    config_of,
+    json_option,
+    kernel_choice,
+    kernel_options,
+    program_options,
+)
 from engine.session.headless.listings import (
     ListedCode,
     disassemble,

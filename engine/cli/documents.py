@@ -1,20 +1,11 @@
-"""What commands tell as JSON: one object, whose `kind` says what it is (`help formats`)."""
+"""Outcomes of commands as JSON: one object, whose `kind` says what it is (`help formats`)."""
 
 import json
-from collections.abc import Callable, Iterable
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Any
 
-from engine.cli.grouped import Decorated, Group, option
 from engine.session import Reports
 from engine.session.protocol.report import Report
-
-
-def json_option(help: str = "Print JSON.") -> Callable[[Decorated], Decorated]:
-    """The option that asks for it, as the parameter `as_json`."""
-    return option("--json", "as_json", is_flag=True, help=help, group=Group.OUTPUT)
-
-
-END_HELP: Final = "Tell the end and all remarks as a line of JSON, the last one on stderr."
 
 
 def document(kind: str, remarks: Iterable[Report] = (), **facts: Any) -> str:

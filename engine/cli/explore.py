@@ -9,9 +9,9 @@ import click
 from click.core import ParameterSource
 
 from engine.cli import console
-from engine.cli.documents import document, json_option
+from engine.cli.documents import document
 from engine.cli.grouped import Group, GroupedCommand, option
-from engine.cli.options import config_of, guest_options
+from engine.cli.options import config_of, guest_options, json_option
 from engine.errors import TIMED_OUT
 from engine.session.headless.explore import Cause, Explored, explored
 from engine.session.headless.trials import Ran, Side
@@ -178,7 +178,7 @@ def _repeating(found: Explored, request: ExploreRequest, run: list[str]) -> list
 
 
 def _document(found: Explored, request: ExploreRequest, run: list[str]) -> str:
-    """What was found as JSON."""
+    """The outcome as JSON."""
     trial, cause = found.trial, found.cause
     differs = None
     if trial is not None and found.ran is not None:

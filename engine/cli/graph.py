@@ -5,11 +5,17 @@ from typing import Any
 import click
 
 from engine.cli import console
-from engine.cli.documents import json_option
 from engine.cli.graph_options import graph_choice, graph_options
 from engine.cli.grouped import Group, GroupedCommand, SwitchedCommand, option
 from engine.cli.host import attached
-from engine.cli.options import BOOT, boot_flag, config_of, guest_options, schedule_options
+from engine.cli.options import (
+    BOOT,
+    boot_flag,
+    config_of,
+    guest_options,
+    json_option,
+    schedule_options,
+)
 from engine.cli.probe_options import guest_probe_options, probe_options, task_options
 from engine.cli.run import show
 from engine.session.headless.traces import FORMAT_NAMES, LIST_FORMS, opened_graph

@@ -131,6 +131,14 @@ debug_option: Final = option(
     help="Show the engine's own figures and tracebacks.",
     group=Group.OUTPUT,
 )
+END_HELP: Final = "Tell the end and all remarks as a line of JSON, the last one on stderr."
+
+
+def json_option(help: str = "Print JSON.") -> Callable[[Command], Command]:
+    """The option that asks for JSON, as the parameter `as_json`; see `documents`."""
+    return option("--json", "as_json", is_flag=True, help=help, group=Group.OUTPUT)
+
+
 _MESSAGES: Final = (color_option, debug_option)
 _FILES: Final = (
     option(

@@ -6,10 +6,17 @@ from typing import Any
 import click
 
 from engine.cli import console
-from engine.cli.documents import END_HELP, document, end_of, json_option
 from engine.cli.grouped import GroupedCommand, SwitchedCommand
 from engine.cli.host import attached
-from engine.cli.options import BOOT, boot_flag, config_of, guest_options, schedule_options
+from engine.cli.options import (
+    BOOT,
+    END_HELP,
+    boot_flag,
+    config_of,
+    guest_options,
+    json_option,
+    schedule_options,
+)
 from engine.session import Reports, Session
 from engine.session.headless.endings import explain
 
@@ -71,6 +78,8 @@ def run(**values: Any) -> int:
 
 def _tell(session: Session, reports: Reports) -> None:
     """Print the end as JSON."""
+    from engine.cli.documents import document, end_of  # few runs ask
+
     made = session.figures()
     figures = {"system_calls": made.system_calls, "bytes_touched": made.touched}
     remarks = (*reports.damage, *reports.remarks)

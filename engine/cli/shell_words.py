@@ -51,8 +51,8 @@ class Fit(NamedTuple):
         return self.word.endswith(_OPEN)
 
 
-class _Walk:
-    """A command's words up to the cursor, taken apart."""
+class _PartedLine:
+    """The words of a command, taken apart into options and arguments."""
 
     def __init__(self, command: click.Command, words: Sequence[str]) -> None:
         options: dict[str, click.Option] = {
@@ -103,14 +103,14 @@ class ShellWords:
             after: those behind it.
         """
         self._root = click.Context(group, info_name="kprobe-tui")
-        walk = _Walk(interface, before)
+        walk = _PartedLine(interface, before)
         first = walk.arguments[:1]
         command = group.get_command(self._root, first[0]) if first else None
         at = before.index(first[0]) + 1 if command is not None else 0
         self._command: click.Command = interface if command is None else command
         self._is_start = not first
         self._before, self._after = before[at:], after
-        self._walk = _Walk(self._command, self._before)
+        self._walk = _PartedLine(self._command, self._before)
 
     def fitting(self, typed: str) -> list[Fit]:
         """The words that fit at the cursor, of which a part is typed already."""
@@ -160,7 +160,7 @@ class ShellWords:
     # -- values of one parameter ---------------------------------------------------------------
 
     def _values(self, parameter: click.Parameter, typed: str) -> Iterable[Fit]:
-        """What may be the value of an option, or an argument."""
+        """Words that may be the value of an option, or an argument."""
         kind, name = parameter.type, parameter.name or ""
         if isinstance(kind, click.Choice | ChoiceOfLater):
             return [
@@ -185,7 +185,7 @@ class ShellWords:
 
     @cached_property
     def _kinds(self) -> Mapping[str, Callable[[str], Iterable[str]]]:
-        """What fits, by how an option's value is called."""
+        """Finders of words, by how an option's value is called."""
         return {
             "GLOB": self._functions,
             "PLACE": self._functions,
@@ -214,7 +214,7 @@ class ShellWords:
     def _events(
         self, typed: str, fitting: Callable[[str, Sequence[str]], Iterable[str]]
     ) -> list[str]:
-        """What fits of GROUP/NAME:REST."""
+        """Words for GROUP/NAME:REST."""
         known = self._program.events(self._line.values.get("definitions", []))
         event, colon, rest = typed.partition(":")
         if not colon:
@@ -235,11 +235,11 @@ class ShellWords:
     # -- the program that the line is about ------------------------------------------------------
 
     @cached_property
-    def _line(self) -> _Walk:
+    def _line(self) -> _PartedLine:
         """All words of the line but the one at the cursor."""
         waits = self._walk.waiting is not None
         words = [*self._before[: len(self._before) - waits], *self._after]
-        return _Walk(self._command, words)
+        return _PartedLine(self._command, words)
 
     @cached_property
     def _program(self) -> ProgramWords:

@@ -29,7 +29,7 @@ class ProgramWords:
 
     @cached_property
     def _browser(self) -> Browser | None:
-        """What its files tell; None for files that cannot be read."""
+        """Its files, read; None for files that cannot be."""
         try:
             return None if self._config is None else Browser(self._config)
         except (KprobeTuiError, OSError):

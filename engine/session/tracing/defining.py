@@ -29,7 +29,6 @@ from engine.session.tracing.store_events import GROUP as WATCHES
 from engine.trace.definition import Definition, Deletion, matches, named, parse
 from engine.trace.place_syntax import FileOffset
 from engine.trace.rows import EventInfo
-from engine.trace.sample import GROUP as SAMPLES
 from engine.trace.tracepoints import Selection, selection
 
 
@@ -124,6 +123,8 @@ class Definitions:
         for text in probes.watches:
             self._choose(Selection(WATCHES, text))
         if probes.sample:
+            from engine.trace.sample import GROUP as SAMPLES  # few traces have any
+
             self._choose(Selection(SAMPLES, str(probes.sample)))
 
     def define(self, line: str) -> Defined | None:

@@ -108,7 +108,7 @@ class CallsFormat:
         return call
 
     def _arguments(self, info: EventInfo, event: Event, skip: int) -> dict[str, Plain]:
-        """What the function was called with; so many columns stand in front."""
+        """The arguments of a call; so many columns stand in front."""
         pairs = zip(info.columns[skip:], event.values[skip:], strict=True)
         return {column.name: plain(value, column.type, self._names) for column, value in pairs}
 
