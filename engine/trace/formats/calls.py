@@ -83,6 +83,8 @@ class CallsFormat:
             "start": start,
             "end": None,
             "blocks": None,
+            "left": False,
+            "args": {},
         }
 
     def _enter(self, info: EventInfo, event: Event) -> None:
