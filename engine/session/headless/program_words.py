@@ -29,7 +29,7 @@ class ProgramWords:
 
     @cached_property
     def _browser(self) -> Browser | None:
-        """Its files, read; None for files that cannot be."""
+        """The reader of its files; None for files that cannot be read."""
         try:
             return None if self._config is None else Browser(self._config)
         except (KprobeTuiError, OSError):
