@@ -66,7 +66,10 @@ def graph_boot(
     if not globs:
         raise click.UsageError("nothing to trace: give -f GLOB")
     graph, options = graph_choice(values)
+    as_json = values["as_json"]
     words, _ = report_choice(values, "ns")
+    if as_json and not words:
+        raise click.UsageError("--json needs --report")
     if words:
         check_alone(options, text_options)
     options = replace(options, text=(*options.text, *(words or text_options)))

@@ -8,6 +8,7 @@ import click
 
 from engine.cli import console
 from engine.cli.diff_options import place_options, places_of
+from engine.cli.documents import document, end_of
 from engine.cli.grouped import Group, GroupedCommand, SwitchedCommand, option
 from engine.cli.host import attached
 from engine.cli.options import (
@@ -15,11 +16,12 @@ from engine.cli.options import (
     boot_flag,
     config_of,
     guest_options,
+    json_option,
     replay_options,
 )
 from engine.cli.probe_options import guest_probe_options, probe_options
 from engine.errors import TIMED_OUT
-from engine.session.headless.effect import compare
+from engine.session.headless.effect import Effect, compare
 from engine.session.protocol.config import Mode
 from engine.session.protocol.requests import DiffRequest, LiveDiffRequest
 
@@ -70,6 +72,7 @@ class _Diff(SwitchedCommand, GroupedCommand):
     "record there, event by event.",
     group=Group.EVENTS,
 )
+@json_option("Tell the outcome as a line of JSON, the last one on stderr.")
 @probe_options
 @guest_probe_options
 @replay_options
@@ -92,6 +95,8 @@ def diff(ctx: click.Context, /, **values: Any) -> int:
         return _diff_live(values)
     request = diff_request(ctx)
     effect = compare(request, lambda session: attached(session, values["timeout"]))
+    if values["as_json"]:
+        return _tell(effect)
     say = partial(console.remark, color=values["color"])
     console.remarks(effect.damage, values["color"])
     if effect.refused:
@@ -114,6 +119,27 @@ def diff(ctx: click.Context, /, **values: Any) -> int:
     if len(probed.notices) > _NOTICES:
         say(f"  and {len(probed.notices) - _NOTICES} more changes to probes")
     return 1
+
+
+def _tell(effect: Effect) -> int:
+    """Print a comparison as JSON; the exit code."""
+    plain, probed = effect.plain, effect.probed
+    found = document(
+        "diff",
+        effect.damage,
+        effect=None if effect.cut else bool(effect.lines),
+        lines=effect.lines,
+        cut=effect.cut,
+        points=probed.points,
+        hits=probed.hits,
+        system_calls=len(plain.calls),
+        blocks=plain.time,
+        refused=effect.refused,
+        changes=probed.notices,
+        ends=[None if each.reports is None else end_of(each.reports) for each in (plain, probed)],
+    )
+    console.text(found)
+    return _OUT_OF_TIME if effect.cut else int(bool(effect.lines))
 
 
 def _cut(whose: str, say: Callable[[str], None]) -> int:
@@ -163,8 +189,20 @@ def _diff_live(values: dict[str, Any]) -> int:
     request = LiveDiffRequest(config_of(values), probes, seconds=values["timeout"])
     effect = compare_live(request, lambda session: attached(session, values["timeout"]))
     say = partial(console.remark, color=values["color"])
-    console.remarks((*effect.damage, *effect.remarks), values["color"])
     guest, machine = effect.recorded
+    if values["as_json"]:
+        found = document(
+            "diff --live",
+            (*effect.damage, *effect.remarks),
+            effect=None if effect.cut else not effect.explained,
+            lines=[*effect.comparison.lines(), *effect.lines],
+            cut=effect.cut,
+            points=effect.places,
+            events={"guest": guest, "machine": machine},
+        )
+        console.text(found)
+        return _OUT_OF_TIME if effect.cut else int(not effect.explained)
+    console.remarks((*effect.damage, *effect.remarks), values["color"])
     if effect.cut:
         return _cut(effect.cut, say)
     say(f"{effect.places} probes, {guest} events of the guest, {machine} of the running kernel")

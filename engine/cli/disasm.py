@@ -1,13 +1,21 @@
 """`kprobe-tui disasm`: a program's code as text."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import click
 
 from engine.cli import console
+from engine.cli.documents import lines_of
 from engine.cli.grouped import Group, GroupedCommand, option
-from engine.cli.options import config_of, kernel_choice, kernel_options, program_options
+from engine.cli.options import (
+    config_of,
+    json_option,
+    kernel_choice,
+    kernel_options,
+    program_options,
+)
 from engine.session.headless.listings import (
     ListedCode,
     disassemble,
@@ -33,6 +41,7 @@ def _number(text: str) -> int:
     ),
 )
 @program_options
+@json_option("Print JSON: an object for each instruction.")
 @option("--raw", is_flag=True, help="GUEST is plain bytes without headers.", group=Group.GUEST)
 @option(
     "--arch",
@@ -52,7 +61,12 @@ def _number(text: str) -> int:
 @click.argument("guest", type=click.Path())
 @click.argument("place", required=False)
 def disasm(
-    raw: bool, arch_name: str | None, base: int | None, place: str | None, **values: Any
+    raw: bool,
+    arch_name: str | None,
+    base: int | None,
+    place: str | None,
+    as_json: bool,
+    **values: Any,
 ) -> int:
     """Disassemble GUEST: the function around PLACE, or all executable sections.
 
@@ -66,12 +80,20 @@ def disasm(
             raise click.UsageError("--raw needs --arch NAME")
         if place is not None:
             raise click.UsageError("--raw takes no PLACE; there are no names in plain bytes")
-        _show(disassemble_raw(RawListingRequest(values["guest"], arch_name, base or 0)))
+        code = disassemble_raw(RawListingRequest(values["guest"], arch_name, base or 0))
+        if as_json:
+            _print_document([code])
+        else:
+            _show(code)
         return 0
     if arch_name is not None or base is not None:
         raise click.UsageError("--arch and --base go with --raw")
     config = config_of({**values, "args": ()}, kernel=kernel_choice(values))
-    for code in disassemble(ListingRequest(config, place)):
+    found = disassemble(ListingRequest(config, place))
+    if as_json:
+        _print_document(found)
+        return 0
+    for code in found:
         _show(code)
         console.remarks(code.damage(), values["color"])
     return 0
@@ -80,6 +102,25 @@ def disasm(
 def _show(code: ListedCode) -> None:
     for line in _lines(code):
         console.put(line)
+
+
+def _print_document(stretches: Iterable[ListedCode]) -> None:
+    """Print the listing as JSON, an instruction at a time: there may be millions."""
+    before, remarks = '{"kind": "disasm", "insns": [', list[list[str]]()
+    for code in stretches:
+        for item in code.insns:
+            named = item.symbol is not None
+            row = {
+                "address": f"{item.insn.address:#x}",
+                "symbol": item.symbol,
+                "offset": item.offset if named else None,
+                "bytes": item.insn.raw.hex(),
+                "text": item.insn.text,
+            }
+            console.put(f"{before}{json.dumps(row)}")
+            before = ","
+        remarks += lines_of(code.damage())
+    console.put(f'{"" if before == "," else before}], "remarks": {json.dumps(remarks)}}}')
 
 
 def _lines(code: ListedCode) -> Iterator[str]:

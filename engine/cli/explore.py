@@ -9,8 +9,9 @@ import click
 from click.core import ParameterSource
 
 from engine.cli import console
+from engine.cli.documents import document
 from engine.cli.grouped import Group, GroupedCommand, option
-from engine.cli.options import config_of, guest_options
+from engine.cli.options import config_of, guest_options, json_option
 from engine.errors import TIMED_OUT
 from engine.session.headless.explore import Cause, Explored, explored
 from engine.session.headless.trials import Ran, Side
@@ -26,6 +27,7 @@ _OWN: Final = (
     "random_seed",
     "guest",
     "args",
+    "as_json",
 )
 _SHOWN: Final = 20
 """Switches that are shown."""
@@ -76,6 +78,7 @@ _SHOWN: Final = 20
     help="Write the schedule to a file that has no more switches than it takes.",
     group=Group.GUEST,
 )
+@json_option()
 @guest_options
 @click.pass_context
 def explore(context: click.Context, /, **values: Any) -> int:
@@ -89,11 +92,14 @@ def explore(context: click.Context, /, **values: Any) -> int:
     request = explore_request(context)
     found = explored(request)
     words = ["kprobe-tui", "run", *_options(context)]
-    for line in _lines(found, request, words):
-        console.put(line)
-    console.remarks(found.remarks, values["color"])
-    if not found.in_time:
-        console.remark(TIMED_OUT)
+    if values["as_json"]:
+        console.put(_document(found, request, words))
+    else:
+        for line in _lines(found, request, words):
+            console.put(line)
+        console.remarks(found.remarks, values["color"])
+        if not found.in_time:
+            console.remark(TIMED_OUT)
     if found.trial is None:
         return 0 if found.in_time else 124
     return 1
@@ -149,12 +155,7 @@ def _lines(found: Explored, request: ExploreRequest, run: list[str]) -> Iterator
     yield f"seed {trial.seed}: {_ended(ran, other)}"
     if ran.met:
         yield f"  {ran.met}"
-    words = [*run, "--seed", str(trial.seed)]
-    if trial.seed != config.randomness:
-        words += ["--random-seed", str(config.randomness)]
-    if ran is not found.first:
-        words += ["--turns", str(trial.turns)]
-    yield f"  {shlex.join([*words, *guest])}"
+    yield f"  {shlex.join(_repeating(found, request, run))}"
     if found.cause is not None:
         yield from _cause(found.cause, found, request.schedule)
         if request.schedule is not None:
@@ -162,6 +163,70 @@ def _lines(found: Explored, request: ExploreRequest, run: list[str]) -> Iterator
             yield f"  {shlex.join([*run, '--schedule', request.schedule, *guest])}"
     elif found.in_time:
         yield "it takes no switch: it ends so, too, where each thread runs until it waits"
+
+
+def _repeating(found: Explored, request: ExploreRequest, run: list[str]) -> list[str]:
+    """The words that make the run again which differs."""
+    trial, config = found.trial, request.config
+    assert trial is not None
+    words = [*run, "--seed", str(trial.seed)]
+    if trial.seed != config.randomness:
+        words += ["--random-seed", str(config.randomness)]
+    if found.ran is not found.first:
+        words += ["--turns", str(trial.turns)]
+    return [*words, config.guest, *config.args]
+
+
+def _document(found: Explored, request: ExploreRequest, run: list[str]) -> str:
+    """The outcome as JSON."""
+    trial, cause = found.trial, found.cause
+    differs = None
+    if trial is not None and found.ran is not None:
+        words = _repeating(found, request, run)
+        differs = {"seed": trial.seed, "turns": str(trial.turns), **_plain_run(found.ran)}
+        differs |= {"met": found.ran.met, "repeat": words}
+    shown = None
+    if cause is not None:
+        shown = {
+            "seed": cause.trial.seed,
+            "switches": cause.total,
+            "smallest": cause.smallest,
+            "needed": [
+                {
+                    "tick": each.tick,
+                    "why": each.choice.why.value,
+                    "left": _plain_side(each.left),
+                    "taken": _plain_side(each.taken),
+                }
+                for each in cause.seen
+            ],
+            "alone": _plain_run(cause.alone),
+            "schedule": request.schedule,
+        }
+    return document(
+        "explore",
+        found.remarks,
+        differs=trial is not None,
+        tried=found.tried,
+        in_time=found.in_time,
+        first={"seed": request.config.seed, **_plain_run(found.first)},
+        found=differs,
+        cause=shown,
+    )
+
+
+def _plain_run(ran: Ran) -> dict[str, Any]:
+    outcome = ran.outcome
+    return {
+        "end": {"code": outcome.exit, "reason": ran.reason, "limit": outcome.limit},
+        "blocks": ran.clock,
+        "switches": ran.switches,
+        "output": ran.text.decode(errors="backslashreplace"),
+    }
+
+
+def _plain_side(side: Side) -> dict[str, Any]:
+    return {"thread": side.thread, "place": side.place, "frames": side.frames}
 
 
 def _ended(ran: Ran, other: Ran | None) -> str:

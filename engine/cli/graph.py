@@ -10,7 +10,13 @@ from engine.cli import console
 from engine.cli.graph_options import graph_choice, graph_options
 from engine.cli.grouped import Group, GroupedCommand, SwitchedCommand, option
 from engine.cli.host import attached
-from engine.cli.options import BOOT, boot_flag, config_of, guest_options, schedule_options
+from engine.cli.options import (
+    BOOT,
+    boot_flag,
+    config_of,
+    guest_options,
+    schedule_options,
+)
 from engine.cli.probe_options import guest_probe_options, probe_options, task_options
 from engine.cli.report_options import (
     check_alone,
@@ -21,7 +27,7 @@ from engine.cli.report_options import (
 )
 from engine.cli.run import show
 from engine.session import GuestConfig, Session
-from engine.session.headless.traces import LIST_FORMS, opened_graph
+from engine.session.headless.traces import FORMAT_NAMES, LIST_FORMS, opened_graph
 from engine.session.protocol.config import recording_config
 from engine.session.protocol.requests import TRACERS, CallChoice, GraphRequest
 
@@ -152,6 +158,7 @@ def graph(
     the file of -o; standard streams and exit code are the guest's. GUEST may be a recording.
     """
     keeps = not listing and list_form is None
+    as_json = values["as_json"]
     words, compared = report_choice(values, "ticks")
     chosen, keep = graph_choice(values, args=args_ or auto_args, keeps=keeps)
     calls = CallChoice(shortest, callers_of)
@@ -159,6 +166,9 @@ def graph(
         raise click.UsageError(f"--tracer {chosen.tracer}: nobody knows how long a call takes")
     if words:
         check_alone(keep, text_options)
+    elif as_json and (text_options or keep.format != FORMAT_NAMES[0]):
+        other = "--option" if text_options else "--format"
+        raise click.UsageError(f"--json and {other}: one of them")
     options = replace(
         chosen,
         retval=chosen.retval or (auto_args and chosen.tracer == TRACERS[0]),
@@ -170,7 +180,8 @@ def graph(
     if config.recording is not None:
         check_recorded(click.get_current_context())
     keep = replace(keep, calls=calls)
-    request = GraphRequest(config, globs, options, keep, text_options, summary, words)
+    written = "calls" if as_json and not words else ""
+    request = GraphRequest(config, globs, options, keep, text_options, summary, words, written)
 
     def attach(session: Session) -> AbstractContextManager[None]:
         return attached(session, values["timeout"])

@@ -1,5 +1,7 @@
 """`kprobe-tui GUEST`: the options of the terminal interface, which a layer above provides."""
 
+import os
+import shutil
 import signal
 import time
 from collections.abc import Callable, Collection, Iterator
@@ -15,6 +17,7 @@ from engine.cli import console
 from engine.cli.grouped import Group, GroupedCommand, option
 from engine.cli.options import config_of, lines_of, open_options, replay_options
 from engine.cli.probe_options import guest_probe_options, probe_options
+from engine.errors import CommandError
 from engine.session import GuestConfig
 from engine.session.protocol.config import Mode, core_config, recording_config
 
@@ -220,12 +223,13 @@ def _interrupts(end: Callable[[], None]) -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def is_wanted(argv: list[str], subcommands: Collection[str]) -> bool:
-    """True if the first word that is no option is a GUEST, or there is none.
+def guest_word(argv: list[str]) -> str | None:
+    """The first word that is no option, which is GUEST or a subcommand: "" if there is none.
+
+    None where help or the version is asked for.
 
     Args:
         argv: the command line.
-        subcommands: words that are no GUEST there.
     """
     takes = {
         name: each.nargs if not each.is_flag else 0
@@ -235,14 +239,36 @@ def is_wanted(argv: list[str], subcommands: Collection[str]) -> bool:
     }
     words = iter(argv)
     for word in words:
-        if word in ("-h", "--help", "--version"):
-            return False
+        if word in ("-h", "--help", "--version", "-V", "--completion"):
+            return None
         if not word.startswith("-") or word == "-":
-            return word not in subcommands
+            return word
         if word == "--":
-            return True
+            return next(words, "")
         name, given, _ = word.partition("=")
         if not given:
             for _ in range(takes.get(name, 0)):
                 next(words, None)
-    return True
+    return ""
+
+
+def ensure_guest(word: str, argv: list[str], subcommands: Collection[str]) -> None:
+    """See that a GUEST is there, which may be a subcommand that is not spelled right.
+
+    Args:
+        word: names it.
+        argv: the command line.
+        subcommands: names of all.
+
+    Raises:
+        CommandError: nothing has that name.
+    """
+    if not word or "/" in word or os.path.lexists(word) or shutil.which(word):
+        return
+    if any(each.partition("=")[0] == "--root" for each in argv):
+        return  # PATH is looked up there
+    from difflib import get_close_matches  # nobody else here has a use for it
+
+    near = get_close_matches(word, sorted(subcommands), 3)
+    meant = f"did you mean {' or '.join(near)}?" if near else "'kprobe-tui help' lists subcommands"
+    raise CommandError(f"{word}: no subcommand, no file here, no program in PATH; {meant}")

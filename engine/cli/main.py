@@ -52,7 +52,7 @@ _USUAL_LIMITS: Final = (
     (resource.RLIMIT_STACK, 1 << 20),
 )
 _HANDLERS: Final = "engine.session.tracing.handlers"
-_HELPS: Final = ("-h", "--help", "--version")
+_HELPS: Final = ("-h", "--help", "--version", "-V")
 
 
 def _import_msgspec() -> None:
@@ -109,14 +109,33 @@ def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> No
     ctx.exit()
 
 
+def _print_script(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+    if value is None or ctx.resilient_parsing:
+        return
+    from engine.cli.shells import script
+
+    console.write(script(value))
+    console.flush()
+    ctx.exit()
+
+
 @click.group(cls=Subcommands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
+    "-V",
     "--version",
     is_flag=True,
     is_eager=True,
     expose_value=False,
     callback=_show_version,
     help="Show the version and exit.",
+)
+@click.option(
+    "--completion",
+    type=click.Choice(("bash", "zsh", "fish")),
+    is_eager=True,
+    expose_value=False,
+    callback=_print_script,
+    help='Print a script that completes words in a shell: eval "$(kprobe-tui --completion bash)".',
 )
 def cli() -> None:
     """Place probes in an ELF program that runs in an emulated guest.
@@ -247,8 +266,21 @@ def _entry(argv: list[str]) -> click.Command:
     """The command that a command line is for: the group, or the interface where GUEST comes."""
     names = {*COMMANDS, *cli.commands}
     first = argv[0] if argv else ""
-    if first in names or first in _HELPS or "_KPROBE_TUI_COMPLETE" in os.environ:
-        return cli
-    from engine.cli.interface import interface, is_wanted  # options that subcommands do not have
+    if "_KPROBE_TUI_COMPLETE" in os.environ:
+        from click.shell_completion import add_completion_class  # a shell asks
 
-    return interface if is_wanted(argv, names) else cli
+        from engine.cli.shells import CLASSES
+
+        for each in CLASSES:
+            add_completion_class(each)
+        return cli
+    if first in names or first in _HELPS:
+        return cli
+    # Options that subcommands do not have.
+    from engine.cli.interface import ensure_guest, guest_word, interface
+
+    word = guest_word(argv)
+    if word is None or word in names:
+        return cli
+    ensure_guest(word, argv, names)
+    return interface

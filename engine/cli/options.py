@@ -10,8 +10,9 @@ from typing import Any, Final, TypeVar, cast
 
 import click
 
+from engine.cli import console
 from engine.cli.grouped import Group, option
-from engine.cli.scripts import GuestStart, found_by_path, interpreted
+from engine.cli.scripts import GuestStart, found_by_path, hidden, interpreted
 from engine.errors import CommandError
 from engine.session.protocol.config import (
     DEFAULT_MEMORY,
@@ -130,6 +131,14 @@ debug_option: Final = option(
     help="Show the engine's own figures and tracebacks.",
     group=Group.OUTPUT,
 )
+END_HELP: Final = "Tell the end and all remarks as a line of JSON, the last one on stderr."
+
+
+def json_option(help: str = "Print JSON.") -> Callable[[Command], Command]:
+    """The option that asks for JSON, as the parameter `as_json`; see `documents`."""
+    return option("--json", "as_json", is_flag=True, help=help, group=Group.OUTPUT)
+
+
 _MESSAGES: Final = (color_option, debug_option)
 _FILES: Final = (
     option(
@@ -441,6 +450,9 @@ def config_of(values: dict[str, Any], **more: Any) -> GuestConfig:
     env = tuple(f"{key}={value}" for key, value in {**base, **given}.items())
     root = values["root"]
     asked = GuestStart(values["guest"], values["args"], values["argv0"], values["shares"])
+    other = hidden(asked.guest, root)
+    if other is not None:
+        console.remark(f"{asked.guest} is the file here, not {other}")
     start = interpreted(found_by_path(asked, root), root, isolated=values["isolated"])
     return GuestConfig(
         guest=start.guest,

@@ -22,11 +22,12 @@ from engine.cli.instances import (
 from engine.cli.options import color_option, file_options, timeout_option
 from engine.cli.probe_options import guest_probe_options, probe_options
 from engine.cli.run import show
+from engine.cli.timing_options import latency_request, timing_of, timing_options
 from engine.errors import KprobeTuiError
 from engine.session import GuestConfig, Reports, Session
 from engine.session.headless.endings import explain
 from engine.session.headless.recordings import OpenedRecording, replayed
-from engine.session.headless.traces import LIST_FORMS, opened_trace
+from engine.session.headless.traces import LIST_FORMS, opened_graph, opened_trace
 from engine.session.protocol.config import Mode
 from engine.session.protocol.requests import ProbeRequest, TraceInstance, TraceRequest
 
@@ -44,6 +45,7 @@ from engine.session.protocol.requests import ProbeRequest, TraceInstance, TraceR
     ),
 )
 @event_options
+@timing_options
 @option(
     "--instance",
     metavar="NAME",
@@ -126,7 +128,10 @@ def _lived_through(
     """Live through a recording that was opened; the exit code."""
     instances: tuple[TraceInstance, ...] = ctx.meta[INSTANCES]
     mode = Mode(mode_name)
+    timing, given = timing_of(ctx, instances=bool(instances)), dict(ctx.params)
     options = replace(trace_options(values, keeps=not listing), mode=mode)
+    if timing.sample:
+        options = replace(options, stack=True)
     probes, filters, triggers = probes_of(values), values["filters"], values["triggers"]
     config = recording.config(
         technique=values["technique"],
@@ -142,8 +147,9 @@ def _lived_through(
             session.kernel.output = console.write_guest
         return session
 
+    probes = replace(probes, sample=timing.sample)
     granted = values["root"] is not None or values["shares"]
-    plain = probes == ProbeRequest() and handlers is None and not instances
+    plain = probes == ProbeRequest() and handlers is None and not instances and not timing.latency
     if plain and not listing and not quiet and _is_interactive(values):
         # The interface is another matter: who lives through a run headless does not load it.
         from engine.cli.interface import InterfaceOptions
@@ -156,12 +162,24 @@ def _lived_through(
         raise click.UsageError(
             "--root and --share are for branches of the run, which the interface makes"
         )
-    if plain:
+    if timing.latency:
+        wanted = latency_request(timing, config, given)
+        with opened_graph(wanted, console.errors(), make) as graphed:
+            reports = graphed.run(lambda session: attached(session, values["timeout"]))
+    elif plain:
         reports = _plain(make(config), values["timeout"])
     else:
         adapted = tuple(each.adapted(mode, keeps=not listing) for each in instances)
         request = TraceRequest(
-            config, probes, options, filters, triggers, handlers, maxactive_default, adapted
+            config,
+            probes,
+            options,
+            filters,
+            triggers,
+            handlers,
+            maxactive_default,
+            adapted,
+            timing.report,
         )
         with opened_trace(request, console.errors(), make) as traced:
             for text in traced.refused:

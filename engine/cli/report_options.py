@@ -92,7 +92,7 @@ _OPTIONS: Final = (
         "--json",
         "as_json",
         is_flag=True,
-        help="With --report, --callers, --callees: write JSON.",
+        help="Write JSON: all calls, or with --report, --callers, --callees what those show.",
         group=Group.OUTPUT,
     ),
 )
@@ -153,6 +153,7 @@ def report_choice(values: dict[str, Any], unit: str) -> tuple[tuple[str, ...], s
     if report and (callers or callees):
         raise click.UsageError("--report and --callers, --callees: one of them")
     if not (report or callers or callees):
+        found = [name for name in found if name != "as_json"]
         if found:
             raise click.UsageError(f"{_TEXTS[found[0]]} needs --report")
         return (), None

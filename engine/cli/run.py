@@ -8,7 +8,15 @@ import click
 from engine.cli import console
 from engine.cli.grouped import GroupedCommand, SwitchedCommand
 from engine.cli.host import attached
-from engine.cli.options import BOOT, boot_flag, config_of, guest_options, schedule_options
+from engine.cli.options import (
+    BOOT,
+    END_HELP,
+    boot_flag,
+    config_of,
+    guest_options,
+    json_option,
+    schedule_options,
+)
 from engine.session import Reports, Session
 from engine.session.headless.endings import explain
 
@@ -44,6 +52,7 @@ class _Run(SwitchedCommand, GroupedCommand):
         ),
     ),
 )
+@json_option(END_HELP)
 @schedule_options
 @guest_options
 @boot_flag
@@ -56,12 +65,25 @@ def run(**values: Any) -> int:
     try:
         with attached(session, values["timeout"]):
             reports = session.run()
-        show(reports, values["color"])
+        if values["as_json"]:
+            _tell(session, reports)
+        else:
+            show(reports, values["color"])
         if values["debug"]:
             figures(session, loaded - started, time.perf_counter() - loaded)
     finally:
         session.close()
     return reports.exit_code
+
+
+def _tell(session: Session, reports: Reports) -> None:
+    """Print the end as JSON."""
+    from engine.cli.documents import document, end_of  # few runs ask
+
+    made = session.figures()
+    figures = {"system_calls": made.system_calls, "bytes_touched": made.touched}
+    remarks = (*reports.damage, *reports.remarks)
+    console.text(document("run", remarks, end=end_of(reports), **figures))
 
 
 def show(reports: Reports, color: str) -> None:

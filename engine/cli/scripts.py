@@ -5,6 +5,7 @@ PATH has the program of a name; the first line of a script names the one that ru
 """
 
 import os
+from shutil import which
 from typing import Final, NamedTuple
 
 from engine.errors import CommandError
@@ -50,6 +51,14 @@ def found_by_path(start: GuestStart, root: str | None) -> GuestStart:
         if directory.startswith("/") and os.path.isfile(path) and os.access(path, os.X_OK):
             return start._replace(guest=path, argv0=start.argv0 or name)
     return start
+
+
+def hidden(name: str, root: str | None) -> str | None:
+    """The program of PATH that a shell would run, where a file here of that name comes first."""
+    if not name or "/" in name or root is not None or not os.path.exists(name):
+        return None
+    found = which(name)
+    return None if found is None or os.path.samefile(found, name) else found
 
 
 def interpreted(start: GuestStart, root: str | None, *, isolated: bool) -> GuestStart:

@@ -21,8 +21,9 @@ from engine.cli.instances import (
 from engine.cli.options import BOOT, boot_flag, config_of, guest_options, schedule_options
 from engine.cli.probe_options import guest_probe_options, probe_options
 from engine.cli.run import show
+from engine.cli.timing_options import Timing, latency_request, timing_of, timing_options
 from engine.session import Session
-from engine.session.headless.traces import LIST_FORMS, opened_trace
+from engine.session.headless.traces import LIST_FORMS, opened_graph, opened_trace
 from engine.session.protocol.config import Mode
 from engine.session.protocol.requests import ProbeRequest, TraceInstance, TraceRequest
 
@@ -56,6 +57,7 @@ class _Trace(SwitchedCommand, WithInstances):
     ),
 )
 @event_options
+@timing_options
 @option(
     "--instance",
     metavar="NAME",
@@ -113,6 +115,9 @@ def trace(
 
     The trace goes to stderr, or to the file of -o.
     """
+    timing = timing_of(ctx, instances=bool(ctx.meta[INSTANCES]))
+    if timing.latency:
+        return _latencies(timing, values)
     runs = not (describe or listing or list_form is not None)
     request = trace_request(ctx, runs=runs)
     with opened_trace(request, console.errors()) as traced:
@@ -137,6 +142,15 @@ def trace(
     return reports.exit_code
 
 
+def _latencies(timing: Timing, values: dict[str, Any]) -> int:
+    """Trace how long functions take; the exit code."""
+    request = latency_request(timing, config_of(values), values)
+    with opened_graph(request, console.errors()) as traced:
+        reports = traced.run(lambda session: attached(session, values["timeout"]))
+    show(reports, values["color"])
+    return reports.exit_code
+
+
 def trace_request(ctx: click.Context, *, runs: bool = True) -> TraceRequest:
     """The request that a parsed command line stands for.
 
@@ -151,18 +165,24 @@ def trace_request(ctx: click.Context, *, runs: bool = True) -> TraceRequest:
     values = dict(ctx.params)
     instances: tuple[TraceInstance, ...] = ctx.meta[INSTANCES]
     mode, handlers = Mode(values.pop("mode_name")), values["handlers"]
-    probes = probes_of(values)
+    timing = timing_of(ctx, instances=bool(instances))
+    if timing.latency:
+        raise click.UsageError("--latency makes a report of its own, and no table of events")
+    probes = replace(probes_of(values), sample=timing.sample)
     if probes == ProbeRequest() and handlers is None and not instances:
         raise click.UsageError(
-            "nothing to trace: give -e DEF, -f GLOB, -r GLOB, --watch EXPR or --handlers FILE.py"
+            "nothing to trace: give -e DEF, -f GLOB, -r GLOB, --watch EXPR, --handlers FILE.py, "
+            "--latency GLOB or --sample N"
         )
+    options = trace_options(values, keeps=runs)
     return TraceRequest(
         config_of(values),
         probes,
-        replace(trace_options(values, keeps=runs), mode=mode),
+        replace(options, mode=mode, stack=options.stack or bool(timing.sample)),
         values["filters"],
         values["triggers"],
         handlers,
         values["maxactive_default"],
         tuple(each.adapted(mode, keeps=runs) for each in instances),
+        timing.report,
     )

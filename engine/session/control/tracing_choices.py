@@ -337,7 +337,7 @@ class KernelSwitch:
                 self.globs = tuple(dict.fromkeys((*self.globs, glob)))
         else:
             self.globs = tuple(glob for glob in self.globs if globs and glob not in globs)
-        tracing.kernel_events[group].record_only(self.globs)
+        tracing.source(group).record_only(self.globs)
         return f"{_WORDS[group]} recorded: {' '.join(self.globs) or 'none'}"
 
 

@@ -34,6 +34,8 @@ from engine.trace.rows import EventInfo
 LIST_FORMS: Final = (KERNEL_FORM, *FORMS)
 """Forms in which definitions can be listed."""
 
+_LATENCY: Final = "latency"
+_SAMPLES: Final = "samples"
 _ARGS: Final = frozenset({"funcgraph-args", "func-args"})
 _KERNELS_OWN: Final = frozenset({"trace.dat", "perf.data"})
 """Formats whose rows of a graph are laid out as a kernel's are."""
@@ -81,6 +83,8 @@ class TraceRun:
             session.probes().manager.returns.pool.kernel_maxactive = True
         self._instances = tuple(zip(request.instances, instances, strict=True))
         self._all = (tracing, *instances)
+        if request.report is not None:
+            tracing.print_as(format_named(_SAMPLES), request.report)
         refused: list[str] = []
         sets: list[tuple[TraceRequest | TraceInstance, Tracing]] = [(request, tracing)]
         for wanted, made in (*sets, *self._instances):
@@ -261,9 +265,10 @@ class GraphRun:
         if report is not None:
             tracing.print_as(report, request.report)
         elif request.options.format == FORMAT_NAMES[0]:
-            tracing.print_as(format_named(graph.tracer), shown)
+            tracing.print_as(format_named(request.written or graph.tracer), shown)
         self._graphing = graphing = Graphing(tracing, recorded)
-        graphing.add(*(request.functions or ("*",)))
+        option = "--latency" if request.written == _LATENCY else "-f"
+        graphing.add(*(request.functions or ("*",)), option=option)
 
     def listed(self, form: str) -> Iterator[str]:
         """The functions as lines of definitions, in one of `LIST_FORMS`."""

@@ -116,6 +116,7 @@ class ProbeRequest(Struct, frozen=True):
         returns: patterns: an event on the return of each.
         bodies: patterns: an event on every instruction of each.
         watches: expressions: an event for each store to what they name.
+        sample: blocks of the guest between two samples of its clock, 0 for no samples.
     """
 
     definitions: tuple[str, ...] = ()
@@ -123,6 +124,7 @@ class ProbeRequest(Struct, frozen=True):
     returns: tuple[str, ...] = ()
     bodies: tuple[str, ...] = ()
     watches: tuple[str, ...] = ()
+    sample: int = 0
 
 
 class TraceInstance(Struct, frozen=True):
@@ -160,6 +162,7 @@ class TraceRequest(Struct, frozen=True):
         handlers: a file with probes written in Python, None for none.
         linux_instances: return probes get as many instances as in Linux by default.
         instances: further sets of events.
+        report: of samples, in place of the events: its options; None for none.
     """
 
     config: GuestConfig
@@ -170,6 +173,7 @@ class TraceRequest(Struct, frozen=True):
     handlers: str | None = None
     linux_instances: bool = False
     instances: tuple[TraceInstance, ...] = ()
+    report: tuple[str, ...] | None = None
 
     @property
     def all_options(self) -> tuple[TraceOptions, ...]:
@@ -217,6 +221,7 @@ class GraphRequest(Struct, frozen=True):
         summary: report at the end what was traced and what it took.
         report: what is written instead of the calls: words of `engine.trace.formats.report`;
             none for the calls themselves.
+        written: name of the report that is written in place of the tracer's text, "" for none.
     """
 
     config: GuestConfig
@@ -226,6 +231,7 @@ class GraphRequest(Struct, frozen=True):
     text: tuple[str, ...] = ()
     summary: bool = False
     report: tuple[str, ...] = ()
+    written: str = ""
 
 
 class BacktraceRequest(Struct, frozen=True):

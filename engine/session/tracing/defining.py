@@ -122,6 +122,10 @@ class Definitions:
             self.on_bodies(glob)
         for text in probes.watches:
             self._choose(Selection(WATCHES, text))
+        if probes.sample:
+            from engine.trace.sample import GROUP as SAMPLES  # few traces have any
+
+            self._choose(Selection(SAMPLES, str(probes.sample)))
 
     def define(self, line: str) -> Defined | None:
         """Carry out one line of `kprobe_events`, or `syscalls/GLOB`, `sched/GLOB`.

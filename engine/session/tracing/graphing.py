@@ -146,15 +146,19 @@ class Graphing:
 
     # -- functions ------------------------------------------------------------------------
 
-    def add(self, *globs: str) -> Added:
+    def add(self, *globs: str, option: str = "-f") -> Added:
         """Trace the functions that match; those that do already stay. They start at once.
+
+        Args:
+            globs: patterns.
+            option: gave them, for messages.
 
         Raises:
             ProbeError: no function matches one of the patterns.
         """
         done = Added()
         for glob in globs:
-            more = self._add(glob)
+            more = self._add(glob, option=option)
             done.count += more.count
             done.refused += more.refused
         return done
@@ -222,10 +226,10 @@ class Graphing:
             del self._places[key]
         self._probing.remove(probes)
 
-    def _add(self, glob: str, only: set[Key] | None = None) -> Added:
+    def _add(self, glob: str, only: set[Key] | None = None, option: str = "-f") -> Added:
         found = list(self._probing.verdicts.places.matching(glob))
         if not found:
-            raise ProbeError(f"-f {glob}: no function matches")
+            raise ProbeError(f"{option} {glob}: no function matches")
         if only is not None:
             found = [place for place in found if _key(place) in only]
         return self.add_places(found)

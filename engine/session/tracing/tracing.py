@@ -37,7 +37,6 @@ from engine.session.tracing.output import (
 )
 from engine.session.tracing.programs import Programs
 from engine.session.tracing.recorders import ProbeCpu, Recorders
-from engine.session.tracing.scheduling import SchedulerEvents
 from engine.session.tracing.stacks import StackRecorder
 from engine.session.tracing.store_events import WatchEvents
 from engine.session.tracing.syscalls import SyscallEvents
@@ -53,6 +52,7 @@ from engine.trace.staging import Consumer, Staging
 from engine.trace.tracepoints import Selection
 
 if TYPE_CHECKING:
+    from engine.session.tracing.sampling import SampleEvents
     from engine.trace.callfilter import CallFilter
 
 _SHOWN: Final = 10
@@ -117,6 +117,7 @@ class Tracing:
         controls: filters and triggers.
         syscalls: system-call events.
         watches: those of watched expressions.
+        samples: those of the guest's clock; None if there are none.
         kernel_events: those that the guest's kernel has without a definition, by group.
         handled: probes of a file of handlers, which have no event.
         incomplete: the output could not take all of the trace; known once it is finished.
@@ -211,9 +212,9 @@ class Tracing:
         self._started = False
         self.syscalls = SyscallEvents(session)
         self.watches = WatchEvents(session)
+        self.samples: SampleEvents | None = None
         self.kernel_events: dict[str, KernelEvents] = {
             syscalls.GROUP: self.syscalls,
-            sched.GROUP: SchedulerEvents(session, self.tasks.chosen),
             store_events.GROUP: self.watches,
         }
         self._stacks = StackRecorder(
@@ -272,7 +273,7 @@ class Tracing:
         return [info for source in self.kernel_events.values() for info in source.infos]
 
     def _choose(self, selected: Selection) -> None:
-        group, source = selected.group, self.kernel_events[selected.group]
+        group, source = selected.group, self.source(selected.group)
 
         def known(name: str) -> bool:
             return (group, name) in self.infos
@@ -281,6 +282,24 @@ class Tracing:
         if self._started:
             for info in found:
                 self._install(info)
+
+    def source(self, group: str) -> KernelEvents:
+        """The events of a group; some are made when the first of them is chosen."""
+        found = self.kernel_events.get(group)
+        if found is None:
+            found = self._late_source(group)
+            self.kernel_events[group] = found
+        return found
+
+    def _late_source(self, group: str) -> KernelEvents:
+        if group == sched.GROUP:
+            from engine.session.tracing.scheduling import SchedulerEvents  # few traces ask
+
+            return SchedulerEvents(self.session, self.tasks.chosen)
+        from engine.session.tracing.sampling import SampleEvents  # as above
+
+        self.samples = SampleEvents(self.session)
+        return self.samples
 
     def _install(self, info: EventInfo) -> None:
         """Have an event of the kernel's recorded."""
@@ -604,6 +623,7 @@ class Tracing:
         said += self.watches.remarks()
         if self.calls is not None:
             said += [Report((text,)) for text in self.calls.remarks()]
+        said += [] if self.samples is None else self.samples.remarks()
         own = dict.fromkeys(probe for event in self.events.values() for probe in event.probes)
         returns = [probe for probe in own if isinstance(probe, Kretprobe)]
         if any(probe.left or probe.active for probe in returns):

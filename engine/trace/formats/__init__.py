@@ -26,8 +26,11 @@ _TRACER_FORMATS: Final = {
     "function": "function.FunctionFormat",
     "report": "report.ReportFormat",
     "callgraph": "callgraph.CallGraphFormat",
+    "calls": "calls.CallsFormat",
+    "latency": "latency.LatencyFormat",
+    "samples": "samples.SamplesFormat",
 }
-"""Texts of the tracers of functions, and of what sums up their calls."""
+"""Texts of the tracers of functions, and reports in place of events."""
 
 WEIGH_CALLS: Final = "weigh-calls"
 """The option that has folded and pprof weigh stacks by calls, not by time."""

@@ -1,7 +1,8 @@
 """Folded stacks: `PROGRAM;OUTER;INNER;EVENT COUNT`, what flame graphs are made from.
 
-Calls of `graph` are `PROGRAM;OUTER;INNER TIME`, the time that was spent in INNER itself, or with
-`--tracer function` `PROGRAM;CALLER;FUNCTION COUNT`; with `--weigh calls` the number of calls.
+A sample of the clock is `PROGRAM;OUTER;INNER TICKS`, without an event. Calls of `graph` are
+`PROGRAM;OUTER;INNER TIME`, the time that was spent in INNER itself, or with `--tracer function`
+`PROGRAM;CALLER;FUNCTION COUNT`; with `--weigh calls` the number of calls.
 """
 
 from collections import Counter
@@ -15,6 +16,7 @@ from engine.trace.formats.base import ByProgram, Names
 from engine.trace.formats.callstacks import CallStacks
 from engine.trace.formats.values import frames, function_name
 from engine.trace.rows import HEAD, EventSource, EventTable, whole
+from engine.trace.sample import is_sample, period
 
 
 class FoldedFormat:
@@ -34,6 +36,7 @@ class FoldedFormat:
         self._programs: ByProgram[str] = ByProgram()
         self._functions = self._programs.symbols(0)
         self._before = ""
+        self._weight = 1
         self._calls: CallStacks[str] = CallStacks(events, self._grown, self._weigh)
 
     def header(self, kept: int | None = None, written: int | None = None) -> bytes:
@@ -53,10 +56,13 @@ class FoldedFormat:
                 comm = self._names.comm(thread)
                 names = [self._function(pc, index > 0) for index, pc in enumerate(found)]
                 program = "?" if comm is None else _word(escaped(comm))
-                stack = ";".join((program, *reversed(names), self._before))
-                self._counts[stack] += 1
+                leaf = (self._before,) if self._before else ()
+                stack = ";".join((program, *reversed(names), *leaf))
+                self._counts[stack] += self._weight
+            elif is_sample(info):
+                self._before, self._weight = "", period(data, position)
             elif not self._calls.take(event_id, thread, data, position):
-                self._before = info.name
+                self._before, self._weight = info.name, 1
             position += words * 8
         return b""
 
@@ -80,14 +86,14 @@ class FoldedFormat:
 
     def state(self) -> object:
         """The counts, the event whose stack may come next, and calls that are open."""
-        return [dict(self._counts), self._before, self._calls.state()]
+        return [dict(self._counts), self._before, self._calls.state(), self._weight]
 
     def restore(self, state: object) -> None:
         """Go on counting."""
-        counts, before, calls = cast("tuple[dict[str, int], str, object]", state)
+        counts, before, calls, weight = cast("tuple[dict[str, int], str, object, int]", state)
         self._calls.restore(calls, str)
         self._counts = Counter({str(stack): int(count) for stack, count in counts.items()})
-        self._before = str(before)
+        self._before, self._weight = str(before), int(weight)
 
     def _grown(self, caller: str | None, thread: int, function: int) -> str:
         if caller is None:

@@ -21,6 +21,7 @@ from engine.trace.formats.protobuf import data as blob
 from engine.trace.formats.protobuf import number, varint
 from engine.trace.formats.values import frames, function_name
 from engine.trace.rows import HEAD, EventSource, EventTable, whole
+from engine.trace.sample import is_sample, period
 
 _SAMPLE_TYPE, _SAMPLE, _MAPPING, _LOCATION, _FUNCTION, _STRING = 1, 2, 3, 4, 5, 6
 _PERIOD_TYPE, _PERIOD, _COMMENT, _DEFAULT = 11, 12, 13, 14
@@ -52,7 +53,8 @@ class PprofFormat:
         self._programs: ByProgram[int] = ByProgram()
         self._places = self._programs.symbols(0)
         self._before = ""
-        self._missing = 0
+        self._missing = self._period = 0
+        self._sampled = False
         self._times: Counter[_Stack] = Counter()
         self._calls: CallStacks[_Stack] = CallStacks(events, self._grown, self._weigh)
 
@@ -75,9 +77,13 @@ class PprofFormat:
                     self._place(address, index > 0)
                     for index, address in enumerate(frames(info, data, position))
                 ]
-                self._counts[(self._string(self._before), program, *places)] += 1
+                key = self._string(self._before), program, *places
+                self._counts[key] += 1
+                self._times[key] += self._period
+                self._sampled = self._sampled or self._period > 0
             elif not self._calls.take(event_id, thread, data, position):
                 self._before = f"{info.group}:{info.name}"
+                self._period = period(data, position) if is_sample(info) else 0
             position += words * 8
         return b""
 
@@ -90,7 +96,7 @@ class PprofFormat:
         """The profile."""
         kind = number(1, self._string("events")) + number(2, self._string("count"))
         out = [blob(_SAMPLE_TYPE, kind)]
-        timed = self._calls.is_timed
+        timed = self._calls.is_timed or self._sampled
         if timed:
             time_kind = number(1, self._string("time")) + number(2, self._string("ticks"))
             out.append(blob(_SAMPLE_TYPE, time_kind))
@@ -145,13 +151,24 @@ class PprofFormat:
             self._missing,
             [[*stack, time] for stack, time in self._times.items()],
             self._calls.state(),
+            self._period,
+            self._sampled,
         ]
 
     def restore(self, state: object) -> None:
         """Go on counting."""
-        strings, counts, mappings, functions, locations, before, missing, times, calls = cast(
-            "Any", state
-        )
+        (
+            strings,
+            counts,
+            mappings,
+            functions,
+            locations,
+            before,
+            missing,
+            times,
+            calls,
+            *sampled,
+        ) = cast("Any", state)
         self._strings = {str(text): at for at, text in enumerate(strings)}
         self._counts = Counter({tuple(map(int, stack)): int(n) for *stack, n in counts})
         self._times = Counter({tuple(map(int, stack)): int(n) for *stack, n in times})
@@ -168,6 +185,7 @@ class PprofFormat:
             for at, (mapping, address, function, line) in enumerate(locations, 1)
         }
         self._before, self._missing = str(before), int(missing)
+        self._period, self._sampled = int(sampled[0]), bool(sampled[1])
 
     def _grown(self, caller: _Stack | None, thread: int, function: int) -> _Stack:
         if caller is None:

@@ -123,7 +123,8 @@ def _traced(request: TraceRequest, work: CellWork, end: float | None) -> CellFac
             yield
         clocks.append(session.cpu.blocks())
 
-    with _errors() as stream, opened_trace(replace(request, options=options), stream) as traced:
+    asked = replace(request, options=options, report=None)
+    with _errors() as stream, opened_trace(asked, stream) as traced:
         said = traced.refused
         reports = traced.run(attach)
         lost, names = traced.lost, traced.names
