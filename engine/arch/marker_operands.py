@@ -109,7 +109,7 @@ def operands(text: str, syntax: MarkerSyntax, word: int) -> tuple[Operand, ...]:
         syntax: the architecture's.
         word: bytes of an address.
     """
-    found = []
+    found: list[Operand] = []
     for piece in _pieces(text):
         if len(found) == MOST:
             break

@@ -151,6 +151,8 @@ class UserBreakpoint(UserStop, kw_only=True):
 
 def place_text(place: CodePlace) -> str:
     """A place as `info breakpoints` shows it."""
+    if place.wanted:
+        return place.wanted
     if place.file:
         return f"in {place.function} at {place.written}:{place.line}"
     return f"<{place.symbol}>"
