@@ -140,7 +140,22 @@ class ProbeList:
             ProbeError: it is not accepted; nothing has changed.
             CommandError: the probe to replace is gone.
         """
-        before, line = self.rows, line.strip()
+        lines = self._tracing.definitions.spelled_out(line)
+        before, texts = self.rows, list[str]()
+        try:
+            for number, each in enumerate(lines):
+                texts.append(self._define_line(each, None if number else replaces, stops=stops))
+        except KprobeTuiError:
+            if texts:
+                self.restore(before)
+            raise
+        text = texts[0] if len(texts) == 1 else f"placed {line.strip()}: {len(texts)} uprobes"
+        self._changed(text, before)
+        return text
+
+    def _define_line(self, line: str, replaces: int | None, *, stops: bool) -> str:
+        """Carry out one line of `kprobe_events`, as `define` does."""
+        line = line.strip()
         old = self.entry(replaces) if replaces is not None else None
         place = self.entries.index(old) if old else len(self.entries)
         if old:
@@ -164,7 +179,6 @@ class ProbeList:
             refused = self._rules.make(made.event, rules) if rules else []
             self._note(made.event)
             text = "; ".join([text, *refused])
-        self._changed(text, before)
         return text
 
     def toggle_break(self, place: str) -> str:

@@ -84,10 +84,7 @@ class MarkerValues:
             at = self._whole(operand.base) + self._whole(operand.index) * operand.scale
             at += operand.number + self._symbol(operand, module)
             return scope.read(at % (1 << 64), operand.size)
-        if operand.base:
-            value = self._whole(operand.base) >> 8 * operand.first
-        else:
-            value = operand.number
+        value = self._whole(operand.base) >> 8 * operand.first if operand.base else operand.number
         return (value % (1 << 8 * operand.size)).to_bytes(operand.size, scope.order)
 
     def _whole(self, name: str) -> int:
@@ -107,9 +104,7 @@ class MarkerValues:
         if not operand.symbol:
             return 0
         found = {
-            one.address
-            for one in module.symbols.find_all(operand.symbol)
-            if one.kind != "tls"
+            one.address for one in module.symbols.find_all(operand.symbol) if one.kind != "tls"
         }
         if len(found) != 1:
             why = "is not in the symbol table" if not found else "stands at several addresses"

@@ -76,6 +76,12 @@ class Marker(Struct, frozen=True):
             return "its semaphore is at the file's beginning"
         return ""
 
+    @property
+    def place(self) -> str:
+        """Its place as `uprobe_events` takes it."""
+        counter = f"({self.counter:#x})" if self.counter else ""
+        return f"{self.file.path}:{self.offset or 0:#x}{counter}"
+
     def fetch(self, number: int, arch: Arch) -> tuple[str, str]:
         """Body and type of an argument in a definition, counted from 1.
 
@@ -213,9 +219,7 @@ class Markers:
                 " blanks or '#' (EINVAL)"
             )
         letter = head.partition(":")[0]
-        counter = f"({marker.counter:#x})" if marker.counter else ""
-        place = f"{path}:{marker.offset:#x}{counter}"
-        return " ".join((f"{letter}:{group}/{event}", place, *args))
+        return " ".join((f"{letter}:{group}/{event}", marker.place, *args))
 
     def _of(self, files: Iterable[ProgramFile]) -> Iterator[Marker]:
         syntax = None if self._arch.markers is None else self._arch.markers()
