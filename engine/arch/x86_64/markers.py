@@ -23,7 +23,7 @@ MARKERS: Final = MarkerSyntax(
     other=re.compile(r"[xyz]mm\d+|st(?:\(\d\))?|mm\d|k\d|[c-gs]s"),
     constant=re.compile(r"\$(?P<number>[+-]?(?:0[xX][0-9a-fA-F]{1,16}|\d{1,20}))", re.ASCII),
     memory=re.compile(
-        r"(?P<place>[^()%:*]*)"
+        r"(?P<place>(?!\$)[^()%:*]*)"
         r"(?:\((?:%(?P<base>\w+))?(?:,\s?%(?P<index>\w+)(?:,\s?(?P<scale>[1248]))?)?\))?",
         re.ASCII,
     ),

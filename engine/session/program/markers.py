@@ -119,10 +119,15 @@ class MarkerLines(Struct, frozen=True):
 
 
 class Markers:
-    """The static probes of one program."""
+    """The static probes of one program.
+
+    Attributes:
+        for_kernel: what no kernel can fetch is left out of arguments that come by themselves.
+    """
 
     def __init__(self, arch: Arch, program: Program) -> None:
         """Nothing is read before the first question."""
+        self.for_kernel = False
         self._arch = arch
         self._program = program
 
@@ -197,6 +202,8 @@ class Markers:
         for number, operand in enumerate(marker.operands, 1):
             try:
                 body, kind = marker.fetch(number, self._arch)
+                if self.for_kernel and operand.index:
+                    raise UnfetchableError("no kernel fetches memory behind two registers")
             except UnfetchableError as error:
                 text = operand.text if operand.text not in str(error) else ""
                 why = f"{text}: {error}" if text else str(error)
