@@ -20,6 +20,7 @@ from engine.session.control.entries import ProbeEntry, ProbeRows, ProbeViews
 from engine.session.control.tracing_choices import EventRules
 from engine.session.guest.probed_space import Wanted
 from engine.session.guest.probing import Probing
+from engine.session.program.marker_places import counter_of
 from engine.session.program.places import Place, PlaceError
 from engine.session.program.verdicts import Placed
 from engine.session.protocol.probes import NO_TEXTS, ProbeRow, ProbeView
@@ -486,6 +487,7 @@ def _stopper(place: Place, name: str) -> Kprobe:
     if place.rules is Rules.UPROBE:
         probe = uprobe = Uprobe(place.path, place.file_offset or 0, mode=Mode.KERNEL, name=name)
         uprobe.handler = lambda probe, regs: None
+        probe.reference = counter_of(place)
     probe.stops = True
     return probe
 

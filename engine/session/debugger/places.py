@@ -52,6 +52,7 @@ class CodePlace(Struct, frozen=True):
         linkage: no more than a stub that leads to another file's function.
         module: guest path of the file.
         wanted: the text that it was asked for by, of a place that is shown by it.
+        counter: offset in the file of a static probe's counter of those who listen; 0 for none.
     """
 
     address: int
@@ -64,6 +65,7 @@ class CodePlace(Struct, frozen=True):
     linkage: bool = False
     module: str = ""
     wanted: str = ""
+    counter: int = 0
 
 
 class WantedMarker(Struct, frozen=True):
@@ -402,7 +404,9 @@ class PlaceFinder:
             for probe in static_probes(module.image) if wanted.is_in(module.name) else ():
                 if probe.name == wanted.name and wanted.provider in ("", probe.provider):
                     at = self.at(probe.address + module.bias)
-                    yield replace(at, file="", line=0, written="", wanted=text)
+                    counter = (probe.semaphore and module.image.file_offset(probe.semaphore)) or 0
+                    at = replace(at, wanted=text, counter=counter)
+                    yield replace(at, file="", line=0, written="")
 
     def _named(self, module: Module, wanted: WantedPlace) -> Iterator[FunctionBlock]:
         """The functions that the debug information has of a name."""

@@ -83,7 +83,7 @@ def test_a_note_without_room_for_addresses_is_told() -> None:
 @pytest.mark.parametrize("field", ["owner_size", "size"])
 @pytest.mark.parametrize("claim", [0x1000, 0x7FFFFFFF, 0xFFFFFFFC, 0xFFFFFFFF])
 def test_a_huge_claim_ends_the_notes(field: str, claim: int) -> None:
-    bad = Note(**{field: claim})
+    bad = Note(size=claim) if field == "size" else Note(owner_size=claim)
     image = ElfImage.from_bytes(file_with(OTHER.raw + bad.raw), "zoo")
 
     assert [probe.name for probe in static_probes(image)] == ["gone"]
