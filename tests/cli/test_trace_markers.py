@@ -41,7 +41,17 @@ def zoo(arch: str, optimised: str = "-O2", *flags: str) -> Path:
     compiler = archkit.compiler(arch)
     key = "".join((optimised, *flags))
     program = run_folder("markers") / f"zoo{key}.{arch}"
-    words: list[str | Path] = [compiler, optimised, "-g", *flags, "-I", HEADERS, "-o", program, ZOO]
+    words: list[str | Path] = [
+        compiler,
+        optimised,
+        "-g",
+        *flags,
+        "-I",
+        HEADERS,
+        "-o",
+        program,
+        ZOO,
+    ]
     with locked(program):
         if not program.exists():
             done = subprocess.run(words, capture_output=True, text=True, check=False)
