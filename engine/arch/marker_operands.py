@@ -56,11 +56,11 @@ class MarkerSyntax(Struct, frozen=True):
     relative: str = ""
 
 
-class Operand(Struct, frozen=True):
-    """Where an argument of a static probe is.
+class MarkerOperand(Struct, frozen=True):
+    """The place of an argument of a static probe.
 
-    It is a constant, the register `base`, or memory at `base` plus `index` times `scale` plus
-    `symbol` plus `number`.
+    The argument is a constant, the register `base`, or memory at `base` plus `index` times
+    `scale` plus `symbol` plus `number`.
 
     Attributes:
         text: as the note has it.
@@ -101,7 +101,7 @@ class Operand(Struct, frozen=True):
         return not self.memory and not self.base
 
 
-def operands(text: str, syntax: MarkerSyntax, word: int) -> tuple[Operand, ...]:
+def operands(text: str, syntax: MarkerSyntax, word: int) -> tuple[MarkerOperand, ...]:
     """Read a note's text of arguments; those behind the twelfth are left out.
 
     Args:
@@ -109,7 +109,7 @@ def operands(text: str, syntax: MarkerSyntax, word: int) -> tuple[Operand, ...]:
         syntax: the architecture's.
         word: bytes of an address.
     """
-    found: list[Operand] = []
+    found: list[MarkerOperand] = []
     for piece in _pieces(text):
         if len(found) == MOST:
             break
@@ -133,17 +133,17 @@ def _pieces(text: str) -> Iterator[str]:
         yield text[start:]
 
 
-def _operand(text: str, syntax: MarkerSyntax, word: int) -> Operand:
+def _operand(text: str, syntax: MarkerSyntax, word: int) -> MarkerOperand:
     if len(text) > _LONGEST:
-        return Operand(text[:_LONGEST], problem=f"it has more than {_LONGEST} characters")
+        return MarkerOperand(text[:_LONGEST], problem=f"it has more than {_LONGEST} characters")
     head = _HEAD.match(text)
     size, signed, real = (
         (int(head[2]), bool(head[1]), bool(head[3])) if head else (word, False, False)
     )
     body = text[head.end() :] if head else text
     if size not in SIZES:
-        return Operand(text, problem=f"{size} bytes are no size of a number")
-    whole = Operand(text, size, signed, real)
+        return MarkerOperand(text, problem=f"{size} bytes are no size of a number")
+    whole = MarkerOperand(text, size, signed, real)
     name = body.removeprefix(syntax.prefix) if body.startswith(syntax.prefix) else ""
     if name in syntax.zero:
         return whole
@@ -162,8 +162,8 @@ def _operand(text: str, syntax: MarkerSyntax, word: int) -> Operand:
 
 
 def _in_memory(
-    whole: Operand, syntax: MarkerSyntax, found: re.Match[str], place: re.Match[str]
-) -> Operand:
+    whole: MarkerOperand, syntax: MarkerSyntax, found: re.Match[str], place: re.Match[str]
+) -> MarkerOperand:
     parts = found.groupdict()
     base, index = parts.get("base") or "", parts.get("index") or ""
     numbers = _EACH.findall(place["numbers"])

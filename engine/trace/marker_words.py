@@ -8,7 +8,7 @@ behind two registers, `+8(%ax+%di*4)`, is ours: no kernel can fetch it.
 from collections.abc import Callable
 
 from engine.arch.base import Arch
-from engine.arch.marker_operands import Operand
+from engine.arch.marker_operands import MarkerOperand
 from engine.errors import ProbeError
 
 
@@ -23,7 +23,7 @@ It raises an `UnfetchableError` where the symbol has no address.
 """
 
 
-def fetch_words(operand: Operand, arch: Arch, symbol: SymbolOffset) -> tuple[str, str]:
+def fetch_words(operand: MarkerOperand, arch: Arch, symbol: SymbolOffset) -> tuple[str, str]:
     """An argument's body and type in a definition.
 
     A floating number gives its bits: fetch arguments are integers.
@@ -51,14 +51,14 @@ def fetch_words(operand: Operand, arch: Arch, symbol: SymbolOffset) -> tuple[str
     return f"%{_named(operand.base, arch)}", kind
 
 
-def _constant(operand: Operand, arch: Arch) -> str:
+def _constant(operand: MarkerOperand, arch: Arch) -> str:
     limit = 1 << arch.bits
     if not -limit // 2 <= operand.number < limit:
         raise UnfetchableError(f"{operand.number} does not fit into {arch.bits} bits")
     return f"\\{operand.number}"
 
 
-def _memory(operand: Operand, arch: Arch, symbol: SymbolOffset) -> str:
+def _memory(operand: MarkerOperand, arch: Arch, symbol: SymbolOffset) -> str:
     number = operand.number
     if operand.symbol:
         absolute = not operand.relative

@@ -7,7 +7,7 @@ number, and then knows none of the operands that follow.
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
-from engine.arch.marker_operands import Operand, operands
+from engine.arch.marker_operands import MarkerOperand, operands
 from engine.errors import CommandError
 from engine.guest.modules import Module
 from engine.image.datatypes import TypeKind
@@ -41,7 +41,7 @@ class MarkerValues:
             **{f"_probe_arg{number}": argument(number) for number in range(_MOST)},
         }
 
-    def _here(self) -> tuple[Module, tuple[Operand, ...]]:
+    def _here(self) -> tuple[Module, tuple[MarkerOperand, ...]]:
         """The file and the operands of the probe at the frame's address.
 
         Raises:
@@ -72,7 +72,7 @@ class MarkerValues:
         raw = self._raw(operand, module)
         return TypedValue(_type(operand), lambda: raw, order=order, _raw=raw)
 
-    def _raw(self, operand: Operand, module: Module) -> bytes:
+    def _raw(self, operand: MarkerOperand, module: Module) -> bytes:
         """The bytes of an operand.
 
         Raises:
@@ -100,7 +100,7 @@ class MarkerValues:
             raise CommandError(f"Register {name} is not known here.")
         return int.from_bytes(found.raw, found.order)
 
-    def _symbol(self, operand: Operand, module: Module) -> int:
+    def _symbol(self, operand: MarkerOperand, module: Module) -> int:
         if not operand.symbol:
             return 0
         found = {
@@ -112,7 +112,7 @@ class MarkerValues:
         return found.pop() + module.bias
 
 
-def _type(operand: Operand) -> ct.MadeType:
+def _type(operand: MarkerOperand) -> ct.MadeType:
     """The type of an argument, as gdb calls it: int32_t, uint64_t; float and double."""
     if operand.real and operand.size in (4, 8):
         return ct.FLOAT if operand.size == 4 else ct.DOUBLE

@@ -85,7 +85,7 @@ class WantedMarker(Struct, frozen=True):
 
     @property
     def why_not(self) -> str:
-        """What is said where there is none."""
+        """The complaint where no file has such a probe."""
         module, provider = self.module or "<any>", self.provider or "<any>"
         return f"No probe matching objfile=`{module}', provider=`{provider}', name=`{self.name}'"
 
@@ -521,7 +521,7 @@ class PlaceFinder:
 
 
 def _wanted_marker(found: re.Match[str]) -> WantedMarker:
-    """What a probe's name asks for (gdb/probe.c, parse_probes).
+    """Read the name of static probes (gdb/probe.c, parse_probes).
 
     Raises:
         CommandError: a part of it is empty.

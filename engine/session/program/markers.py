@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from engine.arch.base import Arch
-from engine.arch.marker_operands import Operand, operands
+from engine.arch.marker_operands import MarkerOperand, operands
 from engine.errors import ImageError, ProbeError
 from engine.image.headers import PF_W, PF_X
 from engine.image.sdt import StaticProbe, static_probes
@@ -40,7 +40,7 @@ class Marker(Struct, frozen=True):
 
     file: ProgramFile
     probe: StaticProbe
-    operands: tuple[Operand, ...]
+    operands: tuple[MarkerOperand, ...]
 
     @property
     def event(self) -> str:
@@ -78,7 +78,7 @@ class Marker(Struct, frozen=True):
 
     @property
     def place(self) -> str:
-        """Its place as `uprobe_events` takes it."""
+        """The place as `uprobe_events` takes it."""
         counter = f"({self.counter:#x})" if self.counter else ""
         return f"{self.file.path}:{self.offset or 0:#x}{counter}"
 
@@ -132,7 +132,7 @@ class Markers:
         self._program = program
 
     def all(self) -> Iterator[Marker]:
-        """Those of the program and of the libraries it begins with."""
+        """Yield the markers of the program and of the libraries that it begins with."""
         return self._of(self._program.files)
 
     def named(self, name: MarkerName) -> tuple[Marker, ...]:
@@ -233,12 +233,12 @@ class Markers:
         word = self._arch.bits // 8
         for file in files:
             for probe in static_probes(file.image):
-                found: tuple[Operand, ...] = ()
+                found: tuple[MarkerOperand, ...] = ()
                 if syntax is not None:
                     found = operands(probe.arguments, syntax, word)
                 elif probe.arguments:
                     why = f"operands of {self._arch.name} are not read"
-                    found = (Operand(probe.arguments, problem=why),)
+                    found = (MarkerOperand(probe.arguments, problem=why),)
                 yield Marker(file, probe, found)
 
     def _file(self, name: MarkerName) -> ProgramFile:

@@ -5,14 +5,14 @@ import time
 import pytest
 
 from engine.arch import by_name
-from engine.arch.marker_operands import Operand, operands
+from engine.arch.marker_operands import MarkerOperand, operands
 from engine.errors import ProbeError
 from engine.trace.marker_words import UnfetchableError, fetch_words
 
 SYMBOLS = {"table": 0x4060, "_ZN3geo1fEi": 0x4100}
 
 
-def read(text: str, arch: str) -> tuple[Operand, ...]:
+def read(text: str, arch: str) -> tuple[MarkerOperand, ...]:
     made = by_name(arch).markers
     assert made is not None
     return operands(text, made(), by_name(arch).bits // 8)

@@ -97,8 +97,8 @@ def test_conditions_may_name_arguments(zoo: Path) -> None:
 
 def test_a_counter_is_up_while_a_breakpoint_stands(zoo: Path) -> None:
     words = ("break feed", "run", "p fed_semaphore", "tbreak -probe-stap zoo:fed")
-    words = (*words, "p fed_semaphore", "continue", "p $_probe_arg0", "p fed_semaphore")
-    told = said(GuestConfig(str(zoo)), *words)
+    after = ("p fed_semaphore", "continue", "p $_probe_arg0", "p fed_semaphore")
+    told = said(GuestConfig(str(zoo)), *words, *after)
 
     assert re.findall(r"^\$\d+ = (.*)", told, re.M) == ["0", "1", "0", "0"]
     assert "Temporary breakpoint 2, " in told
