@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from engine.arch.kernelmodules import ModuleLinker
     from engine.arch.kernelprobes import KernelPlaceRules
     from engine.arch.kernelsites import BootedKernel, KernelSites, TableShapes
+    from engine.arch.marker_operands import MarkerSyntax
     from engine.arch.nop_call import NopCalls
     from engine.arch.ptrace import PtraceAbi
 
@@ -425,6 +426,7 @@ class Arch(Struct, frozen=True):
         kernel_rules: for probes on the text of a kernel image; None where none are known.
         returns: what return probes need of it beside `probes`; None where that is nothing.
         data_flow: which values instructions copy; None where values cannot be followed.
+        markers: its way to write operands of static probes (USDT); None where they are not read.
     """
 
     name: str
@@ -481,6 +483,7 @@ class Arch(Struct, frozen=True):
     rewrites: Callable[[bytes], bool] = lambda raw: False
     stores_byte: Callable[[bytes], bool] = lambda raw: True
     data_flow: "Callable[[], DataFlow] | None" = None
+    markers: "Callable[[], MarkerSyntax] | None" = None
 
     def __post_init__(self) -> None:
         """Check it; EngineError where it is incomplete."""

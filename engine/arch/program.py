@@ -49,6 +49,8 @@ class Source(Enum):
     """Beginning of a fetch."""
 
     REGISTER = "register"
+    INDEXED = "indexed"
+    """A register plus another one times a scale."""
     IMMEDIATE = "immediate"
     TEXT = "text"
     """An immediate string."""
@@ -82,9 +84,10 @@ class Base(Struct, frozen=True):
 
     Attributes:
         source: which kind.
-        register: the architecture's own register name, for REGISTER.
-        value: immediate, stack index, address, offset, number of an argument or of a word.
-        text: for TEXT; the name, for SYMBOL.
+        register: the architecture's own register name, for REGISTER; for INDEXED, "" for 0.
+        value: immediate, stack index, address, offset, number of an argument or of a word; the
+            scale, for INDEXED.
+        text: for TEXT; the name, for SYMBOL; the register that is scaled, for INDEXED.
         fetch: base and dereferences of the other fetch, for AT_ENTRY and PER_CPU.
     """
 

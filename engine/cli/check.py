@@ -56,6 +56,13 @@ _REASONS: Final = 20
     help="Check every instruction of GUEST.",
     group=Group.EVENTS,
 )
+@option(
+    "--list",
+    "listed",
+    is_flag=True,
+    help="List the static probes (USDT) of GUEST and its libraries, as -e takes them, instead.",
+    group=Group.EVENTS,
+)
 @option("--summary", is_flag=True, help="Count verdicts and reasons instead.", group=Group.OUTPUT)
 @option(
     "--json",
@@ -122,6 +129,7 @@ def check(
     summary: bool,
     as_json: bool,
     form: str | None,
+    listed: bool,
     **values: Any,
 ) -> int:
     """Say for each place in GUEST whether a probe may stand there; nothing runs.
@@ -140,6 +148,8 @@ def check(
     too: each definition has its own, and the exit code is 1.
     """
     request = check_request(ctx)
+    if listed:
+        return _list(request, values, as_json=as_json)
     if values["ask_kernel"]:
         return _ask(request, values, summary=summary, as_json=as_json, form=form)
     if values["append"]:
@@ -174,6 +184,16 @@ def check(
     console.remarks(result.damage(), values["color"])
     refused = any(each.error is not None for each in result.lines)
     return int(refused or any(not placed.judgement.ok for placed in result.asked))
+
+
+def _list(request: CheckRequest, values: dict[str, Any], *, as_json: bool) -> int:
+    """Show the static probes that there are."""
+    if request.definitions or request.functions or request.everything:
+        raise click.UsageError("--list stands alone: it has all static probes")
+    from engine.cli.marker_text import show_markers  # few list them
+
+    show_markers(request.config, as_json=as_json, color=values["color"])
+    return 0
 
 
 def _ask(

@@ -17,6 +17,9 @@ _MAX_PARAMETER: Final = 2048  # THREAD_SIZE / sizeof(long)
 _AT_ENTRY: Final = "entry("
 _LAST_OP: Final = 14  # of 16 fetch instructions the last is always the end
 _SIGN: Final = re.compile(r"[+-]")
+_INDEXED: Final = re.compile(
+    r"(?:%(?P<base>\w+)\+)?%(?P<index>\w+)(?:\*(?P<scale>1|2|4|8|16))?", re.ASCII
+)
 DIGITS: Final = frozenset("0123456789")
 
 
@@ -161,6 +164,15 @@ class BaseReader:
         if base.source is Source.REGISTER and not base.register:
             base = replace(base, source=Source.IMMEDIATE)
         return Base(Source.AT_ENTRY, fetch=(base, derefs))
+
+    def indexed(self, text: str) -> Base:
+        """`%REG+%REG*SCALE`, `%REG*SCALE`: an element's place in an array; no kernel knows it."""
+        found, names = _INDEXED.fullmatch(text), self._at.context.arch.probes.fetch_registers
+        if found is None or not {found["base"] or found["index"], found["index"]} <= names.keys():
+            raise self._at.fail("BAD_REG_NAME")
+        base = names[found["base"]] if found["base"] else ""
+        index = names[found["index"]].encode()
+        return Base(Source.INDEXED, register=base, value=int(found["scale"] or 1), text=index)
 
     def memory(self, text: str) -> Base:
         """`@ADDR`, `@SYM[+|-OFF]` or `@+OFF`."""

@@ -284,6 +284,8 @@ class _BodyReader:
         if head == "%":
             if not self._context.registers:
                 raise self._at.fail("BAD_VAR")
+            if self._context.extended and not text[1:].isidentifier():
+                return self._bases.indexed(text), (), False
             probes = self._context.arch.probes
             fixed = probes.fixed_registers.get(text[1:])
             if fixed is not None:  # checked as the register that the kernel takes it for

@@ -187,6 +187,10 @@ class FunctionText:
         source = base.source
         if source in _REGISTER_SOURCES:
             return self._register(self._register_of(base))
+        if source is Source.INDEXED:
+            index = f"{self._register(base.text.decode())} * {base.value}"
+            whole = f"{self._register(base.register)} + {index}" if base.register else index
+            return f"({whole} & {(1 << self._machine.bits) - 1})"
         if source in (Source.ENTRY, Source.AT_ENTRY):
             wanted = base.value if source is Source.ENTRY else base.fetch
             return f"e{self._captured.index(wanted)}"

@@ -2,7 +2,8 @@
 
 Source: the UserSpaceProbeImplementation page of SystemTap's wiki: a note of type 3 and name
 "stapsdt" holds the probe's address, the address of the section .stapsdt.base as it was then, the
-address of a semaphore, and three texts.
+address of a semaphore, and three texts. Where that section has moved since (prelink), the
+addresses have moved with it.
 """
 
 from collections.abc import Iterator
@@ -16,6 +17,11 @@ _SECTION: Final = ".note.stapsdt"
 _BASE: Final = ".stapsdt.base"
 _NAME: Final = b"stapsdt\0"
 _TYPE: Final = 3
+_HEAD: Final = 12
+_MOST: Final = 1 << 16
+"""Notes of a file that are read; the largest programs have hundreds."""
+_LONGEST: Final = 256
+"""Characters of a provider's or a probe's name."""
 
 
 class StaticProbe(Struct, frozen=True):
@@ -36,29 +42,95 @@ class StaticProbe(Struct, frozen=True):
     arguments: str
 
 
-def static_probes(image: ElfImage) -> Iterator[StaticProbe]:
-    """Yield the static probes of a file; what is damaged is left out."""
-    section = image.section(_SECTION)
-    if section is None:
-        return
-    raw, width = image.section_data(section), image.bits // 8
-    order: Literal["little", "big"] = "little" if image.byteorder == "little" else "big"
+class _DamagedNoteError(Exception):
+    """A note that makes no sense; its text says why."""
+
+
+def static_probes(image: ElfImage) -> tuple[StaticProbe, ...]:
+    """The static probes of a file, in the order of its notes.
+
+    What is damaged is left out, and noted as damage of the file.
+    """
+    return image.once(_all)
+
+
+def _all(image: ElfImage) -> tuple[StaticProbe, ...]:
     base = image.section(_BASE)
-    at = 0
-    while at + 12 <= len(raw):
-        sizes = (int.from_bytes(raw[at + n : at + n + 4], order) for n in (0, 4, 8))
-        name_size, size, kind = sizes
-        begin = at + 12 + (name_size + 3 & ~3)
-        name, body = raw[at + 12 : at + 12 + name_size], raw[begin : begin + size]
-        at = begin + (size + 3 & ~3)
-        texts = body[3 * width :].split(b"\0")
-        if kind != _TYPE or name != _NAME or len(body) < 3 * width or len(texts) < 3:
+    found: list[StaticProbe] = []
+    for section in image.sections:
+        if section.name != _SECTION:
             continue
-        address, then, semaphore = (
-            int.from_bytes(body[n * width : (n + 1) * width], order) for n in range(3)
+        raw = image.section_data(section)
+        if len(raw) < section.size:
+            image.damage.note(f"{image.name}: {_SECTION} reaches beyond the end of the file")
+        for at, body in _notes(image, raw):
+            if len(found) == _MOST:
+                image.damage.note(f"{image.name}: {_SECTION}: more than {_MOST} notes")
+                break
+            try:
+                found.append(_probe(image, body, None if base is None else base.addr))
+            except _DamagedNoteError as error:
+                image.damage.note(f"{image.name}: {_SECTION}: the note at {at:#x}: {error}")
+    return tuple(found)
+
+
+def _order(image: ElfImage) -> Literal["little", "big"]:
+    return "little" if image.byteorder == "little" else "big"
+
+
+def _notes(image: ElfImage, raw: bytes) -> Iterator[tuple[int, bytes]]:
+    """(offset, contents) of the notes of static probes in a section."""
+    order, at = _order(image), 0
+    while at < len(raw):
+        if len(raw) - at < _HEAD:
+            if any(raw[at:]):
+                image.damage.note(f"{image.name}: {_SECTION}: the note at {at:#x} is cut")
+            return
+        name_size, size, kind = (
+            int.from_bytes(raw[at + n : at + n + 4], order) for n in (0, 4, 8)
         )
-        moved = base.addr - then if base is not None else 0
-        provider, probe, arguments = (text.decode(errors="replace") for text in texts[:3])
-        yield StaticProbe(
-            provider, probe, address + moved, semaphore + moved if semaphore else 0, arguments
-        )
+        begin = at + _HEAD + (name_size + 3 & ~3)
+        if begin + size > len(raw):
+            image.damage.note(
+                f"{image.name}: {_SECTION}: the note at {at:#x} says that it has"
+                f" {name_size} and {size} bytes, of which {len(raw) - at - _HEAD} are there"
+            )
+            return
+        if kind == _TYPE and raw[at + _HEAD : at + _HEAD + name_size] == _NAME:
+            yield at, raw[begin : begin + size]
+        at = begin + (size + 3 & ~3)
+
+
+def _probe(image: ElfImage, body: bytes, base: int | None) -> StaticProbe:
+    width, order, mask = image.bits // 8, _order(image), (1 << image.bits) - 1
+    texts = body[3 * width :].split(b"\0")
+    if len(body) < 3 * width:
+        raise _DamagedNoteError(f"{len(body)} bytes are too few for three addresses")
+    if len(texts) < 4:
+        raise _DamagedNoteError("its three texts do not end")
+    address, then, semaphore = (
+        int.from_bytes(body[n * width : (n + 1) * width], order) for n in range(3)
+    )
+    provider, name = _name("provider", texts[0]), _name("name", texts[1])
+    arguments = texts[2].decode(errors="replace")
+    if not arguments.isprintable():
+        arguments = arguments.encode("unicode_escape").decode()
+    moved = base - then if base is not None else 0
+    return StaticProbe(
+        provider,
+        name,
+        address + moved & mask,
+        semaphore + moved & mask if semaphore else 0,
+        arguments.strip(),
+    )
+
+
+def _name(what: str, raw: bytes) -> str:
+    text = raw[: _LONGEST + 1].decode(errors="replace")
+    if not text:
+        raise _DamagedNoteError(f"it has no {what}")
+    if len(text) > _LONGEST:
+        raise _DamagedNoteError(f"its {what} has more than {_LONGEST} characters")
+    if not text.isprintable():
+        raise _DamagedNoteError(f"its {what} is no text")
+    return text

@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from engine.arch.kernelmodules import ModuleLinker
     from engine.arch.kernelprobes import KernelPlaceRules
     from engine.arch.kernelsites import BootedKernel, KernelSites, TableShapes
+    from engine.arch.marker_operands import MarkerSyntax
     from engine.arch.ptrace import PtraceAbi
 
 _TRAPS = {  # QEMU's EXCP_* numbers of target/arm
@@ -140,6 +141,12 @@ def _gdb() -> "GdbTarget":
     from engine.arch.aarch64.gdb import GDB  # asked for by a server for gdb only
 
     return GDB
+
+
+def _markers() -> "MarkerSyntax":
+    from engine.arch.aarch64.markers import MARKERS  # few programs have static probes
+
+    return MARKERS
 
 
 def _data_flow() -> "DataFlow":
@@ -237,4 +244,5 @@ AARCH64 = Arch(
     kernel_text=_kernel_text,
     kernel_shapes=_kernel_shapes,
     data_flow=_data_flow,
+    markers=_markers,
 )

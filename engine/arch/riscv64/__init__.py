@@ -39,6 +39,7 @@ from engine.arch.riscv64.syscalls import OWN_CALLS, SYSCALLS
 if TYPE_CHECKING:
     from engine.arch.dataflow import DataFlow
     from engine.arch.gdbtarget import GdbTarget
+    from engine.arch.marker_operands import MarkerSyntax
     from engine.arch.ptrace import PtraceAbi
 
 # DWARF numbers: RISC-V DWARF Specification, table 1.
@@ -92,6 +93,12 @@ def _ptrace() -> "PtraceAbi":
     from engine.arch.riscv64.user_regs import PTRACE  # few programs are traced
 
     return PTRACE
+
+
+def _markers() -> "MarkerSyntax":
+    from engine.arch.riscv64.markers import MARKERS  # few programs have static probes
+
+    return MARKERS
 
 
 def _data_flow() -> "DataFlow":
@@ -165,4 +172,5 @@ RISCV64 = Arch(
     probes=PROBES,
     unwind=UNWIND,
     data_flow=_data_flow,
+    markers=_markers,
 )

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from engine.arch.kernelmodules import ModuleLinker
     from engine.arch.kernelprobes import KernelPlaceRules
     from engine.arch.kernelsites import BootedKernel, KernelSites
+    from engine.arch.marker_operands import MarkerSyntax
     from engine.arch.nop_call import NopCalls
     from engine.arch.ptrace import PtraceAbi
 
@@ -190,6 +191,12 @@ def _gdb() -> "GdbTarget":
     return GDB
 
 
+def _markers() -> "MarkerSyntax":
+    from engine.arch.x86_64.markers import MARKERS  # few programs have static probes
+
+    return MARKERS
+
+
 def _data_flow() -> "DataFlow":
     from engine.arch.x86_64.copies import DATA_FLOW  # asked for by who follows values only
 
@@ -315,4 +322,5 @@ X86_64 = Arch(
     kernel_rules=_kernel_rules,
     kernel_text=_kernel_text,
     data_flow=_data_flow,
+    markers=_markers,
 )

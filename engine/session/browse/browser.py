@@ -510,6 +510,24 @@ class Browser:
 
     def _check(self, line: str) -> DefinitionVerdict:
         try:
+            lines, _ = self.verdicts.spelled_out(line)
+        except KprobeTuiError as error:
+            return DefinitionVerdict(False, str(error))
+        if len(lines) > 1:
+            return self._check_each(lines)
+        return self._check_one(*lines)
+
+    def _check_each(self, lines: Sequence[str]) -> DefinitionVerdict:
+        """The verdict on several lines; the first one that is refused decides."""
+        found = [self._check_one(each) for each in lines]
+        bad = next((one for one in found if not one.ok), None)
+        if bad is not None:
+            return DefinitionVerdict(False, bad.text)
+        text = f"{len(lines)} uprobes: " + "; ".join(dict.fromkeys(one.text for one in found))
+        return DefinitionVerdict(True, text, None, tuple(n for one in found for n in one.places))
+
+    def _check_one(self, line: str) -> DefinitionVerdict:
+        try:
             parsed = parse(line, self.arch, mode=self._mode, lookup=self.verdicts.lookup)
         except ProbeSyntaxError as error:
             column = error.column - (len(error.command) - len(error.command.lstrip()))

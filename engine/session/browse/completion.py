@@ -88,6 +88,8 @@ class DefinitionCompleter:
 
     def _head(self, typed: str, start: int, groups: Sequence[str]) -> Completion:
         letter, colon, name = typed.partition(":")
+        if typed[:1] == "%" or typed.startswith("sdt"):
+            return _fitting(typed, self._markers(typed), start)
         if not colon:
             return _fitting(typed, ("p:", "r:"), start)
         if "/" in name or letter[:1] not in ("p", "r", "-"):
@@ -97,6 +99,8 @@ class DefinitionCompleter:
 
     def _place(self, typed: str, start: int) -> Completion:
         name, percent, _ = typed.partition("%")
+        if typed[:1] == "%" or typed.startswith("sdt_"):
+            return _fitting(typed, self._markers(typed), start)
         if percent:
             return _fitting(typed[len(name) :], (_RETURN,), start + len(name))
         if "/" in typed:
@@ -141,6 +145,13 @@ class DefinitionCompleter:
         if not body or _NAME.fullmatch(body):
             return _fitting(body, self._variables(found, uprobe), at)
         return Completion(at)
+
+    def _markers(self, typed: str) -> list[str]:
+        """The program's static probes, each once; the kernel's rules know none."""
+        if self._mode is Mode.KERNEL:
+            return []
+        mark = "%" if typed[:1] == "%" else ""
+        return list(dict.fromkeys(mark + one.event for one in self._verdicts.markers.all()))
 
     # -- what there is ------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from engine.session.control.entries import ProbeEntry, ProbeRows, ProbeViews
 from engine.session.control.tracing_choices import EventRules
 from engine.session.guest.probed_space import Wanted
 from engine.session.guest.probing import Probing
+from engine.session.program.marker_places import counter_of
 from engine.session.program.places import Place, PlaceError
 from engine.session.program.verdicts import Placed
 from engine.session.protocol.probes import NO_TEXTS, ProbeRow, ProbeView
@@ -140,7 +141,22 @@ class ProbeList:
             ProbeError: it is not accepted; nothing has changed.
             CommandError: the probe to replace is gone.
         """
-        before, line = self.rows, line.strip()
+        lines = self._tracing.definitions.spelled_out(line)
+        before, texts = self.rows, list[str]()
+        try:
+            for number, each in enumerate(lines):
+                texts.append(self._define_line(each, None if number else replaces, stops=stops))
+        except KprobeTuiError:
+            if texts:
+                self.restore(before)
+            raise
+        text = texts[0] if len(texts) == 1 else f"placed {line.strip()}: {len(texts)} uprobes"
+        self._changed(text, before)
+        return text
+
+    def _define_line(self, line: str, replaces: int | None, *, stops: bool) -> str:
+        """Carry out one line of `kprobe_events`, as `define` does."""
+        line = line.strip()
         old = self.entry(replaces) if replaces is not None else None
         place = self.entries.index(old) if old else len(self.entries)
         if old:
@@ -164,7 +180,6 @@ class ProbeList:
             refused = self._rules.make(made.event, rules) if rules else []
             self._note(made.event)
             text = "; ".join([text, *refused])
-        self._changed(text, before)
         return text
 
     def toggle_break(self, place: str) -> str:
@@ -472,6 +487,7 @@ def _stopper(place: Place, name: str) -> Kprobe:
     if place.rules is Rules.UPROBE:
         probe = uprobe = Uprobe(place.path, place.file_offset or 0, mode=Mode.KERNEL, name=name)
         uprobe.handler = lambda probe, regs: None
+        probe.reference = counter_of(place)
     probe.stops = True
     return probe
 

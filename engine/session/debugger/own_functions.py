@@ -15,6 +15,7 @@ from engine.language.surroundings import Surroundings
 from engine.language.values import TypedValue, made
 from engine.message_text import bare_name
 from engine.session.debugger.frames import SelectedFrames
+from engine.session.debugger.marker_values import MarkerValues
 from engine.session.debugger.settings import GdbSetting
 from engine.session.debugger.signal_info import siginfo
 
@@ -46,6 +47,7 @@ class OwnFunctions:
             "_gthread": self._thread,
             "_siginfo": lambda: siginfo(debugger),
             "_inferior": lambda: made(ct.INT, 1, debugger.scope.order),
+            **MarkerValues(debugger).variables,
         }
 
     def _thread(self) -> TypedValue:

@@ -25,6 +25,7 @@ from engine.session.inspect.program_files import Files
 from engine.session.program.places import RESOLVER
 from engine.session.protocol.frames import GuestFrame
 
+_MARKER: Final = re.compile(r"-p(?:robe)?(?P<kind>-?(?:stap|dtrace))?\s+(?P<name>\S+)")
 _OPTIONS: Final = re.compile(
     r"-(?P<name>fu?n?c?t?i?o?n?|qu?a?l?i?f?i?e?d?|li?n?e?|so?u?r?c?e?)\s+(?P<value>\S+)?\s*"
 )
@@ -50,6 +51,8 @@ class CodePlace(Struct, frozen=True):
         block: of the function there, an inlined copy's own; None where none is known.
         linkage: no more than a stub that leads to another file's function.
         module: guest path of the file.
+        wanted: the text that it was asked for by, of a place that is shown by it.
+        counter: offset in the file of a static probe's counter of those who listen; 0 for none.
     """
 
     address: int
@@ -61,6 +64,34 @@ class CodePlace(Struct, frozen=True):
     block: BlockKey | None = None
     linkage: bool = False
     module: str = ""
+    wanted: str = ""
+    counter: int = 0
+
+
+class WantedMarker(Struct, frozen=True):
+    """Static probes as `break -probe-stap [OBJECT:][PROVIDER:]NAME` asks for them.
+
+    Attributes:
+        module: path or name of the file, "" for any.
+        provider: of it, "" for any.
+        name: of it.
+        known: it is of a kind that this program reads: of SystemTap's.
+    """
+
+    module: str
+    provider: str
+    name: str
+    known: bool
+
+    @property
+    def why_not(self) -> str:
+        """The complaint where no file has such a probe."""
+        module, provider = self.module or "<any>", self.provider or "<any>"
+        return f"No probe matching objfile=`{module}', provider=`{provider}', name=`{self.name}'"
+
+    def is_in(self, path: str) -> bool:
+        """True if it may be in a file."""
+        return self.known and self.module in ("", path, path.rpartition("/")[2])
 
 
 class WantedPlace(Struct, frozen=True):
@@ -74,6 +105,7 @@ class WantedPlace(Struct, frozen=True):
         whole: nothing stands in front of the function's name.
         address: of an instruction, where that was asked for.
         probe: (provider, name) of static probes, which are preferred to the function.
+        marker: static probes, where they were asked for.
         entries: names of functions whose first instructions are meant, in place of all else.
     """
 
@@ -84,6 +116,7 @@ class WantedPlace(Struct, frozen=True):
     whole: bool = False
     address: int | None = None
     probe: tuple[str, str] | None = None
+    marker: "WantedMarker | None" = None
     entries: tuple[str, ...] = ()
 
 
@@ -182,6 +215,8 @@ class PlaceFinder:
             return WantedPlace(f"{place.file}:{place.line}", address=frame.pc)
         if text.startswith("*"):
             return WantedPlace(text, address=evaluate(text[1:]).as_address)
+        if marker := _MARKER.fullmatch(text):
+            return WantedPlace(text, marker=_wanted_marker(marker))
         if text.startswith("-") and _OPTIONS.match(text):
             return self._explicit(text, frame)
         match = re.fullmatch(r"(?:(.+):)?(\d+)", text)
@@ -232,7 +267,9 @@ class PlaceFinder:
         if wanted.address is not None:
             return (self.at(wanted.address),)
         found = [] if wanted.probe is None else list(self._of_probe(*wanted.probe))
-        if wanted.entries:
+        if wanted.marker is not None:
+            found = list(self._of_marker(wanted.marker, wanted.text))
+        elif wanted.entries:
             found = [self.at(address) for name in wanted.entries for address in self._linked(name)]
         elif wanted.line:
             found = list(self._of_line(wanted.file, wanted.line))
@@ -279,6 +316,8 @@ class PlaceFinder:
 
     def _why_not(self, wanted: WantedPlace) -> str:
         """Why a place has no address."""
+        if wanted.marker is not None:
+            return wanted.marker.why_not
         known = not wanted.file or any(
             module.lines.has_file(wanted.file) for module in self._files.modules()
         )
@@ -359,6 +398,16 @@ class PlaceFinder:
                 if (probe.provider, probe.name) == (provider, name):
                     yield self.at(probe.address + module.bias)
 
+    def _of_marker(self, wanted: WantedMarker, text: str) -> Iterator[CodePlace]:
+        """The places of static probes; gdb shows them by what was asked for."""
+        for module in self._files.modules():
+            for probe in static_probes(module.image) if wanted.is_in(module.name) else ():
+                if probe.name == wanted.name and wanted.provider in ("", probe.provider):
+                    at = self.at(probe.address + module.bias)
+                    counter = (probe.semaphore and module.image.file_offset(probe.semaphore)) or 0
+                    at = replace(at, wanted=text, counter=counter)
+                    yield replace(at, file="", line=0, written="")
+
     def _named(self, module: Module, wanted: WantedPlace) -> Iterator[FunctionBlock]:
         """The functions that the debug information has of a name."""
         functions = self._files.functions(module)
@@ -423,7 +472,9 @@ class PlaceFinder:
         """
         if wanted.address is not None:
             return (self.at(wanted.address),)
-        if not wanted.line:
+        if wanted.marker is not None:
+            found = tuple(self._of_marker(wanted.marker, wanted.text))
+        elif not wanted.line:
             starts = dict.fromkeys(self._starts(wanted))
             found = tuple(self.at(address) for address in starts)
         else:
@@ -467,3 +518,23 @@ class PlaceFinder:
         for block in self._named(module, WantedPlace(name, function=name)):
             return module, block.start
         return next(iter(self._symbols(module, name)), None)
+
+
+def _wanted_marker(found: re.Match[str]) -> WantedMarker:
+    """Read the name of static probes (gdb/probe.c, parse_probes).
+
+    Raises:
+        CommandError: a part of it is empty.
+    """
+    parts = found["name"].split(":", 2)
+    name = parts.pop()
+    provider = parts.pop() if parts else None
+    module = parts.pop() if parts else None
+    if provider == "":
+        raise CommandError("invalid provider name")
+    if module == "":
+        raise CommandError("invalid objfile name")
+    if not name:
+        raise CommandError("no probe name specified")
+    known = not (found["kind"] or "").endswith("dtrace")
+    return WantedMarker(module or "", provider or "", name, known)

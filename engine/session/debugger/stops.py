@@ -151,6 +151,8 @@ class UserBreakpoint(UserStop, kw_only=True):
 
 def place_text(place: CodePlace) -> str:
     """A place as `info breakpoints` shows it."""
+    if place.wanted:
+        return place.wanted
     if place.file:
         return f"in {place.function} at {place.written}:{place.line}"
     return f"<{place.symbol}>"
@@ -355,32 +357,34 @@ class UserStops:
                         self._control.loop.carry_out(cmd.Enable((one.probe,)))
                     return
         toggle = self._control.probes.toggle_break if self._running else self._toggle
-        toggle(self._place_text(address))
+        toggle(self._place_text(wanted.place))
         wanted.probe = self._control.probes.rows[-1].id
 
     def _toggle(self, place: str) -> None:
         self._control.loop.carry_out(cmd.ToggleBreak(place))
 
-    def _place_text(self, address: int) -> str:
-        """An address of the guest as the list of probes takes it: in a file.
+    def _place_text(self, place: CodePlace) -> str:
+        """A place in the guest as the list of probes takes it: in a file.
 
         Raises:
             CommandError: it is in none.
         """
-        if self._shared:  # a list that people read
+        address = place.address
+        if self._shared and not place.counter:  # a list that people read
             named = self._control.probes.place_text(address)
             if named:
                 return named
         modules = self._control.session.seen.modules
         module = modules.at(address)
-        if module is not None and module is modules.main:
+        if module is not None and module is modules.main and not place.counter:
             return f"{address - module.bias:#x}"
         offset = None if module is None else module.image.file_offset(address - module.bias)
         if module is None or offset is None:
             raise CommandError(
                 f"Cannot insert a breakpoint at {address:#x}: no file's code is there."
             )
-        return f"{module.name}:{offset:#x}"
+        counter = f"({place.counter:#x})" if place.counter else ""
+        return f"{module.name}:{offset:#x}{counter}"
 
     def _disarm(self, gone: BreakLocation) -> None:
         """Let one address of a breakpoint stop nobody."""

@@ -16,6 +16,8 @@ from engine.session.guest.probed_space import Wanted
 from engine.session.guest.session import Attach, Session
 from engine.session.inspect.backtrace import Backtrace as Backtrace
 from engine.session.inspect.backtrace import Backtraces
+from engine.session.program.marker_places import counter_of
+from engine.session.program.places import Place
 from engine.session.protocol.report import Report, Reports
 from engine.session.protocol.requests import ALL_TASKS, BacktraceRequest, TaskChoice, TraceOptions
 from engine.session.tracing.tasks import Tasks
@@ -221,10 +223,12 @@ class StoppedRun:
             judged = probing.verdicts.judge(place, brief=True).judgement
             if not judged.ok:
                 raise ProbeRejectedError(place.link, judged.reason, judged.errno)
-        probing.place(
-            Wanted(place, Kprobe(pre_handler=self._reached, rules=place.rules), anywhere=True)
-            for place in places
-        )
+        probing.place(Wanted(place, self._probe(place), anywhere=True) for place in places)
+
+    def _probe(self, place: Place) -> Kprobe:
+        probe = Kprobe(pre_handler=self._reached, rules=place.rules)
+        probe.reference = counter_of(place)
+        return probe
 
     def in_syscall(self, name: str) -> None:
         """Stop in a system call.

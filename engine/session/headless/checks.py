@@ -35,7 +35,21 @@ class AskedLine(Struct, frozen=True):
 def _placed(
     line: str, opened: OpenedProgram, verdicts: Verdicts, request: CheckRequest
 ) -> Sequence[Placed]:
-    """The verdicts on the places of a definition.
+    """The verdicts on the places of a definition, which may stand for several.
+
+    Raises:
+        CommandError: as for `_of_one`.
+        ProbeError: it is not accepted.
+    """
+    lines, _ = verdicts.spelled_out(line)
+    found = (_of_one(each, opened, verdicts, request) for each in lines)
+    return tuple(chain.from_iterable(found))
+
+
+def _of_one(
+    line: str, opened: OpenedProgram, verdicts: Verdicts, request: CheckRequest
+) -> Sequence[Placed]:
+    """The verdicts on the places of one definition.
 
     Raises:
         CommandError: it is a deletion, or the kernel takes it and it is never hit.

@@ -108,6 +108,8 @@ class LiveRun:
             check_running(kernel)
         elif request.starts and request.pids:
             raise CommandError("GUEST and --pid: one of them, as GUEST would be started")
+        if kernel is None:
+            session.probes().verdicts.markers.for_kernel = True
         TraceRun(tracing, _as_trace(request))
         opened = session.opened
         assert isinstance(opened, MachineProgram), "see `opened_tracing`"

@@ -31,6 +31,7 @@ _NEAR_MAX: Final = 50_000
 _KEPT: Final = 4096
 _OFFSET: Final = re.compile(r"(.+?)\+(0[xX][0-9a-fA-F]+|\d+)$", re.DOTALL)
 _LIBRARY: Final = re.compile(r"([^:]+):(?!:)(.+)$", re.DOTALL)
+_MARKER: Final = re.compile(r"%|sdt_|u?sdt:|.*:%|.*\(0[xX][0-9a-fA-F]+\)$", re.DOTALL)
 _NUMBER: Final = re.compile(r"0[xX][0-9a-fA-F]+|\d+")
 _HEX: Final = re.compile(r"0[xX][0-9a-fA-F]+")
 _ADDRESS_END: Final = 1 << 64
@@ -199,6 +200,12 @@ class Places:
             PlaceError: there is none, or the name is not unique.
             ImageError: a PATH is there but is no ELF file.
         """
+        if _MARKER.match(text):
+            from engine.session.program.marker_places import marker_places  # few are
+
+            found = marker_places(self, self._arch, self._program, text)
+            if found is not None:
+                return found
         if "/" in text:
             path, _, digits = text.rpartition(":")
             if path and _NUMBER.fullmatch(digits):

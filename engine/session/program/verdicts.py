@@ -3,6 +3,7 @@
 They go by the files, and by the memory of a guest where one is at hand.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from functools import cached_property
 from itertools import groupby
@@ -36,8 +37,11 @@ from engine.trace.definition import Definition
 from engine.trace.place_syntax import FileOffset
 
 if TYPE_CHECKING:
+    from engine.session.program.markers import Markers
     from engine.session.program.outcomes import Surveyor
 
+_MARKER: Final = re.compile(r"\s*!?\s*(?:p\S*\s+)?(?:\S*:)?%")
+"""Begins lines that may be about static probes."""
 RETURN_ENTRY: Final = "return-entry"
 """Rule: a return kprobe goes on a function's entry (register_kretprobe)."""
 
@@ -244,6 +248,26 @@ class Verdicts:
     def main(self) -> ProgramFile:
         """The guest's own file."""
         return self._program.main
+
+    @cached_property
+    def markers(self) -> "Markers":
+        """The program's static probes (USDT)."""
+        from engine.session.program.markers import Markers  # few definitions are about them
+
+        return Markers(self._arch, self._program)
+
+    def spelled_out(self, line: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The lines that a definition stands for, and remarks about what they leave out.
+
+        One on static probes (USDT), which the kernel's rules do not know, stands for lines of
+        uprobes; any other for itself.
+
+        Raises:
+            ProbeError: there is no such static probe, or nothing can be placed there.
+        """
+        about = self._mode is Mode.STRICT and ("sdt" in line or _MARKER.match(line))
+        found = self.markers.expanded(line) if about else None
+        return ((line,), ()) if found is None else (found.lines, found.remarks)
 
     def judge(
         self,

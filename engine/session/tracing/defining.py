@@ -113,7 +113,8 @@ class Definitions:
         """
         with collector_paused(), self._probing.verdicts.lookup.settled():
             for line in probes.definitions:
-                self.define(line)
+                for each in self.spelled_out(line):
+                    self.define(each)
         for glob in probes.entries:
             self.on_entries(glob)
         for glob in probes.returns:
@@ -126,6 +127,17 @@ class Definitions:
             from engine.trace.sample import GROUP as SAMPLES  # few traces have any
 
             self._choose(Selection(SAMPLES, str(probes.sample)))
+
+    def spelled_out(self, line: str) -> tuple[str, ...]:
+        """The lines that a definition stands for; what they leave out is reported.
+
+        Raises:
+            ProbeError: see `Verdicts.spelled_out`.
+        """
+        lines, left_out = self._probing.verdicts.spelled_out(line)
+        if left_out:
+            self._session.remarks.append(Report(left_out))
+        return lines
 
     def define(self, line: str) -> Defined | None:
         """Carry out one line of `kprobe_events`, or `syscalls/GLOB`, `sched/GLOB`.

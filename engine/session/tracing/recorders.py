@@ -263,7 +263,7 @@ def _reads_below(arg: FetchArg, sp: str) -> bool:
 
 
 def _names(base: object, register: str) -> bool:
-    return isinstance(base, Base) and base.register == register
+    return isinstance(base, Base) and register in (base.register, base.text.decode("latin-1"))
 
 
 def _compiled(
