@@ -12,7 +12,9 @@ from msgspec import Struct
 from engine.errors import ProbeError
 from engine.fetch.numbers import unsigned
 from engine.trace.filter import EventFilter, FilterMachine, FilterSyntaxError, parse_filter
-from engine.trace.histogram import HistSpec, parse_hist
+from engine.trace.hist_parser import parse_hist
+from engine.trace.hist_scope import HistScope
+from engine.trace.histogram import HistSpec
 from engine.trace.rows import EventInfo
 
 
@@ -23,6 +25,7 @@ class TriggerAction(Enum):
     SNAPSHOT = auto()
     STACK = auto()
     SWITCH_EVENT = auto()
+    SWITCH_HIST = auto()
     COUNT = auto()
 
 
@@ -49,6 +52,8 @@ TRIGGERS: Final = (
     TriggerKind("stacktrace", TriggerAction.STACK, after=True),
     TriggerKind("enable_event", TriggerAction.SWITCH_EVENT),
     TriggerKind("disable_event", TriggerAction.SWITCH_EVENT, on=False),
+    TriggerKind("enable_hist", TriggerAction.SWITCH_HIST),
+    TriggerKind("disable_hist", TriggerAction.SWITCH_HIST, on=False),
     TriggerKind("hist", TriggerAction.COUNT),
 )
 """All kinds, in the order in which they are listed."""
@@ -121,9 +126,18 @@ class EventTrigger(Struct, frozen=True):
 
 
 def parse_trigger(
-    text: str, info: EventInfo, machine: FilterMachine | None = None
+    text: str,
+    info: EventInfo,
+    machine: FilterMachine | None = None,
+    scope: HistScope | None = None,
 ) -> EventTrigger:
     """Understand a trigger of an event.
+
+    Args:
+        text: it.
+        info: the event.
+        machine: what its filter is parsed for.
+        scope: what a histogram can name; None for an event that is alone.
 
     Raises:
         TriggerError: the kernel would refuse it.
@@ -143,11 +157,11 @@ def parse_trigger(
         if not rest:
             raise TriggerError(text, "nothing to count: give keys=")
         head, condition = _hist_filter(text, rest)
-        spec = parse_hist(head, rest, info)
+        spec = parse_hist(head, rest, info, scope, removing=remove)
         return EventTrigger(
             kind, remove, None, None, *_filter(condition, text, info, machine), spec, text
         )
-    if kind.action is TriggerAction.SWITCH_EVENT:
+    if kind.action in (TriggerAction.SWITCH_EVENT, TriggerAction.SWITCH_HIST):
         return _switch(text, kind, remove, rest, info, machine)
     if given and not rest and text[cut] == ":":
         raise TriggerError(text, "a count is missing")
@@ -157,18 +171,6 @@ def parse_trigger(
     count = _count(text, parameter) if parameter else None
     found = _filter(condition, text, info, machine)
     return EventTrigger(kind, remove, count, None, *found, text=text)
-
-
-def split_hist(text: str) -> tuple[str, str] | None:
-    """A hist trigger's part before the condition, and the condition; None for others.
-
-    Raises:
-        TriggerError: nothing is counted.
-    """
-    name, colon, rest = text.strip().partition(":")
-    if name != "hist" or not colon:
-        return None
-    return _hist_filter(text, rest.lstrip())
 
 
 def _switch(

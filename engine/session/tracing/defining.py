@@ -26,6 +26,7 @@ from engine.session.tracing.defined_set import DefinedSet
 from engine.session.tracing.event_set import Defined, EventSet, TraceEvent
 from engine.session.tracing.recorders import Recorders
 from engine.session.tracing.store_events import GROUP as WATCHES
+from engine.trace import synthetic
 from engine.trace.definition import Definition, Deletion, matches, named, parse
 from engine.trace.place_syntax import FileOffset
 from engine.trace.rows import EventInfo
@@ -124,7 +125,7 @@ class Definitions:
             self._choose(Selection(WATCHES, text))
 
     def define(self, line: str) -> Defined | None:
-        """Carry out one line of `kprobe_events`, or `syscalls/GLOB`, `sched/GLOB`.
+        """Carry out one line of `kprobe_events`, or `syscalls/GLOB`, `sched/GLOB`, `s:...`.
 
         Returns:
             The probes that it has defined, None if it has not.
@@ -150,6 +151,8 @@ class Definitions:
     def _definition(self, line: str) -> Definition | None:
         """The definition that a line is; what else it may be is carried out."""
         selected = selection(line)
+        if synthetic.is_definition(line):
+            selected = Selection(synthetic.GROUP, line)
         if selected is not None:
             self._choose(selected)
             return None

@@ -40,10 +40,11 @@ from engine.session.tracing.recorders import ProbeCpu, Recorders
 from engine.session.tracing.scheduling import SchedulerEvents
 from engine.session.tracing.stacks import StackRecorder
 from engine.session.tracing.store_events import WatchEvents
+from engine.session.tracing.synthetic_events import SyntheticEvents
 from engine.session.tracing.syscalls import SyscallEvents
 from engine.session.tracing.tasks import Tasks
 from engine.session.tracing.triggers import EventControls, FilterNames
-from engine.trace import sched, syscalls
+from engine.trace import sched, synthetic, syscalls
 from engine.trace.formats import FORMAT_NAMES, format_named
 from engine.trace.formats.base import Format, Names, PlacedFormat, with_idle
 from engine.trace.ring import Ring
@@ -114,6 +115,7 @@ class Tracing:
         controls: filters and triggers.
         syscalls: system-call events.
         watches: those of watched expressions.
+        synthetics: those that triggers make.
         kernel_events: those that the guest's kernel has without a definition, by group.
         handled: probes of a file of handlers, which have no event.
         incomplete: the output could not take all of the trace; known once it is finished.
@@ -204,10 +206,12 @@ class Tracing:
         self._started = False
         self.syscalls = SyscallEvents(session)
         self.watches = WatchEvents(session)
+        self.synthetics = SyntheticEvents(self._symbol_now)
         self.kernel_events: dict[str, KernelEvents] = {
             syscalls.GROUP: self.syscalls,
             sched.GROUP: SchedulerEvents(session, self.tasks.chosen),
             store_events.GROUP: self.watches,
+            synthetic.GROUP: self.synthetics,
         }
         self._stacks = StackRecorder(
             Backtraces(session), session.arch.roles.pc, self._context, self.syscalls
@@ -225,6 +229,8 @@ class Tracing:
             changed=self._changed,
             exact=self._exact,
             chosen=self.tasks.chosen,
+            synthetic=self.synthetics.known,
+            made=self.synthetics.happened,
         )
         names_of = FilterNames(options.mode, self._probing.manager.code_map)
         self.controls = EventControls(self.infos, self._context, hooks, names_of)

@@ -20,10 +20,10 @@ from engine.session.tracing.armed import (
     Armed,
     ControlHooks,
     EventControl,
-    HistogramTriggers,
     tables,
 )
 from engine.session.tracing.filter_buffer import Aside, Make
+from engine.session.tracing.hist_triggers import HistTriggers
 from engine.trace.filter import FilterMachine, FilterSyntaxError, parse_filter
 from engine.trace.rows import EventInfo, EventSource
 from engine.trace.trigger import EventTrigger, TriggerAction, TriggerError, parse_trigger
@@ -61,7 +61,8 @@ class EventControls:
         self._machine = machine
         self._predicates = PredicateContext(hooks.comm, hooks.read_cstring)
         self._controls: dict[int, EventControl] = {}
-        self._histograms = HistogramTriggers(hooks)
+        self._histograms = HistTriggers(hooks, lambda *name: events.get(name))
+        self._histograms.scope.add = self.add_trigger
         self._gated = False
         self._place = 0
 
@@ -106,7 +107,7 @@ class EventControls:
             ProbeError: it is not accepted.
         """
         control = self.of(info)
-        trigger = parse_trigger(text, info, self._machine(info))
+        trigger = parse_trigger(text, info, self._machine(info), self._histograms.scope)
         if trigger.target is not None and trigger.target not in self._events:
             raise TriggerError(text, f"there is no event {'/'.join(trigger.target)}")
         if trigger.remove:
@@ -121,7 +122,7 @@ class EventControls:
                 self._gated = True
                 for other in self._events.values():
                     self._hooks.changed(other)
-            if trigger.target is not None:
+            if trigger.target is not None and trigger.kind.action is TriggerAction.SWITCH_EVENT:
                 target = self._events[trigger.target]
                 # What another event switches on is off until then; it cannot be hit by itself.
                 if trigger.kind.on and target is not info:
@@ -130,14 +131,11 @@ class EventControls:
         self._hooks.changed(info)
 
     def _remove(self, control: EventControl, trigger: EventTrigger, text: str) -> None:
+        if trigger.hist is not None:
+            self._histograms.remove(control, trigger)
+            return
         for armed in control.triggers:
-            other = armed.trigger
-            if trigger.hist is not None:
-                same = other.hist is not None and other.hist.shape == trigger.hist.shape
-                same = same and other.condition == trigger.condition
-            else:
-                same = trigger.same_kind(other)
-            if same:
+            if trigger.same_kind(armed.trigger):
                 control.triggers.remove(armed)
                 return
         raise TriggerError(text, "there is no such trigger", "ENOENT")
@@ -176,6 +174,17 @@ class EventControls:
                 return changes
 
             return turn
+        if action is TriggerAction.SWITCH_HIST:
+            assert trigger.target is not None
+            counted, rests = self.of(self._events[trigger.target]), not trigger.kind.on
+
+            def rest(data: Any, thread: int, place: int) -> bool:
+                for armed in counted.triggers:
+                    if armed.table is not None:
+                        armed.paused = rests
+                return True
+
+            return rest
         if action is TriggerAction.SNAPSHOT:
             keep = hooks.snapshot
             if keep is None:
@@ -291,6 +300,7 @@ class EventControls:
         target = (info.group, info.name)
         return any(
             armed.trigger.target == target
+            and armed.trigger.kind.action is TriggerAction.SWITCH_EVENT
             for control in self._controls.values()
             for armed in control.triggers
         )
@@ -304,6 +314,7 @@ class EventControls:
         needs_row = any(armed.trigger.needs_row for armed in triggers)
         returns = control.info.returns
         stack, here = self._hooks.stack, self._hooks.here
+        flush = self._histograms.flush
         if not triggers and test is None:
             return self._switchable(control, make(self._context), place)
 
@@ -334,6 +345,7 @@ class EventControls:
                 stack(thread, where)
             for armed in later:
                 armed.fire(buffer, thread, where)
+            flush(where)
 
         return controlled
 
@@ -374,7 +386,8 @@ class EventControls:
             for armed in mine.triggers:
                 table = armed.table
                 for known in theirs.triggers:
-                    if table is not None and known.table and armed.trigger == known.trigger:
+                    same = armed.trigger.text == known.trigger.text
+                    if table is not None and known.table and same:
                         table.take(known.table)
 
     def tables(self) -> Iterator[list[bytes]]:
