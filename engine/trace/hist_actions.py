@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from engine.errors import ProbeError, ProbeSyntaxError, UnloggedError
 from engine.trace.hist_fields import (
@@ -24,7 +25,7 @@ from engine.trace.synthetic import MOST_FIELDS, SyntheticEvent, SyntheticField
 MOST_HANDLERS: Final = 8
 
 
-class Handler(Enum):
+class HistMoment(Enum):
     """The moments at which something is done."""
 
     MATCH = "onmatch"
@@ -53,7 +54,7 @@ class HistHandler(Struct, frozen=True):
         synthetic: the synthetic event's name.
     """
 
-    when: Handler
+    when: HistMoment
     act: Act
     name: str
     match: tuple[str, str] = ("", "")
@@ -63,7 +64,7 @@ class HistHandler(Struct, frozen=True):
 
     def listing(self) -> str:
         """As a trigger's line shows it."""
-        about = ".".join(self.match) if self.when is Handler.MATCH else self.tracked
+        about = ".".join(self.match) if self.when is HistMoment.MATCH else self.tracked
         params = self.params
         if self.act is Act.TRACE and self.name != self.synthetic:
             params = (self.synthetic, *params)
@@ -91,10 +92,10 @@ class SavedField(Struct, frozen=True):
 
 
 class HistAction(Struct, eq=False):
-    """What a handler does, with all that it names found.
+    """A handler with all that it names found.
 
     Attributes:
-        handler: it.
+        handler: as it was written.
         slot: where the highest, or the last, value of the tracked variable is.
         tracked: that variable.
         event: the synthetic event that is made.
@@ -129,7 +130,7 @@ class HistBinding(Struct, eq=False):
 
 def is_handler(part: str) -> bool:
     """True for a part of a trigger that is a handler."""
-    return part.startswith(tuple(f"{each.value}(" for each in Handler))
+    return part.startswith(tuple(f"{each.value}(" for each in HistMoment))
 
 
 def parse_handler(part: str, reader: HistExpressions) -> HistHandler:
@@ -138,10 +139,10 @@ def parse_handler(part: str, reader: HistExpressions) -> HistHandler:
     Raises:
         ProbeSyntaxError, UnloggedError: the kernel would refuse it.
     """
-    when = next(each for each in Handler if part.startswith(f"{each.value}("))
+    when = next(each for each in HistMoment if part.startswith(f"{each.value}("))
     about, paren, rest = part.removeprefix(f"{when.value}(").partition(")")
     match = "", ""
-    if when is Handler.MATCH:
+    if when is HistMoment.MATCH:
         if not paren:
             raise reader.fail("NO_CLOSING_PAREN", about)
         group, dot, event = about.partition(".")
@@ -157,16 +158,16 @@ def parse_handler(part: str, reader: HistExpressions) -> HistHandler:
     if not dot or not opened:
         raise reader.fail("ACTION_NOT_FOUND")
     inside, closed, _ = behind.partition(")")
-    tracked = "" if when is Handler.MATCH else about
+    tracked = "" if when is HistMoment.MATCH else about
     if name.startswith("save"):
         params = _params(inside, reader)
-        if when is Handler.MATCH:
+        if when is HistMoment.MATCH:
             raise reader.fail("ACTION_MISMATCH", name)
         return HistHandler(when, Act.SAVE, name, match, tracked, params)
     if name.startswith("snapshot"):
         if not closed:
             raise reader.fail("NO_CLOSING_PAREN", inside)
-        if when is Handler.MATCH:
+        if when is HistMoment.MATCH:
             raise reader.fail("ACTION_MISMATCH", name)
         return HistHandler(when, Act.SNAPSHOT, name, match, tracked)
     params = _params(inside, reader)
@@ -215,7 +216,7 @@ class HandlerBinder:
                 are to be taken away again: they are in `added`.
         """
         for handler in self._spec.handlers:
-            if handler.when is Handler.MATCH:
+            if handler.when is HistMoment.MATCH:
                 self._binding.actions.append(self._act(handler, HistAction(handler)))
             else:
                 self._binding.actions.append(self._track(handler))
@@ -320,7 +321,7 @@ class HandlerBinder:
             at = slot_of(self._spec.variables, name)
             if at >= 0:
                 return self._reader.refer(None, self._spec.variables[at], at)
-        if not group and handler.when is Handler.MATCH:
+        if not group and handler.when is HistMoment.MATCH:
             group, event = handler.match
         try:
             return self._reader.reference(name, group, event)
@@ -340,7 +341,7 @@ class HandlerBinder:
                 self._binding.fields.append(saved)
                 variable = _as_variable(saved)
                 return self._reader.refer(None, variable, saved.slot)
-        if not group and handler.when is Handler.MATCH:
+        if not group and handler.when is HistMoment.MATCH:
             group, event = handler.match
         if not event:
             assert first is not None
@@ -372,17 +373,7 @@ class HandlerBinder:
 
 def _as_variable(saved: SavedField) -> HistField:
     """The variable that keeps a field: its number has no sign (create_var)."""
-    value = saved.field
-    return HistField(
-        value.name,
-        value.field,
-        value.modifier,
-        kind=value.kind,
-        ctype=value.ctype,
-        size=value.size,
-        variable=saved.name,
-        reference=value.reference,
-    )
+    return replace(saved.field, signed=False, variable=saved.name)
 
 
 def _fits(wanted: SyntheticField, found: HistField) -> bool:

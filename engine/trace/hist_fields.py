@@ -1,8 +1,8 @@
 """Fields of hist triggers: keys, values, variables and the expressions that they are made of.
 
 They are read as parse_expr and what it calls in kernel/trace/trace_events_hist.c read them, with
-the same limits: expressions have no parentheses but those of `-(...)`, three operators at the
-most, and the last operator of the lowest precedence is their root. A caret stands where the kernel's
+the same limits: expressions have no parentheses but those of `-(...)`, three operators at most,
+and the last operator of the lowest precedence is their root. A caret stands where the kernel's
 does: under the first place of the command that has the words it complains of, which may be
 another one; and where the kernel logs several errors it is that of the last.
 """
@@ -12,6 +12,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.errors import ProbeSyntaxError, UnloggedError
 from engine.fetch.numbers import unsigned, wrong_number
@@ -113,7 +114,7 @@ class HistKind(Enum):
     CONSTANT = auto()
     EXPRESSION = auto()
     REFERENCE = auto()
-    """What a variable has."""
+    """The value of a variable."""
     ALIAS = auto()
     """A variable that is another one."""
 
@@ -122,7 +123,7 @@ class HistReference(Struct, eq=False):
     """A use of a variable; all uses of one variable in a trigger are one.
 
     Attributes:
-        variable: it.
+        variable: the one that is used.
         owner: the table that has it, None for the trigger's own.
         slot: where, in each entry.
         once: reading it takes it away: it is part of an expression.
@@ -311,7 +312,7 @@ class HistExpressions:
         """An expression.
 
         Args:
-            text: it.
+            text: the expression.
             variable: it sets, "" for none.
             use: "key", "value", "variable" or "operand".
         """
@@ -432,18 +433,7 @@ class HistExpressions:
 
     @staticmethod
     def _aliased(found: HistField, variable: str) -> HistField:
-        return HistField(
-            found.name,
-            None,
-            found.modifier,
-            kind=HistKind.ALIAS,
-            ctype=found.ctype,
-            size=found.size,
-            signed=found.signed,
-            variable=variable,
-            reference=found.reference,
-            group=found.group,
-        )
+        return replace(found, kind=HistKind.ALIAS, variable=variable)
 
     def reference(self, name: str, group: str = "", event: str = "") -> HistField:
         """A use of a variable of a trigger that is there (parse_var_ref)."""

@@ -1,13 +1,13 @@
-"""What the handlers of a hist trigger do at a hit, and what the table prints of it."""
+"""The handlers of a hist trigger at a hit, and their part of its table."""
 
 from typing import Any, Final
 
 from engine.fetch.predicate import row_thread
-from engine.trace.hist_actions import Act, Handler, HistAction, HistBinding, SavedField
+from engine.trace.hist_actions import Act, HistAction, HistBinding, HistMoment, SavedField
 from engine.trace.hist_readers import HistNames, HistReaders, Key, Reader
 from engine.trace.histtable import HistTable
 
-_WORDS: Final = {Handler.MAX: b"max", Handler.CHANGE: b"changed"}
+_WORDS: Final = {HistMoment.MAX: b"max", HistMoment.CHANGE: b"changed"}
 
 
 class TrackedSnapshot:
@@ -38,7 +38,7 @@ class HistActions:
         return BoundActions(self._binding, self._table, self._snapshot, readers)
 
     def lines(self, variables: dict[int, Key], names: HistNames) -> list[bytes]:
-        """What an entry has behind its values (track_data_print)."""
+        """The part of an entry behind its values (track_data_print)."""
         out: list[bytes] = []
         for action in self._binding.actions:
             word = _WORDS.get(action.handler.when)
@@ -49,7 +49,7 @@ class HistActions:
         return out
 
     def snapshot_lines(self) -> list[bytes]:
-        """What the table has behind its entries (track_data_snapshot_print)."""
+        """The part of the table behind its entries (track_data_snapshot_print)."""
         text = self._snapshot.text
         return [b"", b"Snapshot taken (see tracing/snapshot).  Details:", text] if text else []
 
@@ -121,7 +121,7 @@ class BoundActions:
 
 def _moved(action: HistAction, value: Key, last: Key) -> bool:
     """True if a tracked variable is higher, or another one, than it was."""
-    if action.handler.when is Handler.MAX and isinstance(value, int) and isinstance(last, int):
+    if action.handler.when is HistMoment.MAX and isinstance(value, int) and isinstance(last, int):
         return value > last
     return value != last
 

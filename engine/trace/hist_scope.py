@@ -25,7 +25,7 @@ class RegisteredHist(Struct, eq=False):
 
 
 class HistScope:
-    """What hist triggers of one trace can name.
+    """Names that hist triggers of one trace can use.
 
     Attributes:
         synthetic: synthetic events by name.
@@ -109,7 +109,7 @@ def aligned(size: int) -> int:
 
 
 def slot_of(variables: Iterable[HistField], name: str) -> int:
-    """Where the variable of a name is among others; -1 if it is not."""
+    """The index of the variable of a name among others; -1 if it is not there."""
     return next((at for at, one in enumerate(variables) if one.variable == name), -1)
 
 

@@ -134,7 +134,7 @@ def parse_trigger(
     """Understand a trigger of an event.
 
     Args:
-        text: it.
+        text: the trigger.
         info: the event.
         machine: what its filter is parsed for.
         scope: what a histogram can name; None for an event that is alone.

@@ -92,11 +92,16 @@ class SyntheticEvents:
         put_row(context.sink, pack_row(info, thread, context.cpu.now(), place, found))
 
     def _value(self, field: SyntheticField, value: Key) -> int | bytes:
-        if isinstance(value, tuple):
+        if isinstance(value, tuple) and field.is_stack:
             lines = "".join(f"=> {self._symbol(address)}\n" for address in value)
             return f"STACK:\n{lines}".encode(errors="surrogateescape") + b"\0"
+        text = field.is_string or field.is_stack
+        if isinstance(value, tuple):
+            return b"" if text else 0
         if isinstance(value, bytes):
-            return value.partition(b"\0")[0] + b"\0"
+            return value.partition(b"\0")[0] + b"\0" if text else 0
+        if text:  # a number that is as wide as the string is no address of one
+            return b""
         value &= (1 << 8 * field.size) - 1
         return value - (1 << 8 * field.size) if _negative(field, value) else value
 
