@@ -219,8 +219,10 @@ def format_text(info: EventInfo, number: str = "", *, narrow: bool = False) -> s
 
 
 def _parted(field: Field) -> list[Field]:
-    """An array of strings as a field for each; any other field as it is."""
+    """An array of strings as a field for each, a call stack as the text that it is here."""
     column = field.column
+    if field.kind is FieldKind.STACK and column is not None:
+        return [replace(field, ctype=_LOCATION)]
     if column is None or not column.type.is_string or not column.type.count:
         return [field]
     return [
@@ -243,7 +245,7 @@ def print_format(info: EventInfo, *, narrow: bool = False) -> str:
     if info.source is EventSource.SCHED:
         return sched.BY_NAME[info.name].expression
     if info.source is EventSource.SYNTHETIC:
-        return synthetic.print_format(info)
+        return synthetic.print_format(info, narrow=narrow)
     if info.source is EventSource.SYSCALL_EXIT:
         return '"0x%lx", REC->ret'
     if info.source is EventSource.SYSCALL_ENTER:

@@ -216,10 +216,15 @@ def _error(code: str, line: str, part: str = "") -> ProbeSyntaxError:
     return ProbeSyntaxError(code, TEXTS[code], line, max(at, 0), SUBSYSTEM)
 
 
-def print_format(info: EventInfo) -> str:
-    """The text behind `print fmt:` of the event's `format` file."""
+def print_format(info: EventInfo, *, narrow: bool = False) -> str:
+    """The text behind `print fmt:` of the event's `format` file.
+
+    Args:
+        info: the event.
+        narrow: its call stacks are texts: libtraceevent knows none in an event.
+    """
     text = " ".join(f"{column.name}={_conversion(column)}" for column in info.columns)
-    values = "".join(f", {_value(column)}" for column in info.columns)
+    values = "".join(f", {_value(column, narrow)}" for column in info.columns)
     return f'"{text}"{values}'
 
 
@@ -232,7 +237,9 @@ def _conversion(column: Column) -> str:
     return f"%{long}{'d' if column.type.kind is ValueKind.SIGNED else 'u'}"
 
 
-def _value(column: Column) -> str:
+def _value(column: Column, narrow: bool) -> str:
+    if narrow and column.type.is_string and column.ctype.startswith("__data_loc"):
+        return f"__get_str({column.name})"
     if "long[" in column.ctype:
         return f"__get_stacktrace({column.name})"
     if column.ctype.startswith("__data_loc"):

@@ -26,7 +26,6 @@ from engine.session.tracing.defined_set import DefinedSet
 from engine.session.tracing.event_set import Defined, EventSet, TraceEvent
 from engine.session.tracing.recorders import Recorders
 from engine.session.tracing.store_events import GROUP as WATCHES
-from engine.trace import synthetic
 from engine.trace.definition import Definition, Deletion, matches, named, parse
 from engine.trace.place_syntax import FileOffset
 from engine.trace.rows import EventInfo
@@ -151,8 +150,6 @@ class Definitions:
     def _definition(self, line: str) -> Definition | None:
         """The definition that a line is; what else it may be is carried out."""
         selected = selection(line)
-        if synthetic.is_definition(line):
-            selected = Selection(synthetic.GROUP, line)
         if selected is not None:
             self._choose(selected)
             return None

@@ -1,7 +1,6 @@
 """Synthetic events of a session's trace: lines define them, triggers of others make them."""
 
 from collections.abc import Callable, Sequence
-from fnmatch import fnmatchcase
 from functools import partial
 
 from engine.fetch.evaluate import FetchContext, Recorder
@@ -42,9 +41,12 @@ class SyntheticEvents:
             known: whether an event of that name is there already.
 
         Raises:
-            ProbeSyntaxError: it is not accepted.
+            ProbeSyntaxError: it is not accepted; one that is silent is recorded again.
         """
         event = parse_definition(glob)
+        if event.name in self._silent and self.known[event.name] == event:
+            self._silent -= {event.name}
+            return []
         if known(event.name):
             raise exists_error(event, glob)
         info = event.info(number())
@@ -64,10 +66,9 @@ class SyntheticEvents:
         self._records[info.name] = record
 
     def record_only(self, globs: Sequence[str]) -> None:
-        """Of the events only those that match are recorded from now on."""
-        self._silent = frozenset(
-            name for name in self._infos if not any(fnmatchcase(name, one) for one in globs)
-        )
+        """Of the events only those with such definitions are recorded from now on."""
+        wanted = {parse_definition(line).name for line in globs}
+        self._silent = frozenset(name for name in self._infos if name not in wanted)
 
     def happened(self, event: SyntheticEvent, thread: int, values: list[Key], place: int) -> None:
         """A trigger makes an event of a thread at a place."""

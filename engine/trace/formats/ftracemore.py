@@ -342,11 +342,12 @@ def _synthetic_maker(info: EventInfo, names: Names) -> TextMaker:
 
     def text(data: Any, position: int) -> bytes:
         found = decode(table, data, position).values
-        values = [
-            column.name.encode() + b"=" + _synthetic_value(column, value, names)
-            for column, value in zip(info.columns, found, strict=True)
-        ]
-        return info.name.encode() + b": " + b" ".join(values)
+        out = [info.name.encode(), b": "]
+        for at, (column, value) in enumerate(zip(info.columns, found, strict=True)):
+            if at and "long[" not in info.columns[at - 1].ctype:  # a stack ends a line
+                out.append(b" ")
+            out += (column.name.encode(), b"=", _synthetic_value(column, value, names))
+        return b"".join(out)
 
     return text
 
