@@ -9,13 +9,13 @@ from typing import Final
 from engine.errors import UnloggedError
 from engine.fetch.numbers import unsigned
 from engine.trace.hist_actions import MOST_HANDLERS, HistHandler, is_handler, parse_handler
+from engine.trace.hist_errors import number_error
 from engine.trace.hist_fields import (
     HITCOUNT,
     MOST_VARIABLES,
     HistExpressions,
     HistField,
     left_word,
-    number_error,
     root_operator,
 )
 from engine.trace.hist_scope import HistScope, aligned, no_scope

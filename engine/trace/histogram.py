@@ -9,7 +9,8 @@ from msgspec import Struct, field
 
 from engine.errors import ProbeSyntaxError
 from engine.trace.fields import FieldKind, find
-from engine.trace.hist_fields import HITCOUNT, HistField, HistReference, hist_error
+from engine.trace.hist_errors import hist_error
+from engine.trace.hist_fields import HITCOUNT, HistField, HistReference
 from engine.trace.rows import EventInfo
 
 if TYPE_CHECKING:
