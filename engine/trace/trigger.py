@@ -5,17 +5,18 @@ in front takes the trigger away again.
 """
 
 from enum import Enum, auto
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
 from engine.errors import ProbeError
 from engine.fetch.numbers import unsigned
 from engine.trace.filter import EventFilter, FilterMachine, FilterSyntaxError, parse_filter
-from engine.trace.hist_parser import parse_hist
-from engine.trace.hist_scope import HistScope
-from engine.trace.histogram import HistSpec
 from engine.trace.rows import EventInfo
+
+if TYPE_CHECKING:
+    from engine.trace.hist_scope import HistScope
+    from engine.trace.histogram import HistSpec
 
 
 class TriggerAction(Enum):
@@ -95,7 +96,7 @@ class EventTrigger(Struct, frozen=True):
     target: tuple[str, str] | None = None
     filter: EventFilter | None = None
     condition: str = ""
-    hist: HistSpec | None = None
+    hist: "HistSpec | None" = None
     text: str = ""
 
     @property
@@ -129,7 +130,7 @@ def parse_trigger(
     text: str,
     info: EventInfo,
     machine: FilterMachine | None = None,
-    scope: HistScope | None = None,
+    scope: "HistScope | None" = None,
 ) -> EventTrigger:
     """Understand a trigger of an event.
 
@@ -156,6 +157,8 @@ def parse_trigger(
     if kind.action is TriggerAction.COUNT:
         if not rest:
             raise TriggerError(text, "nothing to count: give keys=")
+        from engine.trace.hist_parser import parse_hist  # few traces have histograms
+
         head, condition = _hist_filter(text, rest)
         spec = parse_hist(head, rest, info, scope, removing=remove)
         return EventTrigger(

@@ -1,17 +1,19 @@
 """Filter and triggers of an event, and what triggers do to the trace; histograms among them."""
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
 from engine.fetch.predicate import RowTest
 from engine.trace.filter import EventFilter
-from engine.trace.hist_readers import Key
-from engine.trace.histtable import HistTable
 from engine.trace.rows import EventInfo
 from engine.trace.synthetic import SyntheticEvent
 from engine.trace.trigger import NAMES, EventTrigger
+
+if TYPE_CHECKING:
+    from engine.trace.hist_readers import Key
+    from engine.trace.histtable import HistTable
 
 
 class Armed(Struct, eq=False):
@@ -32,7 +34,7 @@ class Armed(Struct, eq=False):
     act: Callable[[Any, int, int], bool]
     left: int | None
     paused: bool = False
-    table: HistTable | None = None
+    table: "HistTable | None" = None
     added: list[tuple[EventInfo, str]] = field(default_factory=list)
 
     def fire(self, data: Any, thread: int, place: int) -> None:
@@ -81,7 +83,7 @@ class EventControl(Struct):
             yield armed.listing()
 
 
-def _made_nowhere(event: SyntheticEvent, thread: int, values: list[Key], place: int) -> None:
+def _made_nowhere(event: SyntheticEvent, thread: int, values: "list[Key]", place: int) -> None:
     """There are no synthetic events."""
 
 
@@ -116,7 +118,7 @@ class ControlHooks(Struct, frozen=True):
     exact: bool = False
     chosen: Callable[[int], bool] | None = None
     synthetic: dict[str, SyntheticEvent] = field(default_factory=dict)
-    made: Callable[[SyntheticEvent, int, list[Key], int], None] = _made_nowhere
+    made: "Callable[[SyntheticEvent, int, list[Key], int], None]" = _made_nowhere
 
 
 def tables(

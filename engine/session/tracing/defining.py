@@ -304,6 +304,8 @@ class Definitions:
             if named(deletion, *old.name)
             and (not deletion.place or matches(deletion, old.definition))
         ]
+        if not found and (deletion.group, deletion.event) in self._events.infos:
+            raise ProbeError(f"{line.strip()}: events without a probe stay to the end (EBUSY)")
         if not found:
             raise ProbeError(f"{line.strip()}: no such event (ENOENT)")
         self.remove(*found)

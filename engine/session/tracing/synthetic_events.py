@@ -2,12 +2,15 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from engine.fetch.evaluate import FetchContext, Recorder
-from engine.trace.hist_readers import Key
 from engine.trace.rows import EventInfo, pack_row
 from engine.trace.staging import put_row
 from engine.trace.synthetic import SyntheticEvent, SyntheticField, exists_error, parse_definition
+
+if TYPE_CHECKING:
+    from engine.trace.hist_readers import Key
 
 
 class SyntheticEvents:
@@ -70,7 +73,9 @@ class SyntheticEvents:
         wanted = {parse_definition(line).name for line in globs}
         self._silent = frozenset(name for name in self._infos if name not in wanted)
 
-    def happened(self, event: SyntheticEvent, thread: int, values: list[Key], place: int) -> None:
+    def happened(
+        self, event: SyntheticEvent, thread: int, values: "list[Key]", place: int
+    ) -> None:
         """A trigger makes an event of a thread at a place."""
         record = self._records.get(event.name)
         if record is not None and event.name not in self._silent:
@@ -86,13 +91,13 @@ class SyntheticEvents:
         fields: tuple[SyntheticField, ...],
         context: FetchContext,
         thread: int,
-        values: list[Key],
+        values: "list[Key]",
         place: int,
     ) -> None:
         found = [self._value(one, value) for one, value in zip(fields, values, strict=True)]
         put_row(context.sink, pack_row(info, thread, context.cpu.now(), place, found))
 
-    def _value(self, field: SyntheticField, value: Key) -> int | bytes:
+    def _value(self, field: SyntheticField, value: "Key") -> int | bytes:
         if isinstance(value, tuple) and field.is_stack:
             lines = "".join(f"=> {self._symbol(address)}\n" for address in value)
             return f"STACK:\n{lines}".encode(errors="surrogateescape") + b"\0"

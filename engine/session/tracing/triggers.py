@@ -7,7 +7,7 @@ triggers with one, then the filter, then what acts behind the event.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.arch.plan import Mode
 from engine.arch.program import PredicateOp
@@ -23,10 +23,12 @@ from engine.session.tracing.armed import (
     tables,
 )
 from engine.session.tracing.filter_buffer import Aside, Make
-from engine.session.tracing.hist_triggers import HistTriggers
 from engine.trace.filter import FilterMachine, FilterSyntaxError, parse_filter
 from engine.trace.rows import EventInfo, EventSource
 from engine.trace.trigger import EventTrigger, TriggerAction, TriggerError, parse_trigger
+
+if TYPE_CHECKING:
+    from engine.session.tracing.hist_triggers import HistTriggers
 
 
 class EventControls:
@@ -61,8 +63,7 @@ class EventControls:
         self._machine = machine
         self._predicates = PredicateContext(hooks.comm, hooks.read_cstring)
         self._controls: dict[int, EventControl] = {}
-        self._histograms = HistTriggers(hooks, lambda *name: events.get(name))
-        self._histograms.scope.add = self.add_trigger
+        self._histograms: HistTriggers | None = None
         self._gated = False
         self._place = 0
 
@@ -100,6 +101,16 @@ class EventControls:
         self._hooks.changed(info)
         return refused
 
+    @property
+    def _counting(self) -> "HistTriggers":
+        """The histograms; they are made for the first trigger that may be one."""
+        if self._histograms is None:
+            from engine.session.tracing.hist_triggers import HistTriggers  # few traces have any
+
+            self._histograms = HistTriggers(self._hooks, lambda *name: self._events.get(name))
+            self._histograms.scope.add = self.add_trigger
+        return self._histograms
+
     def add_trigger(self, info: EventInfo, text: str) -> None:
         """Give an event a trigger, or take one away.
 
@@ -107,12 +118,13 @@ class EventControls:
             ProbeError: it is not accepted.
         """
         control = self.of(info)
-        trigger = parse_trigger(text, info, self._machine(info), self._histograms.scope)
+        scope = self._counting.scope if "hist" in text else None
+        trigger = parse_trigger(text, info, self._machine(info), scope)
         if trigger.target is not None and trigger.target not in self._events:
             raise TriggerError(text, f"there is no event {'/'.join(trigger.target)}")
         if trigger.remove:
             self._remove(control, trigger, text)
-        elif not self._histograms.update(control, trigger):
+        elif trigger.hist is None or not self._counting.update(control, trigger):
             armed = self._armed(control, trigger, text)
             if trigger.hist is None:
                 control.triggers.insert(0, armed)
@@ -132,7 +144,7 @@ class EventControls:
 
     def _remove(self, control: EventControl, trigger: EventTrigger, text: str) -> None:
         if trigger.hist is not None:
-            self._histograms.remove(control, trigger)
+            self._counting.remove(control, trigger)
             return
         for armed in control.triggers:
             if trigger.same_kind(armed.trigger):
@@ -145,7 +157,7 @@ class EventControls:
         if trigger.filter is not None:
             test = compile_predicate(trigger.filter.ops, self._predicates)
         if trigger.hist is not None:
-            return self._histograms.arm(control, trigger, test)
+            return self._counting.arm(control, trigger, test)
         for armed in control.triggers:
             if trigger.same_kind(armed.trigger):
                 raise TriggerError(text, "the event has one of this kind", "EEXIST")
@@ -314,7 +326,7 @@ class EventControls:
         needs_row = any(armed.trigger.needs_row for armed in triggers)
         returns = control.info.returns
         stack, here = self._hooks.stack, self._hooks.here
-        flush = self._histograms.flush
+        flush = self._flush
         if not triggers and test is None:
             return self._switchable(control, make(self._context), place)
 
@@ -348,6 +360,11 @@ class EventControls:
             flush(where)
 
         return controlled
+
+    def _flush(self, place: int) -> None:
+        """Make the events that the histograms of a row have asked for."""
+        if self._histograms is not None:
+            self._histograms.flush(place)
 
     def _switchable(self, control: EventControl, record: Recorder, place: int | None) -> Recorder:
         """The same of an event that records all its hits while it is on."""
