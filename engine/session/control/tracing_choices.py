@@ -381,6 +381,10 @@ class RunSwitches(Struct):
             except KprobeTuiError as error:
                 yield str(error)
 
+    def prepare(self, tracing: Tracing) -> None:
+        """Define in a run that begins what triggers of its probes may name: synthetic events."""
+        self.kernel[synthetic.GROUP].begin(tracing)
+
     def begin(self, tracing: Tracing, session: Session) -> str:
         """Trace in a run that begins what was traced in the last one; what cannot be, in words.
 
@@ -390,6 +394,7 @@ class RunSwitches(Struct):
         """
         self.graph.begin(tracing)
         failure = self.handlers.begin(session)
-        for switch in self.kernel.values():
-            switch.begin(tracing)
+        for group, switch in self.kernel.items():
+            if group != synthetic.GROUP:
+                switch.begin(tracing)
         return failure
