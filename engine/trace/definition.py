@@ -177,6 +177,9 @@ def parse(
     if line.startswith("-") and not override:
         return read_deletion(words)
     letter = words[HEAD][0]
+    if letter == "e":
+        why = "event probes (e:) are not part of this version; hist triggers make events (s:)"
+        raise ProbeError(f"{words[HEAD]}: {why} (EINVAL)")
     if letter not in ("p", "r"):
         raise ProbeError(f"{words[HEAD]}: a definition begins with p, r or -: (EINVAL)")
     if len(words) <= PLACE:

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from engine.arch.program import FieldType, ValueKind
-from engine.trace import sched
+from engine.trace import sched, synthetic
 from engine.trace.kinds import printf_conversion
 from engine.trace.rows import Column, EventInfo, EventSource
 
@@ -100,6 +100,8 @@ def own_fields(info: EventInfo) -> tuple[Field, ...]:
         return _syscall_fields(info)
     if info.source is EventSource.SCHED:
         return _sched_fields(info)
+    if info.source is EventSource.SYNTHETIC:
+        return _synthetic_fields(info)
     names = ("__probe_func", "__probe_ret_ip") if info.returns else ("__probe_ip",)
     found: list[Field] = []
     offset = _COMMON_SIZE
@@ -174,6 +176,29 @@ def _sched_fields(info: EventInfo) -> tuple[Field, ...]:
     return tuple(found)
 
 
+def _synthetic_fields(info: EventInfo) -> tuple[Field, ...]:
+    """As synth_event_define_fields of kernel/trace/trace_events_synth.c has them."""
+    found: list[Field] = []
+    offset = _COMMON_SIZE
+    for column in info.columns:
+        dynamic = column.ctype.startswith("__data_loc")
+        size, taken, kind = column.type.size, 8, FieldKind.NUMBER
+        if "long[" in column.ctype:
+            size, kind = 8, FieldKind.STACK
+        elif column.type.is_string:
+            kind, size = FieldKind.STRING, 8
+            if not dynamic:
+                size = int(column.ctype.partition("[")[2].rstrip("]"), 0)
+                taken = synthetic.STRING_SIZE
+        signed = not column.ctype.startswith("u") and column.ctype != "gfp_t"
+        field = Field(
+            column.name, column.ctype, offset, size, signed, kind, column.word * 8, column
+        )
+        found.append(field)
+        offset += taken
+    return tuple(found)
+
+
 def format_text(info: EventInfo, number: str = "", *, narrow: bool = False) -> str:
     """The event's `format` file.
 
@@ -194,8 +219,10 @@ def format_text(info: EventInfo, number: str = "", *, narrow: bool = False) -> s
 
 
 def _parted(field: Field) -> list[Field]:
-    """An array of strings as a field for each; any other field as it is."""
+    """An array of strings as a field for each, a call stack as the text that it is here."""
     column = field.column
+    if field.kind is FieldKind.STACK and column is not None:
+        return [replace(field, ctype=_LOCATION)]
     if column is None or not column.type.is_string or not column.type.count:
         return [field]
     return [
@@ -217,6 +244,8 @@ def print_format(info: EventInfo, *, narrow: bool = False) -> str:
     """
     if info.source is EventSource.SCHED:
         return sched.BY_NAME[info.name].expression
+    if info.source is EventSource.SYNTHETIC:
+        return synthetic.print_format(info, narrow=narrow)
     if info.source is EventSource.SYSCALL_EXIT:
         return '"0x%lx", REC->ret'
     if info.source is EventSource.SYSCALL_ENTER:

@@ -1,59 +1,32 @@
 """The table behind a hist trigger: counts rows, prints as the event's `hist` file does."""
 
-import struct
 from collections.abc import Callable
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, field
 
-from engine.escaping import escaped, escaped_bytes
+from engine.escaping import escaped
 from engine.fetch.predicate import row_thread
-from engine.trace.histogram import HITCOUNT, HistField, HistSpec
-from engine.trace.rows import string_at
+from engine.trace.hist_fields import HITCOUNT, HistField, HistKind, HistReference
+from engine.trace.hist_readers import HistNames, HistReaders, Key
+from engine.trace.histogram import HistSpec
 
-Key: TypeAlias = int | bytes | tuple[int, ...]
-Reader: TypeAlias = Callable[[Any, int], Key]
+if TYPE_CHECKING:
+    from engine.trace.hist_running import HistActions
 
 _MASK: Final = (1 << 64) - 1
-_STRING_MAX: Final = 255
-_STACK_MAX: Final = 16
-_CODES: Final = {1: "b", 2: "h", 4: "i", 8: "q"}
 _BAR: Final = 20
-
-
-class HistNames(Struct, frozen=True):
-    """The surroundings of a table: reading and printing.
-
-    Attributes:
-        symbol: text of an address as `%pS`.
-        comm: a thread's name by its id.
-        syscall: a system call's name by its number, None for none.
-        stack: the call stack now, innermost first.
-        exact: whether names and strings are printed byte for byte; else they are escaped.
-    """
-
-    symbol: Callable[[int], str]
-    comm: Callable[[int], bytes | None]
-    syscall: Callable[[int], str | None]
-    stack: Callable[[], tuple[int, ...]]
-    exact: bool = False
-
-    def shown(self, data: bytes) -> bytes:
-        """A name or string as a part of a line."""
-        return data if self.exact else escaped_bytes(data)
-
-    def symbol_text(self, address: int) -> bytes:
-        """The text of an address as a part of a line."""
-        return self.shown(self.symbol(address).encode(errors="surrogateescape"))
 
 
 class _HistogramEntry(Struct):
     sums: list[int]
     comm: bytes = b""
     symbols: dict[int, bytes] = field(default_factory=dict)  # as they were called at the hit
+    variables: dict[int, Key] = field(default_factory=dict)
+    """Variables that are set, by slot."""
 
 
-class HistTable(Struct):
+class HistTable(Struct, eq=False):
     """Entries by key.
 
     Attributes:
@@ -61,24 +34,47 @@ class HistTable(Struct):
         names: for reading and printing.
         hits: rows counted.
         dropped: rows for which there was no room.
+        actions: what is done at a hit; `HistActions` of the trigger.
     """
 
     spec: HistSpec
     names: HistNames
     hits: int = 0
     dropped: int = 0
+    actions: "HistActions | None" = None
     _entries: dict[tuple[Key, ...], _HistogramEntry] = field(default_factory=dict)
+
+    @property
+    def variables(self) -> tuple[HistField, ...]:
+        """Variables that the trigger sets, by slot."""
+        return self.spec.variables
+
+    @property
+    def references(self) -> list[HistReference]:
+        """Variables that the trigger reads."""
+        return self.spec.references
 
     def counter(self, spec: HistSpec) -> Callable[[Any, int], None]:
         """A counter of rows at a position; `spec` says where another event has the fields."""
-        keys = [self._reader(key) for key in spec.keys]
-        values = [self._reader(value) for value in spec.values]
-        execname = any(key.modifier == "execname" for key in spec.keys)
+        outer: dict[int, Key] = {}
+        readers = HistReaders(self.names, outer)
+        keys = [readers.of(key) for key in spec.keys]
+        values = [readers.of(value) for value in spec.values]
+        execname = any(one.modifier == "execname" for one in (*spec.keys, *spec.variables))
         named = [at for at, key in enumerate(spec.keys) if _is_named(key)]
         entries, size = self._entries, self.spec.size
+        variables = readers.slots(spec.variables)
+        actions = self.actions.bound(readers) if self.actions is not None else None
+        # Which are read before an entry is found, and which are its own.
+        others = [one for one in self.references if one.owner not in (None, self)]
+        mine = [one for one in self.references if one.owner in (None, self)]
 
         def count(data: Any, position: int) -> None:
             key = tuple([read(data, position) for read in keys])
+            for one in others:
+                assert one.owner is not None
+                if not one.owner.read(one, key, outer):
+                    return
             entry = entries.get(key)
             if entry is None:
                 if len(entries) >= size:
@@ -96,8 +92,27 @@ class HistTable(Struct):
                 value = read(data, position)
                 assert isinstance(value, int)
                 sums[index] = sums[index] + value & _MASK
+            for slot, read in variables:
+                entry.variables[slot] = read(data, position)
+            if actions is None:
+                return
+            actions.keep(entry.variables, data, position)
+            for one in mine:
+                if one.slot not in entry.variables:
+                    return
+                outer[id(one)] = entry.variables[one.slot]
+            actions.act(entry.variables, data, position, key, entry.comm)
 
         return count
+
+    def read(self, reference: HistReference, key: tuple[Key, ...], into: dict[int, Key]) -> bool:
+        """Read a variable of the entry with a key; False if it is not set (resolve_var_refs)."""
+        entry = self._entries.get(key[: len(self.spec.keys)])
+        if entry is None or reference.slot not in entry.variables:
+            return False
+        take = entry.variables.pop if reference.once else entry.variables.__getitem__
+        into[id(reference)] = take(reference.slot)
+        return True
 
     def _name(self, entry: _HistogramEntry, value: Key) -> None:
         """Names of addresses are those of now: later another program may be there."""
@@ -116,39 +131,6 @@ class HistTable(Struct):
         self._entries.update(other._entries)
         self.hits, self.dropped = other.hits, other.dropped
 
-    def _reader(self, one: HistField) -> Reader:
-        if one.name == "common_stacktrace":
-            stack = self.names.stack
-            return lambda data, position: stack()[:_STACK_MAX]
-        if one.name == "common_comm":
-            comm = self.names.comm
-            return lambda data, position: comm(row_thread(data, position)) or b""
-        if one.name == "common_cpu":
-            return lambda data, position: 0
-        if one.name == HITCOUNT:
-            return lambda data, position: 1
-        if one.name == "common_timestamp":
-            time = struct.Struct("<8xQ").unpack_from
-            return _modified(one, lambda data, position: int(time(data, position)[0]))
-        assert one.field is not None
-        row, size = one.field.row, one.field.size
-        if one.is_string:
-            word = struct.Struct("<Q").unpack_from
-
-            def text(data: Any, position: int) -> bytes:
-                found = string_at(data, position, word(data, position + row)[0]) or b""
-                return found[:_STRING_MAX]
-
-            return text
-        if row < 0:
-            return lambda data, position: 0
-        if one.name == "common_pid":
-            return _modified(one, row_thread)
-        code = _CODES[size] if one.field.signed else _CODES[size].upper()
-        unpack = struct.Struct("<" + code).unpack_from
-        # Sign-extended to 64 bits, and unsigned from there on, as in the kernel.
-        return _modified(one, lambda data, position: unpack(data, position + row)[0] & _MASK)
-
     # -- printing -------------------------------------------------------------------------
 
     def lines(self, condition: str = "", paused: bool = False) -> list[bytes]:
@@ -158,6 +140,8 @@ class HistTable(Struct):
         rows = self._sorted()
         sums = [entry.sums for _, entry in rows]
         out += [self._line(key, entry, sums) for key, entry in rows]
+        if self.actions is not None:
+            out += self.actions.snapshot_lines()
         out += [b"", b"Totals:", b"    Hits: %d" % self.hits, b"    Entries: %d" % len(rows)]
         out.append(b"    Dropped: %d" % self.dropped)
         return out
@@ -171,37 +155,61 @@ class HistTable(Struct):
                 continue
             number = order.index - values - 1
             one = self.spec.keys[number]
-            if one.name == "common_stacktrace":
+            if one.is_stack:
                 continue
-            signed = one.field is not None and one.field.signed and not one.is_string
-            plain = one.modifier not in ("log2", "buckets")
+            # As the field's number is, whatever a bucket makes of it (create_tracing_map_fields).
+            field = one.field
+            size, signed = (8, one.signed) if field is None else (field.size, field.signed)
+            if one.is_string:
+                size = 0
 
             def place(row: tuple[tuple[Key, ...], _HistogramEntry]) -> Any:
                 value = row[0][number]  # noqa: B023 - used before the next turn
-                if signed and plain and isinstance(value, int):  # noqa: B023
-                    return value - (1 << 64) if value >> 63 else value
-                return value
+                if not size or not isinstance(value, int):  # noqa: B023
+                    return value
+                value &= (1 << 8 * size) - 1  # noqa: B023
+                negative = signed and value >> 8 * size - 1  # noqa: B023
+                return value - (1 << 8 * size) if negative else value  # noqa: B023
 
             rows.sort(key=place, reverse=order.descending)
         return rows
 
     def _line(self, key: tuple[Key, ...], entry: _HistogramEntry, sums: list[list[int]]) -> bytes:
+        text = self._keys(key, entry)
+        shown = [_value(HITCOUNT, "", entry.sums, 0, sums)] if self.spec.hitcount else []
+        for index, one in enumerate(self.spec.values, 1):
+            if one.kind is HistKind.EXPRESSION:
+                continue  # its sum orders entries, and is not printed
+            more = b" " + _value(one.name, one.modifier, entry.sums, index, sums)
+            shown.append(more)
+        if self.actions is not None:
+            shown += self.actions.lines(entry.variables, self.names)
+        return text + b"".join(shown)
+
+    def key_text(self, key: tuple[Key, ...], comm: bytes) -> bytes:
+        """A key alone, as of an entry of a thread."""
+        entry = _HistogramEntry([], comm)
+        for at, one in enumerate(self.spec.keys):
+            if _is_named(one):
+                self._name(entry, key[at])
+        return self._keys(key, entry)
+
+    def _keys(self, key: tuple[Key, ...], entry: _HistogramEntry) -> bytes:
         parts = [
             self._key(one, value, entry) for one, value in zip(self.spec.keys, key, strict=True)
         ]
-        stacked = any(one.name == "common_stacktrace" for one in self.spec.keys)
-        text = b"{ " + b", ".join(parts) + (b"}" if stacked else b" }")
-        shown = [_value(HITCOUNT, "", entry.sums, 0, sums)] if self.spec.hitcount else []
-        for index, one in enumerate(self.spec.values, 1):
-            more = b" " + _value(one.name, one.modifier, entry.sums, index, sums)
-            shown.append(more)
-        return text + b"".join(shown)
+        stacked = any(one.is_stack for one in self.spec.keys)
+        return b"{ " + b", ".join(parts) + (b"}" if stacked else b" }")
 
     def _key(self, one: HistField, value: Key, entry: _HistogramEntry) -> bytes:
         name = one.name.encode()
         if isinstance(value, tuple):
             text = b"".join(b"         %s\n" % entry.symbols[each] for each in value)
             return b"common_stacktrace:\n" + text
+        if one.is_stack:
+            assert isinstance(value, bytes)
+            frames = [line.removeprefix(b"=> ") for line in value.split(b"\n")[1:] if line]
+            return name + b".stacktrace" + b"".join(b"         %s\n" % one for one in frames)
         if isinstance(value, bytes):
             return b"%s: %-50s" % (name, self.names.shown(value))
         if one.modifier == "hex":
@@ -221,23 +229,13 @@ class HistTable(Struct):
         if one.modifier == "log2":
             return b"%s: ~ 2^%-2d" % (name, value)
         if one.modifier == "buckets":
-            return b"%s: ~ %d-%d" % (name, value, value + one.buckets - 1)
+            return b"%s: ~ %d-%d" % (name, value, value + one.buckets - 1 & _MASK)
         return b"%s: %10d" % (name, value)
 
 
 def _is_named(key: HistField) -> bool:
     """True if addresses of a key are shown by their names."""
-    return key.name == "common_stacktrace" or key.modifier in ("sym", "sym-offset")
-
-
-def _modified(one: HistField, read: Callable[[Any, int], int]) -> Reader:
-    if one.modifier == "log2":
-        # The kernel's ilog2(roundup_pow_of_two()), which is undefined for 0.
-        return lambda data, position: max(read(data, position) - 1, 0).bit_length()
-    if one.modifier == "buckets":
-        width = one.buckets
-        return lambda data, position: read(data, position) // width * width
-    return read
+    return (key.is_stack and key.field is None) or key.modifier in ("sym", "sym-offset")
 
 
 def _percentage(value: int, total: int) -> int | None:

@@ -115,6 +115,8 @@ class EventSource(Enum):
     SYSCALL_ENTER = "syscall-enter"
     SYSCALL_EXIT = "syscall-exit"
     SCHED = "sched"
+    SYNTHETIC = "synthetic"
+    """Triggers of other events make it."""
     STACK = "stack"
     """The call stack at the row before: return addresses, one a word, innermost first."""
 

@@ -3,12 +3,13 @@
 import re
 from typing import Final, NamedTuple
 
-from engine.trace import sched, syscalls
+from engine.trace import sched, synthetic, syscalls
 
-GROUPS: Final = (syscalls.GROUP, sched.GROUP)
+_KERNELS: Final = (syscalls.GROUP, sched.GROUP)
+GROUPS: Final = (*_KERNELS, synthetic.GROUP)
 """The groups that there are."""
 
-_SELECTION: Final = re.compile(rf"({'|'.join(GROUPS)})[/:](.*)", re.DOTALL)
+_SELECTION: Final = re.compile(rf"({'|'.join(_KERNELS)})[/:](.*)", re.DOTALL)
 
 
 class Selection(NamedTuple):
@@ -19,6 +20,11 @@ class Selection(NamedTuple):
 
 
 def selection(text: str) -> Selection | None:
-    """The events that `GROUP/GLOB` or `GROUP:GLOB` means; None for other texts."""
+    """The events that `GROUP/GLOB`, `GROUP:GLOB` or `s:...` means; None for other texts.
+
+    A synthetic event has its whole definition for a pattern.
+    """
+    if synthetic.is_definition(text):
+        return Selection(synthetic.GROUP, text.strip())
     match = _SELECTION.fullmatch(text.strip())
     return Selection(match[1], match[2]) if match else None

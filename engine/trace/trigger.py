@@ -5,15 +5,18 @@ in front takes the trigger away again.
 """
 
 from enum import Enum, auto
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
 from engine.errors import ProbeError
 from engine.fetch.numbers import unsigned
 from engine.trace.filter import EventFilter, FilterMachine, FilterSyntaxError, parse_filter
-from engine.trace.histogram import HistSpec, parse_hist
 from engine.trace.rows import EventInfo
+
+if TYPE_CHECKING:
+    from engine.trace.hist_scope import HistScope
+    from engine.trace.histogram import HistSpec
 
 
 class TriggerAction(Enum):
@@ -23,6 +26,7 @@ class TriggerAction(Enum):
     SNAPSHOT = auto()
     STACK = auto()
     SWITCH_EVENT = auto()
+    SWITCH_HIST = auto()
     COUNT = auto()
 
 
@@ -49,6 +53,8 @@ TRIGGERS: Final = (
     TriggerKind("stacktrace", TriggerAction.STACK, after=True),
     TriggerKind("enable_event", TriggerAction.SWITCH_EVENT),
     TriggerKind("disable_event", TriggerAction.SWITCH_EVENT, on=False),
+    TriggerKind("enable_hist", TriggerAction.SWITCH_HIST),
+    TriggerKind("disable_hist", TriggerAction.SWITCH_HIST, on=False),
     TriggerKind("hist", TriggerAction.COUNT),
 )
 """All kinds, in the order in which they are listed."""
@@ -90,7 +96,7 @@ class EventTrigger(Struct, frozen=True):
     target: tuple[str, str] | None = None
     filter: EventFilter | None = None
     condition: str = ""
-    hist: HistSpec | None = None
+    hist: "HistSpec | None" = None
     text: str = ""
 
     @property
@@ -121,9 +127,18 @@ class EventTrigger(Struct, frozen=True):
 
 
 def parse_trigger(
-    text: str, info: EventInfo, machine: FilterMachine | None = None
+    text: str,
+    info: EventInfo,
+    machine: FilterMachine | None = None,
+    scope: "HistScope | None" = None,
 ) -> EventTrigger:
     """Understand a trigger of an event.
+
+    Args:
+        text: the trigger.
+        info: the event.
+        machine: what its filter is parsed for.
+        scope: what a histogram can name; None for an event that is alone.
 
     Raises:
         TriggerError: the kernel would refuse it.
@@ -142,12 +157,14 @@ def parse_trigger(
     if kind.action is TriggerAction.COUNT:
         if not rest:
             raise TriggerError(text, "nothing to count: give keys=")
+        from engine.trace.hist_parser import parse_hist  # few traces have histograms
+
         head, condition = _hist_filter(text, rest)
-        spec = parse_hist(head, rest, info)
+        spec = parse_hist(head, rest, info, scope, removing=remove)
         return EventTrigger(
             kind, remove, None, None, *_filter(condition, text, info, machine), spec, text
         )
-    if kind.action is TriggerAction.SWITCH_EVENT:
+    if kind.action in (TriggerAction.SWITCH_EVENT, TriggerAction.SWITCH_HIST):
         return _switch(text, kind, remove, rest, info, machine)
     if given and not rest and text[cut] == ":":
         raise TriggerError(text, "a count is missing")
@@ -157,18 +174,6 @@ def parse_trigger(
     count = _count(text, parameter) if parameter else None
     found = _filter(condition, text, info, machine)
     return EventTrigger(kind, remove, count, None, *found, text=text)
-
-
-def split_hist(text: str) -> tuple[str, str] | None:
-    """A hist trigger's part before the condition, and the condition; None for others.
-
-    Raises:
-        TriggerError: nothing is counted.
-    """
-    name, colon, rest = text.strip().partition(":")
-    if name != "hist" or not colon:
-        return None
-    return _hist_filter(text, rest.lstrip())
 
 
 def _switch(

@@ -39,7 +39,7 @@ class HistogramRows(LineSource):
 
     def fill(self, texts: Sequence[str]) -> None:
         """Take these tables."""
-        self._lines = "\n\n".join(texts).split("\n") if texts else []
+        self._lines = "\n\n".join(texts).expandtabs().split("\n") if texts else []
 
     def line(self, index: int, width: int, looks: Looks) -> Strip:
         """A line as it is, with the remarks dimmed."""
@@ -78,6 +78,7 @@ runs it is half a second old at the most. Hits that a filter keeps out are count
 | `:hist EVENT FIELD` | count hits by a field's value |
 | `:hist EVENT keys=F.hex,G:vals=H:sort=H.descending if F > 3` | all of the kernel's language |
 | `:trigger EVENT hist:keys=F:pause` | pause it, or `continue`, or `clear` |
+| `:s:NAME TYPE FIELD; ...` | define a synthetic event, which `onmatch`, `onmax`, `onchange` make |
 
 | key | does |
 |---|---|

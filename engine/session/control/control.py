@@ -174,6 +174,7 @@ class Control:
             leap.carry_out(travel, present, self.queue.listens)
             present.ask(self.questions)
         session.hooks.attention = self.loop.hear
+        switches.prepare(tracing)
         for failure in self.probes.restore(tuple(rows)):
             self._tell(ev.Notice(failure))
         failure = switches.begin(tracing, session)

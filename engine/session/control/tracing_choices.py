@@ -18,7 +18,7 @@ from engine.session.tracing.armed import Armed
 from engine.session.tracing.graphing import Graphing
 from engine.session.tracing.handlers import blamed, load_handlers
 from engine.session.tracing.tracing import Tracing
-from engine.trace import sched, syscalls
+from engine.trace import sched, synthetic, syscalls
 
 _PERIOD: Final = 0.5
 """Seconds of the host between two texts of a histogram while the guest runs."""
@@ -137,7 +137,11 @@ def _key(event: str) -> tuple[str, str]:
     return group, name
 
 
-_WORDS: Final = {syscalls.GROUP: "system calls", sched.GROUP: "the scheduler's events"}
+_WORDS: Final = {
+    syscalls.GROUP: "system calls",
+    sched.GROUP: "the scheduler's events",
+    synthetic.GROUP: "synthetic events",
+}
 
 
 class GraphSwitch:
@@ -321,7 +325,11 @@ class KernelSwitch:
         """Record in a run that begins what was recorded in the last one."""
         self._tracing = tracing
         for glob in self.globs:
-            tracing.definitions.define(f"{self._group}/{glob}")
+            tracing.definitions.define(self._line(glob))
+
+    def _line(self, glob: str) -> str:
+        """The line that chooses events; a synthetic one is chosen by its definition."""
+        return glob if self._group == synthetic.GROUP else f"{self._group}/{glob}"
 
     def turn(self, globs: tuple[str, ...], *, on: bool) -> str:
         """Record events, or no longer (without patterns: none at all); in words what was done.
@@ -333,7 +341,7 @@ class KernelSwitch:
         assert tracing is not None, "a run has begun"
         if on:
             for glob in globs:
-                tracing.definitions.define(f"{group}/{glob}")
+                tracing.definitions.define(self._line(glob))
                 self.globs = tuple(dict.fromkeys((*self.globs, glob)))
         else:
             self.globs = tuple(glob for glob in self.globs if globs and glob not in globs)
@@ -373,6 +381,10 @@ class RunSwitches(Struct):
             except KprobeTuiError as error:
                 yield str(error)
 
+    def prepare(self, tracing: Tracing) -> None:
+        """Define in a run that begins what triggers of its probes may name: synthetic events."""
+        self.kernel[synthetic.GROUP].begin(tracing)
+
     def begin(self, tracing: Tracing, session: Session) -> str:
         """Trace in a run that begins what was traced in the last one; what cannot be, in words.
 
@@ -382,6 +394,7 @@ class RunSwitches(Struct):
         """
         self.graph.begin(tracing)
         failure = self.handlers.begin(session)
-        for switch in self.kernel.values():
-            switch.begin(tracing)
+        for group, switch in self.kernel.items():
+            if group != synthetic.GROUP:
+                switch.begin(tracing)
         return failure

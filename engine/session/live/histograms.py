@@ -13,7 +13,8 @@ from engine.fetch.predicate import PredicateContext, RowTest, compile_predicate
 from engine.session.live.processes import LiveProcesses
 from engine.session.tracing.armed import EventControl, tables
 from engine.session.tracing.triggers import EventControls
-from engine.trace.histtable import HistNames, HistTable
+from engine.trace.hist_readers import HistNames
+from engine.trace.histtable import HistTable
 from engine.trace.rows import HEAD, TIME, EventInfo, whole
 
 
@@ -67,12 +68,13 @@ class LiveHistograms:
             spec, condition = armed.trigger.hist, armed.trigger.filter
             if spec is None or armed.table is None or armed.paused:
                 continue
-            table = self._tables.get(id(armed.table))
-            if table is None:
-                table = self._tables[id(armed.table)] = HistTable(spec, self._names)
+            table = armed.table
+            if id(table) not in self._tables:
+                self._tables[id(table)] = table
+                table.clear()
+                table.names = self._names
             test = None if condition is None else compile_predicate(condition.ops, self._context)
             counts.append((test, table.counter(spec)))
-            armed.table = table
         chosen = control.filter
         passes = None if chosen is None else compile_predicate(chosen.ops, self._context)
         return _CountedRows(counts, passes)

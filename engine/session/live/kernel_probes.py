@@ -22,6 +22,7 @@ from engine.session.program.places import Place
 from engine.session.program.return_places import spoiled_return
 from engine.session.tracing.listing import TraceListing
 from engine.session.tracing.tracing import Tracing
+from engine.trace import synthetic
 from engine.trace.export import CannotError, ExportPlace, kprobe_line, uprobe_line
 from engine.trace.kernel_rows import KernelEvent, RowMaker, row_maker
 from engine.trace.rows import EventInfo
@@ -91,6 +92,11 @@ class KernelProbes:
         self._groups: dict[str, str] = {}
         if tracing.kernel_infos:
             first = tracing.kernel_infos[0]
+            if first.group == synthetic.GROUP:
+                raise CommandError(
+                    f"{first.group}/{first.name}: live counts the kernel's events, and makes none"
+                    " of them"
+                )
             raise CommandError(
                 f"{first.group}/{first.name}: live places probes only; events that the kernel has"
                 " without one are not read"

@@ -1,15 +1,19 @@
 """Filter and triggers of an event, and what triggers do to the trace; histograms among them."""
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
 from engine.fetch.predicate import RowTest
 from engine.trace.filter import EventFilter
-from engine.trace.histtable import HistNames, HistTable
 from engine.trace.rows import EventInfo
+from engine.trace.synthetic import SyntheticEvent
 from engine.trace.trigger import NAMES, EventTrigger
+
+if TYPE_CHECKING:
+    from engine.trace.hist_readers import Key
+    from engine.trace.histtable import HistTable
 
 
 class Armed(Struct, eq=False):
@@ -22,6 +26,7 @@ class Armed(Struct, eq=False):
         left: how often it may still fire, None for always.
         paused: whether it rests.
         table: of a histogram.
+        added: triggers that other events have because of this one, each with its event.
     """
 
     trigger: EventTrigger
@@ -29,7 +34,8 @@ class Armed(Struct, eq=False):
     act: Callable[[Any, int, int], bool]
     left: int | None
     paused: bool = False
-    table: HistTable | None = None
+    table: "HistTable | None" = None
+    added: list[tuple[EventInfo, str]] = field(default_factory=list)
 
     def fire(self, data: Any, thread: int, place: int) -> None:
         """Act, if it may still; only what did something counts."""
@@ -77,6 +83,10 @@ class EventControl(Struct):
             yield armed.listing()
 
 
+def _made_nowhere(event: SyntheticEvent, thread: int, values: "list[Key]", place: int) -> None:
+    """There are no synthetic events."""
+
+
 class ControlHooks(Struct, frozen=True):
     """Services of the trace that triggers call.
 
@@ -92,6 +102,8 @@ class ControlHooks(Struct, frozen=True):
         changed: an event records in another way from now on.
         exact: whether names and strings are printed byte for byte.
         chosen: whether a thread's events are taken, by its id; None where all are.
+        synthetic: events that triggers can make, by name.
+        made: a trigger makes one: (event, thread, values, place).
     """
 
     stack: Callable[[int, int], None]
@@ -105,67 +117,8 @@ class ControlHooks(Struct, frozen=True):
     changed: Callable[[EventInfo], None]
     exact: bool = False
     chosen: Callable[[int], bool] | None = None
-
-
-class HistogramTriggers:
-    """The histograms of one trace."""
-
-    def __init__(self, hooks: ControlHooks) -> None:
-        """None yet; `hooks` give what keys are shown as."""
-        self._hooks = hooks
-        self._named: dict[str, HistTable] = {}
-
-    def update(self, control: EventControl, trigger: EventTrigger) -> bool:
-        """True if a histogram was only paused, continued or cleared."""
-        spec = trigger.hist
-        if spec is None or not spec.action:
-            return False
-        for armed in control.triggers:
-            other = armed.trigger.hist
-            if other is None or armed.table is None or other.shape != spec.shape:
-                continue
-            if armed.trigger.condition != trigger.condition or other.name != spec.name:
-                continue
-            if spec.action == "clear":
-                armed.table.clear()
-            else:
-                armed.paused = spec.action == "pause"
-            return True
-        if spec.action != "pause":
-            raise spec.error("TRIGGER_ENOENT_CLEAR")
-        return False
-
-    def arm(self, control: EventControl, trigger: EventTrigger, test: RowTest | None) -> Armed:
-        """A new histogram of an event, or its part in one that events share.
-
-        Raises:
-            TriggerError: the event has one like that, or the name stands for another.
-        """
-        spec, hooks = trigger.hist, self._hooks
-        assert spec is not None
-        table = self._named.get(spec.name) if spec.name else None
-        if table is not None and table.spec.shape != spec.shape:
-            raise spec.error("NAMED_MISMATCH", spec.name)
-        for armed in control.triggers:
-            other = armed.trigger.hist
-            if other is None or other.shape != spec.shape or other.name != spec.name:
-                continue
-            if armed.trigger.condition == trigger.condition:
-                raise spec.error("TRIGGER_EEXIST")
-        if table is None:
-            names = HistNames(
-                hooks.symbol, hooks.comm, hooks.syscall, hooks.stack_now, hooks.exact
-            )
-            table = HistTable(spec, names)
-            if spec.name:
-                self._named[spec.name] = table
-        count = table.counter(spec)
-
-        def counted(data: Any, thread: int, place: int) -> bool:
-            count(data, 0)
-            return True
-
-        return Armed(trigger, test, counted, None, spec.action == "pause", table)
+    synthetic: dict[str, SyntheticEvent] = field(default_factory=dict)
+    made: "Callable[[SyntheticEvent, int, list[Key], int], None]" = _made_nowhere
 
 
 def tables(

@@ -14,6 +14,7 @@ from engine.session.kernel.verdict_rows import matching_starts
 from engine.session.protocol.report import Report
 from engine.session.protocol.requests import ProbeRequest
 from engine.session.tracing.output import some_lines
+from engine.trace import synthetic
 from engine.trace.kprobe_events import (
     DYNAMIC_EVENTS,
     KPROBE_EVENTS,
@@ -147,6 +148,11 @@ class BootProbes:
 
     def _take(self, line: str) -> None:
         selected = selection(line)
+        if selected is not None and selected.group == synthetic.GROUP:
+            raise ProbeError(
+                f"{line.strip()}: triggers of a booted kernel's events make no others; their "
+                "variables, onmax and onchange with save() are counted"
+            )
         if selected is not None:
             raise ProbeError(
                 f"{line.strip()}: a booted kernel's own events are not recorded; its functions "

@@ -140,7 +140,7 @@ class Definitions:
         return lines
 
     def define(self, line: str) -> Defined | None:
-        """Carry out one line of `kprobe_events`, or `syscalls/GLOB`, `sched/GLOB`.
+        """Carry out one line of `kprobe_events`, or `syscalls/GLOB`, `sched/GLOB`, `s:...`.
 
         Returns:
             The probes that it has defined, None if it has not.
@@ -320,6 +320,8 @@ class Definitions:
             if named(deletion, *old.name)
             and (not deletion.place or matches(deletion, old.definition))
         ]
+        if not found and (deletion.group, deletion.event) in self._events.infos:
+            raise ProbeError(f"{line.strip()}: events without a probe stay to the end (EBUSY)")
         if not found:
             raise ProbeError(f"{line.strip()}: no such event (ENOENT)")
         self.remove(*found)

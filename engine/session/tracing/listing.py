@@ -73,8 +73,9 @@ class TraceListing:
             name = f"{info.group}/{info.name}"
             yield from self._at_entry(form, patterned.place, name, told, patterned.is_return)
         yield from self._tracing.watches.listed()
+        yield from self._tracing.synthetics.listed() if kernel else ()
         for info in self._tracing.kernel_infos:
-            if self._tracing.watches.is_mine(info):
+            if self._tracing.watches.is_mine(info) or self._tracing.synthetics.is_mine(info):
                 continue
             if kernel:
                 yield f"{info.group}/{info.name}"

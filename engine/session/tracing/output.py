@@ -195,7 +195,7 @@ class TraceOutput:
         if self._given_up:
             return False
         if self._escapes:  # whatever a format lets through
-            data = escaped(data, keep="\n").encode()
+            data = escaped(data, keep="\n\t").encode()
         start = self._position()
         try:
             rest = memoryview(data)
@@ -252,7 +252,7 @@ class TraceOutput:
         if self.discard or not self.format.is_text:
             with open(2, "wb", closefd=False) as stream:
                 for text in _together(pieces):
-                    stream.write(escaped(text, keep="\n").encode())
+                    stream.write(escaped(text, keep="\n\t").encode())
         else:
             for text in _together(pieces):
                 if not self.text(text):

@@ -39,10 +39,11 @@ from engine.session.tracing.programs import Programs
 from engine.session.tracing.recorders import ProbeCpu, Recorders
 from engine.session.tracing.stacks import StackRecorder
 from engine.session.tracing.store_events import WatchEvents
+from engine.session.tracing.synthetic_events import SyntheticEvents
 from engine.session.tracing.syscalls import SyscallEvents
 from engine.session.tracing.tasks import Tasks
 from engine.session.tracing.triggers import EventControls, FilterNames
-from engine.trace import sched, syscalls
+from engine.trace import sched, synthetic, syscalls
 from engine.trace.formats import FORMAT_NAMES, format_named
 from engine.trace.formats.base import Format, Names, PlacedFormat, with_idle
 from engine.trace.ring import Ring
@@ -118,6 +119,7 @@ class Tracing:
         syscalls: system-call events.
         watches: those of watched expressions.
         samples: those of the guest's clock; None if there are none.
+        synthetics: those that triggers make.
         kernel_events: those that the guest's kernel has without a definition, by group.
         handled: probes of a file of handlers, which have no event.
         incomplete: the output could not take all of the trace; known once it is finished.
@@ -213,9 +215,11 @@ class Tracing:
         self.syscalls = SyscallEvents(session)
         self.watches = WatchEvents(session)
         self.samples: SampleEvents | None = None
+        self.synthetics = SyntheticEvents(self._symbol_now)
         self.kernel_events: dict[str, KernelEvents] = {
             syscalls.GROUP: self.syscalls,
             store_events.GROUP: self.watches,
+            synthetic.GROUP: self.synthetics,
         }
         self._stacks = StackRecorder(
             Backtraces(session), session.arch.roles.pc, self._context, self.syscalls
@@ -233,6 +237,8 @@ class Tracing:
             changed=self._changed,
             exact=self._exact,
             chosen=self.tasks.chosen,
+            synthetic=self.synthetics.known,
+            made=self.synthetics.happened,
         )
         names_of = FilterNames(options.mode, self._probing.manager.code_map)
         self.controls = EventControls(self.infos, self._context, hooks, names_of)

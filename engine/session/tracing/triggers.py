@@ -7,7 +7,7 @@ triggers with one, then the filter, then what acts behind the event.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.arch.plan import Mode
 from engine.arch.program import PredicateOp
@@ -20,13 +20,15 @@ from engine.session.tracing.armed import (
     Armed,
     ControlHooks,
     EventControl,
-    HistogramTriggers,
     tables,
 )
 from engine.session.tracing.filter_buffer import Aside, Make
 from engine.trace.filter import FilterMachine, FilterSyntaxError, parse_filter
 from engine.trace.rows import EventInfo, EventSource
 from engine.trace.trigger import EventTrigger, TriggerAction, TriggerError, parse_trigger
+
+if TYPE_CHECKING:
+    from engine.session.tracing.hist_triggers import HistTriggers
 
 
 class EventControls:
@@ -61,7 +63,7 @@ class EventControls:
         self._machine = machine
         self._predicates = PredicateContext(hooks.comm, hooks.read_cstring)
         self._controls: dict[int, EventControl] = {}
-        self._histograms = HistogramTriggers(hooks)
+        self._histograms: HistTriggers | None = None
         self._gated = False
         self._place = 0
 
@@ -99,6 +101,16 @@ class EventControls:
         self._hooks.changed(info)
         return refused
 
+    @property
+    def _counting(self) -> "HistTriggers":
+        """The histograms; they are made for the first trigger that may be one."""
+        if self._histograms is None:
+            from engine.session.tracing.hist_triggers import HistTriggers  # few traces have any
+
+            self._histograms = HistTriggers(self._hooks, lambda *name: self._events.get(name))
+            self._histograms.scope.add = self.add_trigger
+        return self._histograms
+
     def add_trigger(self, info: EventInfo, text: str) -> None:
         """Give an event a trigger, or take one away.
 
@@ -106,12 +118,13 @@ class EventControls:
             ProbeError: it is not accepted.
         """
         control = self.of(info)
-        trigger = parse_trigger(text, info, self._machine(info))
+        scope = self._counting.scope if "hist" in text else None
+        trigger = parse_trigger(text, info, self._machine(info), scope)
         if trigger.target is not None and trigger.target not in self._events:
             raise TriggerError(text, f"there is no event {'/'.join(trigger.target)}")
         if trigger.remove:
             self._remove(control, trigger, text)
-        elif not self._histograms.update(control, trigger):
+        elif trigger.hist is None or not self._counting.update(control, trigger):
             armed = self._armed(control, trigger, text)
             if trigger.hist is None:
                 control.triggers.insert(0, armed)
@@ -121,7 +134,7 @@ class EventControls:
                 self._gated = True
                 for other in self._events.values():
                     self._hooks.changed(other)
-            if trigger.target is not None:
+            if trigger.target is not None and trigger.kind.action is TriggerAction.SWITCH_EVENT:
                 target = self._events[trigger.target]
                 # What another event switches on is off until then; it cannot be hit by itself.
                 if trigger.kind.on and target is not info:
@@ -130,14 +143,11 @@ class EventControls:
         self._hooks.changed(info)
 
     def _remove(self, control: EventControl, trigger: EventTrigger, text: str) -> None:
+        if trigger.hist is not None:
+            self._counting.remove(control, trigger)
+            return
         for armed in control.triggers:
-            other = armed.trigger
-            if trigger.hist is not None:
-                same = other.hist is not None and other.hist.shape == trigger.hist.shape
-                same = same and other.condition == trigger.condition
-            else:
-                same = trigger.same_kind(other)
-            if same:
+            if trigger.same_kind(armed.trigger):
                 control.triggers.remove(armed)
                 return
         raise TriggerError(text, "there is no such trigger", "ENOENT")
@@ -147,7 +157,7 @@ class EventControls:
         if trigger.filter is not None:
             test = compile_predicate(trigger.filter.ops, self._predicates)
         if trigger.hist is not None:
-            return self._histograms.arm(control, trigger, test)
+            return self._counting.arm(control, trigger, test)
         for armed in control.triggers:
             if trigger.same_kind(armed.trigger):
                 raise TriggerError(text, "the event has one of this kind", "EEXIST")
@@ -176,6 +186,17 @@ class EventControls:
                 return changes
 
             return turn
+        if action is TriggerAction.SWITCH_HIST:
+            assert trigger.target is not None
+            counted, rests = self.of(self._events[trigger.target]), not trigger.kind.on
+
+            def rest(data: Any, thread: int, place: int) -> bool:
+                for armed in counted.triggers:
+                    if armed.table is not None:
+                        armed.paused = rests
+                return True
+
+            return rest
         if action is TriggerAction.SNAPSHOT:
             keep = hooks.snapshot
             if keep is None:
@@ -291,6 +312,7 @@ class EventControls:
         target = (info.group, info.name)
         return any(
             armed.trigger.target == target
+            and armed.trigger.kind.action is TriggerAction.SWITCH_EVENT
             for control in self._controls.values()
             for armed in control.triggers
         )
@@ -304,6 +326,7 @@ class EventControls:
         needs_row = any(armed.trigger.needs_row for armed in triggers)
         returns = control.info.returns
         stack, here = self._hooks.stack, self._hooks.here
+        flush = self._flush
         if not triggers and test is None:
             return self._switchable(control, make(self._context), place)
 
@@ -334,8 +357,14 @@ class EventControls:
                 stack(thread, where)
             for armed in later:
                 armed.fire(buffer, thread, where)
+            flush(where)
 
         return controlled
+
+    def _flush(self, place: int) -> None:
+        """Make the events that the histograms of a row have asked for."""
+        if self._histograms is not None:
+            self._histograms.flush(place)
 
     def _switchable(self, control: EventControl, record: Recorder, place: int | None) -> Recorder:
         """The same of an event that records all its hits while it is on."""
@@ -374,7 +403,8 @@ class EventControls:
             for armed in mine.triggers:
                 table = armed.table
                 for known in theirs.triggers:
-                    if table is not None and known.table and armed.trigger == known.trigger:
+                    same = armed.trigger.text == known.trigger.text
+                    if table is not None and known.table and same:
                         table.take(known.table)
 
     def tables(self) -> Iterator[list[bytes]]:

@@ -13,7 +13,7 @@ from engine.trace import sched
 from engine.trace.fields import FieldKind, own_fields
 from engine.trace.formats.base import Names
 from engine.trace.formats.values import frames, kernel_frames
-from engine.trace.rows import HEAD, EventInfo, EventSource, Value, decode, string_at, whole
+from engine.trace.rows import HEAD, Column, EventInfo, EventSource, Value, decode, string_at, whole
 
 TextMaker: TypeAlias = Callable[[Any, int], bytes]
 """The text behind the time, without a newline."""
@@ -180,6 +180,8 @@ def text_maker(
         return _fields_maker(info, names)
     if info.source is EventSource.SCHED:
         return _sched_maker(info, names)
+    if info.source is EventSource.SYNTHETIC:
+        return _synthetic_maker(info, names)
     if info.source is EventSource.SYSCALL_EXIT:
         return _exit_maker(info)
     return _enter_maker(info, names)
@@ -332,6 +334,36 @@ def _sched_value(name: str, value: Value, form: str, names: Names) -> bytes:
     if name == "group_dead":
         return b"true" if value else b"false"
     return format(value, form).encode()
+
+
+def _synthetic_maker(info: EventInfo, names: Names) -> TextMaker:
+    """print_synth_event of kernel/trace/trace_events_synth.c."""
+    table = {info.id: info}
+
+    def text(data: Any, position: int) -> bytes:
+        found = decode(table, data, position).values
+        out = [info.name.encode(), b": "]
+        for at, (column, value) in enumerate(zip(info.columns, found, strict=True)):
+            if at and "long[" not in info.columns[at - 1].ctype:  # a stack ends a line
+                out.append(b" ")
+            out += (column.name.encode(), b"=", _synthetic_value(column, value, names))
+        return b"".join(out)
+
+    return text
+
+
+def _synthetic_value(column: Column, value: Value, names: Names) -> bytes:
+    if isinstance(value, bytes):
+        if "long[" in column.ctype:  # its lines are ours
+            return b"\n".join(map(names.shown, value.split(b"\n")))
+        return names.shown(value)
+    if not isinstance(value, int):
+        return b"(fault)"
+    if column.ctype == "gfp_t":
+        return b"%x" % value
+    if column.type.size < 4:  # as they are, without a sign
+        return b"%d" % (value & (1 << 8 * column.type.size) - 1)
+    return b"%d" % value
 
 
 def _bytes(found: bytes, size: int) -> bytes:

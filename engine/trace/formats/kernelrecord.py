@@ -275,7 +275,7 @@ def _parts(info: EventInfo, field: Field) -> list[_RecordPart]:
     size = field.size // count
     if column.type.is_string:
         inline = 0 if field.ctype.startswith("__data_loc") else size
-        code = f"{size}s" if inline else "I"
+        code, size = (f"{size}s", size) if inline else ("I", 4)
         return [
             _RecordPart(field.offset + at * size, code, size, column.word - 1 + at, True, inline)
             for at in range(count)

@@ -162,3 +162,25 @@ def test_they_are_there_the_next_time(tmp_path: Path, monkeypatch: pytest.Monkey
 
     flow(first, fresh=False, definitions=FIB)
     flow(second, fresh=False)
+
+
+def test_a_histogram_makes_events_that_have_one() -> None:
+    async def steps(user: User) -> None:
+        await user.until(lambda: user.probes)
+        await user.command("s:top u32 num; int task")
+        text = "hist:keys=common_pid:num=n:onmax($num).top($num,common_pid)"
+        text += ":onmax($num).save(common_pid)"
+        await user.command(f"trigger demo/fib {text}")
+        await user.until(lambda: user.view.histograms)
+        await user.command("trigger synthetic/top hist:keys=num:vals=task:sort=num")
+        await user.until(lambda: len(user.view.histograms) == 2)
+        await user.press("c")
+        await user.state(RunState.ENDED)
+        first, second = user.view.histograms
+        assert "\tmax:         15  common_pid:       1000" in first
+        assert "{ num:         15 } hitcount:          1  task:       1000" in second
+        lines = user.panes.histogram.lines
+        shown = [lines.plain(n) for n in range(lines.line_count)]
+        assert "        max:         15  common_pid:       1000" in shown
+
+    flow(steps, size=LARGE, definitions=FIB)

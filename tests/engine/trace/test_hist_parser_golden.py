@@ -67,35 +67,36 @@ def files() -> EventFiles:
     kernel = golden_kernel("amd64-6.12")
     kernel.refusal, kernel.traceable = "", True
     events = KprobeEvents(kernel)
-    assert events.take("p:w/write vfs_write n=$arg3:u64").rc == 0
+    assert events.take("p:w/write vfs_write num=$arg3:u64").rc == 0
     assert events.take("r:w/done vfs_write ret=$retval:s64").rc == 0
     opened = EventFiles(events.event)
-    assert opened.write_synthetic("late u64 n; s64 ret").rc == 0
+    assert opened.write_synthetic("late u64 num; u64 ret").rc == 0
     return opened
 
 
 def test_variables_join_events(files: EventFiles) -> None:
-    assert files.write_trigger("w", "write", "hist:keys=common_pid:n0=n,n1=n*2").rc == 0
+    assert files.write_trigger("w", "write", "hist:keys=common_pid:n0=num,n1=num*2").rc == 0
     text = "hist:keys=common_pid:d=ret-$n0:onmatch(w.write).trace(late,$n1,ret) if ret > 0"
     assert files.write_trigger("w", "done", text).rc == 0
-    assert files.write_trigger("w", "done", "hist:keys=ret:onmax($d).save(ret,$n0)").rc == 0
+    text = "hist:keys=common_pid:e=ret-$n0:onmax($e).save(ret,$n0)"
+    assert files.write_trigger("w", "done", text).rc == 0
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("hist:keys=n:a=nosuch", "Couldn't find field"),
-        ("hist:keys=n:a=$nosuch", "Couldn't find variable"),
-        ("hist:keys=n:a=", "Empty assignment"),
-        ("hist:keys=n:a=n,a=n", "Variable already defined"),
-        ("hist:keys=n:onmatch(w.done).late(n,n)", "Matching event histogram not found"),
-        ("hist:keys=n:onmax(n).save(n)", "For onmax(x) or onchange(x), x must be a variable"),
-        ("hist:keys=n:onmax($x).save(n)", "Couldn't find onmax or onchange variable"),
-        ("hist:keys=n:a=n:onmax($a).late(n)", "Param count doesn't match"),
-        ("hist:keys=n:a=n:onmax($a).other(n)", "Couldn't find synthetic event"),
-        ("hist:keys=n:a=n:onmax($a).save(other)", "Couldn't find param"),
-        ("hist:keys=n:a=n:onmax($a", "No closing paren found"),
-        ("hist:keys=n:a=n:onmax($a)", "No action specified"),
+        ("hist:keys=num:a=nosuch", "Couldn't find field"),
+        ("hist:keys=num:a=$nosuch", "Couldn't find field"),  # behind "Couldn't find variable"
+        ("hist:keys=num:a=", "Empty assignment"),
+        ("hist:keys=num:a=num,a=num", "Variable already defined"),
+        ("hist:keys=num:onmatch(w.done).late(num,ret)", "Matching event histogram not found"),
+        ("hist:keys=num:onmax(num).save(num)", "x must be a variable"),
+        ("hist:keys=num:onmax($xx).save(num)", "Couldn't find onmax or onchange variable"),
+        ("hist:keys=num:a=num:onmax($a).late(num)", "Param count doesn't match"),
+        ("hist:keys=num:a=num:onmax($a).other(num)", "Couldn't find synthetic event"),
+        ("hist:keys=num:a=num:onmax($a).save(other)", "Couldn't create field variable"),
+        ("hist:keys=num:onmatch(w.write", "No closing paren found"),
+        ("hist:keys=num:a=num:onmax($a)", "No action found"),
     ],
 )
 def test_what_handlers_need(files: EventFiles, text: str, said: str) -> None:
