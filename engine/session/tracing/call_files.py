@@ -1,6 +1,7 @@
 """The streams that lines of calls go to: one for all threads, or a file for each."""
 
 from collections.abc import Callable
+from io import FileIO
 from typing import BinaryIO, Final
 
 from engine.errors import CommandError
@@ -51,10 +52,10 @@ class CallFiles:
             self._target = outputs.add("-o", path)
         self._threads: set[int] = set()
         self._begun: set[int] = set()
-        self._open: dict[int, tuple[CallTranscript, list[str], BinaryIO]] = {}
+        self._open: dict[int, tuple[CallTranscript, list[str], FileIO]] = {}
         self._buffer: list[str] = []
         self._held = 0
-        self._file: BinaryIO | None = None
+        self._file: FileIO | None = None
         self._main: CallTranscript | None = None
 
     def begin(self) -> None:
@@ -96,11 +97,11 @@ class CallFiles:
             found = self._open[thread] = self._opened(thread)
         return found[0]
 
-    def _opened(self, thread: int) -> tuple[CallTranscript, list[str], BinaryIO]:
-        mode = "ab" if thread in self._begun else "wb"
+    def _opened(self, thread: int) -> tuple[CallTranscript, list[str], FileIO]:
+        mode = "a" if thread in self._begun else "w"
         self._begun.add(thread)
         try:
-            file = open(f"{self._path}.{thread}", mode)  # noqa: SIM115
+            file = FileIO(f"{self._path}.{thread}", mode)
         except OSError as error:
             raise CommandError(f"-o {self._path}.{thread}: {error.strerror}") from error
         lines: list[str] = []

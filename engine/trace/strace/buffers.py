@@ -9,8 +9,8 @@ from engine.trace.strace.names import name_set
 from engine.trace.strace.quoting import quoted
 from engine.trace.strace.scalars import SCALARS
 
-_STRINGS: Final = 32
-"""Strings of argv that are shown (the default of -s counts them, too)."""
+_HOST_NAME: Final = 64
+"""Bytes of a host's name at most (__NEW_UTS_LEN)."""
 _ENTRIES: Final = 1 << 16
 
 
@@ -98,7 +98,8 @@ def _string(call: TracedCall, index: int, words: Words) -> str:
 def _written(call: TracedCall, index: int, words: Words) -> str:
     size = call.arguments[int(words[0])]
     if call.name in ("sethostname", "setdomainname"):
-        size = max(signed(size, 32), 0)
+        if not 0 < signed(size, 32) <= _HOST_NAME:
+            return pointer(call.arguments[index])
     return bytes_at(call, call.arguments[index], size)
 
 

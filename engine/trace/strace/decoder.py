@@ -19,7 +19,9 @@ _RESTARTS: Final = {
     516: "ERESTART_RESTARTBLOCK (Interrupted by signal)",
 }
 """What the kernel itself has for calls that a signal interrupts (include/linux/errno.h)."""
-_BLOCKS: Final = frozenset({"nanosleep", "clock_nanosleep", "poll", "restart_syscall"})
+_ERRNO_NAMES: Final = {11: "EAGAIN", 35: "EDEADLK", 95: "EOPNOTSUPP"}
+"""Errors that have two names."""
+_BLOCKS: Final = frozenset({"nanosleep", "clock_nanosleep", "poll"})
 _NO_HANDLER: Final = frozenset(
     {"pause", "rt_sigsuspend", "select", "pselect6", "ppoll", "msgrcv", "msgsnd"}
 )
@@ -27,8 +29,20 @@ _INTERRUPTED: Final = frozenset(
     {"epoll_wait", "epoll_pwait", "epoll_pwait2", "rt_sigtimedwait", "semop", "semtimedop"}
 )
 _NEVER_FAILS: Final = frozenset(
-    "getuid geteuid getgid getegid getpid gettid getppid getpgrp personality umask setfsuid "
-    "setfsgid".split()
+    [
+        "getuid",
+        "geteuid",
+        "getgid",
+        "getegid",
+        "getpid",
+        "gettid",
+        "getppid",
+        "getpgrp",
+        "personality",
+        "umask",
+        "setfsuid",
+        "setfsgid",
+    ]
 )
 
 
@@ -125,14 +139,15 @@ class ShownCall:
         call, text = self.call, ""
         if self._split >= 0:
             each = self._form.arguments[self._split]
-            text = SPLIT[each.kind][1](call, self._split, each.words)
+            text = SPLIT[each.kind][1](call, self._split, each.words) or ""
         if not self.whole:
             text += self._next(stops=False)
         return f"{text})"
 
     def _next(self, *, stops: bool) -> str:
         """The texts of the arguments from here on, each but the first behind a comma."""
-        call, found = self.call, []
+        call = self.call
+        found: list[str] = []
         forms = self._form.arguments
         while self._at < len(forms):
             each = forms[self._at]
@@ -187,12 +202,7 @@ class ShownCall:
         restarts = restart_code(self.call) if self.call.saved.get("interrupted") else 0
         if restarts:
             return f"? {_RESTARTS[restarts]}"
-        name = errno.errorcode.get(code)
-        if name == "EOPNOTSUPP":
-            name = "EOPNOTSUPP"
-        name = {"EDEADLOCK": "EDEADLK", "ENOTSUP": "EOPNOTSUPP", "EWOULDBLOCK": "EAGAIN"}.get(
-            name or "", name
-        )
+        name = _ERRNO_NAMES.get(code) or errno.errorcode.get(code)
         if name is None:
             return f"-1 ERRNO_{code} ({os.strerror(code)})"
         return f"-1 {name} ({os.strerror(code)})"

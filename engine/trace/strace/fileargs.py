@@ -19,9 +19,8 @@ _O_CREAT: Final = 0o100
 _MAP_TYPE: Final = 0xF
 _FIXED_OR_KEPT: Final = 6
 _FDS: Final = 1 << 10
-_F: Final = {
-    name: value
-    for name, value in (
+_F: Final = dict(
+    (
         *(("DUPFD", 0), ("GETFD", 1), ("SETFD", 2), ("GETFL", 3), ("SETFL", 4), ("GETLK", 5)),
         *(("SETLK", 6), ("SETLKW", 7), ("SETOWN", 8), ("GETOWN", 9), ("SETSIG", 10)),
         *(("GETSIG", 11), ("SETOWN_EX", 15), ("GETOWN_EX", 16), ("OFD_GETLK", 36)),
@@ -29,9 +28,8 @@ _F: Final = {
         *(("NOTIFY", 1026), ("DUPFD_CLOEXEC", 1030), ("SETPIPE_SZ", 1031)),
         *(("GETPIPE_SZ", 1032), ("ADD_SEALS", 1033), ("GET_SEALS", 1034)),
     )
-}
-_NONE: Final = frozenset(_F[name] for name in "GETFD GETFL GETOWN GETSIG GETLEASE GETPIPE_SZ "
-                         "GET_SEALS".split())  # fmt: skip
+)
+_NONE: Final = frozenset(_F[name] for name in ["GETFD", "GETFL", "GETOWN", "GETSIG", "GETLEASE", "GETPIPE_SZ", "GET_SEALS"])  # fmt: skip
 
 
 def _open_mode(call: TracedCall, index: int, words: Words) -> str | None:
@@ -70,9 +68,7 @@ def _map_flags(call: TracedCall, index: int, words: Words) -> str:
     names = name_set("mmap_flags")
     first = names.by_number.get(value & _MAP_TYPE)
     rest = value & ~_MAP_TYPE
-    if not call.facts.x86 and rest & 0x40:
-        first = first or f"{value & _MAP_TYPE:#x}"
-    if first is None or not value & _MAP_TYPE:
+    if first is None:
         return names.flags(value)
     pages = rest >> 26 & 0x3F
     huge = bool(rest & 0x40000) and pages
@@ -117,7 +113,7 @@ def _fcntl(call: TracedCall, index: int, words: Words) -> str | None:
     if command == _F["SETFL"]:
         return opened_flags(call, value)
     if command in (_F["SETLK"], _F["SETLKW"], _F["OFD_SETLK"], _F["OFD_SETLKW"]):
-        return struct_at(call, value, "flock")
+        return struct_at(call, value, "flock", out=False)
     if command in (_F["GETLK"], _F["OFD_GETLK"]):
         return struct_at(call, value, "flock_found")
     if command in (_F["GETOWN_EX"], _F["SETOWN_EX"]):
@@ -188,7 +184,8 @@ def poll_result(call: TracedCall, result: int) -> str:
         call.comment = "Timeout"
         return "0"
     count = call.arguments[1] & 0xFFFFFFFF
-    found, events = [], name_set("pollflags")
+    found: list[str] = []
+    events = name_set("pollflags")
     for index in range(call.count(count)):
         data = call.read(call.arguments[0] + 8 * index, 8)
         if data is None:
@@ -306,7 +303,7 @@ def note_parameters(call: TracedCall, index: int) -> None:
 
 
 def _uring_parameters(call: TracedCall, index: int, words: Words) -> str:
-    """struct io_uring_params: what is asked for, then what came of it."""
+    """Struct io_uring_params: what is asked for, then what came of it."""
     address = call.arguments[index]
     data = call.read(address, 40)
     before: bytes | None = call.saved.get("uring")

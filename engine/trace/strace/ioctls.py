@@ -67,7 +67,7 @@ def ioctl_is_late(call: TracedCall) -> bool:
     request = call.arguments[1] & 0xFFFFFFFF
     if request in _GIVES_NUMBER or request in (_TCGETS, _TCGETS2, _GWINSZ):
         return True
-    return request in _INTERFACES and not request & 1 == 0 and request != 0x8912
+    return request in _INTERFACES and request & 1 != 0 and request != 0x8912
 
 
 def _argument(call: TracedCall, index: int, words: Words) -> str | None:
@@ -108,7 +108,7 @@ def _argument(call: TracedCall, index: int, words: Words) -> str | None:
 
 
 def _interface(call: TracedCall, request: int, address: int) -> str:
-    """struct ifreq: the name of an interface and what is asked for."""
+    """Struct ifreq: the name of an interface and what is asked for."""
     data = call.read(address, 40)
     if data is None or request == 0x8912:
         return pointer(address)
@@ -132,7 +132,7 @@ def _interface(call: TracedCall, request: int, address: int) -> str:
 
 
 def _terminal(call: TracedCall, address: int, *, second: bool) -> str:
-    """struct termios: the kernel's, of 36 bytes, or termios2 with speeds."""
+    """Struct termios: the kernel's, of 36 bytes, or termios2 with speeds."""
     data = None if call.failed else call.read(address, 44 if second else 36)
     if data is None:
         return pointer(address)
@@ -159,7 +159,8 @@ def _terminal(call: TracedCall, address: int, *, second: bool) -> str:
 
 
 def _bare(name: str, value: int) -> str:
-    return name_set(name).flags(value).partition(" ")[0]
+    """Flags that strace gives no word for where there are none."""
+    return "" if not value else name_set(name).flags(value).partition(" ")[0]
 
 
 def _output_flags(value: int) -> str:

@@ -90,6 +90,7 @@ def _shared(call: TracedCall, index: int, words: Words) -> str:
             )
         return f"{{{text}}}"
     if command in _INFOS["shmctl"] and not call.failed:
+        names: tuple[str, ...]
         if command == _INFO:
             names = ("shmmax", "shmmin", "shmmni", "shmseg", "shmall")
             data = call.read(address, 40)
@@ -169,8 +170,8 @@ def _operations(call: TracedCall, index: int, words: Words) -> str:
 
 def _message_buffer(call: TracedCall, index: int, words: Words) -> str:
     address = call.arguments[index]
-    size = call.arguments[int(words[0])] if words else call.result or 0
-    kind = None if call.failed and not words else call.number(address, 8, signed=True)
+    size = call.arguments[int(words[0])]
+    kind = None if call.failed else call.number(address, 8, signed=True)
     if kind is None:
         return pointer(address)
     return f"{{mtype={kind}, mtext={bytes_at(call, address + 8, size)}}}"
@@ -186,6 +187,5 @@ IPC: Final[dict[str, Kind]] = {
     "msgarg": _messages,
     "sembufs": _operations,
     "msgbuf": _message_buffer,
-    "outmsgbuf": _message_buffer,
 }
 """Kinds of arguments of System V's calls."""

@@ -26,7 +26,7 @@ from engine.trace.strace.sockets import (
     note_messages,
     recvmmsg_result,
 )
-from engine.trace.strace.structures import STRUCTURES
+from engine.trace.strace.structures import STRUCTURES, date_comment
 from engine.trace.strace.taskargs import (
     TASKS,
     arch_prctl_is_late,
@@ -39,6 +39,7 @@ from engine.trace.strace.taskargs import (
     prctl_result,
     priority_text,
     ptrace_is_late,
+    syslog_is_late,
 )
 
 
@@ -79,6 +80,7 @@ LATE: Final[Mapping[str, Callable[[TracedCall], bool]]] = {
     "prctl_arguments": prctl_is_late,
     "archarg": arch_prctl_is_late,
     "ptrace_data": ptrace_is_late,
+    "syslogarguments": syslog_is_late,
     "shmbuf": ipc_is_late,
     "semarg": ipc_is_late,
     "msgarg": ipc_is_late,
@@ -114,6 +116,11 @@ def _clock_state(call: TracedCall, result: int) -> str:
     return str(result)
 
 
+def _time(call: TracedCall, result: int) -> str:
+    call.comment = date_comment(result, 0, 9)[4:-3]
+    return str(result)
+
+
 def _signal(call: TracedCall, result: int) -> str:
     if result:
         call.comment = signal_name(result)
@@ -136,6 +143,7 @@ RESULTS: Final[Mapping[str, Callable[[TracedCall, int], str]]] = {
     "ioprio": _priority,
     "timex": _clock_state,
     "signal": _signal,
+    "time": _time,
     "prctl": prctl_result,
     "personality": personality_result,
     "ptrace": lambda call, result: str(result),

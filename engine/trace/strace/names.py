@@ -6,13 +6,42 @@ from typing import Final
 
 from msgspec import Struct
 
-_SIGNALS: Final = (
-    "HUP INT QUIT ILL TRAP ABRT BUS FPE KILL USR1 SEGV USR2 PIPE ALRM TERM STKFLT CHLD CONT STOP "
-    "TSTP TTIN TTOU URG XCPU XFSZ VTALRM PROF WINCH IO PWR SYS"
-).split()
+_SIGNALS: Final = [
+    "HUP",
+    "INT",
+    "QUIT",
+    "ILL",
+    "TRAP",
+    "ABRT",
+    "BUS",
+    "FPE",
+    "KILL",
+    "USR1",
+    "SEGV",
+    "USR2",
+    "PIPE",
+    "ALRM",
+    "TERM",
+    "STKFLT",
+    "CHLD",
+    "CONT",
+    "STOP",
+    "TSTP",
+    "TTIN",
+    "TTOU",
+    "URG",
+    "XCPU",
+    "XFSZ",
+    "VTALRM",
+    "PROF",
+    "WINCH",
+    "IO",
+    "PWR",
+    "SYS",
+]
 _REALTIME: Final = 32
 _LAST: Final = 64
-_MASK: Final = (1 << 64) - 1
+_LOW: Final = (1 << 32) - 1
 
 
 class NameSet(Struct, frozen=True):
@@ -64,10 +93,11 @@ def _made(words: list[str]) -> NameSet:
     pairs = []
     for word in words[1:]:
         name, _, number = word.partition("=")
-        pairs.append((name, int(number, 0)))
+        value = int(number, 0)
+        pairs.append((name, value & _LOW if value >> 63 else value))
     numbers: dict[int, str] = {}
-    for name, number in pairs:
-        numbers.setdefault(number, name)
+    for name, value in pairs:
+        numbers.setdefault(value, name)
     return NameSet(words[0], tuple(pairs), numbers)
 
 
@@ -92,7 +122,9 @@ def signal_name(number: int) -> str:
     """SIGSEGV, SIGRT_1; the number itself where there is no such signal."""
     if 0 < number < _REALTIME:
         return f"SIG{_SIGNALS[number - 1]}"
-    return f"SIGRT_{number - _REALTIME}" if _REALTIME <= number <= _LAST else str(number)
+    if number == _REALTIME:
+        return "SIGRTMIN"
+    return f"SIGRT_{number - _REALTIME}" if _REALTIME < number <= _LAST else str(number)
 
 
 def signal_mask(data: bytes) -> str:

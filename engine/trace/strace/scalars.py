@@ -33,6 +33,11 @@ def hexadecimal(value: int) -> str:
     return f"{value:#x}" if value else "0"
 
 
+def padded(value: int, width: int = 8) -> str:
+    """A number as %#08x shows it."""
+    return f"{value:#0{width}x}" if value else "0" * width
+
+
 def _hex(call: TracedCall, value: int, words: Words) -> str:
     return hexadecimal(value & _LOW)
 

@@ -8,11 +8,26 @@ from engine.errors import CommandError
 from engine.trace.strace.decoder import call_forms
 from engine.trace.strace.names import signal_name
 
-_CLASSES: Final = (
-    "file desc process network signal ipc memory stat lstat fstat statfs fstatfs %stat %statfs "
-    "clock creds pure"
-).split()
-_OLD: Final = frozenset("file desc process network signal ipc memory".split())
+_CLASSES: Final = [
+    "file",
+    "desc",
+    "process",
+    "network",
+    "signal",
+    "ipc",
+    "memory",
+    "stat",
+    "lstat",
+    "fstat",
+    "statfs",
+    "fstatfs",
+    "%stat",
+    "%statfs",
+    "clock",
+    "creds",
+    "pure",
+]
+_OLD: Final = frozenset(["file", "desc", "process", "network", "signal", "ipc", "memory"])
 """Classes that may be named without %."""
 _ALSO: Final = {
     "%stat": ("stat", "lstat", "fstat"),

@@ -57,7 +57,7 @@ def _action(call: TracedCall, index: int, words: Words) -> str:
     parts = [
         f"sa_handler={names.get(handler) or pointer(handler)}",
         f"sa_mask={signal_mask(mask)}",
-        f"sa_flags={name_set('sigact_flags').flags(flags & 0xFFFFFFFF)}",
+        f"sa_flags={name_set('sigact_flags').flags(flags)}",
     ]
     if more and flags & 0x04000000:
         parts.append(f"sa_restorer={pointer(more[0])}")
@@ -141,7 +141,7 @@ def _frame(call: TracedCall, index: int, words: Words) -> str:
 
 
 def _event(call: TracedCall, index: int, words: Words) -> str:
-    """struct sigevent."""
+    """Struct sigevent."""
     address = call.arguments[index]
     data = call.read(address, 64)
     if data is None:

@@ -8,7 +8,7 @@ from engine.trace.strace.buffers import array_text, bytes_at, vectors
 from engine.trace.strace.call import Kind, TracedCall, Words, pointer, signed
 from engine.trace.strace.names import name_set
 from engine.trace.strace.quoting import quoted
-from engine.trace.strace.scalars import descriptor
+from engine.trace.strace.scalars import descriptor, padded
 from engine.trace.strace.structures import struct_form, struct_text
 
 _AF_UNIX, _AF_INET, _AF_INET6, _AF_NETLINK, _AF_PACKET = 1, 2, 10, 16, 17
@@ -73,7 +73,7 @@ def address_text(call: TracedCall, data: bytes) -> str:
             parts.append(f"sin6_scope_id={int.from_bytes(data[24:28], 'little')}")
     elif family == _AF_NETLINK and len(data) >= 12:
         pid, groups = struct.unpack_from(call.facts.order + "iI", data, 4)
-        parts += [f"nl_pid={pid}", f"nl_groups={groups:08x}"]
+        parts += [f"nl_pid={pid}", f"nl_groups={padded(groups)}"]
     elif len(data) > 2:
         parts.append(f"sa_data={quoted(data[2:], call.style.hexadecimal)}")
     return f"{{{', '.join(parts)}}}"
@@ -147,7 +147,7 @@ def _control_text(call: TracedCall, address: int, size: int) -> str:
 def message_text(
     call: TracedCall, data: bytes, left: int | None, before: int | None, *, read: bool = True
 ) -> str:
-    """struct msghdr.
+    """Struct msghdr.
 
     Args:
         call: whose it is.
@@ -206,13 +206,14 @@ def _out_message(call: TracedCall, index: int, words: Words) -> str:
 
 
 def _messages(call: TracedCall, index: int, words: Words) -> str:
-    count = call.arguments[int(words[0])] & 0xFFFFFFFF
+    if call.failed:
+        return pointer(call.arguments[index])
 
     def show(data: bytes) -> str:
         length = struct.unpack_from(call.facts.order + "I", data, 56)[0]
         return f"{{msg_hdr={message_text(call, data[:56], None, None)}, msg_len={length}}}"
 
-    return array_text(call, call.arguments[index], count, 64, show)
+    return array_text(call, call.arguments[index], call.result or 0, 64, show)
 
 
 def _out_messages(call: TracedCall, index: int, words: Words) -> str:

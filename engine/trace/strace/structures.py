@@ -127,21 +127,27 @@ def _field_text(call: TracedCall, data: bytes, each: FieldForm) -> str | None:
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
 
 
-def struct_at(call: TracedCall, address: int, name: str) -> str:
-    """The structure at an address; the address where it cannot be read or is not valid."""
+def struct_at(call: TracedCall, address: int, name: str, *, out: bool = True) -> str:
+    """The structure at an address; the address where it cannot be read.
+
+    Args:
+        call: whose argument it is.
+        address: of the structure.
+        name: of it.
+        out: the call stores it, where it succeeds.
+    """
     form = struct_form(name)
-    data = None if call.failed or call.style.plain(call.name) else call.read(address, form.size)
+    invalid = (out and call.failed) or call.style.plain(call.name)
+    data = None if invalid else call.read(address, form.size)
     return pointer(address) if data is None else struct_text(call, data, form)
 
 
 def _struct(call: TracedCall, index: int, words: Words) -> str:
-    address = call.arguments[index]
-    name = words[0]
-    if name == "rlimit" and call.name in ("getrlimit", "setrlimit"):
-        return struct_at(call, address, name).replace("RLIM64_", "RLIM_")
-    if name == "timespec" and call.failed:
-        return pointer(address)
-    return struct_at(call, address, name)
+    return struct_at(call, call.arguments[index], words[0], out=False)
+
+
+def _out_struct(call: TracedCall, index: int, words: Words) -> str:
+    return struct_at(call, call.arguments[index], words[0])
 
 
 def _time_text(call: TracedCall, data: bytes, kind: str) -> str:
@@ -160,9 +166,21 @@ def _time_pair(call: TracedCall, index: int, words: Words) -> str:
     if data is None:
         return pointer(address)
     first, second = (_time_text(call, data[at : at + 16], words[0]) for at in (0, 16))
-    if call.whole or words[0]:
-        first, second = (_dated(text) for text in (first, second))
+    first, second = (_dated(text) for text in (first, second))
     return f"[{first}, {second}]"
+
+
+def _file_times(call: TracedCall, index: int, words: Words) -> str:
+    """The struct utimbuf of utime."""
+    address = call.arguments[index]
+    data = call.read(address, 16)
+    if data is None:
+        return pointer(address)
+    first, second = struct.unpack(call.facts.order + "qq", data)
+    return (
+        f"{{actime={first}{date_comment(first, 0, 9)}, "
+        f"modtime={second}{date_comment(second, 0, 9)}}}"
+    )
 
 
 def _dated(text: str) -> str:
@@ -191,7 +209,7 @@ def date_comment(seconds: int, fraction: int, digits: int) -> str:
 
 
 def stat_at(call: TracedCall, address: int) -> str:
-    """struct stat of the architecture."""
+    """Struct stat of the architecture."""
     form, names = call.facts.stat
     layout = call.facts.order + form
     data = None if call.failed else call.read(address, struct.calcsize(layout))
@@ -385,7 +403,9 @@ def _reference(call: TracedCall, index: int, words: Words) -> str:
 
 STRUCTURES: Final[dict[str, Kind]] = {
     "struct": _struct,
+    "outstruct": _out_struct,
     "timepair": _time_pair,
+    "utimbuf": _file_times,
     "stat": _stat,
     "statx": _statx,
     "statx_flags": _statx_flags,

@@ -3,11 +3,11 @@
 import struct
 from typing import Final
 
-from engine.trace.strace.buffers import array_text, string_at
+from engine.trace.strace.buffers import array_text, bytes_at, string_at
 from engine.trace.strace.call import Kind, TracedCall, Words, pointer, signed
 from engine.trace.strace.names import name_set, signal_name
 from engine.trace.strace.quoting import quoted
-from engine.trace.strace.scalars import descriptor, hexadecimal
+from engine.trace.strace.scalars import descriptor, hexadecimal, padded
 from engine.trace.strace.structures import struct_at
 
 _PIDFD, _PARENT_SETTID, _SETTLS = 0x1000, 0x100000, 0x80000
@@ -81,7 +81,7 @@ def clone_args_rest(call: TracedCall, index: int, words: Words) -> str:
 
 
 def _clone_arguments(call: TracedCall, index: int, words: Words) -> str:
-    """struct clone_args."""
+    """Struct clone_args."""
     address, size = call.arguments[index], call.arguments[int(words[0])]
     length = min(size, _CLONE_ARGS[-1])
     data = call.read(address, length) if length >= _CLONE_ARGS[0] else None
@@ -157,10 +157,17 @@ _PR: Final = {
 }  # fmt: skip
 _OF_PRCTL: Final = {number: name for name, number in _PR.items()}
 _NO_ARGUMENT: Final = frozenset(
-    "GET_DUMPABLE GET_KEEPCAPS GET_SECCOMP GET_TIMERSLACK GET_TIMING GET_SECUREBITS".split()
+    [
+        "GET_DUMPABLE",
+        "GET_KEEPCAPS",
+        "GET_SECCOMP",
+        "GET_TIMERSLACK",
+        "GET_TIMING",
+        "GET_SECUREBITS",
+    ]
 )
 _POINTERS: Final = frozenset(
-    "GET_NAME GET_PDEATHSIG GET_TSC GET_CHILD_SUBREAPER GET_TID_ADDRESS".split()
+    ["GET_NAME", "GET_PDEATHSIG", "GET_TSC", "GET_CHILD_SUBREAPER", "GET_TID_ADDRESS"]
 )
 
 
@@ -208,8 +215,8 @@ def _prctl_arguments(call: TracedCall, index: int, words: Words) -> str | None:
         found = call.cstring(second, 16)
         if found is None:
             return pointer(second)
-        text, _ = found
-        return quoted(text[:15], call.style.hexadecimal) + ("..." if len(text) > 15 else "")
+        comm, _ = found
+        return quoted(comm[:15], call.style.hexadecimal) + ("..." if len(comm) > 15 else "")
     if name == "SET_PDEATHSIG":
         return str(second) if second > 128 else signal_name(second)
     if name == "SET_PTRACER":
@@ -258,7 +265,7 @@ def prctl_result(call: TracedCall, result: int) -> str:
 
 
 def _filter(call: TracedCall, address: int) -> str:
-    """struct sock_fprog: the filter's length and where it is."""
+    """Struct sock_fprog: the filter's length and where it is."""
     data = call.read(address, 16)
     if data is None:
         return pointer(address)
@@ -285,18 +292,23 @@ def _seccomp_argument(call: TracedCall, index: int, words: Words) -> str:
 # -- futex -------------------------------------------------------------------------------------
 
 _FUTEX_COMMAND: Final = 0x7F
+_FUTEX_CLOCK: Final = 0x100
 _TIMED: Final = frozenset((0, 6, 9, 11, 13))
 
 
 def _futex_operation(call: TracedCall, index: int, words: Words) -> str:
-    return name_set("futexops").value(call.arguments[index] & 0xFFFFFFFF)
+    value = call.arguments[index] & 0xFFFFFFFF
+    names = name_set("futexops")
+    if value & _FUTEX_CLOCK and value & ~_FUTEX_CLOCK in names.by_number:
+        return f"{names.by_number[value & ~_FUTEX_CLOCK]}|FUTEX_CLOCK_REALTIME"
+    return names.value(value)
 
 
 def _futex(call: TracedCall, index: int, words: Words) -> str | None:
     _, operation, value, timeout, second, third = call.arguments[:6]
     command = operation & _FUTEX_COMMAND
     value, third, count = value & 0xFFFFFFFF, third & 0xFFFFFFFF, timeout & 0xFFFFFFFF
-    time = struct_at(call, timeout, "timespec") if command in _TIMED else ""
+    time = struct_at(call, timeout, "timespec", out=False) if command in _TIMED else ""
     if command == 0:
         parts = [str(value), time]
     elif command in (6, 13):
@@ -412,9 +424,17 @@ def arch_prctl_is_late(call: TracedCall) -> bool:
 
 def _descriptor_table(call: TracedCall, index: int, words: Words) -> str:
     address, size = call.arguments[index], call.arguments[int(words[0])]
-    if size != 16 or call.arguments[0] not in (1, 0x11):
+    data = call.read(address, 16) if size == 16 else None
+    if data is None:
         return pointer(address)
-    return struct_at(call, address, "user_desc")
+    entry, base, limit, bits = struct.unpack(call.facts.order + "iIII", data)
+    parts = [f"entry_number={entry}", f"base_addr={padded(base)}", f"limit={padded(limit)}"]
+    for name, at, mask in (
+        ("seg_32bit", 0, 1), ("contents", 1, 3), ("read_exec_only", 3, 1),
+        ("limit_in_pages", 4, 1), ("seg_not_present", 5, 1), ("useable", 6, 1), ("lm", 7, 1),
+    ):  # fmt: skip
+        parts.append(f"{name}={bits >> at & mask}")
+    return f"{{{', '.join(parts)}}}"
 
 
 def _restarted(call: TracedCall, index: int, words: Words) -> str:
@@ -441,6 +461,24 @@ def _syslog(call: TracedCall, index: int, words: Words) -> str:
     return f"{value} /* {name or 'SYSLOG_ACTION_???'} */"
 
 
+def _syslog_arguments(call: TracedCall, index: int, words: Words) -> str | None:
+    """The buffer, and its size, of actions that have one."""
+    action, address, size = call.arguments[0] & 0xFFFFFFFF, *call.arguments[1:3]
+    if action in (2, 3, 4):
+        text = pointer(address) if call.failed else bytes_at(call, address, call.result or 0)
+        return f"{text}, {signed(size, 32)}"
+    if action == 8:
+        return f"{pointer(address)}, {signed(size, 32)}"
+    if action in (0, 1, 5, 6, 7, 9, 10):
+        return None
+    return f"{pointer(address)}, {signed(size, 32)}"
+
+
+def syslog_is_late(call: TracedCall) -> bool:
+    """True if syslog fills a buffer."""
+    return call.arguments[0] & 0xFFFFFFFF in (2, 3, 4)
+
+
 def _policy(call: TracedCall, index: int, words: Words) -> str:
     value = call.arguments[index] & 0xFFFFFFFF
     text = name_set("mpol_modes").value(value & 0x1FFF)
@@ -454,7 +492,7 @@ def _nodes(call: TracedCall, index: int, words: Words) -> str:
     if call.failed or not 0 < size <= 512:
         return pointer(address)
     return array_text(
-        call, address, size, 8, lambda data: f"{int.from_bytes(data, 'little'):#018x}"
+        call, address, size, 8, lambda data: padded(int.from_bytes(data, "little"), 16)
     )
 
 
@@ -519,6 +557,7 @@ TASKS: Final[dict[str, Kind]] = {
     "rebootarg": _reboot,
     "fanflags": _fanotify,
     "syslog": _syslog,
+    "syslogarguments": _syslog_arguments,
     "mempolicy": _policy,
     "nodemask": _nodes,
     "ioprio": _io_priority,

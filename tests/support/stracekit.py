@@ -1,0 +1,162 @@
+"""Lines of strace, and those of `kprobe-tui strace`, about one program, compared.
+
+Two runs of each are made: one as usual and one with raw arguments. Lines are paired by the calls
+they are about. A pair counts where the raw lines are equal, once addresses and process ids are
+masked: then what is shown of them has to be equal, too.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+from pathlib import Path
+
+_HEX = re.compile(r"0x[0-9a-f]{5,}")
+_LEADER = re.compile(r"^\d+ +")
+_NAME = re.compile(r"(?:<\.\.\. )?(\w+)")
+_MASKS = (
+    # Times, and what belongs to the machine.
+    (re.compile(r"(tv_(?:u|n)?sec)=-?\d+"), r"\1=N"),
+    (re.compile(r"\b(st_ino|st_dev|st_blocks|st_[acm]time(?:_nsec)?|stx_ino)=[^,}]*"), r"\1=N"),
+    (re.compile(r"\b(shm_[acd]time|sem_[oc]time|msg_[src]time|shm_[cl]pid|msg_l[rs]pid)=\d+"), r"\1=N"),
+    (re.compile(r"\b(si_pid|si_uid|l_pid|si_[us]time|si_timerid)=[^,}]*"), r"\1=N"),
+    (re.compile(r"\b(uid|gid|cuid|cgid|pid)=\d+"), r"\1=N"),
+    (re.compile(r"\b(shm(?:max|mni|all|seg)|used_ids|shm_(?:tot|rss|swp)|swap_\w+|sem(?:m\w\w|opm|ume|usz|vmx|aem))=\d+"), r"\1=N"),
+    (re.compile(r"makedev\([^)]*\)"), "DEV"),
+    (re.compile(r"\b(f_\w+)=(?:\{[^}]*\}|[^,}]*)"), r"\1=N"),
+    (re.compile(r"/\* \d+ vars? \*/"), "/* N vars */"),
+    (re.compile(r"~?\[(?:RT_|[A-Z0-9 _])*\]"), lambda match: match[0]),
+)  # fmt: skip
+
+
+@dataclass
+class Compared:
+    """What came out of one program.
+
+    Attributes:
+        equal: pairs whose raw lines and texts are equal.
+        differing: pairs of texts whose raw lines are equal.
+        apart: pairs whose raw lines differ.
+        single: lines that only one of both has.
+        names: calls of the equal pairs.
+    """
+
+    equal: int = 0
+    differing: list[tuple[str, str]] = field(default_factory=list)
+    apart: list[tuple[str, str]] = field(default_factory=list)
+    single: list[str] = field(default_factory=list)
+    names: set[str] = field(default_factory=set)
+
+    def add(self, other: "Compared") -> None:
+        self.equal += other.equal
+        self.differing += other.differing
+        self.apart += other.apart
+        self.single += other.single
+        self.names |= other.names
+
+    @property
+    def share(self) -> float:
+        """The part of the pairs with equal raw lines whose texts are equal."""
+        return self.equal / max(self.equal + len(self.differing), 1)
+
+
+class StracePair:
+    """Runs both tools on a program in a folder of its own each.
+
+    Attributes:
+        options: of both.
+    """
+
+    def __init__(self, folder: Path, program: Sequence[str], options: Sequence[str] = ()) -> None:
+        self._folder = folder
+        self._program = list(program)
+        self._options = list(options)
+
+    def compare(self) -> Compared:
+        theirs, ours = (self._lines(tool, []) for tool in ("strace", "own"))
+        raw_theirs, raw_ours = (self._lines(tool, ["-e", "raw=all"]) for tool in ("strace", "own"))
+        found = Compared()
+        names = [[_name(line) for line in lines] for lines in (theirs, ours)]
+        for tag, a, b, c, d in SequenceMatcher(None, *names, autojunk=False).get_opcodes():
+            if tag != "equal":
+                found.single += [f"- {line}" for line in theirs[a:b]]
+                found.single += [f"+ {line}" for line in ours[c:d]]
+                continue
+            for at, to in zip(range(a, b), range(c, d), strict=True):
+                pair = theirs[at], ours[to]
+                same = _raw(raw_theirs, at) == _raw(raw_ours, to)
+                if _masked(pair[0]) == _masked(pair[1]):
+                    found.equal += 1
+                    found.names.add(names[0][at])
+                elif same:
+                    found.differing.append(pair)
+                else:
+                    found.apart.append(pair)
+        return found
+
+    def _lines(self, tool: str, more: list[str]) -> list[str]:
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self._folder.mkdir(parents=True)
+        out = self._folder.with_suffix(".out")
+        options = [*self._options, *more, "-o", str(out)]
+        if tool == "strace":
+            shell = os.environ.get("PATH", "")
+            command = ["env", "-i", "strace", *options, *self._program]
+            if os.geteuid() == 0:  # the guest is nobody special
+                os.chown(self._folder, 1000, 1000)
+                out.unlink(missing_ok=True)
+                out.touch()
+                os.chown(out, 1000, 1000)
+                command = ["setpriv", "--reuid=1000", "--regid=1000", "--groups=1000",
+                           "--inh-caps=-all", *command]  # fmt: skip
+            environment = {"PATH": shell}
+        else:
+            command = [sys.executable, "-P", "-m", "tui", "strace", "--clean-env", "--timeout"]
+            command += ["60", "--share", f"{self._folder}:rw", *options, *self._program]
+            environment = dict(os.environ, PYTHONPATH=str(Path(__file__).parents[2]))
+        subprocess.run(
+            command, cwd=self._folder, env=environment, stdin=subprocess.DEVNULL,
+            capture_output=True, check=False, timeout=120,
+        )  # fmt: skip
+        text = out.read_text(errors="surrogateescape")
+        return _settled(text.splitlines())
+
+
+def _settled(lines: list[str]) -> list[str]:
+    """Lines with the ids of their own run masked."""
+    ids = {
+        match[1]
+        for line in lines
+        for match in [
+            re.search(r"(?:fork|vfork|clone3?|gettid|getpid|set_tid_address|setsid|getpgrp"
+                      r"|getpgid|getsid)\(.*= (\d+)", line)
+        ]
+        if match and int(match[1]) > 2
+    }  # fmt: skip
+    ids |= {match[0].strip() for line in lines for match in [_LEADER.match(line)] if match}
+    ids.add("1000")  # the user's id, and the guest's first process
+    pattern = re.compile(rf"(?<![\w.])(?:{'|'.join(sorted(ids, key=len, reverse=True))})(?!\w)")
+    return [pattern.sub("PID", line) for line in lines]
+
+
+def _name(line: str) -> str:
+    if line[:3] in ("---", "+++"):
+        return line[:24].partition("{")[0]
+    found = _NAME.match(line)
+    return found[1] if found else line
+
+
+def _raw(lines: list[str], at: int) -> str:
+    line = lines[at] if at < len(lines) else ""
+    return _HEX.sub("0xA", re.sub(r"0x[0-9a-f]{5,}", "0xA", line))
+
+
+def _masked(line: str) -> str:
+    line = _HEX.sub("0xA", line)
+    for pattern, text in _MASKS:
+        line = pattern.sub(text, line)  # type: ignore[arg-type]
+    return re.sub(r" +", " ", line)
