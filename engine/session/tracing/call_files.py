@@ -15,7 +15,7 @@ _FILES: Final = 256
 
 
 class CallFiles:
-    """Where lines go.
+    """Streams for lines of calls.
 
     Attributes:
         leader: what stands in front of a thread's lines; given by whoever writes them.
@@ -81,7 +81,7 @@ class CallFiles:
         self._threads.add(thread)
 
     def leave(self, thread: int) -> None:
-        """It has ended."""
+        """Forget a thread that has ended."""
         self._threads.discard(thread)
         self._close(thread)
 
@@ -159,7 +159,7 @@ class CallFiles:
         self._held = 0
 
     def remarks(self) -> tuple[Report, ...]:
-        """What could not be written."""
+        """Report on what could not be written."""
         if self.failure is None:
             return ()
         name = "standard error" if self._path is None else f"-o {self._path}"

@@ -66,7 +66,8 @@ class CallTracing:
         self._choice = choice = CallChoice(request.expressions, linux.syscalls.values())
         self._counts = CallCounts(request.sort) if request.counts else None
         self._lines = request.counts != 1
-        self._facts = facts_of(session)
+        order = "<" if session.arch.byteorder == "little" else ">"
+        self._facts = GuestFacts(order, linux)
         self._style = CallStyle(
             request.string_max,
             request.verbose,
@@ -137,7 +138,7 @@ class CallTracing:
         return bool(self._request.follows) or thread.tid == self._machine.first.pid
 
     def _leader(self, thread: int) -> str:
-        """What stands in front of a line: the thread's id, and a time."""
+        """Make the front of a line: the thread's id, and a time."""
         request = self._request
         text = self._files.prefix(thread)
         if request.relative:
@@ -257,7 +258,8 @@ class CallTracing:
             if module is None:
                 yield f" > unexpected_backtracing_error [{frame.pc:#x}]"
                 continue
-            place = f"{frame.function}+{frame.offset:#x}" if frame.function else ""
+            symbol = module.symbol_at(frame.pc - 1)
+            place = f"{frame.function}+{frame.offset:#x}" if symbol is not None else ""
             yield f" > {frame.module}({place}) [{frame.pc - module.bias:#x}]"
 
     # -- programs and threads --------------------------------------------------------------------
@@ -379,18 +381,3 @@ class CallTracing:
             self._files.of(thread.tid).begin(thread.tid, text)
         opened.text = ""
         self._close(thread, opened)
-
-
-def facts_of(session: Session) -> GuestFacts:
-    """What of a guest's ABI shows in arguments."""
-    arch = session.arch
-    linux = arch.linux
-    return GuestFacts(
-        "<" if arch.byteorder == "little" else ">",
-        linux.open_flags,
-        (linux.stat_layout.form, linux.stat_layout.fields),
-        linux.epoll_packed,
-        linux.restorer,
-        linux.clone_backwards,
-        linux.semid_padded,
-    )

@@ -97,9 +97,9 @@ def _string(call: TracedCall, index: int, words: Words) -> str:
 
 def _written(call: TracedCall, index: int, words: Words) -> str:
     size = call.arguments[int(words[0])]
-    if call.name in ("sethostname", "setdomainname"):
-        if not 0 < signed(size, 32) <= _HOST_NAME:
-            return pointer(call.arguments[index])
+    named = call.name in ("sethostname", "setdomainname")
+    if named and not 0 < signed(size, 32) <= _HOST_NAME:
+        return pointer(call.arguments[index])
     return bytes_at(call, call.arguments[index], size)
 
 

@@ -1,10 +1,11 @@
 """A system call that is being shown: its numbers, and the guest's memory behind them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final
 
 from msgspec import Struct, field
 
+from engine.arch.base import LinuxAbi
 from engine.errors import GuestFaultError
 
 READ_MAX: Final = 1 << 20
@@ -17,14 +18,15 @@ _ARRAY_MAX: Final = 1 << 12
 
 
 class CallStyle(Struct, frozen=True):
-    """How calls are shown.
+    """The style in which calls are shown.
 
     Attributes:
         string_max: bytes of a string or a buffer that are shown (-s).
         verbose: structures are shown whole (-v).
         hexadecimal: 1 for strings that no terminal shows, 2 for all (-x, -xx).
         paths: 1 = descriptors with their files, 2 = with what sockets are connected to (-y, -yy).
-        whole: calls whose structures are shown whole (-e abbrev=!...); None for those of `verbose`.
+        whole: calls whose structures are shown whole (-e abbrev=!...); None for all or none,
+            by `verbose`.
         plain: calls whose structures are not read (-e verbose=!...).
         raw: calls whose arguments are shown as numbers (-e raw=...).
     """
@@ -39,25 +41,15 @@ class CallStyle(Struct, frozen=True):
 
 
 class GuestFacts(Struct, frozen=True):
-    """What of an architecture's ABI shows in arguments.
+    """The ABI of the guest.
 
     Attributes:
-        order: "<" or ">".
-        open_flags: its own values of O_ flags, by name.
-        stat: (format, fields) of struct stat.
-        epoll_packed: struct epoll_event has no padding.
-        restorer: struct sigaction has a field for the return code.
-        clone_backwards: clone's TLS comes before the child's thread id.
-        x86: it has what only x86 has.
+        order: of bytes, for `struct`.
+        linux: facts of the architecture in the ABI of Linux.
     """
 
     order: str
-    open_flags: Mapping[str, int]
-    stat: tuple[str, tuple[str, ...]]
-    epoll_packed: bool
-    restorer: bool
-    clone_backwards: bool
-    x86: bool
+    linux: LinuxAbi
 
 
 class TracedCall(Struct):

@@ -11,7 +11,7 @@ SORTS: Final = {
     "error": "errors", "name": "name", "syscall": "name", "syscall-name": "name",
     "syscall_name": "name", "nothing": "", "none": "",
 }  # fmt: skip
-"""What the table may be sorted by, as strace names it."""
+"""Orders of the table by strace's names: the column, "" for none."""
 _HEAD: Final = "% time       ticks  ticks/call     calls    errors syscall"
 _RULE: Final = "------ ----------- ----------- --------- --------- ----------------"
 

@@ -18,7 +18,7 @@ _RESTARTS: Final = {
     514: "ERESTARTNOHAND (To be restarted if no handler)",
     516: "ERESTART_RESTARTBLOCK (Interrupted by signal)",
 }
-"""What the kernel itself has for calls that a signal interrupts (include/linux/errno.h)."""
+"""The kernel's own errors of calls that a signal interrupts (include/linux/errno.h)."""
 _ERRNO_NAMES: Final = {11: "EAGAIN", 35: "EDEADLK", 95: "EOPNOTSUPP"}
 """Errors that have two names."""
 _BLOCKS: Final = frozenset({"nanosleep", "clock_nanosleep", "poll"})
@@ -29,25 +29,15 @@ _INTERRUPTED: Final = frozenset(
     {"epoll_wait", "epoll_pwait", "epoll_pwait2", "rt_sigtimedwait", "semop", "semtimedop"}
 )
 _NEVER_FAILS: Final = frozenset(
-    [
-        "getuid",
-        "geteuid",
-        "getgid",
-        "getegid",
-        "getpid",
-        "gettid",
-        "getppid",
-        "getpgrp",
-        "personality",
-        "umask",
-        "setfsuid",
-        "setfsgid",
-    ]
+    (
+        *("getuid", "geteuid", "getgid", "getegid", "getpid", "gettid", "getppid", "getpgrp"),
+        *("personality", "umask", "setfsuid", "setfsgid"),
+    )
 )
 
 
 class ArgumentForm(Struct, frozen=True):
-    """How one argument is shown.
+    """The form of one argument.
 
     Attributes:
         kind: its name in `KINDS`; "skip" for one that is not shown.
@@ -63,7 +53,7 @@ class ArgumentForm(Struct, frozen=True):
 
 
 class CallForm(Struct, frozen=True):
-    """How a call is shown.
+    """The form of a call.
 
     Attributes:
         classes: those of -e trace=%CLASS that it belongs to.
@@ -94,7 +84,7 @@ def _argument(word: str) -> ArgumentForm:
 
 
 def form_of(name: str, count: int) -> CallForm:
-    """How a call is shown; one that the table does not have as so many numbers."""
+    """Return the form of a call; one that the table does not have is so many numbers."""
     found = call_forms().get(name)
     if found is not None:
         return found

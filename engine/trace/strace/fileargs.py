@@ -29,7 +29,10 @@ _F: Final = dict(
         *(("GETPIPE_SZ", 1032), ("ADD_SEALS", 1033), ("GET_SEALS", 1034)),
     )
 )
-_NONE: Final = frozenset(_F[name] for name in ["GETFD", "GETFL", "GETOWN", "GETSIG", "GETLEASE", "GETPIPE_SZ", "GET_SEALS"])  # fmt: skip
+_NONE: Final = frozenset(
+    _F[name]
+    for name in ("GETFD", "GETFL", "GETOWN", "GETSIG", "GETLEASE", "GETPIPE_SZ", "GET_SEALS")
+)
 
 
 def _open_mode(call: TracedCall, index: int, words: Words) -> str | None:
@@ -246,7 +249,7 @@ def select_result(call: TracedCall, result: int) -> str:
 
 
 def _event_text(call: TracedCall, data: bytes) -> str:
-    order, packed = call.facts.order, call.facts.epoll_packed
+    order, packed = call.facts.order, call.facts.linux.epoll_packed
     events, value = struct.unpack(order + ("IQ" if packed else "I4xQ"), data)
     names = name_set("epollevents").flags(events)
     return f"{{events={names}, data={{u32={value & 0xFFFFFFFF}, u64={value}}}}}"
@@ -256,7 +259,7 @@ def _epoll_event(call: TracedCall, index: int, words: Words) -> str:
     address = call.arguments[index]
     if call.arguments[1] & 0xFFFFFFFF == 2:
         return pointer(address)
-    data = call.read(address, 12 if call.facts.epoll_packed else 16)
+    data = call.read(address, 12 if call.facts.linux.epoll_packed else 16)
     return pointer(address) if data is None else _event_text(call, data)
 
 
@@ -264,7 +267,7 @@ def _epoll_events(call: TracedCall, index: int, words: Words) -> str:
     address = call.arguments[index]
     if call.failed or call.result is None:
         return pointer(address)
-    size = 12 if call.facts.epoll_packed else 16
+    size = 12 if call.facts.linux.epoll_packed else 16
     return array_text(call, address, call.result, size, lambda data: _event_text(call, data))
 
 

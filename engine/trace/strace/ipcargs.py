@@ -120,7 +120,7 @@ def _semaphores(call: TracedCall, index: int, words: Words) -> str:
         whole = command != _SET
         text = f"sem_perm={_permissions(call, data, whole=whole)}"
         if whole:
-            step = 16 if call.facts.x86 else 8
+            step = 16 if call.facts.linux.semid_padded else 8
             otime = struct.unpack_from(order + "q", data, 48)[0]
             ctime = struct.unpack_from(order + "q", data, 48 + step)[0]
             count = struct.unpack_from(order + "Q", data, 48 + 2 * step)[0]

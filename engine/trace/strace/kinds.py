@@ -63,7 +63,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     **IPC,
     **IOCTLS,
 }
-"""What shows an argument, by its kind."""
+"""Functions that show an argument, by its kind."""
 
 NOTES: Final[Mapping[str, Callable[[TracedCall, int], None]]] = {
     "socklen": note_length,
@@ -72,7 +72,7 @@ NOTES: Final[Mapping[str, Callable[[TracedCall, int], None]]] = {
     "sendoffset": note_offset,
     "uring_params": note_parameters,
 }
-"""What is noted when a call is made, for an argument that is shown when it returns."""
+"""Notes that are taken when a call is made, for arguments that are shown when it returns."""
 
 LATE: Final[Mapping[str, Callable[[TracedCall], bool]]] = {
     "fcntl": fcntl_is_late,
@@ -148,4 +148,4 @@ RESULTS: Final[Mapping[str, Callable[[TracedCall, int], str]]] = {
     "personality": personality_result,
     "ptrace": lambda call, result: str(result),
 }
-"""What shows a result that is no error, by its kind; it may leave a comment."""
+"""Functions that show a result that is no error, by its kind; they may leave a comment."""

@@ -6,39 +6,11 @@ from typing import Final
 
 from msgspec import Struct
 
-_SIGNALS: Final = [
-    "HUP",
-    "INT",
-    "QUIT",
-    "ILL",
-    "TRAP",
-    "ABRT",
-    "BUS",
-    "FPE",
-    "KILL",
-    "USR1",
-    "SEGV",
-    "USR2",
-    "PIPE",
-    "ALRM",
-    "TERM",
-    "STKFLT",
-    "CHLD",
-    "CONT",
-    "STOP",
-    "TSTP",
-    "TTIN",
-    "TTOU",
-    "URG",
-    "XCPU",
-    "XFSZ",
-    "VTALRM",
-    "PROF",
-    "WINCH",
-    "IO",
-    "PWR",
-    "SYS",
-]
+_SIGNALS: Final = (
+    *("HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2"),
+    *("PIPE", "ALRM", "TERM", "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG"),
+    *("XCPU", "XFSZ", "VTALRM", "PROF", "WINCH", "IO", "PWR", "SYS"),
+)
 _REALTIME: Final = 32
 _LAST: Final = 64
 _LOW: Final = (1 << 32) - 1
@@ -134,8 +106,6 @@ def signal_mask(data: bytes) -> str:
     inverted = mask.bit_count() >= size * 2 // 3
     if inverted:
         mask = ~mask & (1 << size) - 1
-    names = []
-    for number in range(1, size + 1):
-        if mask >> number - 1 & 1:
-            names.append(signal_name(number)[3:])
+    numbers = (number for number in range(1, size + 1) if mask >> number - 1 & 1)
+    names = [signal_name(number)[3:] for number in numbers]
     return f"{'~' * inverted}[{' '.join(names)}]"

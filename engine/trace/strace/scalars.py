@@ -98,7 +98,7 @@ def _enum(call: TracedCall, value: int, words: Words) -> str:
 def open_names(call: TracedCall) -> NameSet:
     """O_ flags of the architecture."""
     known = name_set("open_mode_flags")
-    own = dict(call.facts.open_flags)
+    own = dict(call.facts.linux.open_flags)
     if not own:
         return known
     directory_flag = own.get(_O_DIRECTORY, 0x10000)

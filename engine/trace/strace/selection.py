@@ -8,27 +8,12 @@ from engine.errors import CommandError
 from engine.trace.strace.decoder import call_forms
 from engine.trace.strace.names import signal_name
 
-_CLASSES: Final = [
-    "file",
-    "desc",
-    "process",
-    "network",
-    "signal",
-    "ipc",
-    "memory",
-    "stat",
-    "lstat",
-    "fstat",
-    "statfs",
-    "fstatfs",
-    "%stat",
-    "%statfs",
-    "clock",
-    "creds",
-    "pure",
-]
-_OLD: Final = frozenset(["file", "desc", "process", "network", "signal", "ipc", "memory"])
+_OLD: Final = frozenset(("file", "desc", "process", "network", "signal", "ipc", "memory"))
 """Classes that may be named without %."""
+_CLASSES: Final = (
+    *("file", "desc", "process", "network", "signal", "ipc", "memory", "stat", "lstat", "fstat"),
+    *("statfs", "fstatfs", "%stat", "%statfs", "clock", "creds", "pure"),
+)
 _ALSO: Final = {
     "%stat": ("stat", "lstat", "fstat"),
     "%statfs": ("statfs", "fstatfs"),
@@ -41,7 +26,7 @@ def _all(name: str) -> bool:
 
 
 def calls_of(option: str, text: str, known: Iterable[str]) -> Chosen:
-    """Whether a call belongs to a set.
+    """Tell calls of a set from others.
 
     Args:
         option: that names the set, for messages.
@@ -105,7 +90,7 @@ def _class(option: str, name: str, names: frozenset[str]) -> set[str]:
 
 
 def signals_of(option: str, text: str) -> Callable[[int], bool]:
-    """Whether a signal belongs to a set: names with or without SIG, numbers, all, none, !.
+    """Tell signals of a set from others: names with or without SIG, numbers, all, none, !.
 
     Raises:
         CommandError: there is no such signal.

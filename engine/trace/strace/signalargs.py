@@ -48,7 +48,7 @@ def _mask_of_six(call: TracedCall, index: int, words: Words) -> str:
 
 def _action(call: TracedCall, index: int, words: Words) -> str:
     address = call.arguments[index]
-    form = "QQQ8s" if call.facts.restorer else "QQ8s"
+    form = "QQQ8s" if call.facts.linux.restorer else "QQ8s"
     data = None if call.failed else call.read(address, struct.calcsize("<" + form))
     if data is None:
         return pointer(address)

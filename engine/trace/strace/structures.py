@@ -210,15 +210,15 @@ def date_comment(seconds: int, fraction: int, digits: int) -> str:
 
 def stat_at(call: TracedCall, address: int) -> str:
     """Struct stat of the architecture."""
-    form, names = call.facts.stat
-    layout = call.facts.order + form
+    stat = call.facts.linux.stat_layout
+    layout = call.facts.order + stat.form
     data = None if call.failed else call.read(address, struct.calcsize(layout))
     if data is None:
         return pointer(address)
     values = list(struct.unpack(layout, data))
     found: dict[str, int] = {}
     times: dict[str, tuple[int, int]] = {}
-    for name in names:
+    for name in stat.fields:
         if name.endswith("time"):
             times[name] = (values.pop(0), values.pop(0))
         else:
@@ -388,7 +388,7 @@ def _schedule_attributes(call: TracedCall, index: int, words: Words) -> str:
 
 
 def _reference(call: TracedCall, index: int, words: Words) -> str:
-    """What a pointer to a number points to, in brackets."""
+    """The number that a pointer leads to, in brackets."""
     address = call.arguments[index]
     kind = words[0]
     size = 4 if kind.endswith("4") else 8

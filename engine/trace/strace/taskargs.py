@@ -37,7 +37,7 @@ def clone_text(call: TracedCall) -> tuple[str, str]:
     if not flags and not signal:
         parts[-1] = "flags=0"
     parent, child, tls = at + 1, at + 2, at + 3
-    if call.facts.clone_backwards:
+    if call.facts.linux.clone_backwards:
         child, tls = tls, child
     more = []
     if flags & (_PARENT_SETTID | _PIDFD):
@@ -67,7 +67,7 @@ def clone_args_are_late(call: TracedCall) -> bool:
 
 
 def clone_args_rest(call: TracedCall, index: int, words: Words) -> str:
-    """What clone3 has stored, behind an arrow."""
+    """The ids that clone3 has stored, behind an arrow."""
     data = None if call.failed else call.read(call.arguments[index], 40)
     if data is None:
         return ""
@@ -157,14 +157,8 @@ _PR: Final = {
 }  # fmt: skip
 _OF_PRCTL: Final = {number: name for name, number in _PR.items()}
 _NO_ARGUMENT: Final = frozenset(
-    [
-        "GET_DUMPABLE",
-        "GET_KEEPCAPS",
-        "GET_SECCOMP",
-        "GET_TIMERSLACK",
-        "GET_TIMING",
-        "GET_SECUREBITS",
-    ]
+    ("GET_DUMPABLE", "GET_KEEPCAPS", "GET_SECCOMP", "GET_TIMERSLACK", "GET_TIMING")
+    + ("GET_SECUREBITS",)
 )
 _POINTERS: Final = frozenset(
     ["GET_NAME", "GET_PDEATHSIG", "GET_TSC", "GET_CHILD_SUBREAPER", "GET_TID_ADDRESS"]

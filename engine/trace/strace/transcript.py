@@ -33,7 +33,7 @@ class CallTranscript:
         self._open = thread
 
     def end(self, thread: int, name: str, text: str, result: str) -> None:
-        """It returns: the rest of the line, which may have been interrupted.
+        """End the line of a call that returns; the line may have been interrupted.
 
         Args:
             thread: that made it.
