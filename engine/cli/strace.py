@@ -182,7 +182,7 @@ def _strace_options(command: Any) -> Any:
     cls=GroupedCommand,
     context_settings={"allow_interspersed_args": False},
     uses=(
-        ("All calls, of threads and children, too", "-f samples/bin/x86_64/threads"),
+        ("All calls, of threads and children, too", "-f samples/bin/x86_64/forkserver"),
         ("Calls about files, in a file", "-e trace=%file -o calls.txt /bin/ls"),
         ("How often each call is made", "-c /bin/ls -l"),
     ),

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 _HEX = re.compile(r"0x[0-9a-f]{5,}")
 _LEADER = re.compile(r"^\d+ +")
@@ -69,18 +70,26 @@ class Compared:
 
 
 class StracePair:
-    """Runs both tools on a program in a folder of its own each.
+    """Runs both tools on a program, each in a fresh folder of the same name.
 
-    Attributes:
-        options: of both.
+    Whoever runs this, the program under strace is nobody special, as in the guest.
     """
 
-    def __init__(self, folder: Path, program: Sequence[str], options: Sequence[str] = ()) -> None:
-        self._folder = folder
+    def __init__(self, program: Sequence[str], options: Sequence[str] = ()) -> None:
+        """Take the program's words, and options of both tools."""
         self._program = list(program)
         self._options = list(options)
 
     def compare(self) -> Compared:
+        """Run each twice, and pair the lines."""
+        with TemporaryDirectory() as base:
+            self._base = Path(base)
+            self._base.chmod(0o755)
+            if not self._program[0].startswith(("/bin/", "/usr/")):
+                self._program[0] = shutil.copy(self._program[0], self._base / "program")
+            return self._compared()
+
+    def _compared(self) -> Compared:
         theirs, ours = (self._lines(tool, []) for tool in ("strace", "own"))
         raw_theirs, raw_ours = (self._lines(tool, ["-e", "raw=all"]) for tool in ("strace", "own"))
         found = Compared()
@@ -104,15 +113,15 @@ class StracePair:
         return found
 
     def _lines(self, tool: str, more: list[str]) -> list[str]:
-        shutil.rmtree(self._folder, ignore_errors=True)
-        self._folder.mkdir(parents=True)
-        out = self._folder.with_suffix(".out")
+        folder, out = self._base / "here", self._base / "out"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
         options = [*self._options, *more, "-o", str(out)]
         if tool == "strace":
             shell = os.environ.get("PATH", "")
             command = ["env", "-i", "strace", *options, *self._program]
             if os.geteuid() == 0:  # the guest is nobody special
-                os.chown(self._folder, 1000, 1000)
+                os.chown(folder, 1000, 1000)
                 out.unlink(missing_ok=True)
                 out.touch()
                 os.chown(out, 1000, 1000)
@@ -121,10 +130,10 @@ class StracePair:
             environment = {"PATH": shell}
         else:
             command = [sys.executable, "-P", "-m", "tui", "strace", "--clean-env", "--timeout"]
-            command += ["60", "--share", f"{self._folder}:rw", *options, *self._program]
+            command += ["60", "--share", f"{folder}:rw", *options, *self._program]
             environment = dict(os.environ, PYTHONPATH=str(Path(__file__).parents[2]))
         subprocess.run(
-            command, cwd=self._folder, env=environment, stdin=subprocess.DEVNULL,
+            command, cwd=folder, env=environment, stdin=subprocess.DEVNULL,
             capture_output=True, check=False, timeout=120,
         )  # fmt: skip
         text = out.read_text(errors="surrogateescape")
