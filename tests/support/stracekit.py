@@ -31,6 +31,7 @@ _OWN = (
 )
 _MASKS = (
     (re.compile(rf"\b({_OWN.replace(' ', '|')})=(?:\{{[^}}]*\}}|\[[^]]*\]|[^,}}]*)"), r"\1=N"),
+    (re.compile(r"^(times?\(.*\)) *= .*"), r"\1 = N"),
     (re.compile(r"makedev\([^)]*\)"), "DEV"),
     (re.compile(r"htons\(\d+\)"), "PORT"),
     (re.compile(r"\|STATX_MNT_ID"), ""),
@@ -86,7 +87,7 @@ class StracePair:
             self._base = Path(base)
             self._base.chmod(0o755)
             if not self._program[0].startswith(("/bin/", "/usr/")):
-                self._program[0] = shutil.copy(self._program[0], self._base / "program")
+                self._program[0] = shutil.copy(self._program[0], base + "/program")
             return self._compared()
 
     def _compared(self) -> Compared:
@@ -94,7 +95,9 @@ class StracePair:
         raw_theirs, raw_ours = (self._lines(tool, ["-e", "raw=all"]) for tool in ("strace", "own"))
         found = Compared()
         names = [[_name(line) for line in lines] for lines in (theirs, ours)]
-        for tag, a, b, c, d in SequenceMatcher(None, *names, autojunk=False).get_opcodes():
+        for tag, a, b, c, d in SequenceMatcher(
+            None, names[0], names[1], autojunk=False
+        ).get_opcodes():
             if tag != "equal":
                 found.single += [f"- {line}" for line in theirs[a:b]]
                 found.single += [f"+ {line}" for line in ours[c:d]]
@@ -105,7 +108,7 @@ class StracePair:
                 shown = [_masked(line) for line in pair]
                 if shown[0] == shown[1]:
                     found.equal += 1
-                    found.names.add(names[0][at])
+                    found.names |= {names[0][at]} if pair[0][0].isalpha() else set()
                 elif same and _TEXT.sub("T", shown[0]) != _TEXT.sub("T", shown[1]):
                     found.differing.append(pair)
                 else:
@@ -172,5 +175,5 @@ def _raw(lines: list[str], at: int) -> str:
 def _masked(line: str) -> str:
     line = _HEX.sub("0xA", line)
     for pattern, text in _MASKS:
-        line = pattern.sub(text, line)  # type: ignore[arg-type]
+        line = pattern.sub(text, line)
     return re.sub(r" +", " ", line)

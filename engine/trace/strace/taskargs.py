@@ -157,8 +157,10 @@ _PR: Final = {
 }  # fmt: skip
 _OF_PRCTL: Final = {number: name for name, number in _PR.items()}
 _NO_ARGUMENT: Final = frozenset(
-    ("GET_DUMPABLE", "GET_KEEPCAPS", "GET_SECCOMP", "GET_TIMERSLACK", "GET_TIMING")
-    + ("GET_SECUREBITS",)
+    (
+        *("GET_DUMPABLE", "GET_KEEPCAPS", "GET_SECCOMP", "GET_TIMERSLACK", "GET_TIMING"),
+        "GET_SECUREBITS",
+    )
 )
 _POINTERS: Final = frozenset(
     ["GET_NAME", "GET_PDEATHSIG", "GET_TSC", "GET_CHILD_SUBREAPER", "GET_TID_ADDRESS"]

