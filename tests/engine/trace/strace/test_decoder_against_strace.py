@@ -50,9 +50,10 @@ def test_calls_of_all_kinds() -> None:
 
 
 @pytest.mark.slow
-def test_programs_of_the_system() -> None:
+@pytest.mark.parametrize("first", range(0, len(SYSTEM), 5))
+def test_programs_of_the_system(first: int) -> None:
     total = Compared()
-    for line in SYSTEM:
+    for line in SYSTEM[first : first + 5]:
         total.add(StracePair(line.split()).compare())
-    assert total.equal > 1000
+    assert total.equal > 100
     assert total.share >= 0.98, "\n".join(map(str, total.differing))
