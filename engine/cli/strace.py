@@ -112,7 +112,7 @@ _OPTIONS = (
         "--decode-fds",
         "descriptors",
         count=True,
-        help="Show the files of descriptors; -yy numbers of devices and addresses of sockets, too.",
+        help="Show the files of descriptors; -yy numbers of devices, addresses of sockets, too.",
         group=Group.OUTPUT,
     ),
     option(
