@@ -17,7 +17,7 @@ PARTS: Final[dict[str, tuple[str, ...]]] = {
     "First steps": ("install", "interface", "keys"),
     "Probes and events": (
         *("probes", "techniques", "filters", "formats", "watching", "functions", "handlers"),
-        "strace",
+        "syscalls",
         "machine",
     ),
     "Runs": ("races", "sweeps", "recordings", "history"),
