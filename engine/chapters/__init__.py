@@ -16,16 +16,8 @@ FOLDER: Final = Path(__file__).parent
 PARTS: Final[dict[str, tuple[str, ...]]] = {
     "First steps": ("install", "interface", "keys"),
     "Probes and events": (
-        *(
-            "probes",
-            "markers",
-            "techniques",
-            "filters",
-            "formats",
-            "watching",
-            "functions",
-            "handlers",
-        ),
+        *("probes", "markers", "techniques", "filters", "formats", "watching", "functions"),
+        *("handlers", "syscalls"),
         "machine",
     ),
     "Runs": ("races", "sweeps", "recordings", "history"),

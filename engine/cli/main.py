@@ -22,6 +22,7 @@ COMMANDS: Final[dict[str, str]] = {
     "run": "Run GUEST with ARGS; standard streams and exit code are the guest's.",
     "trace": "Run GUEST with ARGS and record events; standard streams and exit code are the "
     "guest's.",
+    "strace": "Run GUEST with ARGS and show its system calls and signals, as strace does.",
     "live": "Place the probes in the running kernel of this machine (root), and read what it "
     "records.",
     "graph": "Run GUEST with ARGS and show its calls, as ftrace's function_graph tracer does.",

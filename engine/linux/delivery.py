@@ -79,6 +79,8 @@ def _is_kept(k: Thread, item: PendingSignal, crash: Crash | None) -> bool:
 def _deliver(k: Thread, item: PendingSignal, crash: Crash | None) -> None:
     """Deliver a signal; `crash` tells of one that the program cannot escape."""
     state, number = k.signals, item.number
+    for listener in k.machine.moments.delivered:
+        listener(k, item)
     action, bit = state.hand.action(number), 1 << number - 1
     if action.handler in (sig.SIG_DFL, sig.SIG_IGN):
         _without_handler(k, number, crash)

@@ -202,6 +202,8 @@ class CallDispatch:
         if name in _WITHOUT_RESULT and (not result or name not in _EXEC):
             if name not in _EXEC:
                 thread.original = -1
+                for listener in machine.moments.restored:
+                    listener(thread)
             if thread.tracee is not None:
                 thread.tracee.returns()
             return

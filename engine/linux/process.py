@@ -202,6 +202,8 @@ class Process:
             return True
         number, pending = item.number, self.hand.pending
         self.prepare(number)
+        if self.machine.moments.unheard:
+            self.leader.tell_unheard(item)
         queued = self.leader.signals.queue(item, pending)
         bit = 1 << number - 1
         if pending.mask & bit:

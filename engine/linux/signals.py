@@ -243,8 +243,7 @@ class SignalState(Struct):
         pending = self.pending if pending is None else pending
         number = item.number
         mask = 1 << number - 1
-        seen = self.blocked & mask or (self.traced and number != SIGKILL)
-        if not seen and self.hand.ignored(number):
+        if self.has_no_effect(number):
             return True
         if number < SIGRTMIN and pending.mask & mask:
             return True
@@ -252,6 +251,11 @@ class SignalState(Struct):
             return False
         pending.append(item)
         return True
+
+    def has_no_effect(self, number: int) -> bool:
+        """True if a signal that is sent now is dropped, as nothing would come of it."""
+        seen = self.blocked & bit(number) or (self.traced and number != SIGKILL)
+        return not seen and self.hand.ignored(number)
 
     def force(self, item: PendingSignal) -> None:
         """Make a signal pending that the thread cannot escape (force_sig_info)."""

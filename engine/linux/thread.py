@@ -317,9 +317,17 @@ class Thread:
     def post(self, item: PendingSignal) -> bool:
         """Make a signal to this thread pending; False if the queue is full."""
         self.process.prepare(item.number)
+        if self.machine.moments.unheard:
+            self.tell_unheard(item)
         queued = self.signals.queue(item)
         self.machine.wake(self)
         return queued
+
+    def tell_unheard(self, item: PendingSignal) -> None:
+        """Tell listeners of a signal that is sent and has no effect."""
+        if self.signals.has_no_effect(item.number):
+            for listener in self.machine.moments.unheard:
+                listener(self, item)
 
     def with_signal_mask(self, mask: int, call: Callable[[], int | Wait]) -> int | Wait:
         """Run a call under another signal mask, which lasts until it ends."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from engine.linux.schedule import Why
 
 if TYPE_CHECKING:
+    from engine.linux.signals import PendingSignal
     from engine.linux.thread import Thread
 
 Switching = Callable[["Thread | None", "Thread | None", Why], None]
@@ -25,6 +26,9 @@ class Moments:
         executed: a thread has begun another program: (it, its id before, the program's path).
         leaving: a thread ends: (it, whether its process ends with it).
         task_over: a task of the inner kernel has ended: (its id, the bounds of its stack).
+        delivered: a signal is about to have its effect on a thread: (it, the signal).
+        unheard: a signal without effect was sent: (the thread that would have got it, the signal).
+        restored: a thread has come back from a signal's handler (rt_sigreturn).
     """
 
     def __init__(self) -> None:
@@ -35,3 +39,6 @@ class Moments:
         self.executed: list[Callable[[Thread, int, bytes], None]] = []
         self.leaving: list[Callable[[Thread, bool], None]] = []
         self.task_over: list[Callable[[int, int, int], None]] = []
+        self.delivered: list[Callable[[Thread, PendingSignal], None]] = []
+        self.unheard: list[Callable[[Thread, PendingSignal], None]] = []
+        self.restored: list[Callable[[Thread], None]] = []
