@@ -300,6 +300,32 @@ class CheckRequest(Struct, frozen=True):
     mode: Mode = Mode.STRICT
 
 
+class PerfRequest(Struct, frozen=True):
+    """Listings of perf probe; nothing runs.
+
+    Attributes:
+        config: the guest.
+        definitions: commands: their events as tracefs takes them.
+        variables: places: the variables that are known there.
+        lines: ranges of lines of the source.
+        functions: the functions are listed.
+        filter: of names of functions or variables; "" for perf's own.
+        externs: variables of the whole unit, too.
+        ranges: where each variable has its location.
+        inlines: copies of inlined functions count.
+    """
+
+    config: GuestConfig
+    definitions: tuple[str, ...] = ()
+    variables: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()
+    functions: bool = False
+    filter: str = ""
+    externs: bool = False
+    ranges: bool = False
+    inlines: bool = True
+
+
 class CallRequest(Struct, frozen=True):
     """Calls of functions of a kernel image.
 
