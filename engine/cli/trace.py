@@ -154,7 +154,8 @@ def trace_request(ctx: click.Context, *, runs: bool = True) -> TraceRequest:
     probes = probes_of(values)
     if probes == ProbeRequest() and handlers is None and not instances:
         raise click.UsageError(
-            "nothing to trace: give -e DEF, -f GLOB, -r GLOB, --watch EXPR or --handlers FILE.py"
+            "nothing to trace: give -e DEF, -f GLOB, -r GLOB, --perf DEF, --watch EXPR or "
+            "--handlers FILE.py"
         )
     return TraceRequest(
         config_of(values),

@@ -17,15 +17,7 @@ from engine.trace.perfprobe.perf_events import CommandEvents, Outcome
 from engine.trace.perfprobe.place_search import ProbedFile
 from engine.trace.perfprobe.symbol_places import SymbolPlaces
 
-PREFIX: Final = "perf:"
-"""Begins a line that is a command of perf probe."""
 _FILE_OPTIONS: Final = frozenset(("-x", "--exec"))
-
-
-def command_of(line: str) -> str | None:
-    """The command of a line that begins with `perf:`; None for any other line."""
-    line = line.lstrip(" \t")
-    return line[len(PREFIX) :].strip() if line.startswith(PREFIX) else None
 
 
 class PerfFile:

@@ -37,6 +37,7 @@ from engine.trace.place_syntax import FileOffset
 
 if TYPE_CHECKING:
     from engine.session.program.outcomes import Surveyor
+    from engine.session.program.perf_commands import PerfCommands
 
 RETURN_ENTRY: Final = "return-entry"
 """Rule: a return kprobe goes on a function's entry (register_kretprobe)."""
@@ -239,6 +240,20 @@ class Verdicts:
         self._mode = mode
         self._decode = Disassembler(arch).decode
         self._codes: dict[tuple[str, int], ImageCode] = {}
+
+    def perf_lines(self, command: str) -> list[str]:
+        """The lines of uprobe_events that a command of perf probe stands for.
+
+        Raises:
+            ProbeError: it is none, has no place, or names what the kernel could not read.
+        """
+        return self._perf_commands.lines(command)
+
+    @cached_property
+    def _perf_commands(self) -> "PerfCommands":
+        from engine.session.program.perf_commands import PerfCommands  # few definitions are
+
+        return PerfCommands(self._program, self._arch, self._mode)
 
     @property
     def main(self) -> ProgramFile:

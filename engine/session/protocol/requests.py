@@ -90,6 +90,7 @@ class ProbeRequest(Struct, frozen=True):
         returns: patterns: an event on the return of each.
         bodies: patterns: an event on every instruction of each.
         watches: expressions: an event for each store to what they name.
+        perf: definitions of perf probe.
     """
 
     definitions: tuple[str, ...] = ()
@@ -97,6 +98,7 @@ class ProbeRequest(Struct, frozen=True):
     returns: tuple[str, ...] = ()
     bodies: tuple[str, ...] = ()
     watches: tuple[str, ...] = ()
+    perf: tuple[str, ...] = ()
 
 
 class TraceInstance(Struct, frozen=True):
