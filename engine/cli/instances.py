@@ -241,5 +241,7 @@ def _parsed(ctx: click.Context, name: str, words: Sequence[str]) -> TraceInstanc
     filters, triggers = values.pop("filters"), values.pop("triggers")
     options = trace_options(values)
     if probes == ProbeRequest():
-        raise click.UsageError(f"{_OPTION} {name}: nothing to trace: give -e, -f, -r or --perf", ctx)
+        raise click.UsageError(
+            f"{_OPTION} {name}: nothing to trace: give -e, -f, -r or --perf", ctx
+        )
     return TraceInstance(name, probes, options, filters, triggers)

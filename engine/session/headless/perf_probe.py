@@ -76,4 +76,4 @@ def _debugged(file: PerfFile) -> ProbedFile:
 def _lists(file: PerfFile, request: PerfRequest) -> VariableLists:
     accepts = NameFilter(request.filter or _VARIABLES).accepts
     choice = VariableChoice(request.externs, request.ranges, request.inlines, accepts)
-    return VariableLists(_debugged(file), choice)
+    return VariableLists(_debugged(file), file.symbols, choice)

@@ -69,7 +69,7 @@ class PerfFile:
 
 
 def register_names(arch: Arch) -> dict[int, str]:
-    """tracefs' names of registers, with '%', by their numbers in DWARF."""
+    """Tracefs' names of registers, with '%', by their numbers in DWARF."""
     given = {name: word for word, name in arch.probes.fetch_registers.items()}
     return {
         register.dwarf: f"%{given[register.name]}"

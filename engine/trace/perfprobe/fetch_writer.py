@@ -17,6 +17,7 @@ from engine.image.reader import DamagedError, Reader
 from engine.trace.perfprobe.commands import FieldStep, ProbeArgument
 
 _POINTER, _ARRAY, _STRUCT, _UNION, _TYPEDEF, _MEMBER = 0x0F, 0x01, 0x13, 0x17, 0x16, 0x0D
+_PARAMETER, _VARIABLE = 0x05, 0x34
 _QUALIFIERS: Final = frozenset((0x26, 0x37, 0x35, 0x40))  # const, restrict, volatile, shared
 _SIGNED: Final = frozenset((0x05, 0x06, 0x0D))  # DW_ATE_signed, signed_char, signed_fixed
 _CASTS: Final = frozenset(("string", "ustring", "x", "s", "u"))
@@ -146,13 +147,14 @@ class Spot(Struct, frozen=True):
     registers: "dict[int, str]"
 
 
-def locate(die: Die, spot: Spot, fetch: Fetch | None) -> str:
+def locate(die: Die, spot: Spot, fetch: Fetch | None, *, later: bool = False) -> str:
     """Find a variable; "" if it can be fetched, else the name of perf's error.
 
     Args:
         die: of the variable.
         spot: from where.
         fetch: takes the location; None to ask only.
+        later: a local variable that has its location behind the place counts, with ERANGE.
     """
     if die.has(dies.AT_EXTERNAL):
         return _static(die, fetch, None)
@@ -161,7 +163,22 @@ def locate(die: Die, spot: Spot, fetch: Fetch | None) -> str:
     value = die.get(dies.AT_LOCATION)
     if value is None:
         return "EINVAL"
-    code = value if isinstance(value, bytes) else _listed(die, value, spot)
+    code: bytes | None
+    if isinstance(value, bytes):
+        code = value
+    else:
+        code = _listed(die, value, spot)
+        if code is None and later and die.tag == _VARIABLE:
+            code = _first_behind(die, value, spot)
+            if code is not None:
+                return _read(die, code, spot, fetch) or "ERANGE"
+    if not code:
+        return "ENOENT"
+    return _read(die, code, spot, fetch)
+
+
+def _read(die: Die, code: bytes, spot: Spot, fetch: Fetch | None) -> str:
+    """Read an expression as perf does: its first operation."""
     if not code:
         return "ENOENT"
     unit = die.unit
@@ -236,13 +253,19 @@ def _listed(die: Die, value: int, spot: Spot) -> bytes | None:
     A parameter without one at the function's entry is taken where it first has one: perf does
     so for kernels whose functions begin with a call of the tracer.
     """
-    entries = list(entries_of(die, dies.AT_LOCATION, value))
-    for low, high, code in entries:
+    for low, high, code in entries_of(die, dies.AT_LOCATION, value):
         if low <= spot.address < high:
             return code
-    is_entry = spot.entry == spot.address and spot.high is not None
-    if not is_entry or die.tag != 0x05 or spot.high is None:
+    if spot.entry != spot.address or die.tag != _PARAMETER:
         return None
+    return _first_behind(die, value, spot)
+
+
+def _first_behind(die: Die, value: int, spot: Spot) -> bytes | None:
+    """The first expression of a list behind a place, in a function of one piece."""
+    if spot.high is None or spot.entry is None:
+        return None
+    entries = list(entries_of(die, dies.AT_LOCATION, value))
     first = spot.address + 1
     later = [
         (max(low, first), number)

@@ -6,7 +6,6 @@ tools/perf/util/probe-finder.c of Linux 6.1, debuginfo__find_line_range, and __s
 from typing import Final
 
 from engine.errors import CommandError, ImageError
-from engine.image.longwork import look_up
 from engine.image.reader import DamagedError
 from engine.trace.perfprobe.commands import NO_END, LineRange, one_line, read_line_range
 from engine.trace.perfprobe.fetch_writer import SearchError
@@ -35,8 +34,7 @@ class _LineFinder:
     def search(self, file: ProbedFile) -> bool:
         """Search the units up to the first that has lines of the range."""
         wanted = self._wanted
-        for unit in file.units():
-            look_up()
+        for unit in file.units(wanted.function):
             name = ""
             if wanted.file:
                 files = (path for path in unit.lines.files if path)

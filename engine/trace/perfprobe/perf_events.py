@@ -11,6 +11,7 @@ from typing import Final
 from msgspec import Struct, field
 
 from engine.errors import ImageError, ProbeError
+from engine.image import dies
 from engine.image.reader import DamagedError
 from engine.trace.perfprobe.commands import (
     MAX_ARGS,
@@ -184,21 +185,9 @@ class CommandEvents:
         self, command: ProbeCommand, file: ProbedFile
     ) -> "tuple[_Collector, PlaceSearch] | None":
         """The search for what a symbol stands for that the debug information calls otherwise."""
-        point = command.point
-        if not point.function or point.file:
+        again = alternative(file, self._symbols, command)
+        if again is None:
             return None
-        address = self._symbols.named(point.function)
-        if address is None:
-            return None
-        found = place_of(file, address)
-        moved = ProbePoint(
-            found.function,
-            found.file,
-            found.line + point.line,
-            found.offset + point.offset,
-            point.is_return,
-        )
-        again = ProbeCommand(command.group, command.event, moved, command.arguments, command.text)
         collector = _Collector(again)
         search = PlaceSearch(file, again, collector.take, inlines=self._inlines)
         search.run()
@@ -364,8 +353,6 @@ def scoped(unit: UnitFunctions, index: int, address: int) -> list[int]:
 
 def variable(unit: UnitFunctions, index: int, name: str, address: int) -> int | None:
     """The first variable of a name in a scope (die_find_variable_at)."""
-    from engine.image import dies  # only here
-
     for child in scoped(unit, index, address):
         die = unit.die(child)
         if die.tag in (PARAMETER, VARIABLE) and die.name == name:
@@ -376,13 +363,41 @@ def variable(unit: UnitFunctions, index: int, name: str, address: int) -> int | 
     return None
 
 
+def alternative(
+    file: ProbedFile, symbols: SymbolPlaces, command: ProbeCommand
+) -> ProbeCommand | None:
+    """The command with the name that debug information has for a symbol; None for none.
+
+    Args:
+        file: the file.
+        symbols: of the file.
+        command: names a function that debug information does not have.
+
+    Raises:
+        SearchError: the symbol's place is in no function.
+    """
+    point = command.point
+    address = symbols.named(point.function) if point.function and not point.file else None
+    if address is None:
+        return None
+    found = place_of(file, address)
+    moved = ProbePoint(
+        found.function,
+        found.file,
+        found.line + point.line,
+        found.offset + point.offset,
+        point.is_return,
+    )
+    return ProbeCommand(command.group, command.event, moved, command.arguments, command.text)
+
+
 def place_of(file: ProbedFile, address: int) -> ProbePoint:
     """The place that debug information has for an address (debuginfo__find_probe_point).
 
     Raises:
         SearchError: it has none.
     """
-    for unit in file.units():
+    for unit in file.covering(address):
         function = unit.function_at(address)
         if function is None:
             continue

@@ -6,7 +6,7 @@ error; remarks are perf's warnings in their order.
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from msgspec import Struct
@@ -14,15 +14,17 @@ from msgspec import Struct
 from engine.image import dies
 from engine.image.cfa import cfa_at
 from engine.image.debuginfo import DebugInfo
+from engine.image.dies import Unit
 from engine.image.elf import ElfImage
-from engine.image.longwork import look_up
+from engine.image.headers import PF_X
 from engine.image.loclists import entry_at
+from engine.image.longwork import look_up
 from engine.trace.perfprobe.commands import ProbeCommand
 from engine.trace.perfprobe.fetch_writer import FirstOperation, SearchError, Spot, first_operation
 from engine.trace.perfprobe.function_entries import PARAMETER, VARIABLE, UnitFunctions
 from engine.trace.perfprobe.name_patterns import Glob, is_glob, same_tail
 
-_FRAME_BASE, _CFA, _BREGX = 0x40, 0x9C, 0x92
+_FRAME_BASE, _CFA, _BREGX, _COMPILE_UNIT = 0x40, 0x9C, 0x92, 0x11
 MAX_PLACES: Final = 128
 """Places of one command (perf probe --max-probes)."""
 _MAX_SOURCE: Final = 16 << 20
@@ -72,14 +74,40 @@ class ProbedFile(Struct, frozen=True, eq=False):
     registers: dict[int, str]
     root: str = ""
 
-    def units(self) -> "list[UnitFunctions]":
-        """All units with code, in their order.
+    def units(self, function: str = "") -> "Iterator[UnitFunctions]":
+        """The units with code, in their order.
+
+        Args:
+            function: only those that may have an entry of this name; "" for all.
 
         Raises:
             DamagedError: the debug information is damaged.
             ImageError: a part of it is in a file that is missing.
         """
-        return self.image.once(_known_units).of(self)
+        for unit in self.info.naming((function,)) if function else self.info.units():
+            look_up()
+            if unit.kind not in dies.TYPE_UNITS and unit.root.tag == _COMPILE_UNIT:
+                yield self._functions(self.info.whole(unit))
+
+    def covering(self, address: int) -> "Iterator[UnitFunctions]":
+        """The units that have code at an address; likewise."""
+        for unit in self.info.containing(address):
+            yield self._functions(unit)
+
+    def _functions(self, unit: Unit) -> UnitFunctions:
+        known = self.image.once(_known_units)
+        key = unit.info.name, unit.offset  # units of .dwo files have offsets of their own
+        found = known.get(key)
+        if found is None:
+            found = known[key] = UnitFunctions(self.info, unit, self.image.bits)
+        return found
+
+    def has_code(self, address: int) -> bool:
+        """False for code that the linker dropped, which perf takes for real."""
+        return any(
+            one.flags & PF_X and one.vaddr <= address < one.vaddr + one.memsz
+            for one in self.image.segments
+        )
 
     def source(self, path: str, folder: str) -> str:
         """The place of a source file (find_source_path).
@@ -94,26 +122,9 @@ class ProbedFile(Struct, frozen=True, eq=False):
         return whole
 
 
-class _KnownUnits:
-    """The units of a file, made once: a list of commands asks again and again."""
-
-    def __init__(self) -> None:
-        self._found: list[UnitFunctions] | None = None
-
-    def of(self, file: ProbedFile) -> list[UnitFunctions]:
-        """The units; those of types are none."""
-        if self._found is None:
-            info, bits = file.info, file.image.bits
-            self._found = [
-                UnitFunctions(info, info.whole(unit), bits)
-                for unit in info.units()
-                if unit.kind not in dies.TYPE_UNITS and unit.root.tag == 0x11
-            ]
-        return self._found
-
-
-def _known_units(_: ElfImage) -> _KnownUnits:
-    return _KnownUnits()
+def _known_units(_: ElfImage) -> dict[tuple[str, int], UnitFunctions]:
+    """The units of a file by their offsets: a list of commands asks again and again."""
+    return {}
 
 
 def read_source(path: str) -> list[str]:
@@ -165,8 +176,8 @@ class PlaceSearch:
             SearchError: what perf would fail with.
         """
         point = self._point
-        for unit in self._file.units():
-            look_up()
+        named = "" if is_glob(point.function) or "\\" in point.function else point.function
+        for unit in self._file.units(named):
             self._path = ""
             if point.file:
                 files = [path for path in unit.lines.files if path]
@@ -208,8 +219,8 @@ class PlaceSearch:
 
     def _at_function(self, unit: UnitFunctions, index: int) -> None:
         address = unit.lowest(index)
-        if not address:
-            return  # a function that the linker dropped
+        if address is None or not self._file.has_code(address):
+            return
         if self._point.pattern:
             self._by_pattern(unit, index)
             return
@@ -236,10 +247,8 @@ class PlaceSearch:
                 self._by_pattern(unit, copy)
                 continue
             address = unit.lowest(copy)
-            if not address:
-                if address is None:
-                    self._remark(f"Failed to get entry address of {unit.name(copy)}.")
-                return
+            if address is None:
+                continue
             try:
                 self._call(unit, copy, address + point.offset)
             except SearchError as error:
@@ -320,6 +329,8 @@ class PlaceSearch:
     # -- places ------------------------------------------------------------------
 
     def _call(self, unit: UnitFunctions, scope: int, address: int) -> None:
+        if not self._file.has_code(address):
+            return
         function: int | None = scope
         if not unit.is_definition(scope):
             function = unit.function_at(address)
@@ -375,5 +386,3 @@ def _is_optimized(unit: UnitFunctions) -> bool:
                     return True
                 break
     return False
-
-

@@ -18,8 +18,9 @@ from engine.trace.perfprobe.commands import one_line, read_command
 from engine.trace.perfprobe.fetch_writer import SearchError, locate, plain_type
 from engine.trace.perfprobe.function_entries import PARAMETER, VARIABLE, UnitFunctions
 from engine.trace.perfprobe.name_patterns import NameTest
-from engine.trace.perfprobe.perf_events import scoped
+from engine.trace.perfprobe.perf_events import alternative, scoped
 from engine.trace.perfprobe.place_search import MAX_PLACES, FoundPlace, PlaceSearch, ProbedFile
+from engine.trace.perfprobe.symbol_places import SymbolPlaces
 
 _ARRAY, _POINTER, _FUNCTION = 0x01, 0x0F, 0x15
 _WORDS: Final = {0x17: "union ", 0x13: "struct ", 0x04: "enum "}
@@ -45,9 +46,10 @@ class VariableChoice(Struct, frozen=True):
 class VariableLists:
     """Lists the variables at places of one file."""
 
-    def __init__(self, file: ProbedFile, choice: VariableChoice) -> None:
+    def __init__(self, file: ProbedFile, symbols: SymbolPlaces, choice: VariableChoice) -> None:
         """Set up."""
         self._file = file
+        self._symbols = symbols
         self._choice = choice
 
     def at(self, text: str) -> list[str]:
@@ -69,9 +71,13 @@ class VariableLists:
                 raise SearchError("ERANGE", f"Too many( > {MAX_PLACES}) probe point found.")
             found.append((place, self._variables(place)))
 
-        search = PlaceSearch(self._file, command, take, inlines=self._choice.inlines)
+        inlines = self._choice.inlines
+        search = PlaceSearch(self._file, command, take, inlines=inlines)
         try:
             search.run()
+            again = None if found else alternative(self._file, self._symbols, command)
+            if again is not None:
+                PlaceSearch(self._file, again, take, inlines=inlines).run()
         except SearchError as error:
             told = one_line(*search.remarks, str(error))
             raise ProbeError(f"Failed to find the address of {shown}: {told}") from error
@@ -95,9 +101,7 @@ class VariableLists:
             die = unit.die(index)
             if die.tag not in (PARAMETER, VARIABLE):
                 continue
-            problem = locate(die, spot, None)
-            if problem == "ENOENT" and choice.ranges and die.tag == VARIABLE:
-                problem = "ERANGE" if _has_later(die, place) else problem
+            problem = locate(die, spot, None, later=choice.ranges)
             if problem not in ("", "ERANGE"):
                 continue
             text = _declared(die)
@@ -113,16 +117,6 @@ class VariableLists:
         accepts = choice.accepts
         kept = (one for one in found if accepts is None or accepts(one.partition("\t")[2]))
         return sorted(kept)
-
-
-def _has_later(die: Die, place: FoundPlace) -> bool:
-    """True if a variable has a location behind a place of its function."""
-    value, high = die.get(dies.AT_LOCATION), place.spot.high
-    if not isinstance(value, int) or high is None or place.spot.entry is None:
-        return False
-    first = place.spot.address + 1
-    entries = entries_of(die, dies.AT_LOCATION, value)
-    return any(max(low, first) < end and max(low, first) <= high for low, end, _ in entries)
 
 
 def _declared(die: Die) -> str:
