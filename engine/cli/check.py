@@ -11,7 +11,7 @@ from engine.cli import console
 from engine.cli.grouped import Group, GroupedCommand, option
 from engine.cli.kernel_verdicts import show_asked, show_checked
 from engine.cli.options import config_of, kernel_choice, kernel_options, lines_of, program_options
-from engine.cli.perf_probe import perf_options, take_request
+from engine.cli.perf_probe import LISTINGS, perf_options, show_listings
 from engine.cli.probe_options import probe_options
 from engine.errors import ProbeSyntaxError
 from engine.escaping import json_text
@@ -144,9 +144,8 @@ def check(
     usage, a bad definition, or a place that does not exist. With --json the last two are rows,
     too: each definition has its own, and the exit code is 1.
     """
-    listing = take_request(ctx.params)
-    if listing is not None:
-        return listing()
+    if any(map(ctx.params.get, LISTINGS)):
+        return show_listings(ctx.params)
     request = check_request(ctx)
     if values["ask_kernel"]:
         return _ask(request, values, summary=summary, as_json=as_json, form=form)

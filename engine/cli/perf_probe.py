@@ -1,6 +1,5 @@
 """`check --definition`, `--vars`, `--lines`, `--funcs`: the listings of perf probe."""
 
-from collections.abc import Callable
 from typing import Any, Final
 
 import click
@@ -79,54 +78,62 @@ def perf_options(command: Command) -> Command:
     return command
 
 
-def take_request(values: dict[str, Any]) -> Callable[[], int] | None:
-    """The listings that parsed options ask for, to be shown; None for none.
+LISTINGS: Final = (
+    "perf_definitions",
+    "perf_variables",
+    "perf_lines",
+    "funcs",
+    "perf_filter",
+    "externs",
+    "ranges",
+    "no_inlines",
+)
+"""Keys of the parsed options: one that is given asks for a listing."""
 
-    Args:
-        values: the options; those of the listings are taken out.
+
+def show_listings(values: dict[str, Any]) -> int:
+    """Show what parsed options ask for; the exit code.
 
     Raises:
         UsageError: they do not go together.
     """
-    definitions, lines = values.pop("perf_definitions"), values.pop("perf_lines")
-    places: tuple[str, ...] = values.pop("perf_variables")
-    variables = tuple(one for text in places for one in text.split(",") if one.strip())
-    functions, rule = values.pop("funcs"), values.pop("perf_filter")
-    externs, ranges = values.pop("externs"), values.pop("ranges")
-    no_inlines = values.pop("no_inlines")
-    asked = definitions or variables or lines or functions
+    definitions, lines, functions = (
+        values[key] for key in ("perf_definitions", "perf_lines", "funcs")
+    )
+    variables = [one for text in values["perf_variables"] for one in text.split(",") if one]
     needs = (
-        ("--filter", rule, functions or variables, "--funcs or --vars"),
-        ("--externs", externs, variables, "--vars"),
-        ("--range", ranges, variables, "--vars"),
-        ("--no-inlines", no_inlines, definitions or variables, "--definition or --vars"),
+        ("--filter", "perf_filter", functions or variables, "--funcs or --vars"),
+        ("--externs", "externs", variables, "--vars"),
+        ("--range", "ranges", variables, "--vars"),
+        ("--no-inlines", "no_inlines", definitions or variables, "--definition or --vars"),
     )
-    for name, given, goes, what in needs:
-        if given and not goes:
+    for name, key, goes, what in needs:
+        if values[key] and not goes:
             raise click.UsageError(f"{name} goes with {what}")
-    if not asked:
-        return None
-    others = [
-        name
-        for name, key in (("-e", "definitions"), ("-f", "globs"), ("--all", "everything"))
-        if values[key]
-    ]
-    others += [f"--{name}" for name in ("summary", "as_json", "ask_kernel") if values.get(name)]
-    if others:
-        shown = others[0].replace("as_json", "json").replace("_", "-")
-        raise click.UsageError(f"{shown} does not go with the listings of perf probe")
-    request = PerfRequest(
-        config_of({**values, "args": ()}),
-        definitions,
-        variables,
-        lines,
-        functions,
-        rule,
-        externs,
-        ranges,
-        not no_inlines,
+    others = {
+        "-e": "definitions",
+        "-f": "globs",
+        "--all": "everything",
+        "--summary": "summary",
+        "--json": "as_json",
+        "--ask-kernel": "ask_kernel",
+    }
+    for name, key in others.items():
+        if values[key]:
+            raise click.UsageError(f"{name} does not go with the listings of perf probe")
+    return _show(
+        PerfRequest(
+            config_of({**values, "args": ()}),
+            definitions,
+            tuple(variables),
+            lines,
+            functions,
+            values["perf_filter"],
+            values["externs"],
+            values["ranges"],
+            not values["no_inlines"],
+        )
     )
-    return lambda: _show(request)
 
 
 def _show(request: PerfRequest) -> int:

@@ -19,8 +19,10 @@ def entry_at(die: Die, attribute: int, value: int, pc: int) -> bytes | None:
     Raises:
         DamagedError: the list is damaged.
     """
-    found = entries_of(die, attribute, value)
-    return next((code for low, high, code in found if low <= pc < high), None)
+    for low, high, code in entries_of(die, attribute, value):
+        if low <= pc < high:
+            return code
+    return None
 
 
 def entries_of(die: Die, attribute: int, value: int) -> Iterator[tuple[int, int, bytes]]:
@@ -35,35 +37,17 @@ def entries_of(die: Die, attribute: int, value: int) -> Iterator[tuple[int, int,
         DamagedError: the list is damaged.
     """
     unit = die.unit
+    if unit.version < 5:
+        yield from _list_2(unit, value)
+        return
     info, width = unit.info, unit.widths.address
-    if unit.version >= 5:
-        data = info.section(".debug_loclists")
-        if die.form(attribute) == forms.LOCLISTX:
-            header = 12 if unit.widths.offset == 4 else 20
-            split = unit.skeleton is not None
-            base = header if split else unit.base(dies.AT_LOCLISTS_BASE, header)
-            value = base + info.number(".debug_loclists", base, value, unit.widths.offset)
-        yield from _list_5(Reader(data, value, len(data), info.order), unit)
-        return
-    data = info.section(".debug_loc")
+    data = info.section(".debug_loclists")
+    if die.form(attribute) == forms.LOCLISTX:
+        header = 12 if unit.widths.offset == 4 else 20
+        split = unit.skeleton is not None
+        base = header if split else unit.base(dies.AT_LOCLISTS_BASE, header)
+        value = base + info.number(".debug_loclists", base, value, unit.widths.offset)
     reader = Reader(data, value, len(data), info.order)
-    if unit.skeleton is not None:
-        yield from _list_gnu(reader, unit)
-        return
-    base, top = unit.low_pc, (1 << 8 * width) - 1
-    while True:
-        low, high = reader.uint(width), reader.uint(width)
-        if low == high == 0:
-            return
-        if low == top:
-            base = high
-            continue
-        yield base + low, base + high, reader.block(reader.uint(2))
-
-
-def _list_5(reader: Reader, unit: Unit) -> Iterator[tuple[int, int, bytes]]:
-    """DWARF 5, 7.7.3: DW_LLE_*."""
-    width = unit.widths.address
     base = unit.low_pc
     default: bytes | None = None
     while kind := reader.u8():
@@ -98,6 +82,25 @@ def _list_5(reader: Reader, unit: Unit) -> Iterator[tuple[int, int, bytes]]:
         yield low, high, reader.block(reader.uleb())
     if default is not None:
         yield 0, 1 << 8 * width, default
+
+
+def _list_2(unit: Unit, value: int) -> Iterator[tuple[int, int, bytes]]:
+    """DWARF 2 to 4, 2.6.2: .debug_loc."""
+    info, width = unit.info, unit.widths.address
+    data = info.section(".debug_loc")
+    reader = Reader(data, value, len(data), info.order)
+    if unit.skeleton is not None:
+        yield from _list_gnu(reader, unit)
+        return
+    base, top = unit.low_pc, (1 << 8 * width) - 1
+    while True:
+        low, high = reader.uint(width), reader.uint(width)
+        if low == high == 0:
+            return
+        if low == top:
+            base = high
+            continue
+        yield base + low, base + high, reader.block(reader.uint(2))
 
 
 def _list_gnu(reader: Reader, unit: Unit) -> Iterator[tuple[int, int, bytes]]:

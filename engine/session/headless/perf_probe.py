@@ -34,6 +34,11 @@ def perf_listing(request: PerfRequest) -> Iterator[PerfListing]:
         CommandError: a range of lines is none; there is no debug information.
     """
     opened = OpenedProgram.open(request.config)
+    if opened.kernel is not None:
+        raise CommandError(
+            f"{request.config.guest}: the listings of perf probe are of programs; "
+            "-e 'p FUNC ARG' reads the arguments of a kernel image's functions"
+        )
     main = opened.inspected().main
     root = host_root(opened.config.root)
     file = PerfFile(main, opened.arch, opened.paths.real, root)
@@ -68,7 +73,8 @@ def _debugged(file: PerfFile) -> ProbedFile:
     found = file.probed()
     if found is None:
         raise CommandError(
-            f"{file.path} has no debug information (DWARF): compile with -g, or install its -dbgsym"
+            f"{file.path} has no debug information (DWARF): compile with -g, or install its "
+            "package of debug symbols"
         )
     return found
 

@@ -102,8 +102,8 @@ class PerfCommands:
         for event, fetch in outcome.wrong:
             if fetch.bit is None and self._mode is Mode.STRICT:
                 raise ProbeError(
-                    f"{text}: {fetch.name} at {event.place}: perf probe would read {fetch.text()}, "
-                    f"but {fetch.wrong}; "
+                    f"{text}: {fetch.name} at {event.place}: perf probe would read "
+                    f"{fetch.text()}, but {fetch.wrong}; "
                     "--mode kernel reads what perf would; -e 'p FILE:LINE NAME' finds more"
                 )
         for event in outcome.events:

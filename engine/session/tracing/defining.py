@@ -27,7 +27,7 @@ from engine.session.tracing.event_set import Defined, EventSet, TraceEvent
 from engine.session.tracing.recorders import Recorders
 from engine.session.tracing.store_events import GROUP as WATCHES
 from engine.trace.definition import Definition, Deletion, matches, named, parse
-from engine.trace.place_syntax import FileOffset, perf_command
+from engine.trace.place_syntax import PERF_PREFIX, FileOffset, perf_command
 from engine.trace.rows import EventInfo
 from engine.trace.tracepoints import Selection, selection
 
@@ -126,7 +126,7 @@ class Definitions:
             self._choose(Selection(WATCHES, text))
 
     def define(self, line: str) -> Defined | None:
-        """Carry out one line of `kprobe_events`, or `syscalls/GLOB`, `sched/GLOB`, `perf: COMMAND`.
+        """Carry out a line of `kprobe_events`, or `syscalls/GLOB`, `sched/GLOB`, `perf: COMMAND`.
 
         Returns:
             The probes that it has defined, the last ones of a command with several places; None
@@ -135,8 +135,7 @@ class Definitions:
         Raises:
             ProbeError: it is not accepted; what came before stays.
         """
-        command = perf_command(line, self._mode)
-        if command is not None:
+        if PERF_PREFIX in line and (command := perf_command(line, self._mode)) is not None:
             return self._define_lines(self._probing.verdicts.perf_lines(command))
         definition = self._definition(line)
         return None if definition is None else self._define(definition, line, bare=True)[0]
@@ -164,8 +163,7 @@ class Definitions:
             ProbeError: it is not accepted, or it is a command of perf probe with several places;
                 what came before stays.
         """
-        command = perf_command(line, self._mode)
-        if command is not None:
+        if PERF_PREFIX in line and (command := perf_command(line, self._mode)) is not None:
             line, *others = self._probing.verdicts.perf_lines(command)
             if others:
                 shown = "; ".join((line, *others))

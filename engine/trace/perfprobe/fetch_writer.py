@@ -184,7 +184,9 @@ def _read(die: Die, code: bytes, spot: Spot, fetch: Fetch | None) -> str:
     unit = die.unit
     op = first_operation(code, unit.info.order, unit.widths.address)
     if op.code == _OP_ADDR:
-        return _static(die, fetch, op.number if op.alone else None)
+        if fetch is not None and not op.alone:
+            fetch.wrong = "its value is computed from that"
+        return _static(die, fetch, op.number)
     frame_relative, offset, alone = False, 0, op.alone
     if op.code == _OP_FBREG:
         if spot.frame is None:
@@ -205,7 +207,10 @@ def _read(die: Die, code: bytes, spot: Spot, fetch: Fetch | None) -> str:
         return ""
     register = spot.registers.get(number)
     if register is None:
-        text = f"Mapping for the register number {number} missing on this architecture."
+        text = (
+            f"Mapping for the register number {number} missing on this architecture: "
+            f"'{die.name}' is there; name the variables that are wanted"
+        )
         raise SearchError("ENOTSUP", text)
     fetch.value = register
     if indirect:
@@ -382,9 +387,9 @@ def find_member(kind: Die, name: str, depth: int = 0) -> Die | None:
         member = Die(unit, shape.offsets[child])
         if member.name == name:
             return member
-        if not member.name and (inner := member.type) is not None:
-            if find_member(inner, name, depth + 1) is not None:
-                return member
+        inner = member.type if not member.name else None
+        if inner is not None and find_member(inner, name, depth + 1) is not None:
+            return member
     return None
 
 

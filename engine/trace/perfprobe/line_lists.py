@@ -73,8 +73,8 @@ class _LineFinder:
             if not same_tail(file, name) or not self.start <= line <= self.end:
                 return
             known = unit.line_of(address)
-            if known is not None and known != (file, line):
-                return  # the place is another line's, too
+            if known != (file, line):
+                return  # the place is another line's, or no statement begins there
             self.path = self.path or file
             self.numbers.add(line)
 

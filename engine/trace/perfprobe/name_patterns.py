@@ -28,7 +28,7 @@ def same_tail(one: str, other: str) -> bool:
 
 
 class Glob:
-    """A pattern with `*`, `?`, `[a-z]`, `[!a-z]` and `\\`; a broken one matches nothing."""
+    """A pattern with `*`, `?`, `[a-z]`, `[!a-z]` and escapes; a broken one matches nothing."""
 
     def __init__(self, pattern: str, *, lazy: bool = False) -> None:
         """Read the pattern.

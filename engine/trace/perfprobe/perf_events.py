@@ -355,11 +355,10 @@ def variable(unit: UnitFunctions, index: int, name: str, address: int) -> int | 
     """The first variable of a name in a scope (die_find_variable_at)."""
     for child in scoped(unit, index, address):
         die = unit.die(child)
-        if die.tag in (PARAMETER, VARIABLE) and die.name == name:
-            if any(
-                die.has(one) for one in (dies.AT_EXTERNAL, dies.AT_LOCATION, dies.AT_CONST_VALUE)
-            ):
-                return child
+        if die.tag not in (PARAMETER, VARIABLE) or die.name != name:
+            continue
+        if any(die.has(one) for one in (dies.AT_EXTERNAL, dies.AT_LOCATION, dies.AT_CONST_VALUE)):
+            return child
     return None
 
 

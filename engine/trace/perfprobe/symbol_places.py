@@ -10,12 +10,14 @@ from typing import Final
 from msgspec import Struct
 
 from engine.image.elf import ElfImage
+from engine.image.functions import without_result
 from engine.image.symbols import SymbolTable
 from engine.image.symtab import Symbol, demangle
-from engine.message_text import bare_name
 from engine.trace.perfprobe.name_patterns import Glob
 
 _STUB: Final = "@plt"
+_BEHIND: Final = frozenset(("", "const", "volatile", "const volatile", "&", "const &", "&&"))
+"""What may stand behind the parameters of a function."""
 
 
 class NamedPlace(Struct, frozen=True):
@@ -79,10 +81,8 @@ class SymbolPlaces:
             size = symbol.size or max(follower - symbol.address, 0)
             follower = symbol.address
             offset = image.file_offset(symbol.address)
-            plain = demangle(symbol.name)
-            name = plain if plain == symbol.name else bare_name(plain)
             place = NamedPlace(
-                name,
+                _shown(symbol.name),
                 symbol.address,
                 symbol.address - self.text_bias if offset is None else offset,
                 size,
@@ -98,3 +98,22 @@ class SymbolPlaces:
             return False
         name = self._image.sections[symbol.section].name
         return "text" in name or "data" in name
+
+
+def _shown(name: str) -> str:
+    """A name as the source spells it, without parameters and result."""
+    stem, at, suffix = name.partition("@")
+    plain = demangle(stem)
+    if plain == stem:
+        return name
+    if " for " not in plain:  # vtable for X, typeinfo for X
+        plain = without_result(plain)
+    end = plain.rfind(")")
+    if end >= 0 and plain[end + 1 :].strip() in _BEHIND:
+        depth, start = 1, end
+        while depth and start > 0:
+            start -= 1
+            depth += (plain[start] == ")") - (plain[start] == "(")
+        if not depth and not plain[:start].endswith("operator"):
+            plain = plain[:start]
+    return f"{plain}{at}{suffix}"
