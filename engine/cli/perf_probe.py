@@ -101,6 +101,8 @@ def show_listings(values: dict[str, Any]) -> int:
         values[key] for key in ("perf_definitions", "perf_lines", "funcs")
     )
     variables = [one for text in values["perf_variables"] for one in text.split(",") if one]
+    if values["perf_variables"] and not variables:
+        raise click.UsageError("--vars needs a place: FUNC[@SRC][:RLN|+OFFS] or SRC:ALN")
     needs = (
         ("--filter", "perf_filter", functions or variables, "--funcs or --vars"),
         ("--externs", "externs", variables, "--vars"),

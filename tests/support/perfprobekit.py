@@ -1,7 +1,7 @@
 """perf probe asked for definitions, variables, lines and functions, and our own answers.
 
-`python -m tests.support.perfprobekit FOLDER` compiles the sources of tests/data/perfprobe in FOLDER
-and writes programs and perf's answers back: perf.json has been made so by perf 6.1.
+`python -m tests.support.perfprobekit FOLDER` compiles the sources of tests/data/perfprobe in
+FOLDER and writes programs and perf's answers back: perf.json has been made so by perf 6.1.
 """
 
 import json
@@ -46,34 +46,111 @@ C_PLACES: Final = (
     *("area@program.c", "area@x.c", "program.c", "@program.c", "0x1234", "main+4", "area+400"),
     *("area:3", "area:2-3", "area:x", "area+1:2", "walk:0", "walk:1", "walk:2", "walk:8"),
     *("program.c:40", "program.c:43", "program.c:46", "program.c:99", "area;return*"),
-    *("square;*counter", "walk;total+=*$", "main;n.flags*", "a\\rea", "ar[a-e]a", "area%return"),
+    *(
+        "square;*counter",
+        "walk;total+=*$",
+        "main;n.flags*",
+        "program.c;*counter*",
+        "program.c;*return*",
+        "a\\rea",
+        "ar[a-e]a",
+        "area%return",
+    ),
     *("area%foo", "a*%return", "x=s*", "x:y=area", "x-y=area", "0x12zz", "area:3%return"),
 )
 C_DEFINITIONS: Final = (
-    *("area width", "area:3 width height", "area counter hidden title:string", "area zz", "area p.x"),
+    *(
+        "area width",
+        "area:3 width height",
+        "area counter hidden title:string",
+        "area zz",
+        "area p.x",
+    ),
     *("area p->x p->y:x32", "area c:x label:s64", "area p->x@user", "area label[0] label[1]:u8"),
-    *("area%return $retval", "area%return v=$retval:s32", "area%return p", "area@program.c:3 width"),
+    *(
+        "area%return $retval",
+        "area%return v=$retval:s32",
+        "area%return p",
+        "area@program.c:3 width",
+    ),
     *("square v", "square r", "square v:x8", "square:1 v", "s*e v", "* $params", "a* $vars"),
     *("walk $params", "walk $vars", "walk:5 $vars", "walk:3 n", "walk:6 n total", "walk &n"),
-    *("walk n->name:string", "walk n->label:string", "walk n->values[2] n->values", "walk n->at.y"),
+    *(
+        "walk n->name:string",
+        "walk n->label:string",
+        "walk n->values[2] n->values",
+        "walk n->at.y",
+    ),
     *("walk n->points[1]->x", "walk n->tag n->ratio", "walk n->num.d", "walk n->next->next->name"),
     *("walk n->nope", "walk n->at->x", "walk depth:string", "walk n->name[1]", "walk n[1]"),
-    *("walk n->values:x8", "walk s:x16 depth:s depth:u", "walk n->visit", "walk n->color", "walk n->at"),
-    *("n=walk n", "g:n=walk n", "walk+4 n", "swap p.x p", "swap p.y:u", "swap:2 r.x r", "swap:3 r.y"),
+    *(
+        "walk n->values:x8",
+        "walk s:x16 depth:s depth:u",
+        "walk n->visit",
+        "walk n->color",
+        "walk n->at",
+    ),
+    *(
+        "n=walk n",
+        "g:n=walk n",
+        "walk+4 n",
+        "swap p.x p",
+        "swap p.y:u",
+        "swap:2 r.x r",
+        "swap:3 r.y",
+    ),
     *("bits ok big:s seven:u eight", "bits pp[0][0]", "bits pp[1]", "bits pp", "bits f"),
     *("bits %di %ax:u8 $stack0 @counter", "bits x=%si:u32 y=+8(%sp)", "main argc argv"),
-    *("main argv[0] argv[1]:string", "main:3 $vars", "main:5 n.name:string n.at.x p.y q r", "main n.at"),
+    *(
+        "main argv[0] argv[1]:string",
+        "main:3 $vars",
+        "main:5 n.name:string n.at.x p.y q r",
+        "main n.at",
+    ),
     *("main:8 $vars", "main:9 p.x n.values[3]", "x=program.c:42 i height", "program.c:45 inner"),
     *("0x1234 %di", "0x1234 width", "area a=", "area a=p->", "area p[x]", "area p-x"),
 )
 CPP_PLACES: Final = (
-    *("area", "add", "sum", "push", "grow", "main", "Shape", "Box", "operator()", "_ZN*area*", "~Base"),
-    *("_ZNK3geo5Shape4areaEi", "area%return", "main%return", "sum:3", "shapes.cpp:40", "a*", "sum;*+=*"),
+    *(
+        "area",
+        "add",
+        "sum",
+        "push",
+        "grow",
+        "main",
+        "Shape",
+        "Box",
+        "operator()",
+        "_ZN*area*",
+        "~Base",
+    ),
+    *(
+        "_ZNK3geo5Shape4areaEi",
+        "area%return",
+        "main%return",
+        "sum:3",
+        "shapes.cpp:40",
+        "a*",
+        "sum;*+=*",
+    ),
 )
 CPP_DEFINITIONS: Final = (
-    *("area this->w_ scale", "area:2 a made", "add one->w_ two.h_ name", "add $params", "sum values"),
+    *(
+        "area this->w_ scale",
+        "area:2 a made",
+        "add one->w_ two.h_ name",
+        "add $params",
+        "sum values",
+    ),
     *("sum:3 $vars", "push value this", "push this->item this->count", "grow by", "main:9 $vars"),
-    *("main argc", "main:5 shape.w_ box", "Shape w h", "operator() k", "x=operator() k", "lam=operator*"),
+    *(
+        "main argc",
+        "main:5 shape.w_ box",
+        "Shape w h",
+        "operator() k",
+        "x=operator() k",
+        "lam=operator*",
+    ),
     *("sum values[1]", "add name:string", "area made", "area w_"),
 )
 C_VARIABLES: Final = (
@@ -118,9 +195,8 @@ def questions(program: str) -> list[Question]:
         ("F", FILTERS),
     )
     found = [Question(program, kind, text) for kind, each in texts for text in each]
-    for text in texts[1][1]:
-        found.append(Question(program, "V", text, ("--externs", "--range")))
-    return found
+    more = (Question(program, "V", text, ("--externs", "--range")) for text in texts[1][1])
+    return [*found, *more]
 
 
 class PerfAnswers:

@@ -25,6 +25,8 @@ _CASTS: Final = frozenset(("string", "ustring", "x", "s", "u"))
 _OP_ADDR, _OP_FBREG, _OP_REGX, _OP_BREGX, _OP_CFA = 0x03, 0x91, 0x90, 0x92, 0x9C
 _DATA_SIZES: Final = {0x0B: 1, 0x05: 2, 0x06: 4, 0x07: 8}  # DW_FORM_data*: without a sign
 _MAX_BITS: Final = 64
+_MAX_RECORDS: Final = 256
+"""Structures without names inside one another that a member is looked for in."""
 MAGIC: Final = "\\deade12d"
 """The value of a variable that exists only at other places of the command (--debug's default)."""
 _READABLE_MAGIC: Final = "\\0xdeade12d"
@@ -376,9 +378,19 @@ def _record(die: Die, kind: Die, name: str, step: FieldStep, references: list[Re
     return kind
 
 
-def find_member(kind: Die, name: str, depth: int = 0) -> Die | None:
-    """A member of a structure, or the unnamed one that has it (die_find_member)."""
-    if depth > dies.MAX_CHAIN:
+def find_member(kind: Die, name: str, vain: set[tuple[int, str, int]] | None = None) -> Die | None:
+    """A member of a structure, or the unnamed one that has it (die_find_member).
+
+    Args:
+        kind: the structure.
+        name: of the member.
+        vain: keys of structures that do not have it; damaged ones hold themselves.
+    """
+    vain = set() if vain is None else vain
+    if kind.key in vain:
+        return None
+    vain.add(kind.key)
+    if len(vain) > _MAX_RECORDS:
         raise DamagedError(f"entry {kind.offset:#x}: its members never end")
     shape, unit = kind.unit.shape, kind.unit
     for child in shape.children(unit.index(kind.offset)):
@@ -388,7 +400,7 @@ def find_member(kind: Die, name: str, depth: int = 0) -> Die | None:
         if member.name == name:
             return member
         inner = member.type if not member.name else None
-        if inner is not None and find_member(inner, name, depth + 1) is not None:
+        if inner is not None and find_member(inner, name, vain) is not None:
             return member
     return None
 

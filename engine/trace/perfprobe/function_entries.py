@@ -225,21 +225,39 @@ class UnitFunctions:
         return (self.lines.row_file(row), row.line) if row is not None and row.line else None
 
     def walk_lines(self, index: int, visit: LineVisit) -> None:
-        """Tell of all lines of the unit (index 0), or of a function or copy (die_walk_lines)."""
+        """Tell of all lines of a function or copy (die_walk_lines); of index 0 the unit's."""
+        if not index:
+            for file, line, address in self._places:
+                visit(file, line, address)
+            return
         declared = self.declared_file(index), self.declared_line(index) or 0
-        for row in self.lines.rows:
-            if row.is_end or not row.is_stmt:
-                continue
-            if index and not self._is_own(index, row.line, row.address, declared):
-                continue
-            visit(self.lines.row_file(row), row.line, row.address)
-        for function in [index] if index else self.functions:
-            self._walk_declared(function, visit, nested=not index)
+        for low, high in sorted(self.ranges(index)):
+            for row in self.lines.between(low, high):
+                if row.is_stmt and self._is_own(index, row.line, row.address, declared):
+                    visit(self.lines.row_file(row), row.line, row.address)
+        self._walk_declared(index, visit, nested=False)
+
+    @cached_property
+    def places_by_line(self) -> dict[int, list[tuple[str, int]]]:
+        """The (file, address) of all lines of the unit by their numbers, in perf's order."""
+        found: dict[int, list[tuple[str, int]]] = {}
+        for file, line, address in self._places:
+            found.setdefault(line, []).append((file, address))
+        return found
+
+    @cached_property
+    def _places(self) -> list[tuple[str, int, int]]:
+        found = [
+            (self.lines.row_file(row), row.line, row.address)
+            for row in self.lines.rows
+            if row.is_stmt and not row.is_end
+        ]
+        for function in self.functions:
+            self._walk_declared(function, lambda *place: found.append(place), nested=True)
+        return found
 
     def _is_own(self, index: int, line: int, address: int, declared: tuple[str, int]) -> bool:
         """True if a row belongs to a function itself and not to a copy in it."""
-        if not self.has_pc(index, address):
-            return False
         inner, copy = None, self.copy_at(index, address)
         while copy is not None:
             inner, copy = copy, self.copy_at(copy, address)

@@ -168,10 +168,10 @@ class CommandEvents:
             if not collector.events:
                 collector, search = self._alternative(command, file) or (collector, search)
             if not collector.events:
-                text = f"Probe point '{command.point.written()}' not found."
+                text = f"Probe point '{command.point.written()}' not found"
                 if not command.needs_debug_information and command.arguments:
                     return None
-                raise SearchError("ENOENT", text)
+                raise SearchError("ENOENT", text + self._symbols.similar(command.point.function))
         except SearchError as error:
             if command.needs_debug_information or str(error).startswith("Probe point"):
                 told = "\n".join((*_told(search.remarks), str(error)))
@@ -202,7 +202,7 @@ class CommandEvents:
         found = self._symbols.matching(point.function)
         if not found:
             text = f"Failed to find symbol {point.function} in {self._path}"
-            raise SearchError("ENOENT", text)
+            raise SearchError("ENOENT", text + self._symbols.similar(point.function))
         if len(found) > MAX_PLACES:
             raise SearchError("E2BIG", f"Too many functions matched in {self._path}")
         events: list[PerfEvent] = []
@@ -343,11 +343,12 @@ class _Collector:
 
 def scoped(unit: UnitFunctions, index: int, address: int) -> list[int]:
     """The entries in a scope and in the blocks around an address, in perf's order."""
+    shape = unit.unit.shape
     found: list[int] = []
-    for child in unit.children(index):
-        found.append(child)
-        if unit.has_pc(child, address):
-            found += scoped(unit, child, address)
+    at, end = index + 1, shape.ends[index]
+    while at < end:
+        found.append(at)
+        at = at + 1 if unit.has_pc(at, address) else max(shape.ends[at], at + 1)
     return found
 
 

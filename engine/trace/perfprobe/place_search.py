@@ -116,10 +116,12 @@ class ProbedFile(Struct, frozen=True, eq=False):
             SearchError: it is not there.
         """
         whole = path if path.startswith("/") or not folder else f"{folder}/{path}"
-        whole = self.root + whole if self.root else whole
-        if not os.access(whole, os.R_OK) or not os.path.isfile(whole):
-            raise SearchError("ENOENT", f"Failed to find source file path: {whole} is not there.")
-        return whole
+        # A relative folder has been joined to the path already, which perf does not know.
+        places = [self.root + whole] if path.startswith("/") else [whole, path]
+        for place in places:
+            if os.path.isfile(place) and os.access(place, os.R_OK):
+                return place
+        raise SearchError("ENOENT", f"Failed to find source file path: {places[0]} is not there.")
 
 
 def _known_units(_: ElfImage) -> dict[tuple[str, int], UnitFunctions]:
@@ -260,13 +262,10 @@ class PlaceSearch:
     # -- lines -------------------------------------------------------------------
 
     def _by_line(self, unit: UnitFunctions) -> None:
-        unit.walk_lines(0, lambda file, line, address: self._at_line(unit, file, line, address))
-
-    def _at_line(self, unit: UnitFunctions, file: str, line: int, address: int) -> None:
-        if line != self._line or not same_tail(file, self._path):
-            return
-        self._verify_line(unit, file, line, address)
-        self._call_in_scope(unit, address)
+        for file, address in unit.places_by_line.get(self._line, ()):
+            if same_tail(file, self._path):
+                self._verify_line(unit, file, self._line, address)
+                self._call_in_scope(unit, address)
 
     def _verify_line(self, unit: UnitFunctions, file: str, line: int, address: int) -> None:
         """Refuse a line whose place another line has, too."""

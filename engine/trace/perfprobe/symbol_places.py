@@ -4,6 +4,7 @@ tools/perf/util/symbol-elf.c of Linux 6.1, dso__load_sym: functions, objects, an
 sections of text and data; names of C++ without their parameters. Linkage stubs are `NAME@plt`.
 """
 
+import difflib
 from functools import cached_property
 from typing import Final
 
@@ -16,6 +17,7 @@ from engine.image.symtab import Symbol, demangle
 from engine.trace.perfprobe.name_patterns import Glob
 
 _STUB: Final = "@plt"
+_MOST_NEAR, _LONGEST_NEAR = 50_000, 256
 _BEHIND: Final = frozenset(("", "const", "volatile", "const volatile", "&", "const &", "&&"))
 """What may stand behind the parameters of a function."""
 
@@ -59,6 +61,16 @@ class SymbolPlaces:
         """The link address of a symbol; None for none."""
         found = (place.address for place in self._all if place.name == name and place.address)
         return next(found, None)
+
+    def similar(self, name: str) -> str:
+        """Names that somebody may have meant, as the end of an error; "" for none."""
+        if len(self._all) > _MOST_NEAR or len(name) > _LONGEST_NEAR:
+            return ""
+        known = {place.name for place in self._all if place.is_function}
+        if name in known:
+            return f"; check --lines {name} shows where probes may stand"
+        close = difflib.get_close_matches(name, known, n=3)
+        return f"; similar: {', '.join(close)}" if close else ""
 
     def matching(self, pattern: str) -> list[NamedPlace]:
         """The functions whose names match, each address once, in order."""

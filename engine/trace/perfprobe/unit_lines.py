@@ -4,7 +4,7 @@
 compares the paths as the table spells them.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from functools import cached_property
 from posixpath import join
 from typing import TYPE_CHECKING
@@ -63,6 +63,12 @@ class UnitLines:
     def row_file(self, row: LineRow) -> str:
         """The path of a row."""
         return self.files[row.file] if 0 <= row.file < len(self.files) else ""
+
+    def between(self, low: int, high: int) -> list[LineRow]:
+        """The rows of a range of addresses that end no sequence."""
+        starts = self._starts
+        rows = self.rows[bisect_left(starts, low) : bisect_left(starts, high)]
+        return [row for row in rows if not row.is_end]
 
     def statement(self, address: int) -> LineRow | None:
         """The row that perf takes an address' line from (cu_getsrc_die); None for none.
