@@ -1,4 +1,4 @@
-"""`check --definition`, `--vars`, `--lines`, `--funcs` and `trace --perf`: perf probe's words here.
+"""`check` with --definition, --vars, --lines, --funcs, and `trace --perf`: perf probe's words.
 
 The texts themselves are in tests/engine/trace/perfprobe.
 """
@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 from guestrun import Outcome, run
-
-from tests.support.perfprobekit import DATA, HOME
+from perfprobekit import DATA, HOME
 
 
 @pytest.fixture

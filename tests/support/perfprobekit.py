@@ -1,6 +1,6 @@
 """perf probe asked for definitions, variables, lines and functions, and our own answers.
 
-`python -m tests.support.perfprobekit FOLDER` compiles the sources of tests/data/perfprobe in
+`python tests/support/perfprobekit.py FOLDER` compiles the sources of tests/data/perfprobe in
 FOLDER and writes programs and perf's answers back: perf.json has been made so by perf 6.1.
 """
 
@@ -279,7 +279,12 @@ def record(folder: Path) -> None:
         shutil.copy(answers.path, DATA)
         for asked in questions(name):
             out = same_home(answers.perf(asked), folder)
-            row = {"program": name, "kind": asked.kind, "text": asked.text, "out": out}
+            row: dict[str, object] = {
+                "program": name,
+                "kind": asked.kind,
+                "text": asked.text,
+                "out": out,
+            }
             rows.append({**row, "options": list(asked.options)} if asked.options else row)
     ANSWERS.write_text("[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n")
 

@@ -13,7 +13,7 @@ from engine.errors import ProbeError
 from engine.image.debuginfo import DebugInfo
 from engine.session.program.libraries import Program, ProgramFile
 from engine.trace.perfprobe.fetch_writer import Fetch
-from engine.trace.perfprobe.perf_events import CommandEvents, Outcome
+from engine.trace.perfprobe.perf_events import CommandEvents, CommandOutcome
 from engine.trace.perfprobe.place_search import ProbedFile
 from engine.trace.perfprobe.symbol_places import SymbolPlaces
 
@@ -24,7 +24,7 @@ class PerfFile:
     """A file of a program as perf probe sees it.
 
     Attributes:
-        file: it.
+        file: the file of the program.
         symbols: its symbols.
         path: as events name it.
     """
@@ -98,7 +98,7 @@ class PerfCommands:
         outcome = file.events().of(text)
         return list(self._placeable(file, outcome, text))
 
-    def _placeable(self, file: PerfFile, outcome: Outcome, text: str) -> Iterator[str]:
+    def _placeable(self, file: PerfFile, outcome: CommandOutcome, text: str) -> Iterator[str]:
         for event, fetch in outcome.wrong:
             if fetch.bit is None and self._mode is Mode.STRICT:
                 raise ProbeError(

@@ -76,7 +76,7 @@ class ProbeArgument(Struct, frozen=True):
         return f"{text}:{self.type}" if self.type else text
 
 
-class ProbePoint(Struct, frozen=True):
+class CommandPlace(Struct, frozen=True):
     """A place as written; 0 and "" where a part is not given."""
 
     function: str = ""
@@ -120,7 +120,7 @@ class ProbeCommand(Struct, frozen=True):
 
     group: str
     event: str
-    point: ProbePoint
+    point: CommandPlace
     arguments: tuple[ProbeArgument, ...]
     text: str
 
@@ -274,7 +274,7 @@ def _bad_name(name: str, whole: str) -> ProbeError:
     return _semantic(whole, why)
 
 
-def _read_point(word: str, whole: str) -> tuple[str, str, ProbePoint]:
+def _read_point(word: str, whole: str) -> tuple[str, str, CommandPlace]:
     """Group, event and place."""
     marker = word.startswith("sdt_") and ":" in word and "=" not in word
     if marker or word.startswith("%"):
@@ -321,7 +321,7 @@ def _read_point(word: str, whole: str) -> tuple[str, str, ProbePoint]:
             is_return = True
         else:
             raise _semantic(whole, f"%{part} is not supported.")
-    point = ProbePoint(function, file, line, offset, is_return, pattern, address)
+    point = CommandPlace(function, file, line, offset, is_return, pattern, address)
     _exclude(point, whole)
     return group, event, point
 
@@ -337,7 +337,7 @@ def _plain_number(text: str, whole: str, why: str) -> int:
     return value
 
 
-def _exclude(point: ProbePoint, whole: str) -> None:
+def _exclude(point: CommandPlace, whole: str) -> None:
     """Refuse parts that do not go together."""
     why = ""
     if point.pattern and point.line:

@@ -131,7 +131,7 @@ def first_operation(code: bytes, order: str, width: int) -> FirstOperation:
     return FirstOperation(op, number, offset, reader.place >= len(code))
 
 
-class Spot(Struct, frozen=True):
+class ReadingPlace(Struct, frozen=True):
     """The place that variables are read at.
 
     Attributes:
@@ -149,7 +149,7 @@ class Spot(Struct, frozen=True):
     registers: "dict[int, str]"
 
 
-def locate(die: Die, spot: Spot, fetch: Fetch | None, *, later: bool = False) -> str:
+def locate(die: Die, spot: ReadingPlace, fetch: Fetch | None, *, later: bool = False) -> str:
     """Find a variable; "" if it can be fetched, else the name of perf's error.
 
     Args:
@@ -179,7 +179,7 @@ def locate(die: Die, spot: Spot, fetch: Fetch | None, *, later: bool = False) ->
     return _read(die, code, spot, fetch)
 
 
-def _read(die: Die, code: bytes, spot: Spot, fetch: Fetch | None) -> str:
+def _read(die: Die, code: bytes, spot: ReadingPlace, fetch: Fetch | None) -> str:
     """Read an expression as perf does: its first operation."""
     if not code:
         return "ENOENT"
@@ -254,7 +254,7 @@ def _constant(die: Die, fetch: Fetch | None) -> str:
     return ""
 
 
-def _listed(die: Die, value: int, spot: Spot) -> bytes | None:
+def _listed(die: Die, value: int, spot: ReadingPlace) -> bytes | None:
     """The expression of a location list at a place.
 
     A parameter without one at the function's entry is taken where it first has one: perf does
@@ -268,7 +268,7 @@ def _listed(die: Die, value: int, spot: Spot) -> bytes | None:
     return _first_behind(die, value, spot)
 
 
-def _first_behind(die: Die, value: int, spot: Spot) -> bytes | None:
+def _first_behind(die: Die, value: int, spot: ReadingPlace) -> bytes | None:
     """The first expression of a list behind a place, in a function of one piece."""
     if spot.high is None or spot.entry is None:
         return None

@@ -83,7 +83,7 @@ class UnitFunctions:
         return die.address(dies.AT_ENTRY_PC if die.has(dies.AT_ENTRY_PC) else dies.AT_LOW_PC)
 
     def lowest(self, index: int) -> int | None:
-        """Its entry, or where its first piece begins (die_entrypc)."""
+        """A function's entry, or the begin of its first piece (die_entrypc)."""
         found = self.entry_pc(index)
         if found is None and self.die(index).has(dies.AT_RANGES):
             ranges = self.ranges(index)

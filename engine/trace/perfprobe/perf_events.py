@@ -9,6 +9,7 @@ from posixpath import basename
 from typing import Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from engine.errors import ImageError, ProbeError
 from engine.image import dies
@@ -17,9 +18,9 @@ from engine.trace.perfprobe.commands import (
     MAX_ARGS,
     PARAMS,
     VARS,
+    CommandPlace,
     ProbeArgument,
     ProbeCommand,
-    ProbePoint,
     one_line,
     read_command,
 )
@@ -77,8 +78,8 @@ class PerfEvent(Struct):
         return " ".join((f"{letter}:{self.group}/{self.event}", self.place, *words))
 
 
-class Outcome(Struct, frozen=True):
-    """What becomes of a command.
+class CommandOutcome(Struct, frozen=True):
+    """The events of a command, and perf's warnings about it.
 
     Attributes:
         events: one for each place.
@@ -119,7 +120,7 @@ class CommandEvents:
         self._path = path
         self._inlines = inlines
 
-    def of(self, text: str) -> Outcome:
+    def of(self, text: str) -> CommandOutcome:
         """The events of a command.
 
         Raises:
@@ -136,10 +137,10 @@ class CommandEvents:
             self._name(event, command)
         return outcome
 
-    def _made(self, command: ProbeCommand) -> Outcome:
+    def _made(self, command: ProbeCommand) -> CommandOutcome:
         point = command.point
         if point.address is not None and not command.needs_debug_information:
-            return Outcome([self._absolute(command, point.address)], [])
+            return CommandOutcome([self._absolute(command, point.address)], [])
         if not point.is_return and self._file is not None:
             outcome = self._from_debug_information(command, self._file)
             if outcome is not None:
@@ -147,7 +148,7 @@ class CommandEvents:
         elif command.needs_debug_information:
             text = f"{self._path} has no debug information (DWARF), which this place needs"
             raise SearchError("ENOENT", text)
-        return Outcome(self._from_symbols(command), [])
+        return CommandOutcome(self._from_symbols(command), [])
 
     def _absolute(self, command: ProbeCommand, address: int) -> PerfEvent:
         event = PerfEvent(f"abs_{address:x}", address, command.point.is_return)
@@ -157,7 +158,9 @@ class CommandEvents:
 
     # -- debug information -------------------------------------------------------
 
-    def _from_debug_information(self, command: ProbeCommand, file: ProbedFile) -> Outcome | None:
+    def _from_debug_information(
+        self, command: ProbeCommand, file: ProbedFile
+    ) -> CommandOutcome | None:
         """The events as debug information has them; None where the symbols are to be asked."""
         collector = _Collector(command)
         search = PlaceSearch(file, command, collector.take, inlines=self._inlines)
@@ -179,7 +182,7 @@ class CommandEvents:
             return None
         for event in collector.events:
             event.place = f"{self._path}:0x{event.address - self._symbols.text_bias:x}"
-        return Outcome(collector.events, [*search.remarks, *collector.remarks])
+        return CommandOutcome(collector.events, [*search.remarks, *collector.remarks])
 
     def _alternative(
         self, command: ProbeCommand, file: ProbedFile
@@ -381,17 +384,17 @@ def alternative(
     if address is None:
         return None
     found = place_of(file, address)
-    moved = ProbePoint(
+    moved = CommandPlace(
         found.function,
         found.file,
         found.line + point.line,
         found.offset + point.offset,
         point.is_return,
     )
-    return ProbeCommand(command.group, command.event, moved, command.arguments, command.text)
+    return replace(command, point=moved)
 
 
-def place_of(file: ProbedFile, address: int) -> ProbePoint:
+def place_of(file: ProbedFile, address: int) -> CommandPlace:
     """The place that debug information has for an address (debuginfo__find_probe_point).
 
     Raises:
@@ -403,6 +406,6 @@ def place_of(file: ProbedFile, address: int) -> ProbePoint:
             continue
         name, base = unit.name(function), unit.lowest(function) or 0
         linkage = unit.die(function).linkage_name
-        return ProbePoint(linkage or name, unit.declared_file(function), offset=address - base)
+        return CommandPlace(linkage or name, unit.declared_file(function), offset=address - base)
     text = f"Failed to find debug information for address {address:x}"
     raise SearchError("ENOENT", text)

@@ -20,7 +20,12 @@ from engine.image.headers import PF_X
 from engine.image.loclists import entry_at
 from engine.image.longwork import look_up
 from engine.trace.perfprobe.commands import ProbeCommand
-from engine.trace.perfprobe.fetch_writer import FirstOperation, SearchError, Spot, first_operation
+from engine.trace.perfprobe.fetch_writer import (
+    FirstOperation,
+    ReadingPlace,
+    SearchError,
+    first_operation,
+)
 from engine.trace.perfprobe.function_entries import PARAMETER, VARIABLE, UnitFunctions
 from engine.trace.perfprobe.name_patterns import Glob, is_glob, same_tail
 
@@ -50,7 +55,7 @@ class FoundPlace(NamedTuple):
     unit: UnitFunctions
     scope: int
     function: int
-    spot: Spot
+    spot: ReadingPlace
     symbol: str
     offset: int
 
@@ -337,7 +342,7 @@ class PlaceSearch:
                 self._no_function(unit, address)
                 return
         assert function is not None, "a definition is a function"
-        spot = Spot(
+        spot = ReadingPlace(
             address,
             self._frame(unit, function, address),
             unit.entry_pc(function),

@@ -19,7 +19,7 @@ from engine.trace.perfprobe.name_patterns import Glob
 _STUB: Final = "@plt"
 _MOST_NEAR, _LONGEST_NEAR = 50_000, 256
 _BEHIND: Final = frozenset(("", "const", "volatile", "const volatile", "&", "const &", "&&"))
-"""What may stand behind the parameters of a function."""
+"""Words behind the parameters of a function."""
 
 
 class NamedPlace(Struct, frozen=True):

@@ -28,7 +28,7 @@ _INNER: Final = frozenset((0x0B, 0x2E, 0x1D))
 
 
 class VariableChoice(Struct, frozen=True):
-    """What is listed.
+    """The choice of what is listed.
 
     Attributes:
         externs: the unit's own variables, too.

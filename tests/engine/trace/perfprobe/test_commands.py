@@ -6,9 +6,9 @@ from engine.errors import CommandError, KprobeTuiError, ProbeError
 from engine.trace.perfprobe.commands import (
     MAX_COMMAND,
     NO_END,
+    CommandPlace,
     FieldStep,
     LineRange,
-    ProbePoint,
     read_command,
     read_line_range,
 )
@@ -17,20 +17,20 @@ from engine.trace.perfprobe.commands import (
 @pytest.mark.parametrize(
     ("text", "group", "event", "point"),
     [
-        ("f", "", "", ProbePoint("f")),
-        ("f:2", "", "f_L2", ProbePoint("f", line=2)),
-        ("g:e=f+0x10", "g", "e", ProbePoint("f", offset=16)),
-        ("f%return", "", "", ProbePoint("f", is_return=True)),
-        ("f@dir/a.c:010", "", "f_L8", ProbePoint("f", "dir/a.c", line=8)),
-        ("a.c:7", "", "", ProbePoint(file="a.c", line=7)),
-        ("a.c;x=?*", "", "", ProbePoint(file="a.c", pattern="x=?*")),
-        ("f@a.c;if(*)", "", "", ProbePoint("f", "a.c", pattern="if(*)")),
-        (r"geo\:\:f", "", "", ProbePoint("geo::f")),
-        (r"a\@b@c.c", "", "", ProbePoint("a@b", "c.c")),
-        ("0x401000", "", "", ProbePoint("0x401000", address=0x401000)),
+        ("f", "", "", CommandPlace("f")),
+        ("f:2", "", "f_L2", CommandPlace("f", line=2)),
+        ("g:e=f+0x10", "g", "e", CommandPlace("f", offset=16)),
+        ("f%return", "", "", CommandPlace("f", is_return=True)),
+        ("f@dir/a.c:010", "", "f_L8", CommandPlace("f", "dir/a.c", line=8)),
+        ("a.c:7", "", "", CommandPlace(file="a.c", line=7)),
+        ("a.c;x=?*", "", "", CommandPlace(file="a.c", pattern="x=?*")),
+        ("f@a.c;if(*)", "", "", CommandPlace("f", "a.c", pattern="if(*)")),
+        (r"geo\:\:f", "", "", CommandPlace("geo::f")),
+        (r"a\@b@c.c", "", "", CommandPlace("a@b", "c.c")),
+        ("0x401000", "", "", CommandPlace("0x401000", address=0x401000)),
     ],
 )
-def test_places(text: str, group: str, event: str, point: ProbePoint) -> None:
+def test_places(text: str, group: str, event: str, point: CommandPlace) -> None:
     command = read_command(text)
     assert (command.group, command.event, command.point) == (group, event, point)
 
@@ -70,8 +70,10 @@ def test_bad_commands_give_one_line(text: str) -> None:
     assert "\n" not in str(raised.value)
 
 
-@pytest.mark.parametrize(("text", "point"), [("f+", ProbePoint("f")), ("a.c", ProbePoint("a.c"))])
-def test_what_perf_takes_all_the_same(text: str, point: ProbePoint) -> None:
+@pytest.mark.parametrize(
+    ("text", "point"), [("f+", CommandPlace("f")), ("a.c", CommandPlace("a.c"))]
+)
+def test_what_perf_takes_all_the_same(text: str, point: CommandPlace) -> None:
     assert read_command(text).point == point
 
 

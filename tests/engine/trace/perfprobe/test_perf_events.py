@@ -8,8 +8,7 @@ from typing import Final
 
 import msgspec
 import pytest
-
-from tests.support.perfprobekit import (
+from perfprobekit import (
     ANSWERS,
     DATA,
     HOME,

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from perfprobekit import PROGRAMS, PerfAnswers, Question, compiled, questions
 
 from engine.trace.perfprobe.fetch_writer import real_type
 from engine.trace.perfprobe.function_entries import PARAMETER, VARIABLE, UnitFunctions
-from tests.support.perfprobekit import PROGRAMS, PerfAnswers, Question, compiled, questions
 
 pytestmark = pytest.mark.skipif(
     not os.environ.get("KPROBE_TUI_LIVE_KERNEL") or shutil.which("perf") is None,
@@ -83,7 +83,7 @@ def _compare(program: PerfAnswers, asked: list[Question]) -> Counter[str]:
         elif not perf:
             counts["perf fails"] += 1
         elif "0xfffffff" in perf or "(null)" in perf or one.kind == "F" or "a=" in one.text:
-            counts["known"] += 1  # places that the linker dropped; see test_perf_answers
+            counts["known"] += 1  # places that the linker dropped; see test_perf_events
         else:
             counts["differs"] += 1
             print(one, perf, ours, sep="\n")
