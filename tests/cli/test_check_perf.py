@@ -7,8 +7,11 @@ import shutil
 from pathlib import Path
 
 import pytest
+from controlkit import held
 from guestrun import Outcome, run
 from perfprobekit import DATA, HOME
+
+from engine.session.protocol import commands as cmd
 
 
 @pytest.fixture
@@ -141,3 +144,11 @@ def test_lines_of_perf_are_undone_together(home: Path) -> None:
     assert done.code == 2
     assert done.err.count("\n") == 1
     assert done.out == ""
+
+
+def test_the_interface_takes_a_place_and_names_several(home: Path) -> None:
+    with held(str(home / "c2")) as guest:
+        guest.do(cmd.Define("perf: area:3 width height"))
+        assert guest.probe(1).row.line == "perf: area:3 width height"
+        with pytest.raises(AssertionError, match="3 places, one line each: p:probe_c2/square"):
+            guest.do(cmd.Define("perf: square v"))
