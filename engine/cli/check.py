@@ -11,6 +11,7 @@ from engine.cli import console
 from engine.cli.grouped import Group, GroupedCommand, option
 from engine.cli.kernel_verdicts import show_asked, show_checked
 from engine.cli.options import config_of, kernel_choice, kernel_options, lines_of, program_options
+from engine.cli.perf_probe import LISTINGS, perf_options, show_listings
 from engine.cli.probe_options import probe_options
 from engine.errors import ProbeSyntaxError
 from engine.escaping import json_text
@@ -63,6 +64,7 @@ _REASONS: Final = 20
     help="List the static probes (USDT) of GUEST and its libraries, as -e takes them, instead.",
     group=Group.EVENTS,
 )
+@perf_options
 @option("--summary", is_flag=True, help="Count verdicts and reasons instead.", group=Group.OUTPUT)
 @option(
     "--json",
@@ -143,10 +145,15 @@ def check(
     --ask-kernel the kernel itself is asked, too; what differs is marked, and the verdicts and
     the exit code stay ours.
 
+    --definition, --vars, --lines and --funcs write what `perf probe -x GUEST` writes with them,
+    and no verdicts; `-e 'perf: DEF'` judges the places of a definition of perf probe.
+
     Exit code: 0 if every place given with -e is accepted, 1 if one is rejected, 2 for bad
     usage, a bad definition, or a place that does not exist. With --json the last two are rows,
     too: each definition has its own, and the exit code is 1.
     """
+    if any(map(ctx.params.get, LISTINGS)):
+        return show_listings(ctx.params)
     request = check_request(ctx)
     if listed:
         return _list(request, values, as_json=as_json)

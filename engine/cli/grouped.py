@@ -30,6 +30,7 @@ class Group(StrEnum):
     """The groups of options, in the order in which a help text has them."""
 
     EVENTS = "Events and probes"
+    PERF = "Listings of perf probe"
     OUTPUT = "Output"
     GUEST = "Guest"
     LIMITS = "Limits"

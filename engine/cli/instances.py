@@ -119,9 +119,20 @@ _WATCH: Final = option(
 )
 
 
+_PERF: Final = option(
+    "--perf",
+    "perf_definitions",
+    multiple=True,
+    metavar="DEF",
+    help="An event, as a definition of perf probe: 'func:2 a->b', 'SRC:LINE $vars', "
+    "'-x LIB FUNC%return $retval'; again and again.",
+    group=Group.EVENTS,
+)
+
+
 def event_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of a set of events, which `trace` has and each of its instances."""
-    return recorded_options(_WATCH(task_options(command)))
+    return recorded_options(_PERF(_WATCH(task_options(command))))
 
 
 def recorded_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -139,6 +150,7 @@ def probes_of(values: dict[str, Any]) -> ProbeRequest:
         values.pop("globs"),
         values.pop("returns"),
         watches=values.pop("watches", ()),
+        perf=values.pop("perf_definitions", ()),
     )
 
 
@@ -229,5 +241,7 @@ def _parsed(ctx: click.Context, name: str, words: Sequence[str]) -> TraceInstanc
     filters, triggers = values.pop("filters"), values.pop("triggers")
     options = trace_options(values)
     if probes == ProbeRequest():
-        raise click.UsageError(f"{_OPTION} {name}: nothing to trace: give -e, -f or -r", ctx)
+        raise click.UsageError(
+            f"{_OPTION} {name}: nothing to trace: give -e, -f, -r or --perf", ctx
+        )
     return TraceInstance(name, probes, options, filters, triggers)

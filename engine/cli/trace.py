@@ -171,8 +171,8 @@ def trace_request(ctx: click.Context, *, runs: bool = True) -> TraceRequest:
     probes = replace(probes_of(values), sample=timing.sample)
     if probes == ProbeRequest() and handlers is None and not instances:
         raise click.UsageError(
-            "nothing to trace: give -e DEF, -f GLOB, -r GLOB, --watch EXPR, --handlers FILE.py, "
-            "--latency GLOB or --sample N"
+            "nothing to trace: give -e DEF, -f GLOB, -r GLOB, --perf DEF, --watch EXPR, "
+            "--handlers FILE.py, --latency GLOB or --sample N"
         )
     options = trace_options(values, keeps=runs)
     return TraceRequest(

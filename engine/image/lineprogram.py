@@ -38,12 +38,16 @@ class LineHeader(Struct, frozen=True):
     Attributes:
         files: paths by file number; index 0 is unused before DWARF 5.
         written: the same as the compiler was given them: relative to its folder where they were.
+        spelled: the same in the table's own spelling, perhaps relative to `folder`.
+        folder: that the relative ones start at.
         program: offset of the first opcode in .debug_line.
         end: first offset behind the program.
     """
 
     files: tuple[str, ...]
     written: tuple[str, ...]
+    spelled: tuple[str, ...]
+    folder: str
     program: int
     end: int
     min_insn: int
@@ -121,6 +125,8 @@ def read_header(sections: LineSections, offset: int, folder: str) -> LineHeader:
             path if path in ("", "??") else normpath(join(folder, path)) for path in paths
         ),
         written=tuple(written),
+        spelled=tuple(paths),
+        folder=folder,
         program=program,
         end=end,
         min_insn=min_insn,
@@ -227,8 +233,8 @@ def run(
     A damaged program ends where the damage is; `damaged` is told.
     """
     table = LineTable(header.files)
-    rows: list[_LineRow] = []
-    for row in _rows(sections, header, damaged):
+    rows: list[LineRow] = []
+    for row in read_rows(sections, header, damaged):
         rows.append(row)
         if row.is_end:
             if low <= rows[0].address < high:
@@ -239,11 +245,17 @@ def run(
     return table
 
 
-class _LineRow(NamedTuple):
+class LineRow(NamedTuple):
     """A row of the table (DWARF 5, 6.2.2).
 
-    `goes_on`: it is the line of the row before, told apart only by number; `is_body`: a function's
-    body begins there.
+    Attributes:
+        address: link address.
+        file: number of the file.
+        line: from 1; 0 for code without a line.
+        is_stmt: a statement begins there.
+        is_end: it ends a sequence.
+        goes_on: it is the line of the row before, told apart only by number.
+        is_body: a function's body begins there.
     """
 
     address: int
@@ -255,10 +267,10 @@ class _LineRow(NamedTuple):
     is_body: bool = False
 
 
-def _add_sequence(table: LineTable, rows: list[_LineRow]) -> None:
+def _add_sequence(table: LineTable, rows: list[LineRow]) -> None:
     previous = (0, 0, 0)
     spans = table.spans
-    begun: _LineRow | None = None  # the last statement that begins at this address
+    begun: LineRow | None = None  # the last statement that begins at this address
     for row, follower in pairwise(rows):
         if row.is_body and row.line:
             table.bodies.append((row.address, row.file))
@@ -285,17 +297,17 @@ def _add_sequence(table: LineTable, rows: list[_LineRow]) -> None:
         begun = None
 
 
-def _rows(
+def read_rows(
     sections: LineSections, header: LineHeader, damaged: Callable[[str], object]
-) -> list[_LineRow]:
-    """Decode the opcodes (6.2.5).
+) -> list[LineRow]:
+    """The rows in the order of the program: the opcodes are decoded (6.2.5).
 
     Every row costs a byte of the program at least; damage ends the list.
     """
     reader = Reader(sections.line, header.program, header.end, sections.order)
     data, base = sections.line, len(header.opcode_lengths) + 1
     mask = (1 << sections.bits) - 1
-    found: list[_LineRow] = []
+    found: list[LineRow] = []
     is_body = False
     number, told_apart = 0, False  # a row's discriminator; whether the line's rows have some
     address, op_index, file, line, is_stmt = 0, 0, 1, 1, header.default_is_stmt
@@ -316,7 +328,7 @@ def _rows(
                 after = start + size
                 kind = reader.u8() if size else 0
                 if kind == 1:
-                    found.append(_LineRow(address, file, line, is_stmt, True, False))
+                    found.append(LineRow(address, file, line, is_stmt, True, False))
                     address, op_index, file, line = 0, 0, 1, 1
                     number, told_apart, is_body = 0, False, False
                     is_stmt = header.default_is_stmt
@@ -351,7 +363,7 @@ def _rows(
                 address += header.min_insn * (op_index // header.max_ops) & mask
                 op_index %= header.max_ops
             if emits:
-                found.append(_LineRow(address, file, line, is_stmt, False, told_apart, is_body))
+                found.append(LineRow(address, file, line, is_stmt, False, told_apart, is_body))
                 number, is_body = 0, False
     except DamagedError as error:
         damaged(str(error))

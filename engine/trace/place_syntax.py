@@ -2,6 +2,7 @@
 
 import re
 import sys
+from typing import Final
 
 from msgspec import Struct
 
@@ -13,6 +14,8 @@ from engine.fetch.numbers import unsigned
 from engine.fetch.variables import VariableScope
 from engine.trace.errors import Command
 
+PERF_PREFIX: Final = "perf:"
+"""Begins a line that is a command of perf probe; in tracefs an event's name must follow."""
 _MAX_SYMBOL_OFFSET = 0xFFFFFFFF
 _MODULE = re.compile(r"([^:]+):(?!:)(.+)", re.DOTALL)
 _PATH = re.compile(r"(.*/[^/:]*):([^0-9:/+-][^/]*)", re.DOTALL)
@@ -122,6 +125,14 @@ class Lookup:
     def variables(self, target: "Target", text: str, is_return: bool) -> VariableScope | None:
         """The variables that arguments may name at a place (`text` as written); None for none."""
         return None
+
+
+def perf_command(line: str, mode: Mode) -> str | None:
+    """The command of a line `perf: COMMAND`; None for any other line, and in kernel mode."""
+    text = line.lstrip(" \t")
+    if mode is not Mode.STRICT or not text.startswith(PERF_PREFIX):
+        return None
+    return text.removeprefix(PERF_PREFIX).strip()
 
 
 def path_symbol(word: str) -> tuple[str, str] | None:

@@ -39,6 +39,7 @@ from engine.trace.place_syntax import FileOffset
 if TYPE_CHECKING:
     from engine.session.program.markers import Markers
     from engine.session.program.outcomes import Surveyor
+    from engine.session.program.perf_commands import PerfCommands
 
 _MARKER: Final = re.compile(r"\s*!?\s*(?:p\S*\s+)?(?:\S*:)?%")
 """Begins lines that may be about static probes."""
@@ -243,6 +244,20 @@ class Verdicts:
         self._mode = mode
         self._decode = Disassembler(arch).decode
         self._codes: dict[tuple[str, int], ImageCode] = {}
+
+    def perf_lines(self, command: str) -> list[str]:
+        """The lines of uprobe_events that a command of perf probe stands for.
+
+        Raises:
+            ProbeError: it is none, has no place, or names what the kernel could not read.
+        """
+        return self._perf_commands.lines(command)
+
+    @cached_property
+    def _perf_commands(self) -> "PerfCommands":
+        from engine.session.program.perf_commands import PerfCommands  # few definitions are
+
+        return PerfCommands(self._program, self._arch, self._mode)
 
     @property
     def main(self) -> ProgramFile:

@@ -117,6 +117,7 @@ class ProbeRequest(Struct, frozen=True):
         bodies: patterns: an event on every instruction of each.
         watches: expressions: an event for each store to what they name.
         sample: blocks of the guest between two samples of its clock, 0 for no samples.
+        perf: definitions of perf probe.
     """
 
     definitions: tuple[str, ...] = ()
@@ -125,6 +126,7 @@ class ProbeRequest(Struct, frozen=True):
     bodies: tuple[str, ...] = ()
     watches: tuple[str, ...] = ()
     sample: int = 0
+    perf: tuple[str, ...] = ()
 
 
 class TraceInstance(Struct, frozen=True):
@@ -333,6 +335,32 @@ class CheckRequest(Struct, frozen=True):
     everything: bool = False
     rules: Rules | None = None
     mode: Mode = Mode.STRICT
+
+
+class PerfRequest(Struct, frozen=True):
+    """Listings of perf probe; nothing runs.
+
+    Attributes:
+        config: the guest.
+        definitions: commands: their events as tracefs takes them.
+        variables: places: the variables that are known there.
+        lines: ranges of lines of the source.
+        functions: the functions are listed.
+        filter: of names of functions or variables; "" for perf's own.
+        externs: variables of the whole unit, too.
+        ranges: where each variable has its location.
+        inlines: copies of inlined functions count.
+    """
+
+    config: GuestConfig
+    definitions: tuple[str, ...] = ()
+    variables: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()
+    functions: bool = False
+    filter: str = ""
+    externs: bool = False
+    ranges: bool = False
+    inlines: bool = True
 
 
 class CallRequest(Struct, frozen=True):

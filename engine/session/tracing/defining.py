@@ -2,7 +2,7 @@
 
 import gc
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Final
@@ -27,7 +27,7 @@ from engine.session.tracing.event_set import Defined, EventSet, TraceEvent
 from engine.session.tracing.recorders import Recorders
 from engine.session.tracing.store_events import GROUP as WATCHES
 from engine.trace.definition import Definition, Deletion, matches, named, parse
-from engine.trace.place_syntax import FileOffset
+from engine.trace.place_syntax import PERF_PREFIX, FileOffset, perf_command
 from engine.trace.rows import EventInfo
 from engine.trace.tracepoints import Selection, selection
 
@@ -115,6 +115,8 @@ class Definitions:
             for line in probes.definitions:
                 for each in self.spelled_out(line):
                     self.define(each)
+            for command in probes.perf:
+                self._define_lines(self._probing.verdicts.perf_lines(command))
         for glob in probes.entries:
             self.on_entries(glob)
         for glob in probes.returns:
@@ -140,16 +142,34 @@ class Definitions:
         return lines
 
     def define(self, line: str) -> Defined | None:
-        """Carry out one line of `kprobe_events`, or `syscalls/GLOB`, `sched/GLOB`, `s:...`.
+        """Carry out a line of `kprobe_events`, or `syscalls/GLOB`, `sched/GLOB`, `s:...`.
+
+        A line `perf: COMMAND` is a definition of perf probe.
 
         Returns:
-            The probes that it has defined, None if it has not.
+            The probes that it has defined, the last ones of a command with several places; None
+            if it has not.
 
         Raises:
             ProbeError: it is not accepted; what came before stays.
         """
+        if PERF_PREFIX in line and (command := perf_command(line, self._mode)) is not None:
+            return self._define_lines(self._probing.verdicts.perf_lines(command))
         definition = self._definition(line)
         return None if definition is None else self._define(definition, line, bare=True)[0]
+
+    def _define_lines(self, lines: Sequence[str]) -> Defined | None:
+        """Carry out lines; all that they have defined goes again where one is not accepted."""
+        done: list[Defined] = []
+        try:
+            for line in lines:
+                made = self.define(line)
+                done += [made] if made is not None else []
+        except ProbeError:
+            if done:
+                self.remove(*done)
+            raise
+        return done[-1] if done else None
 
     def define_shown(self, line: str) -> tuple[Defined, tuple[Placed, ...]] | None:
         """Carry out a line for somebody who shows the verdicts on its places, those on jumps too.
@@ -158,8 +178,14 @@ class Definitions:
             The probes that it has defined, and the verdicts; None if it has not.
 
         Raises:
-            ProbeError: it is not accepted; what came before stays.
+            ProbeError: it is not accepted, or it is a command of perf probe with several places;
+                what came before stays.
         """
+        if PERF_PREFIX in line and (command := perf_command(line, self._mode)) is not None:
+            line, *others = self._probing.verdicts.perf_lines(command)
+            if others:
+                shown = "; ".join((line, *others))
+                raise ProbeError(f"{command}: {len(others) + 1} places, one line each: {shown}")
         definition = self._definition(line)
         return None if definition is None else self._define(definition, line, bare=False)
 
