@@ -146,9 +146,10 @@ def test_lines_of_perf_are_undone_together(home: Path) -> None:
     assert done.out == ""
 
 
-def test_the_interface_takes_a_place_and_names_several(home: Path) -> None:
+def test_the_interface_takes_commands_as_lines_of_uprobes(home: Path) -> None:
     with held(str(home / "c2")) as guest:
         guest.do(cmd.Define("perf: area:3 width height"))
-        assert guest.probe(1).row.line == "perf: area:3 width height"
-        with pytest.raises(AssertionError, match="3 places, one line each: p:probe_c2/square"):
-            guest.do(cmd.Define("perf: square v"))
+        assert guest.probe(1).row.line.startswith("p:probe_c2/area_L3 ")
+        guest.do(cmd.Define("perf: square v"))
+        lines = [guest.probe(number).row.line.split()[0] for number in (2, 3, 4)]
+        assert lines == ["p:probe_c2/square", "p:probe_c2/square_1", "p:probe_c2/square_2"]

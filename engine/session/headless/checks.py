@@ -13,7 +13,6 @@ from engine.session.program.verdicts import Verdicts
 from engine.session.protocol.report import Report
 from engine.session.protocol.requests import CheckRequest, Rules
 from engine.trace.definition import Definition, parse
-from engine.trace.place_syntax import perf_command
 
 FunctionOutcomes = tuple[Place, list[tuple[int, str]]]
 """A place in a function, and (address, outcome) of the function's instructions."""
@@ -56,10 +55,6 @@ def _of_one(
         CommandError: it is a deletion, or the kernel takes it and it is never hit.
         ProbeError: it is not accepted.
     """
-    command = perf_command(line, request.mode)
-    if command is not None:
-        lines = verdicts.perf_lines(command)
-        return [one for each in lines for one in _placed(each, opened, verdicts, request)]
     definition = parse(line, opened.arch, mode=request.mode, lookup=verdicts.lookup)
     if isinstance(definition, Definition):
         placed = verdicts.of_definition(definition, request.rules)

@@ -34,7 +34,7 @@ from engine.session.program.libraries import Program, ProgramFile
 from engine.session.program.lookup import ProgramLookup
 from engine.session.program.places import Enclosing, Picked, Place, PlaceError, Places
 from engine.trace.definition import Definition
-from engine.trace.place_syntax import FileOffset
+from engine.trace.place_syntax import PERF_PREFIX, FileOffset, perf_command
 
 if TYPE_CHECKING:
     from engine.session.program.markers import Markers
@@ -274,12 +274,14 @@ class Verdicts:
     def spelled_out(self, line: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The lines that a definition stands for, and remarks about what they leave out.
 
-        One on static probes (USDT), which the kernel's rules do not know, stands for lines of
-        uprobes; any other for itself.
+        One on static probes (USDT), and `perf: COMMAND`, which the kernel's rules do not know,
+        stand for lines of uprobes; any other for itself.
 
         Raises:
-            ProbeError: there is no such static probe, or nothing can be placed there.
+            ProbeError: there is no such place, or nothing can be placed there.
         """
+        if PERF_PREFIX in line and (command := perf_command(line, self._mode)) is not None:
+            return tuple(self.perf_lines(command)), ()
         about = self._mode is Mode.STRICT and ("sdt" in line or _MARKER.match(line))
         found = self.markers.expanded(line) if about else None
         return ((line,), ()) if found is None else (found.lines, found.remarks)

@@ -27,7 +27,7 @@ from engine.session.tracing.event_set import Defined, EventSet, TraceEvent
 from engine.session.tracing.recorders import Recorders
 from engine.session.tracing.store_events import GROUP as WATCHES
 from engine.trace.definition import Definition, Deletion, matches, named, parse
-from engine.trace.place_syntax import PERF_PREFIX, FileOffset, perf_command
+from engine.trace.place_syntax import FileOffset
 from engine.trace.rows import EventInfo
 from engine.trace.tracepoints import Selection, selection
 
@@ -113,8 +113,7 @@ class Definitions:
         """
         with collector_paused(), self._probing.verdicts.lookup.settled():
             for line in probes.definitions:
-                for each in self.spelled_out(line):
-                    self.define(each)
+                self._define_lines(self.spelled_out(line))
             for command in probes.perf:
                 self._define_lines(self._probing.verdicts.perf_lines(command))
         for glob in probes.entries:
@@ -144,21 +143,16 @@ class Definitions:
     def define(self, line: str) -> Defined | None:
         """Carry out a line of `kprobe_events`, or `syscalls/GLOB`, `sched/GLOB`, `s:...`.
 
-        A line `perf: COMMAND` is a definition of perf probe.
-
         Returns:
-            The probes that it has defined, the last ones of a command with several places; None
-            if it has not.
+            The probes that it has defined, None if it has not.
 
         Raises:
             ProbeError: it is not accepted; what came before stays.
         """
-        if PERF_PREFIX in line and (command := perf_command(line, self._mode)) is not None:
-            return self._define_lines(self._probing.verdicts.perf_lines(command))
         definition = self._definition(line)
         return None if definition is None else self._define(definition, line, bare=True)[0]
 
-    def _define_lines(self, lines: Sequence[str]) -> Defined | None:
+    def _define_lines(self, lines: Sequence[str]) -> None:
         """Carry out lines; all that they have defined goes again where one is not accepted."""
         done: list[Defined] = []
         try:
@@ -169,7 +163,6 @@ class Definitions:
             if done:
                 self.remove(*done)
             raise
-        return done[-1] if done else None
 
     def define_shown(self, line: str) -> tuple[Defined, tuple[Placed, ...]] | None:
         """Carry out a line for somebody who shows the verdicts on its places, those on jumps too.
@@ -178,14 +171,8 @@ class Definitions:
             The probes that it has defined, and the verdicts; None if it has not.
 
         Raises:
-            ProbeError: it is not accepted, or it is a command of perf probe with several places;
-                what came before stays.
+            ProbeError: it is not accepted; what came before stays.
         """
-        if PERF_PREFIX in line and (command := perf_command(line, self._mode)) is not None:
-            line, *others = self._probing.verdicts.perf_lines(command)
-            if others:
-                shown = "; ".join((line, *others))
-                raise ProbeError(f"{command}: {len(others) + 1} places, one line each: {shown}")
         definition = self._definition(line)
         return None if definition is None else self._define(definition, line, bare=False)
 
