@@ -52,6 +52,8 @@ class Source(Enum):
     IMMEDIATE = "immediate"
     TEXT = "text"
     """An immediate string."""
+    VECTOR = "vector"
+    """The lowest 64 bits of a vector or floating-point register."""
     STACK_POINTER = "stack-pointer"
     STACK = "stack"
     """The Nth word above the stack pointer."""
@@ -82,7 +84,7 @@ class Base(Struct, frozen=True):
 
     Attributes:
         source: which kind.
-        register: the architecture's own register name, for REGISTER.
+        register: the architecture's own register name, for REGISTER and VECTOR.
         value: immediate, stack index, address, offset, number of an argument or of a word.
         text: for TEXT; the name, for SYMBOL.
         fetch: base and dereferences of the other fetch, for AT_ENTRY and PER_CPU.
@@ -107,6 +109,8 @@ class ValueKind(Enum):
     SYMBOL = "symbol"
     SYMSTR = "symstr"
     BITFIELD = "b"
+    FLOAT = "f"
+    """A floating-point number (IEEE 754) of 4 or 8 bytes, which the kernel has no type for."""
 
 
 class FieldType(Struct, frozen=True):

@@ -119,9 +119,19 @@ _WATCH: Final = option(
 )
 
 
+_ARGS: Final = option(
+    "--args",
+    "typed",
+    is_flag=True,
+    help="Events of -f have the function's arguments, those of -r its result, as the source names "
+    "them.",
+    group=Group.EVENTS,
+)
+
+
 def event_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of a set of events, which `trace` has and each of its instances."""
-    return recorded_options(_WATCH(task_options(command)))
+    return recorded_options(_ARGS(_WATCH(task_options(command))))
 
 
 def recorded_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -132,14 +142,22 @@ def recorded_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def probes_of(values: dict[str, Any]) -> ProbeRequest:
-    """The probes that parsed options stand for."""
+    """The probes that parsed options stand for.
+
+    Raises:
+        UsageError: they do not go together.
+    """
     definitions = tuple(lines_of(values.pop("definitions")))
-    return ProbeRequest(
+    found = ProbeRequest(
         definitions,
         values.pop("globs"),
         values.pop("returns"),
         watches=values.pop("watches", ()),
+        typed=values.pop("typed", False),
     )
+    if found.typed and not (found.entries or found.returns):
+        raise click.UsageError("--args is for the events of -f and -r")
+    return found
 
 
 def trace_options(values: dict[str, Any], *, keeps: bool = True) -> TraceOptions:
@@ -228,6 +246,6 @@ def _parsed(ctx: click.Context, name: str, words: Sequence[str]) -> TraceInstanc
     probes = probes_of(values)
     filters, triggers = values.pop("filters"), values.pop("triggers")
     options = trace_options(values)
-    if probes == ProbeRequest():
+    if probes.is_empty:
         raise click.UsageError(f"{_OPTION} {name}: nothing to trace: give -e, -f or -r", ctx)
     return TraceInstance(name, probes, options, filters, triggers)

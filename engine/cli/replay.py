@@ -28,7 +28,7 @@ from engine.session.headless.endings import explain
 from engine.session.headless.recordings import OpenedRecording, replayed
 from engine.session.headless.traces import LIST_FORMS, opened_trace
 from engine.session.protocol.config import Mode
-from engine.session.protocol.requests import ProbeRequest, TraceInstance, TraceRequest
+from engine.session.protocol.requests import TraceInstance, TraceRequest
 
 _STDERR: Final = 2
 
@@ -153,7 +153,7 @@ def _lived_through(
         return session
 
     granted = values["root"] is not None or values["shares"]
-    plain = probes == ProbeRequest() and handlers is None and not instances
+    plain = probes.is_empty and handlers is None and not instances
     if plain and not listing and not quiet and _is_interactive(values):
         # The interface is another matter: who lives through a run headless does not load it.
         from engine.cli.interface import InterfaceOptions

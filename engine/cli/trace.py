@@ -24,7 +24,7 @@ from engine.cli.run import show
 from engine.session import Session
 from engine.session.headless.traces import LIST_FORMS, opened_trace
 from engine.session.protocol.config import Mode
-from engine.session.protocol.requests import ProbeRequest, TraceInstance, TraceRequest
+from engine.session.protocol.requests import TraceInstance, TraceRequest
 
 
 class _Trace(SwitchedCommand, WithInstances):
@@ -152,7 +152,7 @@ def trace_request(ctx: click.Context, *, runs: bool = True) -> TraceRequest:
     instances: tuple[TraceInstance, ...] = ctx.meta[INSTANCES]
     mode, handlers = Mode(values.pop("mode_name")), values["handlers"]
     probes = probes_of(values)
-    if probes == ProbeRequest() and handlers is None and not instances:
+    if probes.is_empty and handlers is None and not instances:
         raise click.UsageError(
             "nothing to trace: give -e DEF, -f GLOB, -r GLOB, --watch EXPR or --handlers FILE.py"
         )

@@ -248,6 +248,8 @@ class _HistogramParser:
             raise self._fail("SYNTAX", name, "a value must be a number")
         if field.column is not None and field.column.type.count:
             raise self._fail("SYNTAX", name, "arrays cannot be counted")
+        if field.is_float:
+            raise self._fail("SYNTAX", name, "numbers with a point cannot be counted")
         return HistField(name, field, modifier, buckets)
 
     def _modifier(self, name: str, modifier: str, key: bool) -> tuple[str, int]:

@@ -26,7 +26,9 @@ from engine.arch.program import (
 )
 from engine.errors import EngineError
 
-Value: TypeAlias = int | bytes | tuple[int | bytes | None, ...] | None
+Scalar: TypeAlias = int | float | bytes | None
+"""One decoded value."""
+Value: TypeAlias = Scalar | tuple[Scalar, ...]
 """A decoded value: a number, a string without its NUL, None for a string that could not be read,
 or a tuple of these for an array."""
 
@@ -41,6 +43,7 @@ KERNEL_FRAMES: Final = "kernel_frames"
 _WORD: Final = (1 << 64) - 1
 
 _CODES = {1: "b7x", 2: "h6x", 4: "i4x", 8: "q"}
+_FLOAT_CODES = {4: "f4x", 8: "d"}
 
 
 class FormKind(Enum):
@@ -51,6 +54,7 @@ class FormKind(Enum):
     CHARACTER = "character"
     ENUMERATION = "enumeration"
     POINTER = "pointer"
+    REAL = "real"
     TEXT = "text"
     """The value is a text already."""
     NOTHING = "nothing"
@@ -96,16 +100,26 @@ class Column(Struct, frozen=True):
         """Format of its words for `struct`, without a byte order."""
         if self.type.is_string:
             return "Q" * self.words
+        if self.type.kind is ValueKind.FLOAT:
+            return _FLOAT_CODES[self.type.size] * self.words
         one = _CODES[self.type.size]
         return (one if self.type.kind is ValueKind.SIGNED else one.upper().replace("X", "x")) * (
             self.words
         )
 
 
+Forms: TypeAlias = "tuple[ValueForm | None, ...]"
+"""How the values of an event are shown, one for each; none at all: in the kernel's way."""
+
+
 @lru_cache(maxsize=1024)
-def _columns(layout: RecordLayout) -> tuple[Column, ...]:
+def _columns(layout: RecordLayout, forms: Forms) -> tuple[Column, ...]:
     """The columns of rows; many events have the same."""
-    return tuple(Column(field.arg.name, field.arg.type, field.word) for field in layout.fields)
+    shown = forms or (None,) * len(layout.fields)
+    return tuple(
+        Column(field.arg.name, field.arg.type, field.word, form=form)
+        for field, form in zip(layout.fields, shown, strict=True)
+    )
 
 
 class EventSource(Enum):
@@ -144,11 +158,18 @@ class EventInfo(Struct, frozen=True, gc=False):
 
     @classmethod
     def of(
-        cls, event_id: int, group: str, name: str, layout: RecordLayout, symbolic: bool = False
+        cls,
+        event_id: int,
+        group: str,
+        name: str,
+        layout: RecordLayout,
+        symbolic: bool = False,
+        forms: Forms = (),
     ) -> "EventInfo":
-        """The description of an event with a layout."""
+        """The description of an event with a layout; `forms` say how its values are shown."""
         returns = layout.head == RETURN_HEAD
-        return cls(event_id, group, name, _columns(layout), layout.words, returns, symbolic)
+        columns = _columns(layout, forms)
+        return cls(event_id, group, name, columns, layout.words, returns, symbolic)
 
     def __str__(self) -> str:
         return f"{self.group}/{self.name}"
@@ -211,6 +232,8 @@ class EventInfo(Struct, frozen=True, gc=False):
             column = Column(str(item["name"]), kind, word, str(item["ctype"]), form)
             if column.type.size not in (0, *_CODES) or not 0 <= column.type.count <= 0xFFFF:
                 raise ValueError("a column of an impossible size")
+            if kind.kind is ValueKind.FLOAT and kind.size not in _FLOAT_CODES:
+                raise ValueError("a floating-point number of an impossible size")
             if not column.type.size and not column.type.is_string:
                 raise ValueError("a number without a size")
             columns.append(column)
@@ -471,7 +494,7 @@ def _shape(type_: FieldType) -> _Shape:
 
     def elements(
         words: Iterator[int], data: bytes | memoryview, position: int
-    ) -> tuple[int | bytes | None, ...]:
+    ) -> tuple[Scalar, ...]:
         return tuple(one(words, data, position) for _ in range(type_.count))
 
     return elements

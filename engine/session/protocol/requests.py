@@ -90,6 +90,7 @@ class ProbeRequest(Struct, frozen=True):
         returns: patterns: an event on the return of each.
         bodies: patterns: an event on every instruction of each.
         watches: expressions: an event for each store to what they name.
+        typed: events of patterns have the arguments and results that the source names.
     """
 
     definitions: tuple[str, ...] = ()
@@ -97,6 +98,12 @@ class ProbeRequest(Struct, frozen=True):
     returns: tuple[str, ...] = ()
     bodies: tuple[str, ...] = ()
     watches: tuple[str, ...] = ()
+    typed: bool = False
+
+    @property
+    def is_empty(self) -> bool:
+        """True if nothing is probed."""
+        return replace(self, typed=False) == ProbeRequest()
 
 
 class TraceInstance(Struct, frozen=True):

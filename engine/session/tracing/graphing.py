@@ -528,6 +528,8 @@ def _arguments(scope: ScopeVariables) -> tuple[FetchArg, ...]:
             kind, where = found.kind, (found.base, found.derefs)
             if kind is None or kind.is_string or kind.count or kind.width or where in seen:
                 continue
+            if kind.kind is ValueKind.FLOAT:
+                continue  # the kernel has none
             seen.add(where)
             base = Base(Source.AT_ENTRY, fetch=where)
             args.append(FetchArg(name, name, base, (), FieldType(kind.kind, kind.size)))

@@ -29,6 +29,7 @@ from engine.session.inspect.frame_scope import FrameScope
 from engine.session.inspect.program_files import Files
 from engine.session.inspect.value_lines import bare_pointer
 from engine.session.protocol.frames import GuestFrame
+from engine.trace.fieldtypes import FLOAT_SIZES
 from engine.trace.graph import Shown
 from engine.trace.rows import FormKind, ValueForm
 from engine.trace.variables import ScopeVariables
@@ -48,6 +49,7 @@ _NUMBERS: Final = {
     TypeKind.UNSIGNED_CHAR: FormKind.CHARACTER,
     TypeKind.ENUM: FormKind.ENUMERATION,
     TypeKind.POINTER: FormKind.POINTER,
+    TypeKind.FLOAT: FormKind.REAL,
 }
 _TROUBLE: Final = (CommandError, GuestFaultError, ImageError, DamagedError)
 
@@ -107,8 +109,13 @@ def typed_arguments(scope: ScopeVariables) -> TypedArguments | None:
     return TypedArguments(tuple(columns), numbers, places)
 
 
-def typed_result(scope: ScopeVariables) -> TypedResult | None:
-    """The result of a function; None where nothing is known of it."""
+def typed_result(scope: ScopeVariables, *, reals: bool = False) -> TypedResult | None:
+    """The result of a function; None where nothing is known of it.
+
+    Args:
+        scope: of the function.
+        reals: a number with a point may be recorded as it is: the text of any other is made.
+    """
     try:
         kind, language = scope.result()
         if kind.kind is TypeKind.VOID or not kind.size:
@@ -116,7 +123,7 @@ def typed_result(scope: ScopeVariables) -> TypedResult | None:
         shown = number_form(kind, is_rust=language == RUST)
     except (VariableError, ImageError, DamagedError):
         return None
-    if shown is not None:
+    if shown is not None and (reals or shown[1].kind is not FormKind.REAL):
         return TypedResult(*shown)
     return TypedResult(_TEXT, _AS_TEXT, kind, language)
 
@@ -131,6 +138,9 @@ def number_form(kind: DataType, *, is_rust: bool) -> tuple[FieldType, ValueForm]
         if is_reference(kind) or kind.owner is not None or target.kind in ct.CHARS:
             return None
         return FieldType(ValueKind.HEX, size), ValueForm(form)
+    if form is FormKind.REAL:
+        real = FieldType(ValueKind.FLOAT, size)
+        return (real, ValueForm(form)) if size in FLOAT_SIZES else None
     if is_rust and form is FormKind.CHARACTER:
         return None
     if form is FormKind.CHARACTER and size != 1:
@@ -233,7 +243,11 @@ class TypedValues:
 
     def _number(self, value: TypedValue) -> int:
         try:
-            return 0 if value.missing else value.number
+            if value.missing:
+                return 0
+            if value.type.kind is TypeKind.FLOAT:
+                return int.from_bytes(value.raw, value.order)
+            return value.number
         except _TROUBLE:
             return 0
 

@@ -9,6 +9,7 @@ from engine.escaping import escaped
 from engine.image.symtab import demangle
 from engine.language.enumerators import enumerator
 from engine.language.quoting import character
+from engine.language.real_texts import real
 from engine.message_text import bare_name
 from engine.trace.rows import Column, FormKind, string_at
 
@@ -52,6 +53,12 @@ def typed_text(column: Column, place: Place) -> Callable[[bytes, int], bytes]:
         return lambda data, position: (
             string_at(data, position, _WORD(data, position + at)[0]) or _UNREAD
         )
+
+    if kind is FormKind.REAL:
+        size = column.type.size
+        return lambda data, position: real(
+            data[position + at : position + at + size], "little"
+        ).encode()
 
     def number(data: bytes, position: int) -> int:
         value: int = _WORD(data, position + at)[0] & mask
