@@ -133,6 +133,7 @@ def graph_choice(
         overwrite=overwrite,
         mode=Mode(values.pop("mode_name")),
         tasks=tasks_of(values),
+        prototypes=values.pop("prototypes", None),
     )
     graph = GraphOptions(
         tracer, given["depth_max"], args, given["retval"], given["under"], values.pop("without")

@@ -129,9 +129,18 @@ _ARGS: Final = option(
 )
 
 
+prototypes_option: Final = option(
+    "--prototypes",
+    metavar="FILE.h",
+    help="With --args: prototypes of functions that no debug information describes; those of the "
+    "C library are known.",
+    group=Group.EVENTS,
+)
+
+
 def event_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of a set of events, which `trace` has and each of its instances."""
-    return recorded_options(_ARGS(_WATCH(task_options(command))))
+    return recorded_options(_ARGS(prototypes_option(_WATCH(task_options(command)))))
 
 
 def recorded_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -184,6 +193,7 @@ def trace_options(values: dict[str, Any], *, keeps: bool = True) -> TraceOptions
         values.pop("profile"),
         values.pop("text_options"),
         tasks_of(values),
+        values.pop("prototypes", None),
     )
 
 

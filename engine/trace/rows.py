@@ -67,10 +67,12 @@ class ValueForm(Struct, frozen=True):
     Attributes:
         kind: which text is made.
         names: names and numbers of an enumeration.
+        variadic: further arguments, of which nothing is known, stand behind it.
     """
 
     kind: FormKind
     names: tuple[tuple[str, int], ...] = ()
+    variadic: bool = False
 
 
 class Column(Struct, frozen=True):
@@ -246,14 +248,17 @@ class EventInfo(Struct, frozen=True, gc=False):
 
 def _form_json(form: ValueForm | None) -> dict[str, Any]:
     """A column's form as plain data; nothing for a column without."""
-    return {} if form is None else {"form": form.kind.value, "names": [*map(list, form.names)]}
+    if form is None:
+        return {}
+    found = {"form": form.kind.value, "names": [*map(list, form.names)]}
+    return {**found, "variadic": True} if form.variadic else found
 
 
 def _form_of(item: Mapping[str, Any]) -> ValueForm | None:
     if "form" not in item:
         return None
     names = tuple((str(name), int(value)) for name, value in item["names"])
-    return ValueForm(FormKind(item["form"]), names)
+    return ValueForm(FormKind(item["form"]), names, bool(item.get("variadic")))
 
 
 EventTable: TypeAlias = Mapping[int, EventInfo]

@@ -44,6 +44,7 @@ class TraceOptions(Struct, frozen=True):
         profile: print hits and misses at the end.
         text: trace options of the text format, as in tracefs.
         tasks: whose events are recorded.
+        prototypes: path of a header of C with functions that no debug information describes.
     """
 
     format: str = "ftrace"
@@ -55,6 +56,7 @@ class TraceOptions(Struct, frozen=True):
     profile: bool = False
     text: tuple[str, ...] = ()
     tasks: TaskChoice = ALL_TASKS
+    prototypes: str | None = None
 
 
 class GraphOptions(Struct, frozen=True):

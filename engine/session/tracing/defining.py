@@ -89,6 +89,7 @@ class Definitions:
         events: EventSet,
         recorders: Recorders,
         choose: Callable[[Selection], None],
+        prototypes: str | None = None,
     ) -> None:
         """Set up.
 
@@ -99,6 +100,7 @@ class Definitions:
             events: of the trace; definitions add theirs.
             recorders: give probes their recorders.
             choose: adds events that the kernel has without a definition.
+            prototypes: path of a header with functions that no debug information describes.
         """
         self.defined = DefinedSet()
         self.patterned: list[Patterned] = []
@@ -108,6 +110,7 @@ class Definitions:
         self._events = events
         self._recorders = recorders
         self._choose = choose
+        self._prototypes = prototypes
         self.beyond_linux = ""
         self._read = lru_cache(maxsize=_READ)(self._read_again)
 
@@ -176,7 +179,7 @@ class Definitions:
     ) -> tuple[Defined, tuple[Placed, ...]]:
         known = self._events.events.get((definition.group, definition.event))
         if not self.beyond_linux and (why := beyond_linux(definition.args)):
-            self.beyond_linux = f"{definition.command}: {why}"
+            self.beyond_linux = f"{definition.group}/{definition.event}: {why}"
         self.defined.agree(definition, known.defined if known is not None else ())
         mode = Mode.KERNEL if definition.strict_override else self._mode
         try:
@@ -332,9 +335,11 @@ class Definitions:
 
     @cached_property
     def _typed(self) -> "TypedEvents":
-        from engine.session.tracing.typed_events import TypedEvents  # few traces have types
+        from engine.session.tracing.library_calls import TypedFunctions  # few traces have types
+        from engine.session.tracing.typed_events import TypedEvents
 
-        return TypedEvents(self._session, self._probing.verdicts.lookup.scope_at)
+        functions = TypedFunctions(self._session.arch, self._prototypes)
+        return TypedEvents(self._session, functions, self._probing.verdicts.lookup.scope_at)
 
     def _delete(self, deletion: Deletion, line: str) -> None:
         candidates: Iterable[Defined] = self.defined

@@ -45,6 +45,7 @@ from engine.trace.variables import ScopeVariables
 
 if TYPE_CHECKING:
     from engine.session.inspect.program_files import Files
+    from engine.session.tracing.library_calls import TypedFunctions
     from engine.session.tracing.typed_calls import TypedArguments, TypedResult, TypedValues
 
 
@@ -229,9 +230,7 @@ class Graphing:
         typed: TypedArguments | None = None
         scope = self._probing.verdicts.lookup.scope_at(place)
         if self.options.args and self.options.typed:
-            from engine.session.tracing.typed_calls import typed_arguments  # few runs ask
-
-            typed = typed_arguments(scope)
+            typed = self._functions.arguments(place, scope)
             args = () if typed is None else typed.fetches or ()
         elif self.options.args:
             args = _arguments(scope)
@@ -248,9 +247,7 @@ class Graphing:
         probe.tracker = self.calls
         result: TypedResult | None = None
         if self.options.retval and self.options.typed:
-            from engine.session.tracing.typed_calls import typed_result  # as above
-
-            result = typed_result(scope)
+            result = self._functions.result(place, scope)
         follow = partial(self._follow, event=info, args=args, typed=typed, result=result)
         return probe, Wanted(place, probe, follow, anywhere=not args, traces=True)
 
@@ -291,6 +288,12 @@ class Graphing:
                 graph.result = GraphResult(returns, values.result(result), values.kept(result))
         if end is not None and self._tracing.in_guest:
             graph.call = _calls_of(graph, place, event, args, end)
+
+    @cached_property
+    def _functions(self) -> "TypedFunctions":
+        from engine.session.tracing.library_calls import TypedFunctions  # few runs ask
+
+        return TypedFunctions(self._session.arch, self._tracing.options.prototypes)
 
     @cached_property
     def _files(self) -> "Files":

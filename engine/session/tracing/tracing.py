@@ -234,7 +234,9 @@ class Tracing:
         self._recorders: Recorders = Recorders(
             *guest, self.controls, self._context, sink, self.table
         )
-        self.definitions = Definitions(*guest, self._events, self._recorders, self._choose)
+        self.definitions = Definitions(
+            *guest, self._events, self._recorders, self._choose, options.prototypes
+        )
 
     def _prepare(
         self, probe: Kprobe, space: ProbedSpace, place: Place, number: int, layout: RecordLayout

@@ -6,6 +6,7 @@ numbers with a point, structures, references - the text is made at the hit: what
 there only then.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Final
@@ -51,6 +52,7 @@ _NUMBERS: Final = {
     TypeKind.POINTER: FormKind.POINTER,
     TypeKind.FLOAT: FormKind.REAL,
 }
+_ADDRESSED: Final = re.compile(r'^0x[0-9a-f]+ (?=")')
 _TROUBLE: Final = (CommandError, GuestFaultError, ImageError, DamagedError)
 
 
@@ -77,11 +79,13 @@ class TypedArguments(Struct, frozen=True):
         columns: name, type and form of each.
         fetches: what reads them where all are numbers; None where texts are among them.
         places: type and place at the function's entry, in the same order.
+        brief: texts stand without the addresses that lead to them.
     """
 
     columns: tuple[Shown, ...]
     fetches: tuple[FetchArg, ...] | None
     places: tuple[tuple[DataType, VariableLocation], ...]
+    brief: bool = False
 
 
 def typed_arguments(scope: ScopeVariables) -> TypedArguments | None:
@@ -191,7 +195,10 @@ class TypedValues:
             for (_, _, form), (kind, where) in pairs:
                 value = scope.located(kind, where)
                 is_text = form is None or form.kind is FormKind.TEXT
-                found.append(self._text(value) if is_text else self._number(value))
+                if not is_text:
+                    found.append(self._number(value))
+                else:
+                    found.append(self._text(value, brief=wanted.brief))
             return found
 
         return values
@@ -251,9 +258,10 @@ class TypedValues:
         except _TROUBLE:
             return 0
 
-    def _text(self, value: TypedValue) -> bytes:
+    def _text(self, value: TypedValue, *, brief: bool = False) -> bytes:
         try:
-            return _ended(bare_pointer(self._printer.text(value)))
+            text = bare_pointer(self._printer.text(value))
+            return _ended(_ADDRESSED.sub("", text) if brief else text)
         except _TROUBLE as error:
             return _ended(f"<error: {error}>")
 

@@ -16,12 +16,11 @@ from engine.probes.kprobe import Kprobe
 from engine.session.guest.session import Session
 from engine.session.inspect.program_files import Files
 from engine.session.program.places import Place
+from engine.session.tracing.library_calls import TypedFunctions
 from engine.session.tracing.typed_calls import (
     TypedArguments,
     TypedResult,
     TypedValues,
-    typed_arguments,
-    typed_result,
 )
 from engine.trace.rows import FormKind, ValueForm
 from engine.trace.value_rows import ReadValues
@@ -59,14 +58,21 @@ class TypedEvent(Struct, frozen=True):
 class TypedEvents:
     """Describes the events of functions by their types."""
 
-    def __init__(self, session: Session, scope_at: Callable[[Place], ScopeVariables]) -> None:
+    def __init__(
+        self,
+        session: Session,
+        functions: TypedFunctions,
+        scope_at: Callable[[Place], ScopeVariables],
+    ) -> None:
         """Nothing is read before the first function.
 
         Args:
             session: the guest.
+            functions: what is known of them.
             scope_at: the variables at a function's entry.
         """
         self._session = session
+        self._functions = functions
         self._scope_at = scope_at
 
     @cached_property
@@ -77,9 +83,9 @@ class TypedEvents:
         """The event of a function, or of its returns; None where nothing is known of it."""
         scope = self._scope_at(place)
         if is_return:
-            result = typed_result(scope, reals=True)
+            result = self._functions.result(place, scope, reals=True)
             return None if result is None else self._returns(result)
-        arguments = typed_arguments(scope)
+        arguments = self._functions.arguments(place, scope)
         return None if arguments is None else self._entries(arguments)
 
     def _entries(self, wanted: TypedArguments) -> TypedEvent:

@@ -215,7 +215,7 @@ class FtraceFormat:
             words = range(first, first + column.words)
             first += column.words
             if is_typed(column):
-                typed.append((words[0], self._typed(column)))
+                typed.append((words[0], self.typed(column)))
             elif column.type.is_string:
                 strings += words
             elif column.type.kind is ValueKind.SYMBOL:
@@ -251,7 +251,7 @@ class FtraceFormat:
 
         return complete
 
-    def _typed(self, column: Column) -> Callable[[bytes, int], bytes]:
+    def typed(self, column: Column) -> Callable[[bytes, int], bytes]:
         """Makes the text of a value whose type in the source is known."""
         from engine.trace.formats.typed import placed, typed_text  # few events have types
 
