@@ -8,7 +8,7 @@ from engine.cli import console
 from engine.cli.graph_options import graph_choice, graph_options
 from engine.cli.grouped import Group, GroupedCommand, SwitchedCommand, option
 from engine.cli.host import attached
-from engine.cli.instances import prototypes_option
+from engine.cli.instances import typing_options
 from engine.cli.options import BOOT, boot_flag, config_of, guest_options, schedule_options
 from engine.cli.probe_options import guest_probe_options, probe_options, task_options
 from engine.cli.run import show
@@ -49,7 +49,7 @@ class _Graph(SwitchedCommand, GroupedCommand):
     help="Show what functions are called with.",
     group=Group.OUTPUT,
 )
-@prototypes_option
+@typing_options
 @option(
     "--summary",
     is_flag=True,

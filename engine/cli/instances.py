@@ -129,7 +129,7 @@ _ARGS: Final = option(
 )
 
 
-prototypes_option: Final = option(
+_prototypes: Final = option(
     "--prototypes",
     metavar="FILE.h",
     help="With --args: prototypes of functions that no debug information describes; those of the "
@@ -138,9 +138,25 @@ prototypes_option: Final = option(
 )
 
 
+_printing: Final = option(
+    "--print",
+    "printing",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="With --args: how values are shown, as gdb's set print: elements=20, depth=2, repeats=5, "
+    "union=off, ...; again and again.",
+    group=Group.OUTPUT,
+)
+
+
+def typing_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add what says of values with types where they are told and how they are shown."""
+    return _prototypes(_printing(command))
+
+
 def event_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of a set of events, which `trace` has and each of its instances."""
-    return recorded_options(_ARGS(prototypes_option(_WATCH(task_options(command)))))
+    return recorded_options(_ARGS(typing_options(_WATCH(task_options(command)))))
 
 
 def recorded_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -194,6 +210,7 @@ def trace_options(values: dict[str, Any], *, keeps: bool = True) -> TraceOptions
         values.pop("text_options"),
         tasks_of(values),
         values.pop("prototypes", None),
+        values.pop("printing", ()),
     )
 
 

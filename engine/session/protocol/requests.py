@@ -45,6 +45,7 @@ class TraceOptions(Struct, frozen=True):
         text: trace options of the text format, as in tracefs.
         tasks: whose events are recorded.
         prototypes: path of a header of C with functions that no debug information describes.
+        printing: how values with types are shown: gdb's `set print` words, "elements=20".
     """
 
     format: str = "ftrace"
@@ -57,6 +58,7 @@ class TraceOptions(Struct, frozen=True):
     text: tuple[str, ...] = ()
     tasks: TaskChoice = ALL_TASKS
     prototypes: str | None = None
+    printing: tuple[str, ...] = ()
 
 
 class GraphOptions(Struct, frozen=True):

@@ -89,7 +89,7 @@ class Definitions:
         events: EventSet,
         recorders: Recorders,
         choose: Callable[[Selection], None],
-        prototypes: str | None = None,
+        typing: tuple[str | None, tuple[str, ...]] = (None, ()),
     ) -> None:
         """Set up.
 
@@ -100,7 +100,8 @@ class Definitions:
             events: of the trace; definitions add theirs.
             recorders: give probes their recorders.
             choose: adds events that the kernel has without a definition.
-            prototypes: path of a header with functions that no debug information describes.
+            typing: path of a header with functions that no debug information describes, and how
+                values with types are printed (`TraceOptions.printing`).
         """
         self.defined = DefinedSet()
         self.patterned: list[Patterned] = []
@@ -110,7 +111,7 @@ class Definitions:
         self._events = events
         self._recorders = recorders
         self._choose = choose
-        self._prototypes = prototypes
+        self._typing = typing
         self.beyond_linux = ""
         self._read = lru_cache(maxsize=_READ)(self._read_again)
 
@@ -338,7 +339,7 @@ class Definitions:
         from engine.session.tracing.library_calls import TypedFunctions  # few traces have types
         from engine.session.tracing.typed_events import TypedEvents
 
-        functions = TypedFunctions(self._session.arch, self._prototypes)
+        functions = TypedFunctions(self._session.arch, *self._typing)
         return TypedEvents(self._session, functions, self._probing.verdicts.lookup.scope_at)
 
     def _delete(self, deletion: Deletion, line: str) -> None:

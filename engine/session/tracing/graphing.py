@@ -293,7 +293,8 @@ class Graphing:
     def _functions(self) -> "TypedFunctions":
         from engine.session.tracing.library_calls import TypedFunctions  # few runs ask
 
-        return TypedFunctions(self._session.arch, self._tracing.options.prototypes)
+        options = self._tracing.options
+        return TypedFunctions(self._session.arch, options.prototypes, options.printing)
 
     @cached_property
     def _files(self) -> "Files":
@@ -304,7 +305,8 @@ class Graphing:
     def _values_at(self, probe: Kprobe) -> "TypedValues":
         from engine.session.tracing.typed_calls import TypedValues  # as in `_make`
 
-        return TypedValues(self._session, self._files, lambda: probe.addr or 0)
+        options = self._functions.print_options
+        return TypedValues(self._session, self._files, lambda: probe.addr or 0, options)
 
     def _result_of(self, result: "TypedResult") -> tuple[EventInfo, CallEnd | None]:
         """The event of returns with such a result, and what code records of them."""

@@ -5,6 +5,7 @@ user's adds to it. The calling convention says where each value is.
 """
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 from typing import Final, cast
@@ -17,6 +18,7 @@ from engine.image.callconv import entry_locations
 from engine.image.datatypes import DataType, TypeKind
 from engine.image.expressions import VariableLocation, Where
 from engine.language import prototypes
+from engine.language.print_options import chosen_options
 from engine.language.prototypes import Header, Prototype
 from engine.language.value_types import MadeType
 from engine.session.program.places import Place
@@ -45,19 +47,27 @@ _WORD: Final = 8
 
 
 class TypedFunctions:
-    """What is known of functions: by debug information, else by a prototype."""
+    """What is known of functions: by debug information, else by a prototype.
 
-    def __init__(self, arch: Arch, header: str | None = None) -> None:
+    Attributes:
+        print_options: how their values are printed.
+    """
+
+    def __init__(
+        self, arch: Arch, header: str | None = None, printing: Iterable[str] = ()
+    ) -> None:
         """Read the user's header.
 
         Args:
             arch: the guest's.
             header: path of a file of prototypes; None for none.
+            printing: how values are shown, see `chosen_options`.
 
         Raises:
-            CommandError: it cannot be read, or has a mistake.
+            CommandError: it cannot be read, or has a mistake; or there is no such way.
         """
         self._arch = arch
+        self.print_options = chosen_options(printing)
         self._own: dict[str, Prototype] = {}
         if header is not None:
             self._own = _own(header)
@@ -89,17 +99,33 @@ class TypedFunctions:
         return TypedResult(_TEXT, _AS_TEXT, kind)
 
     def prototype(self, place: Place) -> Prototype | None:
-        """The prototype of the function at a place, by its name."""
-        symbol = (place.symbol or "").partition("@")[0]
-        if place.offset or not symbol:
+        """The prototype of the function at a place, by its name, or as it was asked for.
+
+        What an indirect function stands for often has no name of its own.
+        """
+        if place.offset:
             return None
-        if symbol in self._own:
-            return self._own[symbol]
-        if not _LIBRARIES.fullmatch(place.path.rpartition("/")[2]):
+        typed = place.typed.rpartition(":")[2]
+        names = [name.partition("@")[0] for name in (place.symbol or "", typed) if name]
+        for name in names:
+            if name in self._own:
+                return self._own[name]
+        if not self._is_library(place):
             return None
         table = _table().prototypes
-        match = _WRAPPED.fullmatch(symbol)
-        return table.get(symbol) or (table.get(match["name"]) if match is not None else None)
+        for name in names:
+            match = _WRAPPED.fullmatch(name)
+            found = table.get(name) or (table.get(match["name"]) if match is not None else None)
+            if found is not None:
+                return found
+        return None
+
+    @staticmethod
+    def _is_library(place: Place) -> bool:
+        """True for a file that has the functions of the table: a static program too."""
+        if _LIBRARIES.fullmatch(place.path.rpartition("/")[2]):
+            return True
+        return place.image.kind == "exec" and not place.image.interpreter
 
     def _passed(self, prototype: Prototype) -> TypedArguments | None:
         """The arguments that a prototype names."""

@@ -235,7 +235,11 @@ class Tracing:
             *guest, self.controls, self._context, sink, self.table
         )
         self.definitions = Definitions(
-            *guest, self._events, self._recorders, self._choose, options.prototypes
+            *guest,
+            self._events,
+            self._recorders,
+            self._choose,
+            (options.prototypes, options.printing),
         )
 
     def _prepare(

@@ -22,6 +22,7 @@ from engine.image.reader import DamagedError
 from engine.image.variants import RUST
 from engine.language import value_types as ct
 from engine.language.enumerators import named
+from engine.language.print_options import DEFAULT, PrintOptions
 from engine.language.printing import Printer
 from engine.language.value_types import is_reference
 from engine.language.values import TypedValue
@@ -52,7 +53,7 @@ _NUMBERS: Final = {
     TypeKind.POINTER: FormKind.POINTER,
     TypeKind.FLOAT: FormKind.REAL,
 }
-_ADDRESSED: Final = re.compile(r'^0x[0-9a-f]+ (?=")')
+_ADDRESSED: Final = re.compile(r'^0x[0-9a-f]+ (?:<[^>]*> )?(?=")')
 _TROUBLE: Final = (CommandError, GuestFaultError, ImageError, DamagedError)
 
 
@@ -173,14 +174,22 @@ def _fetch(
 class TypedValues:
     """Makes texts of values at the entries and returns of one function."""
 
-    def __init__(self, session: Session, files: Files, address: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        session: Session,
+        files: Files,
+        address: Callable[[], int],
+        options: PrintOptions = DEFAULT,
+    ) -> None:
         """Nothing is looked at before the first hit.
 
         Args:
             session: the guest.
             files: its debug information.
             address: of the function's entry, known when it is hit.
+            options: how values are printed.
         """
+        self._options = options
         self._session = session
         self._files = files
         self._address = address
@@ -246,7 +255,7 @@ class TypedValues:
 
     @cached_property
     def _printer(self) -> Printer:
-        return Printer(self._scope, self._scope.symbol)
+        return Printer(self._scope, self._scope.symbol, self._options)
 
     def _number(self, value: TypedValue) -> int:
         try:

@@ -123,7 +123,8 @@ class TypedEvents:
         return Base(Source.RETVAL) if register is None else Base(Source.VECTOR, register=register)
 
     def _values(self, probe: Kprobe) -> TypedValues:
-        return TypedValues(self._session, self._files, lambda: probe.addr or 0)
+        options = self._functions.print_options
+        return TypedValues(self._session, self._files, lambda: probe.addr or 0, options)
 
 
 def _at_hit(arg: FetchArg) -> FetchArg:

@@ -232,6 +232,7 @@ def test_star_is_every_parameter_that_can_be_recorded() -> None:
         "k",
         "msg",
         "c",
+        "d",
         "z",
     ]
     assert [a.name for a in parsed(program, "p:g/e byval $arg* i.a").args] == ["q", "arg2"]
