@@ -28,7 +28,7 @@ TYPES: Final[dict[str, FieldType]] = {
 """The types by name; `symbol` and `symstr` are as wide as an address and made when asked for."""
 
 FLOATS: Final = {f"f{8 * size}": FieldType(ValueKind.FLOAT, size) for size in (4, 8)}
-"""Those that the kernel does not have, by name."""
+"""Types that the kernel does not have, by name."""
 
 _STRING_DESCRIPTOR = 4
 
@@ -87,7 +87,7 @@ def _name(kind: FieldType) -> tuple[ValueKind, int, int]:
 
 
 def beyond_linux(args: Iterable[FetchArg]) -> str:
-    """What is said of arguments that Linux has no words for; "" if there are none."""
+    """Words about arguments that Linux has none for; "" if there are no such arguments."""
     names = [arg.name for arg in args if arg.type.kind is ValueKind.FLOAT or _is_vector(arg.base)]
     if not names:
         return ""

@@ -49,7 +49,7 @@ _IDLE: Final = frozenset(
 """Words that change nothing about how a value is passed."""
 _ATTRIBUTES: Final = frozenset(("__attribute__", "__attribute", "__asm__", "asm", "_Alignas"))
 _BYTES: Final = MadeType(TypeKind.VOID, None, "char")
-"""What is filled by a function, and no text before."""
+"""Memory that a function fills, and that has no text before."""
 _TRUTHS: Final = {"bool": "_Bool"}
 
 Wrap = Callable[[MadeType], MadeType]
@@ -91,7 +91,7 @@ class Parameter(Struct, frozen=True):
     type: MadeType
 
 
-class Prototype(Struct, frozen=True):
+class FunctionPrototype(Struct, frozen=True):
     """A function as a header declares it.
 
     Attributes:
@@ -114,7 +114,7 @@ class _Signature(Struct):
     variadic: bool
 
 
-class Header:
+class PrototypeHeader:
     """The declarations of one header after the other.
 
     Attributes:
@@ -123,13 +123,13 @@ class Header:
 
     def __init__(self) -> None:
         """Nothing is declared."""
-        self.prototypes: dict[str, Prototype] = {}
+        self.prototypes: dict[str, FunctionPrototype] = {}
         self._types: dict[str, MadeType] = {}
         self._tags: dict[str, MadeType] = {}
 
-    def child(self) -> "Header":
+    def child(self) -> "PrototypeHeader":
         """A header without prototypes in which the types of this one are known."""
-        found = Header()
+        found = PrototypeHeader()
         found._types, found._tags = dict(self._types), dict(self._tags)
         return found
 
@@ -155,7 +155,7 @@ class _HeaderReader(TokenReader[HeaderWord]):
         self,
         text: str,
         path: str,
-        prototypes: dict[str, Prototype],
+        prototypes: dict[str, FunctionPrototype],
         types: dict[str, MadeType],
         tags: dict[str, MadeType],
     ) -> None:
@@ -245,7 +245,7 @@ class _HeaderReader(TokenReader[HeaderWord]):
             result = wrap(base).target
             assert isinstance(result, MadeType), "types of headers are made"
             self._check_value(result, start, f"the result of {name}")
-            self._prototypes[name] = Prototype(
+            self._prototypes[name] = FunctionPrototype(
                 name, result, signature.parameters, signature.variadic
             )
         if self._is("{"):

@@ -111,7 +111,7 @@ class Column(Struct, frozen=True):
 
 
 Forms: TypeAlias = "tuple[ValueForm | None, ...]"
-"""How the values of an event are shown, one for each; none at all: in the kernel's way."""
+"""Forms of an event's values, one for each; none at all: they are shown in the kernel's way."""
 
 
 @lru_cache(maxsize=1024)

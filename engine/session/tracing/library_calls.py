@@ -19,7 +19,7 @@ from engine.image.datatypes import DataType, TypeKind
 from engine.image.expressions import VariableLocation, Where
 from engine.language import prototypes
 from engine.language.print_options import chosen_options
-from engine.language.prototypes import Header, Prototype
+from engine.language.prototypes import FunctionPrototype, PrototypeHeader
 from engine.language.value_types import MadeType
 from engine.session.program.places import Place
 from engine.session.tracing.typed_calls import (
@@ -47,7 +47,7 @@ _WORD: Final = 8
 
 
 class TypedFunctions:
-    """What is known of functions: by debug information, else by a prototype.
+    """Types of functions: by debug information, else by a prototype.
 
     Attributes:
         print_options: how their values are printed.
@@ -68,7 +68,7 @@ class TypedFunctions:
         """
         self._arch = arch
         self.print_options = chosen_options(printing)
-        self._own: dict[str, Prototype] = {}
+        self._own: dict[str, FunctionPrototype] = {}
         if header is not None:
             self._own = _own(header)
 
@@ -98,7 +98,7 @@ class TypedFunctions:
             return TypedResult(*shown)
         return TypedResult(_TEXT, _AS_TEXT, kind)
 
-    def prototype(self, place: Place) -> Prototype | None:
+    def prototype(self, place: Place) -> FunctionPrototype | None:
         """The prototype of the function at a place, by its name, or as it was asked for.
 
         What an indirect function stands for often has no name of its own.
@@ -127,7 +127,7 @@ class TypedFunctions:
             return True
         return place.image.kind == "exec" and not place.image.interpreter
 
-    def _passed(self, prototype: Prototype) -> TypedArguments | None:
+    def _passed(self, prototype: FunctionPrototype) -> TypedArguments | None:
         """The arguments that a prototype names."""
         convention = self._arch.abi.calls
         if convention is None or not prototype.parameters:
@@ -175,15 +175,15 @@ def _seen(kind: MadeType) -> DataType:
 
 
 @lru_cache(maxsize=1)
-def _table() -> Header:
+def _table() -> PrototypeHeader:
     """The table, read once."""
-    found = Header()
+    found = PrototypeHeader()
     path = Path(prototypes.__file__).with_name(_TABLE)
     found.read(path.read_text(encoding="ascii"), _TABLE)
     return found
 
 
-def _own(path: str) -> dict[str, Prototype]:
+def _own(path: str) -> dict[str, FunctionPrototype]:
     """The prototypes of a user's header; the types of the table are known in it."""
     try:
         text = Path(path).read_text(encoding="utf-8")
