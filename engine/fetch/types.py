@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from engine.arch.program import Base, FetchArg, FieldType, Source, ValueKind
+from engine.arch.program import FetchArg, FieldType, Source, ValueKind
 from engine.fetch.era import MEASURED, Era
 from engine.fetch.numbers import leading, unsigned
 
@@ -88,15 +88,14 @@ def _name(kind: FieldType) -> tuple[ValueKind, int, int]:
 
 def beyond_linux(args: Iterable[FetchArg]) -> str:
     """Words about arguments that Linux has none for; "" if there are no such arguments."""
-    names = [arg.name for arg in args if arg.type.kind is ValueKind.FLOAT or _is_vector(arg.base)]
+    names: list[str] = []
+    for arg in args:
+        inner = arg.base.fetch[0] if arg.base.fetch is not None else arg.base
+        if arg.type.kind is ValueKind.FLOAT or inner.source is Source.VECTOR:
+            names.append(arg.name)
     if not names:
         return ""
     return (
         f"{', '.join(names)}: Linux fetches neither vector registers nor numbers with a point; "
         "--mode kernel refuses them"
     )
-
-
-def _is_vector(base: Base) -> bool:
-    inner = base.fetch[0] if base.fetch is not None else base
-    return inner.source is Source.VECTOR
