@@ -43,6 +43,7 @@ class GraphLine(Struct, frozen=True):
         number: of the event.
         ticks: how long the call took; -1 while that is not known.
         count: calls that are shown as this one.
+        ended: number of the event of the return; -1 while there is none.
     """
 
     kind: int
@@ -52,6 +53,7 @@ class GraphLine(Struct, frozen=True):
     number: int
     ticks: int
     count: int
+    ended: int = -1
 
 
 class Total(Struct):
@@ -116,6 +118,7 @@ class CallTree:
         self._functions, self._programs, self._numbers = array("Q"), array("I"), array("q")
         self._ticks, self._counts = array("q"), array("I")
         self._ends = array("q")  # of a call's first line: its last line
+        self._returns = array("q")  # the event of the return that a line shows
 
     def restart(self) -> None:
         """Make all lines anew, with other settings or for another run."""
@@ -134,6 +137,7 @@ class CallTree:
             self._numbers[index],
             self._ticks[index],
             self._counts[index],
+            self._returns[index],
         )
 
     @property
@@ -231,6 +235,8 @@ class CallTree:
             self.generation += 1
             return
         self._ticks[line] = ticks
+        if kind == CLOSE:
+            self._returns[line] = self._next
         if line == len(self) - 1 and kind == CLOSE:
             self._kinds[line] = LEAF
         else:
@@ -273,6 +279,7 @@ class CallTree:
         self._ticks.append(ticks)
         self._counts.append(1)
         self._ends.append(_UNKNOWN)
+        self._returns.append(number if kind == CLOSE else _UNKNOWN)
 
     def _cut(self, line: int) -> None:
         for column in (
@@ -284,5 +291,6 @@ class CallTree:
             self._ticks,
             self._counts,
             self._ends,
+            self._returns,
         ):
             del column[line:]

@@ -285,6 +285,11 @@ class EventStore:
         (row,) = self._by_program(self.row(number))
         return self._text.parts(row)
 
+    def typed(self, number: int) -> list[tuple[str, str]]:
+        """Names and texts of a row's values whose types in the source are known."""
+        (row,) = self._by_program(self.row(number))
+        return self._text.typed(row)
+
     def text(self, number: int) -> str:
         """A row as ftrace prints it, without the newline."""
         (row,) = self._by_program(self.row(number))

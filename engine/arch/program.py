@@ -54,6 +54,8 @@ class Source(Enum):
     IMMEDIATE = "immediate"
     TEXT = "text"
     """An immediate string."""
+    VECTOR = "vector"
+    """The lowest 64 bits of a vector or floating-point register."""
     STACK_POINTER = "stack-pointer"
     STACK = "stack"
     """The Nth word above the stack pointer."""
@@ -84,7 +86,8 @@ class Base(Struct, frozen=True):
 
     Attributes:
         source: which kind.
-        register: the architecture's own register name, for REGISTER; for INDEXED, "" for 0.
+        register: the architecture's own register name, for REGISTER and VECTOR; for INDEXED
+            also "", for 0.
         value: immediate, stack index, address, offset, number of an argument or of a word; the
             scale, for INDEXED.
         text: for TEXT; the name, for SYMBOL; the register that is scaled, for INDEXED.
@@ -110,6 +113,8 @@ class ValueKind(Enum):
     SYMBOL = "symbol"
     SYMSTR = "symstr"
     BITFIELD = "b"
+    FLOAT = "f"
+    """A floating-point number (IEEE 754) of 4 or 8 bytes, which the kernel has no type for."""
 
 
 class FieldType(Struct, frozen=True):

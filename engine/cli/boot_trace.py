@@ -29,7 +29,6 @@ from engine.session.headless.boot_traces import (
 from engine.session.headless.booting import MachineEnd
 from engine.session.protocol.config import Mode
 from engine.session.protocol.report import NOT_WHOLE, Report
-from engine.session.protocol.requests import ProbeRequest
 
 boot_technique_option: Final = option(
     "--technique",
@@ -84,7 +83,7 @@ def trace_boot(kernel_image: str, listing: bool, **values: Any) -> int:
     kprobes = values.pop("kprobes")
     mode = Mode(values.pop("mode_name"))
     probes = probes_of(values)
-    if probes == ProbeRequest():
+    if probes.is_empty:
         raise click.UsageError("nothing to trace: give -e DEF, -f GLOB or -r GLOB")
     request = BootTraceRequest(
         boot_request(kernel_image, values),

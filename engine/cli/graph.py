@@ -10,13 +10,8 @@ from engine.cli import console
 from engine.cli.graph_options import graph_choice, graph_options
 from engine.cli.grouped import Group, GroupedCommand, SwitchedCommand, option
 from engine.cli.host import attached
-from engine.cli.options import (
-    BOOT,
-    boot_flag,
-    config_of,
-    guest_options,
-    schedule_options,
-)
+from engine.cli.instances import typing_options
+from engine.cli.options import BOOT, boot_flag, config_of, guest_options, schedule_options
 from engine.cli.probe_options import guest_probe_options, probe_options, task_options
 from engine.cli.report_options import (
     check_alone,
@@ -65,6 +60,7 @@ class _Graph(SwitchedCommand, GroupedCommand):
     help="Show what functions are called with.",
     group=Group.OUTPUT,
 )
+@typing_options
 @option(
     "--auto-args",
     is_flag=True,

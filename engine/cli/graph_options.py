@@ -152,6 +152,8 @@ def graph_choice(
         overwrite=overwrite,
         mode=Mode(values.pop("mode_name")),
         tasks=tasks_of(values),
+        prototypes=values.pop("prototypes", None),
+        printing=values.pop("printing", ()),
     )
     graph = GraphOptions(
         tracer, given["depth_max"], args, given["retval"], given["under"], values.pop("without")

@@ -130,9 +130,44 @@ _PERF: Final = option(
 )
 
 
+_ARGS: Final = option(
+    "--args",
+    "typed",
+    is_flag=True,
+    help="Events of -f have the function's arguments, those of -r its result, as the source names "
+    "them.",
+    group=Group.EVENTS,
+)
+
+
+_prototypes: Final = option(
+    "--prototypes",
+    metavar="FILE.h",
+    help="With --args: prototypes of functions that no debug information describes; those of the "
+    "C library are known.",
+    group=Group.EVENTS,
+)
+
+
+_printing: Final = option(
+    "--print",
+    "printing",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="With --args: how values are shown, as gdb's set print: elements=20, depth=2, repeats=5, "
+    "union=off, ...; again and again.",
+    group=Group.OUTPUT,
+)
+
+
+def typing_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add what says of values with types where they are told and how they are shown."""
+    return _prototypes(_printing(command))
+
+
 def event_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of a set of events, which `trace` has and each of its instances."""
-    return recorded_options(_PERF(_WATCH(task_options(command))))
+    return recorded_options(_PERF(_ARGS(typing_options(_WATCH(task_options(command))))))
 
 
 def recorded_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -143,15 +178,23 @@ def recorded_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def probes_of(values: dict[str, Any]) -> ProbeRequest:
-    """The probes that parsed options stand for."""
+    """The probes that parsed options stand for.
+
+    Raises:
+        UsageError: they do not go together.
+    """
     definitions = tuple(lines_of(values.pop("definitions")))
-    return ProbeRequest(
+    found = ProbeRequest(
         definitions,
         values.pop("globs"),
         values.pop("returns"),
         watches=values.pop("watches", ()),
         perf=values.pop("perf_definitions", ()),
+        typed=values.pop("typed", False),
     )
+    if found.typed and not (found.entries or found.returns):
+        raise click.UsageError("--args is for the events of -f and -r")
+    return found
 
 
 def trace_options(values: dict[str, Any], *, keeps: bool = True) -> TraceOptions:
@@ -178,6 +221,8 @@ def trace_options(values: dict[str, Any], *, keeps: bool = True) -> TraceOptions
         values.pop("profile"),
         values.pop("text_options"),
         tasks_of(values),
+        values.pop("prototypes", None),
+        values.pop("printing", ()),
     )
 
 
@@ -240,7 +285,7 @@ def _parsed(ctx: click.Context, name: str, words: Sequence[str]) -> TraceInstanc
     probes = probes_of(values)
     filters, triggers = values.pop("filters"), values.pop("triggers")
     options = trace_options(values)
-    if probes == ProbeRequest():
+    if probes.is_empty:
         raise click.UsageError(
             f"{_OPTION} {name}: nothing to trace: give -e, -f, -r or --perf", ctx
         )

@@ -82,7 +82,7 @@ def live(
     removed at the end, and after a kill with the next start.
     """
     probes = probes_of(values)
-    if probes == ProbeRequest():
+    if probes.is_empty:
         raise click.UsageError("nothing to trace: give -e DEF, -f GLOB or -r GLOB")
     starts = values["guest"] is not None
     if not starts:

@@ -29,7 +29,7 @@ from engine.session.headless.endings import explain
 from engine.session.headless.recordings import OpenedRecording, replayed
 from engine.session.headless.traces import LIST_FORMS, opened_graph, opened_trace
 from engine.session.protocol.config import Mode
-from engine.session.protocol.requests import ProbeRequest, TraceInstance, TraceRequest
+from engine.session.protocol.requests import TraceInstance, TraceRequest
 
 
 @click.command(
@@ -149,7 +149,7 @@ def _lived_through(
 
     probes = replace(probes, sample=timing.sample)
     granted = values["root"] is not None or values["shares"]
-    plain = probes == ProbeRequest() and handlers is None and not instances and not timing.latency
+    plain = probes.is_empty and handlers is None and not instances and not timing.latency
     if plain and not listing and not quiet and _is_interactive(values):
         # The interface is another matter: who lives through a run headless does not load it.
         from engine.cli.interface import InterfaceOptions

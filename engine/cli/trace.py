@@ -25,7 +25,7 @@ from engine.cli.timing_options import Timing, latency_request, timing_of, timing
 from engine.session import Session
 from engine.session.headless.traces import LIST_FORMS, opened_graph, opened_trace
 from engine.session.protocol.config import Mode
-from engine.session.protocol.requests import ProbeRequest, TraceInstance, TraceRequest
+from engine.session.protocol.requests import TraceInstance, TraceRequest
 
 
 class _Trace(SwitchedCommand, WithInstances):
@@ -169,7 +169,7 @@ def trace_request(ctx: click.Context, *, runs: bool = True) -> TraceRequest:
     if timing.latency:
         raise click.UsageError("--latency makes a report of its own, and no table of events")
     probes = replace(probes_of(values), sample=timing.sample)
-    if probes == ProbeRequest() and handlers is None and not instances:
+    if probes.is_empty and handlers is None and not instances:
         raise click.UsageError(
             "nothing to trace: give -e DEF, -f GLOB, -r GLOB, --perf DEF, --watch EXPR, "
             "--handlers FILE.py, --latency GLOB or --sample N"

@@ -1,12 +1,13 @@
 """The base of a fetch: `$VAR`, `@ADDR`, an immediate; the kernel's errors and caret columns."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Final
 
 from msgspec.structs import replace
 
-from engine.arch.base import Arch
+from engine.arch.base import Arch, Register
 from engine.arch.program import Base, Source
 from engine.errors import ProbeSyntaxError
 from engine.fetch.argument_words import ArgContext, explained
@@ -15,6 +16,8 @@ from engine.fetch.variables import VariableError
 
 _MAX_PARAMETER: Final = 2048  # THREAD_SIZE / sizeof(long)
 _AT_ENTRY: Final = "entry("
+_FLOATING: Final = ("vector", "float")
+_PLAIN_BITS: Final = (64, 128)
 _LAST_OP: Final = 14  # of 16 fetch instructions the last is always the end
 _SIGN: Final = re.compile(r"[+-]")
 _INDEXED: Final = re.compile(
@@ -42,6 +45,34 @@ def argument(arch: Arch, index: int) -> Base:
     if index < len(registers):
         return Base(Source.REGISTER, register=registers[index])
     return Base(Source.STACK, value=index - len(registers) + (arch.roles.link is None))
+
+
+def vector_registers(arch: Arch) -> Mapping[str, str]:
+    """The registers whose lowest 64 bits hold numbers with a point, by all their names.
+
+    Those of x87 and of IA-64 are not among them: they keep a form of their own.
+    """
+    return _vector_names(arch.registers)
+
+
+@lru_cache(maxsize=8)
+def _vector_names(registers: tuple[Register, ...]) -> Mapping[str, str]:
+    return {
+        name: one.name
+        for one in registers
+        if one.group in _FLOATING and one.bits in _PLAIN_BITS and one.dwarf is not None
+        for name in (one.name, *one.aliases)
+    }
+
+
+def float_result(arch: Arch) -> str | None:
+    """The register of those with a function's result where that is a number with a point."""
+    convention = arch.abi.calls
+    if convention is None or not convention.vectors:
+        return None
+    first = convention.vectors[0]
+    name = next((one.name for one in arch.registers if one.dwarf == first), "")
+    return name if name in vector_registers(arch) else None
 
 
 class ArgCursor:
@@ -151,9 +182,7 @@ class BaseReader:
         if not name.endswith(")"):
             raise self._at.fail("DEREF_OPEN_BRACE", len(name))
         context = self._at.context
-        at_entry = replace(
-            context, is_return=False, at_entry=not context.uprobe, variables=None, extended=False
-        )
+        at_entry = replace(context, is_return=False, at_entry=not context.uprobe, variables=None)
         start = self._at.offset + 1 + len(_AT_ENTRY)
         inner = ArgCursor(at_entry, self._at.index, start)
         base, derefs = self._read_body(inner, name[len(_AT_ENTRY) : -1])

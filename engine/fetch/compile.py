@@ -28,7 +28,13 @@ from engine.fetch.argument_words import (
     length,
     read_name,
 )
-from engine.fetch.bases import ArgCursor, BaseReader, split_offset
+from engine.fetch.bases import (
+    ArgCursor,
+    BaseReader,
+    float_result,
+    split_offset,
+    vector_registers,
+)
 from engine.fetch.casts import (
     CURRENT,
     NESTING,
@@ -41,7 +47,7 @@ from engine.fetch.casts import (
 from engine.fetch.dentry_types import DentryOffsets, dentry_words
 from engine.fetch.meta_args import kernel_words
 from engine.fetch.numbers import signed, unsigned, wrong_number
-from engine.fetch.types import TYPES, bitfield, event_bytes, find_type
+from engine.fetch.types import FLOATS, TYPES, bitfield, event_bytes, find_type
 from engine.fetch.variables import TEXT_POINTER, Fetched, VariableError
 
 __all__ = [
@@ -207,6 +213,10 @@ class _BodyReader:
             base, derefs = _OUT_OF_REACH, (0,)
         if base.source is Source.REGISTER and not base.register:
             base = replace(base, source=Source.IMMEDIATE)
+        if base.source is Source.RETVAL and kind.kind is ValueKind.FLOAT and not derefs:
+            register = float_result(self._context.arch)
+            if register is not None:
+                base = Base(Source.VECTOR, register=register)
         return FetchArg(name, text, base, derefs, kind)
 
     def _grow(self, kind: FieldType) -> None:
@@ -256,7 +266,9 @@ class _BodyReader:
         if body == "$duration" and name is None and self._context.extended:
             name = "u64"
         context = self._context
-        kind = find_type(name, context.arch.bits, uprobe=context.uprobe, era=context.era)
+        kind = FLOATS.get(name or "") if context.extended else None
+        if kind is None:
+            kind = find_type(name, context.arch.bits, uprobe=context.uprobe, era=context.era)
         if kind is None:
             raise self._at.fail("BAD_TYPE", type_offset)
         return replace(kind, count=count) if count else kind
@@ -291,6 +303,10 @@ class _BodyReader:
             if fixed is not None:  # checked as the register that the kernel takes it for
                 return Base(Source.REGISTER, value=fixed), (), False
             register = probes.fetch_registers.get(text[1:])
+            if register is None and self._context.extended:
+                vector = vector_registers(self._context.arch).get(text[1:])
+                if vector is not None:
+                    return Base(Source.VECTOR, register=vector), (), False
             if register is None:
                 raise self._at.fail("BAD_REG_NAME")
             return Base(Source.REGISTER, register=register), (), False

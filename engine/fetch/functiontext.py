@@ -16,6 +16,7 @@ from engine.fetch.context import STRING_MAX, FetchContext, FetchSite
 from engine.fetch.rowparts import array_reader, lay_texts, symbol_finder, texts_reader
 
 _REGISTER_SOURCES: Final = (Source.REGISTER, Source.STACK_POINTER, Source.RETVAL)
+_LOW_WORD: Final = (1 << 64) - 1
 _LETTERS: Final = {1: "B", 2: "H", 4: "I", 8: "Q"}
 
 
@@ -191,6 +192,8 @@ class FunctionText:
             index = f"{self._register(base.text.decode())} * {base.value}"
             whole = f"{self._register(base.register)} + {index}" if base.register else index
             return f"({whole} & {(1 << self._machine.bits) - 1})"
+        if source is Source.VECTOR:
+            return f"({self._register(base.register)} & {_LOW_WORD})"
         if source in (Source.ENTRY, Source.AT_ENTRY):
             wanted = base.value if source is Source.ENTRY else base.fetch
             return f"e{self._captured.index(wanted)}"

@@ -1,10 +1,14 @@
-"""The types of fetch arguments (the kernel's probe_fetch_types, kernel/trace/trace_probe.c)."""
+"""The types of fetch arguments (the kernel's probe_fetch_types, kernel/trace/trace_probe.c).
 
+`f32` and `f64` are ours: the kernel has no numbers with a point.
+"""
+
+from collections.abc import Iterable
 from typing import Final
 
 from msgspec.structs import replace
 
-from engine.arch.program import FieldType, ValueKind
+from engine.arch.program import FetchArg, FieldType, Source, ValueKind
 from engine.fetch.era import MEASURED, Era
 from engine.fetch.numbers import leading, unsigned
 
@@ -22,6 +26,9 @@ TYPES: Final[dict[str, FieldType]] = {
     },
 }
 """The types by name; `symbol` and `symstr` are as wide as an address and made when asked for."""
+
+FLOATS: Final = {f"f{8 * size}": FieldType(ValueKind.FLOAT, size) for size in (4, 8)}
+"""Types that the kernel does not have, by name."""
 
 _STRING_DESCRIPTOR = 4
 
@@ -77,3 +84,18 @@ def same_type(first: FieldType, second: FieldType) -> bool:
 def _name(kind: FieldType) -> tuple[ValueKind, int, int]:
     plain = ValueKind.UNSIGNED if kind.kind is ValueKind.BITFIELD else kind.kind
     return plain, kind.size, kind.count
+
+
+def beyond_linux(args: Iterable[FetchArg]) -> str:
+    """Words about arguments that Linux has none for; "" if there are no such arguments."""
+    names: list[str] = []
+    for arg in args:
+        inner = arg.base.fetch[0] if arg.base.fetch is not None else arg.base
+        if arg.type.kind is ValueKind.FLOAT or inner.source is Source.VECTOR:
+            names.append(arg.name)
+    if not names:
+        return ""
+    return (
+        f"{', '.join(names)}: Linux fetches neither vector registers nor numbers with a point; "
+        "--mode kernel refuses them"
+    )

@@ -27,6 +27,7 @@
 - `go_syntax`, `go_evaluation`, `go_printing` and `go_types`: the same for Go; `go_parts`: what its
   values are made of, `go_values`: how much of them is read, `go_numbers`: arithmetic,
   `go_program`: what a program tells of its types.
+- `prototypes`: functions that a header of C declares; `libc.h` has those of the C library.
 - `convenience_functions`: `$_strlen` and the others that need nothing but values.
 
 Nothing here knows of guests, frames or processes.

@@ -1,8 +1,12 @@
 """Settings of gdb that say how values are printed (`set print ...`)."""
 
+from collections.abc import Iterable
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import fields, replace
+
+from engine.errors import CommandError
 
 UNLIMITED: Final = 1 << 32
 """Stands for a limit that is none."""
@@ -46,3 +50,33 @@ class PrintOptions(Struct, frozen=True, kw_only=True):
 
 
 DEFAULT: Final = PrintOptions()
+
+_TRUTHS: Final = {"on": True, "off": False, "1": True, "0": False}
+_MOST: Final = 1 << 20
+_OF_LINES: Final = ("pretty", "array", "tables")
+"""Choices about lines: a value of an event has one."""
+
+
+def chosen_options(words: Iterable[str]) -> PrintOptions:
+    """The choices that words like "elements=20", "depth=unlimited" and "union=off" stand for.
+
+    Raises:
+        CommandError: one means nothing.
+    """
+    found = DEFAULT
+    known = {one.name: one.type for one in fields(PrintOptions) if one.name not in _OF_LINES}
+    for word in words:
+        name, _, text = word.partition("=")
+        value: int | bool | None
+        if name not in known:
+            raise CommandError(f"--print {word}: there is {', '.join(known)}")
+        if known[name] is bool:
+            value, wanted = _TRUTHS.get(text), "on or off"
+        else:
+            number = text.isascii() and text.isdigit() and len(text) < 8 and int(text) <= _MOST
+            value = UNLIMITED if text == "unlimited" else int(text) if number else None
+            wanted = f"a number up to {_MOST} or unlimited"
+        if value is None:
+            raise CommandError(f"--print {word}: {name} is {wanted}")
+        found = replace(found, **{name: value})
+    return found

@@ -179,6 +179,10 @@ class MadeType(Struct, frozen=True, dict=True):
         """None."""
         return None
 
+    def member_names(self) -> tuple[str, ...]:
+        """None."""
+        return ()
+
     @property
     def enumerators(self) -> Sequence[tuple[str, int]]:
         """None."""

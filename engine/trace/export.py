@@ -209,6 +209,8 @@ def type_name(kind: FieldType) -> str:
             | ValueKind.SYMSTR
         ):
             text = kind.kind.value
+        case ValueKind.FLOAT:
+            raise CannotError("Linux has no type for numbers with a point")
         case _ if kind.width:  # the kernel has no signed one
             text = f"b{kind.width}@{kind.offset}/{_WIDTHS[kind.size]}"
         case _:
@@ -322,6 +324,8 @@ def bpftrace_arg(arg: FetchArg, arch: Arch, image: BpfImage) -> tuple[str, list[
         if kind.count:
             raise CannotError(f"{arg.name} is an array of strings")
         return "%s", [f"str({_bpftrace_address(arg, arch, image)})"]
+    if kind.kind is ValueKind.FLOAT:
+        raise CannotError(f"{arg.name}: bpftrace has no numbers with a point")
     count = max(kind.count, 1)
     if kind.count or arg.derefs or source in (Source.ADDRESS, Source.IMAGE, Source.SYMBOL):
         address = _bpftrace_address(arg, arch, image)

@@ -64,6 +64,11 @@ class Field(Struct, frozen=True):
     row: int = -1
     column: Column | None = None
 
+    @property
+    def is_float(self) -> bool:
+        """True for a number with a point."""
+        return self.column is not None and self.column.type.kind is ValueKind.FLOAT
+
     def describe(self, *, counted: bool = False) -> str:
         """The line of a `format` file; `counted`: with the number of an array's elements."""
         declared, array, rest = self.ctype.partition("[")
@@ -128,7 +133,8 @@ def element_type(kind: FieldType) -> str:
     """The kernel's type of one element of an argument."""
     if kind.is_string:
         return _LOCATION
-    return f"{'s' if kind.kind is ValueKind.SIGNED else 'u'}{8 * kind.size}"
+    letter = {ValueKind.SIGNED: "s", ValueKind.FLOAT: "f"}.get(kind.kind, "u")
+    return f"{letter}{8 * kind.size}"
 
 
 def _argument(column: Column, offset: int) -> Field:
@@ -259,6 +265,8 @@ def print_format(info: EventInfo, *, narrow: bool = False) -> str:
         one = printf_conversion(kind)
         if narrow and kind.kind is ValueKind.SIGNED:
             one = one.replace("%d", {1: "%hhd", 2: "%hd"}.get(kind.size, "%d"))
+        elif narrow and kind.kind is ValueKind.FLOAT:
+            one = "0x%Lx"
         text += f" {column.name}="
         text += "{" + ",".join([one] * kind.count) + "}" if kind.count else one
         element = "{}_{}" if narrow and kind.is_string else "{}[{}]"

@@ -9,6 +9,7 @@ from engine.fetch.variables import NOT_TEXT, TEXT_ARRAY, TEXT_POINTER, VariableE
 from engine.image.datatypes import DataType, TypeKind
 
 _MAX_ARRAY: Final = 64
+FLOAT_SIZES: Final = (4, 8)
 _SIZES: Final = (1, 2, 4, 8)
 _CHARS: Final = (TypeKind.CHAR, TypeKind.UNSIGNED_CHAR)
 _SHOWN: Final = 12
@@ -18,8 +19,8 @@ def field_type(kind: DataType) -> tuple[FieldType | None, str]:
     """The record of a type when the definition does not say it; None and why not.
 
     As the kernel does it with BTF: integers with their sign, pointers in hex, enumerations as
-    signed numbers; floating-point numbers as their bits in hex. Arrays of characters become
-    strings, other arrays are recorded whole if they are short enough.
+    signed numbers. Floating-point numbers are ours, the kernel has none. Arrays of characters
+    become strings, other arrays are recorded whole if they are short enough.
     """
     size = kind.size or 0
     match kind.kind:
@@ -43,7 +44,9 @@ def field_type(kind: DataType) -> tuple[FieldType | None, str]:
         case _ if size not in _SIZES:
             return None, f"{kind.text} has {size} bytes; give a type"
         case TypeKind.FLOAT:
-            return FieldType(ValueKind.HEX, size), ""
+            if size not in FLOAT_SIZES:
+                return None, f"{kind.text} has {size} bytes; give a type"
+            return FieldType(ValueKind.FLOAT, size), ""
         case TypeKind.ENUM if size >= 4:
             return FieldType(ValueKind.SIGNED, size), ""
         case _:

@@ -116,6 +116,10 @@ class TermParser:
         unknown = found is None and self._machine.unknown_fields
         if found is None and not unknown:
             raise fail("FIELD_NOT_FOUND", at)
+        if found is not None and found.is_float:
+            error = fail("ILLEGAL_FIELD_OP", at)
+            error.explain(f"{name} is a number with a point: filters compare whole numbers only")
+            raise error
         user = text.startswith(".ustring", at)
         at += len(".ustring") if user else 0
         function = text.startswith(".function", at)

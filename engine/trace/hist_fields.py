@@ -468,6 +468,8 @@ class HistExpressions:
         counted = field.column is not None and field.column.type.count
         if counted or field.size not in (1, 2, 4, 8):
             raise self.fail("SYNTAX", field.name, "arrays cannot be counted")
+        if field.is_float:
+            raise self.fail("SYNTAX", field.name, "numbers with a point cannot be counted")
         return field.ctype, field.size, field.signed
 
     @staticmethod

@@ -1,5 +1,6 @@
 """The texts of an argument's values, by kind: for the trace, `format` files and bpftrace."""
 
+import struct
 from typing import Final
 
 from msgspec import Struct
@@ -28,12 +29,16 @@ _TEXTS: Final = (
     KindText(ValueKind.SIGNED, b"%d", "%{}d", "%{}d"),
     KindText(ValueKind.HEX, b"0x%x", "0x%{}x", "0x%{}x"),
     KindText(ValueKind.BITFIELD, b"%d", "%{}u", "%{}u"),
+    KindText(ValueKind.FLOAT, b"%s", "%f"),
     KindText(ValueKind.CHAR, b"'%s'", "'%c'", "%c"),
     KindText(ValueKind.STRING, b"%s", '\\"%s\\"'),
     KindText(ValueKind.USTRING, b"%s", '\\"%s\\"'),
     KindText(ValueKind.SYMBOL, b"%s", "%pS"),
     KindText(ValueKind.SYMSTR, b"%s", '\\"%s\\"'),
 )
+_SINGLE: Final = 4
+_SURE_DIGITS, _ALL_DIGITS = 6, 9
+"""Digits that four bytes always hold, and those that tell all their numbers apart."""
 _BY_KIND: Final = {one.kind: one for one in _TEXTS}
 
 
@@ -50,3 +55,21 @@ def printf_conversion(kind: FieldType) -> str:
 def bpftrace_conversion(kind: FieldType) -> str:
     """The conversion of one element in bpftrace's printf."""
     return _BY_KIND[kind.kind].bpftrace.format("l" if kind.size == 8 else "")
+
+
+def float_text(value: float, size: int) -> str:
+    """The shortest decimal number that stands for a floating-point number of so many bytes."""
+    text = f"{value!r}"
+    if size == _SINGLE and value == value and value - value == 0:
+        shown = (f"{value:.{digits}g}" for digits in range(_SURE_DIGITS, _ALL_DIGITS))
+        text = next((one for one in shown if _single(float(one)) == value), f"{value:.9g}")
+    return text.removesuffix(".0")
+
+
+def _single(value: float) -> float:
+    """The nearest number that has four bytes; one beyond them as it is."""
+    try:
+        found: float = struct.unpack("<f", struct.pack("<f", value))[0]
+    except OverflowError:
+        return value
+    return found

@@ -26,7 +26,9 @@ from engine.arch.program import (
 )
 from engine.errors import EngineError
 
-Value: TypeAlias = int | bytes | tuple[int | bytes | None, ...] | None
+Scalar: TypeAlias = int | float | bytes | None
+"""One decoded value."""
+Value: TypeAlias = Scalar | tuple[Scalar, ...]
 """A decoded value: a number, a string without its NUL, None for a string that could not be read,
 or a tuple of these for an array."""
 
@@ -41,6 +43,7 @@ KERNEL_FRAMES: Final = "kernel_frames"
 _WORD: Final = (1 << 64) - 1
 
 _CODES = {1: "b7x", 2: "h6x", 4: "i4x", 8: "q"}
+_FLOAT_CODES = {4: "f4x", 8: "d"}
 
 
 class FormKind(Enum):
@@ -51,6 +54,7 @@ class FormKind(Enum):
     CHARACTER = "character"
     ENUMERATION = "enumeration"
     POINTER = "pointer"
+    REAL = "real"
     TEXT = "text"
     """The value is a text already."""
     NOTHING = "nothing"
@@ -63,10 +67,12 @@ class ValueForm(Struct, frozen=True):
     Attributes:
         kind: which text is made.
         names: names and numbers of an enumeration.
+        variadic: further arguments, of which nothing is known, stand behind it.
     """
 
     kind: FormKind
     names: tuple[tuple[str, int], ...] = ()
+    variadic: bool = False
 
 
 class Column(Struct, frozen=True):
@@ -96,16 +102,26 @@ class Column(Struct, frozen=True):
         """Format of its words for `struct`, without a byte order."""
         if self.type.is_string:
             return "Q" * self.words
+        if self.type.kind is ValueKind.FLOAT:
+            return _FLOAT_CODES[self.type.size] * self.words
         one = _CODES[self.type.size]
         return (one if self.type.kind is ValueKind.SIGNED else one.upper().replace("X", "x")) * (
             self.words
         )
 
 
+Forms: TypeAlias = "tuple[ValueForm | None, ...]"
+"""Forms of an event's values, one for each; none at all: they are shown in the kernel's way."""
+
+
 @lru_cache(maxsize=1024)
-def _columns(layout: RecordLayout) -> tuple[Column, ...]:
+def _columns(layout: RecordLayout, forms: Forms) -> tuple[Column, ...]:
     """The columns of rows; many events have the same."""
-    return tuple(Column(field.arg.name, field.arg.type, field.word) for field in layout.fields)
+    shown = forms or (None,) * len(layout.fields)
+    return tuple(
+        Column(field.arg.name, field.arg.type, field.word, form=form)
+        for field, form in zip(layout.fields, shown, strict=True)
+    )
 
 
 class EventSource(Enum):
@@ -146,11 +162,18 @@ class EventInfo(Struct, frozen=True, gc=False):
 
     @classmethod
     def of(
-        cls, event_id: int, group: str, name: str, layout: RecordLayout, symbolic: bool = False
+        cls,
+        event_id: int,
+        group: str,
+        name: str,
+        layout: RecordLayout,
+        symbolic: bool = False,
+        forms: Forms = (),
     ) -> "EventInfo":
-        """The description of an event with a layout."""
+        """The description of an event with a layout; `forms` say how its values are shown."""
         returns = layout.head == RETURN_HEAD
-        return cls(event_id, group, name, _columns(layout), layout.words, returns, symbolic)
+        columns = _columns(layout, forms)
+        return cls(event_id, group, name, columns, layout.words, returns, symbolic)
 
     def __str__(self) -> str:
         return f"{self.group}/{self.name}"
@@ -213,6 +236,8 @@ class EventInfo(Struct, frozen=True, gc=False):
             column = Column(str(item["name"]), kind, word, str(item["ctype"]), form)
             if column.type.size not in (0, *_CODES) or not 0 <= column.type.count <= 0xFFFF:
                 raise ValueError("a column of an impossible size")
+            if kind.kind is ValueKind.FLOAT and kind.size not in _FLOAT_CODES:
+                raise ValueError("a floating-point number of an impossible size")
             if not column.type.size and not column.type.is_string:
                 raise ValueError("a number without a size")
             columns.append(column)
@@ -225,14 +250,17 @@ class EventInfo(Struct, frozen=True, gc=False):
 
 def _form_json(form: ValueForm | None) -> dict[str, Any]:
     """A column's form as plain data; nothing for a column without."""
-    return {} if form is None else {"form": form.kind.value, "names": [*map(list, form.names)]}
+    if form is None:
+        return {}
+    found = {"form": form.kind.value, "names": [*map(list, form.names)]}
+    return {**found, "variadic": True} if form.variadic else found
 
 
 def _form_of(item: Mapping[str, Any]) -> ValueForm | None:
     if "form" not in item:
         return None
     names = tuple((str(name), int(value)) for name, value in item["names"])
-    return ValueForm(FormKind(item["form"]), names)
+    return ValueForm(FormKind(item["form"]), names, bool(item.get("variadic")))
 
 
 EventTable: TypeAlias = Mapping[int, EventInfo]
@@ -473,7 +501,7 @@ def _shape(type_: FieldType) -> _Shape:
 
     def elements(
         words: Iterator[int], data: bytes | memoryview, position: int
-    ) -> tuple[int | bytes | None, ...]:
+    ) -> tuple[Scalar, ...]:
         return tuple(one(words, data, position) for _ in range(type_.count))
 
     return elements

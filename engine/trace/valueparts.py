@@ -125,6 +125,8 @@ def piece(where: VariableLocation, bit: int) -> tuple[VariableLocation, int]:
 def register_part(value: Value) -> FieldType:
     """The type of bits in a register that are not its lowest ones, or not whole bytes."""
     width = value.bits or 8 * (value.type.size or 0)
+    if value.type.kind is TypeKind.FLOAT and width == 32 and value.bit == 32:
+        return FieldType(ValueKind.FLOAT, 4, width=width, offset=value.bit)
     if not value.bits and (value.type.is_signed or width not in (8, 16, 32, 64)):
         raise VariableError("NOSUP_DAT_ARG", 0, "it is a signed part of a register")
     if value.bit + width > 64:

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from engine.arch.base import Arch
 from engine.arch.program import Base, FieldType, Source, ValueKind
 from engine.errors import ImageError
+from engine.fetch.bases import float_result, vector_registers
 from engine.fetch.variables import NOT_TEXT, TEXT_ARRAY, Fetched, VariableError
 from engine.image.datatypes import DataType, TypeKind
 from engine.image.dietypes import DieType
@@ -31,6 +32,7 @@ _PART: Final = re.compile(
 )
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|\$retval")
 _CLONE: Final = re.compile(r"\.(isra|constprop|part|cold)\b")
+_RESULT: Final = "$retval"
 _SHOWN: Final = 12
 
 _T = TypeVar("_T")
@@ -66,14 +68,17 @@ class Spot(Struct, frozen=True):
 class ScopeVariables:
     """The variables that a definition may name at one place."""
 
-    def __init__(self, arch: Arch, spot: Callable[[], Spot]) -> None:
+    def __init__(self, arch: Arch, spot: Callable[[], Spot], *, floats: bool = True) -> None:
         """Nothing is read before the first question.
 
         Args:
             arch: of the program.
             spot: finds the place; it may raise `VariableError`.
+            floats: numbers with a point may be recorded as such, and out of vector registers:
+                the kernel does neither.
         """
         self._arch = arch
+        self._floats = floats
         self._find_spot = spot
         self._subject = ""
 
@@ -90,7 +95,7 @@ class ScopeVariables:
     def parameters(self) -> tuple[str, ...]:
         """Names of the function's parameters in order, for `$arg*`.
 
-        Left out are those that cannot be recorded: numbers in vector registers, structures.
+        Left out are those that cannot be recorded: structures, for instance.
         """
         names = self._guarded(lambda: tuple(v.name for v in self._scope.parameters))
         return tuple(name for name in names if self._is_recorded(name))
@@ -113,6 +118,9 @@ class ScopeVariables:
             return None
         found = self._guarded(lambda: self._location(scope, scope.parameters[index]))
         word = DieType(None)
+        if found.where is Where.REGISTER and self._names.get(found.register) in self._vectors:
+            why = f"{scope.parameters[index].name} is in {self._register(found.register)}: name it"
+            raise VariableError("NO_BTFARG", 0, why)
         if found.where is Where.REGISTER or found.where is Where.MEMORY:
             kind = scope.parameters[index].type.kind
             if found.where is Where.MEMORY and kind is TypeKind.RECORD:
@@ -208,7 +216,7 @@ class ScopeVariables:
         if match is None:
             raise VariableError("BAD_FETCH_ARG", stars)
         self._subject = match[0]
-        if match[0] == "$retval":
+        if match[0] == _RESULT:
             value = self._returned()
         else:
             value = self._variable(self._scope, match[0], stars)
@@ -246,6 +254,8 @@ class ScopeVariables:
         if kind.kind is TypeKind.VOID:
             raise VariableError("NO_RETVAL")
         register = self._arch.probes.retval
+        if kind.kind is TypeKind.FLOAT and self._floats:
+            register = float_result(self._arch) or register
         number = next((n for n, name in self._names.items() if name == register), -1)
         return Value(kind, VariableLocation(Where.REGISTER, register=number))
 
@@ -272,7 +282,7 @@ class ScopeVariables:
             return where
         # Where nothing at all is said the convention must not be asked: compilers drop
         # arguments of functions that they know all callers of.
-        found = self._by_convention(scope, position, vectors=vectors)
+        found = self._by_convention(scope, position, vectors=vectors or self._floats)
         return found or nowhere("has no value yet at the function's entry; use FILE:LINE")
 
     def _in_prologue(
@@ -325,6 +335,8 @@ class ScopeVariables:
     def _fetch(self, value: Value, at: int) -> Fetched:
         where = self._parts.part(value, at)
         kind, why = field_type(value.type)
+        if kind is not None and kind.kind is ValueKind.FLOAT and not self._floats:
+            kind = replace(kind, kind=ValueKind.HEX)
         string = string_kind(value.type)
         if where.where is Where.PIECES:
             where, _ = piece(where, 0)
@@ -366,11 +378,20 @@ class ScopeVariables:
             shown = term.text(self._register)
             raise self._fail("NO_BTFARG", 0, f"is the sum {shown}, which cannot be fetched")
         name = self._names.get(term.register)
+        if self._floats and name in self._vectors and not term.derefs:
+            base = Base(Source.VECTOR, register=name)
+            if not self._spot.is_return or self._subject == _RESULT:
+                return base, ()
+            return Base(Source.AT_ENTRY, fetch=(base, ())), ()
         if name is None or name not in self._general:
             raise self._fail("NO_BTFARG", 0, f"is in {self._register(term.register)}")
         if self._spot.is_return:
             return self._at_entry(name, term.derefs)
         return Base(Source.REGISTER, register=name), term.derefs
+
+    @cached_property
+    def _vectors(self) -> frozenset[str]:
+        return frozenset(vector_registers(self._arch).values())
 
     @cached_property
     def _general(self) -> frozenset[str]:
@@ -379,7 +400,7 @@ class ScopeVariables:
     def _at_entry(self, name: str, derefs: tuple[int, ...]) -> tuple[Base, tuple[int, ...]]:
         """The fetch for a return: the function's arguments as they were at its entry."""
         probes = self._arch.probes
-        if name == probes.retval and name not in probes.arguments:
+        if self._subject == _RESULT and name == probes.retval:
             return Base(Source.RETVAL), derefs
         if name in probes.arguments:
             return Base(Source.ENTRY, value=probes.arguments.index(name)), derefs

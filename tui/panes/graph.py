@@ -122,14 +122,28 @@ class GraphRows(LineSource):
     def _text(self, line: GraphLine, looks: Looks) -> str:
         name = self._name_of((line.program, line.function), looks)
         end = "}" if line.ticks >= 0 else f"}} /* {name} */"
+        given = result = ""
+        if line.count == 1:  # else each call had others
+            given = ", ".join(f"{key}={text}" for key, text in self._typed(line.number, looks))
+            result = "".join(f" = {text}" for _, text in self._typed(line.ended, looks))
         texts = {
-            OPEN: f"{name}() {{",
-            LEAF: f"{name}();",
-            CLOSE: end,
+            OPEN: f"{name}({given}) {{",
+            LEAF: f"{name}({given}){result};",
+            CLOSE: f"{end}{result}",
             LEFT: f"}} /* {name} left */",
             POINT: f"/* {name} */",
         }
         return texts[line.kind]
+
+    def _typed(self, number: int, looks: Looks) -> list[tuple[str, str]]:
+        """Names and texts of the values of a call's or return's event."""
+        store = self.calls.store
+        if number < store.first or number >= store.end:
+            return []
+        return [
+            (harmless(key, looks.ascii_only), harmless(text, looks.ascii_only))
+            for key, text in store.typed(number)
+        ]
 
     def _total(self, function: tuple[int, int], looks: Looks) -> str:
         total = self.calls.totals[function]
@@ -185,6 +199,7 @@ own blocks of code from a call to its return.
 | `/` `n` `N` | find text, next, previous |
 | `G` | go to the end and follow it; any motion up stops following |
 
+`area(c=BLUE, k=1.5) = 29`: arguments and result as the source names them, where it is known.
 `f(); x1000`: so many calls one after the other, their blocks summed up. `} left`: the call ended
 without a return, as by longjmp or an exception.
 """

@@ -29,6 +29,7 @@ _REGISTERS: Final = RecorderRegisters(
     others=(14, 13, 12, 11),
     free=frozenset({TEMPORARY, VALUE}),
     temporary=TEMPORARY,
+    vectors={f"v{number}": number for number in range(32)},
 )
 _LED: Final = replace(
     _REGISTERS, free=frozenset(), entered={TEMPORARY: SCRATCH, VALUE: SCRATCH + 8}
@@ -218,6 +219,10 @@ class Aarch64Encoder:
             self._words.append(0x91000000 | source << 5 | target)
         else:
             self._three(_OPCODES[Combination.OR], target, SP, source)
+
+    def move_vector(self, target: int, source: int) -> None:
+        """`fmov`."""
+        self._words.append(0x9E660000 | source << 5 | target)
 
     def add(self, target: int, source: int, value: int) -> None:
         """`add` or `sub` of a constant, by way of x16 where that is a long one."""

@@ -82,6 +82,7 @@ class RecorderRegisters(Struct, frozen=True):
         temporary: one that any operation may change, free or entered; None if operations need
             none.
         popped: bytes by which a return moves the stack pointer up.
+        vectors: vector registers that fetches may name, to their numbers.
         entered: those that are in the save area before the recorder begins, to their offsets
             there; `Encoder.end` gives them back.
     """
@@ -96,6 +97,7 @@ class RecorderRegisters(Struct, frozen=True):
     free: frozenset[int] = frozenset()
     temporary: int | None = None
     popped: int = 0
+    vectors: Mapping[str, int] = field(default_factory=dict)
     entered: Mapping[int, int] = field(default_factory=dict)
 
 
@@ -199,6 +201,9 @@ class Encoder(Protocol):
 
     def move(self, target: int, source: int) -> None:
         """Copy a register, which may be the stack pointer."""
+
+    def move_vector(self, target: int, source: int) -> None:
+        """Copy the lowest 64 bits of a vector register."""
 
     def add(self, target: int, source: int, value: int) -> None:
         """Set a register to another one plus a constant."""

@@ -106,6 +106,8 @@ class Fetches:
         elif base.source is Source.DURATION:
             self._of_call(base.value)
             self._elapsed()
+        elif base.source is Source.VECTOR and base.register in registers.vectors:
+            encoder.move_vector(value, registers.vectors[base.register])
         elif base.source is Source.STACK:
             encoder.load(value, registers.sp, base.value * 8)
         elif base.source is Source.REGISTER and base.register == registers.pc:

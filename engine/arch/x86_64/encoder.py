@@ -32,6 +32,7 @@ _REGISTERS: Final = RecorderRegisters(
     row=RCX,
     others=(RDX, RSI, RDI, R8, R9),
     popped=8,
+    vectors={f"xmm{number}": number for number in range(16)},
 )
 _E, _NE, _TRAP = 4, 5, b"\xcc"
 _UNSIGNED: Final = {
@@ -197,6 +198,11 @@ class X86Encoder:
         """`mov`, unless they are the same."""
         if target != source:
             self._two(_MOV, source, target)
+
+    def move_vector(self, target: int, source: int) -> None:
+        """`movq`."""
+        rex = 0x48 | (source >> 3) << 2 | target >> 3
+        self._code += bytes((0x66, rex, 0x0F, 0x7E, 0xC0 | (source & 7) << 3 | target & 7))
 
     def add(self, target: int, source: int, value: int) -> None:
         """`lea`."""

@@ -13,7 +13,9 @@ from msgspec import Struct
 from engine.errors import CommandError, KprobeTuiError
 from engine.message_text import counted
 from engine.session.guest.session import Session
+from engine.session.protocol.config import Mode
 from engine.session.protocol.probes import NO_TEXTS, EventTexts
+from engine.session.protocol.requests import GraphOptions
 from engine.session.tracing.armed import Armed
 from engine.session.tracing.graphing import Graphing
 from engine.session.tracing.handlers import blamed, load_handlers
@@ -191,7 +193,9 @@ class GraphSwitch:
         """
         assert self._tracing is not None, "a run has begun"
         if self._graphing is None:
-            self._graphing = Graphing(self._tracing)
+            typed = self._tracing.options.mode is not Mode.KERNEL
+            options = GraphOptions(args=typed, retval=typed, typed=typed)
+            self._graphing = Graphing(self._tracing, options)
         graphing, self.depth = self._graphing, depth
         assert graphing.calls is not None
         graphing.calls.depth_max = depth

@@ -89,6 +89,8 @@ class TraceRun:
         sets: list[tuple[TraceRequest | TraceInstance, Tracing]] = [(request, tracing)]
         for wanted, made in (*sets, *self._instances):
             made.definitions.place(wanted.probes)
+            if made.definitions.beyond_linux:
+                session.remarks.append(Report((made.definitions.beyond_linux,)))
             for text in wanted.filters:
                 refused += controlled(made, "--filter", text)
             for text in wanted.triggers:

@@ -15,7 +15,7 @@ from msgspec import Struct, field
 
 from engine.arch.program import FetchArg, FieldType, Source, ValueKind
 from engine.session.live.eventlog import EventLog, LoggedEvent, MemorySpot
-from engine.trace.rows import Value
+from engine.trace.rows import Scalar, Value
 
 _STRETCH: Final = 1000
 """Events of a thread in which both sides are looked through for what they have in common."""
@@ -410,7 +410,7 @@ def _elements(arg: FetchArg, value: Value, other: Value) -> Iterator[tuple[Value
     yield from zip(_words(value, size), _words(other, size), strict=True)
 
 
-def _words(values: Sequence[int | bytes | None], size: int) -> Iterator[int]:
+def _words(values: Sequence[Scalar], size: int) -> Iterator[int]:
     mask = (1 << size * 8) - 1
     each = [value & mask for value in values if isinstance(value, int)]
     for start in range(0, len(each), 8 // size):

@@ -134,7 +134,7 @@ class ProgramLookup(Lookup):
                 raise VariableError(error.code, 0, str(error), at_place=True) from error
             return self._spot(place, is_return)
 
-        return ScopeVariables(self._arch, spot)
+        return ScopeVariables(self._arch, spot, floats=self._mode is Mode.STRICT)
 
     def at(self, place: Place) -> "ProgramLookup":
         """The same, asked at one of several places."""
@@ -142,7 +142,8 @@ class ProgramLookup(Lookup):
 
     def scope_at(self, place: Place) -> ScopeVariables:
         """The variables at a place: `listing` has their names, types and locations."""
-        return ScopeVariables(self._arch, lambda: self._spot(place, False))
+        floats = self._mode is Mode.STRICT
+        return ScopeVariables(self._arch, lambda: self._spot(place, False), floats=floats)
 
     def definition_at(self, definition: Definition, place: Place) -> Definition:
         """A definition that means several places, with the arguments that hold at one of them.

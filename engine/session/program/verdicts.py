@@ -17,6 +17,7 @@ from engine.arch.plan import Mode, Rules
 from engine.arch.program import RecordLayout
 from engine.arch.recording import Recording
 from engine.errors import ImageError, ProbeError
+from engine.fetch.types import beyond_linux
 from engine.image import Symbol
 from engine.image.headers import PF_X
 from engine.insn.disasm import Disassembler
@@ -359,6 +360,7 @@ class Verdicts:
         else:
             placed = tuple(self.judge(place, mode=mode, brief=True) for place in found)
             placed = tuple(self._asking_for(definition, placed, one, mode) for one in placed)
+            placed = _told_of_fetches(definition, placed)
         if not definition.is_return:
             return placed
         return tuple(self._as_return(one, mode or self._mode) for one in placed)
@@ -583,6 +585,19 @@ def _kinds(asked: Iterable[TechniqueKind]) -> tuple[TechniqueKind, tuple[Techniq
     found = {id(kind.conditions): kind for kind in reversed(ranked)}
     first = ranked[0]
     return first, tuple(kind for kind in found.values() if kind.conditions != first.conditions)
+
+
+def _told_of_fetches(definition: Definition, placed: tuple[Placed, ...]) -> tuple[Placed, ...]:
+    """The verdicts, with what is said of arguments that Linux does not have."""
+    why = beyond_linux(definition.args)
+    if not why:
+        return placed
+    finding = Finding("beyond-linux", "info", why)
+
+    def told(old: Judgement) -> Judgement:
+        return replace(old, remark=lambda: (*old.remark(), finding))
+
+    return tuple(replace(one, judgement=told(one.judgement)) for one in placed)
 
 
 def _refused_return(placed: Placed, suggestion: int | None, why: str, errno: str) -> Placed:

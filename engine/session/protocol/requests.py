@@ -62,6 +62,8 @@ class TraceOptions(Struct, frozen=True):
         text: trace options of the text format, as in tracefs.
         tasks: whose events are recorded.
         calls: of a graph, those that are shown.
+        prototypes: path of a header of C with functions that no debug information describes.
+        printing: how values with types are shown: gdb's `set print` words, "elements=20".
     """
 
     format: str = "ftrace"
@@ -74,6 +76,8 @@ class TraceOptions(Struct, frozen=True):
     text: tuple[str, ...] = ()
     tasks: TaskChoice = ALL_TASKS
     calls: CallChoice = ALL_CALLS
+    prototypes: str | None = None
+    printing: tuple[str, ...] = ()
 
 
 class GraphOptions(Struct, frozen=True):
@@ -118,6 +122,7 @@ class ProbeRequest(Struct, frozen=True):
         watches: expressions: an event for each store to what they name.
         sample: blocks of the guest between two samples of its clock, 0 for no samples.
         perf: definitions of perf probe.
+        typed: events of patterns have the arguments and results that the source names.
     """
 
     definitions: tuple[str, ...] = ()
@@ -127,6 +132,12 @@ class ProbeRequest(Struct, frozen=True):
     watches: tuple[str, ...] = ()
     sample: int = 0
     perf: tuple[str, ...] = ()
+    typed: bool = False
+
+    @property
+    def is_empty(self) -> bool:
+        """True if nothing is probed."""
+        return replace(self, typed=False) == ProbeRequest()
 
 
 class TraceInstance(Struct, frozen=True):

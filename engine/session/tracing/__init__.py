@@ -10,7 +10,8 @@ recorded.
 formats of several files have theirs `placed_files`. `unreturned` says at the end which calls of a
 Go program did not return. `event_output` writes the rows of a log once
 more, `listing` the definitions. `graphing` traces whole sets of functions, `typed_calls` their
-arguments and results by their types in the source, `handlers` loads probes
+arguments and results by their types in the source, `library_calls` by prototypes where there is
+no debug information, `typed_events` makes events of them; `handlers` loads probes
 written in Python, whose code shares the process with us (`shared_process`).
 
 A booted kernel is no session: `boot_tracing` is its trace, `boot_probes` its definitions,

@@ -4,14 +4,15 @@ import gc
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
-from typing import Final
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
 from engine.arch.plan import Mode, Rules
 from engine.arch.program import RecordLayout
 from engine.errors import ProbeError, ProbeRejectedError
+from engine.fetch.types import beyond_linux
 from engine.probes.kprobe import Kprobe, Uprobe
 from engine.probes.kretprobe import Kretprobe, Uretprobe
 from engine.probes.placement_rules import CORRUPTS
@@ -30,6 +31,9 @@ from engine.trace.definition import Definition, Deletion, matches, named, parse
 from engine.trace.place_syntax import FileOffset
 from engine.trace.rows import EventInfo
 from engine.trace.tracepoints import Selection, selection
+
+if TYPE_CHECKING:
+    from engine.session.tracing.typed_events import TypedEvents
 
 
 class Patterned(Struct, frozen=True):
@@ -74,6 +78,7 @@ class Definitions:
     Attributes:
         defined: those that were carried out, in order.
         patterned: the probes that patterns have placed, in order.
+        beyond_linux: what is said of the first definition that Linux has no words for.
     """
 
     def __init__(
@@ -84,6 +89,7 @@ class Definitions:
         events: EventSet,
         recorders: Recorders,
         choose: Callable[[Selection], None],
+        typing: tuple[str | None, tuple[str, ...]] = (None, ()),
     ) -> None:
         """Set up.
 
@@ -94,6 +100,8 @@ class Definitions:
             events: of the trace; definitions add theirs.
             recorders: give probes their recorders.
             choose: adds events that the kernel has without a definition.
+            typing: path of a header with functions that no debug information describes, and how
+                values with types are printed (`TraceOptions.printing`).
         """
         self.defined = DefinedSet()
         self.patterned: list[Patterned] = []
@@ -103,6 +111,8 @@ class Definitions:
         self._events = events
         self._recorders = recorders
         self._choose = choose
+        self._typing = typing
+        self.beyond_linux = ""
         self._read = lru_cache(maxsize=_READ)(self._read_again)
 
     def place(self, probes: ProbeRequest) -> None:
@@ -111,15 +121,20 @@ class Definitions:
         Raises:
             ProbeError: something is not accepted; what came before stays.
         """
+        if probes.typed and self._mode is Mode.KERNEL:
+            raise ProbeError(
+                "--args: Linux's events have no such arguments; leave out --mode kernel, or "
+                "define them with -e"
+            )
         with collector_paused(), self._probing.verdicts.lookup.settled():
             for line in probes.definitions:
                 self._define_lines(self.spelled_out(line))
             for command in probes.perf:
                 self._define_lines(self._probing.verdicts.perf_lines(command))
         for glob in probes.entries:
-            self.on_entries(glob)
+            self.on_entries(glob, typed=probes.typed)
         for glob in probes.returns:
-            self.on_returns(glob)
+            self.on_returns(glob, typed=probes.typed)
         for glob in probes.bodies:
             self.on_bodies(glob)
         for text in probes.watches:
@@ -193,6 +208,8 @@ class Definitions:
         self, definition: Definition, line: str, *, bare: bool
     ) -> tuple[Defined, tuple[Placed, ...]]:
         known = self._events.events.get((definition.group, definition.event))
+        if not self.beyond_linux and (why := beyond_linux(definition.args)):
+            self.beyond_linux = f"{definition.group}/{definition.event}: {why}"
         self.defined.agree(definition, known.defined if known is not None else ())
         mode = Mode.KERNEL if definition.strict_override else self._mode
         try:
@@ -258,22 +275,31 @@ class Definitions:
             probe.reference = definition.target.reference
         return self._recorders.wanted(place, probe, event, layout)
 
-    def on_entries(self, glob: str) -> None:
+    def on_entries(self, glob: str, *, typed: bool = False) -> None:
         """An entry event on every function that matches a pattern.
 
-        Raises:
-            ProbeError: none does.
-        """
-        self._on_places(self._probing.verdicts.places.matching(glob), f"-f {glob}")
-
-    def on_returns(self, glob: str) -> None:
-        """A return event on every function that matches a pattern.
+        Args:
+            glob: the pattern.
+            typed: with the arguments that the source names.
 
         Raises:
             ProbeError: none does.
         """
         places = self._probing.verdicts.places.matching(glob)
-        self._on_places(places, f"-r {glob}", is_return=True)
+        self._on_places(places, f"-f {glob}", typed=typed)
+
+    def on_returns(self, glob: str, *, typed: bool = False) -> None:
+        """A return event on every function that matches a pattern.
+
+        Args:
+            glob: the pattern.
+            typed: with the result, of the type that the source names.
+
+        Raises:
+            ProbeError: none does.
+        """
+        places = self._probing.verdicts.places.matching(glob)
+        self._on_places(places, f"-r {glob}", is_return=True, typed=typed)
 
     def on_bodies(self, glob: str) -> None:
         """An event on every instruction of the functions that match a pattern.
@@ -288,25 +314,40 @@ class Definitions:
         self._on_places(places, f"--every-insn {glob}")
 
     @collector_paused()
-    def _on_places(self, places: Iterable[Place], option: str, *, is_return: bool = False) -> None:
-        """An event that records nothing but its place, on each of many places.
+    def _on_places(
+        self,
+        places: Iterable[Place],
+        option: str,
+        *,
+        is_return: bool = False,
+        typed: bool = False,
+    ) -> None:
+        """An event that records nothing but its place, or what types tell, on many places.
 
         Args:
             places: where; those that cannot take a probe are reported.
             option: what asked for them, for messages.
             is_return: record returns.
+            typed: with arguments, or the result, where their types are known.
 
         Raises:
             ProbeError: there are no places.
         """
-        layout = RecordLayout.of((), is_return)
+        plain = RecordLayout.of((), is_return)
         wanted: list[Wanted] = []
         owners: dict[int, TraceEvent] = {}
         for place in places:
             name = identifier(place, is_return)
-            event = self._events.named("kprobes", name, layout, "kprobe")
+            known = self._typed.of(place, is_return=is_return) if typed else None
+            layout, forms = (plain, ()) if known is None else (known.layout, known.forms)
+            if typed:
+                name = self._events.free_name("kprobes", name, layout, forms)
+            event = self._events.named("kprobes", name, layout, "kprobe", forms)
             probe = _make(place, self._mode, event.info, is_return)
-            one = self._recorders.wanted(place, probe, event, layout)
+            if known is not None and known.values is not None:
+                one = self._recorders.wanted_values(place, probe, event, known.values)
+            else:
+                one = self._recorders.wanted(place, probe, event, layout)
             one.traces = True
             wanted.append(one)
             owners[id(probe)] = event
@@ -321,6 +362,14 @@ class Definitions:
                 self.patterned.append(Patterned(one.place, event, is_return))
         for place, why in refused:
             self._session.remarks.append(Report((f"no probe on {place.name}: {why}",)))
+
+    @cached_property
+    def _typed(self) -> "TypedEvents":
+        from engine.session.tracing.library_calls import TypedFunctions  # few traces have types
+        from engine.session.tracing.typed_events import TypedEvents
+
+        functions = TypedFunctions(self._session.arch, *self._typing)
+        return TypedEvents(self._session, functions, self._probing.verdicts.lookup.scope_at)
 
     def _delete(self, deletion: Deletion, line: str) -> None:
         candidates: Iterable[Defined] = self.defined

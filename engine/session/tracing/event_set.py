@@ -14,7 +14,7 @@ from engine.session.guest.probed_space import ProbedSpace, Wanted
 from engine.session.program.places import Place
 from engine.trace.definition import Definition
 from engine.trace.formats import FORMAT_NAMES, Format, format_named
-from engine.trace.rows import EventInfo
+from engine.trace.rows import EventInfo, Forms
 
 _SHOWN: Final = 10
 
@@ -333,8 +333,17 @@ class EventSet:
             self.infos.others[info.group, info.name] = info
         return found
 
-    def named(self, group: str, name: str, layout: RecordLayout, kind: str) -> TraceEvent:
+    def named(
+        self, group: str, name: str, layout: RecordLayout, kind: str, forms: Forms = ()
+    ) -> TraceEvent:
         """The event of a definition, made if it is not there yet.
+
+        Args:
+            group: first part of its name.
+            name: second part.
+            layout: of its rows.
+            kind: of its probes, as `Definition.kind`.
+            forms: how its values are shown.
 
         Raises:
             ProbeError: an event of the kernel's has that name.
@@ -345,12 +354,25 @@ class EventSet:
             if (group, name) in self.infos:
                 raise ProbeError(f"{group}/{name} is an event of the kernel's")
             number = self._number(len(self.table) + 1)
-            info = EventInfo.of(number, group, name, layout, symbolic=kind == "kprobe")
+            symbolic = kind == "kprobe"
+            info = EventInfo.of(number, group, name, layout, symbolic, forms)
             self.table.put(info)
             if self._kind is None or self._kind.layout is not layout:
                 self._kind = EventKind(layout, self._prepare, self._share)
             event = self.events[group, name] = TraceEvent(info, self._kind)
         return event
+
+    def free_name(self, group: str, name: str, layout: RecordLayout, forms: Forms) -> str:
+        """A name for an event with such rows: with a number behind it where others have it."""
+        found, number = name, 0
+        while (event := self.events.get((group, found))) is not None:
+            if event.info == EventInfo.of(
+                event.info.id, group, found, layout, event.info.symbolic, forms
+            ):
+                break
+            number += 1
+            found = f"{name}_{number}"
+        return found
 
     def forget(self, group: str, name: str) -> None:
         """Take an event's name away; rows with its number still say what they are."""

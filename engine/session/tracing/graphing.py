@@ -45,6 +45,7 @@ from engine.trace.variables import ScopeVariables
 
 if TYPE_CHECKING:
     from engine.session.inspect.program_files import Files
+    from engine.session.tracing.library_calls import TypedFunctions
     from engine.session.tracing.typed_calls import TypedArguments, TypedResult, TypedValues
 
 
@@ -245,9 +246,7 @@ class Graphing:
         typed: TypedArguments | None = None
         scope = self._probing.verdicts.lookup.scope_at(place)
         if self.options.args and self.options.typed:
-            from engine.session.tracing.typed_calls import typed_arguments  # few runs ask
-
-            typed = typed_arguments(scope)
+            typed = self._functions.arguments(place, scope)
             args = () if typed is None else typed.fetches or ()
         elif self.options.args:
             args = _arguments(scope)
@@ -264,10 +263,10 @@ class Graphing:
         probe.tracker = self.calls
         result: TypedResult | None = None
         if self.options.retval and self.options.typed:
-            from engine.session.tracing import typed_calls  # as above
-
-            result = typed_calls.typed_result(scope)
+            result = self._functions.result(place, scope)
             if result is None and self.options.auto:
+                from engine.session.tracing import typed_calls  # as above
+
                 nothing = ValueForm(FormKind.NOTHING)
                 result = typed_calls.TypedResult(FieldType(ValueKind.HEX, 8), nothing)
         follow = partial(self._follow, event=info, args=args, typed=typed, result=result)
@@ -314,6 +313,13 @@ class Graphing:
             graph.call = _calls_of(graph, place, event, args, end)
 
     @cached_property
+    def _functions(self) -> "TypedFunctions":
+        from engine.session.tracing.library_calls import TypedFunctions  # few runs ask
+
+        options = self._tracing.options
+        return TypedFunctions(self._session.arch, options.prototypes, options.printing)
+
+    @cached_property
     def _files(self) -> "Files":
         from engine.session.inspect.program_files import Files  # as in `_make`
 
@@ -322,7 +328,8 @@ class Graphing:
     def _values_at(self, probe: Kprobe) -> "TypedValues":
         from engine.session.tracing.typed_calls import TypedValues  # as in `_make`
 
-        return TypedValues(self._session, self._files, lambda: probe.addr or 0)
+        options = self._functions.print_options
+        return TypedValues(self._session, self._files, lambda: probe.addr or 0, options)
 
     def _result_of(self, result: "TypedResult") -> tuple[EventInfo, CallEnd | None]:
         """The event of returns with such a result, and what code records of them."""
@@ -549,6 +556,8 @@ def _arguments(scope: ScopeVariables) -> tuple[FetchArg, ...]:
             kind, where = found.kind, (found.base, found.derefs)
             if kind is None or kind.is_string or kind.count or kind.width or where in seen:
                 continue
+            if kind.kind is ValueKind.FLOAT:
+                continue  # the kernel has none
             seen.add(where)
             base = Base(Source.AT_ENTRY, fetch=where)
             args.append(FetchArg(name, name, base, (), FieldType(kind.kind, kind.size)))

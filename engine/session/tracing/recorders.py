@@ -4,7 +4,7 @@ import struct
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -32,6 +32,10 @@ from engine.session.tracing.event_set import TraceEvent
 from engine.session.tracing.triggers import EventControls
 from engine.trace.rows import EventTable
 from engine.trace.staging import Staging
+from engine.trace.value_rows import value_recorder
+
+if TYPE_CHECKING:
+    from engine.session.tracing.typed_events import ValuesRead
 
 
 class ProbeCpu:
@@ -148,6 +152,45 @@ class Recorders:
         else:
             probe.record_by(partial(self._controls.recorder, info, make, probe.addr))
             probe.recording = self._in_guest(probe, number, layout, base, space)
+
+    def wanted_values(
+        self,
+        place: Place,
+        probe: Kprobe,
+        event: TraceEvent,
+        values: "Callable[[Kprobe], ValuesRead]",
+    ) -> Wanted:
+        """A probe whose values are read at its hits.
+
+        Args:
+            place: of the probe.
+            probe: the probe without an address yet.
+            event: its event.
+            values: what reads them at it.
+        """
+        ready = partial(self._prepare_values, number=event.info.id, values=values)
+        return Wanted(place, probe, ready, late=not isinstance(probe, Kretprobe))
+
+    def _prepare_values(
+        self,
+        probe: Kprobe,
+        space: ProbedSpace,
+        place: Place,
+        number: int,
+        values: "Callable[[Kprobe], ValuesRead]",
+    ) -> None:
+        """Compile the recorder of a probe whose values are read at its hits."""
+        assert probe.addr is not None
+        info, found = self._table[number], values(probe)
+        make = partial(value_recorder, info, probe.addr, found.read)
+        probe.passes = self._controls.passing(info, make)
+        if isinstance(probe, Kretprobe):
+            probe.capture = found.keep
+            probe.record_return = self._controls.recorder(info, make, probe.addr)
+            space.manager.returns.replace_call(probe, None)
+        else:
+            probe.record_by(partial(self._controls.recorder, info, make, probe.addr))
+            probe.recording = None
 
     def share(
         self, probe: Kprobe, space: ProbedSpace, number: int, layout: RecordLayout

@@ -248,7 +248,13 @@ class Tracing:
         self._recorders: Recorders = Recorders(
             *guest, self.controls, self._context, sink, self.table
         )
-        self.definitions = Definitions(*guest, self._events, self._recorders, self._choose)
+        self.definitions = Definitions(
+            *guest,
+            self._events,
+            self._recorders,
+            self._choose,
+            (options.prototypes, options.printing),
+        )
 
     def _filter_calls(self, options: TraceOptions) -> None:
         """Let only some calls of a graph pass, if the options say so."""

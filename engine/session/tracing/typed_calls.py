@@ -6,6 +6,7 @@ numbers with a point, structures, references - the text is made at the hit: what
 there only then.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Final
@@ -21,6 +22,7 @@ from engine.image.reader import DamagedError
 from engine.image.variants import RUST
 from engine.language import value_types as ct
 from engine.language.enumerators import named
+from engine.language.print_options import DEFAULT, PrintOptions
 from engine.language.printing import Printer
 from engine.language.value_types import is_reference
 from engine.language.values import TypedValue
@@ -29,6 +31,7 @@ from engine.session.inspect.frame_scope import FrameScope
 from engine.session.inspect.program_files import Files
 from engine.session.inspect.value_lines import bare_pointer
 from engine.session.protocol.frames import GuestFrame
+from engine.trace.fieldtypes import FLOAT_SIZES
 from engine.trace.graph import Shown
 from engine.trace.rows import FormKind, ValueForm
 from engine.trace.variables import ScopeVariables
@@ -48,7 +51,9 @@ _NUMBERS: Final = {
     TypeKind.UNSIGNED_CHAR: FormKind.CHARACTER,
     TypeKind.ENUM: FormKind.ENUMERATION,
     TypeKind.POINTER: FormKind.POINTER,
+    TypeKind.FLOAT: FormKind.REAL,
 }
+_ADDRESSED: Final = re.compile(r'^0x[0-9a-f]+ (?:<[^>]*> )?(?=")')
 _TROUBLE: Final = (CommandError, GuestFaultError, ImageError, DamagedError)
 
 
@@ -75,11 +80,13 @@ class TypedArguments(Struct, frozen=True):
         columns: name, type and form of each.
         fetches: what reads them where all are numbers; None where texts are among them.
         places: type and place at the function's entry, in the same order.
+        brief: texts stand without the addresses that lead to them.
     """
 
     columns: tuple[Shown, ...]
     fetches: tuple[FetchArg, ...] | None
     places: tuple[tuple[DataType, VariableLocation], ...]
+    brief: bool = False
 
 
 def typed_arguments(scope: ScopeVariables) -> TypedArguments | None:
@@ -107,8 +114,13 @@ def typed_arguments(scope: ScopeVariables) -> TypedArguments | None:
     return TypedArguments(tuple(columns), numbers, places)
 
 
-def typed_result(scope: ScopeVariables) -> TypedResult | None:
-    """The result of a function; None where nothing is known of it."""
+def typed_result(scope: ScopeVariables, *, reals: bool = False) -> TypedResult | None:
+    """The result of a function; None where nothing is known of it.
+
+    Args:
+        scope: of the function.
+        reals: a number with a point may be recorded as it is: the text of any other is made.
+    """
     try:
         kind, language = scope.result()
         if kind.kind is TypeKind.VOID or not kind.size:
@@ -116,7 +128,7 @@ def typed_result(scope: ScopeVariables) -> TypedResult | None:
         shown = number_form(kind, is_rust=language == RUST)
     except (VariableError, ImageError, DamagedError):
         return None
-    if shown is not None:
+    if shown is not None and (reals or shown[1].kind is not FormKind.REAL):
         return TypedResult(*shown)
     return TypedResult(_TEXT, _AS_TEXT, kind, language)
 
@@ -131,6 +143,9 @@ def number_form(kind: DataType, *, is_rust: bool) -> tuple[FieldType, ValueForm]
         if is_reference(kind) or kind.owner is not None or target.kind in ct.CHARS:
             return None
         return FieldType(ValueKind.HEX, size), ValueForm(form)
+    if form is FormKind.REAL:
+        real = FieldType(ValueKind.FLOAT, size)
+        return (real, ValueForm(form)) if size in FLOAT_SIZES else None
     if is_rust and form is FormKind.CHARACTER:
         return None
     if form is FormKind.CHARACTER and size != 1:
@@ -159,14 +174,22 @@ def _fetch(
 class TypedValues:
     """Makes texts of values at the entries and returns of one function."""
 
-    def __init__(self, session: Session, files: Files, address: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        session: Session,
+        files: Files,
+        address: Callable[[], int],
+        options: PrintOptions = DEFAULT,
+    ) -> None:
         """Nothing is looked at before the first hit.
 
         Args:
             session: the guest.
             files: its debug information.
             address: of the function's entry, known when it is hit.
+            options: how values are printed.
         """
+        self._options = options
         self._session = session
         self._files = files
         self._address = address
@@ -181,7 +204,10 @@ class TypedValues:
             for (_, _, form), (kind, where) in pairs:
                 value = scope.located(kind, where)
                 is_text = form is None or form.kind is FormKind.TEXT
-                found.append(self._text(value) if is_text else self._number(value))
+                if not is_text:
+                    found.append(self._number(value))
+                else:
+                    found.append(self._text(value, brief=wanted.brief))
             return found
 
         return values
@@ -229,17 +255,22 @@ class TypedValues:
 
     @cached_property
     def _printer(self) -> Printer:
-        return Printer(self._scope, self._scope.symbol)
+        return Printer(self._scope, self._scope.symbol, self._options)
 
     def _number(self, value: TypedValue) -> int:
         try:
-            return 0 if value.missing else value.number
+            if value.missing:
+                return 0
+            if value.type.kind is TypeKind.FLOAT:
+                return int.from_bytes(value.raw, value.order)
+            return value.number
         except _TROUBLE:
             return 0
 
-    def _text(self, value: TypedValue) -> bytes:
+    def _text(self, value: TypedValue, *, brief: bool = False) -> bytes:
         try:
-            return _ended(bare_pointer(self._printer.text(value)))
+            text = bare_pointer(self._printer.text(value))
+            return _ended(_ADDRESSED.sub("", text) if brief else text)
         except _TROUBLE as error:
             return _ended(f"<error: {error}>")
 

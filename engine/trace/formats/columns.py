@@ -356,7 +356,7 @@ class ColumnsFormat(ABC):
                 pa.array([text(bytes([one])) for one in part.to_pylist()], pa.string())
                 for part in parts
             ]
-        elif kind.kind is ValueKind.SIGNED:
+        elif kind.kind in (ValueKind.SIGNED, ValueKind.FLOAT):
             parts = [part.view(_arrow_type(column)) for part in parts]
         named = parts if kind.kind is ValueKind.SYMBOL else []
         places = [self._symbol_column(part) for part in named]
@@ -543,7 +543,7 @@ def _arrow_type(column: Column) -> Any:
     kind = column.type
     if kind.is_string or kind.kind is ValueKind.CHAR:
         return pa.string()
-    name = "int" if kind.kind is ValueKind.SIGNED else "uint"
+    name = {ValueKind.SIGNED: "int", ValueKind.FLOAT: "float"}.get(kind.kind, "uint")
     return getattr(pa, f"{name}{_BYTE * kind.size}")()
 
 

@@ -262,6 +262,10 @@ _TYPES: Final = "".join(
         (f"s{bits}", "true", 10),
         (f"x{bits}", "false", 16),
     )
+) + "".join(
+    f"typealias floating_point {{ exp_dig = {exponent}; mant_dig = {mantissa}; align = 8; }}"
+    f" := f{exponent + mantissa};\n"
+    for exponent, mantissa in ((8, 24), (11, 53))
 )
 _PREAMBLE: Final = """/* CTF 1.8 */
 
@@ -338,11 +342,18 @@ def _type(column: Column) -> str:
     kind = column.type
     if kind.is_string:
         return "string"
-    letter = {ValueKind.SIGNED: "s", ValueKind.HEX: "x", ValueKind.SYMBOL: "x"}
+    letter = {
+        ValueKind.SIGNED: "s",
+        ValueKind.HEX: "x",
+        ValueKind.SYMBOL: "x",
+        ValueKind.FLOAT: "f",
+    }
     return f"{letter.get(kind.kind, 'u')}{8 * kind.size}"
 
 
 def _letter(column: Column) -> str:
+    if column.type.kind is ValueKind.FLOAT:
+        return {4: "f", 8: "d"}[column.type.size]
     letter = _SIZES[column.type.size]
     return letter if column.type.kind is ValueKind.SIGNED else letter.upper()
 

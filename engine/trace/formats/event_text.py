@@ -10,7 +10,7 @@ from engine.arch.program import THREAD_MOST
 from engine.trace.formats.base import Names
 from engine.trace.formats.ftrace import FtraceFormat, argument_template, literal
 from engine.trace.formats.lines import Complete, Words, words_layout
-from engine.trace.rows import HEAD, EventInfo, EventTable, whole
+from engine.trace.rows import HEAD, EventInfo, EventTable, FormKind, whole
 
 _Line: TypeAlias = tuple[
     str, bytes, EventInfo | None, Callable[[bytes, int], Words], Complete | None
@@ -93,6 +93,19 @@ class EventLines:
             returns,
             addresses[-1],
         )
+
+    def typed(self, row: bytes) -> list[tuple[str, str]]:
+        """Names and texts of a row's values whose types in the source are known."""
+        event_id, _, thread_id = HEAD.unpack_from(row)
+        if thread_id > THREAD_MOST:
+            event_id, thread_id = whole(event_id, thread_id)
+        info = self._events.get(event_id)
+        shown = () if info is None else info.columns
+        return [
+            (column.name, self._ftrace.typed(column)(row, 0).decode(errors="backslashreplace"))
+            for column in shown
+            if column.form is not None and column.form.kind is not FormKind.NOTHING
+        ]
 
     def rows(self, data: bytes) -> list[bytes]:
         """The searchable line of each row: TIME TASK NAME(ARGUMENTS) PLACE."""

@@ -8,7 +8,7 @@ so. Events that are not made by probes, and what trace options change, are in `f
 """
 
 import struct
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import ClassVar, Final
 
 from engine.arch.program import EVENT_MOST, ValueKind
@@ -23,8 +23,8 @@ from engine.trace.formats.lines import (
     Words,
     words_layout,
 )
-from engine.trace.kinds import trace_conversion
-from engine.trace.rows import Column, EventInfo, EventSource, EventTable
+from engine.trace.kinds import float_text, trace_conversion
+from engine.trace.rows import Column, EventInfo, EventSource, EventTable, FormKind
 
 _LEGEND = b"""\
 #                                _-----=> irqs-off/BH-disabled
@@ -209,16 +209,22 @@ class FtraceFormat:
         strings: list[int] = []
         symbols: list[int] = []
         characters: list[int] = []
+        floats: list[tuple[int, int]] = []
+        typed: list[tuple[int, Callable[[bytes, int], bytes]]] = []
         for column in info.columns:
             words = range(first, first + column.words)
             first += column.words
-            if column.type.is_string:
+            if is_typed(column):
+                typed.append((words[0], self.typed(column)))
+            elif column.type.is_string:
                 strings += words
             elif column.type.kind is ValueKind.SYMBOL:
                 symbols += words
             elif column.type.kind is ValueKind.CHAR:
                 characters += words
-        if not (strings or symbols or characters):
+            elif column.type.kind is ValueKind.FLOAT:
+                floats += [(index, column.type.size) for index in words]
+        if not (strings or symbols or characters or floats or typed):
             return None
         symbol, texts, text, shown = self.symbol, self._strings, self._string, self._names.shown
 
@@ -237,9 +243,24 @@ class FtraceFormat:
                 out[index] = symbol(words[index])
             for index in characters:
                 out[index] = shown(b"%c" % words[index])
+            for index, size in floats:
+                out[index] = float_text(words[index], size).encode()
+            for index, value in typed:
+                out[index] = value(data, position)
             return out
 
         return complete
+
+    def typed(self, column: Column) -> Callable[[bytes, int], bytes]:
+        """Makes the text of a value whose type in the source is known."""
+        from engine.trace.formats.typed import placed, typed_text  # few events have types
+
+        return typed_text(column, lambda address: placed(self.symbol(address)))
+
+
+def is_typed(column: Column) -> bool:
+    """True for a value that is shown in another way than the kernel's."""
+    return column.form is not None and column.form.kind is not FormKind.NUMBER
 
 
 def _with_tgid(legend: bytes) -> bytes:
@@ -257,7 +278,7 @@ def literal(text: str) -> bytes:
 
 def argument_template(column: Column) -> bytes:
     """The template of an argument's value (the PRINT_TYPE functions of trace_probe.c)."""
-    one = trace_conversion(column.type)
+    one = b"%s" if is_typed(column) else trace_conversion(column.type)
     return b"{" + b",".join([one] * column.words) + b"}" if column.type.count else one
 
 

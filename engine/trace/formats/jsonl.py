@@ -1,6 +1,7 @@
 """JSON lines: one object for each event, with types kept."""
 
 import json
+import math
 import struct
 from collections.abc import Callable, Collection, Sequence
 from typing import ClassVar, Final
@@ -16,11 +17,12 @@ from engine.trace.formats.lines import (
     words_layout,
 )
 from engine.trace.formats.values import frames, kernel_frames, text
+from engine.trace.kinds import float_text
 from engine.trace.rows import Column, EventInfo, EventSource, EventTable, string_at
 
 _STRINGS: Final = 1 << 12
 """Texts of strings to remember."""
-_TEXTS: Final = (ValueKind.SYMBOL, ValueKind.CHAR)
+_TEXTS: Final = (ValueKind.SYMBOL, ValueKind.CHAR, ValueKind.FLOAT)
 _TIME: Final = struct.Struct("<8xQ")
 
 
@@ -33,7 +35,8 @@ class JsonLinesFormat:
     the guest have `kernel`. Missing events are a line with `lost`. Addresses are hex strings. A
     guest's bytes that are no UTF-8 are no string but an object: `hex` has all of them, `text`
     shows them with a backslash, an x and two digits for each bad one, as a string that is text
-    may have it, too.
+    may have it, too. Floating-point numbers are numbers; those that JSON has none for are the
+    strings "nan", "inf" and "-inf".
     """
 
     name: ClassVar[str] = "jsonl"
@@ -176,8 +179,14 @@ class JsonLinesFormat:
         def character(word: int, data: bytes, position: int) -> bytes:
             return _shown(bytes([word & 0xFF]))
 
+        def real(word: float, data: bytes, position: int) -> bytes:
+            found = float_text(word, column.type.size)
+            return found.encode() if math.isfinite(word) else quoted(found)
+
         if column.type.is_string:
             return string
+        if column.type.kind is ValueKind.FLOAT:
+            return real
         return {ValueKind.SYMBOL: symbol, ValueKind.CHAR: character}.get(column.type.kind)
 
 

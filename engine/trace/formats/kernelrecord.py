@@ -281,6 +281,8 @@ def _parts(info: EventInfo, field: Field) -> list[_RecordPart]:
             for at in range(count)
         ]
     letter = _LETTERS[size]
+    if column.type.kind is ValueKind.FLOAT:
+        letter = {4: "f", 8: "d"}[size]
     signed = column.type.kind is ValueKind.SIGNED
     return [
         _RecordPart(field.offset + at * size, letter.lower() if signed else letter, size, word)

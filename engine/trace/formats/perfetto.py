@@ -17,7 +17,16 @@ from msgspec import Struct
 from engine.arch.program import EVENT_MOST, THREAD_MOST, FieldType, ValueKind
 from engine.trace.formats.base import ByProgram, Names
 from engine.trace.formats.lines import same_place, words_layout
-from engine.trace.formats.protobuf import PIECE, PIECE_BITS, number, pieces, tag, varint, varints
+from engine.trace.formats.protobuf import (
+    PIECE,
+    PIECE_BITS,
+    fixed64,
+    number,
+    pieces,
+    tag,
+    varint,
+    varints,
+)
 from engine.trace.formats.protobuf import data as blob
 from engine.trace.formats.values import Plain, frames, function_name, plain, text
 from engine.trace.rows import (
@@ -26,6 +35,7 @@ from engine.trace.rows import (
     EventInfo,
     EventSource,
     EventTable,
+    Scalar,
     string_at,
     whole,
 )
@@ -39,7 +49,8 @@ _PROCESS_PID, _PROCESS_NAME = 1, 6
 _THREAD_PID, _THREAD_TID, _THREAD_NAME = 1, 2, 5
 _ANNOTATION, _TYPE, _TRACK, _CATEGORY, _EVENT_NAME = 4, 9, 11, 22, 23
 _BEGIN, _END, _INSTANT = 1, 2, 3
-_A_UINT, _A_INT, _A_STRING, _A_NAME, _A_ARRAY = 3, 4, 6, 10, 12
+_A_UINT, _A_INT, _A_DOUBLE, _A_STRING, _A_NAME, _A_ARRAY = 3, 4, 5, 6, 10, 12
+_NO_INTEGERS: Final = (ValueKind.CHAR, ValueKind.SYMBOL, ValueKind.FLOAT)
 _SEQUENCE_ID: Final = number(_SEQUENCE, 1)
 _BEGIN_PACKET, _AT, _EVENT = tag(_PACKET, 2), tag(_TIMESTAMP, 0), tag(_TRACK_EVENT, 2)
 _AROUND: Final = len(_AT) + len(_SEQUENCE_ID)
@@ -432,7 +443,7 @@ class PerfettoFormat:
         """Turns an argument's words, from one on, into its annotation; many are the same few."""
         name, kind, names = column.name, column.type, self._names
 
-        def annotated(value: int | bytes | None) -> bytes:
+        def annotated(value: Scalar) -> bytes:
             return blob(_ANNOTATION, _annotation(name, plain(value, kind, names)))
 
         make: Callable[[Any], bytes] = annotated
@@ -450,7 +461,7 @@ class PerfettoFormat:
             return known[string_at(data, position, words[at])]
 
         def several(words: Words, data: bytes, position: int) -> bytes:
-            found: list[int | bytes | None] = list(words[at : at + column.words])
+            found: list[Scalar] = list(words[at : at + column.words])
             if kind.is_string:
                 found = [string_at(data, position, word) for word in words[at : at + column.words]]
             return blob(_ANNOTATION, _annotation(name, plain(tuple(found), kind, names)))
@@ -503,7 +514,7 @@ def _event_front(base: bytes, size: int) -> bytes:
 
 
 def _is_number(kind: FieldType) -> bool:
-    return not (kind.count or kind.is_string or kind.kind in (ValueKind.CHAR, ValueKind.SYMBOL))
+    return not (kind.count or kind.is_string or kind.kind in _NO_INTEGERS)
 
 
 def _annotation(name: str, value: Plain) -> bytes:
@@ -514,6 +525,8 @@ def _annotation(name: str, value: Plain) -> bytes:
         return named + blob(_A_STRING, b"(fault)")
     if isinstance(value, str):
         return named + blob(_A_STRING, _utf8(value))
+    if isinstance(value, float):
+        return named + fixed64(_A_DOUBLE, value)
     return named + number(_A_INT if value < 0 else _A_UINT, value)
 
 

@@ -1,5 +1,6 @@
 """Protocol Buffers' wire format, as much as writing needs (protobuf.dev, "Encoding")."""
 
+import struct
 from collections.abc import Sequence
 from functools import cache
 from typing import Final
@@ -55,6 +56,11 @@ def tag(field: int, wire: int) -> bytes:
 def number(field: int, value: int) -> bytes:
     """An integer, bool or enum field."""
     return tag(field, 0) + varint(value)
+
+
+def fixed64(field: int, value: float) -> bytes:
+    """A double field."""
+    return tag(field, 1) + struct.pack("<d", value)
 
 
 def data(field: int, value: bytes) -> bytes:

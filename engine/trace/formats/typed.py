@@ -4,13 +4,16 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from msgspec.structs import replace
+
 from engine.arch.program import ValueKind
 from engine.escaping import escaped
 from engine.image.symtab import demangle
 from engine.language.enumerators import enumerator
 from engine.language.quoting import character
+from engine.language.real_texts import real
 from engine.message_text import bare_name
-from engine.trace.rows import Column, FormKind, string_at
+from engine.trace.rows import Column, FormKind, ValueForm, string_at
 
 Place = Callable[[int], bytes]
 """The symbol of an address, as `placed` writes it."""
@@ -44,6 +47,10 @@ def typed_text(column: Column, place: Place) -> Callable[[bytes, int], bytes]:
         place: the symbol of an address, b"" for none.
     """
     assert column.form is not None, "only values with a type are shown so"
+    if column.form.variadic:
+        alone = ValueForm(column.form.kind, column.form.names)
+        one = typed_text(replace(column, form=alone), place)
+        return lambda data, position: one(data, position) + b", ..."
     at, mask = column.word * 8, (1 << 8 * column.type.size) - 1
     sign = (mask + 1) >> 1 if column.type.kind is ValueKind.SIGNED else 0
     kind, names = column.form.kind, column.form.names
@@ -52,6 +59,12 @@ def typed_text(column: Column, place: Place) -> Callable[[bytes, int], bytes]:
         return lambda data, position: (
             string_at(data, position, _WORD(data, position + at)[0]) or _UNREAD
         )
+
+    if kind is FormKind.REAL:
+        size = column.type.size
+        return lambda data, position: real(
+            data[position + at : position + at + size], "little"
+        ).encode()
 
     def number(data: bytes, position: int) -> int:
         value: int = _WORD(data, position + at)[0] & mask

@@ -5,9 +5,9 @@ from typing import Any, TypeAlias
 
 from engine.arch.program import FieldType, ValueKind
 from engine.trace.formats.base import Names
-from engine.trace.rows import EventInfo, Value
+from engine.trace.rows import EventInfo, Scalar, Value
 
-Plain: TypeAlias = "int | str | list[int | str | None] | None"
+Plain: TypeAlias = "int | float | str | list[int | float | str | None] | None"
 
 
 def text(data: bytes) -> str:
@@ -22,11 +22,13 @@ def plain(value: Value, kind: FieldType, names: Names) -> Plain:
     return _one(value, kind, names)
 
 
-def _one(value: int | bytes | None, kind: FieldType, names: Names) -> int | str | None:
+def _one(value: Scalar, kind: FieldType, names: Names) -> int | float | str | None:
     if value is None:
         return None
     if isinstance(value, bytes):
         return text(value)
+    if isinstance(value, float):
+        return value
     if kind.kind is ValueKind.CHAR:
         return text(bytes([value & 0xFF]))
     if kind.kind is ValueKind.SYMBOL:

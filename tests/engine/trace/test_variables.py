@@ -175,7 +175,8 @@ WORK = (
     ("n->label", "string", ['"label1"'] * 3),
     ("n->big", "", [str(0x123456789A)] * 3),
     ("n->u_i", "", ["42"] * 3),
-    ("n->weight", "", ["0x3ff8000000000000"] * 3),
+    ("n->weight", "", ["1.5"] * 3),
+    ("n->weight", "x64", ["0x3ff8000000000000"] * 3),
     ("k", "", ["1", "4", "7"]),
     ("k", "x8", ["0x1", "0x4", "0x7"]),
     ("msg", "string", ['"hello"'] * 3),
@@ -231,6 +232,7 @@ def test_star_is_every_parameter_that_can_be_recorded() -> None:
         "k",
         "msg",
         "c",
+        "d",
         "z",
     ]
     assert [a.name for a in parsed(program, "p:g/e byval $arg* i.a").args] == ["q", "arg2"]
@@ -336,7 +338,6 @@ def test_values_of_rust(tmp_path: Path) -> None:
         ("work n^-id", "BAD_HYPHEN", ""),
         ("work ^*n", "NOSUP_DAT_ARG", "name a member"),
         ("work ^k:string", "BAD_TYPE4STR", "char"),
-        ("work ^d", "NO_BTFARG", "vector register"),
         ("work ^local", "NO_BTFARG", "FILE:LINE"),
         ("many ^$arg99", "BAD_ARG_NUM", ""),
         ("work n->arr^[x]", "BAD_FETCH_ARG", "NUMBER"),

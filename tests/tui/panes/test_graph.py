@@ -175,7 +175,7 @@ def test_t_traces_and_the_pane_shows(size: tuple[int, int]) -> None:
         assert first["alone"] == first["calls"] == "fibonacci"
         assert user.panes.graph.parts[0] == "totals: with callees, alone, calls"
         await user.press("a", "home")
-        await user.shows("main() {")
+        await user.shows("main(argc=1, argv=0x")  # with arguments, and without where calls fold
         await user.press("enter")
         await user.until(lambda: user.panes.events.lines.cursor == 0)
         await user.press("9", "t")  # in the code it is about the function at the cursor

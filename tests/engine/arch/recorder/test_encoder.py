@@ -218,6 +218,14 @@ def test_bits_and_bytes(bench: Bench) -> None:
         )
 
 
+def test_vector_registers(bench: Bench) -> None:
+    for name, source in bench.use.vectors.items():
+        (target,) = bench.pick(1)
+        value = number(bench.rng)
+        bench.guest[name] = bench.rng.getrandbits(64) << 64 | value
+        bench.check(methodcaller("move_vector", target, source), {}, {target: value}, keeps=True)
+
+
 def branches(bench: Bench, values: Registers, *operations: Emit) -> bool:
     """Whether the last of some operations goes to the label "there"."""
     places: list[int] = []

@@ -13,7 +13,8 @@ from engine.trace.formats import FORMAT_NAMES, format_named
 from engine.trace.formats.base import Names, no_symbol
 from engine.trace.formats.event_text import EventLines
 from engine.trace.formats.ftrace import FtraceFormat
-from engine.trace.rows import Event, EventInfo, Value, decode
+from engine.trace.kinds import float_text
+from engine.trace.rows import Event, EventInfo, Scalar, Value, decode
 
 DATA = Path(__file__).parents[3] / "data" / "events" / "kernel-6.18.json"
 RAX = Base(Source.REGISTER, "rax")
@@ -208,11 +209,13 @@ def test_arrays_of_everything() -> None:
 def plain(info: EventInfo, found: Event) -> str:
     """The text of a decoded event, written the long way."""
 
-    def shown(kind: ValueKind, value: int | bytes | None) -> str:
+    def shown(kind: ValueKind, value: Scalar) -> str:
         if value is None:
             return "(fault)"
         if isinstance(value, bytes):
             return '"' + value.decode().replace("\n", "\\n") + '"'
+        if isinstance(value, float):
+            return float_text(value, 8)
         if kind is ValueKind.CHAR:
             return f"'{chr(value)}'"
         if kind is ValueKind.SYMBOL:
