@@ -221,8 +221,8 @@ def trace_options(values: dict[str, Any], *, keeps: bool = True) -> TraceOptions
         values.pop("profile"),
         values.pop("text_options"),
         tasks_of(values),
-        values.pop("prototypes", None),
-        values.pop("printing", ()),
+        prototypes=values.pop("prototypes", None),
+        printing=values.pop("printing", ()),
     )
 
 
