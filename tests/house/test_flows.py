@@ -25,8 +25,8 @@ OURS = f"{Path(engine.__file__).parent}/"
 CEILINGS = {
     "define": (530, 113),
     "step": (335, 98),
-    "seek": (568, 139),
-    "check": (552, 74),
+    "seek": (569, 139),
+    "check": (553, 74),
 }
 
 

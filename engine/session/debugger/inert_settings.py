@@ -69,7 +69,7 @@ class InertSettings:
         return True
 
     def sentence(self, text: str) -> str:
-        """What `show NAME` says; "" if NAME is no such setting."""
+        """The answer to `show NAME`; "" if NAME is no such setting."""
         if not self.knows(text):
             return ""
         name = " ".join(text.split())

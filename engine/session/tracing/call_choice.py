@@ -24,7 +24,7 @@ def _no_call(name: str) -> bool:
     return False
 
 
-class CallChoice:
+class SyscallChoice:
     """Which calls and signals are shown.
 
     Attributes:

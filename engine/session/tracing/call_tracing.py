@@ -12,7 +12,7 @@ from engine.linux.table import CallTable
 from engine.linux.thread import Thread
 from engine.session.guest.session import Session
 from engine.session.protocol.calltraces import CallTraceRequest
-from engine.session.tracing.call_choice import CallChoice
+from engine.session.tracing.call_choice import SyscallChoice
 from engine.session.tracing.call_files import CallFiles
 from engine.session.tracing.descriptor_texts import descriptor_text
 from engine.trace.strace.call import CallStyle, GuestFacts, TracedCall
@@ -30,7 +30,7 @@ _PATHS: Final = frozenset({"path", "mount_source"})
 _FDS: Final = frozenset({"fd", "dirfd"})
 
 
-class OpenCall(Struct):
+class UnfinishedCall(Struct):
     """A call that a thread is in.
 
     Attributes:
@@ -63,7 +63,7 @@ class CallTracing:
         self._request = request
         self._files = files
         linux = session.arch.linux
-        self._choice = choice = CallChoice(request.expressions, linux.syscalls.values())
+        self._choice = choice = SyscallChoice(request.expressions, linux.syscalls.values())
         self._counts = CallCounts(request.sort) if request.counts else None
         self._lines = request.counts != 1
         order = "<" if session.arch.byteorder == "little" else ">"
@@ -78,7 +78,7 @@ class CallTracing:
             choice.raw,
         )
         self._table = CallTable(linux)
-        self._calls: dict[int, OpenCall] = {}
+        self._calls: dict[int, UnfinishedCall] = {}
         self._unheard: dict[int, list[PendingSignal]] = {}
         self._last: dict[int, str] = {}
         self._names: dict[int, str] = {}
@@ -171,7 +171,7 @@ class CallTracing:
         if name == "restart_syscall":
             call.saved["before"] = self._names.get(thread.tid, "system call")
         self._names[thread.tid] = shown
-        opened = OpenCall(ShownCall(call, self._arity(name)), self._session.cpu.now())
+        opened = UnfinishedCall(ShownCall(call, self._arity(name)), self._session.cpu.now())
         self._calls[thread.tid] = opened
         if not self._lines:
             return
@@ -219,7 +219,7 @@ class CallTracing:
         if self._followed(thread):
             self._hear(thread)
 
-    def _close(self, thread: Thread, opened: OpenCall) -> None:
+    def _close(self, thread: Thread, opened: UnfinishedCall) -> None:
         """Write the rest of a call's line."""
         call, tid = opened.shown.call, thread.tid
         took = self._session.cpu.now() - opened.began
@@ -290,7 +290,7 @@ class CallTracing:
 
         call.memory = read
         call.arguments = (at, head + 8, head + 8 * (count + 2), 0, 0, 0)
-        opened = OpenCall(ShownCall(call, 3), self._session.cpu.now())
+        opened = UnfinishedCall(ShownCall(call, 3), self._session.cpu.now())
         text = opened.shown.begin()
         if self._choice.statuses is not None:
             opened.text = text
