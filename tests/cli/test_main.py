@@ -106,7 +106,7 @@ NEVER = (
         (9, ("--help",)),
         (209, ("run", "--isolated", str(SAMPLE), "a")),
         (284, ("check", "-f", "main", str(SAMPLE))),
-        (428, ("trace", "-e", "p:x main", "-o", "/dev/null", "--isolated", str(SAMPLE), "a")),
+        (429, ("trace", "-e", "p:x main", "-o", "/dev/null", "--isolated", str(SAMPLE), "a")),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
 )

@@ -29,6 +29,7 @@ _EXAMPLES = re.compile(r"samples/bin/\w+/|--arch \w+ ?")
 
 REASONS = {
     ("engine/arch/__init__.py", "*"): "the list of architectures: a line each",
+    ("engine/session/tracing/hist_triggers.py", "x86-tsc"): "the kernel's own name of a clock",
     ("engine/cpu/cores.py", "ia64"): "a processor of our own, in the list of processors",
     ("engine/cpu/cores.py", "_ia64"): "makes it",
     ("engine/cpu/cores.py", "Ia64Cpu"): "is it",

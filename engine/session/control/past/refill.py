@@ -16,6 +16,7 @@ from engine.session.control.runs import ToldEvents
 from engine.session.guest.past import PastSession
 from engine.session.protocol import events as ev
 from engine.session.tracing.tracing import Tracing
+from engine.trace.graph import is_entry, is_exit
 from engine.trace.rows import EventInfo
 
 _LAST: Final = 1 << 62
@@ -215,11 +216,15 @@ class LogRefill:
 
     def _number(self, info: EventInfo) -> int | None:
         table = self._tracing.table
-        for number in sorted(table, reverse=True):
-            known = table[number]
-            if (known.group, known.name) == (info.group, info.name):
+        named = [
+            number for number in sorted(table, reverse=True) if str(table[number]) == str(info)
+        ]
+        for number in named:
+            if replace(table[number], id=info.id) == info:
                 return number
-        return None
+        if is_entry(info) or is_exit(info):
+            return None  # each signature of functions has an event of that name
+        return named[0] if named else None
 
     def _known_number(self, info: EventInfo) -> int:
         """The same of one that is there.

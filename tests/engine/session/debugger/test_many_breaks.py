@@ -36,7 +36,7 @@ def test_saved_breakpoints_are_placed_again(tmp_path: Path) -> None:
 
 
 def test_nothing_to_save() -> None:
-    assert said(STRUCTS, "save breakpoints /nonexistent/x") == "Nothing to save.\n"
+    assert said(STRUCTS, "save breakpoints /nonexistent/x") == "! warning: Nothing to save.\n"
     assert said(STRUCTS, "save") == '! "save" must be followed by: breakpoints\n'
     text = said(STRUCTS, "break main", "save breakpoints /nonexistent/x")
     assert text.endswith(
