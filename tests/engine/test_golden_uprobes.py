@@ -47,6 +47,7 @@ STRICT: Final = {
     "arg/imm-string-empty": "the text is recorded; Linux looks for it in the program's memory",
     "arg/btf-name": "variables of uprobes are known, where there is debug information",
     "arg/btf-member": "variables of uprobes are known, where there is debug information",
+    "arg/badreg-xmm0": "vector registers are fetched here",
     "xol/walk-nopie": "ud2 only raises an exception: refused",
     "xol/walk-pie": "ud2 only raises an exception: refused",
     "xol/pushf-popf": _TRAP_FLAG,

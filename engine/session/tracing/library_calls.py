@@ -17,6 +17,7 @@ from engine.fetch.bases import vector_registers
 from engine.image.callconv import entry_locations
 from engine.image.datatypes import DataType, TypeKind
 from engine.image.expressions import VariableLocation, Where
+from engine.image.symbols import SymbolTable
 from engine.language import prototypes
 from engine.language.print_options import chosen_options
 from engine.language.prototypes import FunctionPrototype, PrototypeHeader
@@ -41,6 +42,8 @@ _WRAPPED: Final = re.compile(
     r"(?:_(?:s?sse|avx|evex|erms|fma|generic|unaligned|zva|neon|mte|oryon|simd)[a-z0-9_]*)?"
 )
 """Names of implementations, as `__strlen_avx2` of strlen."""
+_START: Final = "__libc_start_main"
+"""A function that begins programs of glibc and musl."""
 _TEXT: Final = FieldType(ValueKind.STRING, 0)
 _AS_TEXT: Final = ValueForm(FormKind.TEXT)
 _WORD: Final = 8
@@ -122,10 +125,13 @@ class TypedFunctions:
 
     @staticmethod
     def _is_library(place: Place) -> bool:
-        """True for a file that has the functions of the table: a static program too."""
+        """True for a file that has the functions of the table: a static program too.
+
+        A kernel, or a program without the C library, has others under some of the names.
+        """
         if _LIBRARIES.fullmatch(place.path.rpartition("/")[2]):
             return True
-        return place.image.kind == "exec" and not place.image.interpreter
+        return not place.image.interpreter and bool(place.image.once(SymbolTable).find(_START))
 
     def _passed(self, prototype: FunctionPrototype) -> TypedArguments | None:
         """The arguments that a prototype names."""
