@@ -354,7 +354,7 @@ Motion = Callable[[Running, Any], object]
 _RUNS: Final[dict[type[cmd.Command], Motion]] = {
     cmd.Continue: lambda running, _: running.on(),
     cmd.ContinueToHit: lambda running, _: running.to_hit(),
-    cmd.RunTo: lambda running, given: running.to(given.address),
+    cmd.RunTo: lambda running, given: running.to(given.address, alone=given.alone),
     cmd.CallFunction: lambda running, given: running.call(given.text),
 }
 """Motions of all threads."""

@@ -8,6 +8,7 @@ from msgspec import Struct
 from engine.arch.plan import Mode, Rules
 from engine.errors import CommandError
 from engine.probes.kprobe import Kprobe
+from engine.session.control.stepping_thread import SteppingThread
 from engine.session.guest.session import Session
 from engine.session.inspect.backtrace import TRAMPOLINE_NAME, Backtraces
 from engine.session.protocol.frames import GuestFrame
@@ -40,9 +41,10 @@ class Motions:
         self._session = session
         self._backtraces = backtraces
 
-    def to(self, address: int) -> Motion:
-        """Run to an address."""
-        return _motion(address, f"reached {address:#x}", lambda: True)
+    def to(self, address: int, *, alone: bool = False) -> Motion:
+        """Run to an address; `alone`: no other thread than that which runs now reaches it."""
+        moved = SteppingThread(self._session)
+        return _motion(address, f"reached {address:#x}", lambda: not alone or moved.runs)
 
     def over(self) -> Motion | None:
         """Run over the call at pc; None if none stands there."""
@@ -56,9 +58,9 @@ class Motions:
         guard = arch.probes.analyze(code, pc, Rules.KPROBE, Mode.STRICT, b"").predicate
         if guard and not session.cpu.read_register(guard):
             return None  # it will not be carried out
-        floor, behind = self._depth(), pc + insns[0].size
+        moved, behind = SteppingThread(session), pc + insns[0].size
         behind += -behind % arch.code_unit  # where calls return to a unit's beginning
-        return _motion(behind, "stepped", lambda: self._depth() >= floor)
+        return _motion(behind, "stepped", lambda: moved.has_left(moved.depth))
 
     def line(self) -> Line | None:
         """The source line of pc."""
@@ -103,7 +105,8 @@ class Motions:
         module = session.seen.modules.at(behind) if behind is not None else None
         if behind is None or not (unknown or (module and module.line_at(behind))):
             return None if unknown else motion
-        return _motion(behind, "stepped", lambda: True)
+        moved = SteppingThread(session)
+        return _motion(behind, "stepped", lambda: moved.runs)
 
     def _behind_stub(self, target: int) -> int | None:
         """The function that a linkage stub leads to; None for no stub, and where nobody knows."""
@@ -142,18 +145,12 @@ class Motions:
         frames = self._callers()
         if len(frames) < 2 or frames[0].cfa is None:
             raise CommandError("the function's caller is not known")
-        floor, returns = frames[0].cfa, self._session.arch.returns
+        moved, returns = SteppingThread(self._session), self._session.arch.returns
+        floor = moved.depth_of(frames[0].cfa)
         if returns is not None:
             others = [frames[0].registers[name] for name in returns.keys.entry[1:]]
-            floor = returns.keys.entered([floor, *others])
-        return _motion(frames[1].pc, "finished", lambda: self._depth() >= floor)
-
-    def _depth(self) -> int:
-        """More with each return: the stack pointer, or what tells frames apart."""
-        cpu, returns = self._session.cpu, self._session.arch.returns
-        if returns is None:
-            return cpu.read_register(self._session.arch.roles.sp)
-        return returns.keys.returned(cpu.read_registers(returns.keys.exit))
+            floor = returns.keys.entered([frames[0].cfa, *others])
+        return _motion(frames[1].pc, "finished", lambda: moved.has_left(floor))
 
 
 def _motion(address: int, text: str, arrived: Callable[[], bool]) -> Motion:

@@ -230,15 +230,19 @@ class Running:
         with self._probes.all_stopping():
             self._run(None)
 
-    def to(self, address: int) -> None:
+    def to(self, address: int, *, alone: bool = False) -> None:
         """Run to an address, or another stop.
+
+        Args:
+            address: the address.
+            alone: the thread that runs now is to reach it, and no other one.
 
         Raises:
             ProbeRejectedError: the guest cannot be stopped there.
         """
         if address not in self._manager.points:
             self._manager.check(address, Rules.KPROBE, Mode.KERNEL)
-        self._run(self._motions.to(address))
+        self._run(self._motions.to(address, alone=alone))
 
     def out(self) -> None:
         """Run until the current function has returned.
@@ -277,7 +281,7 @@ class Running:
             if motion is not None:
                 self._run(motion)
             else:
-                self._move(self._step_to_stop)
+                self._move(self._step_thread)
             if self.state is not RunState.STOPPED or self.cause is not StopCause.ARRIVED:
                 break
 
@@ -303,7 +307,7 @@ class Running:
                 if motion is not None:
                     self._through(motion)
                 else:
-                    self._step_to_stop()
+                    self._step_thread()
                 done += 1
                 if done % _OFTEN == 0:
                     self._session.hooks.attention()
@@ -357,28 +361,10 @@ class Running:
 
     def _reached(self, thread: Thread) -> bool:
         """Run on until a thread has the processor; False if the guest stops before."""
-        kernel, machine = self._session.kernel, self._session.machine
+        machine = self._session.machine
         if machine.current is thread:
             return True
-        kernel.prefer(kernel.scheduler.preferred)
-
-        def go() -> None:
-            kernel.awaited = thread
-            try:
-                self._pass()
-                while not self.wanted and kernel.exit is None and not thread.ended:
-                    self._over = None
-                    kernel.resume()
-                    kernel.wait()
-                    self._ask()
-                    if machine.current is thread:
-                        return
-            finally:
-                kernel.awaited = None
-            if thread.ended and not self.wanted:
-                self.want(f"thread {thread.tid} has ended", StopCause.CUT_SHORT)
-
-        self._move(go)
+        self._move(lambda: self._await(thread))
         return machine.current is thread and self.cause is StopCause.ARRIVED
 
     # -- how they are done ----------------------------------------------------------------------
@@ -500,6 +486,33 @@ class Running:
                 kernel.step()
         self._noticed = self._noticed or self.on_foot
         self._ask()
+
+    def _step_thread(self) -> None:
+        """One instruction of the thread that runs; others run on while it waits in that."""
+        machine = self._session.machine
+        thread = machine.current
+        self._step_to_stop()
+        if machine.current is not thread and not self.wanted:
+            self._await(thread)
+
+    def _await(self, thread: Thread) -> None:
+        """Run on until a thread has the processor, or a stop; the thread's end is one."""
+        kernel, machine = self._session.kernel, self._session.machine
+        kernel.prefer(kernel.scheduler.preferred)
+        kernel.awaited = thread
+        try:
+            self._pass()
+            while not self.wanted and kernel.exit is None and not thread.ended:
+                self._over = None
+                kernel.resume()
+                kernel.wait()
+                self._ask()
+                if machine.current is thread:
+                    return
+        finally:
+            kernel.awaited = None
+        if thread.ended and not self.wanted and kernel.exit is None:
+            self.want(f"thread {thread.tid} has ended", StopCause.CUT_SHORT)
 
     def _step_to_stop(self) -> None:
         """One instruction; a breakpoint that it leads to is the user's as in a run."""

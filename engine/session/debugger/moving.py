@@ -8,6 +8,7 @@ from engine.language.evaluation import Evaluator
 from engine.language.value_types import INT, CType
 from engine.language.values import RegisterPlace, made
 from engine.linux.signals import SIGINT
+from engine.session.control.stepping_thread import SteppingThread
 from engine.session.debugger.catching import received_text
 from engine.session.debugger.debugger import Debugger
 from engine.session.debugger.looking import Looking
@@ -204,7 +205,7 @@ class Moving:
             return
         entry = debugger.places.entry(frame.function)
         if frame.pc == entry.address and body.address != entry.address:
-            self._moved(cmd.RunTo(body.address))
+            self._moved(cmd.RunTo(body.address, alone=True))
 
     def _depth(self) -> int:
         return len(self._debugger.frames.all)
@@ -377,8 +378,11 @@ class Moving:
             self._debugger.stops.delete(stop)
 
     def _own(self, address: int, only: Callable[[], bool]) -> UserStop:
+        """A stop for the thread in sight alone, where a condition holds."""
         debugger = self._debugger
-        return debugger.stops.add_own(debugger.places.at(address), only)
+        with debugger.control.sight.visit():
+            moved = SteppingThread(debugger.control.session)
+        return debugger.stops.add_own(debugger.places.at(address), lambda: moved.runs and only())
 
     def _innermost(self) -> int | None:
         """The CFA of the frame where the guest is at a hit."""

@@ -83,9 +83,15 @@ class FinishHit(Struct, frozen=True):
 
 
 class RunTo(Struct, frozen=True):
-    """Run on until an address is reached, or another stop."""
+    """Run on until an address is reached, or another stop.
+
+    Attributes:
+        address: the address.
+        alone: the thread that runs now is to reach it, and no other one.
+    """
 
     address: int
+    alone: bool = False
 
 
 class Finish(Struct, frozen=True):
