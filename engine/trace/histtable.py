@@ -1,6 +1,7 @@
 """The table behind a hist trigger: counts rows, prints as the event's `hist` file does."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, field
@@ -162,15 +163,7 @@ class HistTable(Struct, eq=False):
             size, signed = (8, one.signed) if field is None else (field.size, field.signed)
             if one.is_string:
                 size = 0
-
-            def place(row: tuple[tuple[Key, ...], _HistogramEntry]) -> Any:
-                value = row[0][number]  # noqa: B023 - used before the next turn
-                if not size or not isinstance(value, int):  # noqa: B023
-                    return value
-                value &= (1 << 8 * size) - 1  # noqa: B023
-                negative = signed and value >> 8 * size - 1  # noqa: B023
-                return value - (1 << 8 * size) if negative else value  # noqa: B023
-
+            place = partial(_sorted_by, number=number, size=size, signed=signed)
             rows.sort(key=place, reverse=order.descending)
         return rows
 
@@ -260,3 +253,15 @@ def _value(name: str, modifier: str, sums: list[int], index: int, every: list[li
         if modifier == "hex"
         else (b" %s: %10d" % (name.encode(), value))
     )
+
+
+def _sorted_by(
+    row: tuple[tuple[Key, ...], _HistogramEntry], *, number: int, size: int, signed: bool
+) -> Any:
+    """The key of a row by its number, as a number of so many bytes; 0 bytes for a text."""
+    value = row[0][number]
+    if not size or not isinstance(value, int):
+        return value
+    value &= (1 << 8 * size) - 1
+    negative = signed and value >> 8 * size - 1
+    return value - (1 << 8 * size) if negative else value

@@ -6,7 +6,8 @@ where the past is looked at. `control` puts the parts together and begins runs.
 
 - `runs`: how a run begins, what is told of it, what is kept of it.
 - `sight`: the run at hand, what is looked at in it, and its views.
-- `guest`: a guest and all that works on it; `running` moves it, to the places of `motions`;
+- `guest`: a guest and all that works on it; `running` moves it, to the places of `motions`,
+  in the `stepping_thread` that they began in;
   `focus` is the thread in sight; `editing` changes it, and takes changes back.
 - `probe_list`: the probes that a user has placed, of `entries`; `tracing_choices`: what else is
   recorded. Both outlive a run.

@@ -103,6 +103,8 @@ _SETTINGS: Final[dict[str, str]] = {
     "disassembly-flavor": _FLAVOR,
     "architecture": "the program's own is known",
     "radix": "`set output-radix N` says how numbers are printed; they are typed as in C",
+    "debug-file-directory": "separate debug information is looked for beside the file and in"
+    " /usr/lib/debug",
     "endian": "the program's own is known",
     "cwd": "--cwd DIR is the program's working directory",
     "exec-wrapper": "the program is started as it is: give the wrapper as GUEST",

@@ -16,29 +16,26 @@ _FAMILIES_TEXT: Final = """
 _FAMILIES: Final = frozenset(_FAMILIES_TEXT.split())
 """First words of names: all settings behind them are such."""
 _NAMES_TEXT: Final = """
-    agent annotate auto-connect-native-target auto-solib-add basenames-may-differ
-    case-sensitive charset circular-trace-buffer code-cache coerce-float-to-double
-    compile-args compile-gcc compile-oracle complaints cp-abi data-directory
-    debug-file-directory default-collect demangle-style detach-on-fork disassembler-options
-    disconnected-dprintf disconnected-tracing displaced-stepping dprintf-channel
-    dprintf-function dprintf-style dump-excluded-mappings exec-done-display
-    exec-file-mismatch extended-prompt extension-language follow-exec-mode follow-fork-mode
-    gnutarget host-charset interactive-mode libthread-db-search-path max-completions
-    max-user-call-depth may-insert-fast-tracepoints may-insert-tracepoints mi-async
-    multiple-symbols observer opaque-type-resolution overload-resolution range-stepping
-    remoteaddresssize remotebreak remotecache remoteflow remotelogbase remotelogfile
-    remotetimeout remotewritesize schedule-multiple script-extension stack-cache
-    startup-quietly stop-on-solib-events struct-convention suppress-cli-notifications
-    target-async target-charset target-file-system-kind target-wide-charset
-    trace-buffer-size trace-notes trace-stop-notes trace-user trust-readonly-sections
-    unwind-on-terminating-exception unwindonsignal use-coredump-filter
-    use-deprecated-index-sections varsize-limit watchdog
+    agent auto-connect-native-target auto-solib-add basenames-may-differ charset
+    circular-trace-buffer code-cache coerce-float-to-double compile-args compile-gcc
+    compile-oracle complaints cp-abi data-directory default-collect demangle-style
+    detach-on-fork disassembler-options disconnected-dprintf disconnected-tracing
+    displaced-stepping dprintf-channel dprintf-function dprintf-style dump-excluded-mappings
+    exec-done-display exec-file-mismatch extended-prompt extension-language follow-exec-mode
+    follow-fork-mode gnutarget host-charset interactive-mode libthread-db-search-path
+    max-completions may-insert-fast-tracepoints may-insert-tracepoints mi-async
+    multiple-symbols opaque-type-resolution range-stepping remoteaddresssize remotebreak
+    remotecache remoteflow remotelogbase remotelogfile remotetimeout remotewritesize
+    schedule-multiple script-extension stack-cache startup-quietly struct-convention
+    suppress-cli-notifications target-async target-charset target-file-system-kind
+    target-wide-charset trace-buffer-size trace-notes trace-stop-notes trace-user
+    trust-readonly-sections unwind-on-terminating-exception unwindonsignal
+    use-coredump-filter use-deprecated-index-sections watchdog
 """
 _NAMES: Final = frozenset(_NAMES_TEXT.split())
 _PAIRS: Final = frozenset(
     {
         ("check", "range"),
-        ("check", "type"),
         ("print", "asm-demangle"),
         ("print", "memory-tag-violations"),
         ("print", "pascal_static-members"),

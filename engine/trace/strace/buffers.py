@@ -265,11 +265,11 @@ def _attributes(call: TracedCall, index: int, words: Words) -> str:
 
 
 def _numbers(call: TracedCall, address: int, count: int, kind: str) -> str:
-    order = "little" if call.facts.order == "<" else "big"
+    order = call.facts.byteorder
     show = SCALARS[kind]
 
     def one(data: bytes) -> str:
-        return show(call, int.from_bytes(data, order), ())  # type: ignore[arg-type]
+        return show(call, int.from_bytes(data, order), ())
 
     return array_text(call, address, count, 4, one)
 

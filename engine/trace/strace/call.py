@@ -1,7 +1,7 @@
 """A system call that is being shown: its numbers, and the guest's memory behind them."""
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from msgspec import Struct, field
 
@@ -50,6 +50,11 @@ class GuestFacts(Struct, frozen=True):
 
     order: str
     linux: LinuxAbi
+
+    @property
+    def byteorder(self) -> Literal["little", "big"]:
+        """The order of bytes in words."""
+        return "little" if self.order == "<" else "big"
 
 
 class TracedCall(Struct):
@@ -102,8 +107,7 @@ class TracedCall(Struct):
         data = self.read(address, size)
         if data is None:
             return None
-        order = "little" if self.facts.order == "<" else "big"
-        return int.from_bytes(data, order, signed=signed)  # type: ignore[arg-type]
+        return int.from_bytes(data, self.facts.byteorder, signed=signed)
 
     def cstring(self, address: int, limit: int) -> tuple[bytes, bool] | None:
         """Text up to its NUL, and whether that came within the limit; None for a bad address."""

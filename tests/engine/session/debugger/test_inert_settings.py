@@ -18,7 +18,7 @@ set style address foreground blue
 set tui border-kind space
 set breakpoint always-inserted on
 set print asm-demangle on
-set check type off
+set check range off
 set auto-solib-add off
 set max-completions unlimited
 set remotetimeout 5
@@ -52,6 +52,10 @@ def test_their_values_are_shown() -> None:
         ("set input-radix 16", '"input-radix" is always 10 here.'),
         ("set print symbol-filename on", '"print symbol-filename" is always off here.'),
         ("set language ada", '"language" is always auto here.'),
+        ("set case-sensitive off", 'Undefined item: "off".  There are auto, on.'),
+        ("set stop-on-solib-events 1", '"stop-on-solib-events" is always 0 here.'),
+        ("set observer on", '"observer" is always off here.'),
+        ("set check type off", '"check type" is always on here.'),
         ("set backtrace past-entry on", '"backtrace past-entry" is always off here.'),
         ("set cwd /tmp", '"set cwd" is not there: --cwd DIR is the program\'s working directory.'),
         ("set nosuch on", 'No symbol "nosuch" in current context.'),

@@ -133,3 +133,78 @@ def test_words_are_traced_with_their_depth(tmp_path: Path) -> None:
         f"+source {script}\n+define twice\n+twice 4\n++p 4 * 2\n$1 = 8\n+if 1\n++p 5\n$2 = 5\n"
         "+set trace-commands off\n"
     )
+
+
+def test_libraries_are_listed_with_their_code(tmp_path: Path) -> None:
+    program = built(tmp_path, "x86_64")
+    out = said(
+        program, "break three", "run", "info sharedlibrary", "p/x (long)&__impl"
+    ).splitlines()
+    head = "From                To                  Syms Read   Shared Object Library"
+    rows = [line.split() for line in out[out.index(head) + 1 : -2]]
+    found = {path.rpartition("/")[2]: (words, read) for *words, read, path in map(marked, rows)}
+    assert found["libshared.so"][1] == "Yes"
+    assert found["libblind.so"][1] == "Yes(*)"
+    first, last = (int(word, 16) for word in found["libshared.so"][0])
+    assert first < int(out[-1].partition(" = ")[2], 16) < last
+    assert out[-2] == "(*): Shared library is missing debugging information."
+
+
+def marked(words: list[str]) -> list[str]:
+    """A row with the mark of missing information beside the word that it belongs to."""
+    return [*words[:2], "".join(words[2:-1]), words[-1]]
+
+
+def test_a_result_is_not_shown_where_that_is_set(tmp_path: Path) -> None:
+    program = built(tmp_path, "x86_64")
+    out = said(program, *STOP, "set print finish off", "finish", "p $")
+    assert out.endswith("Value returned is $1 = <not displayed>\n$2 = 2\n")
+
+
+THREADS = """\
+#include <pthread.h>
+#include <sched.h>
+volatile int other, stop;
+static void *work(void *p) { while (!stop) other++; return p; }
+int main(void)
+{
+    pthread_t t;
+    pthread_create(&t, 0, work, 0);
+    while (!other) ;
+    int a = other;
+    for (int i = 0; i < 20; i++) sched_yield();
+    int b = other;
+    stop = 1;
+    pthread_join(t, 0);
+    return a == b;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "runs"),
+    [
+        ((), True),
+        (("set scheduler-locking on",), False),
+        (("set scheduler-locking step",), False),
+        (("set scheduler-locking on", "set scheduler-locking off"), True),
+    ],
+)
+def test_other_threads_run_as_is_set(tmp_path: Path, words: tuple[str, ...], runs: bool) -> None:
+    (tmp_path / "t.c").write_text(THREADS)
+    command = [tool("gcc"), "-g", "-O0", "-static", "-pthread", "-o", "t", "t.c"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    stop = ("break 11", "run", *words)
+    out = said(GuestConfig(str(tmp_path / "t")), *stop, "next", "next", "p b > a")
+    assert out.endswith(f"$1 = {int(runs)}\n")
+
+
+def test_a_continue_runs_all_threads_where_steps_are_locked(tmp_path: Path) -> None:
+    (tmp_path / "t.c").write_text(THREADS)
+    command = [tool("gcc"), "-g", "-O0", "-static", "-pthread", "-o", "t", "t.c"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    stop = ("break 11", "run", "next", "break 13", "set scheduler-locking step", "step")
+    config = GuestConfig(str(tmp_path / "t"))
+    assert said(config, *stop, "p b > a").endswith("$1 = 1\n")  # line 11 was over before
+    locked = ("break 11", "break 13", "run", "set scheduler-locking step", "continue", "p b > a")
+    assert said(config, *locked).endswith("$1 = 1\n")

@@ -2,9 +2,13 @@
 
 from pathlib import Path
 
+import pytest
 from cguest import CHECKOUT
 from gdbwords import said
 
+from engine.errors import CommandError
+from engine.session.debugger.output_log import OutputLog
+from engine.session.debugger.settings import SettingValues
 from engine.session.protocol.config import GuestConfig
 
 STRUCTS = GuestConfig(str(CHECKOUT / "samples" / "bin" / "x86_64" / "structs"))
@@ -34,3 +38,17 @@ def test_a_file_that_cannot_be_written_leaves_logging_off() -> None:
     )
     full = ("set logging file /dev/full", "set logging enabled on", "p 7", "p 8")
     assert said(STRUCTS, *full) == "! set logging: No space left on device.\n$2 = 8\n"
+
+
+def test_a_client_of_a_server_writes_no_file(tmp_path: Path) -> None:
+    settings = SettingValues()
+    log = OutputLog(settings, remote=True)
+    for text in (f"logging file {tmp_path / 'log'}", "logging enabled on"):
+        found = settings.find(text)
+        assert found is not None
+        settings.set(*found, int)
+    with pytest.raises(CommandError, match="not written from afar"):
+        log.renew()
+    assert not settings["logging enabled"]
+    assert not log.take("text")
+    assert not list(tmp_path.iterdir())
