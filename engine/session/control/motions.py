@@ -43,8 +43,8 @@ class Motions:
 
     def to(self, address: int, *, alone: bool = False) -> Motion:
         """Run to an address; `alone`: no other thread than that which runs now reaches it."""
-        moved = SteppingThread(self._session)
-        return _motion(address, f"reached {address:#x}", lambda: not alone or moved.runs)
+        moved = SteppingThread(self._session) if alone else None
+        return _motion(address, f"reached {address:#x}", lambda: moved is None or moved.runs)
 
     def over(self) -> Motion | None:
         """Run over the call at pc; None if none stands there."""

@@ -79,20 +79,20 @@ def test_all_that_the_user_did_is_done_again(told: list[ev.SessionEvent]) -> Non
     """Changes, signals and threads that run alone are part of what a branch goes through."""
     control = Control(GuestConfig(sample("x86_64", "race"), history=True), told.append)
     try:
-        control.loop.execute(cmd.StepInsn(200))
-        control.loop.execute(cmd.WriteRegister("r12", 77))
-        control.loop.execute(cmd.StepInsn(700))
+        control.loop.execute(cmd.StepInsn(30))
+        control.loop.execute(cmd.WriteRegister("r15", 77))
+        control.loop.execute(cmd.StepInsn(20))
         assert len(control.session.machine.threads) > 1
         other = next(tid for tid in control.session.machine.threads if tid != control.thread)
         control.loop.execute(cmd.ChooseThread(other))
         control.loop.execute(cmd.WriteRegister("r14", 78))
-        control.loop.execute(cmd.ChooseThread(0))
         control.loop.execute(cmd.Signal(23))  # which is ignored
-        control.loop.execute(cmd.StepInsn(100))
+        control.loop.execute(cmd.StepInsn(20))
         control.loop.execute(cmd.StepAlone())
-        control.loop.execute(cmd.StepInsn(400))
+        control.loop.execute(cmd.StepInsn(40))
         control.loop.execute(cmd.StepAlone(on=False))
-        control.loop.execute(cmd.StepInsn(200))
+        control.loop.execute(cmd.StepInsn(20))
+        assert control.thread == other
         now = state_of(control.session)
         end = control.view().time
         control.loop.execute(cmd.StartBranch("copy"))
