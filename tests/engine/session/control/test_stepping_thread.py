@@ -198,11 +198,13 @@ def test_a_step_into_a_library_is_the_threads(tmp_path: Path) -> None:
         ["-g", "-O0", "-o", "p", "p.c", "-L.", "-lshared", "-pthread", *rules],
     ):
         subprocess.run([gcc, *line], cwd=tmp_path, check=True)
+    turns = turns_of("5-50")
+    assert turns is not None
     for seed in range(4):
         config = GuestConfig(
             str(tmp_path / "p"),
             shares=((str(tmp_path), False),),
-            turns=turns_of("5-50"),
+            turns=turns,
             seed=seed,
         )
         assert values(said(config, "break 14", "run", "step", "p n")) == ["1"]
