@@ -1,0 +1,11 @@
+"""Scripts of bpftrace: read, checked, compiled, and the values and maps that they work with.
+
+`text` is a script's text with its positions and the errors that point into it; `tokens` cuts it,
+`parser` makes the `tree` of it. What a script means is found by `checking`: types of all values
+(`types`), macros and constants, what a builtin or a function (`functions`) takes and gives.
+`compiling` makes Python of a checked action, which runs over rows that were recorded.
+`values` and `maps` are what runs work with, `printing` and `json_lines` show it.
+
+Nothing here knows a guest: the session's `bpftrace` attaches scripts to one. The language is that
+of bpftrace 0.26 (docs/language.md, docs/stdlib.md of its sources), with 0.17's spellings.
+"""

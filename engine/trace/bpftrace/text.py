@@ -1,0 +1,130 @@
+"""The text of a script, positions in it, and the errors that point there.
+
+An error is shown as bpftrace shows it (its src/log.cpp): where, what, the line and a mark under
+the place:
+
+    stdin:1:9-15: ERROR: Unknown identifier: 'fooo'
+    begin { print(fooo); }
+            ~~~~~~
+"""
+
+from collections.abc import Iterator
+from typing import Final, Literal
+
+from msgspec import Struct, field
+
+from engine.errors import KprobeTuiError
+
+MAX_SCRIPT: Final = 4 << 20
+"""Bytes of a script that is read."""
+
+
+class Span(Struct, frozen=True):
+    """A part of a script's text.
+
+    Attributes:
+        start: the offset of its first character.
+        end: that of the first character behind it.
+    """
+
+    start: int
+    end: int
+
+    def to(self, other: "Span") -> "Span":
+        """The part from here to the end of another one."""
+        return Span(self.start, other.end)
+
+
+class ScriptText(Struct, frozen=True):
+    """A script as it was written.
+
+    Attributes:
+        name: of its file; "stdin" for the text of -e, as bpftrace has it.
+        text: all of it.
+    """
+
+    name: str
+    text: str
+
+    def line_and_column(self, offset: int) -> tuple[int, int]:
+        """The line and the column of a character, both counted from 1."""
+        before = self.text[:offset]
+        return before.count("\n") + 1, offset - (before.rfind("\n") + 1) + 1
+
+    def line(self, number: int) -> str:
+        """The text of a line, counted from 1."""
+        lines = self.text.split("\n")
+        return lines[number - 1] if number <= len(lines) else ""
+
+
+class Remark(Struct, frozen=True):
+    """Something to be said about a place of a script.
+
+    Attributes:
+        severity: whether the script can run.
+        text: in bpftrace's words.
+        span: the place.
+        script: the text that the place is in.
+        hint: the way out; "" if the text says all.
+    """
+
+    severity: Literal["ERROR", "WARNING"]
+    text: str
+    span: Span
+    script: ScriptText
+    hint: str = ""
+
+    def lines(self) -> Iterator[str]:
+        """The remark as bpftrace prints it, line by line."""
+        line, column = self.script.line_and_column(self.span.start)
+        last, end = self.script.line_and_column(self.span.end)
+        if last == line:
+            yield f"{self.script.name}:{line}:{column}-{end}: {self.severity}: {self.text}"
+            yield self.script.line(line)
+            yield " " * (column - 1) + "~" * max(end - column, 1)
+        else:
+            yield f"{self.script.name}:{line}-{last}: {self.severity}: {self.text}"
+        if self.hint:
+            yield f"HINT: {self.hint}"
+
+
+class ScriptError(KprobeTuiError):
+    """A script is wrong.
+
+    Attributes:
+        remarks: what is wrong, in the order of the text.
+    """
+
+    def __init__(self, *remarks: Remark) -> None:
+        super().__init__("\n".join("\n".join(remark.lines()) for remark in remarks))
+        self.remarks = remarks
+
+
+class Remarks(Struct):
+    """What was found wrong or odd in a script so far.
+
+    Attributes:
+        script: the text.
+        found: in the order in which it was found.
+    """
+
+    script: ScriptText
+    found: list[Remark] = field(default_factory=list)
+
+    def error(self, text: str, span: Span, hint: str = "") -> None:
+        """Note an error; checking goes on."""
+        self.found.append(Remark("ERROR", text, span, self.script, hint))
+
+    def warning(self, text: str, span: Span, hint: str = "") -> None:
+        """Note something odd that does not keep the script from running."""
+        self.found.append(Remark("WARNING", text, span, self.script, hint))
+
+    def raise_errors(self) -> None:
+        """End the work on a script that is wrong.
+
+        Raises:
+            ScriptError: there was an error.
+        """
+        errors = [remark for remark in self.found if remark.severity == "ERROR"]
+        if errors:
+            raise ScriptError(*errors)

@@ -1,0 +1,448 @@
+"""The tree of a script: probes, statements and expressions, as they were written.
+
+A node is told apart from others by what it is, not by what it holds, so that tables can be keyed
+by nodes: what checking finds about a node (its type, its constant) is kept beside the tree. A
+macro that is used gives nodes of its own each time.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from engine.trace.bpftrace.text import Span
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Node:
+    """A part of a script.
+
+    Attributes:
+        span: where it stands.
+    """
+
+    span: Span
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class TypeName(Node):
+    """A type as it is written: `struct foo *[4]`, `uint8`, `string[64]`.
+
+    Attributes:
+        name: the first part: "uint8", "struct foo", "string".
+        suffixes: what follows, in order: "*" or the size between brackets (None for `[]`).
+    """
+
+    name: str
+    suffixes: tuple["Literal['*'] | int | None", ...] = ()
+
+
+# -- expressions ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class IntegerLiteral(Node):
+    """A number, never negative; units (`1s`) and suffixes are worked in already."""
+
+    value: int
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class BooleanLiteral(Node):
+    """`true` or `false`."""
+
+    value: bool
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class StringLiteral(Node):
+    """A string, its escapes worked in."""
+
+    value: bytes
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Parameter(Node):
+    """A positional parameter: `$1`; number 0 is `$#`, their count."""
+
+    number: int
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Name(Node):
+    """A name: a builtin (`pid`), a macro without arguments, an enumerator, a macro's argument."""
+
+    name: str
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Scratch(Node):
+    """A scratch variable, `$x`; its name is without the dollar sign."""
+
+    name: str
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class MapName(Node):
+    """A map, `@x`; its name is without the sign, "" for `@`. As a value: its one entry."""
+
+    name: str
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class MapEntry(Node):
+    """An entry of a map: `@x[1, "a"]`.
+
+    Attributes:
+        map: the map.
+        key: what is between the brackets; a `TupleLiteral` where it is several expressions.
+    """
+
+    map: MapName
+    key: "Expression"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class AddressOf(Node):
+    """The address of a variable or a map: `&$x`, `&@x`."""
+
+    of: "Scratch | MapName"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Unary(Node):
+    """`!`, `-`, `~` or `*` before an expression."""
+
+    operator: Literal["!", "-", "~", "*"]
+    operand: "Expression"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Increment(Node):
+    """`++` or `--` of a variable or a map.
+
+    Attributes:
+        operator: which.
+        target: of what.
+        before: the operator stands before it: the value is the new one.
+    """
+
+    operator: Literal["++", "--"]
+    target: "Scratch | MapName | MapEntry"
+    before: bool
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Binary(Node):
+    """Two expressions with an operator between them, `&&` and comparisons included."""
+
+    operator: str
+    left: "Expression"
+    right: "Expression"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Conditional(Node):
+    """`a ? b : c`, or `if` with blocks that have values.
+
+    Attributes:
+        condition: what decides.
+        comptime: it is to be known before the script runs (`if comptime`).
+        then: the value if it is true.
+        otherwise: the value if not; None for an `if` without `else`.
+        is_statement: it was written as `if`, not with a question mark.
+    """
+
+    condition: "Expression"
+    then: "Expression"
+    otherwise: "Expression | None"
+    is_statement: bool = False
+    comptime: bool = False
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Field(Node):
+    """A field of a structure, a record, a tuple or a pointer to one: `a.b`, `a->b`, `t.0`."""
+
+    of: "Expression"
+    name: str
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Index(Node):
+    """An element of an array, a string, a tuple or behind a pointer: `a[1]`."""
+
+    of: "Expression"
+    index: "Expression"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Cast(Node):
+    """A cast. The type may be given by an expression: `(typeof($x))y`."""
+
+    type: "TypeName | TypeOf"
+    operand: "Expression"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class TupleLiteral(Node):
+    """`(1, "a")`, `(1,)`, `()`."""
+
+    elements: tuple["Expression", ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class RecordLiteral(Node):
+    """`(color="green", size=2)`."""
+
+    fields: tuple[tuple[str, "Expression"], ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Call(Node):
+    """A call of a function or a macro (`name!(...)` too); arguments may be types."""
+
+    name: str
+    arguments: tuple["Expression | TypeName", ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class TypeOf(Node):
+    """`typeof(...)` of an expression or a type; an expression in there never runs."""
+
+    of: "Expression | TypeName"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class SizeOf(Node):
+    """`sizeof(...)` of an expression or a type; an expression in there never runs."""
+
+    of: "Expression | TypeName"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class OffsetOf(Node):
+    """`offsetof(TYPE, a.b)`."""
+
+    of: "Expression | TypeName"
+    path: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class TypeInfo(Node):
+    """`typeinfo(...)`: a record of names that describe a type."""
+
+    of: "Expression | TypeName"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Comptime(Node):
+    """`comptime EXPRESSION`: known before the script runs."""
+
+    operand: "Expression"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Block(Node):
+    """Statements between braces; the value of the last one, if it is an expression without `;`."""
+
+    statements: tuple["Statement", ...]
+    value: "Expression | None" = None
+
+
+Expression = (
+    IntegerLiteral
+    | BooleanLiteral
+    | StringLiteral
+    | Parameter
+    | Name
+    | Scratch
+    | MapName
+    | MapEntry
+    | AddressOf
+    | Unary
+    | Increment
+    | Binary
+    | Conditional
+    | Field
+    | Index
+    | Cast
+    | TupleLiteral
+    | RecordLiteral
+    | Call
+    | TypeOf
+    | SizeOf
+    | OffsetOf
+    | TypeInfo
+    | Comptime
+    | Block
+)
+
+# -- statements -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ExpressionStatement(Node):
+    """An expression whose value is dropped: a call, an increment, an `if`, a block."""
+
+    expression: Expression
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Discard(Node):
+    """`_ = EXPRESSION`: its value is dropped, and nobody is warned."""
+
+    expression: Expression
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Declaration(Node):
+    """`let $x`, `let $x: TYPE`, `let $x = EXPRESSION`."""
+
+    variable: Scratch
+    type: "TypeName | TypeOf | None"
+    value: Expression | None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Assignment(Node):
+    """`$x = ...`, `@x[k] += ...`.
+
+    Attributes:
+        target: what gets the value.
+        operator: "=" or an operator before it: "+", "<<".
+        value: what it gets; a call of `count()` and the like changes an aggregate.
+    """
+
+    target: Scratch | MapName | MapEntry
+    operator: str
+    value: Expression
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Unroll(Node):
+    """`unroll(N) { ... }`."""
+
+    count: Expression
+    body: Block
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class While(Node):
+    """`while (CONDITION) { ... }`."""
+
+    condition: Expression
+    body: Block
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Range(Node):
+    """`START..END`, the end excluded."""
+
+    start: Expression
+    end: Expression
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class For(Node):
+    """`for ($x : @map)`, `for ($i : 0..10)`."""
+
+    variable: Scratch
+    over: MapName | Range
+    body: Block
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Jump(Node):
+    """`return`, `break`, `continue`."""
+
+    kind: Literal["return", "break", "continue"]
+    value: Expression | None = None
+
+
+Statement = ExpressionStatement | Discard | Declaration | Assignment | Unroll | While | For | Jump
+
+# -- what stands at the top -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class AttachPoint(Node):
+    """A place of a probe as it is written: `uprobe:/bin/bash:readline`.
+
+    Attributes:
+        text: all of it, as `probe` prints it before globs are expanded.
+        provider: its first word, in full and lower case ("uprobe" for "u", "begin" for "BEGIN").
+        parts: what stands between the colons behind it, quotes taken off.
+    """
+
+    text: str
+    provider: str
+    parts: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Probe(Node):
+    """An action and where it runs.
+
+    Attributes:
+        points: the places.
+        predicate: it only runs where this is true; None = always.
+        body: the action.
+    """
+
+    points: tuple[AttachPoint, ...]
+    predicate: Expression | None
+    body: Block
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Macro(Node):
+    """A macro.
+
+    Attributes:
+        name: of it.
+        parameters: `$x` takes a variable, `@x` a map, a plain name any expression.
+        body: what stands for a use of it.
+    """
+
+    name: str
+    parameters: tuple[Scratch | MapName | Name, ...]
+    body: Block
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class MapDeclaration(Node):
+    """`let @x = lruhash(100);`."""
+
+    map: MapName
+    kind: str
+    entries: int
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Setting(Node):
+    """A line of the config block: `max_map_keys = 10`."""
+
+    name: str
+    value: int | str | bool
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class CDefinition(Node):
+    """A definition in C before the probes: `struct x { ... };`, `enum`, `#define`, `#include`.
+
+    Attributes:
+        text: as it is written, without what follows it.
+    """
+
+    text: str
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Script(Node):
+    """A whole script."""
+
+    definitions: tuple[CDefinition, ...] = ()
+    settings: tuple[Setting, ...] = ()
+    imports: tuple[StringLiteral, ...] = ()
+    maps: tuple[MapDeclaration, ...] = ()
+    macros: tuple[Macro, ...] = ()
+    probes: tuple[Probe, ...] = field(default_factory=tuple)
