@@ -5,13 +5,15 @@ spellings. Reading ends at the first fault, with bpftrace's words for it.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from engine.trace.bpftrace.attach_points import attach_points
-from engine.trace.bpftrace.expressions import ExpressionReader, is_builtin
+from engine.trace.bpftrace.c_constants import constant
+from engine.trace.bpftrace.c_macros import HAS_BTF, CMacros, split_arguments
+from engine.trace.bpftrace.expressions import ExpressionReader, expression_of, is_builtin
 from engine.trace.bpftrace.statements import StatementReader
-from engine.trace.bpftrace.text import MAX_SCRIPT, Remarks, ScriptText, Span
+from engine.trace.bpftrace.text import MAX_SCRIPT, Remarks, ScriptError, ScriptText, Span
 from engine.trace.bpftrace.tokens import LAYOUT, MAP, NAME, NUMBER, STRING, VARIABLE, TokenStream
 from engine.trace.bpftrace.tree import (
     AttachPoint,
@@ -39,30 +41,38 @@ _DEFINITION: Final = re.compile(
 )
 _ATTRIBUTE: Final = re.compile(LAYOUT + r"__attribute__\b")
 _HEAD: Final = re.compile(r"(?:struct|union|enum|typedef)\b[^{:/;,]*+[{;]?")
+_SHOWN: Final = 80
+"""Characters of a macro that an error shows."""
 _TAGS: Final = frozenset(("struct", "union", "enum", "typedef"))
 
 
-def parse(script: ScriptText, parameters: Sequence[str] = ()) -> Script:
+def parse(
+    script: ScriptText, parameters: Sequence[str] = (), defined: Iterable[str] = (HAS_BTF,)
+) -> Script:
     """A script.
 
     Args:
         script: its text.
         parameters: what `$1` and so on stand for in attach points.
+        defined: names that are defined for C's preprocessor.
 
     Raises:
         ScriptError: something in it is not understood.
     """
-    return _ScriptReader(script, parameters).script()
+    return _ScriptReader(script, parameters, defined).script()
 
 
 class _ScriptReader:
-    def __init__(self, script: ScriptText, parameters: Sequence[str]) -> None:
+    def __init__(
+        self, script: ScriptText, parameters: Sequence[str], defined: Iterable[str]
+    ) -> None:
         self._remarks, self._parameters = Remarks(script), parameters
         if len(script.text) > MAX_SCRIPT:
             self._remarks.error(f"a script of more than {MAX_SCRIPT} bytes", Span(0, 0))
             self._remarks.raise_errors()
         self._words = TokenStream(script)
         self._statements = StatementReader(self._words, self._expanded)
+        self._c_macros = CMacros(script, defined)
         self._definitions: list[CDefinition] = []
         self._settings: list[Setting] | None = None
         self._imports: list[StringLiteral] = []
@@ -71,7 +81,41 @@ class _ScriptReader:
         self._probes: list[Probe] = []
 
     def _expanded(self, reader: ExpressionReader, start: int, name: str) -> Expression | None:
-        return None
+        """The expression that a use of a macro of C stands for; None if the name is no macro."""
+        macro = self._c_macros.macros.get(name)
+        if macro is None:
+            return None
+        words = reader.words
+        arguments: list[str] | None = None
+        if macro.parameters is not None:
+            if not words.follows("("):
+                return None
+            words.next()
+            arguments, end = split_arguments(words.source, words.start)
+            words.go(end)
+        else:
+            words.next()
+        span = words.span(start)
+        text = self._c_macros.use(name, arguments, span)
+        inner = TokenStream(words.script, text, span)
+        # All macros in the text are expanded already.
+        statements = StatementReader(inner, lambda *_: None, reader.depth)
+        try:
+            found = statements.expressions.expression()
+        except ScriptError as error:
+            raise self._no_expression(macro.body, span) from error
+        if not inner.is_at_end:
+            raise self._no_expression(macro.body, span)
+        reader.height = statements.expressions.height
+        return found
+
+    def _no_expression(self, body: str, span: Span) -> ScriptError:
+        shown = body if len(body) <= _SHOWN else body[:_SHOWN] + "..."
+        return self._c_macros.failure(f"unable to expand macro as an expression: {shown}", span)
+
+    def _condition(self, text: str, span: Span) -> int:
+        """The value of what stands behind `#if`."""
+        return constant(expression_of(self._words.script, text, span), self._words.script)
 
     def script(self) -> Script:
         words = self._words
@@ -80,6 +124,9 @@ class _ScriptReader:
             words.go(len(words.source) if end < 0 else end)
         while self._definition() is not None:
             pass
+        if self._definitions:
+            self._c_macros.declarations(self._definitions, self._condition)
+            self._statements.expressions.known = frozenset(self._c_macros.macros)
         while words.word in ("config", "import"):
             if words.word == "config":
                 if self._settings is not None:
