@@ -348,8 +348,7 @@ class ExpressionReader:
             self.leave()
             return found
         if words.word == "{":
-            block = self._block()
-            return block
+            return self._block()
         if kind == END:
             self._wrong_character()
         raise words.failure("expected expression")
@@ -573,11 +572,9 @@ class ExpressionReader:
         """A cast; None if it is none, and the place is anywhere behind."""
         words = self._words
         name = words.word
-        kind: TypeName | TypeOf | None
-        if name == "typeof":
-            kind = self.types.type_of()
-        else:
-            kind = self.types.attempt()
+        kind: TypeName | TypeOf | None = (
+            self.types.type_of() if name == "typeof" else self.types.attempt()
+        )
         if kind is None or not words.taken(")"):
             return None
         if words.kind in (END, OPERATOR):

@@ -10,10 +10,11 @@ from typing import Final
 
 from engine.trace.bpftrace.attach_points import attach_points
 from engine.trace.bpftrace.c_constants import constant
-from engine.trace.bpftrace.c_macros import HAS_BTF, CMacros, split_arguments
-from engine.trace.bpftrace.expressions import ExpressionReader, expression_of, is_builtin
+from engine.trace.bpftrace.c_macros import HAS_BTF, CMacros
+from engine.trace.bpftrace.c_uses import CMacroUses
+from engine.trace.bpftrace.expressions import expression_of, is_builtin
 from engine.trace.bpftrace.statements import StatementReader
-from engine.trace.bpftrace.text import MAX_SCRIPT, Remarks, ScriptError, ScriptText, Span
+from engine.trace.bpftrace.text import MAX_SCRIPT, Remarks, ScriptText, Span
 from engine.trace.bpftrace.tokens import LAYOUT, MAP, NAME, NUMBER, STRING, VARIABLE, TokenStream
 from engine.trace.bpftrace.tree import (
     AttachPoint,
@@ -41,8 +42,6 @@ _DEFINITION: Final = re.compile(
 )
 _ATTRIBUTE: Final = re.compile(LAYOUT + r"__attribute__\b")
 _HEAD: Final = re.compile(r"(?:struct|union|enum|typedef)\b[^{:/;,]*+[{;]?")
-_SHOWN: Final = 80
-"""Characters of a macro that an error shows."""
 _TAGS: Final = frozenset(("struct", "union", "enum", "typedef"))
 
 
@@ -71,47 +70,15 @@ class _ScriptReader:
             self._remarks.error(f"a script of more than {MAX_SCRIPT} bytes", Span(0, 0))
             self._remarks.raise_errors()
         self._words = TokenStream(script)
-        self._statements = StatementReader(self._words, self._expanded)
         self._c_macros = CMacros(script, defined)
+        uses = CMacroUses(self._c_macros)
+        self._statements = StatementReader(self._words, uses.expression)
         self._definitions: list[CDefinition] = []
         self._settings: list[Setting] | None = None
         self._imports: list[StringLiteral] = []
         self._maps: list[MapDeclaration] = []
         self._macros: list[Macro] = []
         self._probes: list[Probe] = []
-
-    def _expanded(self, reader: ExpressionReader, start: int, name: str) -> Expression | None:
-        """The expression that a use of a macro of C stands for; None if the name is no macro."""
-        macro = self._c_macros.macros.get(name)
-        if macro is None:
-            return None
-        words = reader.words
-        arguments: list[str] | None = None
-        if macro.parameters is not None:
-            if not words.follows("("):
-                return None
-            words.next()
-            arguments, end = split_arguments(words.source, words.start)
-            words.go(end)
-        else:
-            words.next()
-        span = words.span(start)
-        text = self._c_macros.use(name, arguments, span)
-        inner = TokenStream(words.script, text, span)
-        # All macros in the text are expanded already.
-        statements = StatementReader(inner, lambda *_: None, reader.depth)
-        try:
-            found = statements.expressions.expression()
-        except ScriptError as error:
-            raise self._no_expression(macro.body, span) from error
-        if not inner.is_at_end:
-            raise self._no_expression(macro.body, span)
-        reader.height = statements.expressions.height
-        return found
-
-    def _no_expression(self, body: str, span: Span) -> ScriptError:
-        shown = body if len(body) <= _SHOWN else body[:_SHOWN] + "..."
-        return self._c_macros.failure(f"unable to expand macro as an expression: {shown}", span)
 
     def _condition(self, text: str, span: Span) -> int:
         """The value of what stands behind `#if`."""

@@ -103,7 +103,7 @@ class StatementReader:
                 return special(self, words.start)
             if words.word == "_" and words.follows("=") and not words.follows("=="):
                 return self._discard(words.start)
-        elif kind == VARIABLE or kind == MAP:
+        elif kind in (VARIABLE, MAP):
             return self._assignment_or_expression(words.start)
         return self._expression(words.start)
 
