@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from typing import Final, Literal, cast
 
-from engine.trace.bpftrace.text import Span
+from engine.trace.bpftrace.text import ScriptText, Span
 from engine.trace.bpftrace.tokens import (
     END,
     MAP,
@@ -106,6 +106,7 @@ class ExpressionReader:
         words: where the script is read.
         block: reads a block, whose last expression is its value.
         expanded: the expression that a macro of C stands for; None if a name is none.
+        depth: levels around the expressions.
 
     Attributes:
         types: reads types.
@@ -120,9 +121,10 @@ class ExpressionReader:
         words: TokenStream,
         block: Callable[[], Block],
         expanded: "Callable[[ExpressionReader, int, str], Expression | None]",
+        depth: int = 0,
     ) -> None:
         self._words, self._block, self._expanded = words, block, expanded
-        self._depth = 0
+        self._depth = depth
         self.known: frozenset[str] = frozenset()
         self.height = 0
         self.types = TypeNameReader(words, self.expression)
@@ -138,7 +140,17 @@ class ExpressionReader:
         """
         self._depth += 1
         if self._depth > MAX_NESTING:
-            self._words.fail(f"nested too deeply: more than {MAX_NESTING} levels")
+            raise self._words.failure(f"nested too deeply: more than {MAX_NESTING} levels")
+
+    @property
+    def depth(self) -> int:
+        """How many levels were entered."""
+        return self._depth
+
+    @property
+    def words(self) -> TokenStream:
+        """Where the script is read."""
+        return self._words
 
     def leave(self) -> None:
         """Go one level up."""
@@ -147,7 +159,9 @@ class ExpressionReader:
     def _grown(self, height: int) -> int:
         """The height of a tree over one of a height."""
         if height >= MAX_HEIGHT:
-            self._words.fail(f"expression too long: more than {MAX_HEIGHT} parts in a chain")
+            raise self._words.failure(
+                f"expression too long: more than {MAX_HEIGHT} parts in a chain"
+            )
         return height + 1
 
     def expression(self) -> Expression:
@@ -237,7 +251,9 @@ class ExpressionReader:
         for word, start in reversed(prefixes):
             if word == "++" or word == "--":
                 if not isinstance(found, _TARGETS):
-                    words.fail("increment/decrement requires a variable or map", found.span)
+                    raise words.failure(
+                        "increment/decrement requires a variable or map", found.span
+                    )
                 found = Increment(
                     words.span(start), cast("Literal['++', '--']", word), found, before=True
                 )
@@ -258,7 +274,7 @@ class ExpressionReader:
                 Scratch(place, name) if kind == VARIABLE else MapName(place, name),
             )
         span = words.span(start + 1, start + 2) if word == "&&" else None
-        words.fail("address-of operator (&) can only be used on a map or variable", span)
+        raise words.failure("address-of operator (&) can only be used on a map or variable", span)
 
     def behind(self, found: Expression) -> Expression:
         """An operand and what stands behind it: fields, indexes, `++`."""
@@ -284,7 +300,7 @@ class ExpressionReader:
                 self.height = self._grown(max(height, self.height))
             elif word == "++" or word == "--":
                 if not isinstance(found, _TARGETS):
-                    words.fail(
+                    raise words.failure(
                         "increment/decrement requires a variable or map",
                         words.span(words.start, words.stop),
                     )
@@ -332,11 +348,10 @@ class ExpressionReader:
             self.leave()
             return found
         if words.word == "{":
-            block = self._block()
-            return block
+            return self._block()
         if kind == END:
             self._wrong_character()
-        words.fail("expected expression")
+        raise words.failure("expected expression")
 
     def _wrong_character(self) -> None:
         words = self._words
@@ -344,7 +359,7 @@ class ExpressionReader:
         if character == '"':
             words.string()
         if character == "$":
-            words.fail("expected identifier after '$'")
+            raise words.failure("expected identifier after '$'")
 
     def _parameter(self, start: int, digits: str) -> Expression:
         words = self._words
@@ -353,7 +368,9 @@ class ExpressionReader:
         if digits == "#":
             return Parameter(span, 0)
         if len(digits) > 19 or not 0 < int(digits) < 1 << 63:
-            words.fail(f"param ${digits} is out of integer range [1, {(1 << 63) - 1}]", span)
+            raise words.failure(
+                f"param ${digits} is out of integer range [1, {(1 << 63) - 1}]", span
+            )
         return Parameter(span, int(digits))
 
     def map(self) -> MapName | MapEntry:
@@ -457,7 +474,7 @@ class ExpressionReader:
                 height = max(height, self.height)
                 break
             if not words.taken("if"):
-                words.fail("expected '{' or 'if' after 'else'")
+                raise words.failure("expected '{' or 'if' after 'else'")
         for at, condition, then in reversed(branches):
             comptime = isinstance(condition, Comptime)
             otherwise = Conditional(
@@ -541,7 +558,9 @@ class ExpressionReader:
             value = self.expression()
             height = max(height, self.height)
             if name in fields:
-                words.fail(f"Named argument list already contains name: {name}", words.span(at))
+                raise words.failure(
+                    f"Named argument list already contains name: {name}", words.span(at)
+                )
             fields[name] = value
             if not words.taken(","):
                 break
@@ -553,11 +572,9 @@ class ExpressionReader:
         """A cast; None if it is none, and the place is anywhere behind."""
         words = self._words
         name = words.word
-        kind: TypeName | TypeOf | None
-        if name == "typeof":
-            kind = self.types.type_of()
-        else:
-            kind = self.types.attempt()
+        kind: TypeName | TypeOf | None = (
+            self.types.type_of() if name == "typeof" else self.types.attempt()
+        )
         if kind is None or not words.taken(")"):
             return None
         if words.kind in (END, OPERATOR):
@@ -601,3 +618,25 @@ _WORDS: Final[dict[str, Callable[[ExpressionReader, int], Expression]]] = {
     "typeinfo": ExpressionReader._type_info,
     "comptime": ExpressionReader._comptime,
 }
+
+
+def expression_of(script: ScriptText, text: str, span: Span) -> Expression:
+    """The expression that a text of C's preprocessor is.
+
+    Args:
+        script: the script that it belongs to.
+        text: it; no macros are left in it.
+        span: the place of all of it.
+
+    Raises:
+        ScriptError: it is none.
+    """
+    words = TokenStream(script, text, span)
+
+    def no_block() -> Block:
+        raise words.failure("expected expression")
+
+    found = ExpressionReader(words, no_block, lambda *_: None).expression()
+    if not words.is_at_end:
+        raise words.failure("unexpected input")
+    return found
