@@ -42,8 +42,11 @@ class RowReads(Struct, frozen=True):
     """How a probe's rows are read.
 
     Attributes:
-        unpack: gives the numbers of a row, `w`: `w[0]` is the time of the hit, `w[1]` its
-            address, the captures' words follow. Of a timer or of begin and end the address is 0.
+        unpack: gives the numbers of a row, `w`: `w[1]` is the address of the hit, the captures'
+            words follow. Of a timer or of begin and end the address is 0.
+        time: an expression over `w` and `names` for the time of the hit, in nanoseconds since
+            the guest's machine was booted: what `nsecs` is; `elapsed` is counted from
+            `RunSurroundings.started`.
         values: an expression over `w`, `data` and `pos` for each capture. Its names beside those
             are in `names`.
         names: what the expressions use.
@@ -51,6 +54,7 @@ class RowReads(Struct, frozen=True):
     """
 
     unpack: Callable[[Any, int], tuple[Any, ...]]
+    time: str
     values: tuple[str, ...]
     names: dict[str, Any]
     probe: bytes
@@ -99,11 +103,12 @@ class RunSurroundings(Protocol):
     def symbol_size(self, name: str) -> int:
         """Bytes of an object, 0 if not known: what `*uaddr("x")` reads."""
 
-    def now(self) -> int:
-        """The guest's time in nanoseconds."""
+    @property
+    def started(self) -> int:
+        """The time at which the script began."""
 
     def wall(self) -> int:
-        """Nanoseconds since 1970 at the guest's time 0: `strftime` adds `nsecs` to it."""
+        """Nanoseconds since 1970 at the guest's time 0: `time` and `strftime` add to it."""
 
     def random(self) -> int:
         """`rand`: 32 bits, by the run's seed."""
@@ -125,7 +130,11 @@ class RunSurroundings(Protocol):
 
 
 class ActionMaker(Protocol):
-    """Makes actions of a compiled probe, one for each place with rows of their own shape."""
+    """Makes actions of a compiled probe.
+
+    `make` is called for each place, thousands of times for a glob: what depends on `values` and
+    `time` alone is compiled once.
+    """
 
     @property
     def captures(self) -> Sequence[Capture]:
