@@ -16,8 +16,8 @@ from engine.image.datatypes import Member
 from engine.trace.bpftrace import tree
 from engine.trace.bpftrace.captures import Capture
 from engine.trace.bpftrace.checked import CheckedProbe, CheckedScript
-from engine.trace.bpftrace.types import Array, Integer, Pointer, Structure, Text, Type
-from engine.trace.bpftrace.values import size_of
+from engine.trace.bpftrace.layouts import size_of
+from engine.trace.bpftrace.types import Array, Integer, Pointer, Structure, Type
 
 _ARGUMENT: Final = "arg"
 _MAX_OFFSETS: Final = 8
@@ -116,7 +116,7 @@ class Capturing:
     def address(self, node: tree.Expression) -> Reached | None:
         """The value of an expression as an address that is known at the hit."""
         kind = self._script.conversions.get(node, self._script.types.get(node))
-        if not isinstance(kind, Pointer) and kind not in _ADDRESSES:
+        if not isinstance(kind, Pointer) and not (isinstance(kind, Integer) and kind.bits == 64):
             return None
         base = self.base(node)
         if base is not None:
@@ -153,7 +153,9 @@ class Capturing:
             return None
         reached = self.address(start)
         step = stride(kind) if isinstance(kind, Pointer) else 1
-        return None if reached is None else reached.plus(step * (by if node.operator == "+" else -by))
+        return (
+            None if reached is None else reached.plus(step * (by if node.operator == "+" else -by))
+        )
 
     def place(self, node: tree.Expression) -> Reached | None:
         """Where in memory the value of an expression is, if that is known at the hit."""
@@ -184,7 +186,6 @@ class Capturing:
 
 _MAX_SIZE: Final = 4096
 """Bytes of one value that a row holds."""
-_ADDRESSES: Final = (Integer(64, signed=True), Integer(64, signed=False))
 
 
 def stride(pointer: Pointer) -> int:
@@ -250,7 +251,5 @@ def descendants(node: tree.Node) -> Iterator[tree.Node]:
         elif isinstance(each, tree.Node):
             yield each
             pending.extend(
-                getattr(each, name)
-                for name in reversed(each.__match_args__)
-                if name != "span"
+                getattr(each, name) for name in reversed(each.__match_args__) if name != "span"
             )

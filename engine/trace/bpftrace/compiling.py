@@ -21,6 +21,7 @@ from engine.trace.bpftrace.state import ScriptState
 from engine.trace.bpftrace.statement_code import StatementCode
 from engine.trace.bpftrace.text import Remark, ScriptError, ScriptText
 
+
 class CompiledProbe:
     """A probe whose action can run; see `ActionMaker`.
 

@@ -22,15 +22,14 @@ from engine.trace.bpftrace.conversion_code import (
 )
 from engine.trace.bpftrace.layouts import Part, part_named, part_value, size_of, value_of
 from engine.trace.bpftrace.maps import SCALAR, ScriptMap, aggregate_number
+from engine.trace.bpftrace.output import DIVIDED_BY_ZERO
 from engine.trace.bpftrace.source_lines import SourceLines, is_simple
 from engine.trace.bpftrace.state import ScriptState
 from engine.trace.bpftrace.types import (
     VOID,
     Aggregate,
     Array,
-    Boolean,
     Buffer,
-    Enumeration,
     Integer,
     Pointer,
     Record,
@@ -323,7 +322,9 @@ class ExpressionCode:
                 left, right = _as(left, left_kind, common), _as(right, right_kind, common)
             return f"({left} {operator} {right})"
         if operator in {"/", "%"}:
-            return self._division(node, _as(left, left_kind, unsigned), _as(right, right_kind, unsigned))
+            return self._division(
+                node, _as(left, left_kind, unsigned), _as(right, right_kind, unsigned)
+            )
         if operator == "<<":
             return wrapped(f"({left} << ({right} & 63))", result)
         if operator == ">>":
@@ -418,7 +419,9 @@ class ExpressionCode:
             return node.operator == "*"
         if isinstance(node, tree.Field) and not is_args(node.of):
             of = self.type_of(node.of)
-            return isinstance(of, Pointer) or (isinstance(of, Structure) and self._is_place(node.of))
+            return isinstance(of, Pointer) or (
+                isinstance(of, Structure) and self._is_place(node.of)
+            )
         if isinstance(node, tree.Index):
             of = self.type_of(node.of)
             return isinstance(of, Pointer) or (isinstance(of, Array) and self._is_place(node.of))
@@ -562,5 +565,5 @@ class DivisionFault:
 
     def __call__(self) -> int:
         """Tell it."""
-        self._state.fault("DIVIDE_BY_ZERO", self._node)
+        self._state.fault(DIVIDED_BY_ZERO, self._node)
         return 1

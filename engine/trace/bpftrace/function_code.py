@@ -5,7 +5,6 @@ of the value, and adds lines that it needs. What a function means is told by bpf
 docs/stdlib.md; what it takes was checked.
 """
 
-import errno
 import os
 import signal
 import socket
@@ -19,12 +18,11 @@ from engine.trace.bpftrace.conversion_code import integer_of
 from engine.trace.bpftrace.formats import Format
 from engine.trace.bpftrace.layouts import size_of
 from engine.trace.bpftrace.maps import SCALAR
-from engine.trace.bpftrace.output import NOTHING_TO_DELETE, ScriptPlace, TextKind
+from engine.trace.bpftrace.output import ScriptPlace, TextKind
 from engine.trace.bpftrace.types import (
     VOID,
     Array,
     Buffer,
-    Integer,
     Pointer,
     Stack,
     Symbol,
@@ -204,7 +202,11 @@ def _elapsed(calls: CallCode, node: tree.Call) -> str:
 
 
 def _nanoseconds(calls: CallCode, node: tree.Call) -> str:
-    mode = node.arguments[0].name if node.arguments and isinstance(node.arguments[0], tree.Name) else ""
+    mode = (
+        node.arguments[0].name
+        if node.arguments and isinstance(node.arguments[0], tree.Name)
+        else ""
+    )
     return "(run.wall() + now)" if mode in {"tai", "sw_tai"} else "now"
 
 
@@ -370,7 +372,9 @@ def compared(left: bytes, right: bytes, count: int) -> int:
     one, other = left[: max(count, 0)], right[: max(count, 0)]
     if one == other:
         return 0
-    for here, there in zip(one.ljust(len(other), b"\0"), other.ljust(len(one), b"\0"), strict=True):
+    for here, there in zip(
+        one.ljust(len(other), b"\0"), other.ljust(len(one), b"\0"), strict=True
+    ):
         if here != there:
             return here - there
     return 0
@@ -447,7 +451,11 @@ def signal_name(number: int) -> bytes:
 def _moment(calls: CallCode, node: tree.Call) -> str:
     form, moment = calls.constant(calls.argument(node, 0)), calls.argument(node, 1)
     assert isinstance(form, bytes)
-    mode = moment.arguments[0] if isinstance(moment, tree.Call) and moment.name == "nsecs" and moment.arguments else None
+    mode = (
+        moment.arguments[0]
+        if isinstance(moment, tree.Call) and moment.name == "nsecs" and moment.arguments
+        else None
+    )
     clock = mode.name if isinstance(mode, tree.Name) else "boot"
     value = calls.helper(TimestampValue)
     name = calls.lines.constant(form)
@@ -456,7 +464,9 @@ def _moment(calls: CallCode, node: tree.Call) -> str:
 
 def _inet(calls: CallCode, node: tree.Call) -> str:
     address = calls.argument(node, len(node.arguments) - 1)
-    family = calls.expressions.value(calls.argument(node, 0)) if len(node.arguments) > 1 else "None"
+    family = (
+        calls.expressions.value(calls.argument(node, 0)) if len(node.arguments) > 1 else "None"
+    )
     kind = calls.expressions.type_of(address)
     code = calls.expressions.value(address)
     if isinstance(kind, Pointer):

@@ -11,12 +11,15 @@ from engine.trace.bpftrace import tree
 from engine.trace.bpftrace.capturing import descendants, stride
 from engine.trace.bpftrace.conversion_code import converted, integer_of, wrapped
 from engine.trace.bpftrace.expression_code import ExpressionCode
+from engine.trace.bpftrace.output import Fault
 from engine.trace.bpftrace.state import ScriptState
-from engine.trace.bpftrace.types import VOID, Aggregate, Array, Pointer, Structure, Type
+from engine.trace.bpftrace.types import VOID, Aggregate, Pointer, Type
 from engine.trace.bpftrace.values import default_value
 
 MOST_ROUNDS: Final = 1 << 23
 """Rounds of one loop in one action (BPF_MAX_LOOPS of the kernel)."""
+
+_TOO_LONG: Final = Fault(f"A loop was ended after {MOST_ROUNDS} rounds.")
 
 
 class StatementCode:
@@ -49,7 +52,9 @@ class StatementCode:
             target = _assigned(statement)
             if target is None:
                 break
-            if not any(isinstance(each, tree.Block | tree.Conditional) for each in descendants(statement)):
+            if not any(
+                isinstance(each, tree.Block | tree.Conditional) for each in descendants(statement)
+            ):
                 sure.add(self._script.variables.get(target, target.name))
         for name, kind in types.items():
             if name not in sure:
@@ -181,7 +186,9 @@ class StatementCode:
         stop = self._lines.constant(LoopFault(self._expressions.state, node), ("loop", node))
         with self._lines.block(f"if {end} - {start} > {MOST_ROUNDS}:"):
             self._lines.add(f"{stop}()")
-        with self._lines.block(f"for {name} in range({start}, min({end}, {start} + {MOST_ROUNDS})):"):
+        with self._lines.block(
+            f"for {name} in range({start}, min({end}, {start} + {MOST_ROUNDS})):"
+        ):
             self._body(node.body)
 
     def _pairs(self, node: tree.For, name: str, pairs: str) -> None:
@@ -212,4 +219,4 @@ class LoopFault:
 
     def __call__(self) -> None:
         """Tell it."""
-        self._state.fault("LOOP_TOO_LONG", self._node)
+        self._state.fault(_TOO_LONG, self._node)
