@@ -16,7 +16,7 @@ from engine.trace.bpftrace import types as kinds
 from engine.trace.bpftrace.arithmetic import wrap
 from engine.trace.bpftrace.gfp_flags import gfp_text
 from engine.trace.bpftrace.showing import Shower, hexed, shower
-from engine.trace.bpftrace.type_names import type_name
+from engine.trace.bpftrace.type_rules import type_name
 from engine.trace.bpftrace.value_names import ValueNames
 
 MOST_WIDTH: Final = 4096
