@@ -1,22 +1,19 @@
 """The parts of structures and arrays, and values read from their bytes.
 
-Which type of the script a type of C is, follows bpftrace's src/ast/passes/clang_parser.cpp and
-src/btf.cpp: characters in an array are a string, `bool` is a truth value, and what has no type of
-the script (floating-point numbers, functions) has no value: it is shown as `null`.
+A part whose type scripts do not have (a floating-point number) is there without a value: it is
+shown as `null`, as in bpftrace.
 """
 
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from msgspec import Struct
 
 from engine.image.datatypes import MAX_DEPTH, DataType, Member, TypeKind
 from engine.trace.bpftrace import types as kinds
-
-Space = Literal["user", "kernel", "script", "none"]
+from engine.trace.bpftrace.c_types import Space, value_type
 
 MOST_PARTS: Final = 4096
 """Parts of a structure, or elements of an array, that are read and shown."""
-_WIDTHS: Final = (8, 16, 32, 64)
 
 
 class Part(Struct, frozen=True):
@@ -37,47 +34,6 @@ class Part(Struct, frozen=True):
     size: int
     bits: int = 0
     shift: int = 0
-
-
-def type_of(declared: DataType, space: Space = "none", depth: int = 0) -> kinds.Type:
-    """The type that a type of C is for scripts.
-
-    Args:
-        declared: the type.
-        space: whose memory pointers of that type point into.
-        depth: of types that contain each other.
-    """
-    kind, size = declared.kind, declared.size or 0
-    if depth > MAX_DEPTH:
-        return kinds.VOID
-    match kind:
-        case TypeKind.BOOL:
-            return kinds.BOOL
-        case TypeKind.SIGNED | TypeKind.UNSIGNED | TypeKind.CHAR | TypeKind.UNSIGNED_CHAR:
-            bits = 8 * size
-            return kinds.Integer(bits, declared.is_signed) if bits in _WIDTHS else kinds.VOID
-        case TypeKind.ENUM:
-            bits = 8 * size if 8 * size in _WIDTHS else 32
-            names = tuple((value, name) for name, value in declared.enumerators)
-            name = declared.resolved.text.removeprefix("enum ")
-            return kinds.Enumeration(name, kinds.Integer(bits, declared.is_signed), names)
-        case TypeKind.POINTER:
-            return kinds.Pointer(_pointee(declared.target, space, depth + 1), space)
-        case TypeKind.ARRAY:
-            element, count = declared.element, declared.count or 0
-            if element.kind is TypeKind.CHAR:
-                return kinds.Text(count + 1)  # one more: such a string is whole if it fills all
-            return kinds.Array(type_of(element, space, depth + 1), count)
-        case TypeKind.RECORD:
-            return kinds.Structure(declared.resolved.text, size, declared)
-        case _:
-            return kinds.VOID
-
-
-def _pointee(target: DataType, space: Space, depth: int) -> kinds.Type:
-    if target.kind in (TypeKind.VOID, TypeKind.FUNCTION):
-        return kinds.VOID
-    return type_of(target, space, depth)
 
 
 def size_of(kind: kinds.Type) -> int:
@@ -129,10 +85,11 @@ def _collect(layout: DataType, space: Space, at: int, found: list[Part], depth: 
 
 
 def _part(member: Member, space: Space, at: int) -> Part:
-    kind = type_of(member.type, space)
+    kind = value_type(member.type, space) or kinds.VOID
     name = member.name or ""
     if not member.bit_size:
-        return Part(name, kind, at + member.offset, _read_size(kind))
+        size = member.type.size  # of a pointer, 4 bytes on small machines
+        return Part(name, kind, at + member.offset, size_of(kind) if size is None else size)
     first = member.bit_offset // 8
     behind = (member.bit_offset + member.bit_size + 7) // 8
     return Part(name, kind, at + first, behind - first, member.bit_size, member.bit_offset % 8)
@@ -141,10 +98,6 @@ def _part(member: Member, space: Space, at: int) -> Part:
 def part_named(structure: kinds.Structure, name: str, space: Space = "none") -> Part | None:
     """A member by its name; None if there is none."""
     return next((part for part in parts_of(structure, space) if part.name == name), None)
-
-
-def _read_size(kind: kinds.Type) -> int:
-    return kind.size - 1 if isinstance(kind, kinds.Text) else size_of(kind)
 
 
 def part_value(part: Part, data: bytes, little: bool = True) -> Any:
@@ -192,8 +145,14 @@ def value_of(kind: kinds.Type, data: bytes, little: bool = True) -> Any:
         case kinds.Structure():
             return bytes(data[: kind.size]).ljust(kind.size, b"\0")
         case kinds.Array():
-            size = _read_size(kind.element)
+            size = _element_size(kind, len(data))
             starts = range(0, kind.count * size, size) if size else ()
             return tuple([value_of(kind.element, data[at : at + size], little) for at in starts])
         case _:
             return None
+
+
+def _element_size(kind: kinds.Array, size: int) -> int:
+    whole = size_of(kind.element)
+    is_short = isinstance(kind.element, kinds.Pointer) and size == kind.count * whole // 2
+    return whole // 2 if is_short else whole
