@@ -8,6 +8,7 @@ from engine.trace.bpftrace import tree
 from engine.trace.bpftrace.captures import RunSurroundings
 from engine.trace.bpftrace.capturing import Reached
 from engine.trace.bpftrace.checked import CheckedProbe
+from engine.trace.bpftrace.conversion_code import integer_of
 from engine.trace.bpftrace.expression_code import ExpressionCode, FaultTeller
 from engine.trace.bpftrace.histograms import hist_bucket, linear_bucket
 from engine.trace.bpftrace.output import MAP_FULL
@@ -151,7 +152,12 @@ class CallCode:
         entries = self.expressions.entries_code(name)
         if kind.kind == "hist":
             bits = kind.parameters[0] if kind.parameters else 0
-            bucket = f"{self.helper(hist_bucket)}({value}, {bits})"
+            number = integer_of(self.expressions.type_of(numbers[0]))
+            if bits or (number.bits == 64 and not number.signed):
+                bucket = f"{self.helper(hist_bucket)}({value}, {bits})"
+            else:  # the same without a call
+                value = self.lines.kept(value)
+                bucket = f"{value}.bit_length() + 1 if {value} >= 0 else 0"
             key, value = self.lines.temporary(f"({key}, {bucket})"), "1"
         elif kind.kind == "lhist":
             bounds = ", ".join(map(str, kind.parameters))
