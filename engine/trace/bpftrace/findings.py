@@ -1,0 +1,233 @@
+"""What checking has found out about a script so far.
+
+Types are found by going over the script until nothing changes: a map that is read in the first
+probe may get its type in the last one. Only then is it said what is wrong with uses of them.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import Struct, field
+
+from engine.trace.bpftrace.c_types import Space
+from engine.trace.bpftrace.checked import ScriptSurroundings
+from engine.trace.bpftrace.config import Config
+from engine.trace.bpftrace.folding import Constant
+from engine.trace.bpftrace.scope import ProbeScope, ScratchVariable
+from engine.trace.bpftrace.text import Remarks, Span
+from engine.trace.bpftrace.tree import (
+    AttachPoint,
+    Block,
+    Conditional,
+    Expression,
+    MapDeclaration,
+    MapName,
+    Node,
+)
+from engine.trace.bpftrace.type_lookup import TypeLookup
+from engine.trace.bpftrace.type_rules import promoted, same, settled, type_name
+from engine.trace.bpftrace.types import Aggregate, Type
+
+MAX_ERRORS: Final = 20
+"""Errors that are told; more would be a script that is something else."""
+
+
+class MapFacts(Struct, eq=False):
+    """What is known of a map so far.
+
+    Attributes:
+        name: without the sign.
+        scalar: it is one value (`@x`); None as long as nothing tells.
+        is_used: some place reads or writes an entry.
+        key: the type of its keys; None if it is not known, and for a scalar.
+        value: the type of its values.
+        argument: the type of the numbers that its aggregate was given.
+        locked: `sizeof` or `typeinfo` of it decided something: its types cannot change any more.
+        parameters: of its histogram.
+    """
+
+    name: str
+    scalar: bool | None = None
+    is_used: bool = False
+    key: Type | None = None
+    value: Type | None = None
+    argument: Type | None = None
+    locked: bool = False
+    parameters: tuple[int, ...] | None = None
+
+
+class ProbeFacts(Struct, eq=False):
+    """A probe that is being checked.
+
+    Attributes:
+        points: where it runs; `args` and the like have one type at all of them.
+        predicate: its condition, macros put in.
+        body: its action, macros put in.
+        span: of the probe.
+        scope: its variables.
+        space: whose memory an address means that nothing else is known of.
+        arguments: the members of `args`; None if there are none.
+        usdt: the types of `arg0` and so on of a marker.
+        returns: the type of `retval`; None if nothing tells it.
+    """
+
+    points: tuple[AttachPoint, ...]
+    predicate: Expression | None
+    body: Block
+    span: Span
+    scope: ProbeScope
+    space: Space
+    arguments: dict[str, Type] | None
+    usdt: tuple[Type, ...] | None
+    returns: Type | None
+
+    @property
+    def provider(self) -> str:
+        """What its places are: "uprobe"."""
+        return self.points[0].provider if self.points else ""
+
+
+class Findings(Struct, eq=False):
+    """All that is known of a script so far.
+
+    Attributes:
+        remarks: what is wrong and odd.
+        config: the settings.
+        surroundings: the guest.
+        lookup: types by name.
+        parameters: the words behind the script on the command line.
+        declared: declarations of maps by the map's name.
+        types: of expressions.
+        constants: of expressions that are known before the script runs.
+        conversions: types that values are converted to where they stand.
+        decided: which way each `if comptime` goes.
+        maps: by name.
+        options: defaults of `getopt`, by name.
+        probe: the one that is looked at.
+        is_final: all types are known now; what is wrong with them is told.
+        changed: something was found in this round.
+    """
+
+    remarks: Remarks
+    config: Config
+    surroundings: ScriptSurroundings
+    lookup: TypeLookup
+    parameters: Sequence[str]
+    declared: dict[str, MapDeclaration]
+    types: dict[Node, Type] = field(default_factory=dict)
+    constants: dict[Node, Constant] = field(default_factory=dict)
+    conversions: dict[Node, Type] = field(default_factory=dict)
+    decided: dict[Conditional, bool] = field(default_factory=dict)
+    maps: dict[str, MapFacts] = field(default_factory=dict)
+    options: dict[str, Constant] = field(default_factory=dict)
+    probe: ProbeFacts | None = None
+    is_final: bool = False
+    changed: bool = False
+    said: set[tuple[str, Span]] = field(default_factory=set)
+    errors: int = 0
+
+    def error(self, text: str, at: Node, hint: str = "") -> None:
+        """Note an error, once."""
+        if (text, at.span) not in self.said and self.errors < MAX_ERRORS:
+            self.said.add((text, at.span))
+            self.errors += 1
+            self.remarks.error(text, at.span, hint)
+
+    def warning(self, text: str, at: Node, hint: str = "") -> None:
+        """Note something odd, once."""
+        if (text, at.span) not in self.said and len(self.said) < 10 * MAX_ERRORS:
+            self.said.add((text, at.span))
+            self.remarks.warning(text, at.span, hint)
+
+    def type_of(self, node: Node) -> Type | None:
+        """The type of an expression that was looked at."""
+        return self.types.get(node)
+
+    def map(self, name: MapName) -> MapFacts:
+        """What is known of a map."""
+        facts = self.maps.get(name.name)
+        if facts is None:
+            facts = self.maps[name.name] = MapFacts(name.name)
+        return facts
+
+    def variable(self, variable: ScratchVariable, kind: Type, at: Node) -> None:
+        """Note that a value of a type is put into a variable."""
+        if variable.sized:
+            return
+        whole = promoted(variable.type, kind)
+        if whole is None:
+            self.error(
+                f"Type mismatch for ${variable.name}: trying to assign value of type "
+                f"'{type_name(kind)}' when variable already has a type "
+                f"'{type_name(variable.type)}'",
+                at,
+            )
+        elif self._is_new(variable.type, whole):
+            variable.type = whole
+            self.changed = True
+
+    def map_value(self, facts: MapFacts, kind: Type, at: Node) -> None:
+        """Note that a value of a type is put into a map."""
+        whole = None if isinstance(facts.value, Aggregate) else promoted(facts.value, kind)
+        if whole is None:
+            self.error(
+                f"Type mismatch for @{facts.name}: trying to assign value of type "
+                f"'{type_name(kind)}' when map already has a type '{type_name(facts.value)}'",
+                at,
+            )
+        else:
+            self._set_value(facts, whole, kind, at)
+
+    def map_aggregate(self, facts: MapFacts, kind: Aggregate, at: Node) -> None:
+        """Note that a map gathers by a function."""
+        whole: Type | None = kind
+        if facts.value is not None:
+            is_like = isinstance(facts.value, Aggregate) and facts.value.kind == kind.kind
+            whole = promoted(facts.value, kind) if is_like else None
+        if whole is None:
+            self.error(
+                f"Type mismatch for @{facts.name}: trying to assign value of type "
+                f"'{type_name(kind)}' when map already has a type '{type_name(facts.value)}'",
+                at,
+            )
+        else:
+            self._set_value(facts, whole, kind, at)
+
+    def _set_value(self, facts: MapFacts, whole: Type, kind: Type, at: Node) -> None:
+        if not self._is_new(facts.value, whole):
+            return
+        if facts.locked and facts.value is not None and not same(facts.value, whole):
+            self._locked(facts, kind, facts.value, at)
+            return
+        facts.value = whole
+        self.changed = True
+
+    def map_key(self, facts: MapFacts, kind: Type, at: Node) -> None:
+        """Note that a map is asked for a key of a type."""
+        whole = promoted(facts.key, kind)
+        if whole is None:
+            self.error(
+                f"Argument mismatch for @{facts.name}: trying to access with arguments: "
+                f"'{type_name(kind)}' when map expects arguments: '{type_name(facts.key)}'",
+                at,
+            )
+        elif self._is_new(facts.key, whole):
+            if facts.locked and facts.key is not None and not same(facts.key, whole):
+                self._locked(facts, kind, facts.key, at)
+                return
+            facts.key = whole
+            self.changed = True
+
+    def _locked(self, facts: MapFacts, kind: Type, now: Type, at: Node) -> None:
+        self.error(
+            f"Type mismatch for @{facts.name}: this type has been locked because it was used in "
+            "another part of the type graph that was already resolved (e.g. `sizeof`, "
+            f"`typeinfo`, etc.). The new type '{type_name(kind)}' doesn't fit into the locked "
+            f"type '{type_name(now)}'",
+            at,
+        )
+
+    @staticmethod
+    def _is_new(now: Type | None, whole: Type) -> bool:
+        """A type is another one than before, or has lost its flexible sign."""
+        return now is None or (now != whole and (not same(now, whole) or now != settled(now)))

@@ -1,0 +1,445 @@
+"""Macros of a script are put in where they are used, hygienically.
+
+A macro's own variables get names that no script can write; maps it may only touch if they were
+given to it; `$x` takes a variable, `@x` a map, a plain name any expression or a type, which is
+put in as it stands. Macros of one name differ by the kinds of their parameters (bpftrace 0.26,
+src/ast/passes/macro_expansion.cpp). The tree that results shares no node with the one that was
+read, nor with another use of the macro. It is bounded in depth and size.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from typing import Final, cast
+
+from engine.trace.bpftrace.text import Remarks, Span
+from engine.trace.bpftrace.tree import (
+    Assignment,
+    Block,
+    Call,
+    Cast,
+    Declaration,
+    Expression,
+    Field,
+    For,
+    Jump,
+    Macro,
+    MapName,
+    Name,
+    Node,
+    OffsetOf,
+    Scratch,
+    SizeOf,
+    TypeInfo,
+    TypeName,
+    TypeOf,
+    While,
+)
+
+MAX_NESTING: Final = 180
+"""Levels of a tree: what follows one takes a few levels of Python's stack for each."""
+MAX_NODES: Final = 300_000
+"""Nodes of all actions of a script."""
+
+_Argument = Expression | TypeName
+
+
+class NestingError(Exception):
+    """A script is too deep or too large, which has been remarked."""
+
+
+class MacroTable:
+    """The macros of a script by their names.
+
+    Args:
+        macros: in the order of the script.
+        remarks: where what is wrong with them goes.
+        is_native: tells whether a name is that of a function that is built in.
+    """
+
+    __slots__ = ("_macros", "_nodes", "is_native", "remarks")
+
+    def __init__(
+        self, macros: Sequence[Macro], remarks: Remarks, is_native: Callable[[str], bool]
+    ) -> None:
+        self.remarks, self.is_native = remarks, is_native
+        self._macros: dict[str, list[Macro]] = {}
+        self._nodes = 0
+        for macro in macros:
+            self._add(macro)
+
+    def _add(self, macro: Macro) -> None:
+        for other in self._macros.get(macro.name, ()):
+            if not _distance(other, macro.parameters):
+                self.remarks.error(f"Redefinition of macro: {macro.name}", macro.span)
+                return
+        seen: set[str] = set()
+        for parameter in macro.parameters:
+            name = _written(parameter)
+            if name in seen:
+                kind = {"$": "Variable", "@": "Map"}.get(name[0], "Ident")
+                self.remarks.error(
+                    f"{kind} for macro argument has already been used: {name}", parameter.span
+                )
+                return
+            seen.add(name)
+        self._macros.setdefault(macro.name, []).append(macro)
+
+    def find(self, name: str, arguments: Sequence[_Argument], span: Span) -> Macro | None:
+        """The macro that a use of a name means; None if it means none, perhaps with an error."""
+        candidates = self._macros.get(name)
+        if candidates is None:
+            return None
+        nearest = min(candidates, key=lambda macro: _distance(macro, arguments))
+        if not _distance(nearest, arguments):
+            return nearest
+        if not self.is_native(name):
+            self._mismatch(nearest, arguments, span)
+        return None
+
+    def _mismatch(self, macro: Macro, arguments: Sequence[_Argument], span: Span) -> None:
+        expected, given = len(macro.parameters), len(arguments)
+        hint = ""
+        if expected != given:
+            hint = (
+                f"The closest definition of {macro.name}() has a different number of arguments. "
+                f"Expected: {expected} but got {given}"
+            )
+        text = f"Call to {macro.name}() has arguments that do not match any definition."
+        self.remarks.error(text, span, hint)
+        if hint:
+            return
+        for parameter, argument in zip(macro.parameters, arguments, strict=True):
+            if _takes(parameter, argument):
+                continue
+            wanted = "map" if isinstance(parameter, MapName) else "variable"
+            got = {Scratch: "a variable", MapName: "a map"}.get(type(argument), "an expression")
+            self.remarks.error(
+                f"Mismatched arg. {macro.name}() expects a {wanted} for arg "
+                f"{_written(parameter)} but got {got}.",
+                argument.span,
+            )
+
+    def count(self, span: Span) -> None:
+        """Note that there is one more node.
+
+        Raises:
+            NestingError: these are too many.
+        """
+        self._nodes += 1
+        if self._nodes > MAX_NODES:
+            self.remarks.error(
+                f"The script is too large (over {MAX_NODES} parts, its macros put in)", span
+            )
+            raise NestingError
+
+
+def _written(parameter: Node) -> str:
+    match parameter:
+        case Scratch():
+            return f"${parameter.name}"
+        case MapName():
+            return f"@{parameter.name}"
+        case _:
+            return cast("Name", parameter).name
+
+
+def _takes(parameter: Node, argument: Node) -> bool:
+    if isinstance(parameter, MapName | Scratch):
+        return type(argument) is type(parameter)
+    return True
+
+
+def _distance(macro: Macro, arguments: Sequence[Node]) -> int:
+    """How far arguments are from what a macro takes; 0 if they fit."""
+    missing = abs(len(macro.parameters) - len(arguments))
+    pairs = zip(macro.parameters, arguments, strict=False)
+    return 1024 * missing + sum([not _takes(each, given) for each, given in pairs])
+
+
+class Expansion:
+    """A copy of a tree, with macros put in.
+
+    Args:
+        table: the macros.
+        chain: the macros that this is in, the outermost first.
+        bound: what the innermost one's parameters stand for, by what is written.
+        depth: levels of the tree above.
+    """
+
+    __slots__ = ("_bound", "_chain", "_depth", "_own", "_table")
+
+    def __init__(
+        self,
+        table: MacroTable,
+        chain: tuple[Macro, ...] = (),
+        bound: Mapping[str, _Argument] | None = None,
+        depth: int = 0,
+    ) -> None:
+        self._table, self._chain, self._depth = table, chain, depth
+        self._bound: Mapping[str, _Argument] = bound or {}
+        self._own: set[str] = set()
+
+    def block(self, block: Block) -> Block:
+        """A copy of a block.
+
+        Raises:
+            NestingError: it is too deep or too large.
+        """
+        return cast("Block", self._copy(block))
+
+    def expression(self, expression: Expression) -> Expression:
+        """A copy of an expression.
+
+        Raises:
+            NestingError: it is too deep or too large.
+        """
+        return cast("Expression", self._copy(expression))
+
+    def _copy(self, node: Node) -> Node:
+        self._table.count(node.span)
+        self._depth += 1
+        if self._depth > MAX_NESTING:
+            self._table.remarks.error(
+                f"The script nests too deeply (over {MAX_NESTING} levels)", node.span
+            )
+            raise NestingError
+        special = _SPECIAL.get(type(node))
+        copy = self._parts(node) if special is None else special(self, node)
+        self._depth -= 1
+        return copy
+
+    def _parts(self, node: Node) -> Node:
+        """A copy of a node whose parts are copies."""
+        values: list[object] = []
+        for name in _names(type(node)):
+            value = getattr(node, name)
+            if isinstance(value, Node):
+                value = self._copy(value)
+            elif isinstance(value, tuple):
+                value = self._several(value)
+            values.append(value)
+        return type(node)(*values)  # type: ignore[arg-type]  # the fields of this very class
+
+    def _several(self, values: tuple[object, ...]) -> tuple[object, ...]:
+        copies: list[object] = []
+        for value in values:
+            if isinstance(value, Node):
+                copies.append(self._copy(value))
+            elif isinstance(value, tuple):
+                copies.append(self._several(value))
+            else:
+                copies.append(value)
+        return tuple(copies)
+
+    # -- names ---------------------------------------------------------------------------------
+
+    def _variable(self, node: Node) -> Node:
+        name = cast("Scratch", node).name
+        bound = self._bound.get(f"${name}")
+        if isinstance(bound, Scratch):
+            return Scratch(node.span, bound.name)
+        if self._chain and name in self._own:
+            name = f"${self._chain[-1].name}_{len(self._chain)}_{name}"
+        return Scratch(node.span, name)
+
+    def _map(self, node: Node) -> Node:
+        name = cast("MapName", node).name
+        if not self._chain:
+            return MapName(node.span, name)
+        bound = self._bound.get(f"@{name}")
+        if isinstance(bound, MapName):
+            return MapName(node.span, bound.name)
+        self._table.remarks.error(
+            f"Unhygienic access to map: @{name}. Maps must be passed into the macro as arguments.",
+            node.span,
+        )
+        return MapName(node.span, name)
+
+    def _declaration(self, node: Node) -> Node:
+        declared = cast("Declaration", node)
+        name = declared.variable.name
+        if self._chain:
+            if f"${name}" in self._bound:
+                self._table.remarks.error(
+                    f"Variable declaration shadows macro arg ${name}", node.span
+                )
+            self._own.add(name)
+        return self._parts(node)
+
+    def _assignment(self, node: Node) -> Node:
+        target = cast("Assignment", node).target
+        if self._chain and isinstance(target, Scratch) and f"${target.name}" not in self._bound:
+            self._own.add(target.name)
+        return self._parts(node)
+
+    # -- uses ----------------------------------------------------------------------------------
+
+    def _name(self, node: Node) -> Node:
+        name = cast("Name", node).name
+        bound = self._bound.get(name)
+        if bound is not None:
+            # Arguments were copied where the macro is used; each use of one is a copy more.
+            plain = Expansion(_Finished(self._table), depth=self._depth)
+            return plain._copy(bound)
+        macro = self._table.find(name, (), node.span)
+        return Name(node.span, name) if macro is None else self._use(macro, (), node.span)
+
+    def _call(self, node: Node) -> Node:
+        call = cast("Call", self._parts(node))
+        macro = self._table.find(call.name, call.arguments, node.span)
+        return call if macro is None else self._use(macro, call.arguments, node.span)
+
+    def _use(self, macro: Macro, arguments: Sequence[_Argument], span: Span) -> Node:
+        if macro in self._chain:
+            names = [each.name for each in self._chain[self._chain.index(macro) :]]
+            self._table.remarks.error(
+                f"Recursive macro call detected. Call chain: {' > '.join([*names, macro.name])}",
+                span,
+            )
+            return Name(span, macro.name)
+        bound: dict[str, _Argument] = {}
+        for parameter, argument in zip(macro.parameters, arguments, strict=True):
+            if isinstance(parameter, Name) and isinstance(argument, Scratch | MapName):
+                # The macro shall read it, not write it.
+                argument = Block(argument.span, (), argument)
+            bound[_written(parameter)] = argument
+        inner = Expansion(self._table, (*self._chain, macro), bound, self._depth)
+        return inner._copy(macro.body)
+
+    # -- types ---------------------------------------------------------------------------------
+
+    def _type_name(self, node: Node) -> Node:
+        written = cast("TypeName", node)
+        tag, _, name = written.name.rpartition(" ")
+        bound = self._bound.get(name)
+        if isinstance(bound, TypeOf):
+            bound = bound.of if isinstance(bound.of, TypeName | Name) else None
+        if isinstance(bound, Name):
+            return TypeName(node.span, f"{tag} {bound.name}".strip(), written.suffixes)
+        if isinstance(bound, TypeName) and not (tag and " " in bound.name):
+            whole = f"{tag} {bound.name}".strip()
+            return TypeName(node.span, whole, bound.suffixes + written.suffixes)
+        if self._bound.get(name) is not None:
+            self._table.remarks.error(
+                f"Invalid replacement for macro '{self._chain[-1].name}' type parameter "
+                f"'{name}' which makes up the type '{written.name}'",
+                node.span,
+            )
+        return TypeName(node.span, written.name, written.suffixes)
+
+    def _of_type(self, node: Node) -> Node:
+        """`sizeof(x)` and the like: a name in there is a type, not a macro, if it is no argument.
+
+        An argument that is `typeof(...)` is what that is of.
+        """
+        of = cast("SizeOf | TypeOf | OffsetOf | TypeInfo | Cast", node)
+        if isinstance(of, OffsetOf):
+            return OffsetOf(of.span, self._type_or_value(of.of), self._path(of.path))
+        if isinstance(of, Cast):
+            kind = of.type
+            if isinstance(kind, TypeName):
+                bound = self._bound.get(kind.name)
+                if isinstance(bound, TypeOf) and not kind.suffixes:
+                    return Cast(of.span, bound, self.expression(of.operand))
+            return self._parts(of)
+        return type(of)(of.span, self._type_or_value(of.of))
+
+    def _type_or_value(self, of: _Argument) -> _Argument:
+        if isinstance(of, Name):
+            bound = self._bound.get(of.name)
+            if isinstance(bound, TypeOf):
+                return bound.of
+            if bound is None:
+                return Name(of.span, of.name)
+        return cast("_Argument", self._copy(of))
+
+    def _path(self, path: tuple[str, ...]) -> tuple[str, ...]:
+        bound = self._bound.get(path[0]) if len(path) == 1 else None
+        names: list[str] = []
+        inner: _Argument | None = bound
+        while isinstance(inner, Field):
+            names.append(inner.name)
+            inner = inner.of
+        if isinstance(inner, Name):
+            return (inner.name, *reversed(names))
+        if bound is not None:
+            self._table.remarks.error(
+                "FieldAccess expressions must be made up entirely of idents (e.g. a.b.c) to "
+                "replace the second argument in `offsetof`",
+                bound.span,
+            )
+        return path
+
+
+class _Finished(MacroTable):
+    """No macros, but a size that is counted with another table's."""
+
+    __slots__ = ("_whole",)
+
+    def __init__(self, whole: MacroTable) -> None:
+        super().__init__((), whole.remarks, whole.is_native)
+        self._whole = whole
+
+    def count(self, span: Span) -> None:
+        self._whole.count(span)
+
+
+_SPECIAL: Final[Mapping[type[Node], Callable[[Expansion, Node], Node]]] = {
+    Scratch: Expansion._variable,
+    MapName: Expansion._map,
+    Declaration: Expansion._declaration,
+    Assignment: Expansion._assignment,
+    Name: Expansion._name,
+    Call: Expansion._call,
+    TypeName: Expansion._type_name,
+    SizeOf: Expansion._of_type,
+    TypeOf: Expansion._of_type,
+    OffsetOf: Expansion._of_type,
+    TypeInfo: Expansion._of_type,
+    Cast: Expansion._of_type,
+}
+_FIELDS: dict[type[Node], tuple[str, ...]] = {}
+
+
+def _names(kind: type[Node]) -> tuple[str, ...]:
+    """The names of a node's fields, in order."""
+    known = _FIELDS.get(kind)
+    if known is None:
+        known = _FIELDS[kind] = tuple([each.name for each in fields(kind)])
+    return known
+
+
+def forbid_jumps(macro: Macro, remarks: Remarks) -> None:
+    """Remark upon jumps out of a macro, and upon `exit()`, which is one."""
+    waiting: list[tuple[Node, bool]] = [(macro.body, False)]
+    while waiting:
+        node, in_loop = waiting.pop()
+        kind = node.kind if isinstance(node, Jump) else ""
+        if isinstance(node, Call) and node.name == "exit":
+            kind = "return"
+        if kind == "return" or (kind and not in_loop):
+            remarks.error(f"'{kind}' statement is not allowed in a macro", node.span)
+        in_loop = in_loop or isinstance(node, While | For)
+        waiting.extend([(part, in_loop) for part in parts(node)])
+
+
+def parts(node: Node) -> list[Node]:
+    """The nodes right below a node, in the order of the text."""
+    found: list[Node] = []
+    for name in _names(type(node)):
+        value = getattr(node, name)
+        if isinstance(value, Node):
+            found.append(value)
+        elif isinstance(value, tuple):
+            found += _nodes_in(value)
+    return found
+
+
+def _nodes_in(values: tuple[object, ...]) -> list[Node]:
+    found: list[Node] = []
+    for value in values:
+        if isinstance(value, Node):
+            found.append(value)
+        elif isinstance(value, tuple):
+            found += _nodes_in(value)
+    return found
