@@ -8,6 +8,7 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal
 
+from engine.arch.program import THREAD_MOST
 from engine.errors import CutOff, GuestFaultError
 from engine.guest.modules import Modules
 from engine.linux.clock import BLOCK_NS
@@ -75,6 +76,7 @@ class ScriptRun:
         clock: nanoseconds that a row's time is ahead of its ticks, in a list of one.
         over: exit() was called.
         code: what it was called with.
+        printed: called when what actions have printed is to come out.
         lost_things: number of things of each kind that were lost.
     """
 
@@ -84,6 +86,7 @@ class ScriptRun:
         self.clock = [0]
         self.over = False
         self.code = 0
+        self.printed: Callable[[], object] = lambda: None
         self.lost_things: dict[str, int] = {}
         self.readers: dict[str, Any] = {
             "string_in": self.string,
@@ -160,7 +163,7 @@ class ScriptRun:
             tracing.drain()
             before(number, name, arguments)
             if self.over:
-                raise CutOff(self.code)
+                self.leave()
 
         hooks.syscall_enter = enter
 
@@ -184,6 +187,7 @@ class ScriptRun:
                 self._consume(data)
         except ScriptExit:
             self.end()
+        self.printed()
 
     def _consume(self, data: bytes) -> None:
         position, end = 0, len(data)
@@ -249,6 +253,16 @@ class ScriptRun:
             action()
         except ScriptExit:
             self.end()
+        self.printed()
+
+    def leave(self) -> None:
+        """End the guest at once.
+
+        Raises:
+            CutOff: always.
+        """
+        self.end()
+        raise CutOff(self.code)
 
     def end(self) -> None:
         """No action runs any more, and the guest ends where it is."""
