@@ -23,6 +23,7 @@ COMMANDS: Final[dict[str, str]] = {
     "trace": "Run GUEST with ARGS and record events; standard streams and exit code are the "
     "guest's.",
     "strace": "Run GUEST with ARGS and show its system calls and signals, as strace does.",
+    "bpftrace": "Run GUEST with ARGS and a script of bpftrace attached to it.",
     "live": "Place the probes in the running kernel of this machine (root), and read what it "
     "records.",
     "graph": "Run GUEST with ARGS and show its calls, as ftrace's function_graph tracer does.",

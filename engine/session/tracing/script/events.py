@@ -20,7 +20,6 @@ from engine.session.tracing.script.places import (
     RETURNS,
     WATCHES,
     ScriptPlace,
-    watched,
 )
 from engine.session.tracing.tracing import Tracing
 from engine.trace import syscalls
@@ -215,7 +214,7 @@ class ScriptEvents:
     # -- events without probes ------------------------------------------------------------
 
     def _of_kernel(self, place: ScriptPlace, wish: Wish) -> Iterator[ScriptEvent]:
-        group, name = place.point.parts
+        group, name = place.point.target, place.point.function
         tracing = self._tracing
         if group == RAW:
             prefix = syscalls.ENTER if name == RAW_EVENTS[0] else syscalls.EXIT
@@ -236,7 +235,7 @@ class ScriptEvents:
             yield self._of_info(tracing.infos[key], place, wish, raw=group == RAW)
 
     def _watching(self, place: ScriptPlace, wish: Wish) -> ScriptEvent:
-        address, size = watched(place.point)
+        address, size = place.point.address or 0, place.point.length
         tracing = self._tracing
         before = set(tracing.infos)
         tracing.definitions.place(ProbeRequest(watches=(f"{address:#x},{size}",)))

@@ -8,7 +8,8 @@ from engine.errors import ProbeError
 from engine.session.guest.session import Session
 from engine.session.tracing.script.places import KERNELS, SIGNALS, USERS, ScriptPlaces
 from engine.session.tracing.script.surroundings import GuestSurroundings
-from engine.trace.bpftrace.text import Span
+from engine.trace.bpftrace.attach_points import attach_point
+from engine.trace.bpftrace.text import Remarks, ScriptText, Span
 from engine.trace.bpftrace.tree import AttachPoint
 from engine.trace.bpftrace.types import Array, Boolean, Enumeration, Integer, Pointer, Text, Type
 
@@ -28,7 +29,7 @@ _SHORT: Final = {
     "w": "watchpoint",
 }
 _TIMES: Final = ("hz", "ms", "s", "us")
-_ANY: Final = AttachPoint(Span(0, 0), "", "", ())
+_NOWHERE: Final = Span(0, 0)
 
 
 class ProbeListing:
@@ -74,16 +75,15 @@ class ProbeListing:
             each = (f"{unit}:" for unit in _TIMES)
             yield from (f"{provider}:{one}" for one in each if fnmatchcase(one, rest or "*"))
             return
-        parts = tuple(rest.split(":")) if rest else ()
-        if provider in USERS:
-            parts = parts if len(parts) > 1 else (self._main, *(parts or ("*",)))
-        elif provider == "usdt":
-            parts = parts if len(parts) > 1 else ("*", "*", *(parts or ("*",)))
-        elif provider in KERNELS:
-            parts = parts or ("*",)
-        else:
-            parts = parts if len(parts) > 1 else ("*", *(parts or ("*",)))
-        point = AttachPoint(_ANY.span, ":".join((provider, *parts)), provider, parts)
+        parts = rest.split(":") if rest else []
+        least = {"usdt": 2, "tracepoint": 2}.get(provider, 2 if provider in USERS else 1)
+        parts = parts or ["*"]
+        if len(parts) < least:
+            parts.insert(0, self._main if provider in USERS else "*")
+        text = ":".join((provider, *parts))
+        point = attach_point(text, _NOWHERE, Remarks(ScriptText("-l", text)))
+        if point is None:
+            return
         found = self._places.listed(point)
         for one in sorted(found, key=lambda one: one.text) if provider != "tracepoint" else found:
             yield one.text

@@ -8,6 +8,7 @@ a library by its short name (`libc`), or a program that is found as the shell fi
 import fnmatch
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
@@ -21,6 +22,7 @@ from engine.session.program.libraries import Program, ProgramFile
 from engine.session.program.markers import Marker, Markers
 from engine.session.program.places import Place, Places, near_names
 from engine.trace import sched, syscalls
+from engine.trace.bpftrace.attach_points import has_glob
 from engine.trace.bpftrace.tree import AttachPoint
 from engine.trace.marker_syntax import MarkerName
 from engine.trace.place_syntax import SourceLine, SymbolPlace
@@ -37,13 +39,7 @@ RAW_EVENTS: Final = ("sys_enter", "sys_exit")
 SIGNALS: Final = ("SIGUSR1",)
 UNITS: Final = {"s": 10**9, "ms": 10**6, "us": 10**3}
 """Nanoseconds of the units of timers."""
-NUMBER: Final = re.compile(r"0[xX][0-9a-fA-F]+|\d+", re.ASCII)
-_OFFSET: Final = re.compile(r"(.+)\+(0[xX][0-9a-fA-F]+|\d+)", re.DOTALL | re.ASCII)
-_SOURCE: Final = re.compile(r"([^@]+?):?@:?([^:]+):(\d+)(?::\d+)?", re.DOTALL | re.ASCII)
-_PLAIN: Final = re.compile(r"[\w.$*?\[\]!+@-]*", re.ASCII)
 _FOLDERS: Final = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
-_CPP: Final = "cpp"
-_WATCH_SIZES: Final = (1, 2, 4, 8)
 
 
 class ScriptPlace(Struct, frozen=True):
@@ -64,32 +60,11 @@ class PointError(ProbeError):
     """A place of a script that makes no sense for this guest; its text says why."""
 
 
-def is_pattern(text: str) -> bool:
-    """True if a part of a place has globs."""
-    return any(sign in text for sign in "*?[")
-
-
-def number(text: str) -> int:
-    """A number as places have them."""
-    return int(text, 0) if text[:2] in ("0x", "0X") else int(text)
-
-
 def period(point: AttachPoint) -> int:
-    """Nanoseconds between two runs of a timer.
-
-    Raises:
-        PointError: it names no time.
-    """
-    unit, text = point.parts if len(point.parts) == 2 else ("ns", "".join(point.parts))
-    if not NUMBER.fullmatch(text):
-        raise PointError(f"Invalid rate of {point.provider} probe: {text}")
-    if unit == "hz":
-        return max(10**9 // max(number(text), 1), 1)
-    if unit == "ns":
-        return number(text)
-    if unit not in UNITS:
-        raise PointError(f"{unit} is not an accepted unit of time")
-    return number(text) * UNITS[unit]
+    """Nanoseconds between two runs of a timer."""
+    if point.target == "hz":
+        return max(10**9 // max(point.rate, 1), 1)
+    return max(point.rate, 1) * UNITS[point.target]
 
 
 class ScriptPlaces:
@@ -122,7 +97,7 @@ class ScriptPlaces:
 
     def _files(self, target: str) -> tuple[ProgramFile, ...]:
         program = self._program
-        if is_pattern(target):
+        if has_glob(target):
             wanted = re.compile(fnmatch.translate(target)).match
             return tuple(
                 file
@@ -160,38 +135,34 @@ class ScriptPlaces:
         if provider in USERS:
             return self._in_files(point)
         if provider in KERNELS:
-            return [
-                _point(point, *point.parts[:-1], name)
-                for name in self._kernel_functions(point.parts[-1])
-            ]
+            found = self._kernel_functions(point)
+            return [_at(point, point.target, name) for name in found]
         if provider == "usdt":
             return self._of_markers(point)
         if provider in ("tracepoint", "rawtracepoint"):
-            return [_point(point, *each) for each in self.tracepoints(*_group(point))]
+            found_events = self.tracepoints(point.target, point.function)
+            return [_at(point, *each) for each in found_events]
+        if provider in WATCHES:
+            _check_watch(point)
         return [point]
 
     def _in_files(self, point: AttachPoint) -> list[AttachPoint]:
-        target, language, function = _user_parts(point)
-        files = self.files(target)
-        if not files and not is_pattern(target):
-            raise PointError(
-                f"{point.provider} target file '{target}' does not exist or is not executable"
-            )
-        source = _SOURCE.fullmatch(":".join(point.parts))
-        if source is not None or NUMBER.fullmatch(function):
-            return [_point(point, files[0].path, *point.parts[1:])]
+        files = self.files(point.target)
+        if not files and not has_glob(point.target):
+            raise _no_file(point)
+        function = point.function
+        if not function:
+            return [_at(point, file.path, "") for file in files]
         found: list[AttachPoint] = []
         for file in files:
-            if language:
+            if point.language:
                 pairs = self._cpp_functions(file, function)
-                found += [_cpp_point(point, file.path, name, plain) for name, plain in pairs]
-            elif is_pattern(function):
+                found += [_at(point, file.path, name, plain) for name, plain in pairs]
+            elif has_glob(function):
                 names = self._functions(file, function)
-                found += [_point(point, file.path, name) for name in names]
-            else:
-                name, _ = split_offset(function)
-                if file.symbols.find(name) is not None or self._is_inlined(file, name):
-                    found.append(_point(point, file.path, function))
+                found += [_at(point, file.path, name) for name in names]
+            elif file.symbols.find(function) is not None or self._is_inlined(file, function):
+                found.append(_at(point, file.path, function))
         return found
 
     def _is_inlined(self, file: ProgramFile, name: str) -> bool:
@@ -223,25 +194,21 @@ class ScriptPlaces:
                 seen.add(symbol.address)
                 yield symbol.name, plain
 
-    def _kernel_functions(self, pattern: str) -> Iterator[str]:
-        if is_pattern(pattern):
-            yield from self._functions(self._program.main, pattern)
-            return
-        name, _ = split_offset(pattern)
-        if NUMBER.fullmatch(name) or self._program.main.symbols.find(name) is not None:
-            yield pattern
+    def _kernel_functions(self, point: AttachPoint) -> Iterator[str]:
+        main, function = self._program.main, point.function
+        if has_glob(function):
+            yield from self._functions(main, function)
+        elif not function or main.symbols.find(function) is not None:
+            yield function
 
     def _of_markers(self, point: AttachPoint) -> list[AttachPoint]:
-        target, provider, name = marker_parts(point)
-        if not name:
-            raise PointError("usdt probe must have a target function or wildcard")
-        files = self.files(target)
-        if not files and not is_pattern(target):
-            raise PointError(f"usdt target file '{target}' does not exist or is not executable")
+        files = self.files(point.target)
+        if not files and not has_glob(point.target):
+            raise _no_file(point)
         found: dict[tuple[str, str, str], None] = {}
-        for marker in self._in(files, provider, name):
-            found[marker.file.path, marker.probe.provider, marker.probe.name] = None
-        return [_point(point, *key) for key in found]
+        for marker in self._in(files, point.namespace or "*", point.function):
+            found[marker.file.path, marker.probe.name, marker.probe.provider] = None
+        return [_at(point, path, name, namespace=provider) for path, name, provider in found]
 
     def _in(self, files: Iterable[ProgramFile], provider: str, name: str) -> Iterator[Marker]:
         wanted = MarkerName(name, provider, name)
@@ -277,42 +244,32 @@ class ScriptPlaces:
         if point.provider in USERS:
             return tuple(ScriptPlace(point, place) for place in self._in_code(point))
         if point.provider in KERNELS:
-            name, offset = split_offset(point.parts[-1])
-            if NUMBER.fullmatch(name):
-                places = self._places.resolve(name)
+            if point.address is not None:
+                places = self._places.resolve(f"{point.address:#x}")
             else:
-                target = SymbolPlace(name, offset)
-                places = self._places.of_target(target, point.parts[-1], Rules.KPROBE)
+                target = SymbolPlace(point.function, point.offset)
+                places = self._places.of_target(target, point.text, Rules.KPROBE)
             return tuple(ScriptPlace(point, place) for place in places)
         if point.provider == "usdt":
             return tuple(self._at_markers(point))
         return (ScriptPlace(point),)
 
     def _in_code(self, point: AttachPoint) -> tuple[Place, ...]:
-        target, language, function = _user_parts(point)
-        files = self.files(target)
+        files = self.files(point.target)
         if not files:
-            raise PointError(
-                f"{point.provider} target file '{target}' does not exist or is not executable"
-            )
-        file, text = files[0], ":".join(point.parts)
-        source = _SOURCE.fullmatch(text)
-        if source is not None:
-            line = SourceLine(source[2], int(source[3]))
-            found = self._places.of_target(line, f"{source[2]}:{source[3]}", Rules.UPROBE)
-            return tuple(place for place in found if place.image is file.image)
-        if NUMBER.fullmatch(function):
-            return (self._places.at(file, number(function), Rules.UPROBE, text),)
-        del language
-        name, offset = split_offset(function)
-        if offset and point.provider in RETURNS:
-            raise PointError("uretprobes can not be attached to a function offset")
-        module = file.path if "/" in file.path else ""
-        return self._places.of_target(SymbolPlace(name, offset, module), text, Rules.UPROBE)
+            raise _no_file(point)
+        file = files[0]
+        if point.line:
+            line = SourceLine(point.file, point.line)
+            places = self._places.of_target(line, f"{point.file}:{point.line}", Rules.UPROBE)
+            return tuple(place for place in places if place.image is file.image)
+        if point.address is not None:
+            return (self._places.at(file, point.address, Rules.UPROBE, point.text),)
+        target = SymbolPlace(point.function, point.offset, file.path)
+        return self._places.of_target(target, point.text, Rules.UPROBE)
 
     def _at_markers(self, point: AttachPoint) -> Iterator[ScriptPlace]:
-        target, provider, name = marker_parts(point)
-        for marker in self._in(self.files(target), provider, name):
+        for marker in self.markers(point):
             if marker.problem:
                 raise PointError(f"{marker.event} in {marker.file.path}: {marker.problem}")
             where = self._places.at(marker.file, marker.probe.address, Rules.UPROBE, point.text)
@@ -320,8 +277,8 @@ class ScriptPlaces:
 
     def markers(self, point: AttachPoint) -> list[Marker]:
         """The sites of a marker."""
-        target, provider, name = marker_parts(point)
-        return list(self._in(self.files(target), provider, name))
+        files = self.files(point.target)
+        return list(self._in(files, point.namespace or "*", point.function))
 
     # -- what there is --------------------------------------------------------------------
 
@@ -334,83 +291,44 @@ class ScriptPlaces:
 
     def similar(self, point: AttachPoint) -> list[str]:
         """Up to three functions with names like the one that is not there."""
-        if point.provider not in USERS or is_pattern(point.parts[0]):
+        if point.provider not in USERS or has_glob(point.target) or has_glob(point.function):
             return []
-        target, _, function = _user_parts(point)
-        name, _ = split_offset(function)
-        return near_names(name, self.files(target)) if not is_pattern(name) else []
+        return near_names(point.function, self.files(point.target))
 
 
-def split_offset(text: str) -> tuple[str, int]:
-    """A function's name and the offset behind it: `f+0x10`."""
-    match = _OFFSET.fullmatch(text)
-    return (text, 0) if match is None else (match[1], number(match[2]))
+def _no_file(point: AttachPoint) -> PointError:
+    return PointError(
+        f"{point.provider} target file '{point.target}' does not exist or is not executable"
+    )
 
 
-def marker_parts(point: AttachPoint) -> tuple[str, str, str]:
-    """File, provider and name of a marker."""
-    parts = point.parts
-    if len(parts) == 2:
-        return parts[0], "*", parts[1]
-    target, provider, name = (*parts, "", "", "")[:3]
-    return target, provider or "*", name
-
-
-def function_of(point: AttachPoint) -> str:
-    """The name of the function that a place in code is given by; "" where it is none."""
-    name, _ = split_offset(point.parts[-1]) if point.parts else ("", 0)
-    return "" if NUMBER.fullmatch(name) or _SOURCE.fullmatch(":".join(point.parts)) else name
-
-
-def watched(point: AttachPoint) -> tuple[int, int]:
-    """Address and length of a watchpoint.
+def _check_watch(point: AttachPoint) -> None:
+    """Refuse a watchpoint that cannot be had.
 
     Raises:
-        PointError: it has none, or asks for more than stores.
+        PointError: it asks for more than stores, or for what a function is given.
     """
-    parts = point.parts
-    if len(parts) != 3 or not NUMBER.fullmatch(parts[0]) or not number(parts[0]):
-        raise PointError("watchpoint must be attached to a non-zero address")
-    if not NUMBER.fullmatch(parts[1]) or number(parts[1]) not in _WATCH_SIZES:
-        raise PointError("watchpoint length must be one of (1,2,4,8)")
-    if parts[2] != "w":
-        raise PointError(f"invalid watchpoint mode: {parts[2]}: stores are watched here: w")
-    return number(parts[0]), number(parts[1])
+    if point.address is None:
+        raise PointError("watchpoints of functions are not part of bpftrace any more: ADDRESS is")
+    if point.mode != "w":
+        raise PointError(f"invalid watchpoint mode: {point.mode}; stores are watched here: w")
 
 
-def _user_parts(point: AttachPoint) -> tuple[str, str, str]:
-    """File, language and function of a uprobe.
-
-    Raises:
-        PointError: it has not got them.
-    """
-    parts = point.parts
-    if "@" in "".join(parts):
-        target = ":".join(parts).partition("@")[0].rstrip(":")
-        return target, "", parts[-1]
-    if len(parts) == 3 and parts[1] == _CPP:
-        return parts[0], _CPP, parts[2]
-    if len(parts) == 3:
-        raise PointError(f"unsupported language type: {parts[1]}")
-    if len(parts) != 2 or not parts[1]:
-        raise PointError(f"{point.provider} should have a target and a function")
-    return parts[0], "", parts[1]
+def _at(
+    point: AttachPoint, target: str, function: str, shown: str = "", namespace: str = ""
+) -> AttachPoint:
+    """A place with its globs replaced; `shown` is the function's name in the source."""
+    text = point.text
+    if text == _name(point):
+        other = replace(point, target=target, function=shown or function, namespace=namespace)
+        text = _name(other)
+    return replace(point, text=text, target=target, function=function, namespace=namespace)
 
 
-def _group(point: AttachPoint) -> tuple[str, str]:
-    """Group and name of a tracepoint; a pattern alone is one of names."""
-    return ("*", point.parts[0]) if len(point.parts) == 1 else (point.parts[0], point.parts[1])
-
-
-def _quoted(part: str) -> str:
-    return part if _PLAIN.fullmatch(part.replace("/", "")) else f'"{part}"'
-
-
-def _point(point: AttachPoint, *parts: str) -> AttachPoint:
-    text = ":".join((point.provider, *map(_quoted, parts)))
-    return AttachPoint(point.span, text, point.provider, tuple(parts))
-
-
-def _cpp_point(point: AttachPoint, path: str, name: str, plain: str) -> AttachPoint:
-    text = ":".join((point.provider, path, _CPP, _quoted(plain)))
-    return AttachPoint(point.span, text, point.provider, (path, _CPP, name))
+def _name(point: AttachPoint) -> str:
+    """The whole name of a place, as `probe` gives it."""
+    function = point.function + (f"+{point.offset}" if point.function and point.offset else "")
+    numbers = (point.address or 0, point.rate, point.length)
+    shown = [point.target, point.language, point.namespace, function]
+    shown += [*(str(one) for one in numbers if one), point.mode]
+    return ":".join((point.provider, *filter(None, shown)))

@@ -22,9 +22,9 @@ from engine.session.tracing.script.places import (
     WATCHES,
     PointError,
     ScriptPlaces,
-    is_pattern,
 )
 from engine.trace import sched, syscalls
+from engine.trace.bpftrace.attach_points import has_glob
 from engine.trace.bpftrace.c_types import enumeration, value_type
 from engine.trace.bpftrace.tree import AttachPoint
 from engine.trace.bpftrace.types import (
@@ -174,15 +174,15 @@ class GuestSurroundings:
             return str(error)
         if found:
             return ""
-        parts = ":".join(point.parts)
-        return f"No matches for {point.provider} {parts}"
+        where = f"{point.target}:{point.function}" if point.target else point.function
+        return f"No matches for {point.provider} {where}"
 
     def arguments(self, point: AttachPoint) -> Mapping[str, Type] | None:
         """The members of `args` there; None where nothing tells them."""
         if point.provider in USERS | KERNELS:
             return self._parameters(point)
-        if point.provider in ("tracepoint", "rawtracepoint") and len(point.parts) == 2:
-            return self._fields(*point.parts)
+        if point.provider in ("tracepoint", "rawtracepoint"):
+            return self._fields(point.target, point.function)
         if point.provider in WATCHES:
             return {}
         return None
@@ -216,7 +216,7 @@ class GuestSurroundings:
 
     def _fields(self, group: str, name: str) -> Mapping[str, Type] | None:
         """The fields of a tracepoint."""
-        if is_pattern(group + name):
+        if has_glob(group) or has_glob(name):
             return None
         if group == RAW:
             last = {"args": Array(UINT64, 6)} if name == RAW_EVENTS[0] else {"ret": INT64}
