@@ -1,6 +1,7 @@
 """`kprobe-tui bpftrace`: run a guest with a script of bpftrace."""
 
 import os
+import sys
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -179,7 +180,7 @@ def _read(script: str | None, words: tuple[str, ...]) -> tuple[str, bytes, tuple
         raise click.UsageError("no script: give -e SCRIPT or FILE in front of -- GUEST")
     name, *parameters = words
     if name == "-":
-        return _STDIN, click.get_binary_stream("stdin").read(), tuple(parameters)
+        return _STDIN, sys.stdin.buffer.read(), tuple(parameters)
     try:
         with open(name, "rb") as file:
             return name, file.read(), tuple(parameters)

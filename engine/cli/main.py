@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Final, cast
 import click
 
 from engine.cli import console
-from engine.errors import TIMED_OUT, CutOff, EngineError, KprobeTuiError, ProbeSyntaxError
+from engine.errors import (
+    TIMED_OUT,
+    CutOff,
+    EngineError,
+    KprobeTuiError,
+    ProbeSyntaxError,
+    SourceError,
+)
 from engine.escaping import escaped
 
 if TYPE_CHECKING:
@@ -177,6 +184,9 @@ def _carried_out(argv: list[str], open_interface: "Interface", debug: bool) -> i
     except ProbeSyntaxError as error:
         console.remark(*error.before)
         console.text(str(error))  # as error_log shows it
+        return 2
+    except SourceError as error:
+        console.text(str(error))
         return 2
     except KprobeTuiError as error:
         if debug:
