@@ -5,9 +5,7 @@ of the value, and adds lines that it needs. What a function means is told by bpf
 docs/stdlib.md; what it takes was checked.
 """
 
-import os
 import signal
-import socket
 from collections.abc import Callable
 from typing import Any, Final, Literal
 
@@ -19,6 +17,19 @@ from engine.trace.bpftrace.formats import Format
 from engine.trace.bpftrace.layouts import size_of
 from engine.trace.bpftrace.maps import SCALAR
 from engine.trace.bpftrace.output import ScriptPlace, TextKind
+from engine.trace.bpftrace.string_functions import (
+    compare_memory,
+    compare_strings,
+    concatenated,
+    contains_string,
+    error_text,
+    find_string,
+    inet_value,
+    mac_value,
+    network_bytes,
+    signal_name,
+    string_length,
+)
 from engine.trace.bpftrace.types import (
     VOID,
     Array,
@@ -31,11 +42,7 @@ from engine.trace.bpftrace.types import (
 )
 from engine.trace.bpftrace.value_names import clock_text
 from engine.trace.bpftrace.values import (
-    AF_INET,
-    AF_INET6,
     CgroupPathValue,
-    InetValue,
-    MacValue,
     StackValue,
     SymbolValue,
     TimestampValue,
@@ -367,19 +374,6 @@ def _helper(function: Callable[..., Any]) -> Maker:
     return make
 
 
-def compared(left: bytes, right: bytes, count: int) -> int:
-    """`strncmp()`: 0 if so many bytes are the same, else the difference of the first that is not."""
-    one, other = left[: max(count, 0)], right[: max(count, 0)]
-    if one == other:
-        return 0
-    for here, there in zip(
-        one.ljust(len(other), b"\0"), other.ljust(len(one), b"\0"), strict=True
-    ):
-        if here != there:
-            return here - there
-    return 0
-
-
 def _memcmp(calls: CallCode, node: tree.Call) -> str:
     size = calls.constant(calls.argument(node, 2))
     codes = []
@@ -389,28 +383,13 @@ def _memcmp(calls: CallCode, node: tree.Call) -> str:
             codes.append(calls.bytes_at(each, size))
         else:
             codes.append(f"{calls.helper(flat)}({calls.expressions.value(each)})")
-    return f"{calls.helper(compared)}({', '.join(codes)}, {calls.expressions.value(calls.argument(node, 2))})"
+    count = calls.expressions.value(calls.argument(node, 2))
+    return f"{calls.helper(compare_memory)}({', '.join(codes)}, {count})"
 
 
 def flat(value: Any) -> bytes:
     """The bytes of a string, a buffer or an array of bytes."""
     return value if isinstance(value, bytes) else packed(value, 1)
-
-
-def _place_of(calls: CallCode, node: tree.Call) -> str:
-    """`strstr()`: where a string is in another one, -1 if it is not."""
-    left, right = calls.codes(node)
-    return f"{left}.find({right})"
-
-
-def _contains(calls: CallCode, node: tree.Call) -> str:
-    left, right = calls.codes(node)
-    return f"({right} in {left})"
-
-
-def _joined(calls: CallCode, node: tree.Call) -> str:
-    left, right, *_ = calls.codes(node)
-    return f"({left} + {right})"
 
 
 def _capital(calls: CallCode, node: tree.Call) -> str:
@@ -425,27 +404,6 @@ def _swapped(calls: CallCode, node: tree.Call) -> str:
     kind = integer_of(calls.kind(node))
     swap = calls.helper(lambda value: swapped_bytes(value, kind), ("bswap", kind))
     return f"{swap}({calls.expressions.value(calls.argument(node, 0))})"
-
-
-def _error_text(calls: CallCode, node: tree.Call) -> str:
-    return f"{calls.helper(error_text)}({calls.expressions.value(calls.argument(node, 0))})"
-
-
-def error_text(number: int) -> bytes:
-    """The text of an error by its number, as strerror(3) has it."""
-    return os.strerror(number & 0x7FFFFFFF).encode()
-
-
-def _signal_name(calls: CallCode, node: tree.Call) -> str:
-    return f"{calls.helper(signal_name)}({calls.expressions.value(calls.argument(node, 0))})"
-
-
-def signal_name(number: int) -> bytes:
-    """The name of a signal; "" if there is none."""
-    try:
-        return signal.Signals(number).name.encode()
-    except ValueError:
-        return b""
 
 
 def _moment(calls: CallCode, node: tree.Call) -> str:
@@ -471,45 +429,25 @@ def _inet(calls: CallCode, node: tree.Call) -> str:
     code = calls.expressions.value(address)
     if isinstance(kind, Pointer):
         code = calls.bytes_at(address, 16)
-    return f"{calls.helper(internet_address)}({family}, {code})"
-
-
-def internet_address(family: int | None, value: Any) -> InetValue:
-    """`ntop()`: an address by its family, or by the bytes that it has."""
-    if isinstance(value, int):
-        data = (value & 0xFFFFFFFF).to_bytes(4, "little")
-    else:
-        data = flat(value)
-    if family is None:
-        family = AF_INET6 if len(data) == 16 else AF_INET
-    return InetValue(family, data[:16] if family == AF_INET6 else data[:4])
+    elif not isinstance(kind, Integer):
+        code = f"{calls.helper(flat)}({code})"
+    return f"{calls.helper(inet_value)}({code}, {family})"
 
 
 def _card(calls: CallCode, node: tree.Call) -> str:
     address = calls.argument(node, 0)
     pointed = isinstance(calls.expressions.type_of(address), Pointer)
-    code = calls.bytes_at(address, 6) if pointed else calls.expressions.value(address)
-    return f"{calls.helper(card_address)}({code})"
-
-
-def card_address(value: Any) -> MacValue:
-    """`macaddr()`: six bytes."""
-    return MacValue(flat(value)[:6].ljust(6, b"\0"))
+    if pointed:
+        code = calls.bytes_at(address, 6)
+    else:
+        code = f"{calls.helper(flat)}({calls.expressions.value(address)})"
+    return f"{calls.helper(mac_value)}({code})"
 
 
 def _network(calls: CallCode, node: tree.Call) -> str:
     text = calls.constant(calls.argument(node, 0))
     assert isinstance(text, bytes)
     return repr(tuple(network_bytes(text) or b""))
-
-
-def network_bytes(text: bytes) -> bytes | None:
-    """`pton()`: the bytes of an address that is written; None if it is none."""
-    family = socket.AF_INET6 if b":" in text else socket.AF_INET
-    try:
-        return socket.inet_pton(family, text.decode())
-    except (OSError, UnicodeDecodeError):
-        return None
 
 
 def _username(calls: CallCode, node: tree.Call) -> str:
@@ -571,17 +509,17 @@ FUNCTIONS: Final[dict[str, Maker]] = {
     "rand": _fixed("run.random()"),
     "reg": _register,
     "signal": _signal(thread=False),
-    "signal_name": _signal_name,
+    "signal_name": _helper(signal_name),
     "signal_thread": _signal(thread=True),
     "str": _str,
-    "str_concat": _joined,
+    "str_concat": _helper(concatenated),
     "strcap": _capital,
-    "strcontains": _contains,
-    "strerror": _error_text,
+    "strcontains": _helper(contains_string),
+    "strerror": _helper(error_text),
     "strftime": _moment,
-    "strlen": _helper(len),
-    "strncmp": _helper(compared),
-    "strstr": _place_of,
+    "strlen": _helper(string_length),
+    "strncmp": _helper(compare_strings),
+    "strstr": _helper(find_string),
     "tid": _fixed("thread"),
     "time": _time,
     "uaddr": _address,
