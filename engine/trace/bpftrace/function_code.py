@@ -34,6 +34,7 @@ from engine.trace.bpftrace.types import (
     VOID,
     Array,
     Buffer,
+    Integer,
     Pointer,
     Stack,
     Symbol,
