@@ -51,6 +51,8 @@ from engine.trace.bpftrace.values import (
 )
 
 _NOTHING: Final = "None"
+_JIFFY: Final = 4_000_000
+"""Nanoseconds of a tick of the clock (CONFIG_HZ=250)."""
 
 
 def _fixed(code: str) -> Maker:
@@ -248,6 +250,18 @@ def _symbol(space: Literal["user", "kernel"]) -> Maker:
     return make
 
 
+def _path(calls: CallCode, node: tree.Call) -> str:
+    calls.expressions.needs_memory = True
+    return (
+        f"run.path({calls.expressions.value(calls.argument(node, 0))}, {_size(calls.kind(node))})"
+    )
+
+
+def _unwatch(calls: CallCode, node: tree.Call) -> str:
+    calls.lines.add(f"run.unwatch({calls.expressions.value(calls.argument(node, 0))})")
+    return _NOTHING
+
+
 def _function(calls: CallCode, node: tree.Call) -> str:
     kind = calls.kind(node)
     if isinstance(kind, Symbol):
@@ -393,8 +407,11 @@ def flat(value: Any) -> bytes:
     return value if isinstance(value, bytes) else packed(value, 1)
 
 
-def _capital(calls: CallCode, node: tree.Call) -> str:
-    return f"{calls.expressions.value(calls.argument(node, 0))}[:{_size(calls.kind(node))}]"
+def _capacity(calls: CallCode, node: tree.Call) -> str:
+    """`strcap()`: the room that a string has."""
+    source = calls.argument(node, 0)
+    calls.expressions.effect(source)
+    return str(_size(calls.expressions.type_of(source)))
 
 
 def _size(kind: Type) -> int:
@@ -472,28 +489,38 @@ def _same(calls: CallCode, node: tree.Call) -> str:
 
 FUNCTIONS: Final[dict[str, Maker]] = {
     "assert": _assert,
+    "assert_str": _fixed(_NOTHING),
     "bswap": _swapped,
     "buf": _buffer,
     "cat": _cat,
     "cgroup": _fixed("run.cgroup(thread)"),
     "cgroup_path": _cgroup_path,
+    "cgroupid": _fixed("run.cgroup(thread)"),
     "clear": _map_method("clear"),
     "comm": _comm,
+    "cpid": _fixed("run.main_process()"),
     "cpu": _fixed("0"),
+    "curtask": _fixed("run.task()"),
     "delete": _delete,
+    "dw_ustack": _stack("user"),
     "elapsed": _elapsed,
     "errorf": _message("ERROR"),
     "exit": _exit,
     "find": _find,
     "func": _function,
     "gid": _fixed("run.group(thread)"),
+    "has_cpid": _fixed("True"),
     "has_key": _has_key,
     "is_err": _failed,
+    "jiffies": _fixed(f"(now // {_JIFFY})"),
     "join": _join,
     "kaddr": _address,
     "kptr": _same,
     "kstack": _stack("kernel"),
+    "kstr": _str,
     "ksym": _symbol("kernel"),
+    "leader_comm": _fixed("comm(process(thread))"),
+    "leader_tid": _fixed("process(thread)"),
     "len": _length,
     "macaddr": _card,
     "memcmp": _memcmp,
@@ -501,6 +528,8 @@ FUNCTIONS: Final[dict[str, Maker]] = {
     "nsecs": _nanoseconds,
     "ntop": _inet,
     "numaid": _fixed("0"),
+    "path": _path,
+    "pcomm": _fixed("comm(run.parent(thread))"),
     "pid": _fixed("process(thread)"),
     "ppid": _fixed("run.parent(thread)"),
     "print": _print,
@@ -514,21 +543,24 @@ FUNCTIONS: Final[dict[str, Maker]] = {
     "signal_thread": _signal(thread=True),
     "str": _str,
     "str_concat": _helper(concatenated),
-    "strcap": _capital,
+    "strcap": _capacity,
     "strcontains": _helper(contains_string),
     "strerror": _helper(error_text),
     "strftime": _moment,
     "strlen": _helper(string_length),
     "strncmp": _helper(compare_strings),
     "strstr": _helper(find_string),
+    "syscall_name": lambda calls, node: f"run.syscall_name({', '.join(calls.codes(node))})",
     "tid": _fixed("thread"),
     "time": _time,
     "uaddr": _address,
     "uid": _fixed("run.user(thread)"),
+    "unwatch": _unwatch,
     "uptr": _same,
     "username": _username,
     "usermode": _fixed("1"),
     "ustack": _stack("user"),
+    "ustr": _str,
     "usym": _symbol("user"),
     "warnf": _message("WARNING"),
     "zero": _map_method("zero"),
