@@ -138,7 +138,7 @@ class ExpressionReader:
         """
         self._depth += 1
         if self._depth > MAX_NESTING:
-            self._words.fail(f"nested too deeply: more than {MAX_NESTING} levels")
+            raise self._words.failure(f"nested too deeply: more than {MAX_NESTING} levels")
 
     def leave(self) -> None:
         """Go one level up."""
@@ -147,7 +147,9 @@ class ExpressionReader:
     def _grown(self, height: int) -> int:
         """The height of a tree over one of a height."""
         if height >= MAX_HEIGHT:
-            self._words.fail(f"expression too long: more than {MAX_HEIGHT} parts in a chain")
+            raise self._words.failure(
+                f"expression too long: more than {MAX_HEIGHT} parts in a chain"
+            )
         return height + 1
 
     def expression(self) -> Expression:
@@ -237,7 +239,9 @@ class ExpressionReader:
         for word, start in reversed(prefixes):
             if word == "++" or word == "--":
                 if not isinstance(found, _TARGETS):
-                    words.fail("increment/decrement requires a variable or map", found.span)
+                    raise words.failure(
+                        "increment/decrement requires a variable or map", found.span
+                    )
                 found = Increment(
                     words.span(start), cast("Literal['++', '--']", word), found, before=True
                 )
@@ -258,7 +262,7 @@ class ExpressionReader:
                 Scratch(place, name) if kind == VARIABLE else MapName(place, name),
             )
         span = words.span(start + 1, start + 2) if word == "&&" else None
-        words.fail("address-of operator (&) can only be used on a map or variable", span)
+        raise words.failure("address-of operator (&) can only be used on a map or variable", span)
 
     def behind(self, found: Expression) -> Expression:
         """An operand and what stands behind it: fields, indexes, `++`."""
@@ -284,7 +288,7 @@ class ExpressionReader:
                 self.height = self._grown(max(height, self.height))
             elif word == "++" or word == "--":
                 if not isinstance(found, _TARGETS):
-                    words.fail(
+                    raise words.failure(
                         "increment/decrement requires a variable or map",
                         words.span(words.start, words.stop),
                     )
@@ -336,7 +340,7 @@ class ExpressionReader:
             return block
         if kind == END:
             self._wrong_character()
-        words.fail("expected expression")
+        raise words.failure("expected expression")
 
     def _wrong_character(self) -> None:
         words = self._words
@@ -344,7 +348,7 @@ class ExpressionReader:
         if character == '"':
             words.string()
         if character == "$":
-            words.fail("expected identifier after '$'")
+            raise words.failure("expected identifier after '$'")
 
     def _parameter(self, start: int, digits: str) -> Expression:
         words = self._words
@@ -353,7 +357,9 @@ class ExpressionReader:
         if digits == "#":
             return Parameter(span, 0)
         if len(digits) > 19 or not 0 < int(digits) < 1 << 63:
-            words.fail(f"param ${digits} is out of integer range [1, {(1 << 63) - 1}]", span)
+            raise words.failure(
+                f"param ${digits} is out of integer range [1, {(1 << 63) - 1}]", span
+            )
         return Parameter(span, int(digits))
 
     def map(self) -> MapName | MapEntry:
@@ -457,7 +463,7 @@ class ExpressionReader:
                 height = max(height, self.height)
                 break
             if not words.taken("if"):
-                words.fail("expected '{' or 'if' after 'else'")
+                raise words.failure("expected '{' or 'if' after 'else'")
         for at, condition, then in reversed(branches):
             comptime = isinstance(condition, Comptime)
             otherwise = Conditional(
@@ -541,7 +547,9 @@ class ExpressionReader:
             value = self.expression()
             height = max(height, self.height)
             if name in fields:
-                words.fail(f"Named argument list already contains name: {name}", words.span(at))
+                raise words.failure(
+                    f"Named argument list already contains name: {name}", words.span(at)
+                )
             fields[name] = value
             if not words.taken(","):
                 break

@@ -5,13 +5,14 @@ spellings. Reading ends at the first fault, with bpftrace's words for it.
 """
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
-from engine.trace.bpftrace.attach_points import attach_point
+from engine.trace.bpftrace.attach_points import attach_points
 from engine.trace.bpftrace.expressions import ExpressionReader, is_builtin
 from engine.trace.bpftrace.statements import StatementReader
 from engine.trace.bpftrace.text import MAX_SCRIPT, Remarks, ScriptText, Span
-from engine.trace.bpftrace.tokens import MAP, NAME, NUMBER, STRING, VARIABLE, TokenStream
+from engine.trace.bpftrace.tokens import LAYOUT, MAP, NAME, NUMBER, STRING, VARIABLE, TokenStream
 from engine.trace.bpftrace.tree import (
     AttachPoint,
     CDefinition,
@@ -36,26 +37,27 @@ _DIRECTIVE: Final = re.compile(r"\#(?:[^\\\n]|\\(?s:.))*+")
 _DEFINITION: Final = re.compile(
     r"""//[^\n]*|/\*(?s:.*?)(?:\*/|\Z)|"(?:[^"\\\n]|\\(?s:.))*+"?|'(?:[^'\\\n]|\\(?s:.))*+'?|[{};()]""",
 )
-_ATTRIBUTE: Final = re.compile(r"\s*__attribute__\b")
+_ATTRIBUTE: Final = re.compile(LAYOUT + r"__attribute__\b")
 _HEAD: Final = re.compile(r"(?:struct|union|enum|typedef)\b[^{:/;,]*+[{;]?")
 _TAGS: Final = frozenset(("struct", "union", "enum", "typedef"))
 
 
-def parse(script: ScriptText) -> Script:
+def parse(script: ScriptText, parameters: Sequence[str] = ()) -> Script:
     """A script.
 
     Args:
         script: its text.
+        parameters: what `$1` and so on stand for in attach points.
 
     Raises:
         ScriptError: something in it is not understood.
     """
-    return _ScriptReader(script).script()
+    return _ScriptReader(script, parameters).script()
 
 
 class _ScriptReader:
-    def __init__(self, script: ScriptText) -> None:
-        self._remarks = Remarks(script)
+    def __init__(self, script: ScriptText, parameters: Sequence[str]) -> None:
+        self._remarks, self._parameters = Remarks(script), parameters
         if len(script.text) > MAX_SCRIPT:
             self._remarks.error(f"a script of more than {MAX_SCRIPT} bytes", Span(0, 0))
             self._remarks.raise_errors()
@@ -81,7 +83,7 @@ class _ScriptReader:
         while words.word in ("config", "import"):
             if words.word == "config":
                 if self._settings is not None:
-                    words.fail("duplicate config block")
+                    raise words.failure("duplicate config block")
                 self._config()
             else:
                 self._imports.append(self._statements.imported(words.start))
@@ -103,15 +105,17 @@ class _ScriptReader:
         word = words.word
         late = self._definition()
         if late is not None:
-            words.fail("C definitions must appear before probes and functions", late.span)
+            raise words.failure("C definitions must appear before probes and functions", late.span)
         if word == "config":
-            words.fail("config must appear before probes and functions")
+            raise words.failure("config must appear before probes and functions")
         if word == "import":
-            words.fail("root imports must appear before probes and functions")
+            raise words.failure("root imports must appear before probes and functions")
         if word == "macro":
             self._macros.append(self._macro())
         elif word == "fn":
-            words.fail("functions of a script's own are not supported: write a macro instead")
+            raise words.failure(
+                "functions of a script's own are not supported: write a macro instead"
+            )
         elif word == "let":
             self._map_declaration()
         else:
@@ -177,13 +181,13 @@ class _ScriptReader:
         words = self._words
         words.go(at)
         if not words.source.startswith("((", words.start):
-            words.fail("__attribute__ syntax error, expected '(('")
+            raise words.failure("__attribute__ syntax error, expected '(('")
         depth = 0
         for match in re.compile(r"[()]").finditer(words.source, words.start):
             depth += 1 if match[0] == "(" else -1
             if depth == 0:
                 return match.end()
-        words.fail("__attribute__ syntax error, mismatched '(' and ')'")
+        raise words.failure("__attribute__ syntax error, mismatched '(' and ')'")
 
     # -- config, macros, maps -----------------------------------------------------------------
 
@@ -245,7 +249,7 @@ class _ScriptReader:
         name = words.name("expected macro argument ($var, @map, or identifier)")
         span = words.span(start)
         if is_builtin(name):
-            words.fail(f"builtin '{name}' can't be used as a macro argument", span)
+            raise words.failure(f"builtin '{name}' can't be used as a macro argument", span)
         return Name(span, name)
 
     def _map_declaration(self) -> None:
@@ -253,7 +257,7 @@ class _ScriptReader:
         start = words.start
         words.next()
         if words.kind != MAP:
-            words.fail(
+            raise words.failure(
                 "root-level let statements need to be map declarations, e.g. let @a = hash(2);",
                 words.span(start, start + len("let")),
             )
@@ -264,7 +268,7 @@ class _ScriptReader:
         kind = words.name("expected map type name")
         words.expect("(")
         if words.kind != NUMBER:
-            words.fail("expected positive integer for map declaration max entries")
+            raise words.failure("expected positive integer for map declaration max entries")
         entries = words.number()
         words.expect(")")
         words.taken(";")
@@ -274,27 +278,33 @@ class _ScriptReader:
 
     def _probe(self) -> Probe:
         words = self._words
-        points: list[AttachPoint] = [self._point()]
+        start = words.start
+        points = self._points()
+        stop = words.end
         while words.taken(","):
             if words.word == "{" or words.word == "/":
                 break
-            points.append(self._point())
-        span = points[0].span.to(points[-1].span)
+            points += self._points()
+            stop = words.end
+        span = Span(start, stop)
         predicate: Expression | None = None
         if words.taken("/"):
             predicate = self._statements.expressions.expression()
             if not words.taken("/"):
-                words.fail("expected '/' to close predicate")
+                raise words.failure("expected '/' to close predicate")
         body = self._statements.body()
+        if not points and not self._remarks.found:
+            self._remarks.error("No attach points for probe", span)
         return Probe(span, tuple(points), predicate, body)
 
-    def _point(self) -> AttachPoint:
+    def _points(self) -> list[AttachPoint]:
+        """What stands between two commas in front of a probe."""
         words = self._words
         start = words.start
         match = _POINT.match(words.source, start)
         assert match is not None, "every part of the pattern may be empty"
-        text = match[0]
-        if not text:
-            words.fail("expected attach point")
+        if not match[0]:
+            raise words.failure("expected attach point")
         words.go(match.end())
-        return attach_point(text, Span(start, match.end()), self._remarks)
+        span = Span(start, match.end())
+        return list(attach_points(match[0], span, self._remarks, self._parameters))

@@ -125,7 +125,7 @@ class StatementReader:
         elif not isinstance(found, _BLOCKS) or (
             isinstance(found, Conditional) and not found.is_statement
         ):
-            words.fail("expected ';'")
+            raise words.failure("expected ';'")
         return ExpressionStatement(words.span(start), found)
 
     def _assignment_or_expression(self, start: int) -> Statement | Expression:
@@ -152,12 +152,12 @@ class StatementReader:
         words.next()
         self.expressions.expression()
         if isinstance(target, Field):
-            words.fail(
+            raise words.failure(
                 "Tuples and records are immutable once created. Consider creating a new value"
                 " and assigning it instead.",
                 words.span(start),
             )
-        words.fail("invalid assignment target", words.span(start))
+        raise words.failure("invalid assignment target", words.span(start))
 
     def _end(self) -> None:
         """The end of a statement."""
@@ -178,8 +178,8 @@ class StatementReader:
         words = self._words
         if words.kind != VARIABLE:
             if words.source[words.start : words.start + 1] == "$":
-                words.fail("expected identifier after '$'")
-            words.fail(wanted)
+                raise words.failure("expected identifier after '$'")
+            raise words.failure(wanted)
         start, name = words.start, words.word[1:]
         words.next()
         return Scratch(words.span(start), name)
@@ -224,11 +224,11 @@ class StatementReader:
         words = self._words
         words.next()
         if words.kind != STRING and words.source[words.start : words.start + 1] != '"':
-            words.fail("expected string after 'import'")
+            raise words.failure("expected string after 'import'")
         path = words.string()
         span = words.span(start)
         if not words.taken(";"):
-            words.fail("expected ';' after import")
+            raise words.failure("expected ';' after import")
         return StringLiteral(span, path)
 
     def _loop(self, start: int) -> Statement:
@@ -258,7 +258,7 @@ class StatementReader:
         if is_bracketed:
             words.expect(")")
         if over is None:
-            words.fail("expected map or range in for loop")
+            raise words.failure("expected map or range in for loop")
         body = self.body()
         self.expressions.height = max(height, self.expressions.height) + 1
         return For(words.span(start), variable, over, body)

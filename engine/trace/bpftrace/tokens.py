@@ -20,9 +20,9 @@ OPERATOR: Final = 7
 END: Final = 0
 """What is behind the last word, and a character that means nothing."""
 
-_LAYOUT: Final = r"(?:[ \t\r\n]+|//[^\n]*|/\*(?s:.*?)(?:\*/|\Z))*+"
+LAYOUT: Final = r"(?:[ \t\r\n]+|//[^\n]*|/\*(?s:.*?)(?:\*/|\Z))*+"
 _WORD: Final = re.compile(
-    _LAYOUT
+    LAYOUT
     + r"""(?:([A-Za-z_]\w*)
     |(\$[A-Za-z_]\w*)
     |(@(?:[A-Za-z_]\w*)?)
@@ -33,7 +33,7 @@ _WORD: Final = re.compile(
     )?""".replace("\n", "").replace("    ", ""),
     re.ASCII,
 )
-_SPACE: Final = re.compile(_LAYOUT)
+_SPACE: Final = re.compile(LAYOUT)
 _NEAR: Final = re.compile(r"[A-Za-z_]\w*|[0-9][A-Za-z0-9.]*|[@$]\w*|(?s:.)|", re.ASCII)
 """What an error marks: bpftrace marks more of a number than the number."""
 
@@ -133,7 +133,7 @@ class TokenStream:
             ScriptError: it is not.
         """
         if self.word != word:
-            self.fail(f"expected '{word}'")
+            raise self.failure(f"expected '{word}'")
         self.next()
 
     def name(self, wanted: str) -> str:
@@ -143,26 +143,23 @@ class TokenStream:
             ScriptError: there is none; `wanted` says what was expected.
         """
         if self.kind != NAME:
-            self.fail(wanted)
+            raise self.failure(wanted)
         word = self.word
         self.next()
         return word
 
-    def fail(self, text: str, span: Span | None = None) -> NoReturn:
-        """Refuse the script.
+    def failure(self, text: str, span: Span | None = None) -> ScriptError:
+        """The error that refuses the script.
 
         Args:
             text: what is wrong.
             span: where; the next word if it is not given.
-
-        Raises:
-            ScriptError: always.
         """
         if span is None:
             near = _NEAR.match(self.source, self.start)
             end = self.start if near is None else near.end()
             span = self._within or Span(self.start, end)
-        raise ScriptError(Remark("ERROR", f"syntax: {text}", span, self.script))
+        return ScriptError(Remark("ERROR", f"syntax: {text}", span, self.script))
 
     def number(self) -> int:
         """Take a number, its suffix and its unit worked in (src/util/int_parser.cpp).
@@ -173,23 +170,25 @@ class TokenStream:
         word, start = self.word, self.start
         shape = _NUMBER.match(word)
         if self.kind != NUMBER or shape is None:
-            self.fail("invalid integer")
+            raise self.failure("invalid integer")
         self._check_number(shape, word, start)
         value = whole_number(word)
         if isinstance(value, str):
-            self.fail(value, self.span(start, self.stop))
+            raise self.failure(value, self.span(start, self.stop))
         self.next()
         return value
 
     def _check_number(self, shape: re.Match[str], word: str, start: int) -> None:
-        for digits in ("digits", "power"):
+        for digits in ("digits", "decimal", "power"):
             if (shape[digits] or "").endswith("_"):
                 end = start + shape.end(digits)
-                self.fail("trailing underscore in integer literal", self.span(end - 1, end))
+                raise self.failure(
+                    "trailing underscore in integer literal", self.span(end - 1, end)
+                )
         if shape.end() < len(word):
             bad = word[shape.end() :]
             place = self.span(start + shape.end(), self.stop)
-            self.fail(f"invalid integer suffix '{bad}'", place)
+            raise self.failure(f"invalid integer suffix '{bad}'", place)
 
     def string(self) -> bytes:
         """Take a string.
@@ -220,25 +219,27 @@ class TokenStream:
         octal, hexadecimal, letter = match.groups()
         if octal:
             if int(octal, 8) > 0xFF:
-                self.fail(f"octal escape sequence out of range '\\{octal}'", self.span(start, end))
+                raise self.failure(
+                    f"octal escape sequence out of range '\\{octal}'", self.span(start, end)
+                )
             return bytes((int(octal, 8),))
         if hexadecimal is not None:
             if not hexadecimal:
                 near = _NEAR.match(self.source, end)
                 until = end if near is None else near.end()
-                self.fail("invalid hex escape sequence", self.span(end, until))
+                raise self.failure("invalid hex escape sequence", self.span(end, until))
             return bytes((int(hexadecimal, 16),))
         value = _ESCAPES.get(letter)
         if value is None:
             near = _NEAR.match(self.source, end - 1)
             until = end if near is None else near.end()
-            self.fail(f"invalid escape character '\\{letter}'", self.span(end - 1, until))
+            raise self.failure(f"invalid escape character '\\{letter}'", self.span(end - 1, until))
         return value
 
     def _broken_string(self) -> NoReturn:
         line_end = self.source.find("\n", self.start)
         end = len(self.source) if line_end < 0 else line_end
-        self.fail("unterminated string", self.span(end, end))
+        raise self.failure("unterminated string", self.span(end, end))
 
 
 _ESCAPE: Final = re.compile(r"\\(?:([0-7]{1,3})|[xX]([0-9a-fA-F]{0,2})|(.))", re.DOTALL)

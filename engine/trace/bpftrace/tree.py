@@ -365,17 +365,47 @@ Statement = ExpressionStatement | Discard | Declaration | Assignment | Unroll | 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class AttachPoint(Node):
-    """A place of a probe as it is written: `uprobe:/bin/bash:readline`.
+    """A place of a probe: `uprobe:/bin/bash:readline`.
 
     Attributes:
-        text: all of it, as `probe` prints it before globs are expanded.
+        text: its whole name, as `probe` gives it before globs are expanded; the name that the
+            script gave it (`name=uprobe:...`) if it did.
         provider: its first word, in full and lower case ("uprobe" for "u", "begin" for "BEGIN").
         parts: what stands between the colons behind it, quotes taken off.
+        written: all of it, as it is written.
+        target: a program, a library, a module, a category; the unit of time of a timer; the
+            event of "software" and "hardware"; "" where there is none.
+        function: the function, the marker or the event; may be a glob, as the target may.
+        namespace: of a USDT marker.
+        language: of a function: "cpp".
+        offset: bytes from the function's start.
+        address: instead of a function, or of a watchpoint.
+        argument: of 0.17's watchpoints on what a function is given: which argument.
+        file: of `uprobe:PROGRAM@FILE:LINE:COLUMN`.
+        line: in it, from 1.
+        column: in that line; 0 if it is not given.
+        rate: of a timer: so many units, or times a second for "hz"; a count for "software".
+        length: bytes of a watchpoint.
+        mode: of a watchpoint: letters of "rwx" in order.
     """
 
     text: str
     provider: str
     parts: tuple[str, ...]
+    written: str = ""
+    target: str = ""
+    function: str = ""
+    namespace: str = ""
+    language: str = ""
+    offset: int = 0
+    address: int | None = None
+    argument: int | None = None
+    file: str = ""
+    line: int = 0
+    column: int = 0
+    rate: int = 0
+    length: int = 0
+    mode: str = ""
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -54,7 +54,9 @@ class TypeNameReader:
         found = self.attempt()
         if found is None:
             words = self._words
-            words.fail("expected type name" if words.kind != NAME else "expected identifier")
+            raise words.failure(
+                "expected type name" if words.kind != NAME else "expected identifier"
+            )
         return found
 
     def attempt(self) -> TypeName | None:
