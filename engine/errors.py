@@ -22,6 +22,10 @@ class KprobeTuiError(Exception):
     before: tuple[str, ...] = ()
 
 
+class SourceError(KprobeTuiError):
+    """A text of the user's is wrong; the error's own text shows the places, line by line."""
+
+
 class ImageError(KprobeTuiError):
     """The ELF file cannot be loaded: damaged, not ELF, or for an unsupported machine."""
 

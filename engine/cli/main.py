@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Final, cast
 import click
 
 from engine.cli import console
-from engine.errors import TIMED_OUT, CutOff, EngineError, KprobeTuiError, ProbeSyntaxError
+from engine.errors import (
+    TIMED_OUT,
+    CutOff,
+    EngineError,
+    KprobeTuiError,
+    ProbeSyntaxError,
+    SourceError,
+)
 from engine.escaping import escaped
 
 if TYPE_CHECKING:
@@ -23,6 +30,7 @@ COMMANDS: Final[dict[str, str]] = {
     "trace": "Run GUEST with ARGS and record events; standard streams and exit code are the "
     "guest's.",
     "strace": "Run GUEST with ARGS and show its system calls and signals, as strace does.",
+    "bpftrace": "Run GUEST with ARGS and a script of bpftrace attached to it.",
     "live": "Place the probes in the running kernel of this machine (root), and read what it "
     "records.",
     "graph": "Run GUEST with ARGS and show its calls, as ftrace's function_graph tracer does.",
@@ -176,6 +184,9 @@ def _carried_out(argv: list[str], open_interface: "Interface", debug: bool) -> i
     except ProbeSyntaxError as error:
         console.remark(*error.before)
         console.text(str(error))  # as error_log shows it
+        return 2
+    except SourceError as error:
+        console.text(str(error))
         return 2
     except KprobeTuiError as error:
         if debug:

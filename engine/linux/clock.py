@@ -75,6 +75,7 @@ class GuestClock:
         host: the host's clock is followed.
         passing: what the guest executes takes time, since a timer has been armed or a thread
             waits for a moment.
+        worked: nanoseconds that executed blocks have moved it by.
     """
 
     def __init__(
@@ -93,6 +94,7 @@ class GuestClock:
         """
         self.host = host
         self.passing = False
+        self.worked = 0
         self._host_input = host_input
         self._now = UPTIME
         self._looks = 0
@@ -151,6 +153,7 @@ class GuestClock:
         """Executed blocks pass time."""
         if self.passing:
             self._now += count * BLOCK_NS
+            self.worked += count * BLOCK_NS
 
     def jump(self, deadline: int) -> None:
         """Sleep until a moment; without waiting, unless the host's clock is followed."""

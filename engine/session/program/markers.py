@@ -133,7 +133,7 @@ class Markers:
 
     def all(self) -> Iterator[Marker]:
         """Yield the markers of the program and of the libraries that it begins with."""
-        return self._of(self._program.files)
+        return self.within(self._program.files)
 
     def named(self, name: MarkerName) -> tuple[Marker, ...]:
         """The markers that a name means.
@@ -143,7 +143,7 @@ class Markers:
         """
         files = (self._file(name),) if name.file else self._program.files
         found = tuple(
-            one for one in self._of(files) if name.fits(one.probe.provider, one.probe.name)
+            one for one in self.within(files) if name.fits(one.probe.provider, one.probe.name)
         )
         if not found:
             raise ProbeError(self._why_none(name, files))
@@ -228,7 +228,8 @@ class Markers:
         letter = head.partition(":")[0]
         return " ".join((f"{letter}:{group}/{event}", marker.place, *args))
 
-    def _of(self, files: Iterable[ProgramFile]) -> Iterator[Marker]:
+    def within(self, files: Iterable[ProgramFile]) -> Iterator[Marker]:
+        """Yield the markers of files."""
         syntax = None if self._arch.markers is None else self._arch.markers()
         word = self._arch.bits // 8
         for file in files:
@@ -256,7 +257,7 @@ class Markers:
     def _why_none(self, name: MarkerName, files: Iterable[ProgramFile]) -> str:
         files = tuple(files)
         where = files[0].path if name.file else "the guest and the libraries that it begins with"
-        known = list(dict.fromkeys(one.event for one in self._of(files)))
+        known = list(dict.fromkeys(one.event for one in self.within(files)))
         text = f"{name.text}: no such marker in {where} (ENOENT)"
         if known:
             shown = ", ".join(known[:_SHOWN])

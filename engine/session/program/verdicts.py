@@ -261,6 +261,11 @@ class Verdicts:
         return PerfCommands(self._program, self._arch, self._mode)
 
     @property
+    def program(self) -> Program:
+        """The files that it judges places of."""
+        return self._program
+
+    @property
     def main(self) -> ProgramFile:
         """The guest's own file."""
         return self._program.main

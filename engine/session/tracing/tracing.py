@@ -252,7 +252,7 @@ class Tracing:
             *guest,
             self._events,
             self._recorders,
-            self._choose,
+            self.choose,
             (options.prototypes, options.printing),
         )
 
@@ -284,7 +284,12 @@ class Tracing:
         """The chosen events that the guest's kernel has without a definition."""
         return [info for source in self.kernel_events.values() for info in source.infos]
 
-    def _choose(self, selected: Selection) -> None:
+    def choose(self, selected: Selection) -> None:
+        """Add events that the kernel has without a definition.
+
+        Raises:
+            ProbeError: none matches.
+        """
         group, source = selected.group, self.source(selected.group)
 
         def known(name: str) -> bool:

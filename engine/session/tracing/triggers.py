@@ -37,6 +37,7 @@ class EventControls:
     Attributes:
         on: whether the trace records (tracing_on).
         stacks: whether every event records its call stack.
+        at_once: ids of events whose rows are taken while the guest stands at the hit.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class EventControls:
         """
         self.on = True
         self.stacks = False
+        self.at_once: set[int] = set()
         self._events = events
         self._context = context
         self._aside = Aside(context)
@@ -226,7 +228,7 @@ class EventControls:
 
     def touches(self, info: EventInfo) -> bool:
         """True if an event does more than record."""
-        return self._gated or self.stacks or info.id in self._controls
+        return self._gated or self.stacks or info.id in self._controls or info.id in self.at_once
 
     def records_only(self, info: EventInfo) -> bool:
         """True if an event records each hit of any thread and does nothing else."""
@@ -244,6 +246,8 @@ class EventControls:
                 system call's (None) where the processor is.
         """
         record, chosen = self._recorder(info, make, place), self._hooks.chosen
+        if info.id in self.at_once:
+            record = self._taken_at_once(record)
         if chosen is None or info.source is EventSource.SCHED:  # it is about several threads
             return record
 
@@ -252,6 +256,16 @@ class EventControls:
                 record(thread, *hit)
 
         return of_chosen
+
+    def _taken_at_once(self, record: Recorder) -> Recorder:
+        """A recorder whose rows somebody looks at before the guest goes on."""
+        drain = self._context.sink.drain
+
+        def taken(*hit: Any) -> None:
+            record(*hit)
+            drain()
+
+        return taken
 
     def _recorder(self, info: EventInfo, make: Make, place: int | None) -> Recorder:
         """The same, whichever thread hits it."""
@@ -300,6 +314,8 @@ class EventControls:
         """
         control = self._controls.get(info.id)
         if self._gated or self.stacks or self._hooks.chosen is not None:
+            return None
+        if info.id in self.at_once:
             return None
         if control is None:
             return ()

@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 from msgspec import Struct, field
 
-from engine.errors import KprobeTuiError
+from engine.errors import SourceError
 
 MAX_SCRIPT: Final = 4 << 20
 """Bytes of a script that is read."""
@@ -88,7 +88,7 @@ class Remark(Struct, frozen=True):
             yield f"HINT: {self.hint}"
 
 
-class ScriptError(KprobeTuiError):
+class ScriptError(SourceError):
     """A script is wrong.
 
     Attributes:

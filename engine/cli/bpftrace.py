@@ -1,0 +1,193 @@
+"""`kprobe-tui bpftrace`: run a guest with a script of bpftrace."""
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any, Final
+
+import click
+
+from engine.cli import console
+from engine.cli.grouped import Group, GroupedCommand, option
+from engine.cli.host import attached
+from engine.cli.options import config_of, guest_options, schedule_options
+from engine.cli.probe_options import mode_option
+from engine.cli.run import show
+from engine.errors import CommandError
+from engine.session.headless.bpftrace import FORMATS, list_probes, opened_script, script_text
+from engine.session.protocol.config import Mode
+from engine.session.protocol.scripts import ScriptRequest
+
+_WORDS: Final = "engine.cli.bpftrace.words"
+_BEHIND: Final = "--"
+_STDIN: Final = "stdin"
+_OF_SCRIPTS: Final = "BPFTRACE_"
+
+
+class _Script(GroupedCommand):
+    """A command whose words in front of `--` are a script's file and parameters."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Keep those words, and parse the rest as any command that runs GUEST."""
+        at = _first_word(args, self.params)
+        words = args[at:]
+        behind = words.index(_BEHIND) if _BEHIND in words else len(words)
+        ctx.meta[_WORDS] = tuple(words[:behind])
+        return super().parse_args(ctx, [*args[:at], *words[behind:]])
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """The pieces of the usage line."""
+        return ["[OPTIONS]", "[FILE [PARAMS]...]", "--", "GUEST", "[ARGS]..."]
+
+
+def _first_word(args: Sequence[str], parameters: Sequence[click.Parameter]) -> int:
+    """Where the words begin that are neither options nor their values."""
+    options = {
+        name: each
+        for each in parameters
+        if isinstance(each, click.Option)
+        for name in (*each.opts, *each.secondary_opts)
+    }
+    at = 0
+    while at < len(args) and args[at].startswith("-") and args[at] not in ("-", _BEHIND):
+        found = options.get(args[at])
+        takes = found is not None and not found.is_flag and not found.count
+        at += 2 if takes else 1
+    return min(at, len(args))
+
+
+@click.command(
+    cls=_Script,
+    context_settings={"allow_interspersed_args": False},
+    uses=(
+        (
+            "How often functions are called",
+            "-e 'uprobe:./a.out:f* { @[func] = count(); }' -- ./a.out",
+        ),
+        ("A script with a parameter", "sizes.bt 100 -- /bin/ls -l"),
+        ("What a script can be attached to", "-lv 'uprobe:./a.out:*' -- ./a.out"),
+    ),
+)
+@option(
+    "-e",
+    "script",
+    metavar="SCRIPT",
+    help="Run this text; else the first word in front of -- is the FILE with the script.",
+    group=Group.EVENTS,
+)
+@option(
+    "-l",
+    "--list",
+    "listing",
+    is_flag=True,
+    help="List the probes that the word in front of -- means, with globs, and do not run.",
+    group=Group.EVENTS,
+)
+@option(
+    "-v",
+    "--verbose",
+    is_flag=True,
+    help="List their arguments, too (-lv).",
+    group=Group.EVENTS,
+)
+@option(
+    "--dry-run",
+    is_flag=True,
+    help="Check the script, place its probes, and do not run.",
+    group=Group.EVENTS,
+)
+@mode_option
+@option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    help="Write what the script prints to FILE, not stdout.",
+    group=Group.OUTPUT,
+)
+@option(
+    "-f",
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    default=FORMATS[0],
+    show_default=True,
+    help="Print text, or lines of JSON.",
+    group=Group.OUTPUT,
+)
+@option("-q", "--quiet", is_flag=True, help="No word of attached probes.", group=Group.OUTPUT)
+@schedule_options
+@guest_options
+@click.pass_context
+def bpftrace(
+    ctx: click.Context,
+    /,
+    script: str | None,
+    listing: bool,
+    verbose: bool,
+    dry_run: bool,
+    mode_name: str,
+    output: str | None,
+    form: str,
+    quiet: bool,
+    **values: Any,
+) -> int:
+    """Run GUEST with ARGS and a script of bpftrace attached to it.
+
+    The script's output goes to stdout, or to the file of -o; standard streams are the guest's.
+    The exit code is the guest's, or that of exit(N).
+    """
+    words: tuple[str, ...] = ctx.meta[_WORDS]
+    config = config_of(values)
+    if listing:
+        if script is not None or len(words) > 1:
+            raise click.UsageError("-l: one pattern in front of --")
+        for line in list_probes(config, *(words or ("",)), verbose=verbose):
+            console.put(line)
+        return 0
+    if verbose:
+        raise click.UsageError("-v: with -l")
+    name, data, parameters = _read(script, words)
+    request = ScriptRequest(
+        config,
+        name,
+        script_text(name, data).text,
+        parameters,
+        {key: value for key, value in os.environ.items() if key.startswith(_OF_SCRIPTS)},
+        form,
+        output,
+        quiet,
+        Mode(mode_name),
+    )
+    with opened_script(request, console.write_bytes, _say) as scripted:
+        if dry_run:
+            console.remarks(scripted.remarks, values["color"])
+            return 0
+        reports = scripted.run(lambda session: attached(session, values["timeout"]))
+    show(reports, values["color"])
+    return reports.exit_code
+
+
+def _read(script: str | None, words: tuple[str, ...]) -> tuple[str, bytes, tuple[str, ...]]:
+    """Name and text of the script, and its parameters.
+
+    Raises:
+        UsageError: there is none.
+        CommandError: it cannot be read.
+    """
+    if script is not None:
+        return _STDIN, script.encode(errors="surrogateescape"), words
+    if not words:
+        raise click.UsageError("no script: give -e SCRIPT or FILE in front of -- GUEST")
+    name, *parameters = words
+    if name == "-":
+        return _STDIN, sys.stdin.buffer.read(), tuple(parameters)
+    try:
+        with open(name, "rb") as file:
+            return name, file.read(), tuple(parameters)
+    except OSError as error:
+        raise CommandError(f"{name}: {error.strerror}") from error
+
+
+def _say(data: bytes) -> None:
+    """Write a warning of a script's to standard error."""
+    console.text(data.decode(errors="surrogateescape").rstrip("\n"))

@@ -1,0 +1,129 @@
+"""Runs of guests with scripts of bpftrace, and lists of what scripts can be attached to."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from engine.errors import CommandError, ProbeError
+from engine.session.guest.session import Attach, Session
+from engine.session.headless.endings import explain
+from engine.session.protocol.config import GuestConfig
+from engine.session.protocol.report import Report, Reports
+from engine.session.protocol.requests import TraceOptions
+from engine.session.protocol.scripts import FORMATS as FORMATS
+from engine.session.protocol.scripts import ScriptRequest
+from engine.session.tracing.script.attached import AttachedScript
+from engine.session.tracing.script.listing import ProbeListing
+from engine.session.tracing.script.output import ScriptSink
+from engine.session.tracing.script.running import ScriptRun
+from engine.session.tracing.tracing import Tracing
+from engine.trace.bpftrace.parser import parse
+from engine.trace.bpftrace.text import MAX_SCRIPT, ScriptText
+
+Write = Callable[[bytes], object]
+
+
+class ScriptedGuest:
+    """A guest with a script that stands before its first instruction."""
+
+    def __init__(self, session: Session, tracing: Tracing, script: AttachedScript) -> None:
+        """Take what belongs together; `opened_script` makes it."""
+        self._session = session
+        self._tracing = tracing
+        self._script = script
+
+    @property
+    def remarks(self) -> tuple[Report, ...]:
+        """Remarks about what was set up, for those who do not run it."""
+        return (*self._session.opened.damage(), *self._session.remarks)
+
+    def run(self, attach: Attach) -> Reports:
+        """Run the guest to its end, then the script's.
+
+        Raises:
+            CommandError: a file that the run writes cannot be created.
+        """
+        session, script = self._session, self._script
+        with attach(session):
+            try:
+                reports = session.run(script.begin)
+            finally:
+                remarks = self._tracing.finish()
+                script.finish()
+        reports = reports.behind(*remarks, *script.remarks()).after(*session.opened.damage())
+        return reports.not_whole() if script.incomplete else reports
+
+
+def script_text(name: str, data: bytes) -> ScriptText:
+    """The text of a script.
+
+    Raises:
+        CommandError: it is no text, or too long.
+    """
+    if len(data) > MAX_SCRIPT:
+        raise CommandError(f"{name}: a script has at most {MAX_SCRIPT >> 20} MiB")
+    try:
+        return ScriptText(name, data.decode())
+    except UnicodeDecodeError as error:
+        raise CommandError(f"{name}: not UTF-8 at byte {error.start}") from error
+
+
+@contextmanager
+def opened_script(
+    request: ScriptRequest, write: Write, write_error: Write
+) -> Iterator[ScriptedGuest]:
+    """The guest of a request with its script attached, closed at the end.
+
+    Args:
+        request: what runs and how.
+        write: takes what the script prints, where no file is named.
+        write_error: takes its warnings.
+
+    Raises:
+        ScriptError: the script is wrong.
+        ImageError: the guest cannot be run.
+        CommandError: the output cannot be written.
+    """
+    text = ScriptText(request.name, request.text)
+    tree = parse(text)
+    with _loaded(request.config) as session:
+        run = ScriptRun(session)
+        sink = ScriptSink(session, request.output, write, write_error)
+        run.printed = sink.flush
+        tracing = Tracing(session, TraceOptions(mode=request.mode), consumer=run.consume)
+        try:
+            with session.opened.explained():
+                script = AttachedScript(session, tracing, run, sink, request)
+                script.attach(tree, text)
+                yield ScriptedGuest(session, tracing, script)
+        finally:
+            tracing.discard()
+
+
+@contextmanager
+def _loaded(config: GuestConfig) -> Iterator[Session]:
+    session = Session(config)
+    explain(session)
+    try:
+        yield session
+    finally:
+        session.close()
+
+
+def list_probes(config: GuestConfig, pattern: str, *, verbose: bool) -> Iterator[str]:
+    """What scripts can be attached to in a guest, line by line.
+
+    Args:
+        config: the guest.
+        pattern: as attach points are written, with globs; "" for all but functions.
+        verbose: arguments follow.
+
+    Raises:
+        ImageError: the guest cannot be run.
+        ProbeError: there is no provider of that name.
+    """
+    with _loaded(config) as session:
+        listing = ProbeListing(session)
+        try:
+            yield from listing.lines(pattern, verbose=verbose)
+        except ProbeError as error:
+            raise CommandError(f"-l {pattern}: {error}") from error

@@ -1,0 +1,36 @@
+"""The request of `bpftrace`: a script that runs on a guest."""
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from engine.arch.plan import Mode
+from engine.session.protocol.config import GuestConfig
+
+FORMATS = ("text", "json")
+
+
+class ScriptRequest(Struct, frozen=True):
+    """A run of a guest with a script attached.
+
+    Attributes:
+        config: the guest.
+        name: of the script's file; "stdin" for the text of -e.
+        text: of the script.
+        parameters: what `$1` and so on stand for, and named ones.
+        environment: variables that set the script's config, BPFTRACE_*.
+        format: one of `FORMATS`.
+        output: file to write to, None for a stream.
+        quiet: no word of how many probes there are.
+        mode: strictness of placement.
+    """
+
+    config: GuestConfig
+    name: str
+    text: str
+    parameters: tuple[str, ...] = ()
+    environment: Mapping[str, str] = {}
+    format: str = FORMATS[0]
+    output: str | None = None
+    quiet: bool = False
+    mode: Mode = Mode.STRICT

@@ -1,0 +1,217 @@
+"""A script attached to a guest: checked, compiled, placed, and its beginning and end."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from engine.errors import ProbeError
+from engine.session.guest.session import Session
+from engine.session.protocol.report import Report
+from engine.session.protocol.scripts import ScriptRequest
+from engine.session.tracing.script.events import ScriptEvent, ScriptEvents, Wish
+from engine.session.tracing.script.output import ScriptSink
+from engine.session.tracing.script.places import TIMERS, ScriptPlaces, period
+from engine.session.tracing.script.running import ScriptExit, ScriptRun, ScriptTimer
+from engine.session.tracing.script.surroundings import GuestSurroundings
+from engine.session.tracing.tracing import Tracing
+from engine.trace.bpftrace.captures import Action
+from engine.trace.bpftrace.checking import check
+from engine.trace.bpftrace.compiling import CompiledProbe, compile_script
+from engine.trace.bpftrace.json_lines import JsonOutput
+from engine.trace.bpftrace.output import ScriptOutput
+from engine.trace.bpftrace.printing import TextOutput
+from engine.trace.bpftrace.state import ScriptState
+from engine.trace.bpftrace.text import Remark, ScriptError, ScriptText
+from engine.trace.bpftrace.tree import AttachPoint, Script
+
+_SHOWN = 8
+
+
+class AttachedScript:
+    """A script on a guest.
+
+    Attributes:
+        incomplete: its output could not be written whole.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        tracing: Tracing,
+        run: ScriptRun,
+        sink: ScriptSink,
+        request: ScriptRequest,
+    ) -> None:
+        """Set up; `attach` does the work.
+
+        Args:
+            session: the guest.
+            tracing: records hits; the run is its consumer.
+            run: runs actions.
+            sink: takes what they print.
+            request: what is wanted.
+        """
+        self._session = session
+        self._tracing = tracing
+        self._run = run
+        self._sink = sink
+        self._request = request
+        self._begins: list[Action] = []
+        self._ends: list[Action] = []
+        self._signals: list[Action] = []
+        self._timers: list[tuple[int, Action]] = []
+        self._probes = 0
+        self._skipped: list[str] = []
+        self.incomplete = False
+        self._began = False
+
+    def attach(self, tree: Script, text: ScriptText) -> None:
+        """Check a script, and place its probes.
+
+        Raises:
+            ScriptError: it is wrong, or something that it names is not there.
+        """
+        session, run, request = self._session, self._run, self._request
+        verdicts = session.probes(request.mode).verdicts
+        places = ScriptPlaces(session, verdicts.places, verdicts.program)
+        around = GuestSurroundings(session, verdicts, places)
+        checked = check(tree, text, around, request.parameters, request.environment)
+        names = run.names()
+        output: ScriptOutput
+        if request.format == "json":
+            output = JsonOutput(self._sink.write, names)
+        else:
+            output = TextOutput(self._sink.write, self._sink.write_error, names)
+        self._output = output
+        self._state = ScriptState(checked, text, output, names)
+        self._checked = checked
+        self._warn(checked.warnings)
+        compiled = compile_script(checked, text, self._state)
+        missing = checked.config.missing_probes
+        events = ScriptEvents(self._tracing, run.readers, run.clock, skips=missing != "error")
+        attached: list[tuple[ScriptEvent, Action]] = []
+        stacks: set[int] = set()
+        with verdicts.lookup.settled():
+            for probe in compiled:
+                for point in probe.probe.points:
+                    if self._special(probe, point):
+                        continue
+                    problem = around.problem(point)
+                    if problem:
+                        self._missing(problem, point, text, missing)
+                        continue
+                    for event in self._placed(events, places, probe, point, text):
+                        attached.append((event, probe.make(event.reads, run)))
+                        self._probes += 1
+                        if probe.stacks:
+                            stacks.add(event.info.id)
+        run.attach(self._tracing, attached, frozenset(stacks))
+        self._skipped += events.skipped
+        if not self._probes:
+            where = tree.probes[0].span if tree.probes else tree.span
+            raise ScriptError(Remark("ERROR", "No probes to attach", where, text))
+
+    def _warn(self, remarks: Sequence[Remark]) -> None:
+        for remark in remarks:
+            lines = "".join(f"{line}\n" for line in remark.lines())
+            self._sink.write_error(lines.encode(errors="surrogateescape"))
+
+    def _missing(self, problem: str, point: AttachPoint, text: ScriptText, how: str) -> None:
+        if how == "error":
+            hint = "If this is expected, set the 'missing_probes' config variable to 'warn'."
+            raise ScriptError(Remark("ERROR", f"{problem}.", point.span, text, hint))
+        if how == "warn":
+            self._warn([Remark("WARNING", f"{problem}. Skipping.", point.span, text)])
+
+    def _placed(
+        self,
+        events: ScriptEvents,
+        places: ScriptPlaces,
+        probe: CompiledProbe,
+        point: AttachPoint,
+        text: ScriptText,
+    ) -> list[ScriptEvent]:
+        """The events of one place of a probe."""
+        wish = Wish(probe.captures, probe.needs_memory, bool(probe.stacks))
+        try:
+            return [each for one in places.resolved(point) for each in events.of(one, wish)]
+        except ProbeError as error:
+            raise ScriptError(Remark("ERROR", str(error), point.span, text)) from error
+
+    def _special(self, probe: CompiledProbe, point: AttachPoint) -> bool:
+        """Keep the action of a probe that stands nowhere; False for all others."""
+        provider = point.provider
+        if provider not in ("begin", "end", "self", *TIMERS):
+            return False
+        action = probe.make(self._run.plain_reads(point.text), self._run)
+        self._probes += 1
+        if provider == "begin":
+            self._begins.append(action)
+        elif provider == "end":
+            self._ends.append(action)
+        elif provider == "self":
+            self._signals.append(action)
+        else:
+            self._timers.append((period(point), action))
+        return True
+
+    # -- the run --------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """The guest is about to run: what the script does before it.
+
+        Raises:
+            CommandError: a file cannot be created.
+        """
+        session, run = self._session, self._run
+        session.outputs.create()
+        self._sink.begin()
+        self._began = True
+        self._tracing.start()
+        run.begin()
+        if not self._request.quiet:
+            self._output.attached(self._probes)
+        self._act(self._begins)
+        if run.over:
+            run.leave()
+        run.follow_calls(self._tracing)
+        for nanoseconds, action in self._timers:
+            timer = ScriptTimer(run, nanoseconds, self._bound(action))
+            session.machine.arm(timer, on=True)
+
+    def _bound(self, action: Action) -> Any:
+        machine = self._session.machine
+        return lambda: action(b"", 0, machine.tid)
+
+    def _act(self, actions: Sequence[Action]) -> None:
+        """Run actions that stand nowhere."""
+        try:
+            for action in actions:
+                action(b"", 0, self._session.machine.tid)
+        except ScriptExit:
+            self._run.over = True
+        self._sink.flush()
+
+    def finish(self) -> None:
+        """The guest has ended: the script's own end, and its maps."""
+        if not self._began:
+            return
+        self._act(self._ends)
+        if self._tracing.lost:
+            self._output.lost(self._tracing.lost)
+        if self._checked.config.print_maps_on_exit:
+            self._state.print_maps()
+        self._sink.flush()
+        self.incomplete = self._sink.failure is not None
+
+    def remarks(self) -> list[Report]:
+        """Remarks about the run."""
+        found = []
+        if self._sink.failure is not None:
+            found.append(Report((f"-o {self._request.output}: {self._sink.failure.strerror}",)))
+        if self._skipped:
+            shown = self._skipped[:_SHOWN]
+            more = (
+                [f"and {len(self._skipped) - _SHOWN} more"] if len(self._skipped) > _SHOWN else []
+            )
+            found.append(Report(("no probe stands at:", *shown, *more)))
+        return found

@@ -1,0 +1,122 @@
+"""What scripts can be attached to in a guest, listed as `bpftrace -l` does."""
+
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from typing import Final
+
+from engine.errors import ProbeError
+from engine.session.guest.session import Session
+from engine.session.tracing.script.places import KERNELS, SIGNALS, USERS, ScriptPlaces
+from engine.session.tracing.script.surroundings import GuestSurroundings
+from engine.trace.bpftrace.attach_points import attach_point
+from engine.trace.bpftrace.text import Remarks, ScriptText, Span
+from engine.trace.bpftrace.tree import AttachPoint
+from engine.trace.bpftrace.types import Array, Boolean, Enumeration, Integer, Pointer, Text, Type
+
+_SHORT: Final = {
+    "t": "tracepoint",
+    "u": "uprobe",
+    "ur": "uretprobe",
+    "U": "usdt",
+    "k": "kprobe",
+    "kr": "kretprobe",
+    "f": "fentry",
+    "fr": "fexit",
+    "kfunc": "fentry",
+    "kretfunc": "fexit",
+    "i": "interval",
+    "p": "profile",
+    "w": "watchpoint",
+}
+_TIMES: Final = ("hz", "ms", "s", "us")
+_NOWHERE: Final = Span(0, 0)
+
+
+class ProbeListing:
+    """Lists the probes of one guest."""
+
+    def __init__(self, session: Session) -> None:
+        """Nothing is read before the first question."""
+        verdicts = session.probes().verdicts
+        self._places = ScriptPlaces(session, verdicts.places, verdicts.program)
+        self._around = GuestSurroundings(session, verdicts, self._places)
+        self._main = verdicts.main.path
+        self._kernel = session.is_kernel
+
+    def lines(self, pattern: str, *, verbose: bool) -> Iterator[str]:
+        """The probes that a pattern means.
+
+        Args:
+            pattern: as attach points are written; "" for all.
+            verbose: arguments follow each.
+
+        Raises:
+            ProbeError: there is no provider of that name.
+        """
+        provider, _, rest = pattern.partition(":")
+        provider = _SHORT.get(provider, provider) or "*"
+        known = ("self", "tracepoint", "interval", "profile", "usdt", *sorted(USERS))
+        known = (*known, *sorted(KERNELS)) if self._kernel else known
+        wanted = [each for each in known if fnmatchcase(each, provider)]
+        if not wanted:
+            why = self._around.provides(provider)
+            raise ProbeError(why or f"Invalid provider: '{provider}'")
+        for each in wanted:
+            if each in USERS and each != provider and not rest:
+                continue  # there are too many functions for those who did not ask for them
+            yield from self._of(each, rest, verbose=verbose)
+
+    def _of(self, provider: str, rest: str, *, verbose: bool) -> Iterator[str]:
+        if provider == "self":
+            texts = (f"signal:{name}" for name in SIGNALS)
+            yield from (f"self:{each}" for each in texts if fnmatchcase(each, rest or "*"))
+            return
+        if provider in ("interval", "profile"):
+            each = (f"{unit}:" for unit in _TIMES)
+            yield from (f"{provider}:{one}" for one in each if fnmatchcase(one, rest or "*"))
+            return
+        parts = rest.split(":") if rest else []
+        least = {"usdt": 2, "tracepoint": 2}.get(provider, 2 if provider in USERS else 1)
+        parts = parts or ["*"]
+        if len(parts) < least:
+            parts.insert(0, self._main if provider in USERS else "*")
+        text = ":".join((provider, *parts))
+        point = attach_point(text, _NOWHERE, Remarks(ScriptText("-l", text)))
+        if point is None:
+            return
+        found = self._places.listed(point)
+        for one in sorted(found, key=lambda one: one.text) if provider != "tracepoint" else found:
+            yield one.text
+            if verbose:
+                yield from self._arguments(one)
+
+    def _arguments(self, point: AttachPoint) -> Iterator[str]:
+        """The arguments of a probe, indented."""
+        if point.provider == "usdt":
+            kinds = self._around.usdt_arguments(point) or ()
+            yield from (f"    {_text(kind)} arg{at}" for at, kind in enumerate(kinds))
+            return
+        for name, kind in (self._around.arguments(point) or {}).items():
+            yield f"    {_text(kind)} {name}"
+        returned = self._around.returns(point) if point.provider in USERS | KERNELS else None
+        if returned is not None:
+            yield f"    {_text(returned)} retval"
+
+
+def _text(kind: Type) -> str:
+    """A type as C has it."""
+    if isinstance(kind, Integer):
+        return f"{'' if kind.signed else 'u'}int{kind.bits}"
+    if isinstance(kind, Pointer):
+        target = _text(kind.target)
+        return f"{'char' if target == 'int8' else target} *"
+    if isinstance(kind, Text):
+        return f"char[{kind.size}]"
+    if isinstance(kind, Array):
+        return f"{_text(kind.element)}[{kind.count}]"
+    if isinstance(kind, Enumeration):
+        return f"enum {kind.name}"
+    if isinstance(kind, Boolean):
+        return "bool"
+    name: str = getattr(kind, "name", "void")
+    return name

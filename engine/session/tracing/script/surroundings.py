@@ -1,0 +1,284 @@
+"""The guest as the checker of a script sees it: places, types, symbols.
+
+Types come from the debug information of the guest's program and libraries, of tracepoints from
+their fields, of markers from the operands in their notes.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Final
+
+from engine.errors import ImageError, ProbeError
+from engine.fetch.variables import VariableError
+from engine.image.datatypes import DataType
+from engine.image.names import FileNames, GlobalNames
+from engine.session.guest.session import Session
+from engine.session.program.verdicts import Verdicts
+from engine.session.tracing.script.places import (
+    KERNELS,
+    RAW,
+    RAW_EVENTS,
+    USERS,
+    WATCHES,
+    PointError,
+    ScriptPlaces,
+)
+from engine.trace import sched, syscalls
+from engine.trace.bpftrace.attach_points import has_glob
+from engine.trace.bpftrace.c_types import enumeration, value_type
+from engine.trace.bpftrace.tree import AttachPoint
+from engine.trace.bpftrace.types import (
+    INT8,
+    INT64,
+    UINT64,
+    Array,
+    Enumeration,
+    Integer,
+    Pointer,
+    Text,
+    Type,
+)
+
+_COMM: Final = 16
+"""Bytes of a thread's name, the NUL included."""
+_PATH: Final = 4096
+_INT: Final = Integer(32, signed=True)
+_KEYWORDS: Final = ("struct", "union", "enum", "class")
+_SIZES: Final = {"pid_t": 32, "int": 32, "long": 64, "bool": 8}
+_UNSIGNED: Final = (
+    "unsigned",
+    "size_t",
+    "umode_t",
+    "qid_t",
+    "aio_context_t",
+    "__u32",
+    "u64",
+    "u32",
+)
+_PROGRAMS: Final = (
+    "the guest is a program: uprobe:BINARY:FUNCTION has its functions, and probes of a kernel are"
+    " for a guest that is one"
+)
+_COUNTERS: Final = (
+    "an emulated processor has no counters of its hardware: profile and interval probes sample by"
+    " the guest's time"
+)
+_REFUSED: Final = {
+    "hardware": _COUNTERS,
+    "software": "the guest's kernel has no counters of its software: tracepoint:sched has the"
+    " switches, profile and interval probes sample by the guest's time",
+    "iter": "there are no iterators of BPF: tracepoint:sched follows tasks as they come and go",
+    "bench": "bench probes are measured by bpftrace --mode bench; kprobe-tui bench measures here",
+    "test": "test probes are run by bpftrace --mode test",
+}
+
+
+class GuestSurroundings:
+    """What a script can know of one guest; `checked.ScriptSurroundings` says what is asked."""
+
+    def __init__(self, session: Session, verdicts: Verdicts, places: ScriptPlaces) -> None:
+        """Nothing is read before the first question.
+
+        Args:
+            session: the guest.
+            verdicts: knows its files.
+            places: finds what probes name.
+        """
+        self._session = session
+        self._arch = session.arch
+        self._verdicts = verdicts
+        self._places = places
+        self._refused: dict[AttachPoint, str] = {}
+
+    @property
+    def pointer_size(self) -> int:
+        """Bytes of an address."""
+        return self._arch.bits // 8
+
+    @property
+    def registers(self) -> Sequence[str]:
+        """The names that `reg()` takes."""
+        return tuple(self._arch.probes.fetch_registers)
+
+    # -- types by name ----------------------------------------------------------------------
+
+    @cached_property
+    def _files(self) -> tuple[FileNames, ...]:
+        """The names in debug information, file by file."""
+        return tuple(self._named())
+
+    def _named(self) -> Iterator[FileNames]:
+        for file in self._verdicts.program.files:
+            try:
+                info = file.variables.info
+            except ImageError:
+                continue
+            if info is not None:
+                yield GlobalNames(info)
+            elif file.variables.carried is not None:
+                yield file.variables.carried.names
+
+    def struct(self, name: str) -> DataType | None:
+        """A structure, union or enumeration by its name, with or without the word before it."""
+        word, _, rest = name.partition(" ")
+        if word not in _KEYWORDS:
+            word, rest = "", name
+        for each in (word,) if word else _KEYWORDS:
+            found = self._type(rest.strip(), each)
+            if found is not None:
+                return found
+        return None
+
+    def typedef(self, name: str) -> DataType | None:
+        """What a name of a type stands for."""
+        return self._type(name, "")
+
+    def _type(self, name: str, word: str) -> DataType | None:
+        declared: DataType | None = None
+        for names in self._files:
+            try:
+                found = names.type(name, word)
+            except ImageError:
+                continue
+            if found is not None and not found.is_declared_only:
+                return found
+            declared = declared or found
+        return declared
+
+    def enumerator(self, name: str) -> tuple[int, Enumeration] | None:
+        """The value of a constant of an enumeration, and which one that is."""
+        for names in self._files:
+            try:
+                found = names.enumerator(name)
+            except ImageError:
+                continue
+            if found is not None:
+                return found[1], enumeration(found[0])
+        return None
+
+    # -- places -----------------------------------------------------------------------------
+
+    def places(self, point: AttachPoint) -> Sequence[AttachPoint]:
+        """The places of a point with globs; the point itself if it has none or none matches."""
+        try:
+            return self._places.expanded(point) or (point,)
+        except PointError as error:
+            self._refused[point] = str(error)
+            return (point,)
+
+    def problem(self, point: AttachPoint) -> str:
+        """Why a place is nowhere; "" where it is somewhere."""
+        try:
+            found = self._places.expanded(point)
+        except PointError as error:
+            return str(error)
+        if found:
+            return ""
+        where = f"{point.target}:{point.function}" if point.target else point.function
+        return f"No matches for {point.provider} {where}"
+
+    def arguments(self, point: AttachPoint) -> Mapping[str, Type] | None:
+        """The members of `args` there; None where nothing tells them."""
+        if point.provider in USERS | KERNELS:
+            return self._parameters(point)
+        if point.provider in ("tracepoint", "rawtracepoint"):
+            return self._fields(point.target, point.function)
+        if point.provider in WATCHES:
+            return {}
+        return None
+
+    def _parameters(self, point: AttachPoint) -> Mapping[str, Type] | None:
+        try:
+            place = self._places.resolved(point)[0].place
+            if place is None:
+                return None
+            listed = self._verdicts.lookup.scope_at(place).entry_places()
+        except (ProbeError, VariableError, ImageError, IndexError):
+            return None
+        space = "kernel" if self._session.is_kernel else "user"
+        found = {}
+        for variable, _ in listed:
+            kind = value_type(variable.type, space)  # type: ignore[arg-type]
+            if kind is not None:
+                found[variable.name] = kind
+        return found
+
+    def returns(self, point: AttachPoint) -> Type | None:
+        """The type of `retval` there, where types are known."""
+        try:
+            place = self._places.resolved(point)[0].place
+            if place is None:
+                return None
+            kind, _ = self._verdicts.lookup.scope_at(place).result()
+        except (ProbeError, VariableError, ImageError, IndexError):
+            return None
+        return value_type(kind, "kernel" if self._session.is_kernel else "user")
+
+    def _fields(self, group: str, name: str) -> Mapping[str, Type] | None:
+        """The fields of a tracepoint."""
+        if has_glob(group) or has_glob(name):
+            return None
+        if group == RAW:
+            last = {"args": Array(UINT64, 6)} if name == RAW_EVENTS[0] else {"ret": INT64}
+            return {"id": INT64, **last}
+        if group == sched.GROUP:
+            event = sched.BY_NAME.get(name)
+            return None if event is None else {each: _kind(text) for each, text in event.fields}
+        if group != syscalls.GROUP:
+            return None
+        if name.startswith(syscalls.EXIT):
+            return {"__syscall_nr": _INT, "ret": INT64}
+        calls = self._arch.linux.syscalls.values()
+        wanted = name.removeprefix(syscalls.ENTER)
+        call = next((each for each in calls if syscalls.event_name(each) == wanted), "")
+        listed = syscalls.arguments(call, self._arch.linux.clone_backwards)
+        if listed is None:
+            return None
+        return {"__syscall_nr": _INT, **{one.name: self._argument(one.ctype) for one in listed}}
+
+    def _argument(self, ctype: str) -> Type:
+        """The type of an argument of a system call, which has 8 bytes in the event."""
+        if ctype.endswith("*"):
+            target = ctype.rstrip("* ").removeprefix("const ").strip()
+            if target == "char":
+                return Pointer(INT8, "user")
+            found = self.struct(target) if target.startswith(_KEYWORDS) else self.typedef(target)
+            kind = None if found is None else value_type(found, "user")
+            return Pointer(kind or INT8, "user")
+        return UINT64 if ctype.startswith(_UNSIGNED) else INT64
+
+    def usdt_arguments(self, point: AttachPoint) -> Sequence[Type] | None:
+        """The types of `arg0` and so on of a marker; None if that is not known."""
+        try:
+            markers = self._places.markers(point)
+        except ProbeError:
+            return None
+        if not markers:
+            return None
+        return tuple(
+            Integer(8 * (one.size or 8), one.signed and not one.real)
+            for one in markers[0].operands
+        )
+
+    def has_symbol(self, name: str, point: AttachPoint, kernel: bool) -> bool:
+        """There is a symbol of that name, for `kaddr()` and `uaddr()`."""
+        if kernel and not self._session.is_kernel:
+            return False
+        return self._verdicts.places.symbol(name) is not None
+
+    def provides(self, provider: str) -> str | None:
+        """None if probes of a provider can be had here; else why not, and what to do instead."""
+        if provider in KERNELS and not self._session.is_kernel:
+            return _PROGRAMS
+        if provider == "rawtracepoint":
+            return "it has no arguments with types here: tracepoint:GROUP:NAME has them"
+        return _REFUSED.get(provider)
+
+
+def _kind(ctype: str) -> Type:
+    """The type of a field of the scheduler's events."""
+    if ctype.startswith("char["):
+        return Text(_COMM)
+    if "char" in ctype:
+        return Text(_PATH)
+    return Integer(_SIZES.get(ctype, 64), signed=ctype != "bool")
