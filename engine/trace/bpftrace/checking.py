@@ -74,7 +74,6 @@ def check(
         _types(script, text, surroundings),
         parameters,
         _declared(script, remarks),
-        None,
     )
     _check_imports(script, remarks)
     probes = _Preparation(script, findings).probes()

@@ -4,7 +4,7 @@ Types are found by going over the script until nothing changes: a map that is re
 probe may get its type in the last one. Only then is it said what is wrong with uses of them.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Struct, field
@@ -25,7 +25,7 @@ from engine.trace.bpftrace.tree import (
     Node,
 )
 from engine.trace.bpftrace.type_lookup import TypeLookup
-from engine.trace.bpftrace.type_rules import promoted, same, settled, type_name
+from engine.trace.bpftrace.type_rules import bends, promoted, same, type_name
 from engine.trace.bpftrace.types import Aggregate, Type
 
 MAX_ERRORS: Final = 20
@@ -97,7 +97,6 @@ class Findings(Struct, eq=False):
         lookup: types by name.
         parameters: the words behind the script on the command line.
         declared: declarations of maps by the map's name.
-        format_error: tells what is wrong with a format string and the types of its arguments.
         types: of expressions.
         constants: of expressions that are known before the script runs.
         conversions: types that values are converted to where they stand.
@@ -119,7 +118,6 @@ class Findings(Struct, eq=False):
     lookup: TypeLookup
     parameters: Sequence[str]
     declared: dict[str, MapDeclaration]
-    format_error: Callable[[bytes, Sequence[Type]], str | None] | None
     types: dict[Node, Type] = field(default_factory=dict)
     constants: dict[Node, Constant] = field(default_factory=dict)
     conversions: dict[Node, Type] = field(default_factory=dict)
@@ -242,5 +240,5 @@ class Findings(Struct, eq=False):
 
     @staticmethod
     def _is_new(now: Type | None, whole: Type) -> bool:
-        """A type is another one than before, or has lost its flexible sign."""
-        return now is None or (now != whole and (not same(now, whole) or now != settled(now)))
+        """A type is another one than before, or a number in it has got a sign."""
+        return now is None or not same(now, whole) or bends(now) != bends(whole)

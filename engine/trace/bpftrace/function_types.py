@@ -346,6 +346,12 @@ def _option(site: CallSite, name: str, default: Constant) -> Constant:
     return default
 
 
+def longest_type(site: CallSite) -> Type | None:
+    """`default_str_length`: what `str()` reads at most."""
+    site.findings.constants[site.node] = site.findings.config.max_strlen
+    return UINT64
+
+
 def settings_type(site: CallSite) -> Type | None:
     """`config`: a record of the settings."""
     fields: dict[str, Constant] = {}

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, cast
 
 from engine.trace.bpftrace.findings import Findings, ProbeFacts
+from engine.trace.bpftrace.folding import KnownRecord, literal_type
 from engine.trace.bpftrace.functions import function
 from engine.trace.bpftrace.macros import node_fields
 from engine.trace.bpftrace.statement_types import ends
@@ -24,12 +25,17 @@ from engine.trace.bpftrace.tree import (
     MapEntry,
     Name,
     Node,
+    RecordLiteral,
     Scratch,
     StringLiteral,
+    TypeInfo,
     Unary,
 )
 from engine.trace.bpftrace.type_rules import settled
 from engine.trace.bpftrace.types import Enumeration, Type
+
+_CLAIMS: Final = frozenset(("static_assert", "assert_str"))
+"""Functions that have said all that they say when a script was checked."""
 
 
 class Lowering:
@@ -59,6 +65,8 @@ class Lowering:
         value = self._findings.constants.get(node)
         if isinstance(value, int | bytes) and not isinstance(node, Name):
             return self._noted(node, self._literal(node, value))
+        if isinstance(value, KnownRecord) and isinstance(node, Name | TypeInfo):
+            return self._noted(node, self._record(node, value))
         special = _SPECIAL.get(type(node))
         return self._noted(node, self._copy(node) if special is None else special(self, node))
 
@@ -88,6 +96,17 @@ class Lowering:
             self.types[positive] = settled(kind)
         self.constants[positive] = -value
         return Unary(node.span, "-", positive)
+
+    def _record(self, node: Node, value: KnownRecord) -> Node:
+        """A record of literals: `config`, `typeinfo(...)`."""
+        fields: list[tuple[str, Expression]] = []
+        for name, each in value.fields.items():
+            assert isinstance(each, int | bytes), "all of the records that are known hold these"
+            literal = self._literal(node, each)
+            self.types[literal] = settled(literal_type(each))
+            self.constants[literal] = each
+            fields.append((name, cast("Expression", literal)))
+        return RecordLiteral(node.span, tuple(fields))
 
     def _copy(self, node: Node) -> Node:
         values: list[object] = []
@@ -183,6 +202,8 @@ def _is_nothing(statement: Node) -> bool:
     if not isinstance(statement, ExpressionStatement):
         return False
     expression = statement.expression
+    if isinstance(expression, Call) and expression.name in _CLAIMS:
+        return True
     return isinstance(expression, Block) and not expression.statements and expression.value is None
 
 

@@ -14,6 +14,7 @@ from typing import Final, cast
 from engine.trace.bpftrace.text import Remarks, Span
 from engine.trace.bpftrace.tree import (
     Assignment,
+    Binary,
     Block,
     Call,
     Cast,
@@ -287,7 +288,9 @@ class Expansion:
     def _call(self, node: Node) -> Node:
         call = cast("Call", self._parts(node))
         macro = self._table.find(call.name, call.arguments, node.span)
-        return call if macro is None else self._use(macro, call.arguments, node.span)
+        if macro is not None:
+            return self._use(macro, call.arguments, node.span)
+        return _in_other_words(call) or call
 
     def _use(self, macro: Macro, arguments: Sequence[_Argument], span: Span) -> Node:
         if macro in self._chain:
@@ -369,6 +372,41 @@ class Expansion:
                 bound.span,
             )
         return path
+
+
+_OF_TASKS: Final = {
+    "ppid": ("real_parent", "pid"),
+    "pcomm": ("real_parent", "comm"),
+    "leader_tid": ("group_leader", "pid"),
+    "leader_comm": ("group_leader", "comm"),
+}
+"""Functions that read members of a task that they are given."""
+
+
+def _in_other_words(call: Call) -> Expression | None:
+    """What a call stands for that could be written with less than a function; None if nothing."""
+    span, arguments = call.span, call.arguments
+    members = _OF_TASKS.get(call.name)
+    if members is not None and len(arguments) == 1 and not isinstance(arguments[0], TypeName):
+        return Field(span, Field(span, arguments[0], members[0]), members[1])
+    if call.name != "container_of" or len(arguments) != 3:
+        return None
+    pointer, kind, member = arguments
+    path: list[str] = []
+    while isinstance(member, Field):
+        path.insert(0, member.name)
+        member = member.of
+    if not isinstance(member, Name) or isinstance(pointer, TypeName):
+        return None
+    if isinstance(kind, Name):
+        kind = TypeName(kind.span, kind.name)
+    if isinstance(kind, TypeOf) and isinstance(kind.of, TypeName):
+        kind = kind.of
+    if not isinstance(kind, TypeName):
+        return None
+    offset = OffsetOf(span, kind, (member.name, *path))
+    start = Binary(span, "-", Cast(span, TypeName(span, "uint64"), pointer), offset)
+    return Cast(span, TypeName(kind.span, kind.name, (*kind.suffixes, "*")), start)
 
 
 class _Finished(MacroTable):
