@@ -103,6 +103,7 @@ class Findings(Struct, eq=False):
         decided: which way each `if comptime` goes.
         maps: by name.
         options: defaults of `getopt`, by name.
+        descriptions: what `getopt` says of options.
         probe: the one that is looked at.
         is_final: all types are known now; what is wrong with them is told.
         may_decide: nothing changes any more: what is asked of types can be told.
@@ -124,6 +125,7 @@ class Findings(Struct, eq=False):
     decided: dict[Conditional, bool] = field(default_factory=dict)
     maps: dict[str, MapFacts] = field(default_factory=dict)
     options: dict[str, Constant] = field(default_factory=dict)
+    descriptions: dict[str, str] = field(default_factory=dict)
     probe: ProbeFacts | None = None
     is_final: bool = False
     may_decide: bool = False

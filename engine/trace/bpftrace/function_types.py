@@ -309,6 +309,14 @@ def option_type(site: CallSite) -> Type | None:
             f"is used. Previous default value: {shown}"
         )
         return None
+    described = site.text(2) or ""
+    other = site.findings.descriptions.setdefault(name, described) or described
+    site.findings.descriptions[name] = other
+    if described and described != other:
+        site.error(
+            f"Command line option '{name}' must have the same description in all places it's "
+            "used. Hint: You can wrap it in a macro"
+        )
     value = _option(site, name, wanted)
     site.findings.constants[site.node] = value
     if isinstance(value, bool):

@@ -319,7 +319,7 @@ class Expansion:
             bound = bound.of if isinstance(bound.of, TypeName | Name) else None
         if isinstance(bound, Name):
             return TypeName(node.span, f"{tag} {bound.name}".strip(), written.suffixes)
-        if isinstance(bound, TypeName) and not (tag and " " in bound.name):
+        if isinstance(bound, TypeName) and not (tag and (" " in bound.name or bound.suffixes)):
             whole = f"{tag} {bound.name}".strip()
             return TypeName(node.span, whole, bound.suffixes + written.suffixes)
         if self._bound.get(name) is not None:
