@@ -287,7 +287,7 @@ def _check_maps(findings: Findings) -> None:
             findings.error(
                 "Incompatible map types. Type from declaration: "
                 f"{declaration.kind}. Type from value/key type: {wanted}hash",
-                declaration,
+                facts.place,
             )
 
 

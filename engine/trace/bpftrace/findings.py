@@ -37,6 +37,7 @@ class MapFacts(Struct, eq=False):
 
     Attributes:
         name: without the sign.
+        place: where it is named first.
         scalar: it is one value (`@x`); None as long as nothing tells.
         is_used: some place reads or writes an entry.
         key: the type of its keys; None if it is not known, and for a scalar.
@@ -47,6 +48,7 @@ class MapFacts(Struct, eq=False):
     """
 
     name: str
+    place: MapName
     scalar: bool | None = None
     is_used: bool = False
     key: Type | None = None
@@ -157,7 +159,7 @@ class Findings(Struct, eq=False):
         """What is known of a map."""
         facts = self.maps.get(name.name)
         if facts is None:
-            facts = self.maps[name.name] = MapFacts(name.name)
+            facts = self.maps[name.name] = MapFacts(name.name, name)
         return facts
 
     def variable(self, variable: ScratchVariable, kind: Type, at: Node) -> None:
