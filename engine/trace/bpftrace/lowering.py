@@ -11,6 +11,7 @@ from engine.trace.bpftrace.findings import Findings, ProbeFacts
 from engine.trace.bpftrace.folding import KnownRecord, literal_type
 from engine.trace.bpftrace.functions import function
 from engine.trace.bpftrace.macros import node_fields
+from engine.trace.bpftrace.member_types import is_arguments
 from engine.trace.bpftrace.statement_types import ends
 from engine.trace.bpftrace.tree import (
     Block,
@@ -21,6 +22,7 @@ from engine.trace.bpftrace.tree import (
     Declaration,
     Expression,
     ExpressionStatement,
+    Field,
     IntegerLiteral,
     MapEntry,
     Name,
@@ -32,7 +34,7 @@ from engine.trace.bpftrace.tree import (
     Unary,
 )
 from engine.trace.bpftrace.type_rules import settled
-from engine.trace.bpftrace.types import Enumeration, Type
+from engine.trace.bpftrace.types import Enumeration, Record, Type
 
 _CLAIMS: Final = frozenset(("static_assert", "assert_str"))
 """Functions that have said all that they say when a script was checked."""
@@ -152,7 +154,24 @@ class Lowering:
         value = self._findings.constants.get(node)
         if isinstance(kind, Enumeration) and isinstance(value, int):
             return self._literal(node, value)
+        if name.name == "args" and isinstance(kind, Record):
+            return self._arguments(name, kind)
         return Name(name.span, name.name)
+
+    def _arguments(self, name: Name, kind: Record) -> Node:
+        """`args` as a whole: a record of its members."""
+        fields: list[tuple[str, Expression]] = []
+        for member, each in kind.fields:
+            field = Field(name.span, Name(name.span, "args"), member)
+            self.types[field] = settled(each)
+            fields.append((member, field))
+        return RecordLiteral(name.span, tuple(fields))
+
+    def _field(self, node: Node) -> Node:
+        field = cast("Field", node)
+        if is_arguments(field.of):
+            return Field(field.span, Name(field.of.span, "args"), field.name)
+        return self._copy(node)
 
     def _call(self, node: Node) -> Node:
         call = cast("Call", node)
@@ -211,6 +230,7 @@ _SPECIAL: Final[Mapping[type[Node], Callable[[Lowering, Node], Node]]] = {
     Scratch: Lowering._scratch,
     Declaration: Lowering._declaration,
     Name: Lowering._name,
+    Field: Lowering._field,
     Call: Lowering._call,
     Conditional: Lowering._conditional,
     Comptime: Lowering._comptime,
