@@ -156,7 +156,8 @@ def symbol_name(site: CallSite) -> None:
     kernel = site.name == "kaddr"
     points = site.probe.points
     if points and not site.findings.surroundings.has_symbol(name, points[0], kernel):
-        site.error(f"Could not resolve symbol: {name}")
+        what = "Failed to resolve kernel symbol" if kernel else "Could not resolve symbol"
+        site.error(f"{what}: {name}")
 
 
 def compared_length(site: CallSite) -> None:

@@ -12,8 +12,9 @@ from engine.trace.bpftrace.folding import KnownRecord, literal_type
 from engine.trace.bpftrace.functions import function
 from engine.trace.bpftrace.macros import node_fields
 from engine.trace.bpftrace.member_types import is_arguments
-from engine.trace.bpftrace.statement_types import ends
+from engine.trace.bpftrace.statement_types import aggregate_call, ends
 from engine.trace.bpftrace.tree import (
+    Assignment,
     Block,
     BooleanLiteral,
     Call,
@@ -192,6 +193,21 @@ class Lowering:
                 arguments.append(self._made(argument))
         return Call(call.span, call.name, cast("tuple[Expression, ...]", tuple(arguments)))
 
+    def _assignment(self, node: Node) -> Node:
+        """An aggregate that a block gives, a macro's for example, is assigned in the block."""
+        assigned = cast("Assignment", node)
+        statements: list[Node] = []
+        value = assigned.value
+        if aggregate_call(value) is None or not isinstance(value, Block):
+            return self._copy(node)
+        while isinstance(value, Block) and value.value is not None:
+            statements += [self._made(each) for each in value.statements]
+            value = value.value
+        target = self._made(assigned.target)
+        last = Assignment(node.span, target, "=", self._made(value))  # type: ignore[arg-type]
+        block = Block(node.span, (*statements, last))  # type: ignore[arg-type]
+        return ExpressionStatement(node.span, block)
+
     def _conditional(self, node: Node) -> Node:
         choice = cast("Conditional", node)
         way = self._findings.decided.get(choice)
@@ -231,6 +247,7 @@ _SPECIAL: Final[Mapping[type[Node], Callable[[Lowering, Node], Node]]] = {
     Declaration: Lowering._declaration,
     Name: Lowering._name,
     Field: Lowering._field,
+    Assignment: Lowering._assignment,
     Call: Lowering._call,
     Conditional: Lowering._conditional,
     Comptime: Lowering._comptime,

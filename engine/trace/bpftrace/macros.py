@@ -120,6 +120,11 @@ class MacroTable:
                 argument.span,
             )
 
+    def common_name(self, name: str) -> str:
+        """The name of a function without the prefix by which bpftrace's own macros call it."""
+        plain = name.removeprefix("__builtin_")
+        return plain if self.is_native(plain) else name
+
     def count(self, span: Span) -> None:
         """Note that there is one more node.
 
@@ -283,13 +288,16 @@ class Expansion:
             plain = Expansion(_Finished(self._table), depth=self._depth)
             return plain._copy(bound)
         macro = self._table.find(name, (), node.span)
-        return Name(node.span, name) if macro is None else self._use(macro, (), node.span)
+        if macro is not None:
+            return self._use(macro, (), node.span)
+        return Name(node.span, self._table.common_name(name))
 
     def _call(self, node: Node) -> Node:
         call = cast("Call", self._parts(node))
         macro = self._table.find(call.name, call.arguments, node.span)
         if macro is not None:
             return self._use(macro, call.arguments, node.span)
+        call = Call(call.span, self._table.common_name(call.name), call.arguments)
         return _in_other_words(call) or call
 
     def _use(self, macro: Macro, arguments: Sequence[_Argument], span: Span) -> Node:
@@ -448,13 +456,11 @@ def node_fields(kind: type[Node]) -> tuple[str, ...]:
 
 
 def forbid_jumps(macro: Macro, remarks: Remarks) -> None:
-    """Remark upon jumps out of a macro, and upon `exit()`, which is one."""
+    """Remark upon jumps out of a macro; `exit()` is none."""
     waiting: list[tuple[Node, bool]] = [(macro.body, False)]
     while waiting:
         node, in_loop = waiting.pop()
         kind = node.kind if isinstance(node, Jump) else ""
-        if isinstance(node, Call) and node.name == "exit":
-            kind = "return"
         if kind == "return" or (kind and not in_loop):
             remarks.error(f"'{kind}' statement is not allowed in a macro", node.span)
         in_loop = in_loop or isinstance(node, While | For)
