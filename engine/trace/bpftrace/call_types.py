@@ -253,7 +253,8 @@ class CallTypes:
         """`delete(@x, key)`, `delete(@x[key])`, `delete(@x)`."""
         first = site.arguments[0]
         if len(site.arguments) == 2:
-            return self._keyed(site, "delete() with two arguments")
+            self._keyed(site, "delete() with two arguments")
+            return True
         if isinstance(first, MapEntry):
             if self._key(first.map, first.key, first) is None:
                 self._findings.error(
@@ -274,7 +275,8 @@ class CallTypes:
 
     def _has_key(self, site: CallSite) -> bool:
         """`has_key(@x, key)`."""
-        return self._keyed(site, "has_key()")
+        self._keyed(site, "has_key()")
+        return True
 
     def _keyed(self, site: CallSite, words: str) -> bool:
         name, key = site.arguments[0], site.arguments[1]
@@ -282,11 +284,14 @@ class CallTypes:
             self._findings.error(f"{site.name}() expects a map argument", name)
         elif self._key(name, key, site.node) is None:  # type: ignore[arg-type]  # an expression
             site.error(f"call to {words} expects a map with explicit keys (non-scalar map)")
-        return True
+        else:
+            return True
+        return False
 
     def _find(self, site: CallSite) -> bool:
         """`find(@x, key, $value)`."""
-        self._keyed(site, "find")
+        if not self._keyed(site, "find"):
+            return True
         name, target = site.arguments[0], site.arguments[2]
         if not isinstance(target, Scratch):
             self._findings.error("find() expects a variable as its third argument", target)

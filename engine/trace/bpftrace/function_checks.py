@@ -98,7 +98,7 @@ def several_strings(site: CallSite) -> None:
     """`join()` takes the address of an array of addresses."""
     kind = site.kind(0)
     if integer_of(kind) is None and not isinstance(kind, Pointer | Array):
-        site.error(f"() only supports int or pointer arguments ({kind_name(kind)} provided)")
+        site.error(f"join() only supports int or pointer arguments ({kind_name(kind)} provided)")
 
 
 def in_either_space(site: CallSite) -> None:
@@ -212,8 +212,10 @@ def formatted(site: CallSite) -> None:
         return
     for index, kind in enumerate(kinds):
         if kind is None or isinstance(kind, Void) or is_histogram(kind):
-            name = "none" if kind is None else type_name(kind)
-            site.findings.error(f"{site.name}() can not print {name}", site.arguments[index + 1])
+            if kind is not None or not site.findings.errors:
+                name = type_name(kind)
+                text = f"{site.name}() can not print {name}"
+                site.findings.error(text, site.arguments[index + 1])
             return
     error = check_format(value, [kind for kind in kinds if kind is not None])
     if error is not None:
@@ -253,6 +255,8 @@ def true_claim(site: CallSite) -> None:
 def printable(site: CallSite) -> None:
     """`print()` of a value takes nothing but the value."""
     kind = site.kind(0)
+    if kind is None and site.findings.errors:
+        return  # why it has no type is told
     if is_histogram(kind):
         site.error(
             f"Map type {type_name(kind)} cannot print the value of individual keys. You must "

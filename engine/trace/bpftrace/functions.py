@@ -100,6 +100,8 @@ class Function(Struct, frozen=True):
             wanted = self.wanted(index)
             if wanted in ("any", "word"):
                 continue
+            if site.kind(index) is None and site.findings.errors:
+                return False  # why it has no type is told
             kind, _, literal = wanted.partition(" ")
             is_one = kind_name(site.kind(index)) == kind
             if literal and not (is_one and _is_literal(site, index, kind)):

@@ -105,20 +105,10 @@ class MacroTable:
                 f"The closest definition of {macro.name}() has a different number of arguments. "
                 f"Expected: {expected} but got {given}"
             )
+        else:
+            hint = _wrong_argument(macro, arguments)
         text = f"Call to {macro.name}() has arguments that do not match any definition."
         self.remarks.error(text, span, hint)
-        if hint:
-            return
-        for parameter, argument in zip(macro.parameters, arguments, strict=True):
-            if _takes(parameter, argument):
-                continue
-            wanted = "map" if isinstance(parameter, MapName) else "variable"
-            got = {Scratch: "a variable", MapName: "a map"}.get(type(argument), "an expression")
-            self.remarks.error(
-                f"Mismatched arg. {macro.name}() expects a {wanted} for arg "
-                f"{_written(parameter)} but got {got}.",
-                argument.span,
-            )
 
     def common_name(self, name: str) -> str:
         """The name of a function without the prefix by which bpftrace's own macros call it."""
@@ -147,6 +137,19 @@ def _written(parameter: Node) -> str:
             return f"@{parameter.name}"
         case _:
             return cast("Name", parameter).name
+
+
+def _wrong_argument(macro: Macro, arguments: Sequence[_Argument]) -> str:
+    """What is wrong with the first argument that a macro does not take."""
+    for parameter, argument in zip(macro.parameters, arguments, strict=True):
+        if not _takes(parameter, argument):
+            wanted = "map" if isinstance(parameter, MapName) else "variable"
+            got = {Scratch: "a variable", MapName: "a map"}.get(type(argument), "an expression")
+            return (
+                f"Mismatched arg. {macro.name}() expects a {wanted} for arg "
+                f"{_written(parameter)} but got {got}."
+            )
+    return ""
 
 
 def _takes(parameter: Node, argument: Node) -> bool:
