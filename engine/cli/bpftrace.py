@@ -24,7 +24,7 @@ _STDIN: Final = "stdin"
 _OF_SCRIPTS: Final = "BPFTRACE_"
 
 
-class _Script(GroupedCommand):
+class _ScriptCommand(GroupedCommand):
     """A command whose words in front of `--` are a script's file and parameters."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -41,7 +41,7 @@ class _Script(GroupedCommand):
 
 
 def _first_word(args: Sequence[str], parameters: Sequence[click.Parameter]) -> int:
-    """Where the words begin that are neither options nor their values."""
+    """Find the first word that is neither an option nor the value of one."""
     options = {
         name: each
         for each in parameters
@@ -57,7 +57,7 @@ def _first_word(args: Sequence[str], parameters: Sequence[click.Parameter]) -> i
 
 
 @click.command(
-    cls=_Script,
+    cls=_ScriptCommand,
     context_settings={"allow_interspersed_args": False},
     uses=(
         (

@@ -110,7 +110,7 @@ def _loaded(config: GuestConfig) -> Iterator[Session]:
 
 
 def list_probes(config: GuestConfig, pattern: str, *, verbose: bool) -> Iterator[str]:
-    """What scripts can be attached to in a guest, line by line.
+    """List what scripts can be attached to in a guest, line by line.
 
     Args:
         config: the guest.

@@ -5,7 +5,7 @@ by nodes: what checking finds about a node (its type, its constant) is kept besi
 macro that is used gives nodes of its own each time.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from engine.trace.bpftrace.text import Span
@@ -406,6 +406,12 @@ class AttachPoint(Node):
     rate: int = 0
     length: int = 0
     mode: str = ""
+
+    def elsewhere(
+        self, text: str, target: str, function: str, namespace: str = ""
+    ) -> "AttachPoint":
+        """The same of another name, in another program or function: its globs are replaced."""
+        return replace(self, text=text, target=target, function=function, namespace=namespace)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

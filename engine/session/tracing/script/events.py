@@ -19,7 +19,7 @@ from engine.session.tracing.script.places import (
     RAW_EVENTS,
     RETURNS,
     WATCHES,
-    ScriptPlace,
+    AttachedPlace,
 )
 from engine.session.tracing.tracing import Tracing
 from engine.trace import syscalls
@@ -64,7 +64,7 @@ class ScriptEvent(Struct, frozen=True):
 
 
 class Wish(Struct, frozen=True):
-    """What an action asks of the events of its probe.
+    """The wishes of an action for the events of its probe.
 
     Attributes:
         captures: of its rows.
@@ -78,7 +78,7 @@ class Wish(Struct, frozen=True):
 
 
 class _Read(Struct):
-    """How the values of one place's rows are read.
+    """The arguments of one place's event, and the reading of them.
 
     Attributes:
         words: arguments of the definition.
@@ -117,7 +117,7 @@ class ScriptEvents:
         probes = self._arch.probes
         self._names = {whole: short for short, whole in probes.fetch_registers.items()}
 
-    def of(self, place: ScriptPlace, wish: Wish) -> Iterator[ScriptEvent]:
+    def of(self, place: AttachedPlace, wish: Wish) -> Iterator[ScriptEvent]:
         """The events at a place of a probe.
 
         Raises:
@@ -135,7 +135,7 @@ class ScriptEvents:
 
     # -- code -----------------------------------------------------------------------------
 
-    def _in_code(self, place: ScriptPlace, wish: Wish) -> ScriptEvent | None:
+    def _in_code(self, place: AttachedPlace, wish: Wish) -> ScriptEvent | None:
         where = place.place
         assert where is not None, "it is in code"
         read = _Read()
@@ -170,7 +170,7 @@ class ScriptEvents:
             for at, text in enumerate(read.values)
         ]
 
-    def _capture(self, capture: Capture, place: ScriptPlace, read: _Read) -> None:
+    def _capture(self, capture: Capture, place: AttachedPlace, read: _Read) -> None:
         """Add an argument for a capture."""
         name = f"c{len(read.values)}"
         body, kind = self._base(capture, place)
@@ -186,7 +186,7 @@ class ScriptEvents:
         read.words.append(f"{name}={body}:{word}")
         read.values.append(expression)
 
-    def _base(self, capture: Capture, place: ScriptPlace) -> tuple[str, str]:
+    def _base(self, capture: Capture, place: AttachedPlace) -> tuple[str, str]:
         """Body of an argument, and its type where that is the place's own."""
         if capture.base == "argument":
             return self._argument(int(capture.name)), ""
@@ -213,7 +213,7 @@ class ScriptEvents:
 
     # -- events without probes ------------------------------------------------------------
 
-    def _of_kernel(self, place: ScriptPlace, wish: Wish) -> Iterator[ScriptEvent]:
+    def _of_kernel(self, place: AttachedPlace, wish: Wish) -> Iterator[ScriptEvent]:
         group, name = place.point.target, place.point.function
         tracing = self._tracing
         if group == RAW:
@@ -234,7 +234,7 @@ class ScriptEvents:
                     continue  # a call whose arguments nobody knows
             yield self._of_info(tracing.infos[key], place, wish, raw=group == RAW)
 
-    def _watching(self, place: ScriptPlace, wish: Wish) -> ScriptEvent:
+    def _watching(self, place: AttachedPlace, wish: Wish) -> ScriptEvent:
         address, size = place.point.address or 0, place.point.length
         tracing = self._tracing
         before = set(tracing.infos)
@@ -243,7 +243,7 @@ class ScriptEvents:
         return self._of_info(tracing.infos[key], place, wish, raw=False)
 
     def _of_info(
-        self, info: EventInfo, place: ScriptPlace, wish: Wish, *, raw: bool
+        self, info: EventInfo, place: AttachedPlace, wish: Wish, *, raw: bool
     ) -> ScriptEvent:
         columns = {column.name: column for column in info.columns}
         read = _Read(names={"string_at": string_at, **self._memory})
@@ -267,7 +267,7 @@ class ScriptEvents:
         return self._made(info, read, wish, place, read.values)
 
     def _made(
-        self, info: EventInfo, read: _Read, wish: Wish, place: ScriptPlace, values: Sequence[str]
+        self, info: EventInfo, read: _Read, wish: Wish, place: AttachedPlace, values: Sequence[str]
     ) -> ScriptEvent:
         controls = self._tracing.controls
         at_once = wish.needs_memory or place.place is None

@@ -8,7 +8,6 @@ a library by its short name (`libc`), or a program that is found as the shell fi
 import fnmatch
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
@@ -42,7 +41,7 @@ UNITS: Final = {"s": 10**9, "ms": 10**6, "us": 10**3}
 _FOLDERS: Final = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 
 
-class ScriptPlace(Struct, frozen=True):
+class AttachedPlace(Struct, frozen=True):
     """One place where a probe of a script runs.
 
     Attributes:
@@ -235,24 +234,24 @@ class ScriptPlaces:
 
     # -- places without globs -------------------------------------------------------------
 
-    def resolved(self, point: AttachPoint) -> tuple[ScriptPlace, ...]:
-        """Where in the guest a place is: several places for a line, a marker, an inlined function.
+    def resolved(self, point: AttachPoint) -> tuple[AttachedPlace, ...]:
+        """Find a place in the guest: several places for a line, a marker, an inlined function.
 
         Raises:
             ProbeError: it is nowhere.
         """
         if point.provider in USERS:
-            return tuple(ScriptPlace(point, place) for place in self._in_code(point))
+            return tuple(AttachedPlace(point, place) for place in self._in_code(point))
         if point.provider in KERNELS:
             if point.address is not None:
                 places = self._places.resolve(f"{point.address:#x}")
             else:
                 target = SymbolPlace(point.function, point.offset)
                 places = self._places.of_target(target, point.text, Rules.KPROBE)
-            return tuple(ScriptPlace(point, place) for place in places)
+            return tuple(AttachedPlace(point, place) for place in places)
         if point.provider == "usdt":
             return tuple(self._at_markers(point))
-        return (ScriptPlace(point),)
+        return (AttachedPlace(point),)
 
     def _in_code(self, point: AttachPoint) -> tuple[Place, ...]:
         files = self.files(point.target)
@@ -268,12 +267,12 @@ class ScriptPlaces:
         target = SymbolPlace(point.function, point.offset, file.path)
         return self._places.of_target(target, point.text, Rules.UPROBE)
 
-    def _at_markers(self, point: AttachPoint) -> Iterator[ScriptPlace]:
+    def _at_markers(self, point: AttachPoint) -> Iterator[AttachedPlace]:
         for marker in self.markers(point):
             if marker.problem:
                 raise PointError(f"{marker.event} in {marker.file.path}: {marker.problem}")
             where = self._places.at(marker.file, marker.probe.address, Rules.UPROBE, point.text)
-            yield ScriptPlace(point, where, marker)
+            yield AttachedPlace(point, where, marker)
 
     def markers(self, point: AttachPoint) -> list[Marker]:
         """The sites of a marker."""
@@ -320,9 +319,8 @@ def _at(
     """A place with its globs replaced; `shown` is the function's name in the source."""
     text = point.text
     if text == _name(point):
-        other = replace(point, target=target, function=shown or function, namespace=namespace)
-        text = _name(other)
-    return replace(point, text=text, target=target, function=function, namespace=namespace)
+        text = _name(point.elsewhere("", target, shown or function, namespace))
+    return point.elsewhere(text, target, function, namespace)
 
 
 def _name(point: AttachPoint) -> str:
