@@ -97,7 +97,13 @@ class ScriptEvents:
     """Makes the events of a script."""
 
     def __init__(
-        self, tracing: Tracing, memory: dict[str, Any], clock: list[int], *, skips: bool
+        self,
+        tracing: Tracing,
+        memory: dict[str, Any],
+        clock: list[int],
+        *,
+        skips: bool,
+        as_linux: bool = False,
     ) -> None:
         """Begin without any.
 
@@ -106,12 +112,14 @@ class ScriptEvents:
             memory: the functions "string" and "bytes", which read memory at a hit.
             clock: nanoseconds that the time of a row is ahead of its ticks.
             skips: a place where no probe may stand is left out, and told of.
+            as_linux: probes stand wherever Linux lets them, even where that corrupts the program.
         """
         self._tracing = tracing
         self._arch = tracing.session.arch
         self._memory = memory
         self._clock = clock
         self._skips = skips
+        self._bang = "!" if as_linux else ""
         self._count = 0
         self.skipped: list[str] = []
         probes = self._arch.probes
@@ -152,7 +160,7 @@ class ScriptEvents:
             spot = f"{where.symbol}+{where.offset:#x}" if where.offset else str(where.symbol)
         letter = "r" if is_return else "p"
         try:
-            line = " ".join((f"{letter}:{GROUP}/{name}", spot, *read.words))
+            line = " ".join((f"{self._bang}{letter}:{GROUP}/{name}", spot, *read.words))
             self._tracing.definitions.define(line)
         except ProbeError as error:
             if not self._skips:
