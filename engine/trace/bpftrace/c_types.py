@@ -1,6 +1,7 @@
 """The types of a script's values for types of C, whoever describes them: DWARF, BTF, the script.
 
-An array of `char` is a string (bpftrace's src/btf.cpp, `get_stype`), all other arrays are arrays.
+An array of `char` is a string (bpftrace's src/btf.cpp, `get_stype`; with room for a NUL as in its
+src/ast/passes/clang_parser.cpp), all other arrays are arrays.
 Numbers with a fraction have no type: no script can do anything with them.
 """
 
@@ -63,7 +64,7 @@ def _array(data: DataType, space: Space, depth: int) -> Type | None:
     element = data.element.resolved
     count = data.count or 0
     if element.kind is TypeKind.CHAR and element.size == 1 and count:
-        return Text(count)
+        return Text(count + 1)  # one more: such a string is whole if it fills all
     inner = value_type(element, space, depth + 1)
     return None if inner is None else Array(inner, count)
 

@@ -1,13 +1,15 @@
 """Python for what calls of functions have in common: arguments, memory, aggregates."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final, Literal
 
 from engine.trace.bpftrace import tree
 from engine.trace.bpftrace.captures import RunSurroundings
 from engine.trace.bpftrace.capturing import Reached
 from engine.trace.bpftrace.checked import CheckedProbe
-from engine.trace.bpftrace.expression_code import ExpressionCode
+from engine.trace.bpftrace.conversion_code import integer_of
+from engine.trace.bpftrace.expression_code import ExpressionCode, FaultTeller
 from engine.trace.bpftrace.histograms import hist_bucket, linear_bucket
 from engine.trace.bpftrace.output import MAP_FULL
 from engine.trace.bpftrace.types import Buffer, Text, Type
@@ -138,7 +140,7 @@ class CallCode:
         assert kind is not None
         numbers = [self.argument(call, 0)] if call.name != "count" else []
         parts = [lambda: self.expressions.key(target)]
-        parts += [lambda each=each: self.expressions.value(each) for each in numbers]
+        parts += [partial(self.expressions.value, each) for each in numbers]
         key, *values = self.lines.evaluated(parts)
         value = values[0] if values else "1"
         method = _METHODS[kind.kind]
@@ -150,7 +152,12 @@ class CallCode:
         entries = self.expressions.entries_code(name)
         if kind.kind == "hist":
             bits = kind.parameters[0] if kind.parameters else 0
-            bucket = f"{self.helper(hist_bucket)}({value}, {bits})"
+            number = integer_of(self.expressions.type_of(numbers[0]))
+            if bits or (number.bits == 64 and not number.signed):
+                bucket = f"{self.helper(hist_bucket)}({value}, {bits})"
+            else:  # the same without a call
+                value = self.lines.kept(value)
+                bucket = f"{value}.bit_length() + 1 if {value} >= 0 else 0"
             key, value = self.lines.temporary(f"({key}, {bucket})"), "1"
         elif kind.kind == "lhist":
             bounds = ", ".join(map(str, kind.parameters))
@@ -158,24 +165,19 @@ class CallCode:
             key, value = self.lines.temporary(f"({key}, {bucket})"), "1"
         key = self.lines.kept(key)
         add = f"{self.expressions.map_code(name)}.add"
-        full = self.helper(self._full(call), ("full", call))
+        full = self.helper(FaultTeller(self.expressions.state, MAP_FULL, call), ("full", call))
         if kind.kind in {"min", "max"}:
             value = self.lines.kept(value)
             old = self.lines.temporary(f"{entries}.get({key})")
             sign = "<" if kind.kind == "min" else ">"
-            with self.lines.block(f"if {old} is None or {value} {sign} {old}:"):
-                with self.lines.block(f"if not {add}({key}, {value}):"):
-                    self.lines.add(f"{full}()")
+            condition = f"({old} is None or {value} {sign} {old})"
+            with self.lines.block(f"if {condition} and not {add}({key}, {value}):"):
+                self.lines.add(f"{full}()")
             return
         with self.lines.block("try:"):
             self.lines.add(f"{entries}[{key}] += {value}")
         with self.lines.block("except KeyError:"):
-            with self.lines.block(f"if not {add}({key}, {value}):"):
-                self.lines.add(f"{full}()")
-
-    def _full(self, node: tree.Node) -> Callable[[], None]:
-        state = self.expressions.state
-        return lambda: state.fault(MAP_FULL, node)
+            self.lines.add(f"{add}({key}, {value}) or {full}()")
 
 
 _MOST_BYTES: Final = 4096

@@ -125,6 +125,21 @@ class RunSurroundings(Protocol):
     def cgroup(self, thread: int) -> int:
         """`cgroup`: the id of a thread's control group."""
 
+    def main_process(self) -> int:
+        """`cpid`: the process that GUEST runs as."""
+
+    def task(self) -> int:
+        """`curtask`: the address of the kernel's record of the task; 0 outside of kernels."""
+
+    def path(self, address: int, size: int) -> bytes:
+        """`path`: what a `struct path` of the kernel names, at most so many bytes."""
+
+    def syscall_name(self, number: int) -> bytes:
+        """`syscall_name`: "openat" for its number; "" if there is none."""
+
+    def unwatch(self, address: int) -> None:
+        """`unwatch`: the watchpoint at an address watches no more."""
+
     def lost(self, what: str) -> None:
         """Count something that was lost: "event", "map update"."""
 

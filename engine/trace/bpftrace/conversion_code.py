@@ -29,7 +29,7 @@ _ADDRESS: Final = Integer(64, signed=False)
 
 
 def integer_of(kind: Type) -> Integer:
-    """The integer that values of a type are, whatever else they are; of 64 bits if they are none."""
+    """The integer that values of a type are; one of 64 bits for those that are none."""
     match kind:
         case Integer():
             return kind
@@ -138,11 +138,14 @@ def convert(value: Any, source: Type, target: Type) -> Any:
 
 
 def _number(value: Any, source: Type, target: Integer) -> int:
-    if not isinstance(value, int):
-        value = int.from_bytes(_bytes(value, source)[: target.bits // 8], "little")
+    number: int
+    if isinstance(value, int):
+        number = value
+    else:
+        number = int.from_bytes(_bytes(value, source)[: target.bits // 8], "little")
     mask = (1 << target.bits) - 1
-    value &= mask
-    return value - mask - 1 if target.signed and value >> target.bits - 1 else value
+    number &= mask
+    return number - mask - 1 if target.signed and number >> target.bits - 1 else number
 
 
 def _elements(kind: Type) -> tuple[Type, ...]:

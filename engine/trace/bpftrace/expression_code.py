@@ -8,9 +8,11 @@ them is, division and shifts to the right are unsigned, and a division by 0 give
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from engine.trace.bpftrace import tree
+from engine.trace.bpftrace.arithmetic import BY_ZERO
 from engine.trace.bpftrace.capturing import Capturing, bitfield_of, is_args, stride
 from engine.trace.bpftrace.checked import CheckedScript
 from engine.trace.bpftrace.conversion_code import (
@@ -22,7 +24,7 @@ from engine.trace.bpftrace.conversion_code import (
 )
 from engine.trace.bpftrace.layouts import Part, part_named, part_value, size_of, value_of
 from engine.trace.bpftrace.maps import SCALAR, ScriptMap, aggregate_number
-from engine.trace.bpftrace.output import DIVIDED_BY_ZERO
+from engine.trace.bpftrace.output import DIVIDED_BY_ZERO, MAP_FULL, OUT_OF_BOUNDS, Fault
 from engine.trace.bpftrace.source_lines import SourceLines, is_simple
 from engine.trace.bpftrace.state import ScriptState
 from engine.trace.bpftrace.types import (
@@ -86,7 +88,7 @@ class ExpressionCode:
 
     def values(self, nodes: "tuple[tree.Expression, ...] | list[tree.Expression]") -> list[str]:
         """The codes of several values, worked out from left to right."""
-        return self.lines.evaluated([lambda each=each: self.value(each) for each in nodes])
+        return self.lines.evaluated([partial(self.value, each) for each in nodes])
 
     def type_of(self, node: tree.Expression) -> Type:
         """The type that a value has where it stands."""
@@ -230,15 +232,15 @@ class ExpressionCode:
             value: the code of its value.
         """
         name = node.name if isinstance(node, tree.MapName) else node.map.name
-        found = self.map(name)
-        if found.is_plain:
-            entries = self.entries_code(name)
-            with self.lines.block(f"if {key} in {entries} or len({entries}) < {found.most}:"):
-                self.lines.add(f"{entries}[{key}] = {value}")
-            with self.lines.block("else:"):
-                self.lines.add(f"{self.map_code(name)}.add({key}, {value})")
-        else:
-            self.lines.add(f"{self.map_code(name)}.add({key}, {value})")
+        entries, add = self.entries_code(name), f"{self.map_code(name)}.add({key}, {value})"
+        full = self.lines.constant(FaultTeller(self.state, MAP_FULL, node), ("full", node))
+        if not self.map(name).is_plain:
+            self.lines.add(f"{add} or {full}()")
+            return
+        with self.lines.block(f"if {key} in {entries}:"):
+            self.lines.add(f"{entries}[{key}] = {value}")
+        with self.lines.block("else:"):
+            self.lines.add(f"{add} or {full}()")
 
     # -- operators --------------------------------------------------------------------------
 
@@ -343,7 +345,9 @@ class ExpressionCode:
             code = f"({left} {operator} {right})"
         else:
             left, right = self.lines.kept(left), self.lines.kept(right)
-            fault = self.lines.constant(DivisionFault(self.state, node), ("division", node))
+            fault = self.lines.constant(
+                FaultTeller(self.state, DIVIDED_BY_ZERO, node, BY_ZERO), ("division", node)
+            )
             code = f"({left} {operator} {right} if {right} else {fault}())"
         return code if result.bits == 64 and not result.signed else wrapped(code, result)
 
@@ -461,12 +465,13 @@ class ExpressionCode:
         if isinstance(of, Pointer) or (isinstance(of, Array) and self._is_place(node.of)):
             return self._load(node, kind)
         index = self.script.constants.get(node.index)
-        if isinstance(of, Tuple | Record) or (
-            isinstance(of, Array) and isinstance(index, int) and 0 <= index < of.count
+        if isinstance(index, int) and (
+            isinstance(of, Tuple | Record) or (isinstance(of, Array) and 0 <= index < of.count)
         ):
             return f"{self.value(node.of)}[{index}]"
         codes = self.values([node.of, node.index])
-        element = self.lines.constant(Element(default_value(kind)), ("element", kind))
+        outside = FaultTeller(self.state, OUT_OF_BOUNDS, node, default_value(kind))
+        element = self.lines.constant(Element(outside), ("element", node))
         return f"{element}({', '.join(codes)})"
 
     def _load(self, node: tree.Expression, kind: Type) -> str:
@@ -544,26 +549,41 @@ class BytesReader:
 
 
 class Element:
-    """Takes an element of an array; a zero where there is none, as BPF's bounds leave it."""
+    """Takes an element of an array."""
 
-    def __init__(self, zero: Any) -> None:
-        """Take the value of an element that is not there."""
-        self._zero = zero
+    def __init__(self, outside: "FaultTeller") -> None:
+        """Take what tells of an element that is not there."""
+        self._outside = outside
 
     def __call__(self, array: Any, index: int) -> Any:
-        """The element."""
-        return array[index] if 0 <= index < len(array) else self._zero
+        """The element; what stands for it where there is none."""
+        return array[index] if 0 <= index < len(array) else self._outside()
 
 
-class DivisionFault:
-    """Tells that a script divided by 0; the result is 1, as in bpftrace."""
+class FaultTeller:
+    """Tells that something went wrong at a place of a script.
 
-    def __init__(self, state: ScriptState, node: tree.Node) -> None:
-        """Take the state of the run, and the place in the script."""
+    Attributes:
+        result: what a call of this gives: the value that stands for the one that there is not.
+    """
+
+    def __init__(
+        self, state: ScriptState, fault: Fault, node: tree.Node, result: Any = None
+    ) -> None:
+        """Take what is to be told.
+
+        Args:
+            state: of the run.
+            fault: what went wrong.
+            node: where.
+            result: what a call gives.
+        """
         self._state = state
+        self._fault = fault
         self._node = node
+        self.result = result
 
-    def __call__(self) -> int:
+    def __call__(self) -> Any:
         """Tell it."""
-        self._state.fault(DIVIDED_BY_ZERO, self._node)
-        return 1
+        self._state.fault(self._fault, self._node)
+        return self.result

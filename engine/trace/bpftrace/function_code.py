@@ -5,9 +5,7 @@ of the value, and adds lines that it needs. What a function means is told by bpf
 docs/stdlib.md; what it takes was checked.
 """
 
-import os
 import signal
-import socket
 from collections.abc import Callable
 from typing import Any, Final, Literal
 
@@ -19,10 +17,24 @@ from engine.trace.bpftrace.formats import Format
 from engine.trace.bpftrace.layouts import size_of
 from engine.trace.bpftrace.maps import SCALAR
 from engine.trace.bpftrace.output import ScriptPlace, TextKind
+from engine.trace.bpftrace.string_functions import (
+    compare_memory,
+    compare_strings,
+    concatenated,
+    contains_string,
+    error_text,
+    find_string,
+    inet_value,
+    mac_value,
+    network_bytes,
+    signal_name,
+    string_length,
+)
 from engine.trace.bpftrace.types import (
     VOID,
     Array,
     Buffer,
+    Integer,
     Pointer,
     Stack,
     Symbol,
@@ -31,11 +43,7 @@ from engine.trace.bpftrace.types import (
 )
 from engine.trace.bpftrace.value_names import clock_text
 from engine.trace.bpftrace.values import (
-    AF_INET,
-    AF_INET6,
     CgroupPathValue,
-    InetValue,
-    MacValue,
     StackValue,
     SymbolValue,
     TimestampValue,
@@ -43,6 +51,8 @@ from engine.trace.bpftrace.values import (
 )
 
 _NOTHING: Final = "None"
+_JIFFY: Final = 4_000_000
+"""Nanoseconds of a tick of the clock (CONFIG_HZ=250)."""
 
 
 def _fixed(code: str) -> Maker:
@@ -240,6 +250,18 @@ def _symbol(space: Literal["user", "kernel"]) -> Maker:
     return make
 
 
+def _path(calls: CallCode, node: tree.Call) -> str:
+    calls.expressions.needs_memory = True
+    return (
+        f"run.path({calls.expressions.value(calls.argument(node, 0))}, {_size(calls.kind(node))})"
+    )
+
+
+def _unwatch(calls: CallCode, node: tree.Call) -> str:
+    calls.lines.add(f"run.unwatch({calls.expressions.value(calls.argument(node, 0))})")
+    return _NOTHING
+
+
 def _function(calls: CallCode, node: tree.Call) -> str:
     kind = calls.kind(node)
     if isinstance(kind, Symbol):
@@ -367,19 +389,6 @@ def _helper(function: Callable[..., Any]) -> Maker:
     return make
 
 
-def compared(left: bytes, right: bytes, count: int) -> int:
-    """`strncmp()`: 0 if so many bytes are the same, else the difference of the first that is not."""
-    one, other = left[: max(count, 0)], right[: max(count, 0)]
-    if one == other:
-        return 0
-    for here, there in zip(
-        one.ljust(len(other), b"\0"), other.ljust(len(one), b"\0"), strict=True
-    ):
-        if here != there:
-            return here - there
-    return 0
-
-
 def _memcmp(calls: CallCode, node: tree.Call) -> str:
     size = calls.constant(calls.argument(node, 2))
     codes = []
@@ -389,7 +398,8 @@ def _memcmp(calls: CallCode, node: tree.Call) -> str:
             codes.append(calls.bytes_at(each, size))
         else:
             codes.append(f"{calls.helper(flat)}({calls.expressions.value(each)})")
-    return f"{calls.helper(compared)}({', '.join(codes)}, {calls.expressions.value(calls.argument(node, 2))})"
+    count = calls.expressions.value(calls.argument(node, 2))
+    return f"{calls.helper(compare_memory)}({', '.join(codes)}, {count})"
 
 
 def flat(value: Any) -> bytes:
@@ -397,24 +407,11 @@ def flat(value: Any) -> bytes:
     return value if isinstance(value, bytes) else packed(value, 1)
 
 
-def _place_of(calls: CallCode, node: tree.Call) -> str:
-    """`strstr()`: where a string is in another one, -1 if it is not."""
-    left, right = calls.codes(node)
-    return f"{left}.find({right})"
-
-
-def _contains(calls: CallCode, node: tree.Call) -> str:
-    left, right = calls.codes(node)
-    return f"({right} in {left})"
-
-
-def _joined(calls: CallCode, node: tree.Call) -> str:
-    left, right, *_ = calls.codes(node)
-    return f"({left} + {right})"
-
-
-def _capital(calls: CallCode, node: tree.Call) -> str:
-    return f"{calls.expressions.value(calls.argument(node, 0))}[:{_size(calls.kind(node))}]"
+def _capacity(calls: CallCode, node: tree.Call) -> str:
+    """`strcap()`: the room that a string has."""
+    source = calls.argument(node, 0)
+    calls.expressions.effect(source)
+    return str(_size(calls.expressions.type_of(source)))
 
 
 def _size(kind: Type) -> int:
@@ -425,27 +422,6 @@ def _swapped(calls: CallCode, node: tree.Call) -> str:
     kind = integer_of(calls.kind(node))
     swap = calls.helper(lambda value: swapped_bytes(value, kind), ("bswap", kind))
     return f"{swap}({calls.expressions.value(calls.argument(node, 0))})"
-
-
-def _error_text(calls: CallCode, node: tree.Call) -> str:
-    return f"{calls.helper(error_text)}({calls.expressions.value(calls.argument(node, 0))})"
-
-
-def error_text(number: int) -> bytes:
-    """The text of an error by its number, as strerror(3) has it."""
-    return os.strerror(number & 0x7FFFFFFF).encode()
-
-
-def _signal_name(calls: CallCode, node: tree.Call) -> str:
-    return f"{calls.helper(signal_name)}({calls.expressions.value(calls.argument(node, 0))})"
-
-
-def signal_name(number: int) -> bytes:
-    """The name of a signal; "" if there is none."""
-    try:
-        return signal.Signals(number).name.encode()
-    except ValueError:
-        return b""
 
 
 def _moment(calls: CallCode, node: tree.Call) -> str:
@@ -471,45 +447,25 @@ def _inet(calls: CallCode, node: tree.Call) -> str:
     code = calls.expressions.value(address)
     if isinstance(kind, Pointer):
         code = calls.bytes_at(address, 16)
-    return f"{calls.helper(internet_address)}({family}, {code})"
-
-
-def internet_address(family: int | None, value: Any) -> InetValue:
-    """`ntop()`: an address by its family, or by the bytes that it has."""
-    if isinstance(value, int):
-        data = (value & 0xFFFFFFFF).to_bytes(4, "little")
-    else:
-        data = flat(value)
-    if family is None:
-        family = AF_INET6 if len(data) == 16 else AF_INET
-    return InetValue(family, data[:16] if family == AF_INET6 else data[:4])
+    elif not isinstance(kind, Integer):
+        code = f"{calls.helper(flat)}({code})"
+    return f"{calls.helper(inet_value)}({code}, {family})"
 
 
 def _card(calls: CallCode, node: tree.Call) -> str:
     address = calls.argument(node, 0)
     pointed = isinstance(calls.expressions.type_of(address), Pointer)
-    code = calls.bytes_at(address, 6) if pointed else calls.expressions.value(address)
-    return f"{calls.helper(card_address)}({code})"
-
-
-def card_address(value: Any) -> MacValue:
-    """`macaddr()`: six bytes."""
-    return MacValue(flat(value)[:6].ljust(6, b"\0"))
+    if pointed:
+        code = calls.bytes_at(address, 6)
+    else:
+        code = f"{calls.helper(flat)}({calls.expressions.value(address)})"
+    return f"{calls.helper(mac_value)}({code})"
 
 
 def _network(calls: CallCode, node: tree.Call) -> str:
     text = calls.constant(calls.argument(node, 0))
     assert isinstance(text, bytes)
     return repr(tuple(network_bytes(text) or b""))
-
-
-def network_bytes(text: bytes) -> bytes | None:
-    """`pton()`: the bytes of an address that is written; None if it is none."""
-    family = socket.AF_INET6 if b":" in text else socket.AF_INET
-    try:
-        return socket.inet_pton(family, text.decode())
-    except (OSError, UnicodeDecodeError):
-        return None
 
 
 def _username(calls: CallCode, node: tree.Call) -> str:
@@ -533,28 +489,38 @@ def _same(calls: CallCode, node: tree.Call) -> str:
 
 FUNCTIONS: Final[dict[str, Maker]] = {
     "assert": _assert,
+    "assert_str": _fixed(_NOTHING),
     "bswap": _swapped,
     "buf": _buffer,
     "cat": _cat,
     "cgroup": _fixed("run.cgroup(thread)"),
     "cgroup_path": _cgroup_path,
+    "cgroupid": _fixed("run.cgroup(thread)"),
     "clear": _map_method("clear"),
     "comm": _comm,
+    "cpid": _fixed("run.main_process()"),
     "cpu": _fixed("0"),
+    "curtask": _fixed("run.task()"),
     "delete": _delete,
+    "dw_ustack": _stack("user"),
     "elapsed": _elapsed,
     "errorf": _message("ERROR"),
     "exit": _exit,
     "find": _find,
     "func": _function,
     "gid": _fixed("run.group(thread)"),
+    "has_cpid": _fixed("True"),
     "has_key": _has_key,
     "is_err": _failed,
+    "jiffies": _fixed(f"(now // {_JIFFY})"),
     "join": _join,
     "kaddr": _address,
     "kptr": _same,
     "kstack": _stack("kernel"),
+    "kstr": _str,
     "ksym": _symbol("kernel"),
+    "leader_comm": _fixed("comm(process(thread))"),
+    "leader_tid": _fixed("process(thread)"),
     "len": _length,
     "macaddr": _card,
     "memcmp": _memcmp,
@@ -562,6 +528,8 @@ FUNCTIONS: Final[dict[str, Maker]] = {
     "nsecs": _nanoseconds,
     "ntop": _inet,
     "numaid": _fixed("0"),
+    "path": _path,
+    "pcomm": _fixed("comm(run.parent(thread))"),
     "pid": _fixed("process(thread)"),
     "ppid": _fixed("run.parent(thread)"),
     "print": _print,
@@ -571,25 +539,28 @@ FUNCTIONS: Final[dict[str, Maker]] = {
     "rand": _fixed("run.random()"),
     "reg": _register,
     "signal": _signal(thread=False),
-    "signal_name": _signal_name,
+    "signal_name": _helper(signal_name),
     "signal_thread": _signal(thread=True),
     "str": _str,
-    "str_concat": _joined,
-    "strcap": _capital,
-    "strcontains": _contains,
-    "strerror": _error_text,
+    "str_concat": _helper(concatenated),
+    "strcap": _capacity,
+    "strcontains": _helper(contains_string),
+    "strerror": _helper(error_text),
     "strftime": _moment,
-    "strlen": _helper(len),
-    "strncmp": _helper(compared),
-    "strstr": _place_of,
+    "strlen": _helper(string_length),
+    "strncmp": _helper(compare_strings),
+    "strstr": _helper(find_string),
+    "syscall_name": lambda calls, node: f"run.syscall_name({', '.join(calls.codes(node))})",
     "tid": _fixed("thread"),
     "time": _time,
     "uaddr": _address,
     "uid": _fixed("run.user(thread)"),
+    "unwatch": _unwatch,
     "uptr": _same,
     "username": _username,
     "usermode": _fixed("1"),
     "ustack": _stack("user"),
+    "ustr": _str,
     "usym": _symbol("user"),
     "warnf": _message("WARNING"),
     "zero": _map_method("zero"),

@@ -5,18 +5,16 @@ src/btf.cpp: characters in an array are a string, `bool` is a truth value, and w
 the script (floating-point numbers, functions) has no value: it is shown as `null`.
 """
 
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from msgspec import Struct
 
 from engine.image.datatypes import MAX_DEPTH, DataType, Member, TypeKind
 from engine.trace.bpftrace import types as kinds
-
-Space = Literal["user", "kernel", "script", "none"]
+from engine.trace.bpftrace.c_types import Space, value_type
 
 MOST_PARTS: Final = 4096
 """Parts of a structure, or elements of an array, that are read and shown."""
-_WIDTHS: Final = (8, 16, 32, 64)
 
 
 class Part(Struct, frozen=True):
@@ -37,47 +35,6 @@ class Part(Struct, frozen=True):
     size: int
     bits: int = 0
     shift: int = 0
-
-
-def type_of(declared: DataType, space: Space = "none", depth: int = 0) -> kinds.Type:
-    """The type that a type of C is for scripts.
-
-    Args:
-        declared: the type.
-        space: whose memory pointers of that type point into.
-        depth: of types that contain each other.
-    """
-    kind, size = declared.kind, declared.size or 0
-    if depth > MAX_DEPTH:
-        return kinds.VOID
-    match kind:
-        case TypeKind.BOOL:
-            return kinds.BOOL
-        case TypeKind.SIGNED | TypeKind.UNSIGNED | TypeKind.CHAR | TypeKind.UNSIGNED_CHAR:
-            bits = 8 * size
-            return kinds.Integer(bits, declared.is_signed) if bits in _WIDTHS else kinds.VOID
-        case TypeKind.ENUM:
-            bits = 8 * size if 8 * size in _WIDTHS else 32
-            names = tuple((value, name) for name, value in declared.enumerators)
-            name = declared.resolved.text.removeprefix("enum ")
-            return kinds.Enumeration(name, kinds.Integer(bits, declared.is_signed), names)
-        case TypeKind.POINTER:
-            return kinds.Pointer(_pointee(declared.target, space, depth + 1), space)
-        case TypeKind.ARRAY:
-            element, count = declared.element, declared.count or 0
-            if element.kind is TypeKind.CHAR:
-                return kinds.Text(count + 1)  # one more: such a string is whole if it fills all
-            return kinds.Array(type_of(element, space, depth + 1), count)
-        case TypeKind.RECORD:
-            return kinds.Structure(declared.resolved.text, size, declared)
-        case _:
-            return kinds.VOID
-
-
-def _pointee(target: DataType, space: Space, depth: int) -> kinds.Type:
-    if target.kind in (TypeKind.VOID, TypeKind.FUNCTION):
-        return kinds.VOID
-    return type_of(target, space, depth)
 
 
 def size_of(kind: kinds.Type) -> int:
@@ -129,7 +86,7 @@ def _collect(layout: DataType, space: Space, at: int, found: list[Part], depth: 
 
 
 def _part(member: Member, space: Space, at: int) -> Part:
-    kind = type_of(member.type, space)
+    kind = value_type(member.type, space) or kinds.VOID
     name = member.name or ""
     if not member.bit_size:
         return Part(name, kind, at + member.offset, _read_size(kind))

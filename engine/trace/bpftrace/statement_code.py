@@ -10,9 +10,8 @@ from typing import Final
 from engine.trace.bpftrace import tree
 from engine.trace.bpftrace.capturing import descendants, stride
 from engine.trace.bpftrace.conversion_code import converted, integer_of, wrapped
-from engine.trace.bpftrace.expression_code import ExpressionCode
+from engine.trace.bpftrace.expression_code import ExpressionCode, FaultTeller
 from engine.trace.bpftrace.output import Fault
-from engine.trace.bpftrace.state import ScriptState
 from engine.trace.bpftrace.types import VOID, Aggregate, Pointer, Type
 from engine.trace.bpftrace.values import default_value
 
@@ -166,7 +165,9 @@ class StatementCode:
             self._lines.add(code)
 
     def _while(self, node: tree.While) -> None:
-        stop = self._lines.constant(LoopFault(self._expressions.state, node), ("loop", node))
+        stop = self._lines.constant(
+            FaultTeller(self._expressions.state, _TOO_LONG, node), ("loop", node)
+        )
         with self._lines.block(f"for {self._lines.fresh()} in range({MOST_ROUNDS}):"):
             condition = self._expressions.condition(node.condition)
             with self._lines.block(f"if not {condition}:"):
@@ -183,7 +184,9 @@ class StatementCode:
             return
         start, end = self._expressions.values([node.over.start, node.over.end])
         start, end = self._lines.kept(start), self._lines.kept(end)
-        stop = self._lines.constant(LoopFault(self._expressions.state, node), ("loop", node))
+        stop = self._lines.constant(
+            FaultTeller(self._expressions.state, _TOO_LONG, node), ("loop", node)
+        )
         with self._lines.block(f"if {end} - {start} > {MOST_ROUNDS}:"):
             self._lines.add(f"{stop}()")
         with self._lines.block(
@@ -207,16 +210,3 @@ def _assigned(node: tree.Statement) -> tree.Scratch | None:
 
 def _not_set(target: tree.MapName | tree.MapEntry, call: tree.Call) -> None:
     raise AssertionError(target, call)
-
-
-class LoopFault:
-    """Tells that a loop was ended because it had run for too long."""
-
-    def __init__(self, state: ScriptState, node: tree.Node) -> None:
-        """Take the state of the run, and the loop."""
-        self._state = state
-        self._node = node
-
-    def __call__(self) -> None:
-        """Tell it."""
-        self._state.fault(_TOO_LONG, self._node)

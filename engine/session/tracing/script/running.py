@@ -383,6 +383,29 @@ class ScriptRun:
         """The id of a thread's control group: a guest has one."""
         return _CGROUP
 
+    def main_process(self) -> int:
+        """The process that GUEST runs as."""
+        return self.session.machine.first.pid
+
+    def task(self) -> int:
+        """The kernel's record of a task: a program's kernel is ours, which has none."""
+        return 0
+
+    def path(self, address: int, size: int) -> bytes:
+        """The path of a record of the kernel's, which has none here."""
+        return b""
+
+    def syscall_name(self, number: int) -> bytes:
+        """The name of a system call by its number."""
+        return self.session.arch.linux.syscalls.get(number, "").encode()
+
+    def unwatch(self, address: int) -> None:
+        """A watchpoint watches no more: its stores run nothing."""
+        assert self._tracing is not None, "an action runs"
+        for number, one in self._tracing.watches.watched.items():
+            if one.watch.ranges[0].start == address and number in self._actions:
+                self._actions[number] = _nothing
+
     def lost(self, what: str) -> None:
         """Count something that was lost."""
         self.lost_things[what] = self.lost_things.get(what, 0) + 1
@@ -424,6 +447,10 @@ class ScriptRun:
         if location.symbol is None:
             return []
         return [SymbolName(location.symbol.name, location.offset, module)]
+
+
+def _nothing(data: Any, position: int, thread: int) -> None:
+    """The action of what is watched no more."""
 
 
 def _each(actions: Sequence[Action]) -> Action:
