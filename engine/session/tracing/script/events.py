@@ -24,6 +24,7 @@ from engine.session.tracing.script.places import (
 from engine.session.tracing.tracing import Tracing
 from engine.trace import syscalls
 from engine.trace.bpftrace.captures import Capture, RowReads
+from engine.trace.bpftrace.layouts import size_of, value_of
 from engine.trace.bpftrace.types import (
     Array,
     Boolean,
@@ -182,14 +183,23 @@ class ScriptEvents:
         """Add an argument for a capture."""
         name = f"c{len(read.values)}"
         body, kind = self._base(capture, place)
-        for offset in capture.offsets:
-            body, kind = f"{offset:+d}({body})", ""
-        fetched = _fetched(capture.type)
+        fetched, offsets = _fetched(capture.type), capture.offsets
+        in_memory = fetched is None
         if fetched is None:
-            raise UncapturedError(f"{place.point.text}: {capture.type} cannot be recorded")
+            if not offsets:
+                raise UncapturedError(f"{place.point.text}: {capture.name} is no number")
+            # Its address is recorded, and it is read while the guest stands there.
+            text = _memory_value(f"(w[{{}}] + {offsets[-1]})", capture.type, read)
+            fetched, offsets = ("u64", text), offsets[:-1]
+            read.names.update(self._memory)
+            read.at_once = True
+        for offset in offsets:
+            body, kind = f"{offset:+d}({body})", ""
         word, expression = fetched
-        if kind and not isinstance(capture.type, Text):
-            word, expression = kind, _converted("w[{}]", kind, capture.type)
+        if kind:
+            word = kind
+            if not in_memory:
+                expression = _converted("w[{}]", kind, capture.type)
         read.names.update(string_at=string_at)
         read.words.append(f"{name}={body}:{word}")
         read.values.append(expression)
@@ -270,7 +280,7 @@ class ScriptEvents:
             for offset in capture.offsets[:-1]:
                 value = f"number_at({value} + {offset})"
             if capture.offsets:
-                value = _memory_value(f"({value} + {capture.offsets[-1]})", capture.type)
+                value = _memory_value(f"({value} + {capture.offsets[-1]})", capture.type, read)
             read.values.append(value)
         return self._made(info, read, wish, place, read.values)
 
@@ -278,7 +288,7 @@ class ScriptEvents:
         self, info: EventInfo, read: _Read, wish: Wish, place: AttachedPlace, values: Sequence[str]
     ) -> ScriptEvent:
         controls = self._tracing.controls
-        at_once = wish.needs_memory or place.place is None
+        at_once = wish.needs_memory or read.at_once or place.place is None
         if at_once:
             controls.at_once.add(info.id)
         if wish.needs_stack and not controls.of(info).triggers:
@@ -310,6 +320,10 @@ def _fetched(kind: Type) -> tuple[str, str] | None:
         return "u8", "(w[{}] != 0)"
     if isinstance(kind, Pointer):
         return "u64", "w[{}]"
+    if isinstance(kind, Buffer | Structure) and 0 < kind.size <= _MOST:
+        return f"x8[{kind.size}]", f"bytes(w[{{}}:{{}} + {kind.size}])"
+    if isinstance(kind, Array) and isinstance(kind.element, Integer) and 0 < kind.count <= _MOST:
+        return f"{_number_word(kind.element)}[{kind.count}]", f"w[{{}}:{{}} + {kind.count}]"
     return None
 
 
@@ -360,7 +374,7 @@ def _raw_value(info: EventInfo, capture: Capture) -> str:
     return f"({', '.join(words)})"
 
 
-def _memory_value(address: str, kind: Type) -> str:
+def _memory_value(address: str, kind: Type, read: _Read) -> str:
     """An expression that reads memory at the hit."""
     if isinstance(kind, Text):
         return f"string_in({address}, {kind.size})"
@@ -374,5 +388,6 @@ def _memory_value(address: str, kind: Type) -> str:
         return f"(number_at({address}, 1) != 0)"
     if isinstance(kind, (Buffer, Structure)):
         return f"bytes_at({address}, {kind.size})"
-    assert isinstance(kind, Array)
-    raise UncapturedError(f"{kind} is not read here")
+    name = f"kind{len(read.names)}"
+    read.names[name], read.names["value_of"] = kind, value_of
+    return f"value_of({name}, bytes_at({address}, {size_of(kind)}))"
