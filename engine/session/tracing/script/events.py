@@ -10,7 +10,7 @@ from typing import Any, Final
 from msgspec import Struct, field
 
 from engine.arch.program import RETURN_HEAD, ROW_HEAD
-from engine.errors import ProbeError
+from engine.errors import ProbeError, ProbeSyntaxError
 from engine.linux.clock import BLOCK_NS
 from engine.session.protocol.requests import ProbeRequest
 from engine.session.tracing.script.places import (
@@ -164,9 +164,10 @@ class ScriptEvents:
             line = " ".join((f"{self._bang}{letter}:{GROUP}/{name}", spot, *read.words))
             self._tracing.definitions.define(line)
         except ProbeError as error:
-            if not self._skips:
+            if not self._skips and not place.of_pattern:
                 raise
-            self.skipped.append(f"{place.point.text}: {error.args[0]}")
+            why = f"{error.text} {error.why}" if isinstance(error, ProbeSyntaxError) else error
+            self.skipped.append(f"{place.point.text}: {why}")
             return None
         info = self._tracing.info(GROUP, name)
         return self._made(info, read, wish, place, self._arguments(info, read))

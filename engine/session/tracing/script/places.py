@@ -19,7 +19,7 @@ from engine.image.mangling import spellings
 from engine.session.guest.session import Session
 from engine.session.program.libraries import Program, ProgramFile
 from engine.session.program.markers import Marker, Markers
-from engine.session.program.places import Place, Places, near_names
+from engine.session.program.places import Place, PlaceError, Places, near_names
 from engine.trace import sched, syscalls
 from engine.trace.bpftrace.attach_points import has_glob
 from engine.trace.bpftrace.tree import AttachPoint
@@ -48,11 +48,13 @@ class AttachedPlace(Struct, frozen=True):
         point: the probe's place as it is written, with globs expanded.
         place: in code; None where it is none.
         marker: the marker there; None for none.
+        of_pattern: a glob has found it.
     """
 
     point: AttachPoint
     place: Place | None = None
     marker: Marker | None = None
+    of_pattern: bool = False
 
 
 class PointError(ProbeError):
@@ -83,6 +85,8 @@ class ScriptPlaces:
         self._program = program
         self._markers = Markers(session.arch, program)
         self._named = lru_cache(maxsize=256)(self._files)
+        self._found: dict[tuple[str, str], list[int]] = {}
+        """Link addresses of functions that globs have found, by file and name."""
 
     # -- files ----------------------------------------------------------------------------
 
@@ -145,6 +149,10 @@ class ScriptPlaces:
             _check_watch(point)
         return [point]
 
+    def is_found(self, point: AttachPoint) -> bool:
+        """True if a glob has found the function."""
+        return (point.target, point.function) in self._found
+
     def _in_files(self, point: AttachPoint) -> list[AttachPoint]:
         files = self.files(point.target)
         if not files and not has_glob(point.target):
@@ -169,15 +177,18 @@ class ScriptPlaces:
 
         return inlined_sites(name, (file,)) is not None
 
-    @staticmethod
-    def _functions(file: ProgramFile, pattern: str) -> Iterator[str]:
+    def _functions(self, file: ProgramFile, pattern: str) -> Iterator[str]:
         """The names of functions that match, each address once."""
         wanted = re.compile(fnmatch.translate(pattern)).match
-        seen: set[int] = set()
+        last = -1
+        found: dict[str, list[int]] = {}
         for symbol in file.symbols.functions():
-            if symbol.address not in seen and wanted(symbol.name):
-                seen.add(symbol.address)
-                yield symbol.name
+            at = symbol.address
+            if at != last and symbol.kind != "ifunc" and wanted(symbol.name):
+                last = at
+                found.setdefault(symbol.name, []).append(at)
+        self._found.update(((file.path, name), links) for name, links in found.items())
+        return iter(found)
 
     @staticmethod
     def _cpp_functions(file: ProgramFile, pattern: str) -> Iterator[tuple[str, str]]:
@@ -241,14 +252,20 @@ class ScriptPlaces:
             ProbeError: it is nowhere.
         """
         if point.provider in USERS:
+            links = self._found.get((point.target, point.function), ())
+            if links and not point.offset:
+                file = self.files(point.target)[0]
+                places = [self._places.at(file, at, Rules.UPROBE, point.text) for at in links]
+                return tuple(AttachedPlace(point, one, of_pattern=True) for one in places)
             return tuple(AttachedPlace(point, place) for place in self._in_code(point))
         if point.provider in KERNELS:
             if point.address is not None:
-                places = self._places.resolve(f"{point.address:#x}")
+                found = self._places.resolve(f"{point.address:#x}")
             else:
                 target = SymbolPlace(point.function, point.offset)
-                places = self._places.of_target(target, point.text, Rules.KPROBE)
-            return tuple(AttachedPlace(point, place) for place in places)
+                found = self._places.of_target(target, point.text, Rules.KPROBE)
+            of_pattern = (self._program.main.path, point.function) in self._found
+            return tuple(AttachedPlace(point, one, of_pattern=of_pattern) for one in found)
         if point.provider == "usdt":
             return tuple(self._at_markers(point))
         return (AttachedPlace(point),)
@@ -265,7 +282,16 @@ class ScriptPlaces:
         if point.address is not None:
             return (self._places.at(file, point.address, Rules.UPROBE, point.text),)
         target = SymbolPlace(point.function, point.offset, file.path)
-        return self._places.of_target(target, point.text, Rules.UPROBE)
+        try:
+            return self._places.of_target(target, point.text, Rules.UPROBE)
+        except PlaceError as error:
+            if error.code != "NON_UNIQ_SYMBOL":
+                raise
+        links = {one.address for one in file.symbols.find_all(point.function)}
+        return tuple(
+            self._places.at(file, at + point.offset, Rules.UPROBE, point.text)
+            for at in sorted(links)
+        )
 
     def _at_markers(self, point: AttachPoint) -> Iterator[AttachedPlace]:
         for marker in self.markers(point):

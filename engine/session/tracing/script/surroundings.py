@@ -168,6 +168,8 @@ class GuestSurroundings:
 
     def problem(self, point: AttachPoint) -> str:
         """Why a place is nowhere; "" where it is somewhere."""
+        if self._places.is_found(point):
+            return ""
         try:
             found = self._places.expanded(point)
         except PointError as error:
