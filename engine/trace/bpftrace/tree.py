@@ -373,8 +373,10 @@ class AttachPoint(Node):
         provider: its first word, in full and lower case ("uprobe" for "u", "begin" for "BEGIN").
         parts: what stands between the colons behind it, quotes taken off.
         written: all of it, as it is written.
+        given: the name that the script gave it; "" for none.
         target: a program, a library, a module, a category; the unit of time of a timer; the
-            event of "software" and "hardware"; "" where there is none.
+            event of "software" and "hardware"; "" where there is none, which is the guest's
+            own program for functions and markers of programs.
         function: the function, the marker or the event; may be a glob, as the target may.
         namespace: of a USDT marker.
         language: of a function: "cpp".
@@ -393,6 +395,7 @@ class AttachPoint(Node):
     provider: str
     parts: tuple[str, ...]
     written: str = ""
+    given: str = ""
     target: str = ""
     function: str = ""
     namespace: str = ""
