@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import cast
 
-from engine.image.datatypes import DataType, Member, TypeKind
+from engine.image.datatypes import DataType, Member, TypeKind, member_of, names_of
 from engine.language.value_types import CType, MadeType
 
 
@@ -13,10 +13,12 @@ class MadeRecord(MadeType, frozen=True):
     Attributes:
         parts: its members.
         word: "struct" or "union".
+        boundary: bytes that it is put at a multiple of; 0 for what its members need.
     """
 
     parts: tuple[Member, ...] = ()
     word: str = "struct"
+    boundary: int = 0
 
     @property
     def members(self) -> Sequence[Member]:
@@ -24,17 +26,23 @@ class MadeRecord(MadeType, frozen=True):
         return self.parts
 
     def member(self, name: str) -> Member | None:
-        """A member by name."""
-        return next((one for one in self.parts if one.name == name), None)
+        """A member by name, those of anonymous structures included."""
+        return member_of(cast("DataType", self), name)
 
     @property
     def keyword(self) -> str:
         """The word in front of its name."""
         return self.word
 
+    @property
+    def key(self) -> object:
+        """Equal for equal types; those without a name are told apart by their members."""
+        parts = tuple((one.name, one.offset, one.bit_offset, one.type.key) for one in self.parts)
+        return (self.word, self.name, self.size, parts)
+
     def member_names(self) -> tuple[str, ...]:
         """Names of its members."""
-        return tuple(one.name for one in self.parts if one.name)
+        return names_of(cast("DataType", self))
 
     @property
     def text(self) -> str:
@@ -101,6 +109,8 @@ def union_of(name: str, *fields: tuple[str, CType]) -> MadeRecord:
 def alignment(kind: CType) -> int:
     """The bytes that C puts a type at a multiple of."""
     kind = kind.resolved
+    if isinstance(kind, MadeRecord) and kind.boundary:
+        return kind.boundary
     if kind.kind is TypeKind.RECORD:
         return max((alignment(one.type) for one in kind.members), default=1)
     if kind.kind is TypeKind.ARRAY:

@@ -79,6 +79,11 @@ class MadeEnum(MadeType, frozen=True):
     names: tuple[tuple[str, int], ...] = ()
 
     @property
+    def is_signed(self) -> bool:
+        """True if one of its values is negative."""
+        return any(value < 0 for _, value in self.names)
+
+    @property
     def enumerators(self) -> Sequence[tuple[str, int]]:
         """The names of its values."""
         return self.names

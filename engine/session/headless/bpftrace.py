@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from engine.errors import CommandError, ProbeError
 from engine.session.guest.session import Attach, Session
@@ -11,7 +12,6 @@ from engine.session.protocol.report import Report, Reports
 from engine.session.protocol.requests import TraceOptions
 from engine.session.protocol.scripts import FORMATS as FORMATS
 from engine.session.protocol.scripts import ScriptRequest
-from engine.session.tracing.script.attached import AttachedScript
 from engine.session.tracing.script.listing import ProbeListing
 from engine.session.tracing.script.output import ScriptSink
 from engine.session.tracing.script.running import ScriptRun
@@ -19,13 +19,16 @@ from engine.session.tracing.tracing import Tracing
 from engine.trace.bpftrace.parser import parse
 from engine.trace.bpftrace.text import MAX_SCRIPT, ScriptText
 
+if TYPE_CHECKING:
+    from engine.session.tracing.script.attached import AttachedScript
+
 Write = Callable[[bytes], object]
 
 
 class ScriptedGuest:
     """A guest with a script that stands before its first instruction."""
 
-    def __init__(self, session: Session, tracing: Tracing, script: AttachedScript) -> None:
+    def __init__(self, session: Session, tracing: Tracing, script: "AttachedScript") -> None:
         """Take what belongs together; `opened_script` makes it."""
         self._session = session
         self._tracing = tracing
@@ -85,11 +88,13 @@ def opened_script(
     """
     text = ScriptText(request.name, request.text)
     tree = parse(text)
+    from engine.session.tracing.script.attached import AttachedScript  # a list needs no compiler
+
     with _loaded(request.config) as session:
         run = ScriptRun(session)
         sink = ScriptSink(session, request.output, write, write_error)
         run.printed = sink.flush
-        tracing = Tracing(session, TraceOptions(mode=request.mode), consumer=run.consume)
+        tracing = Tracing(session, TraceOptions(), consumer=run.consume)
         try:
             with session.opened.explained():
                 script = AttachedScript(session, tracing, run, sink, request)
@@ -110,7 +115,7 @@ def _loaded(config: GuestConfig) -> Iterator[Session]:
 
 
 def list_probes(config: GuestConfig, pattern: str, *, verbose: bool) -> Iterator[str]:
-    """What scripts can be attached to in a guest, line by line.
+    """List what scripts can be attached to in a guest, line by line.
 
     Args:
         config: the guest.

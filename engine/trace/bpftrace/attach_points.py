@@ -8,6 +8,7 @@ know the guest.
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
@@ -117,29 +118,32 @@ class _Parts(Struct):
                 f" found {len(self.words)}"
             )
 
-    def name(self) -> str:
-        """The whole name, as `probe` gives it."""
-        function = self.function
-        if function and self.offset:
-            function += f"+{self.offset}"
-        numbers = (self.address or 0, self.rate, self.length)
-        return ":".join(
-            part
-            for part in (
-                self.provider,
-                self.target,
-                self.language,
-                self.namespace,
-                function,
-                *(str(number) for number in numbers if number),
-                self.mode,
-            )
-            if part
-        )
-
 
 _SAID: Final = {"rawtracepoint": ["2", "1"], "fentry": ["1", "3"], "fexit": ["1", "3"]}
 """Counts of parts as bpftrace says them."""
+
+
+def full_name(point: AttachPoint) -> str:
+    """The name of an attach point, as `probe` gives it: the script's own, or all of its parts."""
+    if point.given:
+        return point.given
+    function = point.function
+    if function and point.offset:
+        function += f"+{point.offset}"
+    numbers = (point.address or 0, point.rate, point.length)
+    return ":".join(
+        part
+        for part in (
+            point.provider,
+            point.target,
+            point.language,
+            point.namespace,
+            function,
+            *(str(number) for number in numbers if number),
+            point.mode,
+        )
+        if part
+    )
 
 
 def attach_point(
@@ -270,12 +274,13 @@ def _point(
     read(parts)
     for fault in parts.faults:
         remarks.error(fault, span)
-    return AttachPoint(
+    found = AttachPoint(
         span,
-        name or parts.name(),
+        "",
         whole,
         tuple(parts.words),
         written=text,
+        given=name,
         target=parts.target,
         function=parts.function,
         namespace=parts.namespace,
@@ -290,6 +295,7 @@ def _point(
         length=parts.length,
         mode=parts.mode,
     )
+    return replace(found, text=full_name(found))
 
 
 def _number(text: str, what: str) -> int:
@@ -358,18 +364,18 @@ def _uprobe(parts: _Parts) -> None:
     if len(words) > 1 and words[1] == "@":
         _source_line(parts)
         return
+    if len(words) == 1 or (len(words) == 2 and words[0] in LANGUAGES):
+        words.insert(0, "")  # the guest's own program, as with bpftrace's -c
     parts.check_count(2, 3)
     parts.target = words[0]
     if len(words) == 3:
         parts.language = words[1]
         if parts.language and parts.language not in LANGUAGES:
             parts.faults.append(f"unsupported language type: {parts.language}")
-    if not parts.target:
-        parts.faults.append(f"{parts.provider} should have a target")
     _function(parts, words[-1])
     if parts.address is not None and has_glob(parts.target):
         raise CommandError("Cannot use wildcards with absolute address")
-    if not parts.function and not parts.address:
+    if not parts.function and parts.address is None:
         parts.faults.append(
             f"{parts.provider} should be attached to a function,"
             " address, or source file and line (using DWARF)"
@@ -394,17 +400,14 @@ def _source_line(parts: _Parts) -> None:
 
 
 def _usdt(parts: _Parts) -> None:
+    if len(parts.words) == 1:
+        parts.words.insert(0, "")  # as for uprobes
     parts.check_count(2, 3)
     parts.target, parts.function = parts.words[0], parts.words[-1]
     if len(parts.words) == 3:
         parts.namespace = parts.words[1]
     if not parts.function:
         parts.faults.append("usdt probe must have a target function or wildcard")
-    if not parts.target:
-        parts.faults.append(
-            "usdt probe must specify at least path or pid to probe. To target all paths/pids set"
-            " the path to '*'."
-        )
 
 
 def _tracepoint(parts: _Parts) -> None:

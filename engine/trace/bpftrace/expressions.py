@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from typing import Final, Literal, cast
 
-from engine.trace.bpftrace.text import Span
+from engine.trace.bpftrace.text import ScriptText, Span
 from engine.trace.bpftrace.tokens import (
     END,
     MAP,
@@ -106,6 +106,7 @@ class ExpressionReader:
         words: where the script is read.
         block: reads a block, whose last expression is its value.
         expanded: the expression that a macro of C stands for; None if a name is none.
+        depth: levels around the expressions.
 
     Attributes:
         types: reads types.
@@ -120,9 +121,10 @@ class ExpressionReader:
         words: TokenStream,
         block: Callable[[], Block],
         expanded: "Callable[[ExpressionReader, int, str], Expression | None]",
+        depth: int = 0,
     ) -> None:
         self._words, self._block, self._expanded = words, block, expanded
-        self._depth = 0
+        self._depth = depth
         self.known: frozenset[str] = frozenset()
         self.height = 0
         self.types = TypeNameReader(words, self.expression)
@@ -139,6 +141,16 @@ class ExpressionReader:
         self._depth += 1
         if self._depth > MAX_NESTING:
             raise self._words.failure(f"nested too deeply: more than {MAX_NESTING} levels")
+
+    @property
+    def depth(self) -> int:
+        """How many levels were entered."""
+        return self._depth
+
+    @property
+    def words(self) -> TokenStream:
+        """Where the script is read."""
+        return self._words
 
     def leave(self) -> None:
         """Go one level up."""
@@ -336,8 +348,7 @@ class ExpressionReader:
             self.leave()
             return found
         if words.word == "{":
-            block = self._block()
-            return block
+            return self._block()
         if kind == END:
             self._wrong_character()
         raise words.failure("expected expression")
@@ -561,11 +572,9 @@ class ExpressionReader:
         """A cast; None if it is none, and the place is anywhere behind."""
         words = self._words
         name = words.word
-        kind: TypeName | TypeOf | None
-        if name == "typeof":
-            kind = self.types.type_of()
-        else:
-            kind = self.types.attempt()
+        kind: TypeName | TypeOf | None = (
+            self.types.type_of() if name == "typeof" else self.types.attempt()
+        )
         if kind is None or not words.taken(")"):
             return None
         if words.kind in (END, OPERATOR):
@@ -609,3 +618,25 @@ _WORDS: Final[dict[str, Callable[[ExpressionReader, int], Expression]]] = {
     "typeinfo": ExpressionReader._type_info,
     "comptime": ExpressionReader._comptime,
 }
+
+
+def expression_of(script: ScriptText, text: str, span: Span) -> Expression:
+    """The expression that a text of C's preprocessor is.
+
+    Args:
+        script: the script that it belongs to.
+        text: it; no macros are left in it.
+        span: the place of all of it.
+
+    Raises:
+        ScriptError: it is none.
+    """
+    words = TokenStream(script, text, span)
+
+    def no_block() -> Block:
+        raise words.failure("expected expression")
+
+    found = ExpressionReader(words, no_block, lambda *_: None).expression()
+    if not words.is_at_end:
+        raise words.failure("unexpected input")
+    return found

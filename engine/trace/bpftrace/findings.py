@@ -4,7 +4,7 @@ Types are found by going over the script until nothing changes: a map that is re
 probe may get its type in the last one. Only then is it said what is wrong with uses of them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from msgspec import Struct, field
@@ -97,6 +97,7 @@ class Findings(Struct, eq=False):
         lookup: types by name.
         parameters: the words behind the script on the command line.
         declared: declarations of maps by the map's name.
+        format_error: tells what is wrong with a format string and the types of its arguments.
         types: of expressions.
         constants: of expressions that are known before the script runs.
         conversions: types that values are converted to where they stand.
@@ -105,7 +106,11 @@ class Findings(Struct, eq=False):
         options: defaults of `getopt`, by name.
         probe: the one that is looked at.
         is_final: all types are known now; what is wrong with them is told.
+        may_decide: nothing changes any more: what is asked of types can be told.
         changed: something was found in this round.
+        depth: how many `sizeof` and the like are around, in which nothing runs.
+        unused: the expression of a statement, whose value nobody wants.
+        inspected: maps and variables whose type is asked for by `sizeof` and the like.
     """
 
     remarks: Remarks
@@ -114,6 +119,7 @@ class Findings(Struct, eq=False):
     lookup: TypeLookup
     parameters: Sequence[str]
     declared: dict[str, MapDeclaration]
+    format_error: Callable[[bytes, Sequence[Type]], str | None] | None
     types: dict[Node, Type] = field(default_factory=dict)
     constants: dict[Node, Constant] = field(default_factory=dict)
     conversions: dict[Node, Type] = field(default_factory=dict)
@@ -122,7 +128,11 @@ class Findings(Struct, eq=False):
     options: dict[str, Constant] = field(default_factory=dict)
     probe: ProbeFacts | None = None
     is_final: bool = False
+    may_decide: bool = False
     changed: bool = False
+    depth: int = 0
+    unused: Node | None = None
+    inspected: list[MapFacts | ScratchVariable] = field(default_factory=list)
     said: set[tuple[str, Span]] = field(default_factory=set)
     errors: int = 0
 
@@ -163,6 +173,9 @@ class Findings(Struct, eq=False):
                 at,
             )
         elif self._is_new(variable.type, whole):
+            if variable.locked and variable.type is not None and not same(variable.type, whole):
+                self._locked(f"${variable.name}", kind, variable.type, at)
+                return
             variable.type = whole
             self.changed = True
 
@@ -197,7 +210,7 @@ class Findings(Struct, eq=False):
         if not self._is_new(facts.value, whole):
             return
         if facts.locked and facts.value is not None and not same(facts.value, whole):
-            self._locked(facts, kind, facts.value, at)
+            self._locked(f"@{facts.name}", kind, facts.value, at)
             return
         facts.value = whole
         self.changed = True
@@ -213,14 +226,14 @@ class Findings(Struct, eq=False):
             )
         elif self._is_new(facts.key, whole):
             if facts.locked and facts.key is not None and not same(facts.key, whole):
-                self._locked(facts, kind, facts.key, at)
+                self._locked(f"@{facts.name}", kind, facts.key, at)
                 return
             facts.key = whole
             self.changed = True
 
-    def _locked(self, facts: MapFacts, kind: Type, now: Type, at: Node) -> None:
+    def _locked(self, name: str, kind: Type, now: Type, at: Node) -> None:
         self.error(
-            f"Type mismatch for @{facts.name}: this type has been locked because it was used in "
+            f"Type mismatch for {name}: this type has been locked because it was used in "
             "another part of the type graph that was already resolved (e.g. `sizeof`, "
             f"`typeinfo`, etc.). The new type '{type_name(kind)}' doesn't fit into the locked "
             f"type '{type_name(now)}'",

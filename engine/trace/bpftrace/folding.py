@@ -10,6 +10,8 @@ from typing import Final
 from msgspec import Struct
 
 from engine.errors import KprobeTuiError
+from engine.trace.bpftrace.type_rules import smallest
+from engine.trace.bpftrace.types import BOOL, Record, Text, Tuple, Type
 
 _OVERFLOW: Final = "unable to fold literals due to overflow or underflow"
 _MOST: Final = (1 << 64) - 1
@@ -57,6 +59,19 @@ _OF_TRUTHS: Final[Mapping[str, Callable[[bool, bool], bool]]] = {
     "<<": lambda a, b: a < b,
     ">>": lambda a, b: a > b,
 }
+
+
+def literal_type(value: Constant) -> Type:
+    """The type of a literal of that value."""
+    if isinstance(value, bool):
+        return BOOL
+    if isinstance(value, int):
+        return smallest(value)
+    if isinstance(value, bytes):
+        return Text(len(value) + 1)
+    if isinstance(value, tuple):
+        return Tuple(tuple([literal_type(each) for each in value]))
+    return Record(tuple([(name, literal_type(each)) for name, each in value.fields.items()]))
 
 
 def truth(value: Constant) -> bool:

@@ -211,7 +211,7 @@ class Expansion:
     def _parts(self, node: Node) -> Node:
         """A copy of a node whose parts are copies."""
         values: list[object] = []
-        for name in _names(type(node)):
+        for name in node_fields(type(node)):
             value = getattr(node, name)
             if isinstance(value, Node):
                 value = self._copy(value)
@@ -401,7 +401,7 @@ _SPECIAL: Final[Mapping[type[Node], Callable[[Expansion, Node], Node]]] = {
 _FIELDS: dict[type[Node], tuple[str, ...]] = {}
 
 
-def _names(kind: type[Node]) -> tuple[str, ...]:
+def node_fields(kind: type[Node]) -> tuple[str, ...]:
     """The names of a node's fields, in order."""
     known = _FIELDS.get(kind)
     if known is None:
@@ -426,7 +426,7 @@ def forbid_jumps(macro: Macro, remarks: Remarks) -> None:
 def parts(node: Node) -> list[Node]:
     """The nodes right below a node, in the order of the text."""
     found: list[Node] = []
-    for name in _names(type(node)):
+    for name in node_fields(type(node)):
         value = getattr(node, name)
         if isinstance(value, Node):
             found.append(value)

@@ -5,11 +5,14 @@ spellings. Reading ends at the first fault, with bpftrace's words for it.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from engine.trace.bpftrace.attach_points import attach_points
-from engine.trace.bpftrace.expressions import ExpressionReader, is_builtin
+from engine.trace.bpftrace.c_constants import constant
+from engine.trace.bpftrace.c_macros import HAS_BTF, CMacros
+from engine.trace.bpftrace.c_uses import CMacroUses
+from engine.trace.bpftrace.expressions import expression_of, is_builtin
 from engine.trace.bpftrace.statements import StatementReader
 from engine.trace.bpftrace.text import MAX_SCRIPT, Remarks, ScriptText, Span
 from engine.trace.bpftrace.tokens import LAYOUT, MAP, NAME, NUMBER, STRING, VARIABLE, TokenStream
@@ -42,27 +45,34 @@ _HEAD: Final = re.compile(r"(?:struct|union|enum|typedef)\b[^{:/;,]*+[{;]?")
 _TAGS: Final = frozenset(("struct", "union", "enum", "typedef"))
 
 
-def parse(script: ScriptText, parameters: Sequence[str] = ()) -> Script:
+def parse(
+    script: ScriptText, parameters: Sequence[str] = (), defined: Iterable[str] = (HAS_BTF,)
+) -> Script:
     """A script.
 
     Args:
         script: its text.
         parameters: what `$1` and so on stand for in attach points.
+        defined: names that are defined for C's preprocessor.
 
     Raises:
         ScriptError: something in it is not understood.
     """
-    return _ScriptReader(script, parameters).script()
+    return _ScriptReader(script, parameters, defined).script()
 
 
 class _ScriptReader:
-    def __init__(self, script: ScriptText, parameters: Sequence[str]) -> None:
+    def __init__(
+        self, script: ScriptText, parameters: Sequence[str], defined: Iterable[str]
+    ) -> None:
         self._remarks, self._parameters = Remarks(script), parameters
         if len(script.text) > MAX_SCRIPT:
             self._remarks.error(f"a script of more than {MAX_SCRIPT} bytes", Span(0, 0))
             self._remarks.raise_errors()
         self._words = TokenStream(script)
-        self._statements = StatementReader(self._words, self._expanded)
+        self._c_macros = CMacros(script, defined)
+        uses = CMacroUses(self._c_macros)
+        self._statements = StatementReader(self._words, uses.expression)
         self._definitions: list[CDefinition] = []
         self._settings: list[Setting] | None = None
         self._imports: list[StringLiteral] = []
@@ -70,8 +80,9 @@ class _ScriptReader:
         self._macros: list[Macro] = []
         self._probes: list[Probe] = []
 
-    def _expanded(self, reader: ExpressionReader, start: int, name: str) -> Expression | None:
-        return None
+    def _condition(self, text: str, span: Span) -> int:
+        """The value of what stands behind `#if`."""
+        return constant(expression_of(self._words.script, text, span), self._words.script)
 
     def script(self) -> Script:
         words = self._words
@@ -80,6 +91,9 @@ class _ScriptReader:
             words.go(len(words.source) if end < 0 else end)
         while self._definition() is not None:
             pass
+        if self._definitions:
+            self._c_macros.declarations(self._definitions, self._condition)
+            self._statements.expressions.known = frozenset(self._c_macros.macros)
         while words.word in ("config", "import"):
             if words.word == "config":
                 if self._settings is not None:

@@ -38,6 +38,7 @@ class ScratchVariable(Struct, eq=False):
         assigned: something was assigned to it so far.
         type: what it holds; None as long as that is not known.
         sized: it was declared with a type that has a size: values are made to fit.
+        locked: `sizeof` or `typeinfo` of it decided something: its type cannot change any more.
     """
 
     name: str
@@ -46,6 +47,7 @@ class ScratchVariable(Struct, eq=False):
     assigned: bool
     type: Type | None = None
     sized: bool = False
+    locked: bool = False
 
 
 class ProbeScope(Struct):

@@ -39,6 +39,7 @@ class StatementReader:
     Args:
         words: where the script is read.
         expanded: see `ExpressionReader`.
+        depth: levels around the statements.
 
     Attributes:
         expressions: reads expressions.
@@ -51,9 +52,10 @@ class StatementReader:
         self,
         words: TokenStream,
         expanded: Callable[[ExpressionReader, int, str], Expression | None],
+        depth: int = 0,
     ) -> None:
         self._words = words
-        self.expressions = ExpressionReader(words, self.block, expanded)
+        self.expressions = ExpressionReader(words, self.block, expanded, depth)
         self.imports: list[StringLiteral] = []
 
     def body(self) -> Block:
@@ -101,7 +103,7 @@ class StatementReader:
                 return special(self, words.start)
             if words.word == "_" and words.follows("=") and not words.follows("=="):
                 return self._discard(words.start)
-        elif kind == VARIABLE or kind == MAP:
+        elif kind in (VARIABLE, MAP):
             return self._assignment_or_expression(words.start)
         return self._expression(words.start)
 

@@ -278,14 +278,9 @@ def whole_number(text: str) -> int | str:
     match = _PARTS.fullmatch(text.replace("_", ""))
     if match is None:
         return f"invalid integer: {text}"
-    for base, digits in ((16, match["hex"]), (2, match["binary"]), (8, match["octal"])):
-        if digits is not None:
-            break
-    else:
-        base, digits = 10, match["decimal"]
-    if len(digits) > _DIGITS:
-        return f"overflow error, maximum value is {_LARGEST}: {text}"
-    value = int(digits, base)
+    digits = match["hex"] or match["binary"] or match["octal"] or match["decimal"]
+    base = 16 if match["hex"] else 2 if match["binary"] else 8 if match["octal"] else 10
+    value = int(digits, base) if len(digits) <= _DIGITS else _LARGEST + 1
     if value > _LARGEST:
         return f"overflow error, maximum value is {_LARGEST}: {text}"
     power = match["power"]

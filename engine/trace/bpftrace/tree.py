@@ -5,7 +5,7 @@ by nodes: what checking finds about a node (its type, its constant) is kept besi
 macro that is used gives nodes of its own each time.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from engine.trace.bpftrace.text import Span
@@ -373,8 +373,10 @@ class AttachPoint(Node):
         provider: its first word, in full and lower case ("uprobe" for "u", "begin" for "BEGIN").
         parts: what stands between the colons behind it, quotes taken off.
         written: all of it, as it is written.
+        given: the name that the script gave it; "" for none.
         target: a program, a library, a module, a category; the unit of time of a timer; the
-            event of "software" and "hardware"; "" where there is none.
+            event of "software" and "hardware"; "" where there is none, which is the guest's
+            own program for functions and markers of programs.
         function: the function, the marker or the event; may be a glob, as the target may.
         namespace: of a USDT marker.
         language: of a function: "cpp".
@@ -393,6 +395,7 @@ class AttachPoint(Node):
     provider: str
     parts: tuple[str, ...]
     written: str = ""
+    given: str = ""
     target: str = ""
     function: str = ""
     namespace: str = ""
@@ -406,6 +409,12 @@ class AttachPoint(Node):
     rate: int = 0
     length: int = 0
     mode: str = ""
+
+    def elsewhere(
+        self, text: str, target: str, function: str, namespace: str = ""
+    ) -> "AttachPoint":
+        """The same of another name, in another program or function: its globs are replaced."""
+        return replace(self, text=text, target=target, function=function, namespace=namespace)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -12,6 +12,7 @@ from engine.trace.bpftrace.types import (
     Aggregate,
     Array,
     Buffer,
+    Enumeration,
     Integer,
     Pointer,
     Shown,
@@ -80,6 +81,9 @@ class NamedTypes(Protocol):
     def typedef(self, name: str) -> DataType | None:
         """What a name of a type stands for."""
 
+    def enumerator(self, name: str) -> tuple[int, Enumeration] | None:
+        """The value of a constant of an enumeration, and which one that is."""
+
 
 class TypeLookup:
     """Finds types by name.
@@ -138,9 +142,13 @@ class TypeLookup:
             return Integer(8 * self._pointer_size, _WORD_SIZED[plain])
         return None
 
-    def data(self, name: str) -> DataType | None:
-        """The type of C of a structure by its name."""
-        return self._struct(name)
+    def enumerator(self, name: str) -> tuple[int, Enumeration] | None:
+        """The value of a constant of an enumeration, and which one that is."""
+        for source in self._sources:
+            found = source.enumerator(name)
+            if found is not None:
+                return found
+        return None
 
     def _struct(self, name: str) -> DataType | None:
         for source in self._sources:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from engine.arch.plan import Mode
 from engine.errors import ProbeError
 from engine.session.guest.session import Session
 from engine.session.protocol.report import Report
@@ -71,7 +72,7 @@ class AttachedScript:
             ScriptError: it is wrong, or something that it names is not there.
         """
         session, run, request = self._session, self._run, self._request
-        verdicts = session.probes(request.mode).verdicts
+        verdicts = session.probes().verdicts
         places = ScriptPlaces(session, verdicts.places, verdicts.program)
         around = GuestSurroundings(session, verdicts, places)
         checked = check(tree, text, around, request.parameters, request.environment)
@@ -87,7 +88,13 @@ class AttachedScript:
         self._warn(checked.warnings)
         compiled = compile_script(checked, text, self._state)
         missing = checked.config.missing_probes
-        events = ScriptEvents(self._tracing, run.readers, run.clock, skips=missing != "error")
+        events = ScriptEvents(
+            self._tracing,
+            run.readers,
+            run.clock,
+            skips=missing != "error",
+            as_linux=request.mode is Mode.KERNEL,
+        )
         attached: list[tuple[ScriptEvent, Action]] = []
         stacks: set[int] = set()
         with verdicts.lookup.settled():

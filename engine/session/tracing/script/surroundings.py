@@ -74,7 +74,7 @@ _REFUSED: Final = {
 
 
 class GuestSurroundings:
-    """What a script can know of one guest; `checked.ScriptSurroundings` says what is asked."""
+    """Answers what a script can know of one guest; a `checked.ScriptSurroundings`."""
 
     def __init__(self, session: Session, verdicts: Verdicts, places: ScriptPlaces) -> None:
         """Nothing is read before the first question.
@@ -130,7 +130,7 @@ class GuestSurroundings:
         return None
 
     def typedef(self, name: str) -> DataType | None:
-        """What a name of a type stands for."""
+        """The type that a name stands for."""
         return self._type(name, "")
 
     def _type(self, name: str, word: str) -> DataType | None:
@@ -168,6 +168,8 @@ class GuestSurroundings:
 
     def problem(self, point: AttachPoint) -> str:
         """Why a place is nowhere; "" where it is somewhere."""
+        if self._places.is_found(point):
+            return ""
         try:
             found = self._places.expanded(point)
         except PointError as error:

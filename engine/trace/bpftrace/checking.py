@@ -1,0 +1,320 @@
+"""What a script means: macros put in, types found, wrong uses told.
+
+`check` goes over a script again and again until no type changes any more; what is asked of types
+before the run (`if comptime`) is decided then, and may lead on. A last round says what is wrong.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from engine.trace.bpftrace.c_types import Space
+from engine.trace.bpftrace.checked import (
+    CheckedMap,
+    CheckedProbe,
+    CheckedScript,
+    ScriptSurroundings,
+)
+from engine.trace.bpftrace.config import configured
+from engine.trace.bpftrace.findings import Findings, MapFacts, ProbeFacts
+from engine.trace.bpftrace.functions import function
+from engine.trace.bpftrace.lowering import Lowering
+from engine.trace.bpftrace.macros import Expansion, MacroTable, NestingError, forbid_jumps
+from engine.trace.bpftrace.member_types import WITH_ARGUMENTS
+from engine.trace.bpftrace.scope import ScopeReader
+from engine.trace.bpftrace.statement_types import StatementTypes
+from engine.trace.bpftrace.text import Remarks, ScriptText, Span
+from engine.trace.bpftrace.tree import AttachPoint, MapDeclaration, Probe, Script
+from engine.trace.bpftrace.type_lookup import TypeLookup
+from engine.trace.bpftrace.type_rules import settled, type_name
+from engine.trace.bpftrace.types import INT8, Aggregate, Type
+
+_MAX_ROUNDS: Final = 100
+"""Times that a script is gone over: a type grows a few times at most."""
+
+_KERNEL: Final = ("kprobe", "kretprobe", "fentry", "fexit", "tracepoint", "iter", "rawtracepoint")
+_USER: Final = ("uprobe", "uretprobe", "usdt")
+
+MAP_KINDS: Final = (
+    "hash",
+    "lruhash",
+    "percpuarray",
+    "percpuhash",
+    "percpulruhash",
+)
+"""Kinds of maps that may be declared (bpftrace's src/bpfmap.h)."""
+
+
+def check(
+    script: Script,
+    text: ScriptText,
+    surroundings: ScriptSurroundings,
+    parameters: Sequence[str],
+    environment: Mapping[str, str],
+) -> CheckedScript:
+    """Find out what a script means.
+
+    Args:
+        script: its tree.
+        text: its text, for errors.
+        surroundings: the guest that it is for.
+        parameters: the words behind it on the command line.
+        environment: variables of the environment.
+
+    Raises:
+        ScriptError: it is wrong.
+        SettingError: the environment says what cannot be.
+    """
+    remarks = Remarks(text)
+    config = configured(script.settings, environment, remarks)
+    findings = Findings(
+        remarks,
+        config,
+        surroundings,
+        TypeLookup((surroundings,), surroundings.pointer_size),
+        parameters,
+        _declared(script, remarks),
+        None,
+    )
+    probes = _Preparation(script, findings).probes()
+    remarks.raise_errors()
+    statements = StatementTypes(findings)
+    _find_types(findings, statements, probes)
+    findings.is_final = True
+    _go_over(findings, statements, probes)
+    _check_maps(findings)
+    _check_words(findings)
+    remarks.raise_errors()
+    return _result(findings, probes)
+
+
+def _declared(script: Script, remarks: Remarks) -> dict[str, MapDeclaration]:
+    declared: dict[str, MapDeclaration] = {}
+    for each in script.maps:
+        if each.kind not in MAP_KINDS:
+            remarks.error(
+                f"Invalid bpf map type: {each.kind}",
+                each.span,
+                f"Valid map types: {', '.join(MAP_KINDS)}",
+            )
+        elif each.entries < 1:
+            remarks.error("Map size must be greater than 0", each.span)
+        if each.map.name in declared:
+            remarks.error(f"Redeclaration of existing map: @{each.map.name}", each.span)
+        declared[each.map.name] = each
+    return declared
+
+
+class _Preparation:
+    """Makes of the probes of a script those that are checked.
+
+    Args:
+        script: the script.
+        findings: what is known of it.
+    """
+
+    def __init__(self, script: Script, findings: Findings) -> None:
+        self._script, self._findings = script, findings
+        self._table = MacroTable(
+            script.macros, findings.remarks, lambda name: function(name) is not None
+        )
+        for macro in script.macros:
+            forbid_jumps(macro, findings.remarks)
+
+    def probes(self) -> list[ProbeFacts]:
+        """All probes, macros put in."""
+        found: list[ProbeFacts] = []
+        try:
+            for probe in self._script.probes:
+                found += self._of(probe)
+        except NestingError:
+            pass  # it is remarked
+        return found
+
+    def _of(self, probe: Probe) -> list[ProbeFacts]:
+        surroundings, findings = self._findings.surroundings, self._findings
+        groups: dict[object, list[AttachPoint]] = {}
+        known: dict[object, tuple[dict[str, Type] | None, tuple[Type, ...] | None]] = {}
+        for written in probe.points:
+            refused = surroundings.provides(written.provider)
+            if refused is not None:
+                findings.error(refused, written)
+                continue
+            for point in surroundings.places(written):
+                arguments = usdt = None
+                if point.provider in WITH_ARGUMENTS:
+                    members = surroundings.arguments(point)
+                    arguments = None if members is None else dict(members)
+                elif point.provider == "usdt":
+                    kinds = surroundings.usdt_arguments(point)
+                    usdt = None if kinds is None else tuple(kinds)
+                returns = surroundings.returns(point)
+                # By names: a layout of C may be anything, and two of one name are one.
+                key = (
+                    point.provider,
+                    None if arguments is None else _names(arguments.values(), *arguments),
+                    None if usdt is None else _names(usdt),
+                    type_name(returns),
+                )
+                groups.setdefault(key, []).append(point)
+                known[key] = arguments, usdt
+        if len(groups) > findings.config.max_probes:
+            findings.error(
+                f"Can't attach to {len(groups)} probes because it exceeds the current limit of "
+                f"{findings.config.max_probes} probes. You can increase the limit through the "
+                "BPFTRACE_MAX_PROBES environment variable or the max_probes setting.",
+                probe.points[0],
+            )
+            return []
+        return [self._group(probe, tuple(points), *known[key]) for key, points in groups.items()]
+
+    def _group(
+        self,
+        probe: Probe,
+        points: tuple[AttachPoint, ...],
+        arguments: dict[str, Type] | None,
+        usdt: tuple[Type, ...] | None,
+    ) -> ProbeFacts:
+        expansion = Expansion(self._table)
+        predicate = None if probe.predicate is None else expansion.expression(probe.predicate)
+        body = expansion.block(probe.body)
+        reader = ScopeReader(self._findings.remarks)
+        if predicate is not None:
+            reader.read(predicate)
+        reader.read(body)
+        reader.warn_unassigned()
+        return ProbeFacts(
+            points,
+            predicate,
+            body,
+            probe.span,
+            reader.scope,
+            _space(points[0]),
+            arguments,
+            usdt,
+            self._findings.surroundings.returns(points[0]),
+        )
+
+
+def _names(types: Iterable[Type], *more: str) -> tuple[str, ...]:
+    return (*more, *map(type_name, types))
+
+
+def _space(point: AttachPoint) -> Space:
+    if point.provider in _USER or (
+        point.provider == "tracepoint" and point.parts[:1] in (("syscalls",), ("raw_syscalls",))
+    ):
+        return "user"
+    return "kernel" if point.provider in _KERNEL else "none"
+
+
+def _find_types(findings: Findings, statements: StatementTypes, probes: list[ProbeFacts]) -> None:
+    """Go over a script until all types are known."""
+    for _ in range(_MAX_ROUNDS):
+        findings.changed = False
+        _go_over(findings, statements, probes)
+        findings.remarks.raise_errors()
+        if findings.changed:
+            findings.may_decide = False
+            continue
+        if _start_counting(findings):
+            continue
+        if findings.may_decide:
+            return
+        # Whatever was asked about types is answered now, and stays so.
+        findings.may_decide = True
+        for each in findings.inspected:
+            each.locked = True
+    findings.remarks.error(
+        f"Type resolution exceeded maximum iterations ({_MAX_ROUNDS}); possible infinite loop in "
+        "comptime expressions",
+        probes[0].span if probes else Span(0, 0),
+    )
+    findings.remarks.raise_errors()
+
+
+def _start_counting(findings: Findings) -> bool:
+    """Maps that are only counted up, or read, begin with a small 0."""
+    waiting = [each for each in findings.maps.values() if each.value is None]
+    for each in waiting:
+        each.value = INT8
+    return bool(waiting)
+
+
+def _go_over(findings: Findings, statements: StatementTypes, probes: list[ProbeFacts]) -> None:
+    findings.inspected.clear()
+    for probe in probes:
+        findings.probe = probe
+        if probe.predicate is not None:
+            statements.expressions.condition(probe.predicate, probe.predicate)
+        statements.block(probe.body)
+    findings.probe = None
+
+
+def _check_maps(findings: Findings) -> None:
+    for name, declaration in findings.declared.items():
+        facts = findings.maps.get(name)
+        if facts is None:
+            findings.warning(f"Unused map: @{name}", declaration)
+            continue
+        gathers = isinstance(facts.value, Aggregate)
+        wanted = "percpu" if gathers else ""
+        fits = declaration.kind.startswith("percpu") == gathers and (
+            declaration.kind != "percpuarray" or facts.scalar
+        )
+        if not fits:
+            findings.error(
+                "Incompatible map types. Type from declaration: "
+                f"{declaration.kind}. Type from value/key type: {wanted}hash",
+                declaration,
+            )
+
+
+def _check_words(findings: Findings) -> None:
+    """Options of the command line that no `getopt` asks for are mistakes."""
+    for word in findings.parameters:
+        name = word.removeprefix("--").partition("=")[0]
+        if word.startswith("--") and name not in findings.options:
+            known = ", ".join(f"--{each}" for each in findings.options)
+            findings.remarks.error(
+                f"unexpected option '--{name}'",
+                Span(0, 0),
+                f"The script has {known}." if known else "The script has no options.",
+            )
+
+
+def _result(findings: Findings, probes: list[ProbeFacts]) -> CheckedScript:
+    lowering = Lowering(findings)
+    checked: list[CheckedProbe] = []
+    variables: list[dict[str, Type]] = []
+    for probe in probes:
+        predicate, body = lowering.action(probe)
+        checked.append(CheckedProbe(probe.points, predicate, body, probe.span))
+        variables.append(
+            {each.key: settled(each.type) for each in probe.scope.all if each.type is not None}
+        )
+    maps = {
+        name: _checked_map(facts, findings)
+        for name, facts in findings.maps.items()
+        if facts.value is not None and facts.is_used
+    }
+    return CheckedScript(
+        tuple(checked),
+        lowering.types,
+        lowering.conversions,
+        lowering.constants,
+        lowering.variables,
+        tuple(variables),
+        maps,
+        findings.config,
+        tuple([each for each in findings.remarks.found if each.severity == "WARNING"]),
+    )
+
+
+def _checked_map(facts: MapFacts, findings: Findings) -> CheckedMap:
+    declaration = findings.declared.get(facts.name)
+    value = settled(facts.value or INT8)
+    key = None if facts.key is None or facts.scalar else settled(facts.key)
+    if declaration is None:
+        kind = "percpuhash" if isinstance(value, Aggregate) else "hash"
+        return CheckedMap(key, value, kind, findings.config.max_map_keys)
+    return CheckedMap(key, value, declaration.kind, declaration.entries)

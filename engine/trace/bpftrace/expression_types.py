@@ -1,0 +1,620 @@
+"""The type of each expression, and its value if that is known before the script runs.
+
+The rules are those of bpftrace 0.26 (src/ast/passes/types/type_resolver.cpp and
+type_checker.cpp). A round over the script finds types; the last one, when all are known, says
+what is wrong with them and notes conversions.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Final, cast
+
+from engine.trace.bpftrace.call_types import CallTypes
+from engine.trace.bpftrace.cast_types import CastTypes
+from engine.trace.bpftrace.conversions import Conversions
+from engine.trace.bpftrace.findings import Findings, MapFacts
+from engine.trace.bpftrace.folding import (
+    Constant,
+    FoldingError,
+    KnownRecord,
+    fold_binary,
+    fold_unary,
+    literal_type,
+    truth,
+)
+from engine.trace.bpftrace.member_types import MemberTypes
+from engine.trace.bpftrace.tree import (
+    AddressOf,
+    Binary,
+    Block,
+    BooleanLiteral,
+    Call,
+    Cast,
+    Comptime,
+    Conditional,
+    Expression,
+    Field,
+    Increment,
+    Index,
+    IntegerLiteral,
+    MapEntry,
+    MapName,
+    Name,
+    Node,
+    OffsetOf,
+    Parameter,
+    RecordLiteral,
+    Scratch,
+    SizeOf,
+    StringLiteral,
+    TupleLiteral,
+    TypeInfo,
+    TypeName,
+    TypeOf,
+    Unary,
+)
+from engine.trace.bpftrace.type_rules import (
+    COMPARISONS,
+    arithmetic_type,
+    assignable,
+    compatible,
+    integer_of,
+    is_histogram,
+    is_number,
+    is_signed,
+    kind_name,
+    promoted,
+    same,
+    type_name,
+)
+from engine.trace.bpftrace.types import (
+    BOOL,
+    INT64,
+    UINT64,
+    Aggregate,
+    Array,
+    Boolean,
+    Enumeration,
+    Integer,
+    Pointer,
+    Record,
+    Tuple,
+    Type,
+    Void,
+)
+
+
+class ExpressionTypes:
+    """Finds the types of expressions.
+
+    Args:
+        findings: what is known of the script.
+        block: finds that of a block.
+    """
+
+    __slots__ = ("_block", "_calls", "_casts", "_members", "conversions", "findings")
+
+    def __init__(self, findings: Findings, block: Callable[[Block], Type | None]) -> None:
+        self.findings = findings
+        self.conversions = Conversions(findings)
+        self._block = block
+        self._casts = CastTypes(findings, self.of)
+        self._members = MemberTypes(findings, self.of)
+        self._calls = CallTypes(findings, self.conversions, self.of, self.key)
+
+    def of(self, node: Node) -> Type | None:
+        """The type of an expression; None if it is not known yet."""
+        self.findings.constants.pop(node, None)
+        kind = _HANDLERS[type(node)](self, node)
+        if kind is None:
+            self.findings.types.pop(node, None)
+        else:
+            self.findings.types[node] = kind
+        return kind
+
+    def written(self, written: TypeName | TypeOf) -> Type | None:
+        """The type that a declaration names."""
+        return self._casts.written(written)
+
+    def aggregate(self, call: Call) -> Type | None:
+        """The type of a function that a map gathers by."""
+        kind = self._calls.aggregate(call)
+        if kind is not None:
+            self.findings.types[call] = kind
+        return kind
+
+    def condition(self, node: Expression, at: Node) -> None:
+        """Look at what decides something."""
+        kind = self.of(node)
+        if self.findings.is_final and not (
+            integer_of(kind) is not None or isinstance(kind, Boolean | Pointer)
+        ):
+            self.findings.error(f"Invalid condition: {kind_name(kind)}", at)
+
+    # -- literals ------------------------------------------------------------------------------
+
+    def _constant(self, node: Node, value: Constant) -> Type | None:
+        """Note a constant; its type is that of the literal."""
+        self.findings.constants[node] = value
+        return literal_type(value)
+
+    def _integer(self, node: Node) -> Type | None:
+        return self._constant(node, cast("IntegerLiteral", node).value)
+
+    def _boolean(self, node: Node) -> Type | None:
+        return self._constant(node, cast("BooleanLiteral", node).value)
+
+    def _string(self, node: Node) -> Type | None:
+        value = cast("StringLiteral", node).value
+        most = self.findings.config.max_strlen
+        if self.findings.is_final and len(value) > most - 1 and not self._calls.takes_any(node):
+            shown = value[:64].decode("utf-8", "replace")
+            self.findings.error(f"String is too long (over {most} bytes): {shown}", node)
+        return self._constant(node, value)
+
+    def _parameter(self, node: Node) -> Type | None:
+        number = cast("Parameter", node).number
+        words = [word for word in self.findings.parameters if not word.startswith("--")]
+        if number == 0:
+            return self._constant(node, len(words))
+        word = words[number - 1] if number <= len(words) else ""
+        if self._calls.takes_any(node):
+            return self._constant(node, word.encode("utf-8", "surrogateescape"))
+        if not word:
+            self.findings.warning(
+                f"Positional parameter ${number} is empty or not provided.", node
+            )
+            return self._constant(node, 0)
+        try:
+            value = int(word, 0)
+        except ValueError:
+            return self._constant(node, word.encode("utf-8", "surrogateescape"))
+        if not -(1 << 63) <= value < 1 << 64:
+            return self._constant(node, word.encode())
+        return self._constant(node, value)
+
+    def _tuple(self, node: Node) -> Type | None:
+        elements = cast("TupleLiteral", node).elements
+        kinds = [self._element(element, "tuple") for element in elements]
+        values = [self.findings.constants.get(element) for element in elements]
+        known = [value for value in values if value is not None]
+        if len(known) == len(values):
+            self.findings.constants[node] = tuple(known)
+        sure = [kind for kind in kinds if kind is not None]
+        return Tuple(tuple(sure)) if len(sure) == len(kinds) else None
+
+    def _record(self, node: Node) -> Type | None:
+        fields = cast("RecordLiteral", node).fields
+        kinds = [(name, self._element(element, "record")) for name, element in fields]
+        values = {name: self.findings.constants.get(element) for name, element in fields}
+        known = {name: value for name, value in values.items() if value is not None}
+        if len(known) == len(fields):
+            self.findings.constants[node] = KnownRecord(known)
+        sure = [(name, kind) for name, kind in kinds if kind is not None]
+        return Record(tuple(sure)) if len(sure) == len(kinds) else None
+
+    def _element(self, element: Expression, what: str) -> Type | None:
+        kind = self.of(element)
+        if self.findings.is_final and is_histogram(kind):
+            self.findings.error(
+                f"Map type {type_name(kind)} cannot exist inside a {what}.", element
+            )
+        if self.findings.is_final and isinstance(kind, Void):
+            self.findings.error(f"A value of type void cannot exist inside a {what}.", element)
+        return self.conversions.number(element)
+
+    # -- names ---------------------------------------------------------------------------------
+
+    def _name(self, node: Node) -> Type | None:
+        return self._calls.name(cast("Name", node))
+
+    def _variable(self, node: Node) -> Type | None:
+        probe = self.findings.probe
+        variable = None if probe is None else probe.scope.of.get(cast("Scratch", node))
+        if variable is None or probe is None:
+            undefined = "" if probe is None else probe.scope.undefined.get(cast("Scratch", node))
+            self.findings.error(undefined or "Undefined or undeclared variable", node)
+            return None
+        if self.findings.depth:
+            self.findings.inspected.append(variable)
+        if self.findings.is_final and variable.type is None:
+            self.findings.error("Could not resolve the type of this variable", node)
+        return variable.type
+
+    def _address(self, node: Node) -> Type | None:
+        of = cast("AddressOf", node).of
+        kind = self.of(of) if isinstance(of, Scratch) else self.findings.map(of).value
+        if self.findings.is_final:
+            name = f"${of.name}" if isinstance(of, Scratch) else f"@{of.name}"
+            self.findings.error(
+                f"The address of {name} is refused: what a script has is not in the guest's "
+                "memory; use the value itself",
+                node,
+            )
+        return None if kind is None else Pointer(kind, "script")
+
+    def _scalar(self, node: Node) -> Type | None:
+        facts = self.scalar(cast("MapName", node))
+        return None if facts is None else facts.value
+
+    def scalar(self, name: MapName) -> MapFacts | None:
+        """A map that is used as one value; None, with an error, if it has keys."""
+        facts = self.findings.map(name)
+        if facts.scalar is False:
+            self.findings.error(
+                f"@{name.name} used as a map without an explicit key (scalar map), previously "
+                "used with an explicit key (non-scalar map)",
+                name,
+            )
+            return None
+        facts.scalar, facts.is_used = True, True
+        self._seen(facts, name)
+        return facts
+
+    def entry(self, node: MapEntry) -> MapFacts | None:
+        """A map one of whose entries is used; None, with an error, if it has none."""
+        facts = self.key(node.map, node.key)
+        if facts is None:
+            self.findings.error(
+                f"@{node.map.name} used as a map with an explicit key (non-scalar map), "
+                "previously used without an explicit key (scalar map)",
+                node,
+            )
+        return facts
+
+    def key(self, name: MapName, key: Expression) -> MapFacts | None:
+        """A map that is asked for a key; None if it has no keys."""
+        kind = self.of(key)
+        facts = self.findings.map(name)
+        if facts.scalar is True:
+            return None
+        facts.scalar = False
+        self._seen(facts, name)
+        if kind is None:
+            if self.findings.is_final:
+                self.findings.error("Invalid map key type: none", key)
+            return facts
+        whole = kind
+        if isinstance(kind, Void):
+            self.findings.error("Value 'void' cannot be used as a map key.", key)
+        elif isinstance(kind, Aggregate) and not assignable(kind, facts.key):
+            self.findings.error(f"Value '{type_name(kind)}' cannot be used as a map key.", key)
+        else:
+            facts.is_used = True
+            whole = self.conversions.number(key) or kind
+            self.findings.map_key(facts, whole, key)
+        if (
+            self.findings.is_final
+            and facts.key is not None
+            and not self.conversions.convert(key, facts.key)
+        ):
+            self.findings.error(
+                f"Type mismatch for @{name.name}: trying to assign key of type "
+                f"'{type_name(kind)}' when map already has a key type '{type_name(facts.key)}'",
+                key,
+            )
+        return facts
+
+    def _seen(self, facts: MapFacts, name: MapName) -> None:
+        if self.findings.depth:
+            self.findings.inspected.append(facts)
+        if self.findings.is_final and (facts.value is None or not facts.is_used):
+            self.findings.error(f"Undefined map: @{name.name}", name)
+
+    def _entry(self, node: Node) -> Type | None:
+        facts = self.entry(cast("MapEntry", node))
+        return None if facts is None else facts.value
+
+    # -- operators -----------------------------------------------------------------------------
+
+    def _unary(self, node: Node) -> Type | None:
+        unary = cast("Unary", node)
+        kind = self.of(unary.operand)
+        value = self.findings.constants.get(unary.operand)
+        if value is not None:
+            try:
+                folded = fold_unary(unary.operator, value)
+            except FoldingError as error:
+                self.findings.error(str(error), node)
+                return None
+            if folded is not None:
+                return self._constant(node, folded)
+        if kind is None:
+            return None
+        if unary.operator == "*":
+            return self._behind(unary, kind)
+        if isinstance(kind, Boolean) and unary.operator == "!":
+            return BOOL
+        number = integer_of(kind)
+        if number is None and isinstance(kind, Aggregate):
+            number = integer_of(self.conversions.number(unary.operand))
+        if number is None and not (isinstance(kind, Pointer) and unary.operator == "!"):
+            self.findings.error(
+                f"The {unary.operator} operator can not be used on expressions of type "
+                f"'{type_name(kind)}'",
+                node,
+            )
+            return None
+        if unary.operator == "!":
+            return BOOL
+        return INT64 if number is not None and number.signed else UINT64
+
+    def _behind(self, unary: Unary, kind: Type) -> Type | None:
+        if isinstance(kind, Pointer):
+            if isinstance(kind.target, Void):
+                if self.findings.is_final:
+                    self.findings.error(
+                        "The * operator cannot be used on a pointer to an unsized type (void *).",
+                        unary,
+                    )
+                return None
+            return kind.target
+        if integer_of(kind) is not None:
+            return UINT64
+        if isinstance(unary.operand, Name) and unary.operand.name == "args":
+            return kind  # `(*args).x` is old spelling
+        self.findings.error(
+            f"The * operator can not be used on expressions of type '{type_name(kind)}'", unary
+        )
+        return None
+
+    def _increment(self, node: Node) -> Type | None:
+        increment = cast("Increment", node)
+        target = increment.target
+        kind = self.of(target)
+        if kind is None:
+            return None
+        if isinstance(kind, Pointer):
+            return kind
+        down = increment.operator == "--"
+        whole = INT64 if down or is_signed(kind) else UINT64
+        if isinstance(target, Scratch):
+            probe = self.findings.probe
+            variable = None if probe is None else probe.scope.of.get(target)
+            if variable is not None:
+                if variable.sized:
+                    return variable.type
+                self.findings.variable(variable, whole, node)
+        else:
+            name = target if isinstance(target, MapName) else target.map
+            self.findings.map_value(self.findings.map(name), whole, node)
+        return whole
+
+    def _binary(self, node: Node) -> Type | None:
+        binary = cast("Binary", node)
+        left, right = self.of(binary.left), self.of(binary.right)
+        one = self.findings.constants.get(binary.left)
+        other = self.findings.constants.get(binary.right)
+        named = isinstance(left, Enumeration) or isinstance(right, Enumeration)
+        if one is not None and other is not None and not named:
+            try:
+                folded = fold_binary(binary.operator, one, other)
+            except FoldingError as error:
+                self.findings.error(str(error), node)
+                return None
+            if folded is not None:
+                return self._constant(node, folded)
+        if left is None or right is None:
+            return BOOL if binary.operator in COMPARISONS else None
+        kind = self.operation(binary.operator, left, right, node)
+        if kind is not None and self.findings.is_final:
+            self._check_binary(binary, left, right, kind)
+        return kind
+
+    def operation(self, operator: str, left: Type, right: Type, at: Node) -> Type | None:
+        """The type of `left operator right`; None, with an error, if there is no such thing."""
+        if isinstance(left, Boolean) and isinstance(right, Boolean):
+            return BOOL
+        if isinstance(left, Pointer) or isinstance(right, Pointer):
+            return self._pointers(operator, left, right, at)
+        if is_number(left) and is_number(right):
+            kind, odd = arithmetic_type(operator, left, right)
+            if odd:
+                self.findings.warning(odd, at)
+            return kind
+        if operator in COMPARISONS:
+            return BOOL
+        return Integer(64, is_signed(left) or is_signed(right))
+
+    def _pointers(self, operator: str, left: Type, right: Type, at: Node) -> Type | None:
+        compares = operator in COMPARISONS
+        pointer, other = (left, right) if isinstance(left, Pointer) else (right, left)
+        if isinstance(pointer, Pointer) and isinstance(other, Pointer):
+            if compares:
+                if operator not in ("&&", "||") and not same(pointer.target, other.target):
+                    names = f"{type_name(pointer.target)}, {type_name(other.target)}"
+                    self.findings.warning(f"comparison of distinct pointer types: {names}", at)
+                return BOOL
+        elif integer_of(other) is not None or isinstance(other, Boolean):
+            if compares:
+                return BOOL
+            if operator == "+" or (operator == "-" and isinstance(left, Pointer)):
+                return pointer
+        self.findings.error(
+            f"The {operator} operator can not be used on expressions of types "
+            f"{type_name(left)}, {type_name(right)}",
+            at,
+        )
+        return None
+
+    def _check_binary(self, binary: Binary, left: Type, right: Type, kind: Type) -> None:
+        operator, error = binary.operator, self.findings.error
+        if isinstance(left, Pointer) or isinstance(right, Pointer):
+            return
+        if is_number(left) and is_number(right):
+            if operator in ("&&", "||"):
+                self.conversions.number(binary.left)
+                self.conversions.number(binary.right)
+                return
+            target = promoted(left, right) if operator in COMPARISONS else kind
+            if isinstance(target, Aggregate):
+                target = Integer(64, is_signed(target))
+            if target is not None:
+                self.conversions.convert(binary.left, target)
+                self.conversions.convert(binary.right, target)
+        elif isinstance(left, Array) and isinstance(right, Array):
+            if operator not in ("==", "!="):
+                error(f"The {operator} operator cannot be used on arrays.", binary)
+            if left.count != right.count:
+                error("Only arrays of same size support comparison operators.", binary)
+            elif not isinstance(left.element, Integer) or not same(left, right):
+                error("Only arrays of same sized integer support comparison operators.", binary)
+        elif not compatible(left, right):
+            error(
+                f"Type mismatch for '{operator}': comparing {type_name(left)} with "
+                f"{type_name(right)}",
+                binary,
+            )
+        elif operator not in ("==", "!="):
+            error(
+                f"The {operator} operator can not be used on expressions of types "
+                f"{type_name(left)}, {type_name(right)}",
+                binary,
+            )
+        elif isinstance(left, Tuple | Record):
+            target = promoted(left, right)
+            if target is None or not (
+                self.conversions.convert(binary.left, target)
+                and self.conversions.convert(binary.right, target)
+            ):
+                error(
+                    f"Type mismatch for '{operator}': comparing {type_name(left)} with "
+                    f"{type_name(right)}",
+                    binary,
+                )
+
+    # -- branches ------------------------------------------------------------------------------
+
+    def _conditional(self, node: Node) -> Type | None:
+        choice = cast("Conditional", node)
+        if choice.comptime or isinstance(choice.condition, Comptime):
+            return self._decided(choice)
+        self.condition(choice.condition, choice)
+        left = self.of(choice.then)
+        right = None if choice.otherwise is None else self.of(choice.otherwise)
+        value = self.findings.constants.get(choice.condition)
+        if value is not None and choice.otherwise is not None:
+            chosen = choice.then if truth(value) else choice.otherwise
+            rest = choice.otherwise if truth(value) else choice.then
+            constants = self.findings.constants
+            if chosen in constants and rest in constants:
+                constants[node] = constants[chosen]
+                return self.findings.type_of(chosen)
+        if left is None or right is None:
+            return left or right
+        whole = promoted(left, right)
+        if whole is None:
+            if choice.is_statement and self.findings.unused is node:
+                return None
+            self.findings.error(
+                "Branches must return the same type or compatible types: have "
+                f"'{type_name(left)}' and '{type_name(right)}'",
+                node,
+            )
+            return None
+        if self.findings.is_final and choice.otherwise is not None:
+            self.conversions.convert(choice.then, whole)
+            self.conversions.convert(choice.otherwise, whole)
+        return whole
+
+    def _decided(self, choice: Conditional) -> Type | None:
+        condition = choice.condition
+        if isinstance(condition, Comptime):
+            condition = condition.operand
+        self.of(condition)
+        way = self.findings.decided.get(choice)
+        value = self.findings.constants.get(condition)
+        if way is None:
+            if self.findings.is_final:
+                self.findings.error("Unable to resolve comptime expression", condition)
+            elif value is not None and self.findings.may_decide:
+                self.findings.decided[choice] = way = truth(value)
+                self.findings.changed = True
+        if way is None:
+            return None
+        chosen = choice.then if way else choice.otherwise
+        if chosen is None:
+            return None
+        kind = self.of(chosen)
+        if chosen in self.findings.constants:
+            self.findings.constants[choice] = self.findings.constants[chosen]
+        return kind
+
+    def _comptime(self, node: Node) -> Type | None:
+        operand = cast("Comptime", node).operand
+        kind = self.of(operand)
+        value = self.findings.constants.get(operand)
+        if value is not None:
+            self.findings.constants[node] = value
+        elif self.findings.is_final:
+            self.findings.error("Unable to resolve comptime expression", node)
+        return kind
+
+    def _block_value(self, node: Node) -> Type | None:
+        block = cast("Block", node)
+        kind = self._block(block)
+        if block.value is not None and not block.statements:
+            value = self.findings.constants.get(block.value)
+            if value is not None:
+                self.findings.constants[node] = value
+        return kind
+
+    # -- what other files know -----------------------------------------------------------------
+
+    def _member(self, node: Node) -> Type | None:
+        return self._members.field(cast("Field", node))
+
+    def _index(self, node: Node) -> Type | None:
+        return self._members.index(cast("Index", node))
+
+    def _cast(self, node: Node) -> Type | None:
+        return self._casts.cast(cast("Cast", node))
+
+    def _size(self, node: Node) -> Type | None:
+        return self._casts.size(cast("SizeOf", node))
+
+    def _offset(self, node: Node) -> Type | None:
+        return self._casts.offset(cast("OffsetOf", node))
+
+    def _info(self, node: Node) -> Type | None:
+        return self._casts.info(cast("TypeInfo", node))
+
+    def _call(self, node: Node) -> Type | None:
+        return self._calls.call(cast("Call", node))
+
+    def _type_argument(self, node: Node) -> Type | None:
+        self.findings.error(
+            "When used as a call argument, `typeof` builtin only valid for macro calls that are "
+            "expecting a type parameter",
+            node,
+        )
+        return None
+
+
+_HANDLERS: Final[Mapping[type[Node], Callable[[ExpressionTypes, Node], Type | None]]] = {
+    IntegerLiteral: ExpressionTypes._integer,
+    BooleanLiteral: ExpressionTypes._boolean,
+    StringLiteral: ExpressionTypes._string,
+    Parameter: ExpressionTypes._parameter,
+    Name: ExpressionTypes._name,
+    Scratch: ExpressionTypes._variable,
+    MapName: ExpressionTypes._scalar,
+    MapEntry: ExpressionTypes._entry,
+    AddressOf: ExpressionTypes._address,
+    Unary: ExpressionTypes._unary,
+    Increment: ExpressionTypes._increment,
+    Binary: ExpressionTypes._binary,
+    Conditional: ExpressionTypes._conditional,
+    Field: ExpressionTypes._member,
+    Index: ExpressionTypes._index,
+    Cast: ExpressionTypes._cast,
+    TupleLiteral: ExpressionTypes._tuple,
+    RecordLiteral: ExpressionTypes._record,
+    Call: ExpressionTypes._call,
+    TypeOf: ExpressionTypes._type_argument,
+    TypeName: ExpressionTypes._type_argument,
+    SizeOf: ExpressionTypes._size,
+    OffsetOf: ExpressionTypes._offset,
+    TypeInfo: ExpressionTypes._info,
+    Comptime: ExpressionTypes._comptime,
+    Block: ExpressionTypes._block_value,
+}

@@ -1,0 +1,197 @@
+"""The tree of a checked script: only what runs is left, in one spelling, with its types.
+
+What `checked` promises of the tree is made true here. Nodes are new ones; what was found of the
+old ones goes with them.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Final, cast
+
+from engine.trace.bpftrace.findings import Findings, ProbeFacts
+from engine.trace.bpftrace.functions import function
+from engine.trace.bpftrace.macros import node_fields
+from engine.trace.bpftrace.statement_types import ends
+from engine.trace.bpftrace.tree import (
+    Block,
+    BooleanLiteral,
+    Call,
+    Comptime,
+    Conditional,
+    Declaration,
+    Expression,
+    ExpressionStatement,
+    IntegerLiteral,
+    MapEntry,
+    Name,
+    Node,
+    Scratch,
+    StringLiteral,
+    Unary,
+)
+from engine.trace.bpftrace.type_rules import settled
+from engine.trace.bpftrace.types import Enumeration, Type
+
+
+class Lowering:
+    """Makes the trees of a checked script.
+
+    Args:
+        findings: all that is known of it.
+    """
+
+    __slots__ = ("_findings", "_probe", "constants", "conversions", "types", "variables")
+
+    def __init__(self, findings: Findings) -> None:
+        self._findings = findings
+        self._probe: ProbeFacts | None = None
+        self.types: dict[Node, Type] = {}
+        self.conversions: dict[Node, Type] = {}
+        self.constants: dict[Node, int | bytes | bool] = {}
+        self.variables: dict[Scratch, str] = {}
+
+    def action(self, probe: ProbeFacts) -> tuple[Expression | None, Block]:
+        """The predicate and the body of a probe."""
+        self._probe = probe
+        predicate = None if probe.predicate is None else self._made(probe.predicate)
+        return cast("Expression | None", predicate), cast("Block", self._made(probe.body))
+
+    def _made(self, node: Node) -> Node:
+        value = self._findings.constants.get(node)
+        if isinstance(value, int | bytes) and not isinstance(node, Name):
+            return self._noted(node, self._literal(node, value))
+        special = _SPECIAL.get(type(node))
+        return self._noted(node, self._copy(node) if special is None else special(self, node))
+
+    def _noted(self, old: Node, new: Node) -> Node:
+        findings = self._findings
+        kind = findings.types.get(old)
+        if kind is not None and new not in self.types:
+            self.types[new] = settled(kind)
+        converted = findings.conversions.get(old)
+        if converted is not None:
+            self.conversions[new] = settled(converted)
+        value = findings.constants.get(old)
+        if isinstance(value, int | bytes):
+            self.constants[new] = value
+        return new
+
+    def _literal(self, node: Node, value: int | bytes) -> Node:
+        if isinstance(value, bool):
+            return BooleanLiteral(node.span, value)
+        if isinstance(value, bytes):
+            return StringLiteral(node.span, value)
+        if value >= 0:
+            return IntegerLiteral(node.span, value)
+        positive = IntegerLiteral(node.span, -value)
+        kind = self._findings.types.get(node)
+        if kind is not None:
+            self.types[positive] = settled(kind)
+        self.constants[positive] = -value
+        return Unary(node.span, "-", positive)
+
+    def _copy(self, node: Node) -> Node:
+        values: list[object] = []
+        for name in node_fields(type(node)):
+            value = getattr(node, name)
+            if isinstance(value, Node):
+                value = self._made(value)
+            elif isinstance(value, tuple):
+                value = self._several(value)
+            values.append(value)
+        return type(node)(*values)  # type: ignore[arg-type]  # the fields of this very class
+
+    def _several(self, values: tuple[object, ...]) -> tuple[object, ...]:
+        copies: list[object] = []
+        for value in values:
+            if isinstance(value, Node):
+                copies.append(self._made(value))
+            elif isinstance(value, tuple):
+                copies.append(self._several(value))
+            else:
+                copies.append(value)
+        return tuple(copies)
+
+    def _scratch(self, node: Node) -> Node:
+        use = cast("Scratch", node)
+        new = Scratch(use.span, use.name)
+        variable = None if self._probe is None else self._probe.scope.of.get(use)
+        if variable is not None:
+            self.variables[new] = variable.key
+            if variable.type is not None:
+                self.types[new] = settled(variable.type)
+        return new
+
+    def _declaration(self, node: Node) -> Node:
+        declared = cast("Declaration", node)
+        value = None if declared.value is None else self._made(declared.value)
+        variable = cast("Scratch", self._scratch(declared.variable))
+        return Declaration(declared.span, variable, None, cast("Expression | None", value))
+
+    def _name(self, node: Node) -> Node:
+        name = cast("Name", node)
+        kind = self._findings.types.get(node)
+        value = self._findings.constants.get(node)
+        if isinstance(kind, Enumeration) and isinstance(value, int):
+            return self._literal(node, value)
+        return Name(name.span, name.name)
+
+    def _call(self, node: Node) -> Node:
+        call = cast("Call", node)
+        first = call.arguments[0] if call.arguments else None
+        if call.name == "delete" and len(call.arguments) == 1 and isinstance(first, MapEntry):
+            return Call(
+                call.span, call.name, (first.map, cast("Expression", self._made(first.key)))
+            )
+        row = function(call.name)
+        if row is not None and row.bare and not call.arguments:
+            return Name(call.span, call.name)
+        words = row is not None and row.wanted(0) == "word" and isinstance(first, Name)
+        arguments: list[Node] = []
+        for index, argument in enumerate(call.arguments):
+            if index == 0 and words:
+                arguments.append(argument)
+            else:
+                arguments.append(self._made(argument))
+        return Call(call.span, call.name, cast("tuple[Expression, ...]", tuple(arguments)))
+
+    def _conditional(self, node: Node) -> Node:
+        choice = cast("Conditional", node)
+        way = self._findings.decided.get(choice)
+        if way is None:
+            return self._copy(node)
+        chosen = choice.then if way else choice.otherwise
+        return Block(choice.span, ()) if chosen is None else self._made(chosen)
+
+    def _comptime(self, node: Node) -> Node:
+        return self._made(cast("Comptime", node).operand)
+
+    def _block(self, node: Node) -> Node:
+        block = cast("Block", node)
+        statements: list[Node] = []
+        for statement in block.statements:
+            made = self._made(statement)
+            if not _is_nothing(made):
+                statements.append(made)
+            if ends(statement):
+                return Block(block.span, tuple(statements))  # type: ignore[arg-type]
+        value = None if block.value is None else cast("Expression", self._made(block.value))
+        return Block(block.span, tuple(statements), value)  # type: ignore[arg-type]
+
+
+def _is_nothing(statement: Node) -> bool:
+    """A statement that does nothing: what is left of an `if comptime` that is not taken."""
+    if not isinstance(statement, ExpressionStatement):
+        return False
+    expression = statement.expression
+    return isinstance(expression, Block) and not expression.statements and expression.value is None
+
+
+_SPECIAL: Final[Mapping[type[Node], Callable[[Lowering, Node], Node]]] = {
+    Scratch: Lowering._scratch,
+    Declaration: Lowering._declaration,
+    Name: Lowering._name,
+    Call: Lowering._call,
+    Conditional: Lowering._conditional,
+    Comptime: Lowering._comptime,
+    Block: Lowering._block,
+}
