@@ -21,10 +21,10 @@ def value(text: str) -> str:
     return shape(statement.value)
 
 
-def refusal(text: str) -> str:
+def refusal(text: str, *parameters: str) -> str:
     """The first line of what is said about a wrong script, without "stdin:"; "" if it is right."""
     try:
-        read(text)
+        read(text, *parameters)
     except ScriptError as error:
         return str(error).split("\n", 1)[0].removeprefix("stdin:")
     return ""

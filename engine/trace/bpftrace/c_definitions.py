@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from engine.image.datatypes import DataType, TypeKind
 from engine.language.made_records import MadeAlias, MadeRecord
-from engine.language.prototypes import MadeEnum
+from engine.language.prototypes import MadeEnum, contradict
 from engine.language.value_types import (
     LONG,
     UNSIGNED_LONG,
@@ -292,7 +292,7 @@ class _DeclarationReader:
                     raise self._failure(f"unknown type name '{word}'")
                 words.next()
         if base:
-            found = self._number(base)
+            found = None if contradict(base) else self._number(base)
             if found is None:
                 raise self._failure(f"'{' '.join(base)}' is no type of C", start)
         if found is None:
@@ -387,7 +387,8 @@ class _DeclarationReader:
         names: set[str] = set()
         for name, kind, bits, own, start in members:
             if name in names:
-                raise self._failure(f"duplicate member '{name}'", start)
+                place = self._words.span(start, start + len(name))
+                raise self._words.failure(f"duplicate member '{name}'", place)
             if name:
                 names.add(name)
             packed = attributes.packed or own.packed

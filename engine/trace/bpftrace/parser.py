@@ -41,7 +41,11 @@ _DEFINITION: Final = re.compile(
     r"""//[^\n]*|/\*(?s:.*?)(?:\*/|\Z)|"(?:[^"\\\n]|\\(?s:.))*+"?|'(?:[^'\\\n]|\\(?s:.))*+'?|[{};()]""",
 )
 _ATTRIBUTE: Final = re.compile(LAYOUT + r"__attribute__\b")
-_HEAD: Final = re.compile(r"(?:struct|union|enum|typedef)\b[^{:/;,]*+[{;]?")
+_HEAD: Final = re.compile(
+    r"(?:struct|union|enum|typedef)\b"
+    r"(?:[^{:/;,(]|//[^\n]*|/\*(?s:.*?)\*/|\((?:[^()]|\((?:[^()]|\([^()]*+\))*+\))*+\))*+[{;]?"
+)
+"""What stands before the braces of a definition, an attribute's brackets included."""
 _TAGS: Final = frozenset(("struct", "union", "enum", "typedef"))
 
 
