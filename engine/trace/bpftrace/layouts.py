@@ -1,8 +1,7 @@
 """The parts of structures and arrays, and values read from their bytes.
 
-Which type of the script a type of C is, follows bpftrace's src/ast/passes/clang_parser.cpp and
-src/btf.cpp: characters in an array are a string, `bool` is a truth value, and what has no type of
-the script (floating-point numbers, functions) has no value: it is shown as `null`.
+A part whose type scripts do not have (a floating-point number) is there without a value: it is
+shown as `null`, as in bpftrace.
 """
 
 from typing import Any, Final
@@ -89,7 +88,8 @@ def _part(member: Member, space: Space, at: int) -> Part:
     kind = value_type(member.type, space) or kinds.VOID
     name = member.name or ""
     if not member.bit_size:
-        return Part(name, kind, at + member.offset, _read_size(kind))
+        size = member.type.size  # of a pointer, 4 bytes on small machines
+        return Part(name, kind, at + member.offset, size_of(kind) if size is None else size)
     first = member.bit_offset // 8
     behind = (member.bit_offset + member.bit_size + 7) // 8
     return Part(name, kind, at + first, behind - first, member.bit_size, member.bit_offset % 8)
@@ -98,10 +98,6 @@ def _part(member: Member, space: Space, at: int) -> Part:
 def part_named(structure: kinds.Structure, name: str, space: Space = "none") -> Part | None:
     """A member by its name; None if there is none."""
     return next((part for part in parts_of(structure, space) if part.name == name), None)
-
-
-def _read_size(kind: kinds.Type) -> int:
-    return kind.size - 1 if isinstance(kind, kinds.Text) else size_of(kind)
 
 
 def part_value(part: Part, data: bytes, little: bool = True) -> Any:
@@ -149,8 +145,14 @@ def value_of(kind: kinds.Type, data: bytes, little: bool = True) -> Any:
         case kinds.Structure():
             return bytes(data[: kind.size]).ljust(kind.size, b"\0")
         case kinds.Array():
-            size = _read_size(kind.element)
+            size = _element_size(kind, len(data))
             starts = range(0, kind.count * size, size) if size else ()
             return tuple([value_of(kind.element, data[at : at + size], little) for at in starts])
         case _:
             return None
+
+
+def _element_size(kind: kinds.Array, size: int) -> int:
+    whole = size_of(kind.element)
+    is_short = isinstance(kind.element, kinds.Pointer) and size == kind.count * whole // 2
+    return whole // 2 if is_short else whole

@@ -55,15 +55,13 @@ class TextOutput:
                 self.write(b"%b%b%b%b" % (title, between, show(cell), end))
             return
         show_key = key_shower(of.key, self.names)
-        for at in range(0, len(rows), _AT_ONCE):
-            self.write(
-                b"".join(
-                    [
-                        b"%b[%b]%b%b%b" % (title, show_key(key), between, show(cell), end)
-                        for key, cell in rows[at : at + _AT_ONCE]
-                    ]
-                )
-            )
+        step = 1 if of.is_bucketed else _AT_ONCE  # a graph may be long by itself
+        for at in range(0, len(rows), step):
+            lines = [
+                b"%b[%b]%b%b%b" % (title, show_key(key), between, show(cell), end)
+                for key, cell in rows[at : at + step]
+            ]
+            self.write(b"".join(lines))
 
     def value(self, kind: kinds.Type, value: Any) -> None:
         """Print a value on a line of its own."""

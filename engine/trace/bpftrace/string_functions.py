@@ -4,6 +4,7 @@ Strings are bytes without the NUL. Sources: bpftrace's src/stdlib/strings.bt, st
 CreateStrncmp of src/ast/irbuilderbpf.cpp.
 """
 
+import errno
 import os
 import signal
 import socket
@@ -12,11 +13,32 @@ from typing import Final
 from engine.trace.bpftrace.values import AF_INET, AF_INET6, InetValue, MacValue
 
 NOT_FOUND: Final = -1
+_SIGNALS: Final = range(65)
 CONCATENATED: Final = 1024
 """Bytes that `str_concat()` has room for, the NUL included."""
-_ERRORS: Final = range(134)
-_NAMELESS: Final = (0, 41, 58)
-"""Numbers below the last error of Linux that stand for none."""
+_OTHER_ERRORS: Final = {
+    errno.EIO: "I/O error",
+    errno.EBADF: "Bad file number",
+    errno.EAGAIN: "Try again (operation would block)",
+    errno.ENOMEM: "Out of memory",
+    errno.EXDEV: "Cross-device link",
+    errno.ENFILE: "File table overflow",
+    errno.ENOTTY: "Not a typewriter",
+    errno.EDOM: "Math argument out of domain of func",
+    errno.ERANGE: "Math result not representable",
+    errno.EDEADLK: "Resource deadlock would occur",
+    errno.ENOLCK: "No record locks available",
+    errno.ENOSYS: "Invalid system call number",
+    errno.ELOOP: "Too many symbolic links encountered",
+    errno.EBADMSG: "Not a data message",
+    errno.EILSEQ: "Illegal byte sequence",
+    errno.EOPNOTSUPP: "Operation not supported on transport endpoint",
+    errno.ENETRESET: "Network dropped connection because of reset",
+    errno.EDQUOT: "Quota exceeded",
+    errno.ECANCELED: "Operation Canceled",
+    133: "Memory page has hardware error",
+}
+"""Errors that have another text than strerror(3) has for them: that of the kernel's errno.h."""
 
 
 def compare_strings(left: bytes, right: bytes, count: int) -> int:
@@ -69,17 +91,19 @@ def cut_string(text: bytes, size: int) -> bytes:
 def error_text(number: int) -> bytes:
     """What an error of Linux means: `strerror()`; the sign does not matter."""
     number = abs(number)
-    if number not in _ERRORS or number in _NAMELESS[1:]:
-        return b"Unknown error"
-    return os.strerror(number).encode() if number else b"Success"
+    if number in _OTHER_ERRORS:
+        return _OTHER_ERRORS[number].encode()
+    known = number in errno.errorcode or not number
+    return os.strerror(number).encode() if known else b"Unknown error"
 
 
-def signal_name(number: int) -> bytes:
-    """The name of a signal of Linux: `signal_name()`."""
-    try:
-        return signal.Signals(number).name.encode()
-    except ValueError:
-        return b"Unknown signal"
+def signal_text(number: int) -> bytes:
+    """What a signal of Linux means: `signal_name()`."""
+    if number not in _SIGNALS:
+        return b"N/A"
+    known = number in signal.valid_signals()
+    text = signal.strsignal(number) if known else f"Unknown signal {number}"
+    return (text or "").encode()
 
 
 def inet_value(

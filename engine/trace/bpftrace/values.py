@@ -11,7 +11,6 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 
 from engine.trace.bpftrace import types as kinds
-from engine.trace.bpftrace.layouts import size_of, value_of
 
 Clock = Literal["boot", "monotonic", "tai", "sw_tai"]
 """What a number of nanoseconds is counted from (bpftrace's TimestampMode)."""
@@ -143,8 +142,10 @@ def default_value(kind: kinds.Type) -> Any:
             return 0
         case kinds.Text() | kinds.Buffer():
             return b""
-        case kinds.Array() | kinds.Structure():
-            return value_of(kind, bytes(size_of(kind)))
+        case kinds.Array():
+            return (default_value(kind.element),) * kind.count
+        case kinds.Structure():
+            return bytes(kind.size)
         case kinds.Tuple():
             return tuple([default_value(element) for element in kind.elements])
         case kinds.Record():
