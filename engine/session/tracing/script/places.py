@@ -169,7 +169,12 @@ class ScriptPlaces:
             elif has_glob(function):
                 names = self._functions(file, where, function)
                 found += [_at(point, where, name) for name in names]
-            elif file.symbols.find(function) is not None or self._is_inlined(file, function):
+            elif symbol := file.symbols.find(function):
+                if point.offset and point.offset >= symbol.size:
+                    size = f"('{function}' size is {symbol.size})"
+                    raise PointError(f"Offset outside the function bounds {size}")
+                found.append(_at(point, where, function))
+            elif self._is_inlined(file, function):
                 found.append(_at(point, where, function))
         return found
 
@@ -282,6 +287,8 @@ class ScriptPlaces:
             places = self._places.of_target(line, f"{point.file}:{point.line}", Rules.UPROBE)
             return tuple(place for place in places if place.image is file.image)
         if point.address is not None:
+            if file.symbols.at(point.address) is None:
+                raise PointError(f"Could not resolve address: {point.target}:{point.address:#x}")
             return (self._places.at(file, point.address, Rules.UPROBE, point.text),)
         target = SymbolPlace(point.function, point.offset, file.path)
         try:
