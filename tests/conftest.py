@@ -32,8 +32,13 @@ MAY_BE_SKIPPED: tuple[tuple[str, str], ...] = (
     (
         r"(trace/test_(definition|filter)|tracing/test_tracing|x86_64/test_mistakes"
         r"|live/test_(recording|machine_files)|guest/test_probing_inodes|program/test_markers"
-        r"|test_perf_events)_live\.py",
+        r"|test_perf_events|bpftrace/test_printing)_live\.py",
         "KPROBE_TUI_LIVE_KERNEL",
+    ),
+    # They read scripts of bpftrace, and compile a part of it, from a checkout.
+    (
+        r"trace/bpftrace/test_(scripts_of_bpftrace|against_bpftrace_source|expected_outputs)\.py",
+        "KPROBE_TUI_BPFTRACE_SOURCE",
     ),
     # It mounts a file system of its own.
     (r"hostile/test_memory_limit\.py::test_linux_says", "KPROBE_TUI_LIVE_KERNEL"),

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import click
@@ -24,13 +24,15 @@ _STDIN: Final = "stdin"
 _OF_SCRIPTS: Final = "BPFTRACE_"
 
 
-class _Script(GroupedCommand):
+class _ScriptCommand(GroupedCommand):
     """A command whose words in front of `--` are a script's file and parameters."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Keep those words, and parse the rest as any command that runs GUEST."""
         at = _first_word(args, self.params)
         words = args[at:]
+        if _BEHIND not in words and not {"-h", "--help"} & set(args[:at]):
+            raise click.UsageError("no GUEST: it stands behind --, as in -e SCRIPT -- GUEST", ctx)
         behind = words.index(_BEHIND) if _BEHIND in words else len(words)
         ctx.meta[_WORDS] = tuple(words[:behind])
         return super().parse_args(ctx, [*args[:at], *words[behind:]])
@@ -41,7 +43,7 @@ class _Script(GroupedCommand):
 
 
 def _first_word(args: Sequence[str], parameters: Sequence[click.Parameter]) -> int:
-    """Where the words begin that are neither options nor their values."""
+    """Find the first word that is neither an option nor the value of one."""
     options = {
         name: each
         for each in parameters
@@ -50,14 +52,23 @@ def _first_word(args: Sequence[str], parameters: Sequence[click.Parameter]) -> i
     }
     at = 0
     while at < len(args) and args[at].startswith("-") and args[at] not in ("-", _BEHIND):
-        found = options.get(args[at])
-        takes = found is not None and not found.is_flag and not found.count
+        word = args[at]
+        if not word.startswith("--") and word not in options:  # -qe is -q -e
+            word = (
+                f"-{word[-1]}" if all(_is_flag(options, f"-{each}") for each in word[1:-1]) else ""
+            )
+        takes = word in options and not _is_flag(options, word)
         at += 2 if takes else 1
     return min(at, len(args))
 
 
+def _is_flag(options: Mapping[str, click.Option], name: str) -> bool:
+    found = options.get(name)
+    return found is not None and (found.is_flag or found.count)
+
+
 @click.command(
-    cls=_Script,
+    cls=_ScriptCommand,
     context_settings={"allow_interspersed_args": False},
     uses=(
         (
@@ -162,7 +173,9 @@ def bpftrace(
         if dry_run:
             console.remarks(scripted.remarks, values["color"])
             return 0
-        reports = scripted.run(lambda session: attached(session, values["timeout"]))
+        reports = scripted.run(
+            lambda session: attached(session, values["timeout"], scripted.special)
+        )
     show(reports, values["color"])
     return reports.exit_code
 

@@ -1,7 +1,9 @@
 """Runs of guests with scripts of bpftrace, and lists of what scripts can be attached to."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from signal import SIGUSR1
+from typing import TYPE_CHECKING
 
 from engine.errors import CommandError, ProbeError
 from engine.session.guest.session import Attach, Session
@@ -11,7 +13,6 @@ from engine.session.protocol.report import Report, Reports
 from engine.session.protocol.requests import TraceOptions
 from engine.session.protocol.scripts import FORMATS as FORMATS
 from engine.session.protocol.scripts import ScriptRequest
-from engine.session.tracing.script.attached import AttachedScript
 from engine.session.tracing.script.listing import ProbeListing
 from engine.session.tracing.script.output import ScriptSink
 from engine.session.tracing.script.running import ScriptRun
@@ -19,13 +20,16 @@ from engine.session.tracing.tracing import Tracing
 from engine.trace.bpftrace.parser import parse
 from engine.trace.bpftrace.text import MAX_SCRIPT, ScriptText
 
+if TYPE_CHECKING:
+    from engine.session.tracing.script.attached import AttachedScript
+
 Write = Callable[[bytes], object]
 
 
 class ScriptedGuest:
     """A guest with a script that stands before its first instruction."""
 
-    def __init__(self, session: Session, tracing: Tracing, script: AttachedScript) -> None:
+    def __init__(self, session: Session, tracing: Tracing, script: "AttachedScript") -> None:
         """Take what belongs together; `opened_script` makes it."""
         self._session = session
         self._tracing = tracing
@@ -35,6 +39,11 @@ class ScriptedGuest:
     def remarks(self) -> tuple[Report, ...]:
         """Remarks about what was set up, for those who do not run it."""
         return (*self._session.opened.damage(), *self._session.remarks)
+
+    @property
+    def special(self) -> Mapping[int, Callable[[], None]]:
+        """What to do at signals to the tool that the guest does not get."""
+        return {SIGUSR1: self._script.signalled} if self._script.hears_signals else {}
 
     def run(self, attach: Attach) -> Reports:
         """Run the guest to its end, then the script's.
@@ -84,12 +93,14 @@ def opened_script(
         CommandError: the output cannot be written.
     """
     text = ScriptText(request.name, request.text)
-    tree = parse(text)
+    tree = parse(text, request.parameters)
+    from engine.session.tracing.script.attached import AttachedScript  # a list needs no compiler
+
     with _loaded(request.config) as session:
         run = ScriptRun(session)
         sink = ScriptSink(session, request.output, write, write_error)
         run.printed = sink.flush
-        tracing = Tracing(session, TraceOptions(mode=request.mode), consumer=run.consume)
+        tracing = Tracing(session, TraceOptions(), consumer=run.consume)
         try:
             with session.opened.explained():
                 script = AttachedScript(session, tracing, run, sink, request)
@@ -110,7 +121,7 @@ def _loaded(config: GuestConfig) -> Iterator[Session]:
 
 
 def list_probes(config: GuestConfig, pattern: str, *, verbose: bool) -> Iterator[str]:
-    """What scripts can be attached to in a guest, line by line.
+    """List what scripts can be attached to in a guest, line by line.
 
     Args:
         config: the guest.

@@ -23,7 +23,7 @@ from engine.trace.bpftrace.conversion_code import (
     wrapped,
 )
 from engine.trace.bpftrace.layouts import Part, part_named, part_value, size_of, value_of
-from engine.trace.bpftrace.maps import SCALAR, ScriptMap, aggregate_number
+from engine.trace.bpftrace.maps import AVERAGED, SCALAR, ScriptMap
 from engine.trace.bpftrace.output import DIVIDED_BY_ZERO, MAP_FULL, OUT_OF_BOUNDS, Fault
 from engine.trace.bpftrace.source_lines import SourceLines, is_simple
 from engine.trace.bpftrace.state import ScriptState
@@ -94,6 +94,12 @@ class ExpressionCode:
         """The type that a value has where it stands."""
         return self.script.conversions.get(node, self.script.types.get(node, VOID))
 
+    def target_type(self, node: tree.Scratch | tree.MapName | tree.MapEntry) -> Type:
+        """The type of what is stored in a variable or an entry of a map."""
+        if isinstance(node, tree.Scratch):
+            return self.script.types.get(node, VOID)
+        return self.map(node.name if isinstance(node, tree.MapName) else node.map.name).value
+
     def condition(self, node: tree.Expression) -> str:
         """The code of a value of which only the truth is asked."""
         if isinstance(node, tree.Binary) and node.operator in {"&&", "||"}:
@@ -157,7 +163,7 @@ class ExpressionCode:
 
     def variable(self, node: tree.Scratch) -> str:
         """The name of a scratch variable."""
-        return f"v_{self.script.variables.get(node, node.name)}"
+        return variable_code(self.script.variables.get(node, node.name))
 
     def _tuple(self, nodes: list[tree.Expression]) -> str:
         codes = self.values(nodes)
@@ -186,7 +192,7 @@ class ExpressionCode:
         return str(SCALAR) if isinstance(node, tree.MapName) else self.value(node.key)
 
     def entry(self, node: tree.MapName | tree.MapEntry, key: str | None = None) -> str:
-        """The code of an entry's value; of an aggregate that is one number.
+        """The code of an entry's value; of an aggregate its cell.
 
         Args:
             node: the entry.
@@ -199,8 +205,7 @@ class ExpressionCode:
             return f"{self.map_code(name)}.get({code})"
         entries, kind = self.entries_code(name), found.value
         if isinstance(kind, Aggregate):
-            number = self.lines.constant(Number(kind), ("number", kind))
-            return f"{number}({entries}.get({code}))"
+            return f"{entries}.get({code}, {'(0, 0)' if kind.kind in AVERAGED else '0'})"
         default = default_value(kind)
         simple = isinstance(default, int | bytes)
         zero = repr(default) if simple else self.lines.constant(default, ("default", kind))
@@ -209,7 +214,7 @@ class ExpressionCode:
     def increment(self, node: tree.Increment) -> str:
         """The code of `++` and `--`; the change is made by lines before it."""
         sign = "+" if node.operator == "++" else "-"
-        kind = self.script.types.get(node.target, VOID)
+        kind = self.target_type(node.target)
         step = str(stride(kind)) if isinstance(kind, Pointer) else "1"
         number = integer_of(kind)
         if isinstance(node.target, tree.Scratch):
@@ -457,6 +462,12 @@ class ExpressionCode:
         assert isinstance(of, Array)
         codes = [lambda: self.place_code(node.of), lambda: self.value(node.index)]
         start, index = self.lines.evaluated(codes)
+        if not isinstance(self.script.constants.get(node.index), int):
+            # Behind the end of an array, its first element is not read, but a zero.
+            index = self.lines.kept(index)
+            outside = FaultTeller(self.state, OUT_OF_BOUNDS, node, 0)
+            tell = self.lines.constant(outside, ("outside", node))
+            start = f"({start} if 0 <= {index} < {of.count} else {tell}())"
         return f"({start} + {index} * {size_of(of.element)})"
 
     def _index(self, node: tree.Index) -> str:
@@ -487,6 +498,11 @@ class ExpressionCode:
         return f"memory({address} & 0xffffffffffffffff, {size})"
 
 
+def variable_code(name: str) -> str:
+    """The name of a scratch variable in the code, by its name in `CheckedScript.variables`."""
+    return f"v_{name.replace('.', '_in_').replace('$', '_of_')}"
+
+
 def _as(code: str, kind: Integer, wanted: Integer) -> str:
     """A number by its bits in a type that has as many, or more."""
     return code if fits(kind, wanted) else wrapped(code, wanted)
@@ -494,18 +510,6 @@ def _as(code: str, kind: Integer, wanted: Integer) -> str:
 
 def _not_set(node: Any) -> Any:
     raise AssertionError(node)
-
-
-class Number:
-    """Gives the number of an aggregate's cell; 0 where there is none."""
-
-    def __init__(self, kind: Aggregate) -> None:
-        """Take the aggregate's type."""
-        self._kind = kind
-
-    def __call__(self, cell: Any) -> int:
-        """The number."""
-        return 0 if cell is None else aggregate_number(self._kind, cell)
 
 
 class PartReader:

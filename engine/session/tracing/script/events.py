@@ -10,7 +10,7 @@ from typing import Any, Final
 from msgspec import Struct, field
 
 from engine.arch.program import RETURN_HEAD, ROW_HEAD
-from engine.errors import ProbeError
+from engine.errors import ProbeError, ProbeSyntaxError
 from engine.linux.clock import BLOCK_NS
 from engine.session.protocol.requests import ProbeRequest
 from engine.session.tracing.script.places import (
@@ -19,11 +19,12 @@ from engine.session.tracing.script.places import (
     RAW_EVENTS,
     RETURNS,
     WATCHES,
-    ScriptPlace,
+    AttachedPlace,
 )
 from engine.session.tracing.tracing import Tracing
 from engine.trace import syscalls
 from engine.trace.bpftrace.captures import Capture, RowReads
+from engine.trace.bpftrace.layouts import size_of, value_of
 from engine.trace.bpftrace.types import (
     Array,
     Boolean,
@@ -64,7 +65,7 @@ class ScriptEvent(Struct, frozen=True):
 
 
 class Wish(Struct, frozen=True):
-    """What an action asks of the events of its probe.
+    """The wishes of an action for the events of its probe.
 
     Attributes:
         captures: of its rows.
@@ -78,7 +79,7 @@ class Wish(Struct, frozen=True):
 
 
 class _Read(Struct):
-    """How the values of one place's rows are read.
+    """The arguments of one place's event, and the reading of them.
 
     Attributes:
         words: arguments of the definition.
@@ -97,7 +98,13 @@ class ScriptEvents:
     """Makes the events of a script."""
 
     def __init__(
-        self, tracing: Tracing, memory: dict[str, Any], clock: list[int], *, skips: bool
+        self,
+        tracing: Tracing,
+        memory: dict[str, Any],
+        clock: list[int],
+        *,
+        skips: bool,
+        as_linux: bool = False,
     ) -> None:
         """Begin without any.
 
@@ -106,18 +113,20 @@ class ScriptEvents:
             memory: the functions "string" and "bytes", which read memory at a hit.
             clock: nanoseconds that the time of a row is ahead of its ticks.
             skips: a place where no probe may stand is left out, and told of.
+            as_linux: probes stand wherever Linux lets them, even where that corrupts the program.
         """
         self._tracing = tracing
         self._arch = tracing.session.arch
         self._memory = memory
         self._clock = clock
         self._skips = skips
+        self._bang = "!" if as_linux else ""
         self._count = 0
         self.skipped: list[str] = []
         probes = self._arch.probes
         self._names = {whole: short for short, whole in probes.fetch_registers.items()}
 
-    def of(self, place: ScriptPlace, wish: Wish) -> Iterator[ScriptEvent]:
+    def of(self, place: AttachedPlace, wish: Wish) -> Iterator[ScriptEvent]:
         """The events at a place of a probe.
 
         Raises:
@@ -135,7 +144,7 @@ class ScriptEvents:
 
     # -- code -----------------------------------------------------------------------------
 
-    def _in_code(self, place: ScriptPlace, wish: Wish) -> ScriptEvent | None:
+    def _in_code(self, place: AttachedPlace, wish: Wish) -> ScriptEvent | None:
         where = place.place
         assert where is not None, "it is in code"
         read = _Read()
@@ -152,12 +161,13 @@ class ScriptEvents:
             spot = f"{where.symbol}+{where.offset:#x}" if where.offset else str(where.symbol)
         letter = "r" if is_return else "p"
         try:
-            line = " ".join((f"{letter}:{GROUP}/{name}", spot, *read.words))
+            line = " ".join((f"{self._bang}{letter}:{GROUP}/{name}", spot, *read.words))
             self._tracing.definitions.define(line)
         except ProbeError as error:
-            if not self._skips:
+            if not self._skips and not place.of_pattern:
                 raise
-            self.skipped.append(f"{place.point.text}: {error.args[0]}")
+            why = f"{error.text} {error.why}" if isinstance(error, ProbeSyntaxError) else error
+            self.skipped.append(f"{place.point.text}: {why}")
             return None
         info = self._tracing.info(GROUP, name)
         return self._made(info, read, wish, place, self._arguments(info, read))
@@ -170,23 +180,32 @@ class ScriptEvents:
             for at, text in enumerate(read.values)
         ]
 
-    def _capture(self, capture: Capture, place: ScriptPlace, read: _Read) -> None:
+    def _capture(self, capture: Capture, place: AttachedPlace, read: _Read) -> None:
         """Add an argument for a capture."""
         name = f"c{len(read.values)}"
         body, kind = self._base(capture, place)
-        for offset in capture.offsets:
-            body, kind = f"{offset:+d}({body})", ""
-        fetched = _fetched(capture.type)
+        fetched, offsets = _fetched(capture.type), capture.offsets
+        in_memory = fetched is None
         if fetched is None:
-            raise UncapturedError(f"{place.point.text}: {capture.type} cannot be recorded")
+            if not offsets:
+                raise UncapturedError(f"{place.point.text}: {capture.name} is no number")
+            # Its address is recorded, and it is read while the guest stands there.
+            text = _memory_value(f"(w[{{}}] + {offsets[-1]})", capture.type, read)
+            fetched, offsets = ("u64", text), offsets[:-1]
+            read.names.update(self._memory)
+            read.at_once = True
+        for offset in offsets:
+            body, kind = f"{offset:+d}({body})", ""
         word, expression = fetched
-        if kind and not isinstance(capture.type, Text):
-            word, expression = kind, _converted("w[{}]", kind, capture.type)
+        if kind:
+            word = kind
+            if not in_memory:
+                expression = _converted("w[{}]", kind, capture.type)
         read.names.update(string_at=string_at)
         read.words.append(f"{name}={body}:{word}")
         read.values.append(expression)
 
-    def _base(self, capture: Capture, place: ScriptPlace) -> tuple[str, str]:
+    def _base(self, capture: Capture, place: AttachedPlace) -> tuple[str, str]:
         """Body of an argument, and its type where that is the place's own."""
         if capture.base == "argument":
             return self._argument(int(capture.name)), ""
@@ -213,7 +232,7 @@ class ScriptEvents:
 
     # -- events without probes ------------------------------------------------------------
 
-    def _of_kernel(self, place: ScriptPlace, wish: Wish) -> Iterator[ScriptEvent]:
+    def _of_kernel(self, place: AttachedPlace, wish: Wish) -> Iterator[ScriptEvent]:
         group, name = place.point.target, place.point.function
         tracing = self._tracing
         if group == RAW:
@@ -234,7 +253,7 @@ class ScriptEvents:
                     continue  # a call whose arguments nobody knows
             yield self._of_info(tracing.infos[key], place, wish, raw=group == RAW)
 
-    def _watching(self, place: ScriptPlace, wish: Wish) -> ScriptEvent:
+    def _watching(self, place: AttachedPlace, wish: Wish) -> ScriptEvent:
         address, size = place.point.address or 0, place.point.length
         tracing = self._tracing
         before = set(tracing.infos)
@@ -243,7 +262,7 @@ class ScriptEvents:
         return self._of_info(tracing.infos[key], place, wish, raw=False)
 
     def _of_info(
-        self, info: EventInfo, place: ScriptPlace, wish: Wish, *, raw: bool
+        self, info: EventInfo, place: AttachedPlace, wish: Wish, *, raw: bool
     ) -> ScriptEvent:
         columns = {column.name: column for column in info.columns}
         read = _Read(names={"string_at": string_at, **self._memory})
@@ -262,15 +281,15 @@ class ScriptEvents:
             for offset in capture.offsets[:-1]:
                 value = f"number_at({value} + {offset})"
             if capture.offsets:
-                value = _memory_value(f"({value} + {capture.offsets[-1]})", capture.type)
+                value = _memory_value(f"({value} + {capture.offsets[-1]})", capture.type, read)
             read.values.append(value)
         return self._made(info, read, wish, place, read.values)
 
     def _made(
-        self, info: EventInfo, read: _Read, wish: Wish, place: ScriptPlace, values: Sequence[str]
+        self, info: EventInfo, read: _Read, wish: Wish, place: AttachedPlace, values: Sequence[str]
     ) -> ScriptEvent:
         controls = self._tracing.controls
-        at_once = wish.needs_memory or place.place is None
+        at_once = wish.needs_memory or read.at_once or place.place is None
         if at_once:
             controls.at_once.add(info.id)
         if wish.needs_stack and not controls.of(info).triggers:
@@ -302,6 +321,10 @@ def _fetched(kind: Type) -> tuple[str, str] | None:
         return "u8", "(w[{}] != 0)"
     if isinstance(kind, Pointer):
         return "u64", "w[{}]"
+    if isinstance(kind, Buffer | Structure) and 0 < kind.size <= _MOST:
+        return f"x8[{kind.size}]", f"bytes(w[{{}}:{{}} + {kind.size}])"
+    if isinstance(kind, Array) and isinstance(kind.element, Integer) and 0 < kind.count <= _MOST:
+        return f"{_number_word(kind.element)}[{kind.count}]", f"w[{{}}:{{}} + {kind.count}]"
     return None
 
 
@@ -352,7 +375,7 @@ def _raw_value(info: EventInfo, capture: Capture) -> str:
     return f"({', '.join(words)})"
 
 
-def _memory_value(address: str, kind: Type) -> str:
+def _memory_value(address: str, kind: Type, read: _Read) -> str:
     """An expression that reads memory at the hit."""
     if isinstance(kind, Text):
         return f"string_in({address}, {kind.size})"
@@ -366,5 +389,6 @@ def _memory_value(address: str, kind: Type) -> str:
         return f"(number_at({address}, 1) != 0)"
     if isinstance(kind, (Buffer, Structure)):
         return f"bytes_at({address}, {kind.size})"
-    assert isinstance(kind, Array)
-    raise UncapturedError(f"{kind} is not read here")
+    name = f"kind{len(read.names)}"
+    read.names[name], read.names["value_of"] = kind, value_of
+    return f"value_of({name}, bytes_at({address}, {size_of(kind)}))"

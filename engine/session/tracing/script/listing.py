@@ -1,4 +1,4 @@
-"""What scripts can be attached to in a guest, listed as `bpftrace -l` does."""
+"""Lists of what scripts can be attached to in a guest, as `bpftrace -l` has them."""
 
 from collections.abc import Iterator
 from fnmatch import fnmatchcase

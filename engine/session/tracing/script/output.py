@@ -1,4 +1,4 @@
-"""What a script prints on its way out: gathered, written before the guest goes on."""
+"""The output of a script: gathered, and written before the guest goes on."""
 
 from collections.abc import Callable
 from io import FileIO

@@ -8,7 +8,6 @@ a library by its short name (`libc`), or a program that is found as the shell fi
 import fnmatch
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
@@ -20,7 +19,7 @@ from engine.image.mangling import spellings
 from engine.session.guest.session import Session
 from engine.session.program.libraries import Program, ProgramFile
 from engine.session.program.markers import Marker, Markers
-from engine.session.program.places import Place, Places, near_names
+from engine.session.program.places import Place, PlaceError, Places, near_names
 from engine.trace import sched, syscalls
 from engine.trace.bpftrace.attach_points import has_glob
 from engine.trace.bpftrace.tree import AttachPoint
@@ -42,18 +41,20 @@ UNITS: Final = {"s": 10**9, "ms": 10**6, "us": 10**3}
 _FOLDERS: Final = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 
 
-class ScriptPlace(Struct, frozen=True):
+class AttachedPlace(Struct, frozen=True):
     """One place where a probe of a script runs.
 
     Attributes:
         point: the probe's place as it is written, with globs expanded.
         place: in code; None where it is none.
         marker: the marker there; None for none.
+        of_pattern: a glob has found it.
     """
 
     point: AttachPoint
     place: Place | None = None
     marker: Marker | None = None
+    of_pattern: bool = False
 
 
 class PointError(ProbeError):
@@ -84,6 +85,8 @@ class ScriptPlaces:
         self._program = program
         self._markers = Markers(session.arch, program)
         self._named = lru_cache(maxsize=256)(self._files)
+        self._found: dict[tuple[str, str], list[int]] = {}
+        """Link addresses of functions that globs have found, by file and name."""
 
     # -- files ----------------------------------------------------------------------------
 
@@ -146,23 +149,33 @@ class ScriptPlaces:
             _check_watch(point)
         return [point]
 
+    def is_found(self, point: AttachPoint) -> bool:
+        """True if a glob has found the function."""
+        return (point.target, point.function) in self._found
+
     def _in_files(self, point: AttachPoint) -> list[AttachPoint]:
         files = self.files(point.target)
         if not files and not has_glob(point.target):
             raise _no_file(point)
         function = point.function
         if not function:
-            return [_at(point, file.path, "") for file in files]
+            return [_at(point, _shown(point, file), "") for file in files]
         found: list[AttachPoint] = []
         for file in files:
+            where = _shown(point, file)
             if point.language:
                 pairs = self._cpp_functions(file, function)
-                found += [_at(point, file.path, name, plain) for name, plain in pairs]
+                found += [_at(point, where, name, plain) for name, plain in pairs]
             elif has_glob(function):
-                names = self._functions(file, function)
-                found += [_at(point, file.path, name) for name in names]
-            elif file.symbols.find(function) is not None or self._is_inlined(file, function):
-                found.append(_at(point, file.path, function))
+                names = self._functions(file, where, function)
+                found += [_at(point, where, name) for name in names]
+            elif symbol := file.symbols.find(function):
+                if point.offset and point.offset >= symbol.size:
+                    size = f"('{function}' size is {symbol.size})"
+                    raise PointError(f"Offset outside the function bounds {size}")
+                found.append(_at(point, where, function))
+            elif self._is_inlined(file, function):
+                found.append(_at(point, where, function))
         return found
 
     def _is_inlined(self, file: ProgramFile, name: str) -> bool:
@@ -170,15 +183,18 @@ class ScriptPlaces:
 
         return inlined_sites(name, (file,)) is not None
 
-    @staticmethod
-    def _functions(file: ProgramFile, pattern: str) -> Iterator[str]:
-        """The names of functions that match, each address once."""
+    def _functions(self, file: ProgramFile, where: str, pattern: str) -> Iterator[str]:
+        """The names of functions that match, each address once; `where` names the file."""
         wanted = re.compile(fnmatch.translate(pattern)).match
-        seen: set[int] = set()
+        last = -1
+        found: dict[str, list[int]] = {}
         for symbol in file.symbols.functions():
-            if symbol.address not in seen and wanted(symbol.name):
-                seen.add(symbol.address)
-                yield symbol.name
+            at = symbol.address
+            if at != last and symbol.kind != "ifunc" and wanted(symbol.name):
+                last = at
+                found.setdefault(symbol.name, []).append(at)
+        self._found.update(((where, name), links) for name, links in found.items())
+        return iter(found)
 
     @staticmethod
     def _cpp_functions(file: ProgramFile, pattern: str) -> Iterator[tuple[str, str]]:
@@ -197,7 +213,7 @@ class ScriptPlaces:
     def _kernel_functions(self, point: AttachPoint) -> Iterator[str]:
         main, function = self._program.main, point.function
         if has_glob(function):
-            yield from self._functions(main, function)
+            yield from self._functions(main, main.path, function)
         elif not function or main.symbols.find(function) is not None:
             yield function
 
@@ -207,7 +223,8 @@ class ScriptPlaces:
             raise _no_file(point)
         found: dict[tuple[str, str, str], None] = {}
         for marker in self._in(files, point.namespace or "*", point.function):
-            found[marker.file.path, marker.probe.name, marker.probe.provider] = None
+            where = _shown(point, marker.file)
+            found[where, marker.probe.name, marker.probe.provider] = None
         return [_at(point, path, name, namespace=provider) for path, name, provider in found]
 
     def _in(self, files: Iterable[ProgramFile], provider: str, name: str) -> Iterator[Marker]:
@@ -235,24 +252,30 @@ class ScriptPlaces:
 
     # -- places without globs -------------------------------------------------------------
 
-    def resolved(self, point: AttachPoint) -> tuple[ScriptPlace, ...]:
-        """Where in the guest a place is: several places for a line, a marker, an inlined function.
+    def resolved(self, point: AttachPoint) -> tuple[AttachedPlace, ...]:
+        """Find a place in the guest: several places for a line, a marker, an inlined function.
 
         Raises:
             ProbeError: it is nowhere.
         """
         if point.provider in USERS:
-            return tuple(ScriptPlace(point, place) for place in self._in_code(point))
+            links = self._found.get((point.target, point.function), ())
+            if links and not point.offset:
+                file = self.files(point.target)[0]
+                places = [self._places.at(file, at, Rules.UPROBE, point.text) for at in links]
+                return tuple(AttachedPlace(point, one, of_pattern=True) for one in places)
+            return tuple(AttachedPlace(point, place) for place in self._in_code(point))
         if point.provider in KERNELS:
             if point.address is not None:
-                places = self._places.resolve(f"{point.address:#x}")
+                found = self._places.resolve(f"{point.address:#x}")
             else:
                 target = SymbolPlace(point.function, point.offset)
-                places = self._places.of_target(target, point.text, Rules.KPROBE)
-            return tuple(ScriptPlace(point, place) for place in places)
+                found = self._places.of_target(target, point.text, Rules.KPROBE)
+            of_pattern = (self._program.main.path, point.function) in self._found
+            return tuple(AttachedPlace(point, one, of_pattern=of_pattern) for one in found)
         if point.provider == "usdt":
             return tuple(self._at_markers(point))
-        return (ScriptPlace(point),)
+        return (AttachedPlace(point),)
 
     def _in_code(self, point: AttachPoint) -> tuple[Place, ...]:
         files = self.files(point.target)
@@ -264,16 +287,27 @@ class ScriptPlaces:
             places = self._places.of_target(line, f"{point.file}:{point.line}", Rules.UPROBE)
             return tuple(place for place in places if place.image is file.image)
         if point.address is not None:
+            if file.symbols.at(point.address) is None:
+                raise PointError(f"Could not resolve address: {point.target}:{point.address:#x}")
             return (self._places.at(file, point.address, Rules.UPROBE, point.text),)
         target = SymbolPlace(point.function, point.offset, file.path)
-        return self._places.of_target(target, point.text, Rules.UPROBE)
+        try:
+            return self._places.of_target(target, point.text, Rules.UPROBE)
+        except PlaceError as error:
+            if error.code != "NON_UNIQ_SYMBOL":
+                raise
+        links = {one.address for one in file.symbols.find_all(point.function)}
+        return tuple(
+            self._places.at(file, at + point.offset, Rules.UPROBE, point.text)
+            for at in sorted(links)
+        )
 
-    def _at_markers(self, point: AttachPoint) -> Iterator[ScriptPlace]:
+    def _at_markers(self, point: AttachPoint) -> Iterator[AttachedPlace]:
         for marker in self.markers(point):
             if marker.problem:
                 raise PointError(f"{marker.event} in {marker.file.path}: {marker.problem}")
             where = self._places.at(marker.file, marker.probe.address, Rules.UPROBE, point.text)
-            yield ScriptPlace(point, where, marker)
+            yield AttachedPlace(point, where, marker)
 
     def markers(self, point: AttachPoint) -> list[Marker]:
         """The sites of a marker."""
@@ -294,6 +328,11 @@ class ScriptPlaces:
         if point.provider not in USERS or has_glob(point.target) or has_glob(point.function):
             return []
         return near_names(point.function, self.files(point.target))
+
+
+def _shown(point: AttachPoint, file: ProgramFile) -> str:
+    """The path of a file as the name of a place has it: as it was typed, if it was."""
+    return point.target if "/" in point.target and not has_glob(point.target) else file.path
 
 
 def _no_file(point: AttachPoint) -> PointError:
@@ -320,9 +359,8 @@ def _at(
     """A place with its globs replaced; `shown` is the function's name in the source."""
     text = point.text
     if text == _name(point):
-        other = replace(point, target=target, function=shown or function, namespace=namespace)
-        text = _name(other)
-    return replace(point, text=text, target=target, function=function, namespace=namespace)
+        text = _name(point.elsewhere("", target, shown or function, namespace))
+    return point.elsewhere(text, target, function, namespace)
 
 
 def _name(point: AttachPoint) -> str:

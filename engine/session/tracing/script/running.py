@@ -131,7 +131,7 @@ class ScriptRun:
         self._with_stack = stacks
 
     def plain_reads(self, probe: str) -> RowReads:
-        """How an action without a row reads: a timer's, begin's and end's."""
+        """The reading of an action without a row: a timer's, begin's and end's."""
         return RowReads(
             lambda data, position: (self.now(), 0), "w[0]", (), {}, probe.encode(errors="replace")
         )
@@ -340,7 +340,7 @@ class ScriptRun:
         return found
 
     def symbol_address(self, name: str) -> int:
-        """Where a symbol of the program is; 0 if there is none."""
+        """The address of a symbol of the program; 0 if there is none."""
         return self.session.probes().where(name) or 0
 
     def symbol_size(self, name: str) -> int:
@@ -375,7 +375,7 @@ class ScriptRun:
             found.send_signal(number)
 
     def file(self, path: bytes) -> bytes | None:
-        """What a file of the guest's holds, None if it cannot be read."""
+        """The content of a file of the guest's, None if it cannot be read."""
         found = self.session.tree().content(path.decode(errors="surrogateescape"))
         return None if found is None else found[:_FILE_MOST]
 
