@@ -1,4 +1,4 @@
-"""What a script means: macros put in, types found, wrong uses told.
+"""The meaning of a script is found: macros put in, types inferred, wrong uses told.
 
 `check` goes over a script again and again until no type changes any more; what is asked of types
 before the run (`if comptime`) is decided then, and may lead on. A last round says what is wrong.
@@ -20,9 +20,9 @@ from engine.trace.bpftrace.config import configured
 from engine.trace.bpftrace.findings import Findings, MapFacts, ProbeFacts
 from engine.trace.bpftrace.functions import function
 from engine.trace.bpftrace.lowering import Lowering
-from engine.trace.bpftrace.macros import Expansion, MacroTable, NestingError, forbid_jumps
+from engine.trace.bpftrace.macros import MacroExpansion, MacroTable, NestingError, forbid_jumps
 from engine.trace.bpftrace.member_types import WITH_ARGUMENTS
-from engine.trace.bpftrace.scope import ScopeReader
+from engine.trace.bpftrace.scope import VariableReader
 from engine.trace.bpftrace.statement_types import StatementTypes
 from engine.trace.bpftrace.text import Remarks, ScriptText, Span
 from engine.trace.bpftrace.tree import AttachPoint, MapDeclaration, Probe, Script
@@ -78,7 +78,7 @@ def check(
         parameters,
         _declared(script, remarks),
     )
-    preparation = _Preparation(script, findings)
+    preparation = _ProbePreparation(script, findings)
     probes = preparation.probes()
     remarks.raise_errors()
     statements = StatementTypes(findings)
@@ -121,7 +121,7 @@ def _declared(script: Script, remarks: Remarks) -> dict[str, MapDeclaration]:
     return declared
 
 
-class _Preparation:
+class _ProbePreparation:
     """Makes of the probes of a script those that are checked.
 
     Args:
@@ -196,10 +196,10 @@ class _Preparation:
         arguments: dict[str, Type] | None,
         usdt: tuple[Type, ...] | None,
     ) -> ProbeFacts:
-        expansion = Expansion(self._table)
+        expansion = MacroExpansion(self._table)
         predicate = None if probe.predicate is None else expansion.expression(probe.predicate)
         body = expansion.block(probe.body)
-        reader = ScopeReader(self._findings.remarks)
+        reader = VariableReader(self._findings.remarks)
         if predicate is not None:
             reader.read(predicate)
         reader.read(body)

@@ -1,4 +1,4 @@
-"""What checking has found out about a script so far.
+"""Facts about a script that checking has found out so far.
 
 Types are found by going over the script until nothing changes: a map that is read in the first
 probe may get its type in the last one. Only then is it said what is wrong with uses of them.
@@ -37,11 +37,11 @@ _UNSTABLE: Final[Mapping[str, tuple[str, str]]] = {
     "dw_ustack": ("unstable_dw_ustack", "dw_ustack (DWARF stack unwinding)"),
     "typeinfo": ("unstable_typeinfo", "typeinfo"),
 }
-"""What bpftrace may change: the setting that allows it, and its name in errors."""
+"""Features that bpftrace may change: the setting that allows one, and its name in errors."""
 
 
 class MapFacts(Struct, eq=False):
-    """What is known of a map so far.
+    """A map, as far as it is known.
 
     Attributes:
         name: without the sign.
@@ -93,7 +93,7 @@ class ProbeFacts(Struct, eq=False):
 
     @property
     def provider(self) -> str:
-        """What its places are: "uprobe"."""
+        """The kind of its places: "uprobe"."""
         return self.points[0].provider if self.points else ""
 
 
@@ -184,7 +184,7 @@ class Findings(Struct, eq=False):
         return self.types.get(node)
 
     def map(self, name: MapName) -> MapFacts:
-        """What is known of a map."""
+        """The facts about a map."""
         facts = self.maps.get(name.name)
         if facts is None:
             facts = self.maps[name.name] = MapFacts(name.name, name)

@@ -142,7 +142,7 @@ def _written(parameter: Node) -> str:
 
 
 def _wrong_argument(macro: Macro, arguments: Sequence[_Argument]) -> str:
-    """What is wrong with the first argument that a macro does not take."""
+    """The fault of the first argument that a macro does not take."""
     for parameter, argument in zip(macro.parameters, arguments, strict=True):
         if not _takes(parameter, argument):
             wanted = "map" if isinstance(parameter, MapName) else "variable"
@@ -161,13 +161,13 @@ def _takes(parameter: Node, argument: Node) -> bool:
 
 
 def _distance(macro: Macro, arguments: Sequence[Node]) -> int:
-    """How far arguments are from what a macro takes; 0 if they fit."""
+    """The distance of arguments from those that a macro takes; 0 if they fit."""
     missing = abs(len(macro.parameters) - len(arguments))
     pairs = zip(macro.parameters, arguments, strict=False)
     return 1024 * missing + sum([not _takes(each, given) for each, given in pairs])
 
 
-class Expansion:
+class MacroExpansion:
     """A copy of a tree, with macros put in.
 
     Args:
@@ -290,7 +290,7 @@ class Expansion:
         bound = self._bound.get(name)
         if bound is not None:
             # Arguments were copied where the macro is used; each use of one is a copy more.
-            plain = Expansion(_Finished(self._table), depth=self._depth)
+            plain = MacroExpansion(_Finished(self._table), depth=self._depth)
             return plain._copy(bound)
         macro = self._table.find(name, (), node.span)
         if macro is not None:
@@ -319,7 +319,7 @@ class Expansion:
                 # The macro shall read it, not write it.
                 argument = Block(argument.span, (), argument)
             bound[_written(parameter)] = argument
-        inner = Expansion(self._table, (*self._chain, macro), bound, self._depth)
+        inner = MacroExpansion(self._table, (*self._chain, macro), bound, self._depth)
         return inner._copy(macro.body)
 
     # -- types ---------------------------------------------------------------------------------
@@ -397,7 +397,7 @@ _OF_TASKS: Final = {
 
 
 def _in_other_words(call: Call) -> Expression | None:
-    """What a call stands for that could be written with less than a function; None if nothing."""
+    """The expression that a call stands for if it needs no function; None if it does."""
     span, arguments = call.span, call.arguments
     members = _OF_TASKS.get(call.name)
     if members is not None and len(arguments) == 1 and not isinstance(arguments[0], TypeName):
@@ -435,19 +435,19 @@ class _Finished(MacroTable):
         self._whole.count(span)
 
 
-_SPECIAL: Final[Mapping[type[Node], Callable[[Expansion, Node], Node]]] = {
-    Scratch: Expansion._variable,
-    MapName: Expansion._map,
-    Declaration: Expansion._declaration,
-    Assignment: Expansion._assignment,
-    Name: Expansion._name,
-    Call: Expansion._call,
-    TypeName: Expansion._type_name,
-    SizeOf: Expansion._of_type,
-    TypeOf: Expansion._of_type,
-    OffsetOf: Expansion._of_type,
-    TypeInfo: Expansion._of_type,
-    Cast: Expansion._of_type,
+_SPECIAL: Final[Mapping[type[Node], Callable[[MacroExpansion, Node], Node]]] = {
+    Scratch: MacroExpansion._variable,
+    MapName: MacroExpansion._map,
+    Declaration: MacroExpansion._declaration,
+    Assignment: MacroExpansion._assignment,
+    Name: MacroExpansion._name,
+    Call: MacroExpansion._call,
+    TypeName: MacroExpansion._type_name,
+    SizeOf: MacroExpansion._of_type,
+    TypeOf: MacroExpansion._of_type,
+    OffsetOf: MacroExpansion._of_type,
+    TypeInfo: MacroExpansion._of_type,
+    Cast: MacroExpansion._of_type,
 }
 
 

@@ -1,4 +1,4 @@
-"""What statements do to types: assignments, declarations, loops, jumps, blocks."""
+"""Effects of statements on types: assignments, declarations, loops, jumps, blocks."""
 
 from collections.abc import Callable, Mapping
 from typing import Final, cast
@@ -393,7 +393,7 @@ class StatementTypes:
 
 
 def ends(statement: Node) -> bool:
-    """What follows a statement in its block is never reached."""
+    """True if nothing behind a statement in its block is ever reached."""
     if isinstance(statement, Jump):
         return True
     if isinstance(statement, ExpressionStatement):
