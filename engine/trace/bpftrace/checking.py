@@ -134,6 +134,8 @@ class _ProbePreparation:
         self._table = MacroTable(
             script.macros, findings.remarks, lambda name: function(name) is not None
         )
+        findings.uses = self._table.uses
+        self._places = 0
         for macro in script.macros:
             forbid_jumps(macro, findings.remarks)
 
@@ -179,12 +181,13 @@ class _ProbePreparation:
                 )
                 groups.setdefault(key, []).append(point)
                 known[key] = arguments, usdt
-        if len(groups) > findings.config.max_probes:
+        self._places += sum(map(len, groups.values()))
+        if self._places > findings.config.max_probes:
             findings.error(
-                f"Can't attach to {len(groups)} probes because it exceeds the current limit of "
-                f"{findings.config.max_probes} probes. You can increase the limit through the "
-                "BPFTRACE_MAX_PROBES environment variable or the max_probes setting.",
+                f"Can't attach to {self._places} probes because it exceeds the current limit of "
+                f"{findings.config.max_probes} probes",
                 probe.points[0],
+                "The setting max_probes and BPFTRACE_MAX_PROBES of the environment raise it.",
             )
             return []
         return [self._group(probe, tuple(points), *known[key]) for key, points in groups.items()]

@@ -57,9 +57,10 @@ class MacroTable:
 
     Attributes:
         nodes: of all trees that were made so far.
+        uses: for each node that comes out of a macro the place where that is used.
     """
 
-    __slots__ = ("_macros", "is_native", "nodes", "remarks")
+    __slots__ = ("_macros", "is_native", "nodes", "remarks", "uses")
 
     def __init__(
         self, macros: Sequence[Macro], remarks: Remarks, is_native: Callable[[str], bool]
@@ -67,6 +68,7 @@ class MacroTable:
         self.remarks, self.is_native = remarks, is_native
         self._macros: dict[str, list[Macro]] = {}
         self.nodes = 0
+        self.uses: dict[Node, Span] = {}
         for macro in macros:
             self._add(macro)
 
@@ -175,9 +177,10 @@ class MacroExpansion:
         chain: the macros that this is in, the outermost first.
         bound: what the innermost one's parameters stand for, by what is written.
         depth: levels of the tree above.
+        use: the place where the outermost macro is used.
     """
 
-    __slots__ = ("_bound", "_chain", "_depth", "_own", "_table")
+    __slots__ = ("_bound", "_chain", "_depth", "_own", "_table", "_use_span")
 
     def __init__(
         self,
@@ -185,10 +188,12 @@ class MacroExpansion:
         chain: tuple[Macro, ...] = (),
         bound: Mapping[str, _Argument] | None = None,
         depth: int = 0,
+        use: Span | None = None,
     ) -> None:
         self._table, self._chain, self._depth = table, chain, depth
         self._bound: Mapping[str, _Argument] = bound or {}
         self._own: set[str] = set()
+        self._use_span = use
 
     def block(self, block: Block) -> Block:
         """A copy of a block.
@@ -217,6 +222,8 @@ class MacroExpansion:
         special = _SPECIAL.get(type(node))
         copy = self._parts(node) if special is None else special(self, node)
         self._depth -= 1
+        if self._use_span is not None:
+            self._table.uses[copy] = self._use_span
         return copy
 
     def _parts(self, node: Node) -> Node:
@@ -319,7 +326,8 @@ class MacroExpansion:
                 # The macro shall read it, not write it.
                 argument = Block(argument.span, (), argument)
             bound[_written(parameter)] = argument
-        inner = MacroExpansion(self._table, (*self._chain, macro), bound, self._depth)
+        use = self._use_span or span
+        inner = MacroExpansion(self._table, (*self._chain, macro), bound, self._depth, use)
         return inner._copy(macro.body)
 
     # -- types ---------------------------------------------------------------------------------

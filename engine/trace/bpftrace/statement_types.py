@@ -97,9 +97,7 @@ class StatementTypes:
     def _statement_of(self, node: Statement) -> None:
         statement = cast("ExpressionStatement", node)
         expression = statement.expression
-        self._findings.unused = expression
         kind = self.expressions.of(expression)
-        self._findings.unused = None
         silent = (
             kind is None
             or isinstance(kind, Void)
