@@ -8,7 +8,6 @@ read, nor with another use of the macro. It is bounded in depth and size.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
 from typing import Final, cast
 
 from engine.trace.bpftrace.text import Remarks, Span
@@ -220,7 +219,7 @@ class Expansion:
     def _parts(self, node: Node) -> Node:
         """A copy of a node whose parts are copies."""
         values: list[object] = []
-        for name in node_fields(type(node)):
+        for name in type(node).__struct_fields__:
             value = getattr(node, name)
             if isinstance(value, Node):
                 value = self._copy(value)
@@ -447,15 +446,6 @@ _SPECIAL: Final[Mapping[type[Node], Callable[[Expansion, Node], Node]]] = {
     TypeInfo: Expansion._of_type,
     Cast: Expansion._of_type,
 }
-_FIELDS: dict[type[Node], tuple[str, ...]] = {}
-
-
-def node_fields(kind: type[Node]) -> tuple[str, ...]:
-    """The names of a node's fields, in order."""
-    known = _FIELDS.get(kind)
-    if known is None:
-        known = _FIELDS[kind] = tuple([each.name for each in fields(kind)])
-    return known
 
 
 def forbid_jumps(macro: Macro, remarks: Remarks) -> None:
@@ -473,7 +463,7 @@ def forbid_jumps(macro: Macro, remarks: Remarks) -> None:
 def parts(node: Node) -> list[Node]:
     """The nodes right below a node, in the order of the text."""
     found: list[Node] = []
-    for name in node_fields(type(node)):
+    for name in type(node).__struct_fields__:
         value = getattr(node, name)
         if isinstance(value, Node):
             found.append(value)
