@@ -22,6 +22,7 @@ from engine.trace.bpftrace.folding import (
     truth,
 )
 from engine.trace.bpftrace.member_types import MemberTypes
+from engine.trace.bpftrace.tokens import whole_number
 from engine.trace.bpftrace.tree import (
     AddressOf,
     Binary,
@@ -62,6 +63,7 @@ from engine.trace.bpftrace.type_rules import (
     is_number,
     is_signed,
     kind_name,
+    part_count,
     promoted,
     same,
     type_name,
@@ -81,6 +83,9 @@ from engine.trace.bpftrace.types import (
     Type,
     Void,
 )
+
+_MAX_PARTS: Final = 1000
+"""Values in one value."""
 
 
 class ExpressionTypes:
@@ -165,11 +170,11 @@ class ExpressionTypes:
                 f"Positional parameter ${number} is empty or not provided.", node
             )
             return self._constant(node, 0)
-        try:
-            value = int(word, 0)
-        except ValueError:
+        number_written = whole_number(word.removeprefix("-"))
+        if isinstance(number_written, str):
             return self._constant(node, word.encode("utf-8", "surrogateescape"))
-        if not -(1 << 63) <= value < 1 << 64:
+        value = -number_written if word.startswith("-") else number_written
+        if value < -(1 << 63):
             return self._constant(node, word.encode())
         return self._constant(node, value)
 
@@ -181,7 +186,16 @@ class ExpressionTypes:
         if len(known) == len(values):
             self.findings.constants[node] = tuple(known)
         sure = [kind for kind in kinds if kind is not None]
-        return Tuple(tuple(sure)) if len(sure) == len(kinds) else None
+        if len(sure) != len(kinds):
+            return None
+        return self._bounded(Tuple(tuple(sure)), node)
+
+    def _bounded(self, kind: Type, node: Node) -> Type | None:
+        """A type, unless it is one of too many values: tuples of tuples grow fast."""
+        if part_count(kind) <= _MAX_PARTS:
+            return kind
+        self.findings.error(f"The value has too many parts (over {_MAX_PARTS})", node)
+        return None
 
     def _record(self, node: Node) -> Type | None:
         fields = cast("RecordLiteral", node).fields
@@ -191,7 +205,9 @@ class ExpressionTypes:
         if len(known) == len(fields):
             self.findings.constants[node] = KnownRecord(known)
         sure = [(name, kind) for name, kind in kinds if kind is not None]
-        return Record(tuple(sure)) if len(sure) == len(kinds) else None
+        if len(sure) != len(kinds):
+            return None
+        return self._bounded(Record(tuple(sure)), node)
 
     def _element(self, element: Expression, what: str) -> Type | None:
         kind = self.of(element)

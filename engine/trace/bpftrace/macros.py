@@ -37,7 +37,7 @@ from engine.trace.bpftrace.tree import (
 
 MAX_NESTING: Final = 180
 """Levels of a tree: what follows one takes a few levels of Python's stack for each."""
-MAX_NODES: Final = 300_000
+MAX_NODES: Final = 200_000
 """Nodes of all actions of a script."""
 
 _Argument = Expression | TypeName
@@ -54,16 +54,19 @@ class MacroTable:
         macros: in the order of the script.
         remarks: where what is wrong with them goes.
         is_native: tells whether a name is that of a function that is built in.
+
+    Attributes:
+        nodes: of all trees that were made so far.
     """
 
-    __slots__ = ("_macros", "_nodes", "is_native", "remarks")
+    __slots__ = ("_macros", "is_native", "nodes", "remarks")
 
     def __init__(
         self, macros: Sequence[Macro], remarks: Remarks, is_native: Callable[[str], bool]
     ) -> None:
         self.remarks, self.is_native = remarks, is_native
         self._macros: dict[str, list[Macro]] = {}
-        self._nodes = 0
+        self.nodes = 0
         for macro in macros:
             self._add(macro)
 
@@ -120,8 +123,8 @@ class MacroTable:
         Raises:
             NestingError: these are too many.
         """
-        self._nodes += 1
-        if self._nodes > MAX_NODES:
+        self.nodes += 1
+        if self.nodes > MAX_NODES:
             self.remarks.error(
                 f"The script is too large (over {MAX_NODES} parts, its macros put in)", span
             )
