@@ -5,10 +5,10 @@ by nodes: what checking finds about a node (its type, its constant) is kept besi
 macro that is used gives nodes of its own each time.
 """
 
-from dataclasses import replace
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.trace.bpftrace.text import Span
 
