@@ -11,8 +11,7 @@ from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
-from msgspec import Struct, field
-from msgspec.structs import replace
+from msgspec import Struct, field, structs
 
 from engine.errors import CommandError
 from engine.trace.bpftrace.text import Remarks, Span
@@ -30,7 +29,7 @@ LISTED_IN_KERNELS: Final = (
 )
 """Providers that a glob for a provider stands for where no path follows."""
 LISTED_IN_PROGRAMS: Final = ("uprobe", "usdt")
-"""Those that it stands for where one does."""
+"""Providers that it stands for where one does."""
 TIME_UNITS: Final = frozenset(("s", "ms", "us", "hz"))
 LANGUAGES: Final = frozenset(("cpp",))
 SOFTWARE: Final = {
@@ -87,11 +86,17 @@ _LONGEST: Final = 4096
 """Letters of an attach point with its parameters: what a path may have."""
 
 
-class _Parts(Struct):
-    """What an attach point says so far; see `AttachPoint`."""
+class PointParts(Struct):
+    """An attach point that is being read; see `AttachPoint`.
+
+    Attributes:
+        words: what stands between the colons.
+        faults: what is wrong with it, in the order of checks.
+    """
 
     provider: str
     words: list[str]
+    given: str = ""
     target: str = ""
     function: str = ""
     namespace: str = ""
@@ -123,7 +128,7 @@ _SAID: Final = {"rawtracepoint": ["2", "1"], "fentry": ["1", "3"], "fexit": ["1"
 """Counts of parts as bpftrace says them."""
 
 
-def full_name(point: AttachPoint) -> str:
+def full_name(point: AttachPoint | PointParts) -> str:
     """The name of an attach point, as `probe` gives it: the script's own, or all of its parts."""
     if point.given:
         return point.given
@@ -272,32 +277,14 @@ def _point(
     read = _PROVIDERS.get(whole)
     if read is None:
         raise CommandError(f"Invalid probe type: {provider}")
-    parts = _Parts(whole, words)
+    parts = PointParts(whole, words, given=name)
     read(parts)
     for fault in parts.faults:
         remarks.error(fault, span)
-    found = AttachPoint(
-        span,
-        "",
-        whole,
-        tuple(parts.words),
-        written=text,
-        given=name,
-        target=parts.target,
-        function=parts.function,
-        namespace=parts.namespace,
-        language=parts.language,
-        offset=parts.offset,
-        address=parts.address,
-        argument=parts.argument,
-        file=parts.file,
-        line=parts.line,
-        column=parts.column,
-        rate=parts.rate,
-        length=parts.length,
-        mode=parts.mode,
-    )
-    return replace(found, text=full_name(found))
+    values = structs.asdict(parts)
+    del values["faults"]
+    parts_of_it = tuple(values.pop("words"))
+    return AttachPoint(span, full_name(parts), parts=parts_of_it, written=text, **values)
 
 
 def _number(text: str, what: str) -> int:
@@ -310,13 +297,13 @@ def _number(text: str, what: str) -> int:
 # -- one function a kind of provider ----------------------------------------------------------
 
 
-def _begin(parts: _Parts) -> None:
+def _begin(parts: PointParts) -> None:
     if parts.words == ["*"]:
         parts.words = []
     parts.check_count(0)
 
 
-def _self(parts: _Parts) -> None:
+def _self(parts: PointParts) -> None:
     parts.check_count(2)
     parts.target, parts.function = parts.words
     if parts.target != "signal":
@@ -325,14 +312,14 @@ def _self(parts: _Parts) -> None:
         parts.faults.append(f"{parts.function} is not a supported signal")
 
 
-def _bench(parts: _Parts) -> None:
+def _bench(parts: PointParts) -> None:
     parts.check_count(1)
     parts.target = parts.words[0]
     if not parts.target:
         parts.faults.append(f"{parts.provider} probes must have a name")
 
 
-def _function(parts: _Parts, text: str) -> None:
+def _function(parts: PointParts, text: str) -> None:
     """A function, an offset in one, or an address."""
     if "+" in text:
         if parts.provider in ("kretprobe", "uretprobe"):
@@ -352,7 +339,7 @@ def _function(parts: _Parts, text: str) -> None:
         parts.address = number
 
 
-def _kprobe(parts: _Parts) -> None:
+def _kprobe(parts: PointParts) -> None:
     parts.check_count(1, 2)
     if len(parts.words) == 2:
         parts.target = parts.words[0]
@@ -361,7 +348,7 @@ def _kprobe(parts: _Parts) -> None:
         parts.faults.append("kprobes should be attached to a function or an address")
 
 
-def _uprobe(parts: _Parts) -> None:
+def _uprobe(parts: PointParts) -> None:
     words = parts.words
     if len(words) > 1 and words[1] == "@":
         _source_line(parts)
@@ -384,7 +371,7 @@ def _uprobe(parts: _Parts) -> None:
         )
 
 
-def _source_line(parts: _Parts) -> None:
+def _source_line(parts: PointParts) -> None:
     """`uprobe:PROGRAM@FILE:LINE[:COLUMN]`."""
     words = parts.words
     if parts.provider == "uretprobe":
@@ -401,7 +388,7 @@ def _source_line(parts: _Parts) -> None:
         parts.column = _number(words[4], "Invalid column number")
 
 
-def _usdt(parts: _Parts) -> None:
+def _usdt(parts: PointParts) -> None:
     if len(parts.words) == 1:
         parts.words.insert(0, "")  # as for uprobes
     parts.check_count(2, 3)
@@ -412,7 +399,7 @@ def _usdt(parts: _Parts) -> None:
         parts.faults.append("usdt probe must have a target function or wildcard")
 
 
-def _tracepoint(parts: _Parts) -> None:
+def _tracepoint(parts: PointParts) -> None:
     if len(parts.words) == 1 and has_glob(parts.words[0]):
         parts.words.insert(0, "*")
     parts.check_count(2)
@@ -421,7 +408,7 @@ def _tracepoint(parts: _Parts) -> None:
         parts.faults.append("tracepoint probe must have a target")
 
 
-def _timer(parts: _Parts) -> None:
+def _timer(parts: PointParts) -> None:
     words, what = parts.words, f"Invalid rate of {parts.provider} probe"
     parts.check_count(1, 2)
     if len(words) == 1:
@@ -441,7 +428,7 @@ def _timer(parts: _Parts) -> None:
         parts.faults.append(f"{parts.provider} frequency should be a positive integer")
 
 
-def _counter(parts: _Parts) -> None:
+def _counter(parts: PointParts) -> None:
     parts.check_count(1, 2)
     parts.target = parts.words[0]
     if len(parts.words) == 2 and parts.words[1] != "*":
@@ -458,7 +445,7 @@ def _counter(parts: _Parts) -> None:
 _OF_FUNCTION: Final = re.compile(r"([A-Za-z_][\w.$]*)\+arg([0-9]{1,2})", re.ASCII)
 
 
-def _watchpoint(parts: _Parts) -> None:
+def _watchpoint(parts: PointParts) -> None:
     parts.check_count(3)
     where, length, mode = parts.words
     of_function = _OF_FUNCTION.fullmatch(where)  # 0.17 has these
@@ -478,7 +465,7 @@ def _watchpoint(parts: _Parts) -> None:
         parts.faults.append("watchpoint modes may not be duplicated")
 
 
-def _fentry(parts: _Parts) -> None:
+def _fentry(parts: PointParts) -> None:
     words = parts.words
     if len(words) not in (1, 2, 3):
         parts.check_count(1, 2, 3)
@@ -504,7 +491,7 @@ def _fentry(parts: _Parts) -> None:
         parts.faults.append("fentry/fexit should specify a function")
 
 
-def _iter(parts: _Parts) -> None:
+def _iter(parts: PointParts) -> None:
     words = parts.words
     if len(words) not in (1, 2):
         raise CommandError("iter probe type takes 2 arguments (1 optional)")
@@ -515,7 +502,7 @@ def _iter(parts: _Parts) -> None:
         parts.faults.append("iter should specify a iterator's name")
 
 
-def _raw_tracepoint(parts: _Parts) -> None:
+def _raw_tracepoint(parts: PointParts) -> None:
     parts.check_count(1, 2)
     parts.function = parts.words[-1]
     parts.target = parts.words[0] if len(parts.words) == 2 else "*"
@@ -523,7 +510,7 @@ def _raw_tracepoint(parts: _Parts) -> None:
         parts.faults.append("rawtracepoint should be attached to a function")
 
 
-_PROVIDERS: Final[dict[str, Callable[[_Parts], Any]]] = {
+_PROVIDERS: Final[dict[str, Callable[[PointParts], Any]]] = {
     "begin": _begin,
     "end": _begin,
     "self": _self,

@@ -16,7 +16,7 @@ _HEAD: Final = re.compile(
     r"(?:struct|union|enum|typedef)\b"
     r"(?:[^{:/;,(]|//[^\n]*|/\*(?s:.*?)\*/|\((?:[^()]|\((?:[^()]|\([^()]*+\))*+\))*+\))*+[{;]?"
 )
-"""What stands before the braces of a definition, an attribute's brackets included."""
+"""The words before the braces of a definition, an attribute's brackets included."""
 _TAGS: Final = frozenset(("struct", "union", "enum", "typedef"))
 _BRACKET: Final = re.compile(r"[()]")
 

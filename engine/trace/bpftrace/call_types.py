@@ -30,32 +30,6 @@ from engine.trace.bpftrace.types import (
 )
 
 _FORMATTED: Final = frozenset(("printf", "errorf", "warnf", "cat"))
-_UNSTABLE: Final[Mapping[str, tuple[str, str]]] = {
-    "tseries": ("unstable_tseries", "tseries"),
-    "dw_ustack": ("unstable_dw_ustack", "dw_ustack (DWARF stack unwinding)"),
-    "typeinfo": ("unstable_typeinfo", "typeinfo"),
-}
-
-
-def unstable(findings: Findings, name: str, at: Node) -> None:
-    """Remark upon a use of what bpftrace may change."""
-    feature = _UNSTABLE.get(name)
-    if feature is None:
-        return
-    setting, words = feature
-    meaning = dict(findings.config.unstable)[setting]
-    if meaning == "warn":
-        findings.warning(
-            f"Script is using an unstable feature: {words}. To prevent this warning you must "
-            f"explicitly enable it in the config e.g. {setting}=enable",
-            at,
-        )
-    elif meaning == "error":
-        findings.error(
-            f"{words} feature is not enabled by default. To enable this unstable feature, set "
-            f"the config flag to enable. {setting}=enable",
-            at,
-        )
 
 
 class CallTypes:
@@ -156,7 +130,7 @@ class CallTypes:
             site.error(f'{row.name} can not be used with "{probe.provider}" probes')
         if not row.accepts_count(site):
             return None
-        unstable(self._findings, row.name, node)
+        self._findings.unstable(row.name, node)
         on_map = _ON_MAPS.get(row.name)
         if on_map is not None and on_map(self, site):
             return row.gives if isinstance(row.gives, Type) else row.gives(site)

@@ -78,7 +78,6 @@ def check(
         parameters,
         _declared(script, remarks),
     )
-    _check_imports(script, remarks)
     preparation = _Preparation(script, findings)
     probes = preparation.probes()
     remarks.raise_errors()
@@ -103,17 +102,6 @@ def _types(script: Script, text: ScriptText, surroundings: ScriptSurroundings) -
     size = surroundings.pointer_size
     own = CDefinitions.of(script.definitions, text, pointer_size=size, outside=outside)
     return TypeLookup((ScriptTypes(own), surroundings), size)
-
-
-def _check_imports(script: Script, remarks: Remarks) -> None:
-    for each in script.imports:
-        name = each.value.decode("utf-8", "replace")
-        if name != "stdlib" and not name.startswith("stdlib/"):
-            remarks.error(
-                f'The import of "{name}" is refused: a script is one file; put the macros that it '
-                "needs into it",
-                each.span,
-            )
 
 
 def _declared(script: Script, remarks: Remarks) -> dict[str, MapDeclaration]:

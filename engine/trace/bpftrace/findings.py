@@ -4,7 +4,7 @@ Types are found by going over the script until nothing changes: a map that is re
 probe may get its type in the last one. Only then is it said what is wrong with uses of them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct, field
@@ -30,6 +30,14 @@ from engine.trace.bpftrace.types import Aggregate, Type
 
 MAX_ERRORS: Final = 20
 """Errors that are told; more would be a script that is something else."""
+
+
+_UNSTABLE: Final[Mapping[str, tuple[str, str]]] = {
+    "tseries": ("unstable_tseries", "tseries"),
+    "dw_ustack": ("unstable_dw_ustack", "dw_ustack (DWARF stack unwinding)"),
+    "typeinfo": ("unstable_typeinfo", "typeinfo"),
+}
+"""What bpftrace may change: the setting that allows it, and its name in errors."""
 
 
 class MapFacts(Struct, eq=False):
@@ -150,6 +158,26 @@ class Findings(Struct, eq=False):
         if (text, at.span) not in self.said and len(self.said) < 10 * MAX_ERRORS:
             self.said.add((text, at.span))
             self.remarks.warning(text, at.span, hint)
+
+    def unstable(self, name: str, at: Node) -> None:
+        """Remark upon a use of what bpftrace may change."""
+        feature = _UNSTABLE.get(name)
+        if feature is None:
+            return
+        setting, words = feature
+        meaning = dict(self.config.unstable)[setting]
+        if meaning == "warn":
+            self.warning(
+                f"Script is using an unstable feature: {words}. To prevent this warning you must "
+                f"explicitly enable it in the config e.g. {setting}=enable",
+                at,
+            )
+        elif meaning == "error":
+            self.error(
+                f"{words} feature is not enabled by default. To enable this unstable feature, set "
+                f"the config flag to enable. {setting}=enable",
+                at,
+            )
 
     def type_of(self, node: Node) -> Type | None:
         """The type of an expression that was looked at."""

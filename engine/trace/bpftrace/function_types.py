@@ -13,6 +13,7 @@ from engine.trace.bpftrace.c_types import Space
 from engine.trace.bpftrace.call_site import CallSite
 from engine.trace.bpftrace.folding import Constant, KnownRecord
 from engine.trace.bpftrace.folding import literal_type as known_type
+from engine.trace.bpftrace.tokens import whole_number
 from engine.trace.bpftrace.tree import Name
 from engine.trace.bpftrace.type_rules import (
     integer_of,
@@ -342,15 +343,11 @@ def _option(site: CallSite, name: str, default: Constant) -> Constant:
                 return text.encode("utf-8", "surrogateescape")
             site.error(f"{name}: expects a string")
         else:
-            try:
-                value = int(text, 0)
-            except ValueError:
+            value = whole_number(text.removeprefix("-"))
+            if isinstance(value, str):
                 site.error(f"{name}: expects an integer, got '{text}'")
                 return default
-            if not -(1 << 63) <= value < 1 << 64:
-                site.error(f"{name}: value is out of range: {text}")
-            else:
-                return value
+            return -value if text.startswith("-") else value
     return default
 
 

@@ -98,7 +98,7 @@ def parse(
 
 
 def imports_of(script: ScriptText, part: Span) -> list[StringLiteral]:
-    """What a part of a script imports.
+    """The imports of a part of a script.
 
     Raises:
         ScriptError: what stands before that is not understood.
@@ -305,7 +305,7 @@ class _PartReader:
         return Probe(span, tuple(points), predicate, body)
 
     def _points(self) -> list[AttachPoint]:
-        """What stands between two commas in front of a probe."""
+        """The attach points that one between two commas stands for."""
         words = self._words
         start = words.start
         match = _POINT.match(words.source, start, words.limit)

@@ -16,6 +16,7 @@ from engine.trace.bpftrace.tree import (
     AddressOf,
     Assignment,
     Block,
+    Call,
     Declaration,
     For,
     Node,
@@ -141,6 +142,8 @@ class ScopeReader:
             self.read(target)
         self.read(assigned.value)
         variable = self._find(target.name)
+        if variable is None and assigned.operator != "=":
+            return
         if variable is None:
             variable = self._new(target.name, assigned.span, assigned=True)
         variable.assigned = True
@@ -180,6 +183,16 @@ class ScopeReader:
             variable.assigned = True  # what has its address may write it
         self.read(of)
 
+    def _call(self, node: Node) -> None:
+        call = cast("Call", node)
+        if call.name == "find" and len(call.arguments) == 3:
+            found = call.arguments[2]
+            variable = self._find(found.name) if isinstance(found, Scratch) else None
+            if variable is not None:
+                variable.assigned = True
+        for argument in call.arguments:
+            self.read(argument)
+
     def _unevaluated(self, node: Node) -> None:
         self._depth += 1
         for part in parts(node):
@@ -194,6 +207,7 @@ _HANDLERS: Final[Mapping[type[Node], Callable[[ScopeReader, Node], None]]] = {
     Declaration: ScopeReader._declaration,
     Scratch: ScopeReader._variable,
     AddressOf: ScopeReader._address,
+    Call: ScopeReader._call,
     SizeOf: ScopeReader._unevaluated,
     OffsetOf: ScopeReader._unevaluated,
     TypeOf: ScopeReader._unevaluated,

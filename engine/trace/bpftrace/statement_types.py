@@ -151,6 +151,7 @@ class StatementTypes:
         probe = findings.probe
         variable = None if probe is None else probe.scope.of.get(target)
         if variable is None:
+            self.expressions.of(target)  # tells that there is none
             return
         if operator != "=" and kind is not None:
             kind = self._operation(operator, self.expressions.of(target), kind, value, at)

@@ -18,7 +18,7 @@ STRING: Final = 5
 PARAMETER: Final = 6
 OPERATOR: Final = 7
 END: Final = 0
-"""What is behind the last word, and a character that means nothing."""
+"""The end of the text, and a character that means nothing."""
 
 LAYOUT: Final = r"(?:[ \t\r\n]+|//[^\n]*|/\*(?s:.*?)(?:\*/|\Z))*+"
 _WORD: Final = re.compile(
@@ -35,7 +35,7 @@ _WORD: Final = re.compile(
 )
 _SPACE: Final = re.compile(LAYOUT)
 _NEAR: Final = re.compile(r"[A-Za-z_]\w*|[0-9][A-Za-z0-9.]*|[@$]\w*|(?s:.)|", re.ASCII)
-"""What an error marks: bpftrace marks more of a number than the number."""
+"""The part of a text that an error marks; of a number it is more than the number."""
 
 Mark = tuple[int, str, int, int, int]
 
