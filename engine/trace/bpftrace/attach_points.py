@@ -80,6 +80,8 @@ _SHORT: Final = {
     "rt": "rawtracepoint",
 }
 _PIECE: Final = re.compile(r'[^":@$\\]+|"(?:[^"\\]|\\(?s:.))*+"?|\$[0-9]*|(?s:.)')
+_OF_FILES: Final = frozenset(("uprobe", "uretprobe", "usdt", "iter"))
+"""Providers whose parts may be paths."""
 _SIGN: Final = re.compile(r"([:@])")
 _ESCAPED: Final = re.compile(r"\\((?s:.))")
 _LONGEST: Final = 4096
@@ -277,6 +279,8 @@ def _point(
     read = _PROVIDERS.get(whole)
     if read is None:
         raise CommandError(f"Invalid probe type: {provider}")
+    if whole not in _OF_FILES and any("/" in word for word in words):
+        raise CommandError("a predicate needs a space in front of it")
     parts = PointParts(whole, words, given=name)
     read(parts)
     for fault in parts.faults:

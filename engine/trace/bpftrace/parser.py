@@ -15,7 +15,7 @@ from engine.trace.bpftrace.c_texts import CDefinitionTexts
 from engine.trace.bpftrace.c_uses import CMacroUses
 from engine.trace.bpftrace.expressions import is_builtin
 from engine.trace.bpftrace.statements import StatementReader
-from engine.trace.bpftrace.text import MAX_SCRIPT, Remarks, ScriptText, Span
+from engine.trace.bpftrace.text import MAX_SCRIPT, Remarks, ScriptError, ScriptText, Span
 from engine.trace.bpftrace.tokens import MAP, NUMBER, STRING, VARIABLE, TokenStream
 from engine.trace.bpftrace.tree import (
     AttachPoint,
@@ -34,9 +34,13 @@ from engine.trace.bpftrace.tree import (
 
 _POINT: Final = re.compile(
     r'(?:[^\s{,/":]|"(?:[^"\\]|\\(?s:.))*+(?:"|\Z))*+'
-    r'(?::(?:[^\s{,"]|"(?:[^"\\]|\\(?s:.))*+(?:"|\Z))*+)?'
+    r'(?::(?:[^\s{,"]|"(?:[^"\\]|\\(?s:.))*+(?:"|\Z)|(?<=:)[ \t]++(?=[^\s{,/"]))*+)?'
 )
-"""An attach point; a slash belongs to it behind a colon only, else it begins a predicate."""
+"""An attach point; a slash belongs to it behind a colon only, else it begins a predicate.
+
+Space may stand behind a colon, as 0.17 has it.
+"""
+_SPACED_COLON: Final = re.compile(r":[ \t]+")
 
 _HEADER: Final = ".h"
 _LIBRARY: Final = "stdlib"
@@ -84,7 +88,11 @@ def parse(
 
         macros.declarations(definitions, condition)
     for part in parts:
-        part.body()
+        try:
+            part.body()
+        except ScriptError:
+            remarks.raise_errors()  # a wrong attach point in front of it may be the cause
+            raise
     remarks.raise_errors()
     return Script(
         Span(0, len(script.text)),
@@ -314,4 +322,5 @@ class _PartReader:
             raise words.failure("expected attach point")
         words.go(match.end())
         span = Span(start, match.end())
-        return list(attach_points(match[0], span, self._remarks, self._parameters))
+        text = match[0] if '"' in match[0] else _SPACED_COLON.sub(":", match[0])
+        return list(attach_points(text, span, self._remarks, self._parameters))
