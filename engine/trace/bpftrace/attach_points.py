@@ -80,6 +80,7 @@ _SHORT: Final = {
     "rt": "rawtracepoint",
 }
 _PIECE: Final = re.compile(r'[^":@$\\]+|"(?:[^"\\]|\\(?s:.))*+"?|\$[0-9]*|(?s:.)')
+NEEDS_SPACE: Final = "a predicate needs a space in front of it"
 _OF_FILES: Final = frozenset(("uprobe", "uretprobe", "usdt", "iter"))
 """Providers whose parts may be paths."""
 _SIGN: Final = re.compile(r"([:@])")
@@ -280,7 +281,7 @@ def _point(
     if read is None:
         raise CommandError(f"Invalid probe type: {provider}")
     if whole not in _OF_FILES and any("/" in word for word in words):
-        raise CommandError("a predicate needs a space in front of it")
+        raise CommandError(NEEDS_SPACE)
     parts = PointParts(whole, words, given=name)
     read(parts)
     for fault in parts.faults:

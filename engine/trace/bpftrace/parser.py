@@ -8,14 +8,14 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from engine.trace.bpftrace.attach_points import attach_points
+from engine.trace.bpftrace.attach_points import NEEDS_SPACE, attach_points
 from engine.trace.bpftrace.c_constants import constant, expression_of
 from engine.trace.bpftrace.c_macros import HAS_BTF, CMacros
 from engine.trace.bpftrace.c_texts import CDefinitionTexts
 from engine.trace.bpftrace.c_uses import CMacroUses
 from engine.trace.bpftrace.expressions import is_builtin
 from engine.trace.bpftrace.statements import StatementReader
-from engine.trace.bpftrace.text import MAX_SCRIPT, Remarks, ScriptError, ScriptText, Span
+from engine.trace.bpftrace.text import MAX_SCRIPT, Remarks, ScriptText, Span
 from engine.trace.bpftrace.tokens import MAP, NUMBER, STRING, VARIABLE, TokenStream
 from engine.trace.bpftrace.tree import (
     AttachPoint,
@@ -88,11 +88,7 @@ def parse(
 
         macros.declarations(definitions, condition)
     for part in parts:
-        try:
-            part.body()
-        except ScriptError:
-            remarks.raise_errors()  # a wrong attach point in front of it may be the cause
-            raise
+        part.body()
     remarks.raise_errors()
     return Script(
         Span(0, len(script.text)),
@@ -323,4 +319,7 @@ class _PartReader:
         words.go(match.end())
         span = Span(start, match.end())
         text = match[0] if '"' in match[0] else _SPACED_COLON.sub(":", match[0])
-        return list(attach_points(text, span, self._remarks, self._parameters))
+        found = attach_points(text, span, self._remarks, self._parameters)
+        if any(remark.text == NEEDS_SPACE for remark in self._remarks.found[-1:]):
+            self._remarks.raise_errors()  # what follows is read wrongly
+        return list(found)
