@@ -9,9 +9,8 @@ from typing import Final
 
 from engine.trace.bpftrace import types as kinds
 from engine.trace.bpftrace.checked import CheckedMap
-from engine.trace.bpftrace.layouts import size_of
 from engine.trace.bpftrace.maps import BUCKETED
-from engine.trace.bpftrace.type_rules import type_name
+from engine.trace.bpftrace.type_rules import type_name, type_size
 
 MOST_VALUE: Final = 1 << 24
 """Bytes of one value: a string, a structure, a tuple, a key of a map."""
@@ -23,7 +22,7 @@ _OVERHEAD: Final = 200  # of an entry: the dict's slot, a number, a tuple or the
 
 def value_error(kind: kinds.Type) -> str | None:
     """Why values of a type are refused; None if they are not."""
-    size = size_of(kind)
+    size = type_size(kind)
     if size <= MOST_VALUE:
         return None
     return f"A value of type {type_name(kind)} is too large: {size} bytes of {MOST_VALUE} at most"
@@ -50,4 +49,6 @@ def maps_error(maps: Mapping[str, CheckedMap]) -> tuple[str, str] | None:
 def _memory(of: CheckedMap) -> int:
     gathers = isinstance(of.value, kinds.Aggregate) and of.value.kind in BUCKETED
     entries = 1 if of.is_scalar and not gathers else of.entries
-    return entries * ((0 if of.key is None else size_of(of.key)) + size_of(of.value) + _OVERHEAD)
+    return entries * (
+        (0 if of.key is None else type_size(of.key)) + type_size(of.value) + _OVERHEAD
+    )

@@ -22,13 +22,13 @@ from engine.trace.bpftrace.layouts import (
     part_named,
     part_value,
     parts_of,
-    size_of,
     value_at,
     value_of,
 )
 from engine.trace.bpftrace.limits import MOST_VALUE, maps_error, value_error
 from engine.trace.bpftrace.showing import shower
 from engine.trace.bpftrace.text import ScriptError
+from engine.trace.bpftrace.type_rules import type_size
 from engine.trace.bpftrace.value_names import ValueNames
 
 SOURCE = r"""
@@ -90,7 +90,7 @@ def test_a_structure_is_shown_as_its_program_has_it(tmp_path: Path) -> None:
     found = GlobalNames(info).type("all", "struct")
     assert found is not None
     kind = structure(found)
-    assert size_of(kind) == len(done.stdout)
+    assert type_size(kind) == len(done.stdout)
     wanted = SHOWN.replace("SELF", done.stderr.decode())
     assert shower(kind, ValueNames())(done.stdout).decode() == wanted
     as_json = emitter(kind, ValueNames())(done.stdout)
