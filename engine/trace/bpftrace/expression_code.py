@@ -22,11 +22,12 @@ from engine.trace.bpftrace.conversion_code import (
     integer_of,
     wrapped,
 )
-from engine.trace.bpftrace.layouts import Part, part_named, part_value, size_of, value_of
+from engine.trace.bpftrace.layouts import Part, part_named, part_value, value_of
 from engine.trace.bpftrace.maps import AVERAGED, SCALAR, ScriptMap
 from engine.trace.bpftrace.output import DIVIDED_BY_ZERO, MAP_FULL, OUT_OF_BOUNDS, Fault
 from engine.trace.bpftrace.source_lines import SourceLines, is_simple
 from engine.trace.bpftrace.state import ScriptState
+from engine.trace.bpftrace.type_rules import type_size
 from engine.trace.bpftrace.types import (
     VOID,
     Aggregate,
@@ -468,7 +469,7 @@ class ExpressionCode:
             outside = FaultTeller(self.state, OUT_OF_BOUNDS, node, 0)
             tell = self.lines.constant(outside, ("outside", node))
             start = f"({start} if 0 <= {index} < {of.count} else {tell}())"
-        return f"({start} + {index} * {size_of(of.element)})"
+        return f"({start} + {index} * {type_size(of.element)})"
 
     def _index(self, node: tree.Index) -> str:
         of = self.type_of(node.of)
@@ -486,7 +487,7 @@ class ExpressionCode:
         return f"{element}({', '.join(codes)})"
 
     def _load(self, node: tree.Expression, kind: Type) -> str:
-        size = size_of(kind)
+        size = type_size(kind)
         raw = self._memory(self.place_code(node), size)
         read = self.lines.constant(BytesReader(kind), ("reader", kind))
         return f"{read}({raw})"
@@ -545,7 +546,7 @@ class BytesReader:
     def __init__(self, kind: Type) -> None:
         """Take the type of the value."""
         self._kind = kind
-        self._size = size_of(kind)
+        self._size = type_size(kind)
 
     def __call__(self, data: bytes | None) -> Any:
         """The value."""

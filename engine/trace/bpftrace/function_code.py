@@ -14,7 +14,6 @@ from engine.trace.bpftrace.arithmetic import swapped_bytes
 from engine.trace.bpftrace.call_code import CallCode, Maker
 from engine.trace.bpftrace.conversion_code import integer_of
 from engine.trace.bpftrace.formats import Format
-from engine.trace.bpftrace.layouts import size_of
 from engine.trace.bpftrace.maps import SCALAR
 from engine.trace.bpftrace.output import ScriptPlace, TextKind
 from engine.trace.bpftrace.string_functions import (
@@ -30,6 +29,7 @@ from engine.trace.bpftrace.string_functions import (
     signal_text,
     string_length,
 )
+from engine.trace.bpftrace.type_rules import type_size
 from engine.trace.bpftrace.types import (
     VOID,
     Array,
@@ -364,7 +364,7 @@ def _buffer(calls: CallCode, node: tree.Call) -> str:
     if isinstance(of, Text):
         return f"{calls.expressions.value(source)}.ljust({size}, b'\\0')[:{size}]"
     if isinstance(of, Array):
-        width = size_of(of.element)
+        width = type_size(of.element)
         pack = calls.helper(lambda values: packed(values, width), ("packed", width))
         return f"{pack}({calls.expressions.value(source)})[:{size}]"
     limit = calls.argument(node, 1) if len(node.arguments) > 1 else None

@@ -12,6 +12,7 @@ from msgspec import Struct
 from engine.image.datatypes import MAX_DEPTH, DataType, Member, TypeKind
 from engine.trace.bpftrace import types as kinds
 from engine.trace.bpftrace.c_types import Space, value_type
+from engine.trace.bpftrace.type_rules import type_size
 
 T = TypeVar("T")
 
@@ -37,35 +38,6 @@ class Part(Struct, frozen=True):
     size: int
     bits: int = 0
     shift: int = 0
-
-
-def size_of(kind: kinds.Type) -> int:
-    """Bytes that a value of a type takes in memory, or in the key or value of a map."""
-    match kind:
-        case kinds.Integer():
-            return kind.bits // 8
-        case kinds.Boolean():
-            return 1
-        case kinds.Enumeration():
-            return kind.integer.bits // 8
-        case kinds.Text() | kinds.Structure():
-            return kind.size
-        case kinds.Buffer():
-            return kind.size + 4  # its length is before it
-        case kinds.Array():
-            return kind.count * size_of(kind.element)
-        case kinds.Tuple():
-            return sum(map(size_of, kind.elements))
-        case kinds.Record():
-            return sum(size_of(element) for _, element in kind.fields)
-        case kinds.Stack():
-            return 16 + 8 * kind.limit
-        case kinds.Void():
-            return 0
-        case kinds.Shown() | kinds.Symbol():
-            return 24
-        case _:
-            return 8
 
 
 class PartBudget(Struct):
@@ -125,7 +97,7 @@ def _part(member: Member, space: Space, at: int) -> Part:
     name = member.name or ""
     if not member.bit_size:
         size = member.type.size  # of a pointer, 4 bytes on small machines
-        return Part(name, kind, at + member.offset, size_of(kind) if size is None else size)
+        return Part(name, kind, at + member.offset, type_size(kind) if size is None else size)
     first = member.bit_offset // 8
     behind = (member.bit_offset + member.bit_size + 7) // 8
     return Part(name, kind, at + first, behind - first, member.bit_size, member.bit_offset % 8)
@@ -189,6 +161,6 @@ def value_of(kind: kinds.Type, data: bytes, little: bool = True) -> Any:
 
 
 def _element_size(kind: kinds.Array, size: int) -> int:
-    whole = size_of(kind.element)
+    whole = type_size(kind.element)
     is_short = isinstance(kind.element, kinds.Pointer) and size == kind.count * whole // 2
     return whole // 2 if is_short else whole
