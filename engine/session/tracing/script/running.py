@@ -37,7 +37,7 @@ _CGROUP: Final = 1
 _ROOT: Final = b"root"
 _TOOL: Final = b"bpftrace"
 OUTSIDE: Final = 1 << 22
-"""The thread of actions that belong to no hit: begin and end; no thread of Linux has its number."""
+"""The thread of begin and end, which belong to no hit; no thread of Linux has that number."""
 
 Space = Literal["user", "kernel"]
 
