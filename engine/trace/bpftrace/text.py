@@ -45,6 +45,22 @@ class Span(Struct, frozen=True):
         return Span(self.start, other.end)
 
 
+def _shortened(text: str) -> str:
+    return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}..."
+
+
+def _marked(line: str, start: int, end: int) -> Iterator[str]:
+    """A line, and marks under a part of it; of a very long line only what is near that part."""
+    first = max(start - _NEAR, 0) if len(line) > _MOST_CHARACTERS else 0
+    text = line[first : first + _MOST_CHARACTERS]
+    before, marked = text[: start - first], text[start - first : end - first]
+    left = "..." if first else ""
+    right = "..." if first + _MOST_CHARACTERS < len(line) else ""
+    yield f"{left}{text.replace(_TAB, _SPACES)}{right}"
+    width = max(len(marked.replace(_TAB, _SPACES)), 1)
+    yield " " * (len(left) + len(before.replace(_TAB, _SPACES))) + "~" * width
+
+
 class ImportedText(Struct, frozen=True):
     """A file that a script imports: a part of the text behind the script's own.
 
@@ -137,22 +153,6 @@ class Remark(Struct, frozen=True):
                 yield "..."
         if self.hint:
             yield f"HINT: {self.hint}"
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}..."
-
-
-def _marked(line: str, start: int, end: int) -> Iterator[str]:
-    """A line, and marks under a part of it; of a very long line only what is near that part."""
-    first = max(start - _NEAR, 0) if len(line) > _MOST_CHARACTERS else 0
-    text = line[first : first + _MOST_CHARACTERS]
-    before, marked = text[: start - first], text[start - first : end - first]
-    left = "..." if first else ""
-    right = "..." if first + _MOST_CHARACTERS < len(line) else ""
-    yield f"{left}{text.replace(_TAB, _SPACES)}{right}"
-    width = max(len(marked.replace(_TAB, _SPACES)), 1)
-    yield " " * (len(left) + len(before.replace(_TAB, _SPACES))) + "~" * width
 
 
 class ScriptError(KprobeTuiError):
