@@ -46,7 +46,7 @@ def divide(left: int, right: int, kind: Integer) -> int:
 
 
 def modulo(left: int, right: int, kind: Integer) -> int:
-    """What is left over by a division."""
+    """The rest of a division, see above."""
     mask = (1 << kind.bits) - 1
     divisor = right & mask
     return wrap((left & mask) % divisor, kind) if divisor else BY_ZERO

@@ -75,7 +75,7 @@ class ScriptMap:
 
     @property
     def title(self) -> str:
-        """Its name as scripts and output have it: `@x`."""
+        """The name as scripts and output have it: `@x`."""
         return f"@{self.name}"
 
     @property
@@ -85,7 +85,7 @@ class ScriptMap:
 
     @property
     def aggregate(self) -> kinds.Aggregate | None:
-        """What its values gather; None where they are plain values."""
+        """The aggregate that its values are; None where they are plain values."""
         return self.value if isinstance(self.value, kinds.Aggregate) else None
 
     @property
@@ -243,7 +243,7 @@ class ScriptMap:
 
 
 def aggregate_number(aggregate: kinds.Type, cell: Any) -> int:
-    """What an aggregate is as a number: `if (@x > 5)`, `print(@x[1])`."""
+    """The number that an aggregate is read as: `if (@x > 5)`, `print(@x[1])`."""
     assert isinstance(aggregate, kinds.Aggregate)
     if aggregate.kind in AVERAGED:
         return average_of(aggregate, cell)
