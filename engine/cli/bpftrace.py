@@ -11,7 +11,7 @@ from engine.cli import console
 from engine.cli.grouped import Group, GroupedCommand, option
 from engine.cli.host import attached
 from engine.cli.options import config_of, guest_options, schedule_options
-from engine.cli.probe_options import mode_option
+from engine.cli.probe_options import guest_probe_options, probe_options
 from engine.cli.run import show
 from engine.errors import CommandError
 from engine.session.headless.bpftrace import FORMATS, list_probes, opened_script, script_text
@@ -107,7 +107,6 @@ def _is_flag(options: Mapping[str, click.Option], name: str) -> bool:
     help="Check the script, place its probes, and do not run.",
     group=Group.EVENTS,
 )
-@mode_option
 @option(
     "-o",
     "--output",
@@ -126,6 +125,8 @@ def _is_flag(options: Mapping[str, click.Option], name: str) -> bool:
     group=Group.OUTPUT,
 )
 @option("-q", "--quiet", is_flag=True, help="No word of attached probes.", group=Group.OUTPUT)
+@probe_options
+@guest_probe_options
 @schedule_options
 @guest_options
 @click.pass_context

@@ -80,10 +80,29 @@ _SHORT: Final = {
     "rt": "rawtracepoint",
 }
 _PIECE: Final = re.compile(r'[^":@$\\]+|"(?:[^"\\]|\\(?s:.))*+"?|\$[0-9]*|(?s:.)')
+NEEDS_SPACE: Final = "a predicate needs a space in front of it"
+_OF_PROGRAMS: Final = frozenset(("uprobe", "uretprobe", "usdt"))
+_OF_FILES: Final = _OF_PROGRAMS | {"iter"}
+"""Providers whose parts may be paths."""
 _SIGN: Final = re.compile(r"([:@])")
 _ESCAPED: Final = re.compile(r"\\((?s:.))")
 _LONGEST: Final = 4096
 """Letters of an attach point with its parameters: what a path may have."""
+
+
+class CommandWords(Struct, frozen=True):
+    """Words of the command line that attach points need.
+
+    Attributes:
+        parameters: what `$1` and so on stand for; one that was not given is empty.
+        program: the guest's own, for functions and markers without a target; "" for none.
+    """
+
+    parameters: Sequence[str] = ()
+    program: str = ""
+
+
+_NO_WORDS: Final = CommandWords()
 
 
 class PointParts(Struct):
@@ -152,7 +171,7 @@ def full_name(point: AttachPoint | PointParts) -> str:
 
 
 def attach_point(
-    text: str, span: Span, remarks: Remarks, parameters: Sequence[str] = ()
+    text: str, span: Span, remarks: Remarks, command: CommandWords = _NO_WORDS
 ) -> AttachPoint | None:
     """An attach point; None if it is wrong, which is noted, or empty.
 
@@ -160,21 +179,21 @@ def attach_point(
         text: as it is written.
         span: where it stands.
         remarks: takes what is wrong with it.
-        parameters: what `$1` and so on stand for; one that was not given is empty.
+        command: words of the command line.
     """
-    found = attach_points(text, span, remarks, parameters)
+    found = attach_points(text, span, remarks, command)
     return found[0] if found else None
 
 
 def attach_points(
-    text: str, span: Span, remarks: Remarks, parameters: Sequence[str] = ()
+    text: str, span: Span, remarks: Remarks, command: CommandWords = _NO_WORDS
 ) -> tuple[AttachPoint, ...]:
     """The attach points that one stands for: several if its provider is a glob.
 
     See `attach_point`; none if it is wrong or empty.
     """
     try:
-        words = _cut(text, parameters)
+        words = _cut(text, command.parameters)
         provider = words[0]
         if not provider:
             return ()  # as bpftrace: it may be a comma too many
@@ -184,11 +203,29 @@ def attach_points(
         else:
             name = ""
         if not has_glob(provider):
-            return (_point(text, span, name, provider, words[1:], remarks),)
+            words = _targeted(provider, words[1:], command.program)
+            return (_point(text, span, name, provider, words, remarks),)
         return _expanded(text, span, name, [provider, *words[1:]], remarks)
     except CommandError as wrong:
         remarks.error(str(wrong), span)
         return ()
+
+
+def _targeted(provider: str, words: list[str], program: str) -> list[str]:
+    """The parts of a function or a marker, the guest's program in front if no target is given.
+
+    bpftrace does so with -p and -c.
+    """
+    if not program or whole_provider(provider) not in _OF_PROGRAMS:
+        return words
+    if len(words) == 1 or (len(words) == 2 and words[0] in LANGUAGES):
+        return [program, *words]
+    return [program, *words[1:]] if words and not words[0] else words
+
+
+def whole_provider(name: str) -> str:
+    """The whole name of a provider, in lower case, whether there is one or not."""
+    return _SHORT.get(name) or _SHORT.get(name.lower()) or name.lower()
 
 
 def has_glob(text: str) -> bool:
@@ -273,10 +310,12 @@ def _expanded(
 def _point(
     text: str, span: Span, name: str, provider: str, words: list[str], remarks: Remarks
 ) -> AttachPoint:
-    whole = _SHORT.get(provider) or _SHORT.get(provider.lower()) or provider.lower()
+    whole = whole_provider(provider)
     read = _PROVIDERS.get(whole)
     if read is None:
         raise CommandError(f"Invalid probe type: {provider}")
+    if whole not in _OF_FILES and any("/" in word for word in words):
+        raise CommandError(NEEDS_SPACE)
     parts = PointParts(whole, words, given=name)
     read(parts)
     for fault in parts.faults:
@@ -353,14 +392,14 @@ def _uprobe(parts: PointParts) -> None:
     if len(words) > 1 and words[1] == "@":
         _source_line(parts)
         return
-    if len(words) == 1 or (len(words) == 2 and words[0] in LANGUAGES):
-        words.insert(0, "")  # the guest's own program, as with bpftrace's -c
     parts.check_count(2, 3)
     parts.target = words[0]
     if len(words) == 3:
         parts.language = words[1]
         if parts.language and parts.language not in LANGUAGES:
             parts.faults.append(f"unsupported language type: {parts.language}")
+    if not parts.target:
+        parts.faults.append(f"{parts.provider} should have a target")
     _function(parts, words[-1])
     if parts.address is not None and has_glob(parts.target):
         raise CommandError("Cannot use wildcards with absolute address")
@@ -389,14 +428,17 @@ def _source_line(parts: PointParts) -> None:
 
 
 def _usdt(parts: PointParts) -> None:
-    if len(parts.words) == 1:
-        parts.words.insert(0, "")  # as for uprobes
     parts.check_count(2, 3)
     parts.target, parts.function = parts.words[0], parts.words[-1]
     if len(parts.words) == 3:
         parts.namespace = parts.words[1]
     if not parts.function:
         parts.faults.append("usdt probe must have a target function or wildcard")
+    if not parts.target:
+        parts.faults.append(
+            "usdt probe must specify at least path or pid to probe. To target all paths/pids set"
+            " the path to '*'."
+        )
 
 
 def _tracepoint(parts: PointParts) -> None:

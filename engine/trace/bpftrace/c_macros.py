@@ -24,7 +24,7 @@ _PARAMETERS: Final = 64
 
 _LINE: Final = re.compile(r"\#\s*([a-z_]*)\s*((?s:.*))", re.ASCII)
 _DEFINE: Final = re.compile(r"([A-Za-z_]\w*)(\(([^()]*)\))?\s*((?s:.*))", re.ASCII)
-_COMMENT: Final = re.compile(r'("(?:[^"\\]|\\(?s:.))*+"?)|\\\n|//[^\n]*|/\*(?s:.*?)(?:\*/|\Z)')
+_COMMENT: Final = re.compile(r'("(?:[^"\\]|\\(?s:.))*+"?)|\\\r?\n|//[^\n]*|/\*(?s:.*?)(?:\*/|\Z)')
 _WORD: Final = re.compile(r'[A-Za-z_]\w*|[0-9]\w*|"(?:[^"\\]|\\(?s:.))*+"?|(?s:.)', re.ASCII)
 _NAME: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _DEFINED: Final = re.compile(r"\bdefined\s*(?:\(\s*([A-Za-z_]\w*)\s*\)|([A-Za-z_]\w*))", re.ASCII)

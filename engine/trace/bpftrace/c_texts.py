@@ -7,7 +7,7 @@ from engine.trace.bpftrace.text import Span
 from engine.trace.bpftrace.tokens import LAYOUT, NAME, TokenStream
 from engine.trace.bpftrace.tree import CDefinition
 
-_DIRECTIVE: Final = re.compile(r"\#(?:[^\\\n]|\\(?s:.))*+")
+_DIRECTIVE: Final = re.compile(r"\#(?:[^\\\n]|\\\r?(?s:.))*+")
 _SIGN: Final = re.compile(
     r"""//[^\n]*|/\*(?s:.*?)(?:\*/|\Z)|"(?:[^"\\\n]|\\(?s:.))*+"?|'(?:[^'\\\n]|\\(?s:.))*+'?|[{};()]""",
 )

@@ -1,4 +1,4 @@
-"""What a script means: macros put in, types found, wrong uses told.
+"""The meaning of a script is found: macros put in, types inferred, wrong uses told.
 
 `check` goes over a script again and again until no type changes any more; what is asked of types
 before the run (`if comptime`) is decided then, and may lead on. A last round says what is wrong.
@@ -21,9 +21,9 @@ from engine.trace.bpftrace.findings import Findings, MapFacts, ProbeFacts
 from engine.trace.bpftrace.functions import function
 from engine.trace.bpftrace.limits import maps_error, value_error
 from engine.trace.bpftrace.lowering import Lowering
-from engine.trace.bpftrace.macros import Expansion, MacroTable, NestingError, forbid_jumps
+from engine.trace.bpftrace.macros import MacroExpansion, MacroTable, NestingError, forbid_jumps
 from engine.trace.bpftrace.member_types import WITH_ARGUMENTS
-from engine.trace.bpftrace.scope import ScopeReader
+from engine.trace.bpftrace.scope import VariableReader
 from engine.trace.bpftrace.statement_types import StatementTypes
 from engine.trace.bpftrace.text import Remarks, ScriptText, Span
 from engine.trace.bpftrace.tree import AttachPoint, MapDeclaration, Node, Probe, Script
@@ -79,7 +79,7 @@ def check(
         parameters,
         _declared(script, remarks),
     )
-    preparation = _Preparation(script, findings)
+    preparation = _ProbePreparation(script, findings)
     probes = preparation.probes()
     remarks.raise_errors()
     statements = StatementTypes(findings)
@@ -122,7 +122,7 @@ def _declared(script: Script, remarks: Remarks) -> dict[str, MapDeclaration]:
     return declared
 
 
-class _Preparation:
+class _ProbePreparation:
     """Makes of the probes of a script those that are checked.
 
     Args:
@@ -135,6 +135,8 @@ class _Preparation:
         self._table = MacroTable(
             script.macros, findings.remarks, lambda name: function(name) is not None
         )
+        findings.uses = self._table.uses
+        self._places = 0
         for macro in script.macros:
             forbid_jumps(macro, findings.remarks)
 
@@ -180,12 +182,13 @@ class _Preparation:
                 )
                 groups.setdefault(key, []).append(point)
                 known[key] = arguments, usdt
-        if len(groups) > findings.config.max_probes:
+        self._places += sum(map(len, groups.values()))
+        if self._places > findings.config.max_probes:
             findings.error(
-                f"Can't attach to {len(groups)} probes because it exceeds the current limit of "
-                f"{findings.config.max_probes} probes. You can increase the limit through the "
-                "BPFTRACE_MAX_PROBES environment variable or the max_probes setting.",
+                f"Can't attach to {self._places} probes because it exceeds the current limit of "
+                f"{findings.config.max_probes} probes",
                 probe.points[0],
+                "The setting max_probes and BPFTRACE_MAX_PROBES of the environment raise it.",
             )
             return []
         return [self._group(probe, tuple(points), *known[key]) for key, points in groups.items()]
@@ -197,10 +200,10 @@ class _Preparation:
         arguments: dict[str, Type] | None,
         usdt: tuple[Type, ...] | None,
     ) -> ProbeFacts:
-        expansion = Expansion(self._table)
+        expansion = MacroExpansion(self._table)
         predicate = None if probe.predicate is None else expansion.expression(probe.predicate)
         body = expansion.block(probe.body)
-        reader = ScopeReader(self._findings.remarks)
+        reader = VariableReader(self._findings.remarks)
         if predicate is not None:
             reader.read(predicate)
         reader.read(body)

@@ -520,8 +520,6 @@ class ExpressionTypes:
             return left or right
         whole = promoted(left, right)
         if whole is None:
-            if choice.is_statement and self.findings.unused is node:
-                return None
             self.findings.error(
                 "Branches must return the same type or compatible types: have "
                 f"'{type_name(left)}' and '{type_name(right)}'",

@@ -81,6 +81,14 @@ def is_builtin(name: str) -> bool:
     return _BUILTIN.fullmatch(name) is not None
 
 
+_HINTS: Final = {
+    "'": "strings stand between double quotes",
+    "#": "comments begin with //",
+    "`": "strings stand between double quotes",
+}
+"""Ways out for characters that other languages have."""
+
+
 class ExpressionReader:
     """Reads expressions.
 
@@ -316,6 +324,9 @@ class ExpressionReader:
             words.string()
         if words.begins("$"):
             raise words.failure("expected identifier after '$'")
+        for sign, hint in _HINTS.items():
+            if words.begins(sign):
+                raise words.failure("expected expression", hint=hint)
 
     def _parameter(self, start: int, digits: str) -> Expression:
         words = self._words

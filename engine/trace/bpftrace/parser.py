@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from engine.trace.bpftrace.attach_points import attach_points
+from engine.trace.bpftrace.attach_points import NEEDS_SPACE, CommandWords, attach_points
 from engine.trace.bpftrace.c_constants import constant, expression_of
 from engine.trace.bpftrace.c_macros import HAS_BTF, CMacros
 from engine.trace.bpftrace.c_texts import CDefinitionTexts
@@ -34,9 +34,13 @@ from engine.trace.bpftrace.tree import (
 
 _POINT: Final = re.compile(
     r'(?:[^\s{,/":]|"(?:[^"\\]|\\(?s:.))*+(?:"|\Z))*+'
-    r'(?::(?:[^\s{,"]|"(?:[^"\\]|\\(?s:.))*+(?:"|\Z))*+)?'
+    r'(?::(?:[^\s{,"]|"(?:[^"\\]|\\(?s:.))*+(?:"|\Z)|(?<=:)[ \t]++(?=[^\s{,/"]))*+)?'
 )
-"""An attach point; a slash belongs to it behind a colon only, else it begins a predicate."""
+"""An attach point; a slash belongs to it behind a colon only, else it begins a predicate.
+
+Space may stand behind a colon, as 0.17 has it.
+"""
+_SPACED_COLON: Final = re.compile(r":[ \t]+")
 
 _HEADER: Final = ".h"
 _LIBRARY: Final = "stdlib"
@@ -49,7 +53,10 @@ def is_library(path: str) -> bool:
 
 
 def parse(
-    script: ScriptText, parameters: Sequence[str] = (), defined: Iterable[str] = (HAS_BTF,)
+    script: ScriptText,
+    parameters: Sequence[str] = (),
+    defined: Iterable[str] = (HAS_BTF,),
+    program: str = "",
 ) -> Script:
     """A script.
 
@@ -57,6 +64,8 @@ def parse(
         script: its text, with those of the files that it imports.
         parameters: what `$1` and so on stand for in attach points.
         defined: names that are defined for C's preprocessor.
+        program: the guest's own, which functions and markers without a target are in; "" for
+            none, and those are errors.
 
     Raises:
         ScriptError: something in it is not understood.
@@ -66,10 +75,11 @@ def parse(
         remarks.error(f"a script of more than {MAX_SCRIPT} bytes", Span(0, 0))
         remarks.raise_errors()
     macros = CMacros(script, defined)
-    own = _PartReader(script, Span(0, script.own_end), "", macros, remarks, parameters)
+    command = CommandWords(parameters, program)
+    own = _PartReader(script, Span(0, script.own_end), "", macros, remarks, command)
     parts = [
         *(
-            _PartReader(script, Span(one.start, one.end), one.name, macros, remarks, parameters)
+            _PartReader(script, Span(one.start, one.end), one.name, macros, remarks, command)
             for one in script.imported or ()
         ),
         own,
@@ -103,7 +113,7 @@ def imports_of(script: ScriptText, part: Span) -> list[StringLiteral]:
     Raises:
         ScriptError: what stands before that is not understood.
     """
-    reader = _PartReader(script, part, "", CMacros(script, ()), Remarks(script), ())
+    reader = _PartReader(script, part, "", CMacros(script, ()), Remarks(script), CommandWords())
     reader.head()
     return reader.imports
 
@@ -117,7 +127,7 @@ class _PartReader:
         name: of the file that is imported; "" for the script itself.
         c_macros: of all parts.
         remarks: takes what is wrong with attach points.
-        parameters: of the command line.
+        command: words of the command line.
     """
 
     def __init__(
@@ -127,10 +137,10 @@ class _PartReader:
         name: str,
         c_macros: CMacros,
         remarks: Remarks,
-        parameters: Sequence[str],
+        command: CommandWords,
     ) -> None:
         self._name, self._c_macros = name, c_macros
-        self._remarks, self._parameters = remarks, parameters
+        self._remarks, self._command = remarks, command
         self._words = TokenStream(script, part=part)
         self._definitions = CDefinitionTexts(self._words)
         self._statements = StatementReader(self._words, CMacroUses(c_macros).expression)
@@ -314,4 +324,8 @@ class _PartReader:
             raise words.failure("expected attach point")
         words.go(match.end())
         span = Span(start, match.end())
-        return list(attach_points(match[0], span, self._remarks, self._parameters))
+        text = match[0] if '"' in match[0] else _SPACED_COLON.sub(":", match[0])
+        found = attach_points(text, span, self._remarks, self._command)
+        if any(remark.text == NEEDS_SPACE for remark in self._remarks.found[-1:]):
+            self._remarks.raise_errors()  # what follows is read wrongly
+        return list(found)

@@ -65,7 +65,7 @@ class ProbeScope(Struct):
     all: list[ScratchVariable] = field(default_factory=list)
 
 
-class ScopeReader:
+class VariableReader:
     """Finds the variables of one probe.
 
     Args:
@@ -200,16 +200,16 @@ class ScopeReader:
         self._depth -= 1
 
 
-_HANDLERS: Final[Mapping[type[Node], Callable[[ScopeReader, Node], None]]] = {
-    Block: ScopeReader._block,
-    For: ScopeReader._for,
-    Assignment: ScopeReader._assignment,
-    Declaration: ScopeReader._declaration,
-    Scratch: ScopeReader._variable,
-    AddressOf: ScopeReader._address,
-    Call: ScopeReader._call,
-    SizeOf: ScopeReader._unevaluated,
-    OffsetOf: ScopeReader._unevaluated,
-    TypeOf: ScopeReader._unevaluated,
-    TypeInfo: ScopeReader._unevaluated,
+_HANDLERS: Final[Mapping[type[Node], Callable[[VariableReader, Node], None]]] = {
+    Block: VariableReader._block,
+    For: VariableReader._for,
+    Assignment: VariableReader._assignment,
+    Declaration: VariableReader._declaration,
+    Scratch: VariableReader._variable,
+    AddressOf: VariableReader._address,
+    Call: VariableReader._call,
+    SizeOf: VariableReader._unevaluated,
+    OffsetOf: VariableReader._unevaluated,
+    TypeOf: VariableReader._unevaluated,
+    TypeInfo: VariableReader._unevaluated,
 }

@@ -167,7 +167,7 @@ def symbol_text(kind: kinds.Symbol, value: SymbolValue, names: ValueNames) -> by
         found = names.kernel_symbols(value.address)
     else:
         found = names.user_symbols(value.address, value.process)
-    return found[-1].text(offset=False).encode() if found else _address(value.address)
+    return found[-1].name.encode() if found else _address(value.address)
 
 
 def _address(address: int) -> bytes:

@@ -7,7 +7,6 @@ CreateStrncmp of src/ast/irbuilderbpf.cpp.
 import errno
 import os
 import signal
-import socket
 from typing import Final
 
 from engine.trace.bpftrace.values import AF_INET, AF_INET6, InetValue, MacValue
@@ -125,6 +124,8 @@ def inet_value(
 
 def network_bytes(text: bytes) -> bytes | None:
     """The 4 or 16 bytes of a written address of a network: `pton()`; None if it is none."""
+    import socket  # few scripts are about networks
+
     family = socket.AF_INET6 if b":" in text else socket.AF_INET
     try:
         return socket.inet_pton(family, text.decode("ascii"))

@@ -5,7 +5,6 @@ moments are two keys of a map even where `strftime()` shows both as one day, as 
 is shown for one is found when it is printed (`showing`), by the names that the session knows.
 """
 
-import socket
 from typing import Any, Final, Literal
 
 from msgspec import Struct
@@ -66,6 +65,8 @@ class InetValue(Struct, frozen=True):
     data: bytes
 
     def __str__(self) -> str:
+        import socket  # few scripts are about networks
+
         if self.family == AF_INET:
             return socket.inet_ntop(socket.AF_INET, self.data[:4].ljust(4, b"\0"))
         if self.family == AF_INET6:

@@ -96,7 +96,7 @@ class ScriptRun:
         self.code = 0
         self.printed: Callable[[], object] = lambda: None
         self.complain: Callable[[str], object] = lambda text: None
-        self._shows_lines = False
+        self._shows_lines = self._demangles = False
         self.lost_things: dict[str, int] = {}
         self.readers: dict[str, Any] = {
             "string_in": self.string,
@@ -438,7 +438,7 @@ class ScriptRun:
 
     def names(self, config: Config) -> ValueNames:
         """The names of what actions print, as a script's settings want them."""
-        self._shows_lines = config.show_debug_info
+        self._shows_lines, self._demangles = config.show_debug_info, config.cpp_demangle
         return ValueNames(
             strings_cut=config.str_trunc_trailer.encode(errors="surrogateescape"),
             longest_time=config.max_strlen,
@@ -478,7 +478,9 @@ class ScriptRun:
         for call in module.inlined_at(address) if line is not None else ():
             found.append(SymbolName(call.name, None, module.name, _place(line)))
             line = call.file, call.line
-        last = SymbolName(location.symbol.name, location.offset, module.name, _place(line))
+        symbol = location.symbol
+        name = symbol.demangled if self._demangles else symbol.name
+        last = SymbolName(name, location.offset, module.name, _place(line))
         return [*found, last]
 
 

@@ -7,12 +7,11 @@ their fields, of markers from the operands in their notes.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from engine.errors import ImageError, ProbeError
 from engine.fetch.variables import VariableError
 from engine.image.datatypes import DataType
-from engine.image.names import FileNames, GlobalNames
 from engine.session.guest.session import Session
 from engine.session.program.verdicts import Verdicts
 from engine.session.tracing.script.places import (
@@ -39,6 +38,9 @@ from engine.trace.bpftrace.types import (
     Text,
     Type,
 )
+
+if TYPE_CHECKING:
+    from engine.image.names import FileNames
 
 _ASTERISKS: Final = re.compile(r" ((?:\* ?)+)(?=\w)")
 _COMM: Final = 16
@@ -109,11 +111,13 @@ class GuestSurroundings:
     # -- types by name ----------------------------------------------------------------------
 
     @cached_property
-    def _files(self) -> tuple[FileNames, ...]:
+    def _files(self) -> tuple["FileNames", ...]:
         """The names in debug information, file by file."""
         return tuple(self._named())
 
-    def _named(self) -> Iterator[FileNames]:
+    def _named(self) -> Iterator["FileNames"]:
+        from engine.image.names import GlobalNames  # few scripts name types of the guest's
+
         for file in self._verdicts.program.files:
             try:
                 info = file.variables.info

@@ -257,3 +257,12 @@ def test_definitions_of_the_script_come_first() -> None:
     )
     assert map_types(script) == {"x": "- int64", "y": "- enum kind", "z": "- enum colour"}
     assert script.maps["x"].value == INT64
+
+
+def test_places_are_counted() -> None:
+    surroundings = PlainSurroundings(
+        definitions(), globs={"kprobe:f*": [f"kprobe:f{index}" for index in range(20)]}
+    )
+    assert len(checked("kprobe:f* { }", surroundings=surroundings).probes[0].points) == 20
+    with pytest.raises(ScriptError, match=r"Can't attach to 21 probes because it exceeds"):
+        checked("config = { max_probes = 20 } begin { } kprobe:f* { }", surroundings=surroundings)

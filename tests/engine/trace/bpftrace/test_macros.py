@@ -102,3 +102,14 @@ def test_macros_that_grow_are_stopped() -> None:
     with pytest.raises(ScriptError, match=r"The script is too large") as raised:
         checked(f"{doubled} macro m40(x) {{ x }} begin {{ print(m0(1)); }}")
     assert len(raised.value.remarks) == 1
+
+
+def test_an_error_in_a_macro_tells_where_that_is_used() -> None:
+    with pytest.raises(ScriptError) as raised:
+        checked(
+            "macro set($x) { $x = 1; }\nmacro twice($x) { set($x); }\n"
+            'begin { $a = "b";\n  twice($a); }'
+        )
+    (remark,) = raised.value.remarks
+    assert remark.text.startswith("Type mismatch for $a")
+    assert (remark.span.start, remark.hint) == (16, "The macro is used at stdin:4:3.")
