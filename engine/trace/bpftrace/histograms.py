@@ -40,13 +40,6 @@ def hist_bucket(value: int, bits: int = 0) -> int:
     return (power + 1 << bits) + (value >> power & (1 << bits) - 1) + 1
 
 
-def hist_bucket_text(name: str, bits: int = 0) -> str:
-    """The same as a Python expression for generated code; `name` is that of a variable."""
-    if bits:
-        return f"hist_bucket({name}, {bits})"
-    return f"({name}.bit_length() + 1 if 0 <= {name} < {1 << 63:#x} else 0)"
-
-
 def linear_bucket(value: int, least: int, most: int, step: int) -> int:
     """The number of the bucket of a value in a linear histogram.
 

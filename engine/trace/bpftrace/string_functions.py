@@ -78,15 +78,6 @@ def until_nul(text: bytes) -> bytes:
     return text.split(b"\0", 1)[0]
 
 
-def cut_string(text: bytes, size: int) -> bytes:
-    """A string read from memory into room for so many bytes, its NUL not among them.
-
-    One that is longer fills it; `showing` puts the trailer behind such a string, whose length is
-    the size of its type.
-    """
-    return until_nul(text)[:size]
-
-
 def error_text(number: int) -> bytes:
     """The meaning of an error of Linux: `strerror()`; the sign does not matter."""
     number = abs(number)

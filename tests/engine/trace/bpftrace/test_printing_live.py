@@ -170,7 +170,7 @@ def test_arithmetic_is_that_of_the_kernel(tmp_path: Path) -> None:
         "*": lambda left, right: arithmetic.wrap(left * right, INT64),
         "/": lambda left, right: arithmetic.divide(left, right, INT64),
         "%": lambda left, right: arithmetic.modulo(left, right, INT64),
-        "<<": lambda left, right: arithmetic.shift_left(left, right, INT64),
+        "<<": lambda left, right: arithmetic.wrap(left << (right & 63), INT64),
         ">>": lambda left, right: arithmetic.shift_right(left, right, INT64),
         "&": lambda left, right: left & right,
         "|": lambda left, right: left | right,
