@@ -41,7 +41,7 @@ class ScriptedGuest:
 
     @property
     def special(self) -> Mapping[int, Callable[[], None]]:
-        """What to do at signals to the tool that the guest does not get."""
+        """The deeds at signals to the tool that the guest does not get."""
         return {SIGUSR1: self._script.signalled} if self._script.hears_signals else {}
 
     def run(self, attach: Attach) -> Reports:

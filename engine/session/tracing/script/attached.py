@@ -15,6 +15,7 @@ from engine.session.tracing.script.running import OUTSIDE, ScriptExit, ScriptRun
 from engine.session.tracing.script.surroundings import GuestSurroundings
 from engine.session.tracing.tracing import Tracing
 from engine.trace.bpftrace.captures import Action
+from engine.trace.bpftrace.capturing import descendants
 from engine.trace.bpftrace.checked import CheckedScript
 from engine.trace.bpftrace.checking import check
 from engine.trace.bpftrace.compiling import CompiledProbe, compile_script
@@ -24,11 +25,20 @@ from engine.trace.bpftrace.output import ScriptOutput
 from engine.trace.bpftrace.printing import TextOutput
 from engine.trace.bpftrace.state import ScriptState
 from engine.trace.bpftrace.text import Remark, Remarks, ScriptError, ScriptText
-from engine.trace.bpftrace.tree import AttachPoint, Probe, Script
+from engine.trace.bpftrace.tree import AttachPoint, Name, Probe, Script
 from engine.trace.bpftrace.value_names import ValueNames
 
 _SHOWN: Final = 8
 _EXPECTED: Final = "If this is expected, set the 'missing_probes' config variable to 'warn'."
+
+
+def _names_types(tree: Script) -> bool:
+    """True if a script asks for something that only the types of functions tell."""
+    return any(
+        isinstance(node, Name) and node.name in ("args", "retval")
+        for part in (*tree.probes, *tree.macros)
+        for node in descendants(part)
+    )
 
 
 def _is_code(point: AttachPoint) -> bool:
@@ -88,7 +98,7 @@ class AttachedScript:
         session, run, request = self._session, self._run, self._request
         verdicts = session.probes().verdicts
         places = ScriptPlaces(session, verdicts.places, verdicts.program)
-        around = GuestSurroundings(session, verdicts, places)
+        around = GuestSurroundings(session, verdicts, places, typed=_names_types(tree))
         checked = self._checked_script(tree, text, around)
         names = run.names(checked.config)
         output: ScriptOutput

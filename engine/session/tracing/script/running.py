@@ -36,8 +36,8 @@ _CGROUP: Final = 1
 """The id of the one control group that a guest is in."""
 _ROOT: Final = b"root"
 _TOOL: Final = b"bpftrace"
-OUTSIDE: Final = 1
-"""The thread of actions that belong to no hit of the guest's: begin and end."""
+OUTSIDE: Final = 1 << 22
+"""The thread of begin and end, which belong to no hit; no thread of Linux has that number."""
 
 Space = Literal["user", "kernel"]
 

@@ -84,14 +84,18 @@ class GuestSurroundings:
         missing: places that were asked for and are nowhere, and why.
     """
 
-    def __init__(self, session: Session, verdicts: Verdicts, places: ScriptPlaces) -> None:
+    def __init__(
+        self, session: Session, verdicts: Verdicts, places: ScriptPlaces, *, typed: bool = True
+    ) -> None:
         """Nothing is read before the first question.
 
         Args:
             session: the guest.
             verdicts: knows its files.
             places: finds what probes name.
+            typed: types of functions are wanted; they cost a millisecond for each place.
         """
+        self._typed = typed
         self._session = session
         self._arch = session.arch
         self._verdicts = verdicts
@@ -183,7 +187,7 @@ class GuestSurroundings:
     def arguments(self, point: AttachPoint) -> Mapping[str, Type] | None:
         """The members of `args` there; None where nothing tells them."""
         if point.provider in USERS | KERNELS:
-            return self._parameters(point)
+            return self._parameters(point) if self._typed else None
         if point.provider in ("tracepoint", "rawtracepoint"):
             return self._fields(point.target, point.function)
         if point.provider in WATCHES:
@@ -239,6 +243,8 @@ class GuestSurroundings:
 
     def returns(self, point: AttachPoint) -> Type | None:
         """The type of `retval` there, where types are known."""
+        if not self._typed:
+            return None
         try:
             place = self._places.resolved(point)[0].place
             if place is None:
