@@ -22,7 +22,7 @@ from engine.trace.bpftrace.conversion_code import (
     integer_of,
     wrapped,
 )
-from engine.trace.bpftrace.layouts import Part, part_named, part_value, value_of
+from engine.trace.bpftrace.layouts import StructurePart, part_named, value_at, value_of
 from engine.trace.bpftrace.maps import AVERAGED, SCALAR, ScriptMap
 from engine.trace.bpftrace.output import DIVIDED_BY_ZERO, MAP_FULL, OUT_OF_BOUNDS, Fault
 from engine.trace.bpftrace.source_lines import SourceLines, is_simple
@@ -520,7 +520,7 @@ class PartReader:
         offset: where the member begins in the bytes.
     """
 
-    def __init__(self, part: Part, offset: int) -> None:
+    def __init__(self, part: StructurePart, offset: int) -> None:
         """Take a member and where it begins."""
         self._part = part
         self.offset = offset
@@ -529,15 +529,7 @@ class PartReader:
     def __call__(self, data: bytes | None) -> Any:
         """The value of the member."""
         raw = (data or b"").ljust(self._least, b"\0")
-        moved = Part(
-            self._part.name,
-            self._part.type,
-            self.offset,
-            self._part.size,
-            self._part.bits,
-            self._part.shift,
-        )
-        return part_value(moved, raw)
+        return value_at(self._part, raw, self.offset)
 
 
 class BytesReader:

@@ -1,4 +1,4 @@
-"""How much of the host's memory a script may take, whoever wrote it.
+"""Limits of the host's memory that a script may take, whoever wrote it.
 
 bpftrace leaves this to the kernel, which refuses maps that are too large when they are made. Here
 a script is refused before it runs, with a text that says what to make smaller.

@@ -206,7 +206,7 @@ def _frame_names(kind: kinds.Stack, address: int, process: int, names: ValueName
 
 
 def named_text(value: Any, names: ValueNames) -> bytes:
-    """What a function gave that has a way of its own to be shown."""
+    """The text of a function's result that has a way of its own to be shown."""
     match value:
         case bytes():
             return value

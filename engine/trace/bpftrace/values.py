@@ -12,7 +12,7 @@ from msgspec import Struct
 from engine.trace.bpftrace import types as kinds
 
 Clock = Literal["boot", "monotonic", "tai", "sw_tai"]
-"""What a number of nanoseconds is counted from (bpftrace's TimestampMode)."""
+"""The moment that nanoseconds are counted from (bpftrace's TimestampMode)."""
 
 ANY_PROBE: Final = -1
 
@@ -135,7 +135,7 @@ Value = (
 
 
 def default_value(kind: kinds.Type) -> Any:
-    """What a variable or an entry of a map is while nothing was assigned: zeros."""
+    """The value of a variable or of an entry that nothing was assigned to: zeros."""
     match kind:
         case kinds.Boolean():
             return False

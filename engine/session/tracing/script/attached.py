@@ -26,6 +26,7 @@ from engine.trace.bpftrace.printing import TextOutput
 from engine.trace.bpftrace.state import ScriptState
 from engine.trace.bpftrace.text import Remark, Remarks, ScriptError, ScriptText
 from engine.trace.bpftrace.tree import AttachPoint, Name, Probe, Script
+from engine.trace.bpftrace.value_names import ValueNames
 
 _SHOWN: Final = 8
 _EXPECTED: Final = "If this is expected, set the 'missing_probes' config variable to 'warn'."
@@ -112,6 +113,7 @@ class AttachedScript:
         self._checked = checked
         self._warn(checked.warnings)
         compiled = compile_script(checked, text, self._state)
+        self._reads_memory = any(probe.needs_memory for probe in compiled)
         missing = checked.config.missing_probes
         events = ScriptEvents(
             self._tracing,
@@ -236,7 +238,7 @@ class AttachedScript:
         if not self._request.quiet:
             self._output.attached(self._probes)
         self._act(self._begins)
-        if run.over:
+        if run.over and run.ends_guest:
             run.leave()
         run.follow_calls(self._tracing)
         for nanoseconds, action in self._timers:
@@ -288,6 +290,31 @@ class AttachedScript:
             self._state.print_maps()
         self._sink.flush()
         self.incomplete = self._sink.failure is not None
+
+    def detach(self) -> None:
+        """Take the probes out of a guest that goes on."""
+        self._run.over = True
+        tracing = self._tracing
+        tracing.drain()
+        for event in list(tracing.events.values()):
+            self._session.probes().remove(list(event.probes))
+        for source in tracing.kernel_events.values():
+            source.record_only(())
+
+    @property
+    def state(self) -> ScriptState:
+        """Its maps."""
+        return self._state
+
+    @property
+    def names(self) -> ValueNames:
+        """The names of what it shows."""
+        return self._state.names
+
+    @property
+    def reads_memory(self) -> bool:
+        """True if an action reads memory while the guest stands at the hit."""
+        return self._reads_memory
 
     def remarks(self) -> list[Report]:
         """Remarks about the run."""

@@ -18,7 +18,7 @@ from engine.trace.bpftrace.c_types import structure, value_type
 from engine.trace.bpftrace.checked import CheckedMap
 from engine.trace.bpftrace.json_lines import emitter
 from engine.trace.bpftrace.layouts import (
-    Part,
+    StructurePart,
     part_named,
     part_value,
     parts_of,
@@ -123,10 +123,10 @@ def test_values_from_bytes() -> None:
 
 
 def test_bitfields_of_both_orders_of_bytes() -> None:
-    part = Part("f", kinds.Integer(32, signed=False), 0, 1, bits=3, shift=0)
+    part = StructurePart("f", kinds.Integer(32, signed=False), 0, 1, bits=3, shift=0)
     assert part_value(part, b"\xa1") == 1
     assert part_value(part, b"\xa1", little=False) == 5  # the highest bits are the first
-    flag = Part("f", kinds.BOOL, 0, 1, bits=1, shift=7)
+    flag = StructurePart("f", kinds.BOOL, 0, 1, bits=1, shift=7)
     assert part_value(flag, b"\x80") is True
 
 
