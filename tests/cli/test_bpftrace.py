@@ -237,16 +237,17 @@ def test_what_there_is(program: Path) -> None:
 
 
 MARKED = r"""
-#include <sys/sdt.h>
+#include "markers.h"
 long counter;
-unsigned short demo_step_semaphore __attribute__((section(".probes")));
+SEMAPHORE(step_semaphore);
 int main(void)
 {
     for (int i = 0; i < 5; i++) {
         counter += i;
-        STAP_PROBE2(demo, step, i, "text");
+        if (step_semaphore)
+            MARKER("demo", "step", "step_semaphore", "-4@%0 8@%1", "nor"(i), "nor"("text"));
     }
-    STAP_PROBE1(demo, last, counter);
+    MARKER("demo", "last", "0", "-8@%0", "nor"(counter));
     return 0;
 }
 """
