@@ -18,6 +18,8 @@ _HEAD: Final = re.compile(
 )
 """The words before the braces of a definition, an attribute's brackets included."""
 _TAGS: Final = frozenset(("struct", "union", "enum", "typedef"))
+_ENUMERATION: Final = re.compile(r"\benum\b[^{};]*+\{([^{}]*+)\}")
+_VALUE: Final = re.compile(r",\s*+([A-Za-z_]\w*)", re.ASCII)
 _BRACKET: Final = re.compile(r"[()]")
 
 
@@ -95,3 +97,11 @@ class CDefinitionTexts:
             if depth == 0:
                 return match.end()
         raise words.failure("__attribute__ syntax error, mismatched '(' and ')'")
+
+
+def enumerators(definition: CDefinition) -> list[str]:
+    """Names of values in a definition: those of its enumerations."""
+    if "enum" not in definition.text:
+        return []
+    bodies = _ENUMERATION.findall(definition.text)
+    return [name for body in bodies for name in _VALUE.findall(f",{body}")]

@@ -24,7 +24,7 @@ decided, parameters are literals, and a function that has several spellings is t
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from engine.image.datatypes import DataType
 from engine.trace.bpftrace.config import Config
@@ -124,6 +124,7 @@ class CheckedScript(Struct, frozen=True):
         maps: by their names, without the sign.
         config: the settings.
         warnings: what is odd.
+        uses: of calls that come out of a macro the places where that is used, the innermost first.
     """
 
     probes: tuple[CheckedProbe, ...]
@@ -135,3 +136,4 @@ class CheckedScript(Struct, frozen=True):
     maps: dict[str, CheckedMap]
     config: Config
     warnings: tuple[Remark, ...]
+    uses: dict[Node, tuple[Span, ...]] = field(default_factory=dict)

@@ -334,6 +334,7 @@ def _result(findings: Findings, probes: list[ProbeFacts]) -> CheckedScript:
         maps,
         findings.config,
         tuple([each for each in findings.remarks.found if each.severity == "WARNING"]),
+        lowering.uses,
     )
 
 

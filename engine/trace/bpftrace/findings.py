@@ -114,7 +114,8 @@ class Findings(Struct, eq=False):
         maps: by name.
         options: defaults of `getopt`, by name.
         descriptions: what `getopt` says of options.
-        uses: for each node that comes out of a macro the place where that is used.
+        uses: for each node that comes out of a macro the places where that is used, the
+            innermost first.
         probe: the one that is looked at.
         is_final: all types are known now; what is wrong with them is told.
         may_decide: nothing changes any more: what is asked of types can be told.
@@ -136,7 +137,7 @@ class Findings(Struct, eq=False):
     maps: dict[str, MapFacts] = field(default_factory=dict)
     options: dict[str, Constant] = field(default_factory=dict)
     descriptions: dict[str, str] = field(default_factory=dict)
-    uses: dict[Node, Span] = field(default_factory=dict)
+    uses: dict[Node, tuple[Span, ...]] = field(default_factory=dict)
     probe: ProbeFacts | None = None
     is_final: bool = False
     may_decide: bool = False
@@ -155,10 +156,10 @@ class Findings(Struct, eq=False):
 
     def _use(self, at: Node) -> str:
         """The place where the macro is used that a node comes from, as a hint."""
-        span = self.uses.get(at)
-        if span is None:
+        spans = self.uses.get(at)
+        if spans is None:
             return ""
-        script, span = self.remarks.script.file(span)
+        script, span = self.remarks.script.file(spans[-1])
         line, column = script.line_and_column(span.start)
         return f"The macro is used at {script.name}:{line}:{column}."
 

@@ -87,7 +87,9 @@ def _text(kind: TextKind) -> Maker:
 def _message(severity: Literal["ERROR", "WARNING"]) -> Maker:
     def make(calls: CallCode, node: tree.Call) -> str:
         state = calls.expressions.state
-        places = calls.lines.constant([ScriptPlace(state.text, node.span)], ("places", node))
+        spans = (node.span, *calls.expressions.script.uses.get(node, ()))
+        found = [ScriptPlace(state.text, span) for span in spans]
+        places = calls.lines.constant(found, ("places", node))
         tell = calls.helper(state.output.message, "output.message")
         calls.lines.add(f"{tell}({severity!r}, {_formatted(calls, node)}, {places})")
         return _NOTHING

@@ -57,7 +57,8 @@ class MacroTable:
 
     Attributes:
         nodes: of all trees that were made so far.
-        uses: for each node that comes out of a macro the place where that is used.
+        uses: for each node that comes out of a macro the places where that is used, the
+            innermost first.
     """
 
     __slots__ = ("_macros", "is_native", "nodes", "remarks", "uses")
@@ -68,7 +69,7 @@ class MacroTable:
         self.remarks, self.is_native = remarks, is_native
         self._macros: dict[str, list[Macro]] = {}
         self.nodes = 0
-        self.uses: dict[Node, Span] = {}
+        self.uses: dict[Node, tuple[Span, ...]] = {}
         for macro in macros:
             self._add(macro)
 
@@ -177,10 +178,10 @@ class MacroExpansion:
         chain: the macros that this is in, the outermost first.
         bound: what the innermost one's parameters stand for, by what is written.
         depth: levels of the tree above.
-        use: the place where the outermost macro is used.
+        uses: the places where the macros are used, the innermost first.
     """
 
-    __slots__ = ("_bound", "_chain", "_depth", "_own", "_table", "_use_span")
+    __slots__ = ("_bound", "_chain", "_depth", "_own", "_table", "_uses")
 
     def __init__(
         self,
@@ -188,12 +189,12 @@ class MacroExpansion:
         chain: tuple[Macro, ...] = (),
         bound: Mapping[str, _Argument] | None = None,
         depth: int = 0,
-        use: Span | None = None,
+        uses: tuple[Span, ...] = (),
     ) -> None:
         self._table, self._chain, self._depth = table, chain, depth
         self._bound: Mapping[str, _Argument] = bound or {}
         self._own: set[str] = set()
-        self._use_span = use
+        self._uses = uses
 
     def block(self, block: Block) -> Block:
         """A copy of a block.
@@ -222,8 +223,8 @@ class MacroExpansion:
         special = _SPECIAL.get(type(node))
         copy = self._parts(node) if special is None else special(self, node)
         self._depth -= 1
-        if self._use_span is not None:
-            self._table.uses[copy] = self._use_span
+        if self._uses:
+            self._table.uses[copy] = self._uses
         return copy
 
     def _parts(self, node: Node) -> Node:
@@ -326,8 +327,8 @@ class MacroExpansion:
                 # The macro shall read it, not write it.
                 argument = Block(argument.span, (), argument)
             bound[_written(parameter)] = argument
-        use = self._use_span or span
-        inner = MacroExpansion(self._table, (*self._chain, macro), bound, self._depth, use)
+        uses = (span, *self._uses)
+        inner = MacroExpansion(self._table, (*self._chain, macro), bound, self._depth, uses)
         return inner._copy(macro.body)
 
     # -- types ---------------------------------------------------------------------------------

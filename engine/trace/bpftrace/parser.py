@@ -11,7 +11,7 @@ from typing import Final
 from engine.trace.bpftrace.attach_points import NEEDS_SPACE, CommandWords, attach_points
 from engine.trace.bpftrace.c_constants import constant, expression_of
 from engine.trace.bpftrace.c_macros import HAS_BTF, CMacros
-from engine.trace.bpftrace.c_texts import CDefinitionTexts
+from engine.trace.bpftrace.c_texts import CDefinitionTexts, enumerators
 from engine.trace.bpftrace.c_uses import CMacroUses
 from engine.trace.bpftrace.expressions import is_builtin
 from engine.trace.bpftrace.statements import StatementReader
@@ -93,8 +93,9 @@ def parse(
             return constant(expression_of(script, text, span), script)
 
         macros.declarations(definitions, condition)
+    known = frozenset(macros.macros).union(*map(enumerators, definitions))
     for part in parts:
-        part.body()
+        part.body(known)
     remarks.raise_errors()
     return Script(
         Span(0, len(script.text)),
@@ -169,12 +170,16 @@ class _PartReader:
             else:
                 self._config()
 
-    def body(self) -> None:
-        """Probes, macros and maps."""
+    def body(self, known: frozenset[str]) -> None:
+        """Probes, macros and maps.
+
+        Args:
+            known: names of values that the definitions give.
+        """
         words = self._words
         if self._name.endswith(_HEADER) and not words.is_at_end:
             raise words.failure("of a header only types and macros can be read")
-        self._statements.expressions.known = frozenset(self._c_macros.macros)
+        self._statements.expressions.known = known
         while not words.is_at_end:
             self._top()
         for one in (*self.imports, *self._statements.imports):

@@ -267,6 +267,8 @@ def test_arguments_of_macros_are_values_in_brackets() -> None:
     macro = read("macro m(x) { (x) - 1 } begin { m(2) }").macros[0]
     assert shape(macro.body) == "{=> (- x 1)}"
     assert shape(read("begin { (x) - 1 }").probes[0].body) == "{(cast <x> (- 1))}"
+    script = read("enum { x = 5, y };\nbegin { (y) - 1 }")
+    assert shape(script.probes[0].body) == "{(- y 1)}"
 
 
 def test_operators_bind_as_in_c(tmp_path: Path) -> None:
