@@ -158,7 +158,7 @@ def bpftrace(
         return 0
     if verbose:
         raise click.UsageError("-v: with -l")
-    name, data, parameters = _read(script, words)
+    name, data, parameters = read_script(script, words)
     request = ScriptRequest(
         config,
         name,
@@ -170,7 +170,7 @@ def bpftrace(
         quiet,
         Mode(mode_name),
     )
-    with opened_script(request, console.write_bytes, _say) as scripted:
+    with opened_script(request, console.write_bytes, say) as scripted:
         if dry_run:
             console.remarks(scripted.remarks, values["color"])
             return 0
@@ -181,7 +181,7 @@ def bpftrace(
     return reports.exit_code
 
 
-def _read(script: str | None, words: tuple[str, ...]) -> tuple[str, bytes, tuple[str, ...]]:
+def read_script(script: str | None, words: tuple[str, ...]) -> tuple[str, bytes, tuple[str, ...]]:
     """Name and text of the script, and its parameters.
 
     Raises:
@@ -202,6 +202,6 @@ def _read(script: str | None, words: tuple[str, ...]) -> tuple[str, bytes, tuple
         raise CommandError(f"{name}: {error.strerror}") from error
 
 
-def _say(data: bytes) -> None:
+def say(data: bytes) -> None:
     """Write a warning of a script's to standard error."""
     console.text(data.decode(errors="surrogateescape").rstrip("\n"))
