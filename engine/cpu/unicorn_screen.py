@@ -368,6 +368,7 @@ class _OwnRights:
         self.read_register = cpu.read_register
         self.read_registers = cpu.read_registers
         self.write_register = cpu.write_register
+        self.read_block, self.write_block = cpu.read_block, cpu.write_block
         self.float_flags = cpu.float_flags
         self.clear_float_flags = cpu.clear_float_flags
         self.execute = cpu.execute
