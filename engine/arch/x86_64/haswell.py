@@ -7,6 +7,7 @@ frames is always what xsave stores. Sources: Intel SDM volume 2 (CPUID), volume 
 the x86-64 psABI for the level's name; QEMU's Haswell-noTSX for what such a processor says.
 """
 
+import re
 from collections.abc import Mapping
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Final
@@ -30,6 +31,8 @@ _ILLEGAL, _PROTECTION = 6, 13
 _CPUID, _GROUP_7, _GROUP_15 = 0x1A2, 0x101, 0x1AE
 _XGETBV: Final = 0xD0
 _XSAVE, _XRSTOR, _XSAVEOPT = 4, 5, 6
+_LIKELY: Final = re.compile(rb"\x0f(?:\xa2|\x01\xd0|\xae[\x20-\x37\x60-\x77\xa0-\xb7])", re.DOTALL)
+"""In the bytes of all blocks that have one of these instructions."""
 _PREFIXED: Final = OPERAND_SIZE | LOCK | REP | REPNE
 
 _VENDOR: Final = (0x756E6547, 0x6C65746E, 0x49656E69)
@@ -92,6 +95,8 @@ def _own(raw: bytes) -> str:
 
 
 def _screen(insns: tuple[Insn, ...]) -> tuple[Screened, ...]:
+    if _LIKELY.search(b"".join(insn.raw for insn in insns)) is None:
+        return screen(insns)
     own = {
         insn.address: Screened(insn.address, insn.size, Screening.EMULATE, what)
         for insn in insns
@@ -102,15 +107,15 @@ def _screen(insns: tuple[Insn, ...]) -> tuple[Screened, ...]:
 
 
 def _clears(raw: bytes) -> bool:
-    if not clears(raw):
-        return False
+    if _LIKELY.search(raw) is None:
+        return clears(raw)
     at = 0
     while at < len(raw):
         size = length(raw[at : at + 15])
         if size <= 0 or _own(raw[at : at + size]):
             return False
         at += size
-    return True
+    return clears(raw)
 
 
 def _emulate(cpu: LentCpu, insn: Insn) -> int:
