@@ -57,6 +57,14 @@ _INSIDE: Final = (
 _CHECKS: Final = {"x86_64": "9366b2c3e6ddb078"}
 """CRC-32 of the code, by target, in hex."""
 
+_COUNTED_AT: Final = 0x38
+_COUNT: Final = bytes.fromhex(
+    "488b8720f7ffff"  # mov rax, [rdi-0x8e0]
+    "488b4008"  # mov rax, [rax+8]
+    "48ff4038"  # inc qword [rax+0x38]
+)
+"""Stands in front of all code: counts it in the record."""
+
 _Make: Final = ctypes.CFUNCTYPE(
     ctypes.c_uint64, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64
 )
@@ -88,6 +96,13 @@ class LentTranslations:
         if self._record is not None:
             ways.keep(ctypes.addressof(ctypes.c_char.from_buffer(self._record)))
         self.active = self._code is not None
+
+    @property
+    def count(self) -> int:
+        """How many have been begun within translations."""
+        if self._record is None:
+            return 0
+        return int.from_bytes(self._record[_COUNTED_AT : _COUNTED_AT + 8], "little")
 
     def runs(self, address: int, raw: bytes) -> bool:
         """True if translations of an instruction call the host's code for it."""
@@ -142,10 +157,10 @@ class _LentCodes:
         return raw, address if self._insns.depends_on_address(raw) else 0, hooked
 
     def _put(self, code: LentCode) -> int:
-        at, size = self._used, len(code.code)
+        at, size = self._used, len(_COUNT) + len(code.code)
         if at + size > _ROOM:
             return 0
-        self._room[at : at + size] = code.code
+        self._room[at : at + size] = _COUNT + code.code
         self._used = -(-(at + size) // _ALIGN) * _ALIGN
         return self._base + at | (_SETS_FLAGS if code.sets_flags else 0)
 

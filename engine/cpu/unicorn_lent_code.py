@@ -6,8 +6,8 @@ lent instructions, which `engine.arch.x86_64.vex_host` makes. In front of all st
 Unicorn's functions, under the names in brackets (`WORDS`).
 
 `translate` notes where an instruction begins (words of the record of `unicorn_lent`: 0x0 address,
-0x8 awaited, 0x10 bytes that are given instead, 0x18 code for it, 0x20 those bytes, 0x40 the
-instruction). When its first byte is fetched, and not before, `fetch` looks whether it has a VEX
+0x8 awaited, 0x10 bytes that are given instead, 0x18 code for it, 0x20 those bytes, 0x38 how many
+have run, 0x40 the instruction). When its first byte is fetched, and not before, `fetch` looks whether it has a VEX
 prefix, fetches the rest and asks for code. Where there is some, Unicorn is given a no-operation
 as long, and a call of the code behind it: fetches that fault, ends of pages, hooks and the trap
 flag stay Unicorn's. Code that sets flags leaves them in cc_src (CC_OP_EFLAGS).

@@ -123,6 +123,7 @@ class Screen:
         self._lends = lends
         self._lend = lend
         self._lent: LentTranslations | None = None
+        self._borrowed = 0
         self._vectors: HostVectors | None = None
         self._attunes = bool(arch.float_suspects) and not host_float
         self._unusual = False
@@ -224,6 +225,11 @@ class Screen:
         if found:
             self._blocks.append((pc, len(raw), found))
             self._stop()
+
+    @property
+    def lent(self) -> int:
+        """How many instructions the host has lent so far, in translations and outside."""
+        return self._borrowed + (0 if self._lent is None else self._lent.count)
 
     def _begins_to_lend(self, screened: tuple[Screened, ...]) -> bool:
         """True if one of these is the first to lend, and translations call such from now on."""
@@ -328,6 +334,7 @@ class Screen:
         except _NoMemoryError as error:
             return Stop(StopKind.OUT_OF_MEMORY, address=error.page), False
         self.behind = address + found.size
+        self._borrowed += found.action is Screening.BORROW
         cpu.write_register(self._arch.roles.pc, after)
         return None, True
 
