@@ -245,21 +245,21 @@ class Screen:
         found = self._arch.screen(insns)
         if self._lends:
             found = tuple(item for item in found if item.action is not Screening.EXTEND)
-        if self._lent is not None:
-            found = tuple(item for item in found if not self._runs(item, insns))
+        if self._lent is not None and found:
+            first, raw = insns[0].address, b"".join(insn.raw for insn in insns)
+            found = tuple(item for item in found if not self._runs(item, raw, first))
         if self._host_float:
             return tuple(item for item in found if not item.computes)
         if self._unusual:
             return found
         return tuple(item for item in found if not item.unusual)
 
-    def _runs(self, item: Screened, insns: tuple[Insn, ...]) -> bool:
-        """True if translations call the host's code for one of some instructions."""
+    def _runs(self, item: Screened, raw: bytes, first: int) -> bool:
+        """True if translations call the host's code for one of the instructions from `first` on."""
         if item.action is not Screening.BORROW or self._lent is None:
             return False
-        at = item.address - insns[0].address
-        raw = b"".join(insn.raw for insn in insns)[at : at + item.size]
-        return self._lent.runs(item.address, raw)
+        at = item.address - first
+        return self._lent.runs(item.address, raw[at : at + item.size])
 
     def attune(self, cpu: Cpu) -> None:
         """Before a run: what is screened may depend on how the program controls its floats."""
