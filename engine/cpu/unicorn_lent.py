@@ -22,7 +22,7 @@ from zlib import crc32
 
 from engine.arch.engines import LentCode, LentInsns
 from engine.cpu import hostmemory as host
-from engine.cpu import native, unicorn_locks
+from engine.cpu import native, unicorn_float, unicorn_locks
 from engine.cpu import unicorn_linkage as linkage
 from engine.cpu.ram import PAGE
 from engine.cpu.unicorn_blocks import BlockTable
@@ -139,13 +139,16 @@ class _LentCodes:
         place = self._places.get(key)
         if place is not None:
             return place
-        code = self._insns.code(raw, address, self.routines.__getitem__, hooked=hooked)
+        code = self._insns.code(raw, address, self._routine, hooked=hooked)
         place = self._put(code) if code is not None else 0
         if place:
             self._places[key] = place
         else:  # what was translated now has none: `made` is asked next
             self._places.pop((*key[:2], not hooked), None)
         return place
+
+    def _routine(self, name: str) -> int:
+        return self.routines.get(name, 0)
 
     def made(self, address: int, raw: bytes) -> bool:
         """True if the last translation of an instruction calls code for it."""
@@ -213,6 +216,8 @@ def _led(target: str, insns: LentInsns) -> _LentCodes | None:
         return None
     (base,), memory = placed
     codes.routines |= {name: base + 8 * len(WORDS) + at for name, at in _PLACES.items()}
+    if not unicorn_float.install(target):  # MXCSR does not hold all flags then
+        del codes.routines["control"]
     if not linkage.redirect(slots, [codes.routines[name] for name in ("fetch", "translate")]):
         linkage.redirect(slots, list(own))
         return None

@@ -255,7 +255,7 @@ class Screen:
         return tuple(item for item in found if not item.unusual)
 
     def _runs(self, item: Screened, raw: bytes, first: int) -> bool:
-        """True if translations call the host's code for one of the instructions from `first` on."""
+        """True if translations call the host's code for one; the bytes begin at `first`."""
         if item.action is not Screening.BORROW or self._lent is None:
             return False
         at = item.address - first
@@ -312,8 +312,13 @@ class Screen:
         if found is None and self._table.several:  # another program's code has a hook here
             self._pass = address
             return None, False
+        if found is not None and self._begins_to_lend((found,)):
+            # Unicorn has seen less of it than there is, or `look` would have begun.
+            self._served.clear()
+            self._uc.flush_code()
+            found = None
         if found is None:  # the guest has rewritten its code here
-            del self._served[address]
+            self._served.pop(address, None)
             hook = self._at.pop(address, None)  # a removed one may be called once more
             if hook is not None:
                 self._hooks.remove(hook)
