@@ -491,7 +491,7 @@ class Arch(Struct, frozen=True):
 
     @property
     def full_name(self) -> str:
-        """Its name, and the model where that is not the usual one, for `engine.arch.by_name`."""
+        """The name with the model, where that is not the usual one: see `engine.arch.by_name`."""
         return f"{self.name}-{self.model}" if self.model else self.name
 
     def __post_init__(self) -> None:

@@ -304,7 +304,7 @@ class Borrows(Protocol):
 
     @property
     def lent(self) -> int:
-        """How many instructions it has executed so far."""
+        """Number of instructions that it has executed so far."""
 
 
 class EntryTable(Protocol):

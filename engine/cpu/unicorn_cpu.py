@@ -196,7 +196,7 @@ class UnicornCpu(UnicornState):
 
     @property
     def lent(self) -> int:
-        """How many instructions the host has lent so far."""
+        """Number of instructions that the host has lent so far."""
         return self._screen.lent
 
     @property

@@ -99,7 +99,7 @@ class LentTranslations:
 
     @property
     def count(self) -> int:
-        """How many have been begun within translations."""
+        """Number of those that have been begun within translations."""
         if self._record is None:
             return 0
         return int.from_bytes(self._record[_COUNTED_AT : _COUNTED_AT + 8], "little")

@@ -228,7 +228,7 @@ class Screen:
 
     @property
     def lent(self) -> int:
-        """How many instructions the host has lent so far, in translations and outside."""
+        """Number of instructions that the host has lent so far, in translations and outside."""
         return self._borrowed + (0 if self._lent is None else self._lent.count)
 
     def _begins_to_lend(self, screened: tuple[Screened, ...]) -> bool:

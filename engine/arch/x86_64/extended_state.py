@@ -93,7 +93,7 @@ def restore(cpu: FrameCpu, at: int, wanted: int) -> None:
     wanted &= FEATURES
     if at % _ALIGNED:
         raise TrapError(_PROTECTION)
-    area = cpu.read(at, LEGACY_SIZE)
+    area = cpu.read(at, SIZE if wanted & AVX else LEGACY_SIZE)
     held, form, reserved = struct.unpack_from("<3Q", area, _HEADER)
     if held & ~FEATURES or form or reserved:
         raise TrapError(_PROTECTION)
@@ -109,7 +109,7 @@ def restore(cpu: FrameCpu, at: int, wanted: int) -> None:
         image[part] = (area if held & component else fxsave.FRESH)[part]
     upper = fxsave.NONE
     if wanted & held & AVX:
-        upper = cpu.read(at + _UPPER, fxsave.UPPER_SIZE)
+        upper = area[_UPPER:]
     fxsave.load(cpu, bytes(image))
     if wanted & AVX:
         fxsave.load_upper(cpu, upper)

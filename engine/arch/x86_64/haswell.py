@@ -73,15 +73,15 @@ _MORE_FLAGS: Final = "fma movbe avx f16c abm bmi1 avx2 bmi2 xsaveopt"
 
 
 def cpuid(leaf: int, subleaf: int) -> tuple[int, int, int, int]:
-    """What cpuid leaves in eax, ebx, ecx and edx."""
+    """Values of eax, ebx, ecx and edx behind cpuid."""
     if leaf > _HIGHEST and leaf not in _EXTENDED and leaf not in _HYPERVISOR:
         leaf = _HIGHEST  # as Intel's processors answer
     return _LEAVES.get((leaf, subleaf if leaf in _SUBLEAVES else 0), (0, 0, 0, 0))
 
 
 @lru_cache(maxsize=1 << 10)
-def _own(raw: bytes) -> str:
-    """What an instruction is of those that are carried out here; "" for any other."""
+def own(raw: bytes) -> str:
+    """Name of an instruction that is carried out here; "" for any other."""
     insn = decode(raw)
     if insn is None or insn.encoding != LEGACY:
         return ""
@@ -97,13 +97,13 @@ def _own(raw: bytes) -> str:
 def _screen(insns: tuple[Insn, ...]) -> tuple[Screened, ...]:
     if _LIKELY.search(b"".join(insn.raw for insn in insns)) is None:
         return screen(insns)
-    own = {
+    found = {
         insn.address: Screened(insn.address, insn.size, Screening.EMULATE, what)
         for insn in insns
-        if (what := _own(insn.raw))
+        if (what := own(insn.raw))
     }
-    others = (item for item in screen(insns) if item.address not in own)
-    return tuple(sorted((*own.values(), *others), key=lambda item: item.address))
+    others = (item for item in screen(insns) if item.address not in found)
+    return tuple(sorted((*found.values(), *others), key=lambda item: item.address))
 
 
 def _clears(raw: bytes) -> bool:
@@ -112,14 +112,14 @@ def _clears(raw: bytes) -> bool:
     at = 0
     while at < len(raw):
         size = length(raw[at : at + 15])
-        if size <= 0 or _own(raw[at : at + size]):
+        if size <= 0 or own(raw[at : at + size]):
             return False
         at += size
     return clears(raw)
 
 
 def _emulate(cpu: LentCpu, insn: Insn) -> int:
-    what = _own(insn.raw)
+    what = own(insn.raw)
     if not what:
         return emulate(cpu, insn)
     low, count = cpu.read_register("rax") & _LOW, cpu.read_register("rcx") & _LOW

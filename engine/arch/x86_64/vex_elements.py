@@ -50,7 +50,7 @@ class _Element(NamedTuple):
 
     @property
     def at(self) -> int:
-        """Its place in the operand."""
+        """Place in the operand."""
         return self.number * self.size
 
     def chosen(self, code: bytes) -> bytes:
