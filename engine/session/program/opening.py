@@ -14,7 +14,6 @@ from msgspec import Struct
 
 from engine import arch as architectures
 from engine.arch.base import Arch
-from engine.cpu import native
 from engine.errors import CommandError, ImageError, KprobeTuiError
 from engine.image import ElfImage
 from engine.linux import vdso
@@ -248,7 +247,11 @@ def require_lender(arch: Arch, what: str) -> None:
     Raises:
         CommandError: it does not, and the program would be told of what it cannot have.
     """
-    if arch.model and not native.lends():
+    if not arch.model:
+        return
+    from engine.cpu import native  # few guests have another processor than the usual one
+
+    if not native.lends():
         raise CommandError(
             f"{what}: this machine lends no AVX2, FMA, BMI and F16C; "
             "it has none, or KPROBE_TUI_PORTABLE is set"
