@@ -5,7 +5,8 @@ same numbers, general registers into r8, r9 and r10; the instruction stands betw
 its operand in memory; then what it has changed is stored. The operand is found through the
 emulator's TLB as translated code finds it. Whatever that does not allow at once goes through the
 emulator's own functions, and so does floating point whose control is not the usual one: the frame
-of this slow way is that of `engine.cpu.unicorn_lent_code`.
+of this slow way is that of `engine.cpu.unicorn_lent_code`. What accesses memory by element is in
+`vex_elements`.
 
 Offsets in the CPUX86State beside those of `vex_code`: 0x98 flags, 0x330 MXCSR.
 """

@@ -284,6 +284,40 @@ def test_their_accesses_are_seen(place: int) -> None:
         assert cpu.pc == CODE + 4
 
 
+@pytest.mark.parametrize("place", [DATA + 64, DATA + PAGE - 10])
+@pytest.mark.parametrize(
+    ("code", "write", "touched"),
+    [
+        ("c4e2758e07", True, {*range(4, 8), *range(20, 24)}),  # vpmaskmovd [rdi], ymm1, ymm0
+        ("c4e2758c07", False, {*range(4, 8), *range(20, 24)}),
+        ("c4e275900497", False, {*range(8, 12), *range(24, 28)}),  # vpgatherdd [rdi+ymm2*4]
+        ("c5f9f7c1", True, {7, 14}),  # vmaskmovdqu xmm0, xmm1
+    ],
+)
+def test_accesses_of_elements_are_seen(
+    code: str, write: bool, touched: set[int], place: int
+) -> None:
+    cpu = BareCpu("x86_64", bytes.fromhex(code) + b"\x90")
+    cpu.write(DATA, bytes(range(256)) * 32)
+    cpu.write_register("rdi", place)
+    cpu.write_register("xmm1", 0x80 << 56 | 0x80 << 112)  # elements 1 and 5 with the next
+    cpu.write_register("ymm1h", 1 << 63)
+    cpu.write_register("xmm2", sum(at + 1 << 32 * at for at in range(4)))
+    cpu.write_register("ymm2h", sum(at + 5 << 32 * at for at in range(4)))
+    pages = {
+        region.physical + at: region.start + at
+        for region in cpu.regions
+        for at in range(0, region.end - region.start, PAGE)
+    }
+
+    stop, seen = cpu.observe(pages)
+
+    assert stop is None
+    assert {access.write for access in seen} == {write}
+    found = {at for access in seen for at in range(access.address, access.address + access.size)}
+    assert {at - place for at in found} == touched
+
+
 def test_flags_are_those_of_before_where_the_operand_faults() -> None:
     """Of an instruction that would have set them, too."""
     # cmp eax, ecx; vptest ymm0, [rdi]
