@@ -5,9 +5,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from compiled import build
+from compiled import build, tool
 from guestrun import run
 from sessionkit import SAMPLES
+from sysroot import CHECKOUT
 
 from engine.arch import by_name
 from engine.arch.x86_64 import haswell
@@ -115,6 +116,55 @@ def test_programs_use_it(tmp_path: Path) -> None:
     counted = re.search(r"(\d+) AVX, FMA and BMI instructions", later.err)
     assert counted is not None
     assert int(counted[1]) > 10_000
+
+
+@needs_vectors
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "least"),
+    [
+        (("openssl", "dgst", "-sha256", "data"), 10_000_000),
+        (("openssl", "dgst", "-sha512", "data"), 10_000_000),
+        (("openssl", "enc", "-chacha20", "-K", "00", "-iv", "00", "-in", "data"), 1_000_000),
+        (("bash", "-c", "for i in {1..99}; do echo $((i * i)) ${i/9/x}; done | sort -r"), 10_000),
+        (
+            (
+                "/usr/bin/python3",
+                "-c",
+                "import json; print(json.dumps([n / 3 for n in range(999)]))",
+            ),
+            10_000,
+        ),
+    ],
+)
+def test_real_programs_do_what_they_do_here(
+    words: tuple[str, ...], least: int, tmp_path: Path
+) -> None:
+    (tmp_path / "data").write_bytes(bytes(range(256)) * 8192)
+    program = [tool(words[0]), *words[1:]]
+    natively = subprocess.run(program, cwd=tmp_path, capture_output=True, check=True).stdout
+    done = run("run", "--debug", "--guest-cpu", "v3", *program, cwd=tmp_path)
+    assert done.out == natively.decode(errors="replace")
+    counted = re.search(r"(\d+) AVX, FMA and BMI instructions", done.err)
+    assert counted is not None
+    assert int(counted[1]) > least
+
+
+@needs_vectors
+@pytest.mark.slow
+@pytest.mark.parametrize("kernel", ["float", "memstr", "qsort"])
+def test_what_a_compiler_makes_for_it_does_what_it_does_here(kernel: str, tmp_path: Path) -> None:
+    source = CHECKOUT / "tests" / "benchmarks" / "src" / "bench.c"
+    program = build(
+        tmp_path, "bench", source.read_text(), "-O3", "-march=x86-64-v3", "-static", "-lm"
+    )
+    natively = subprocess.run([program, kernel, "300"], capture_output=True, check=True, text=True)
+    for level in ("v2", "v3"):
+        done = run(
+            "run", "--debug", "--guest-cpu", level, str(program), kernel, "300", cwd=tmp_path
+        )
+        assert done.out == natively.stdout
+    assert "AVX, FMA and BMI instructions" in done.err
 
 
 @needs_vectors
