@@ -37,7 +37,7 @@ MAY_BE_SKIPPED: tuple[tuple[str, str], ...] = (
     ),
     # They read scripts of bpftrace, and compile a part of it, from a checkout.
     (
-        r"trace/bpftrace/test_(scripts_of_bpftrace|against_bpftrace_source|expected_outputs)\.py",
+        r"trace/bpftrace/test_\w+_of_bpftrace\.py",
         "KPROBE_TUI_BPFTRACE_SOURCE",
     ),
     # It mounts a file system of its own.

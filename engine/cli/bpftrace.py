@@ -11,7 +11,7 @@ from engine.cli import console
 from engine.cli.grouped import Group, GroupedCommand, option
 from engine.cli.host import attached
 from engine.cli.options import config_of, guest_options, schedule_options
-from engine.cli.probe_options import mode_option
+from engine.cli.probe_options import guest_probe_options, probe_options
 from engine.cli.run import show
 from engine.errors import CommandError
 from engine.session.headless.bpftrace import FORMATS, list_probes, opened_script, script_text
@@ -107,7 +107,6 @@ def _is_flag(options: Mapping[str, click.Option], name: str) -> bool:
     help="Check the script, place its probes, and do not run.",
     group=Group.EVENTS,
 )
-@mode_option
 @option(
     "-o",
     "--output",
@@ -126,6 +125,8 @@ def _is_flag(options: Mapping[str, click.Option], name: str) -> bool:
     group=Group.OUTPUT,
 )
 @option("-q", "--quiet", is_flag=True, help="No word of attached probes.", group=Group.OUTPUT)
+@probe_options
+@guest_probe_options
 @schedule_options
 @guest_options
 @click.pass_context
@@ -157,7 +158,7 @@ def bpftrace(
         return 0
     if verbose:
         raise click.UsageError("-v: with -l")
-    name, data, parameters = _read(script, words)
+    name, data, parameters = read_script(script, words)
     request = ScriptRequest(
         config,
         name,
@@ -169,7 +170,7 @@ def bpftrace(
         quiet,
         Mode(mode_name),
     )
-    with opened_script(request, console.write_bytes, _say) as scripted:
+    with opened_script(request, console.write_bytes, say) as scripted:
         if dry_run:
             console.remarks(scripted.remarks, values["color"])
             return 0
@@ -180,7 +181,7 @@ def bpftrace(
     return reports.exit_code
 
 
-def _read(script: str | None, words: tuple[str, ...]) -> tuple[str, bytes, tuple[str, ...]]:
+def read_script(script: str | None, words: tuple[str, ...]) -> tuple[str, bytes, tuple[str, ...]]:
     """Name and text of the script, and its parameters.
 
     Raises:
@@ -201,6 +202,6 @@ def _read(script: str | None, words: tuple[str, ...]) -> tuple[str, bytes, tuple
         raise CommandError(f"{name}: {error.strerror}") from error
 
 
-def _say(data: bytes) -> None:
+def say(data: bytes) -> None:
     """Write a warning of a script's to standard error."""
     console.text(data.decode(errors="surrogateescape").rstrip("\n"))

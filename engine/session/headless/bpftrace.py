@@ -13,7 +13,6 @@ from engine.session.protocol.report import Report, Reports
 from engine.session.protocol.requests import TraceOptions
 from engine.session.protocol.scripts import FORMATS as FORMATS
 from engine.session.protocol.scripts import ScriptRequest
-from engine.session.tracing.script.listing import ProbeListing
 from engine.session.tracing.script.output import ScriptSink
 from engine.session.tracing.script.running import ScriptRun
 from engine.session.tracing.tracing import Tracing
@@ -42,7 +41,7 @@ class ScriptedGuest:
 
     @property
     def special(self) -> Mapping[int, Callable[[], None]]:
-        """What to do at signals to the tool that the guest does not get."""
+        """The deeds at signals to the tool that the guest does not get."""
         return {SIGUSR1: self._script.signalled} if self._script.hears_signals else {}
 
     def run(self, attach: Attach) -> Reports:
@@ -78,7 +77,10 @@ def script_text(name: str, data: bytes) -> ScriptText:
 
 @contextmanager
 def opened_script(
-    request: ScriptRequest, write: Write, write_error: Write
+    request: ScriptRequest,
+    write: Write,
+    write_error: Write,
+    make: Callable[[GuestConfig], Session] = Session,
 ) -> Iterator[ScriptedGuest]:
     """The guest of a request with its script attached, closed at the end.
 
@@ -86,6 +88,7 @@ def opened_script(
         request: what runs and how.
         write: takes what the script prints, where no file is named.
         write_error: takes its warnings.
+        make: loads the guest.
 
     Raises:
         ScriptError: the script is wrong.
@@ -96,10 +99,10 @@ def opened_script(
     tree = parse(text, request.parameters)
     from engine.session.tracing.script.attached import AttachedScript  # a list needs no compiler
 
-    with _loaded(request.config) as session:
+    with _loaded(request.config, make) as session:
         run = ScriptRun(session)
         sink = ScriptSink(session, request.output, write, write_error)
-        run.printed = sink.flush
+        run.printed, run.complain = sink.flush, sink.complain
         tracing = Tracing(session, TraceOptions(), consumer=run.consume)
         try:
             with session.opened.explained():
@@ -111,8 +114,10 @@ def opened_script(
 
 
 @contextmanager
-def _loaded(config: GuestConfig) -> Iterator[Session]:
-    session = Session(config)
+def _loaded(
+    config: GuestConfig, make: Callable[[GuestConfig], Session] = Session
+) -> Iterator[Session]:
+    session = make(config)
     explain(session)
     try:
         yield session
@@ -133,6 +138,8 @@ def list_probes(config: GuestConfig, pattern: str, *, verbose: bool) -> Iterator
         ProbeError: there is no provider of that name.
     """
     with _loaded(config) as session:
+        from engine.session.tracing.script.listing import ProbeListing  # few runs are lists
+
         listing = ProbeListing(session)
         try:
             yield from listing.lines(pattern, verbose=verbose)

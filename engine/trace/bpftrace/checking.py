@@ -19,13 +19,14 @@ from engine.trace.bpftrace.checked import (
 from engine.trace.bpftrace.config import configured
 from engine.trace.bpftrace.findings import Findings, MapFacts, ProbeFacts
 from engine.trace.bpftrace.functions import function
+from engine.trace.bpftrace.limits import maps_error, value_error
 from engine.trace.bpftrace.lowering import Lowering
 from engine.trace.bpftrace.macros import MacroExpansion, MacroTable, NestingError, forbid_jumps
 from engine.trace.bpftrace.member_types import WITH_ARGUMENTS
 from engine.trace.bpftrace.scope import VariableReader
 from engine.trace.bpftrace.statement_types import StatementTypes
 from engine.trace.bpftrace.text import Remarks, ScriptText, Span
-from engine.trace.bpftrace.tree import AttachPoint, MapDeclaration, Probe, Script
+from engine.trace.bpftrace.tree import AttachPoint, MapDeclaration, Node, Probe, Script
 from engine.trace.bpftrace.type_lookup import ScriptTypes, TypeLookup
 from engine.trace.bpftrace.type_rules import settled, type_name
 from engine.trace.bpftrace.types import INT8, Aggregate, Type
@@ -322,6 +323,7 @@ def _result(findings: Findings, probes: list[ProbeFacts]) -> CheckedScript:
         for name, facts in findings.maps.items()
         if facts.value is not None and facts.is_used
     }
+    _check_sizes(findings, lowering.types, maps)
     return CheckedScript(
         tuple(checked),
         lowering.types,
@@ -334,6 +336,22 @@ def _result(findings: Findings, probes: list[ProbeFacts]) -> CheckedScript:
         tuple([each for each in findings.remarks.found if each.severity == "WARNING"]),
         lowering.uses,
     )
+
+
+def _check_sizes(
+    findings: Findings, types: Mapping[Node, Type], maps: Mapping[str, CheckedMap]
+) -> None:
+    """No script fills the host's memory."""
+    for node, kind in types.items():
+        problem = value_error(kind)
+        if problem is not None:
+            findings.remarks.error(problem, node.span)
+            break  # what is made of it is too large as well
+    too_many = maps_error(maps)
+    if too_many is not None:
+        problem, name = too_many
+        findings.remarks.error(problem, findings.maps[name].place.span)
+    findings.remarks.raise_errors()
 
 
 def _checked_map(facts: MapFacts, findings: Findings) -> CheckedMap:

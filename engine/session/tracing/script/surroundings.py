@@ -4,20 +4,21 @@ Types come from the debug information of the guest's program and libraries, of t
 their fields, of markers from the operands in their notes.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from engine.errors import ImageError, ProbeError
 from engine.fetch.variables import VariableError
 from engine.image.datatypes import DataType
-from engine.image.names import FileNames, GlobalNames
 from engine.session.guest.session import Session
 from engine.session.program.verdicts import Verdicts
 from engine.session.tracing.script.places import (
     KERNELS,
     RAW,
     RAW_EVENTS,
+    TIMERS,
     USERS,
     WATCHES,
     PointError,
@@ -39,6 +40,10 @@ from engine.trace.bpftrace.types import (
     Type,
 )
 
+if TYPE_CHECKING:
+    from engine.image.names import FileNames
+
+_ASTERISKS: Final = re.compile(r" ((?:\* ?)+)(?=\w)")
 _COMM: Final = 16
 """Bytes of a thread's name, the NUL included."""
 _PATH: Final = 4096
@@ -58,6 +63,9 @@ _UNSIGNED: Final = (
 _PROGRAMS: Final = (
     "the guest is a program: uprobe:BINARY:FUNCTION has its functions, and probes of a kernel are"
     " for a guest that is one"
+)
+_RECORDED: Final = (
+    "a timer moves the guest's clock, and a recorded run has its own: bpftrace runs it anew"
 )
 _COUNTERS: Final = (
     "an emulated processor has no counters of its hardware: profile and interval probes sample by"
@@ -80,14 +88,25 @@ class GuestSurroundings:
         missing: places that were asked for and are nowhere, and why.
     """
 
-    def __init__(self, session: Session, verdicts: Verdicts, places: ScriptPlaces) -> None:
+    def __init__(
+        self,
+        session: Session,
+        verdicts: Verdicts,
+        places: ScriptPlaces,
+        *,
+        typed: bool = True,
+        again: bool = False,
+    ) -> None:
         """Nothing is read before the first question.
 
         Args:
             session: the guest.
             verdicts: knows its files.
             places: finds what probes name.
+            again: the run is lived through again.
+            typed: types of functions are wanted; they cost a millisecond for each place.
         """
+        self._typed, self._again = typed, again
         self._session = session
         self._arch = session.arch
         self._verdicts = verdicts
@@ -107,11 +126,13 @@ class GuestSurroundings:
     # -- types by name ----------------------------------------------------------------------
 
     @cached_property
-    def _files(self) -> tuple[FileNames, ...]:
+    def _files(self) -> tuple["FileNames", ...]:
         """The names in debug information, file by file."""
         return tuple(self._named())
 
-    def _named(self) -> Iterator[FileNames]:
+    def _named(self) -> Iterator["FileNames"]:
+        from engine.image.names import GlobalNames  # few scripts name types of the guest's
+
         for file in self._verdicts.program.files:
             try:
                 info = file.variables.info
@@ -177,7 +198,7 @@ class GuestSurroundings:
     def arguments(self, point: AttachPoint) -> Mapping[str, Type] | None:
         """The members of `args` there; None where nothing tells them."""
         if point.provider in USERS | KERNELS:
-            return self._parameters(point)
+            return self._parameters(point) if self._typed else None
         if point.provider in ("tracepoint", "rawtracepoint"):
             return self._fields(point.target, point.function)
         if point.provider in WATCHES:
@@ -200,8 +221,41 @@ class GuestSurroundings:
                 found[variable.name] = kind
         return found
 
+    def described(self, point: AttachPoint) -> list[str]:
+        """The arguments of a place as C declares them, and its result."""
+        if point.provider == "usdt":
+            kinds = self.usdt_arguments(point) or ()
+            return [f"{_c_text(kind)} arg{at}" for at, kind in enumerate(kinds)]
+        if point.provider == "tracepoint":
+            return self._described_fields(point.target, point.function)
+        try:
+            place = self._places.resolved(point)[0].place
+            if place is None:
+                return []
+            scope = self._verdicts.lookup.scope_at(place)
+            listed = [_declared(one.type.declared(one.name)) for one, _ in scope.entry_places()]
+            returned, _ = scope.result()
+        except (ProbeError, VariableError, ImageError, IndexError):
+            return []
+        return [*listed, _declared(returned.declared("retval"))]
+
+    def _described_fields(self, group: str, name: str) -> list[str]:
+        if group == sched.GROUP:
+            return [f"{text} {each}" for each, text in sched.BY_NAME[name].fields]
+        found = dict(self._fields(group, name) or {})
+        if group == syscalls.GROUP and name.startswith(syscalls.ENTER):
+            found.pop("__syscall_nr")
+            calls = self._arch.linux.syscalls.values()
+            wanted = name.removeprefix(syscalls.ENTER)
+            call = next(each for each in calls if syscalls.event_name(each) == wanted)
+            listed = syscalls.arguments(call, self._arch.linux.clone_backwards) or ()
+            return ["int __syscall_nr", *(f"{one.ctype} {one.name}" for one in listed)]
+        return [f"{_c_text(kind)} {each}" for each, kind in found.items()]
+
     def returns(self, point: AttachPoint) -> Type | None:
         """The type of `retval` there, where types are known."""
+        if not self._typed:
+            return None
         try:
             place = self._places.resolved(point)[0].place
             if place is None:
@@ -236,12 +290,17 @@ class GuestSurroundings:
     def _argument(self, ctype: str) -> Type:
         """The type of an argument of a system call, which has 8 bytes in the event."""
         if ctype.endswith("*"):
-            target = ctype.rstrip("* ").removeprefix("const ").strip()
+            words = ctype.replace("*", " * ").split()
+            target = " ".join(word for word in words if word not in ("*", "const", "__user"))
             if target == "char":
-                return Pointer(INT8, "user")
-            found = self.struct(target) if target.startswith(_KEYWORDS) else self.typedef(target)
-            kind = None if found is None else value_type(found, "user")
-            return Pointer(kind or INT8, "user")
+                kind: Type = INT8
+            else:
+                keyed = target.startswith(_KEYWORDS)
+                found = self.struct(target) if keyed else self.typedef(target)
+                kind = (value_type(found, "user") if found is not None else None) or INT8
+            for _ in range(words.count("*")):
+                kind = Pointer(kind, "user")
+            return kind
         return UINT64 if ctype.startswith(_UNSIGNED) else INT64
 
     def usdt_arguments(self, point: AttachPoint) -> Sequence[Type] | None:
@@ -267,9 +326,26 @@ class GuestSurroundings:
         """None if probes of a provider can be had here; else why not, and what to do instead."""
         if provider in KERNELS and not self._session.is_kernel:
             return _PROGRAMS
+        if provider in TIMERS and self._again:
+            return _RECORDED
         if provider == "rawtracepoint":
             return "it has no arguments with types here: tracepoint:GROUP:NAME has them"
         return _REFUSED.get(provider)
+
+
+def _declared(text: str) -> str:
+    """A declaration with its asterisks where bpftrace has them: `char* name`."""
+    return _ASTERISKS.sub(lambda found: f"{found[1].replace(' ', '')} ", text)
+
+
+def _c_text(kind: Type) -> str:
+    """A number's type as C has it."""
+    if isinstance(kind, Array):
+        return f"{_c_text(kind.element)}[{kind.count}]"
+    if not isinstance(kind, Integer):
+        return "void*"
+    name = {8: "char", 16: "short", 32: "int"}.get(kind.bits, "long")
+    return name if kind.signed else f"unsigned {name}"
 
 
 def _kind(ctype: str) -> Type:

@@ -45,6 +45,11 @@ def test_a_full_map_loses_what_is_new_and_counts_it() -> None:
         except KeyError:
             counted.add(key, 1)
     assert (counted.entries, counted.lost) == ({7: 2}, 1)
+    series = ScriptMap("z", INT64, Aggregate("tseries", True, (10, 5, 5)), most=1)
+    assert series.series(1, 5, 100)
+    assert not series.series(2, 5, 100)
+    averages = ScriptMap("z", INT64, Aggregate("avg"), most=1)
+    assert [averages.average(key, 3) for key in (1, 1, 2)] == [True, True, False]
 
 
 def test_each_bucket_takes_an_entry() -> None:
