@@ -1,4 +1,4 @@
-"""What an action of a script reads of a hit, and what it asks of the run that it is attached to.
+"""Values that an action of a script reads of a hit, and the run that it asks for all else.
 
 An action runs after the hit, when its row is taken: what it needs of registers and memory was
 recorded in the row. `Capture` names one such value; the session makes an argument of the probe's
@@ -39,7 +39,7 @@ class Capture(Struct, frozen=True):
 
 
 class RowReads(Struct, frozen=True):
-    """How a probe's rows are read.
+    """The way in which a probe's rows are read.
 
     Attributes:
         unpack: gives the numbers of a row, `w`: `w[1]` is the address of the hit, the captures'
@@ -65,7 +65,7 @@ Action = Callable[[Any, int, int], None]
 
 
 class RunSurroundings(Protocol):
-    """What compiled actions ask of the run. "Now" is the hit whose action runs."""
+    """The run, of which compiled actions ask. "Now" is the hit whose action runs."""
 
     def memory(self, address: int, size: int) -> bytes | None:
         """Bytes of the guest's, None where they cannot be read; for probes that need memory."""
@@ -120,7 +120,7 @@ class RunSurroundings(Protocol):
         """Send the process of a thread, or the thread, a signal."""
 
     def file(self, path: bytes) -> bytes | None:
-        """What a file of the guest's holds (`cat`), None if it cannot be read."""
+        """The content of a file of the guest's (`cat`), None if it cannot be read."""
 
     def cgroup(self, thread: int) -> int:
         """`cgroup`: the id of a thread's control group."""
@@ -153,11 +153,11 @@ class ActionMaker(Protocol):
 
     @property
     def captures(self) -> Sequence[Capture]:
-        """What its rows must hold."""
+        """The values that its rows must hold."""
 
     @property
     def needs_memory(self) -> bool:
-        """It is to run at the hit, while the guest stands there."""
+        """True if it is to run at the hit, while the guest stands there."""
 
     @property
     def stacks(self) -> frozenset[Literal["user", "kernel"]]:

@@ -52,7 +52,7 @@ class Reached(Struct, frozen=True):
         return Reached(self.base, self.name, (*self.offsets, self.added))
 
     def capture(self, kind: Type) -> Capture:
-        """What is stored at this address."""
+        """The value that is stored at this address."""
         return Capture(self.base, self.name, (*self.offsets, self.added), kind)
 
 
@@ -68,7 +68,7 @@ class Capturing:
 
         Args:
             script: that the probe is of.
-            probe: it.
+            probe: the probe.
         """
         self.captures: list[Capture] = []
         self._script = script
@@ -83,7 +83,7 @@ class Capturing:
         return self.captures.index(capture)
 
     def base(self, node: tree.Node) -> tuple[Base, str] | None:
-        """What an expression names of a hit without looking at memory; None if it does not."""
+        """The part of a hit that an expression names without memory; None if it names none."""
         if isinstance(node, tree.Name):
             number = node.name.removeprefix(_ARGUMENT)
             if node.name.startswith(_ARGUMENT) and number.isdecimal():
@@ -158,7 +158,7 @@ class Capturing:
         )
 
     def place(self, node: tree.Expression) -> Reached | None:
-        """Where in memory the value of an expression is, if that is known at the hit."""
+        """The place in memory of an expression's value, if that is known at the hit."""
         types = self._script.types
         if isinstance(node, tree.Unary) and node.operator == "*":
             return self.address(node.operand)

@@ -26,7 +26,7 @@ class CompiledProbe:
     """A probe whose action can run; see `ActionMaker`.
 
     Attributes:
-        probe: it.
+        probe: as it was checked.
         captures: what its rows must hold.
         needs_memory: its action is to run at the hit, while the guest stands there.
         stacks: the call stacks that it asks for.

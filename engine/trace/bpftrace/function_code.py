@@ -567,4 +567,4 @@ FUNCTIONS: Final[dict[str, Maker]] = {
     "warnf": _message("WARNING"),
     "zero": _map_method("zero"),
 }
-"""What makes the code of each builtin and function, by its name."""
+"""Makers of the code of each builtin and function, by its name."""

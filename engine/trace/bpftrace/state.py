@@ -1,4 +1,4 @@
-"""What a script keeps while it runs: its maps, its output, and what went wrong."""
+"""The state of a script while it runs: its maps, its output, and what went wrong."""
 
 from engine.trace.bpftrace.checked import CheckedScript
 from engine.trace.bpftrace.maps import ScriptMap
